@@ -26,9 +26,9 @@ from trifecta.conclude.reproduction.rows import evaluation_data
 FOLDER = Path(__file__).resolve().parent / "reproductions"
 _ABOUT = ("studies", "depth", "began", "elapsed_s", "version", "machine", "programs")
 _STATEMENT = (
-    "id", "study", "kind", "defined", "text", "source", "quote", "state", "reason", "metric", "is", "of", "form",
-    "ratio", "difference", "low", "high", "blocks", "margin", "confidence", "look", "published", "published_range",
-    "size", "depends", "arms", "run", "cell", "cells", "rates", "checks",
+    "id", "study", "kind", "defined", "text", "source", "quote", "state", "reason", "metric", "over", "is", "of",
+    "form", "ratio", "difference", "low", "high", "blocks", "margin", "confidence", "look", "published",
+    "published_range", "size", "depends", "arms", "run", "cell", "cells", "rates", "checks",
 )  # fmt: skip
 _RUN = ("study", "name", "trials", "valid")
 _THREAT = ("threat", "title", "outcome")

@@ -135,7 +135,9 @@ def test_an_effect_that_is_smaller_today_held_then_in_its_size_alone():
 def test_an_open_end_gives_its_reason():
     found = answer(PLAIN, at(0.5, 0.6), at(-0.1, 0.2), at(-0.9, -0.7), margin=0.05, sessions=0.0)
     assert found[3] == OPEN
-    assert found[1].startswith("today: the interval reaches across the margin")
+    assert found[1].startswith("confirmed as published; today: the interval reaches across the margin")
+    both = answer(PLAIN, at(-0.1, 0.2), at(-0.1, 0.2), at(-0.9, 0.7), margin=0.05, sessions=0.0)
+    assert both[1].startswith("as published: the interval") and "; today: the interval" in both[1]
 
 
 def test_steps_that_act_on_their_own_have_no_interaction_and_others_have():

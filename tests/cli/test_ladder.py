@@ -38,6 +38,7 @@ def test_bad_input_is_one_line_and_exit_code_2(arguments, said, capsys, monkeypa
     [
         ("2023.reused-more", "2023.reused", "no published claim 'milicevic2023.reused'; did"),
         ("reused-more", "gap-grows-with-distance", "compares no two protocols by"),
+        ("milicevic2023.reused-more", "ding2022.closer-frames", "compares no two protocols by"),
         ("arm: h3", "arm: h1", "l.yaml: arm: milicevic2023.reused-more is about h3; name one of them"),
         ("metric: requests_per_s", "metric: latency_p50", "study.metric: milicevic2023.reused-more is about requests"),
         ("threat: delayed-ack", "threat: delayed", "l.yaml: nagle: no threat 'delayed'; did you mean 'delayed-ack'?"),
@@ -79,7 +80,7 @@ def test_every_ladder_is_named_as_its_file_says_what_it_lacks_and_can_be_turned(
 def test_trials_that_show_the_published_condition_count():
     ladder = LADDERS["milicevic2023-twenty"]
     found = [ladder_files.tolerated(ladder, rung) for rung in ladder.rungs()]
-    assert found == [{"delayed_ack", "headroom"}, {"headroom"}, {"headroom"}, set(), set()]
+    assert found == [{"delayed_ack", "headroom"}, {"headroom"}, {"headroom"}, set(), set(), set()]
     assert THREATS["delayed-ack"].check == "delayed_ack"
     lag = LADDERS["bourbon2020-fan-in-lag"]
     assert [lag.ahead(rung)[0].id for rung in lag.rungs()[:3]] == ["reordering", "reuse", "loss"]
@@ -90,7 +91,8 @@ def test_the_list_has_every_ladder_and_step(capsys):
     assert main.run(["ladder", "--list", "--json"]) == 0
     told = {one["ladder"]: one for one in json.loads(capsys.readouterr().out)}
     assert told.keys() == LADDERS.keys()
-    assert [step["step"] for step in told["milicevic2023-twenty"]["steps"]] == ["nagle", "tls", "client", "server"]
+    steps = [step["step"] for step in told["milicevic2023-twenty"]["steps"]]
+    assert steps == ["nagle", "tls", "client", "server", "load"]
     assert main.run(["ladder", "--list", "ding2022"]) == 0
     out = capsys.readouterr().out
     assert "ding2022-fifth" in out

@@ -63,6 +63,28 @@ def test_its_study_has_the_rungs_for_cells_and_reads_back_the_same():
     assert again.source == made.source
 
 
+@pytest.mark.parametrize(
+    ("kind", "factor", "before", "after", "field", "values"),
+    [
+        ("kind: requests", "in_flight", "1", "8", "in_flight", (1, 8)),
+        ("kind: requests, loop: open", "rate", "100/s", "200/s", "rate_per_s", (100.0, 200.0)),
+        ("kind: fan-in, hosts: 2", "clients", "4", "50", "clients", (4, 50)),
+    ],
+)
+def test_a_step_exchanges_one_load_for_another(kind, factor, before, after, field, values):
+    text = TEXT.replace("kind: requests", kind).replace("tls_version: 1.2/1.3}", f"{factor}: {before}}}")
+    text = text.replace('{tls_version: [1.2/1.3, "1.3"]}', f"{{{factor}: [{before}, {after}]}}")
+    if "fan-in" in kind:
+        text = text.replace("client: python-client, server: hypercorn", "server: go-services")
+        text = text.replace("{client: [python-client, load], server: [hypercorn, origin]}",
+                            "{server: [go-services, services]}")  # fmt: skip
+    ladder = read(text)
+    made = study(ladder)
+    rungs = plan.cells(made)
+    found = [getattr(plan.workload_for(made, plan.treatment(made, cell, "h2")), field) for cell in rungs]
+    assert found == [values[0], values[1], values[1]]
+
+
 def test_two_steps_the_other_way_round():
     ladder = read()
     second_alone, without_first = ladder.other_order(0, 1)

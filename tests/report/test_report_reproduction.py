@@ -113,7 +113,7 @@ def test_the_page_holds_every_statement_and_nothing_from_outside(result: Result)
     assert "no time for tshark <i>" in text  # between backticks it is code
     assert "<code>tshark</code> &lt;i&gt;" in (result.folder / "reproduction.html").read_text()
     assert "with trifecta reproduce --only 'two words'." in text
-    assert "Of 13 claims" in text
+    assert "Of 15 claims" in text
     assert "python-latency" in text
     seed = json.loads((result.folder / "milicevic2023" / "python-latency" / "run.json").read_text())["seed"]
     assert f"seed {seed}" in text
@@ -189,7 +189,7 @@ def test_the_terminal_has_a_row_for_each_at_any_width(result: Result, width: int
     out = Console(file=io.StringIO(), width=width)
     print_result(result, out)
     said = out.file.getvalue()  # type: ignore[attr-defined]
-    assert "Of 13 claims" in said.replace("\n", " ")
+    assert "Of 15 claims" in said.replace("\n", " ")
     words = " ".join(said.split())
     assert "open" in words
     if width in (80, 200):
@@ -210,18 +210,18 @@ def test_metrics_of_single_requests_are_those_of_the_samples(result: Result) -> 
 def test_every_metric_of_a_statement_is_one_that_is_read() -> None:
     """A metric that nobody measures would leave its claim open for ever."""
     from trifecta.conclude.packets.metrics import METRICS as OF_PACKETS
-    from trifecta.conclude.reproduction.places import CPU_SHARE, SAMPLES, SERVICES
+    from trifecta.conclude.reproduction.places import CPU_SHARE, ELAPSED, SAMPLES, SERVICES
     from trifecta.conclude.visits.metrics import PAGE, VIDEO
-    from trifecta.design.metrics import METRICS
+    from trifecta.design.metrics import METRICS, of_all
 
-    known = {*METRICS, *SERVICES, CPU_SHARE, "latency_mode_ns", "dns_ns"} | {
+    known = {*METRICS, *SERVICES, CPU_SHARE, ELAPSED, "latency_mode_ns", "dns_ns"} | {
         one.name for one in (*OF_PACKETS, *PAGE, *VIDEO)
     }
     for study in studies.published().values():
         for one in study.statements:
             assert one.says is not None
-            metric = one.says.metric
-            assert metric in known or f" AS {metric}" in SAMPLES.sql, one.id
+            for metric in filter(None, (one.says.metric, one.says.over)):
+                assert of_all(metric) in known or f" AS {metric}" in SAMPLES.sql, one.id
 
 
 @given(st.lists(st.floats(1, 1e9), min_size=1, max_size=60))

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -20,6 +21,7 @@ from trifecta.conclude import facts, queries
 from trifecta.conclude.queries import Row
 from trifecta.conclude.services import catalogue
 from trifecta.conclude.services.derive import derive
+from trifecta.contract.trial import value_of
 from trifecta.report import terminal
 from trifecta.report.html import render, write_report
 from trifecta.store import schema, views
@@ -421,4 +423,29 @@ def test_cpu_is_a_share_of_the_time_too(tmp_path: Path) -> None:
     pq.write_table(pa.Table.from_pylist(readings, schema.RESOURCES.arrow()), run / "resources" / "t00000.parquet")
     shares = {row["trial"]: row["cpu_share"] for row in places.read(run)[0].rows}
     assert shares.pop("t00000") == pytest.approx(0.1 + 0.2 + 0.3 + 0.4)
+    first = next(row for row in places.read(run)[0].rows if row["trial"] == "t00000")
+    assert [value_of(first, f"cpu_share[{service}]") for service in "ABCD"] == pytest.approx([0.1, 0.2, 0.3, 0.4])
     assert set(shares.values()) == {None}
+
+
+def test_a_trial_has_each_way_between_two_services_and_a_clients_part_of_the_cpu(tmp_path: Path) -> None:
+    """bourbon2020's elapsedAB and elapsedBA; its clients were a process each, ours are one."""
+    from trifecta.conclude.reproduction import places
+
+    factors = {"path": "[lag]", "connection": "[new]", "place": "[native]", "clients": "[4]"}
+    run = tmp_path / "run"
+    write_services_run(run, ServicesShape("kind: fan-in\n  hosts: 2", factors, blocks=1, cycles=5))
+    about = dict.fromkeys(schema.RESOURCES.names)
+    readings = [
+        {**about, "trial": "t00000", "time_ns": at, "process": service, "cpu_ns": at // 10 * share}
+        for service, share in (("A", 4), ("B", 3))
+        for at in (1_000_000_000, 3_000_000_000)
+    ]
+    pq.write_table(pa.Table.from_pylist(readings, schema.RESOURCES.arrow()), run / "resources" / "t00000.parquet")
+    row = next(row for row in places.read(run)[0].rows if row["trial"] == "t00000")
+    assert [value_of(row, f"cpu_share[{service}]") for service in "AB"] == pytest.approx([0.4 / 4, 0.3])
+    assert value_of(row, "cpu_share") == pytest.approx(0.7)
+    spans = pq.read_table(run / "spans" / "t00000.parquet").to_pylist()
+    there = np.median([span["arrived_ns"] - span["started_ns"] for span in spans if span["error"] is None])
+    back = np.median([span["returned_ns"] - span["replied_ns"] for span in spans if span["error"] is None])
+    assert (value_of(row, "elapsed_ns[AB]"), value_of(row, "elapsed_ns[BA]")) == (there, back)

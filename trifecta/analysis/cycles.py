@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypedDict, cast
@@ -63,6 +64,22 @@ def parts(rows: Sequence[HopRow], arm: str, confidence: float) -> list[Part]:
         if len(logs):
             found.append((name, geometric_mean(logs, confidence)))
     return [Part(position, name, mean) for position, (name, mean) in enumerate(found)]
+
+
+def ways(rows: Sequence[HopRow]) -> dict[str, dict[str, float]]:
+    """By trial the ways there and back between two services, in ns: ``AB`` and ``BA``.
+
+    Of a pair with several calls in a cycle there is no such one.
+    """
+    pairs = Counter((row["trial"], row["caller"], row["callee"]) for row in rows)
+    made: dict[str, dict[str, float]] = {}
+    for row in rows:
+        caller, callee = row["caller"], row["callee"]
+        if pairs[row["trial"], caller, callee] == 1:
+            for name, time in ((caller + callee, row["there_ns"]), (callee + caller, row["back_ns"])):
+                if time is not None:
+                    made.setdefault(row["trial"], {})[name] = time
+    return made
 
 
 def _row(row: HopRow) -> TrialRow:

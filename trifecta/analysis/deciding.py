@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from trifecta.analysis.judging import (
 )
 from trifecta.analysis.statements import Says
 from trifecta.analysis.success import Rate, success_rate
+from trifecta.design.model import PROTOCOL_NAMES
 
 _THAT_WAY = {CONFIRMED, OTHER_SIZE}
 _WHOLE_MARGIN = 0.01
@@ -76,7 +77,7 @@ class Effect:
 
 @dataclass(frozen=True)
 class Decided:
-    """What all cells say against one reference. ``pooled`` has logs, or a difference.
+    """What all cells say against one reference, or of one arm (``to``). ``pooled`` has logs, or a difference.
 
     ``why`` names what no further block changes: cells that part (``places``), or a baseline that is ``unlike itself``.
     """
@@ -98,13 +99,13 @@ class Rule:
 
 
 def decide(says: Says, samples: Sequence[Sample], to: str, rule: Rule) -> Decided:
-    """What cells of which each has a block say against one reference (``to``)."""
+    """What cells of which each has a block say against one reference, or of one arm (``to``)."""
     sessions = between_sessions(says)
     pooled = (samples[0].alone if len(samples) == 1 else None) or _sum(samples, rule.confidence)
     state, reason = judge(says, pooled, rule.margin, sessions)
-    family = max(1, len(says.to))
+    family = len(says.sides)
     if state == CONTRADICTED and family > 1 and not (len(samples) == 1 and samples[0].alone):
-        # Any of the references may contradict it, so each has a share of the error.
+        # Any of the sides may contradict it, so each has a share of the error.
         stricter = _sum(samples, 1 - (1 - rule.confidence) / family)
         state, reason = judge(says, stricter, rule.margin, sessions)
     unlike = state != OPEN and _unlike_itself(says, samples, pooled)
@@ -120,8 +121,14 @@ def decide(says: Says, samples: Sequence[Sample], to: str, rule: Rule) -> Decide
 
 
 def worst(says: Says, found: Sequence[Decided]) -> Decided:
-    """The answer of a statement against several references: each must confirm it, and any may contradict it."""
-    return min(found, key=lambda one: (_RANK[one.state], _favour(says, one)))
+    """The answer of a statement against several references, or of several arms: each must confirm it, any may
+    contradict it. Of arms that differ the reason says what each says.
+    """
+    one = min(found, key=lambda one: (_RANK[one.state], _favour(says, one)))
+    if says.to or len({each.state for each in found}) == 1:
+        return one
+    told = ", ".join(f"{PROTOCOL_NAMES.get(each.to, each.to)} {each.state}" for each in found)
+    return replace(one, reason=f"{one.reason}; by itself {told}")
 
 
 def whole_margin(says: Says) -> float:

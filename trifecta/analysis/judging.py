@@ -13,6 +13,7 @@ from trifecta.analysis.intervals import Estimate
 from trifecta.analysis.sessions import OF_CPU, OF_TIMES
 from trifecta.analysis.statements import ABOUT, Says
 from trifecta.design import metrics, numbers
+from trifecta.design.metrics import of_all
 
 State = Literal["confirmed", "same direction, other size", "contradicted", "open", "not compared"]
 CONFIRMED: State = "confirmed"
@@ -35,7 +36,7 @@ SESSIONS = {
 
 def between_sessions(says: Says) -> float:
     """The standard deviation between sessions of what a statement compares; 0 for counts and shares."""
-    return 0.0 if says.by_difference else SESSIONS.get(says.metric, OF_TIMES)
+    return 0.0 if says.by_difference else SESSIONS.get(of_all(says.metric), OF_TIMES)
 
 
 def judge(says: Says, one: Estimate, margin: float, sessions: float = 0.0) -> tuple[State, str]:

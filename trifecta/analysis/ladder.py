@@ -127,9 +127,8 @@ def answer(
     changed = whole.low is not None and whole.high is not None and not whole.low <= 0 <= whole.high
     made, why = together(then, now, changed=changed)
     if OPEN in (then, now):
-        told = [f"{where}: {said}" for where, state, said in (
-            ("as published", then, why_then), ("today", now, why_now)) if state == OPEN]  # fmt: skip
-        why = "; ".join(told)
+        ends = (("as published", then, why_then), ("today", now, why_now))
+        why = "; ".join(f"{where}: {said}" if state == OPEN else f"{state} {where}" for where, state, said in ends)
     return made, why, then, now
 
 

@@ -131,24 +131,40 @@ def _number(levels: Mapping[str, str], factor: str) -> float | None:
     return None
 
 
-def block_values(place: Place, metric: str, arm: str, *, by_difference: bool) -> dict[int, float]:
-    """The value of every block, a log unless it is compared by difference; of the baseline's two runs the mean."""
+def measured(row: TrialValues, metric: str, over: str = "", *, by_difference: bool) -> float | None:
+    """What a trial has of a metric, or of it by another (``over``): a log unless it is compared by difference.
+
+    None where there is none, nor where both are censored.
+    """
+    value = value_of(row, metric)
+    if value is None or math.isnan(value) or not (by_difference or value > 0):
+        return None
+    own = float(value) if by_difference else math.log(value)
+    if not over:
+        return own
+    other = measured(row, over, by_difference=by_difference)
+    return None if other is None or (math.isinf(own) and own == other) else own - other
+
+
+def block_values(place: Place, metric: str, arm: str, over: str = "", *, by_difference: bool) -> dict[int, float]:
+    """The value of every block, as `measured` has it of a trial; of the baseline's two runs the mean."""
     found: dict[int, list[float]] = {}
     for row in place.rows:
-        value = value_of(row, metric)
-        if row["arm"] not in (arm, arm + AA_SUFFIX) or value is None or math.isnan(value):
-            continue
-        if by_difference:
-            found.setdefault(int(row["block"]), []).append(float(value))
-        elif value > 0:
-            found.setdefault(int(row["block"]), []).append(math.log(value))
+        if row["arm"] in (arm, arm + AA_SUFFIX):
+            value = measured(row, metric, over, by_difference=by_difference)
+            if value is not None:
+                found.setdefault(int(row["block"]), []).append(value)
     return {block: float(np.mean(values)) for block, values in found.items()}
+
+
+def _of_arm(says: Says, place: Place, arm: str) -> dict[int, float]:
+    return block_values(place, says.metric, arm, says.over, by_difference=says.by_difference)
 
 
 def paired(says: Says, place: Place, reference: str) -> Floats:
     """Arm less reference by block; of several arms the mean. Two that are both censored are a tie."""
-    base = block_values(place, says.metric, reference, by_difference=says.by_difference)
-    own = [block_values(place, says.metric, arm, by_difference=says.by_difference) for arm in says.arms]
+    base = _of_arm(says, place, reference)
+    own = [_of_arm(says, place, arm) for arm in says.arms]
     shared = [block for block in sorted(base) if all(block in values for values in own)]
     made = []
     for block in shared:
@@ -157,8 +173,8 @@ def paired(says: Says, place: Place, reference: str) -> Floats:
     return np.array(made, dtype=np.float64)
 
 
-def plain(says: Says, place: Place) -> Floats:
-    """The arms themselves by block; of several the mean."""
-    own = [block_values(place, says.metric, arm, by_difference=says.by_difference) for arm in says.arms]
+def plain(says: Says, place: Place, only: str = "") -> Floats:
+    """The arms themselves by block, or ``only`` one of them; of several the mean."""
+    own = [_of_arm(says, place, arm) for arm in ((only,) if only else says.arms)]
     shared = sorted(set.intersection(*(set(values) for values in own))) if own else []
     return np.array([float(np.mean([values[block] for values in own])) for block in shared], dtype=np.float64)

@@ -34,9 +34,10 @@ from trifecta.analysis.deciding import (
 )
 from trifecta.analysis.intervals import Estimate, Floats
 from trifecta.analysis.judging import CONFIRMED, NOT_COMPARED, OPEN, State, without_forecast
-from trifecta.analysis.places import Group, Place, block_values, groups_of, matching, paired, plain
+from trifecta.analysis.places import Group, Place, block_values, groups_of, matching, measured, paired, plain
 from trifecta.analysis.statements import Says, Statement
-from trifecta.contract.trial import value_of
+from trifecta.contract.trial import TrialValues, value_of
+from trifecta.design.metrics import label
 from trifecta.design.model import AA_SUFFIX, PROTOCOL_NAMES
 
 __all__ = ["Effect", "Evaluation", "Place", "change_words", "evaluate", "matching"]
@@ -75,7 +76,7 @@ class Evaluation:
         return self.statement.says is not None and self.statement.says.by_difference
 
     def change(self) -> str:
-        """What the ratio is of: ``HTTP/3 ÷ HTTP/2``, ``path=lag ÷ path=normal``."""
+        """What the ratio is of: ``HTTP/3 ÷ HTTP/2``, ``path=lag ÷ path=normal``, ``CPU of B ÷ CPU of A, HTTP/3``."""
         says = self.statement.says
         return "" if says is None else change_words(says, self.to)
 
@@ -83,18 +84,28 @@ class Evaluation:
 def change_words(says: Says, to: str = "") -> str:
     """What an effect is the ratio (÷) or the difference (−) of."""
     sign = " − " if says.by_difference else " ÷ "
-    arms = " and ".join(PROTOCOL_NAMES.get(arm, arm) for arm in says.arms)
-    reference = to or (says.to[0] if says.to else "")
-    pair = f"{arms}{sign}{PROTOCOL_NAMES.get(reference, reference)}" if reference else arms
+    reference = (to or says.to[0]) if says.to else ""
+    arms = _names(says.arms if says.to or not to else (to,))
+    pair = f"{arms}{sign}{_names((reference,))}" if reference else arms
     if says.relation == "whole":
         return arms
+    if says.over:
+        pair = f"{label(says.metric)}{sign}{label(says.over)}, {pair}"
     if says.along:
         return f"({pair}) at the largest {says.along}{sign}at the smallest"
     if says.at:
         at, against = (",".join(f"{name}={level}" for name, level in of.items()) for of in (says.at, says.against))
-        whom = f" of {pair}" if reference else f", {arms}"
-        return f"{at}{sign}{against}{whom}" if len(says.arms) < 3 or reference else f"{at}{sign}{against}"
+        whom = f" of {pair}" if reference or says.over else f", {arms}"
+        return (
+            f"{at}{sign}{against}"
+            if len(says.arms) > 2 and not (reference or says.over)
+            else f"{at}{sign}{against}{whom}"
+        )
     return pair
+
+
+def _names(arms: Sequence[str]) -> str:
+    return " and ".join(PROTOCOL_NAMES.get(arm, arm) for arm in arms)
 
 
 def evaluate(statement: Statement, places: Sequence[Place]) -> Evaluation:
@@ -128,7 +139,7 @@ def _compared(statement: Statement, places: Sequence[Place]) -> Evaluation:
     if not groups:
         return Evaluation(statement, OPEN, "one of the two cells that it compares was not run")
     rule = Rule(_margin(says, groups), groups[0].place.confidence)
-    found = [_against(statement, groups, reference, rule) for reference in says.to or ("",)]
+    found = [_against(statement, groups, side, rule) for side in says.sides]
     one = worst(says, found)
     reason = one.reason
     if one.state == CONFIRMED and says.size is None and says.relation in ("above", "below"):
@@ -142,7 +153,7 @@ def _compared(statement: Statement, places: Sequence[Place]) -> Evaluation:
         low,
         high,
         one.pooled.blocks,
-        one.to,
+        one.to if says.to or one.pooled.blocks else "",
         size=sized(says, one),
         depends=one.why == PLACES,
         effects=tuple(effect for against in found for effect in against.effects),
@@ -152,13 +163,14 @@ def _compared(statement: Statement, places: Sequence[Place]) -> Evaluation:
 
 
 def _against(statement: Statement, groups: Sequence[Group], reference: str, rule: Rule) -> Decided:
+    """``reference``: one of `Says.sides`."""
     says = statement.says
     assert says is not None
     samples = [made for group in groups if (made := _sample(says, group, reference)) is not None]
     if not samples:
         return Decided(reference, OPEN, _why_nothing(groups, says, reference))
     one = decide(says, samples, reference, rule)
-    told = [group for group in groups if all(_measured(place, says.metric) for place in group.places)]
+    told = [group for group in groups if all(_measured(place, says) for place in group.places)]
     if len(samples) < len(told):
         missing = f"; {len(told) - len(samples)} of {len(told)} cells have no usable block"
         one = replace(one, reason=one.reason + missing)
@@ -167,7 +179,7 @@ def _against(statement: Statement, groups: Sequence[Group], reference: str, rule
 
 def _sample(says: Says, group: Group, reference: str) -> Sample | None:
     """What a group adds up to; None where one side has no block."""
-    values = [paired(says, place, reference) if reference else plain(says, place) for place in group.places]
+    values = [paired(says, place, reference) if says.to else plain(says, place, reference) for place in group.places]
     if not all(len(one) for one in values):
         return None
     return Sample(
@@ -185,19 +197,19 @@ def _plain(values: Floats) -> tuple[float, ...]:
 def _again(says: Says, group: Group, reference: str) -> tuple[float, ...]:
     """The baseline's second run against its first, by block, where it is the reference: its log ratio."""
     place = group.place
-    if reference != place.baseline or says.between_cells or says.by_difference:
+    if not says.to or reference != place.baseline or says.between_cells or says.by_difference:
         return ()
     pairs: dict[int, dict[str, float]] = {}
     for row in place.rows:
-        value = value_of(row, says.metric)
-        if row["arm"] in (reference, reference + AA_SUFFIX) and value and math.isfinite(value) and value > 0:
-            pairs.setdefault(int(row["block"]), {})[str(row["arm"])] = math.log(value)
+        value = measured(row, says.metric, says.over, by_difference=False)
+        if row["arm"] in (reference, reference + AA_SUFFIX) and value is not None and math.isfinite(value):
+            pairs.setdefault(int(row["block"]), {})[str(row["arm"])] = value
     return tuple(one[reference + AA_SUFFIX] - one[reference] for one in pairs.values() if len(one) == 2)
 
 
 def _alone(says: Says, group: Group, reference: str, blocks: int) -> Estimate | None:
     """The interval of the run's own verdict, where it has one that holds although the run may end when decided."""
-    if group.against is not None or len(says.arms) != 1:
+    if group.against is not None or len(says.arms) != 1 or says.over:
         return None
     verdict = group.place.verdicts.get((says.metric, says.arms[0], reference))
     if verdict is None or verdict[0] is None:
@@ -210,17 +222,19 @@ def _margin(says: Says, groups: Sequence[Group]) -> float:
     return max(group.place.margin for group in groups) if says.margin is None else says.margin
 
 
-def _measured(place: Place, metric: str) -> bool:
+def _measured(place: Place, says: Says) -> bool:
     """Whether any trial of a cell has a metric; one without a valid trial could have had it."""
-    return not place.rows or any(value_of(row, metric) is not None for row in place.rows)
+    return not place.rows or any(_has(row, says) for row in place.rows)
+
+
+def _has(row: TrialValues, says: Says) -> bool:
+    return all(value_of(row, name) is not None for name in (says.metric, says.over) if name)
 
 
 def _why_nothing(groups: Sequence[Group], says: Says, reference: str) -> str:
     sides = [place for group in groups for place in group.places]
-    if not any(value_of(row, says.metric) is not None for place in sides for row in place.rows) and any(
-        place.rows for place in sides
-    ):
-        return f"{says.metric} was not measured in the cells that it is about"
+    if not any(_has(row, says) for place in sides for row in place.rows) and any(place.rows for place in sides):
+        return f"{says.measured} was not measured in the cells that it is about"
     failed: Counter[str] = Counter()
     for place in sides:
         failed.update(place.checks)
@@ -229,8 +243,8 @@ def _why_nothing(groups: Sequence[Group], says: Says, reference: str) -> str:
     spoke = f"; of {trials} trials checks warned or failed: {names}" if names else ""
     if not any(place.rows for place in sides):
         return f"none of {trials} trials counts{spoke}"
-    arms = " and ".join(PROTOCOL_NAMES.get(arm, arm) for arm in (*says.arms, *([reference] if reference else [])))
-    return f"no block has a trial of {arms} that counts{spoke}"
+    arms = (*says.arms, *([reference] if reference else [])) if says.to or not reference else (reference,)
+    return f"no block has a trial of {_names(arms)} that counts{spoke}"
 
 
 def _whole(statement: Statement, places: Sequence[Place]) -> Evaluation:
@@ -254,13 +268,15 @@ def _whole(statement: Statement, places: Sequence[Place]) -> Evaluation:
 
 
 def _arm_values(statement: Statement, places: Sequence[Place]) -> dict[str, float]:
-    """The mean of every protocol over blocks and cells, in the metric's unit."""
+    """The mean of every protocol over blocks and cells, in the metric's unit; of one over another their ratio."""
     says = statement.says
     if says is None or says.between_cells:
         return {}
     made = {}
     for arm in ("h1", "h2", "h3"):
-        blocks = [block_values(place, says.metric, arm, by_difference=says.by_difference) for place in places]
+        blocks = [
+            block_values(place, says.metric, arm, says.over, by_difference=says.by_difference) for place in places
+        ]
         means = [float(np.mean(list(one.values()))) for one in blocks if one]
         if means and all(math.isfinite(mean) for mean in means):
             middle = float(np.mean(means))

@@ -8,6 +8,8 @@ all of its statements), what (``says``), and where that stands: ``source`` is th
 * with ``at`` and ``against`` (levels): the same metric in two cells that differ in these; without ``to`` of the arms
   themselves (several: their mean), with it of their ratio.
 * with ``along`` (a factor): at its largest level against its smallest.
+* without any of these: the arms themselves against 1, each by itself.
+* with ``over`` the metric is taken by another of the same trial: ``{metric: cpu_share[B], over: cpu_share[A], ...}``.
 * ``{metric, arm, is: whole}``: a rate that is 100 %.
 
 ``published`` is the ratio (or difference) that the study gives, or the two that it lies between; with it the size is
@@ -25,7 +27,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Literal, TypedDict, cast
 
-from trifecta.design.metrics import BY_DIFFERENCE, MARGINS
+from trifecta.design.metrics import BY_DIFFERENCE, MARGINS, of_all
 
 Is = Literal["above", "below", "same", "about", "whole"]
 Kind = Literal["claim", "figure"]
@@ -40,6 +42,7 @@ SaysDocument = TypedDict(
     "SaysDocument",
     {
         "metric": str,
+        "over": str,
         "arm": str | list[str],
         "to": str | list[str],
         "is": Is,
@@ -142,6 +145,20 @@ class Says:
     size: tuple[float, float] | None = None
     """Between which ratios (differences) the published one lies; twice the same where it is one; None: none given."""
     margin: float | None = None
+    over: str = ""
+    """A metric of the same trial by which ``metric`` is taken: divided by it, or less it."""
+
+    @property
+    def measured(self) -> str:
+        """What is compared, by its name."""
+        return f"{self.metric} over {self.over}" if self.over else self.metric
+
+    @property
+    def sides(self) -> tuple[str, ...]:
+        """What is decided one by one: the references; of several arms that are held against 1 these."""
+        if self.to:
+            return self.to
+        return self.arms if len(self.arms) > 1 and not self.between_cells else ("",)
 
     @property
     def between_cells(self) -> bool:
@@ -181,6 +198,8 @@ class Statement:
     def defined(self) -> str:
         """What tells it from another of the same id: of which cells it says what. Words and sources may change."""
         says = None if self.says is None else asdict(self.says)
+        if says is not None and not says["over"]:
+            del says["over"]  # so that what was kept before there was one is still of the same statement
         told = json.dumps([self.where, says, bool(self.not_compared)], sort_keys=True, default=str)
         return hashlib.sha256(told.encode()).hexdigest()[:12]
 
@@ -272,11 +291,13 @@ def _middle(size: tuple[float, float] | None) -> float | None:
 def _says(one: SaysDocument, size: tuple[float, float] | None = None) -> Says:
     metric = str(one["metric"])
     relation = one["is"]
-    difference = metric in BY_DIFFERENCE or one.get("by") == "difference"
+    difference = of_all(metric) in BY_DIFFERENCE or one.get("by") == "difference"
     if relation not in ("above", "below", "same", "about", "whole"):
         raise ValueError(f"'is' is {relation!r}; give above, below, same, about or whole")
     if relation == "about" and size is None:
         raise ValueError("'is: about' needs the ratio in 'published'")
+    if relation == "whole" and "over" in one:
+        raise ValueError("'is: whole' is of a rate by itself; remove 'over'")
     even = 0.0 if difference else 1.0
     if size is not None and relation in ("above", "below", "about"):
         sides = {end > even for end in size} | {end >= even for end in size}
@@ -292,7 +313,8 @@ def _says(one: SaysDocument, size: tuple[float, float] | None = None) -> Says:
         along=str(one.get("along", "")),
         by_difference=difference,
         size=size if relation in ("above", "below", "about") else None,
-        margin=one.get("margin", MARGINS.get(metric)),
+        margin=one.get("margin", MARGINS.get(of_all(metric))),
+        over=str(one.get("over", "")),
     )
 
 

@@ -13,7 +13,8 @@ class JudgedCell(TypedDict, total=False):
 
     ``values``: by block, a ratio or a difference (of a pair those of the other cell, too; of two cells that are
     compared by themselves, the metric's value); ``again``: of the baseline's second run to its first. ``"inf"``,
-    ``"-inf"``: a trial of failures, which is worse than every other.
+    ``"-inf"``: a trial of failures, which is worse than every other. ``to``: the reference, or of arms that are judged
+    each by itself the arm.
     """
 
     run: str
@@ -74,6 +75,7 @@ class Judged(_Relation, total=False):
     reason: str
     depends: bool
     metric: str | None
+    over: str | None
     of: str
     form: str
     ratio: float | None

@@ -9,6 +9,7 @@ published studies have them. `ABOUT` says of each what is measured; docs/metrics
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from trifecta.design.errors import UserError
 from trifecta.design.metric import CPU, LESS, MORE, REQUESTS, Better, Metric, Unit
@@ -146,6 +147,7 @@ SAMPLES = (
     _count("progression_range", "fastest by slowest progress", "ratio"),
     _count("progression_after_15_percent", "progress at the end by that at 15 %", "ratio"),
     Metric("cpu_share", "CPU", "share", aggregate="mean", wording=LESS),
+    Metric("elapsed_ns", "elapsed time", "ns"),
     Metric("rss_bytes", "memory", "B", aggregate="maximum", wording=LESS),
 )
 SERVICES = (
@@ -189,8 +191,19 @@ BY_DIFFERENCE = frozenset(one.name for table in EVERY for one in table if one.by
 MARGINS = {one.name: one.margin for table in EVERY for one in table if one.margin is not None}
 
 
+def of_all(name: str) -> str:
+    """The metric that one of a part is of: ``cpu_share`` of ``cpu_share[B]``."""
+    return name.partition("[")[0]
+
+
 def find(name: str) -> Metric | None:
-    """The metric of that column, wherever it is; None for one that is not of this project."""
+    """The metric of that column, wherever it is, also of a part (``cpu_share[B]``); None for one that is not of this
+    project.
+    """
+    whole, _, part = name.removesuffix("]").partition("[")
+    if part:
+        known = find(whole)
+        return None if known is None else replace(known, name=name, label=f"{known.label} of {part}")
     return next((one for table in EVERY for one in table if one.name == name), None) or METRICS.get(name)
 
 
@@ -291,6 +304,7 @@ later_to_first: median time of later requests of a connection by that of its fir
 progression_range: requests done by the time since the first was sent: the highest such rate by the lowest
 progression_after_15_percent: the same rate at the end by that when 15 % of the requests were done
 cpu_share: CPU time of a process by time
+elapsed_ns: from a service's call until the other has it, or from its answer until that is back
 rss_bytes: resident memory, the most of a trial
 cpu_ns_per_request: CPU time of all services by requests of the client
 """

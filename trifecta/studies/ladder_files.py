@@ -32,7 +32,7 @@ def read(text: str, file: str) -> Ladder:
     if made.claim not in known:
         raise UserError(f"{file}: claim: no published claim {made.claim!r}; {did_you_mean(made.claim, known)}")
     says = known[made.claim].says
-    if says is None or says.between_cells or says.by_difference or not says.to:
+    if says is None or says.between_cells or says.by_difference or says.over or not says.to:
         raise UserError(f"{file}: claim: {made.claim} compares no two protocols by their ratio; name one that does")
     for name, protocol, asked in (("arm", made.arm, says.arms), ("to", made.to, says.to)):
         if protocol not in asked:

@@ -4,8 +4,7 @@
 bourbon2020's programs try a failed request again and take the time until one succeeds: a protocol that fails looks
 slow, and the failure is in no table. Their back-off is avast/retry-go's without options (`services/tcp.go` of its
 repository): 100 ms, twice as long each time, ten attempts. The experiment and `trifecta explain` try again on paper,
-with the failures that there were: 500 ms, 1.5 times as long each time, each drawn within half of it, which are the
-defaults of Go's most used library for it (cenkalti/backoff); `explain` does it 200 times.
+with the same back-off and the failures that there were; `explain` does it 200 times.
 
 ## Switch
 None: nothing is tried again here, but for services of `go-services` with `retries: true`, which do as the study's did.

@@ -12,6 +12,7 @@ from typing import Any, cast
 import duckdb
 import numpy as np
 
+from trifecta.analysis.cycles import ways
 from trifecta.analysis.estimate import log_value
 from trifecta.analysis.published import Place
 from trifecta.analysis.switched import tolerated
@@ -29,6 +30,7 @@ from trifecta.design import plan
 from trifecta.design.metrics import METRICS
 from trifecta.design.model import Study
 from trifecta.design.percentiles import held_sql
+from trifecta.design.services import LETTERS
 
 Row = dict[str, Any]
 
@@ -184,7 +186,7 @@ def _rows(
     trials = tolerated(queries.select(connection, TrialRow, sql), tolerate)
     counts = Counter(row["cell"] for row in trials)
     captured = _captured(connection, about)
-    more = _more(connection, about, trials)
+    more = _more(connection, about, study, trials)
     made: dict[str, list[TrialValues]] = {}
     for row in trials:
         counted = row["trial"] in captured if study.capture and not row["valid"] else row["valid"]
@@ -207,7 +209,9 @@ def _value(row: TrialRow, name: str) -> float | None:
     return None if math.isnan(log) else math.exp(log) if log < 700 else math.inf
 
 
-def _more(connection: duckdb.DuckDBPyConnection, about: RunFacts, trials: Sequence[TrialRow]) -> dict[str, Row]:
+def _more(
+    connection: duckdb.DuckDBPyConnection, about: RunFacts, study: Study, trials: Sequence[TrialRow]
+) -> dict[str, Row]:
     """Metrics that are not columns of ``trials``, by trial."""
     made: dict[str, Row] = {row["trial"]: {} for row in trials}
     if about.is_browser:
@@ -221,19 +225,42 @@ def _more(connection: duckdb.DuckDBPyConnection, about: RunFacts, trials: Sequen
         for trial, mode in _modes(connection).items():
             made[trial]["latency_mode_ns"] = mode
     if of_services.is_services(about):
-        shares = {(row["trial"], row["process"]): row["share"] for row in queries.ask(connection, CPU)}
-        for rows in of_services.read(connection, about).trials.values():
-            for row in rows:
-                made[row["trial"]] |= {name: row.get(name) for name in SERVICES}
-                found_shares = [shares.get((row["trial"], service)) for service in row["services"]]
-                made[row["trial"]][CPU_SHARE] = None if None in found_shares else sum(found_shares)
+        for trial, values in _of_services(connection, about, study).items():
+            made[trial] |= values
+    return made
+
+
+def _of_services(connection: duckdb.DuckDBPyConnection, about: RunFacts, study: Study) -> dict[str, Row]:
+    """What services cost, all together and each (``cpu_share[B]``), and the ways between two (``elapsed_ns[AB]``)."""
+    clients = {
+        cell.key: int(published.levels_of(study, cell)["clients"]) if about.workload.get("kind") == "fan-in" else 1
+        for cell in plan.cells(study)
+    }
+    shares = {(row["trial"], row["process"]): row["share"] for row in queries.ask(connection, CPU)}
+    made: dict[str, Row] = {}
+    measured = of_services.read(connection, about)
+    for row in (row for rows in measured.trials.values() for row in rows):
+        found = {service: shares.get((row["trial"], service)) for service in row["services"]}
+        here: Row = {name: row.get(name) for name in SERVICES}
+        here[CPU_SHARE] = (
+            None if None in found.values() else sum(share for share in found.values() if share is not None)
+        )
+        # All clients of a fan-in are one process here; the study's were a process each.
+        alike = {LETTERS[0]: clients[row["cell"]]}
+        here |= {f"{CPU_SHARE}[{name}]": share and share / alike.get(name, 1) for name, share in found.items()}
+        made[row["trial"]] = here
+    for hops in measured.hops.values():
+        for trial, times in ways(hops).items():
+            made[trial] |= {f"{ELAPSED}[{name}]": time for name, time in times.items()}
     return made
 
 
 _HEAD = frozenset({"cell", "trial", "arm", "block"})
 SERVICES = ("cpu_ns_per_request", "rss_bytes", "requests", "succeeded")
 CPU_SHARE = "cpu_share"
-"""CPU time of all services over the time of a trial, in cores."""
+"""CPU time of all services over the time of a trial, in cores; ``cpu_share[B]`` of one, in a fan-in of one client."""
+ELAPSED = "elapsed_ns"
+"""``elapsed_ns[AB]``: the median way from A to B, its handshake in it; of an answer ``elapsed_ns[BA]``."""
 
 
 def _captured(connection: duckdb.DuckDBPyConnection, about: RunFacts) -> dict[str, Row]:

@@ -64,12 +64,12 @@ def decided(row: Judged, says: Says, confidence: float) -> Decided | None:
         return None
     rule = Rule(_margin(row, says), confidence)
     found = []
-    for reference in says.to or ("",):
-        samples = [_sample(cell, says) for cell in cells if cell.get("to", "") == reference]
+    for side in says.sides:
+        samples = [_sample(cell, says) for cell in cells if cell.get("to", "") == side]
         if samples:
-            found.append(decide(says, samples, reference, rule))
+            found.append(decide(says, samples, side, rule))
         else:
-            found.append(Decided(reference, OPEN, row["reason"]))
+            found.append(Decided(side, OPEN, row["reason"]))
     return worst(says, found)
 
 

@@ -33,6 +33,7 @@ def evaluation_data(one: Evaluation, answer: tuple[Answer, str], then: Then | No
         "reason": one.reason,
         "depends": one.depends,
         "metric": statement.says.metric if statement.says else None,
+        "over": (statement.says.over or None) if statement.says else None,
         "is": statement.says.relation if statement.says else None,
         "of": one.change(),
         "form": "difference" if one.difference else "ratio",

@@ -56,7 +56,8 @@ def our_words(one: Evaluation) -> str:
     if one.state == "not compared":
         if says is None or not one.arms:
             return numbers.NO_VALUE
-        return ", ".join(f"{numbers.protocol(arm)} {value_words(says.metric, v)}" for arm, v in one.arms.items())
+        told = ((numbers.protocol(arm), value_words(says.metric, v, says.over)) for arm, v in one.arms.items())
+        return ", ".join(f"{arm} {value}" for arm, value in told)
     if one.value is None and one.low is None:
         return numbers.NO_VALUE
     if says is not None and says.relation == "whole":
@@ -65,9 +66,11 @@ def our_words(one: Evaluation) -> str:
     return estimate_words(one)
 
 
-def value_words(metric: str, value: float) -> str:
-    """A value of a metric in its unit."""
-    known = metrics.find(metric)
+def value_words(metric: str, value: float, over: str = "") -> str:
+    """A value of a metric in its unit, also of one by a count; else of one by another a number."""
+    known, by = metrics.find(metric), metrics.find(over) if over else None
+    if by is not None and by.unit != "count":
+        return numbers.number(value)
     return numbers.in_unit(value, known.unit) if known else numbers.number(value)
 
 
@@ -80,7 +83,9 @@ def effect_words(effect: Effect, one: Evaluation) -> str:
     told = f"{numbers.ratio(effect.value)} {numbers.interval((effect.low, effect.high))}"
     if one.difference:
         told = difference_words(metric_of(one), effect.value, effect.low, effect.high)
-    against = f" to {numbers.protocol(effect.to)}" if effect.to and len({e.to for e in one.effects}) > 1 else ""
+    says = one.statement.says
+    between = " to" if says is not None and says.to else ","
+    against = f"{between} {numbers.protocol(effect.to)}" if effect.to and len({e.to for e in one.effects}) > 1 else ""
     return f"{', '.join(piece for piece in pieces if piece)}{against}: {told}, {effect.state}"
 
 
