@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from trifecta.contract.threats import ThreatFound
     from trifecta.design.campaign import Campaign
     from trifecta.design.model import Study
+    from trifecta.report.reproduction.own.study_figure import StudyFigure
     from trifecta.threats import Threat
     from trifecta.workloads.ahead import Ahead
 
@@ -45,6 +46,7 @@ def carry_out(
     problems: dict[str, dict[str, str]] = {}
     measured: dict[str, ThreatFound] = {}
     kept: dict[str, StudyResult] = {}
+    figures: dict[str, tuple[StudyResult, list[StudyFigure]]] = {}
     with StopFlag() as stop:
         for name, campaign in campaigns.items():
             if stop():
@@ -58,7 +60,7 @@ def carry_out(
                     _measure(name, folder, asked, measured, stop, quiet=quiet)
             kept.pop(name, None)
             result = read(folder, campaigns, problems, kept)
-            shown.write(result)
+            shown.write(result, figures)
             if not quiet and not as_json:
                 click.echo(f"{name}: {shown.study_summary(result, name)}", err=True)
         result = read(folder, campaigns, problems, kept)
@@ -66,7 +68,7 @@ def carry_out(
             with _timed(folder, asked, budgets.PART) as note:
                 lab = budgets.Lab(folder, campaigns, problems, stop, quiet=quiet)
                 result = budgets.spend(folder, asked, lab, note)
-        shown.write(result)
+        shown.write(result, figures)
         page = _reconcile(folder) if asked["all"] else None
         if as_json:
             click.echo(json.dumps(as_data(result), indent=1, ensure_ascii=False, default=str))
