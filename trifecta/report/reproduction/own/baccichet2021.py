@@ -133,6 +133,13 @@ def _values(line: Line, about: _Table) -> Iterator[Value]:
     for _, unit, metric in about.columns:
         value = line.values[metric]
         written = (value.ours.value, value.ours.low, value.ours.high, value.published)
-        yield from (None if one is None else round(one) if unit in ("_ns", "_bytes") else one for one in written)
+        yield from (_written(one, unit) for one in written)
     blocks = max(value.ours.blocks for value in line.values.values())
     yield from (blocks, *((style.name(line.spoken),) if about.spoken else ()), line.run, line.cell, line.missing)
+
+
+def _written(value: float | None, unit: str) -> Value:
+    """Whole nanoseconds and octets; of others no more digits than a mean by logarithms has."""
+    if value is None:
+        return None
+    return round(value) if unit in ("_ns", "_bytes") else round(value, 9)
