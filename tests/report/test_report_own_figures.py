@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Sequence
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import cast
 from xml.etree import ElementTree
@@ -289,6 +290,12 @@ def test_what_was_not_run_and_what_failed_is_said_in_the_picture() -> None:
 
 def test_a_study_of_which_nothing_was_run_has_no_figures(result: Result) -> None:
     assert table.figures(result.folder, replace(study(result, "bourbon2020"), runs=())) == []
+
+
+def test_the_table_names_a_module_for_published_studies() -> None:
+    assert set(table.STUDIES) <= set(studies.published())
+    for module in table.STUDIES.values():
+        assert callable(import_module(module).figures), module
 
 
 def test_every_scenario_of_the_study_is_a_half_of_a_run_of_the_campaign() -> None:
