@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from trifecta.contract.threats import ThreatFound
     from trifecta.design.campaign import Campaign
     from trifecta.design.model import Study
+    from trifecta.report.reproduction.own.study_figure import StudyFigure
     from trifecta.threats import Threat
     from trifecta.workloads.ahead import Ahead
 
@@ -94,6 +95,7 @@ def _run(part: Part, parts: dict[Path, Study], stop: Callable[[], bool], *, quie
     problems: dict[str, dict[str, str]] = {}
     measured: dict[str, ThreatFound] = {}
     kept: dict[str, StudyResult] = {}
+    figures: dict[str, tuple[StudyResult, list[StudyFigure]]] = {}
     for name, campaign in campaigns.items():
         if stop():
             break
@@ -107,14 +109,14 @@ def _run(part: Part, parts: dict[Path, Study], stop: Callable[[], bool], *, quie
                 _measure(name, folder, asked, measured, stop, quiet=quiet)
         kept.pop(name, None)
         result = read(folder, campaigns, problems, kept)
-        shown.write(result)
+        shown.write(result, figures)
         if not quiet and not as_json:
             click.echo(f"{_named(name, result)}: {shown.study_summary(result, name)}", err=True)
     result = read(folder, campaigns, problems, kept)
     if asked.get("budget_ns") and not stop():
         with _timed(folder, asked, budgets.PART) as note:
             result = budgets.spend(folder, asked, budgets.Lab(folder, campaigns, problems, stop, quiet=quiet), note)
-    shown.write(result)
+    shown.write(result, figures)
     return result
 
 

@@ -110,7 +110,7 @@ def part_bars(
     mixed = blended_transform_factory(target.transAxes, target.transData)
     said = []
     for row, bar in enumerate(bars):
-        title = f"{bar.title}: {write(bar.whole)}"
+        title = f"{bar.title}: {write(bar.whole)}" if bar.parts else bar.title
         target.text(0.0, row + 0.08, title, transform=mixed, ha="left", va="top", color=style.INK, fontsize=svg.SMALL)
         ends = {True: 0.0, False: 0.0}
         for name, look in looks.items():

@@ -78,7 +78,11 @@ def with_legend(drawn: Drawn, legend: Legend) -> Drawn:
 
 def svg_file(drawn: Drawn, identity: str) -> str:
     """The figure as an SVG document, light or dark as its reader's system is."""
-    text = drawn.svg(identity)
+    return document(drawn.svg(identity))
+
+
+def document(text: str) -> str:
+    """The same of an ``<svg>`` element of a page."""
     light, dark = ("".join(f"{name}: {value}; " for name, value in _variables(one).items()) for one in (False, True))
     rules = f"svg {{ {light}background: var(--paper); }} @media (prefers-color-scheme: dark) {{ svg {{ {dark}}} }}"
     head, rest = text.split(">", 1)

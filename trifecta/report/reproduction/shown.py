@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,8 @@ from trifecta.report import grids, threats
 from trifecta.report.ladder import section
 from trifecta.report.ladder import words as ladder_words
 from trifecta.report.reproduction import figures, said
+from trifecta.report.reproduction.own import section as own_figures
+from trifecta.report.reproduction.own.study_figure import StudyFigure
 from trifecta.report.sections import TEMPLATES
 from trifecta.report.words import code, command_line, counted, sentence
 from trifecta.store import files, reproduction
@@ -36,17 +38,22 @@ _COLOURS: dict[Answer, str] = {
 }
 
 
-def write(result: Result) -> Path:
-    """Write ``reproduction.json`` and ``reproduction.html``; the path of the page."""
+def write(result: Result, kept: own_figures.Kept | None = None) -> Path:
+    """Write ``reproduction.json``, ``reproduction.html`` and the studies' own figures; the path of the page.
+
+    ``kept`` has figures of studies that did not change since they were drawn.
+    """
     write_data(result)
+    own = own_figures.drawn(result, kept)
+    own_figures.write(result.folder, own)
     target = result.folder / PAGE
     with files.disk_errors(target):
-        files.write_text(target, render(result))
+        files.write_text(target, render(result, own))
     return target
 
 
-def render(result: Result) -> str:
-    """The page."""
+def render(result: Result, own: Mapping[str, Sequence[StudyFigure]] | None = None) -> str:
+    """The page, with the figures of each study that were drawn."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     environment = Environment(loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined)
@@ -74,6 +81,7 @@ def render(result: Result) -> str:
         summary=lambda found, what: _summary(result, found, what),
         claims=[one for study in result.studies for one in study.claims],
         pictures=figures.of_studies(result),
+        own={name: own_figures.shown(every) for name, every in (own or {}).items()},
         ladders=section.of_ladders(result.ladders),
         threats=[(one, threats.sentences(one)) for one in result.threats],
         measured={str(one["threat"]) for one in result.threats},
