@@ -1,0 +1,1 @@
+"""The studies' own figures, drawn from what was measured here."""
