@@ -171,6 +171,12 @@ def test_a_protocol_that_was_not_captured_keeps_its_place(tmp_path: Path) -> Non
     write_captured(tmp_path, left_out="h3")
     found = {one.id: one for one in figures(tmp_path, result(tmp_path, "ding2022", ["captured-transfers"]))}
     assert "no valid trial" in text_of(found["ding2022-figures-2-3"])
+    # Nothing was timed without a capture, so that the captured trials give the time, as the study's.
+    bars = {(one["test"], one["protocol"]): one for one in records(found["ding2022-figure-1"])}
+    assert (bars["hello, closed", "HTTP/2"]["trials"], bars["hello, closed", "HTTP/3"]["state"]) == (
+        1,
+        "no valid trial",
+    )
     for name in ("ding2022-figures-2-3", "ding2022-figures-10-11"):
         assert {one["state"] for one in records(found[name]) if one["protocol"] == "HTTP/3"} == {"no valid trial"}
         assert {one["state"] for one in records(found[name]) if one["protocol"] == "HTTP/2"} == {""}
