@@ -73,8 +73,8 @@ def _figures(numbers_by_arm: Mapping[str, int]) -> str:
 def _which(found: dict[str, Trace]) -> str:
     """Which trials are drawn."""
     told = [
-        f"{style.name(arm)} {one.run.rpartition('/')[2]} {one.trial}, of {one.trials} "
-        f"captured trial{'' if one.trials == 1 else 's'} that with the median duration"
+        f"{style.name(arm)} {one.run.rpartition('/')[2]} {one.trial}"
+        + (f", of {one.trials} captured trials that with the median duration" if one.trials > 1 else "")
         for arm in ARMS
         if (one := found.get(arm)) is not None
     ]
@@ -123,16 +123,16 @@ def _sums(study: StudyResult, test: Test, found: dict[str, Trace]) -> StudyFigur
         rows += [(*head, name, *ours[name], state, *theirs[name], *tail) for name in theirs]
         http = None if one is None else one.of_http()
         if http is not None:
-            rows.append((*head, "of them with octets of HTTP", *_line(http["up"], http["down"]), state, *_NONE, *tail))
+            rows.append((*head, "with octets of HTTP", *_line(http["up"], http["down"]), state, *_NONE, *tail))
         elif one is not None:
-            rows.append((*head, "of them with octets of HTTP", *_NONE, "not known without keys", *_NONE, *tail))
+            rows.append((*head, "with octets of HTTP", *_NONE, "not known without keys", *_NONE, *tail))
     return StudyFigure(
         id=f"ding2022-figures-{which}",
         title=f"Frames and octets by direction, with application data and without: {test.words}",
         source=f"figures {which.replace('-', ' and ')}",
         caption="As the study counts: no application data are TCP's opening and closing, and QUIC packets with a long "
         "header. So TLS's handshake over TCP counts as application data and QUIC's does not: the shares of the two "
-        "protocols are not of one kind. What carries octets of HTTP stands apart. Its numbers are as printed. "
+        "protocols are not of one kind. What carries octets of HTTP stands apart. The study's numbers are as printed. "
         f"{_which(found)}. {_WIRE}",
         svg="",
         columns=columns,
@@ -146,7 +146,9 @@ def _table(sums: Sums) -> dict[str, Row]:
     without, with_data = ([sums[way, kind] for way in DIRECTIONS] for kind in (False, True))
     every = [Sum(one.frames + two.frames, one.octets + two.octets) for one, two in zip(without, with_data, strict=True)]
     overall = _line(*every)
-    shares = tuple(part / whole if whole else None for part, whole in zip(_line(*with_data), overall, strict=True))
+    shares = tuple(
+        round(part / whole, 4) if whole else None for part, whole in zip(_line(*with_data), overall, strict=True)
+    )
     return {
         "not application data": _line(*without),
         "application data": _line(*with_data),
