@@ -82,7 +82,7 @@ def test_a_bar_is_the_median_of_the_timed_trials_beside_the_study_s(
     said = {key: one["published_duration_ns"] for key, one in told.items()}
     assert said["hello, closed", "HTTP/2"] == 839_784_000
     assert said["small, sim", "HTTP/3"] == 202_368_000
-    assert told["small, sim", "HTTP/3"]["state"] == "not run"
+    assert told["small, sim", "HTTP/3"]["missing"] == "not run"
     assert text_of(drawn["figure-1"]).count("not run") == 4
 
 
@@ -171,23 +171,23 @@ def test_tcp_s_opening_and_closing_is_no_application_data() -> None:
 def test_a_protocol_that_was_not_captured_keeps_its_place(tmp_path: Path) -> None:
     write_captured(tmp_path, left_out="h3")
     found = {one.id: one for one in figures(tmp_path, result(tmp_path, "ding2022", ["captured-transfers"]))}
-    assert "no valid trial" in text_of(found["ding2022-figures-2-3"])
+    assert "no trial counts" in text_of(found["ding2022-figures-2-3"])
     # Nothing was timed without a capture, so that the captured trials give the time, as the study's.
     bars = {(one["test"], one["protocol"]): one for one in records(found["ding2022-figure-1"])}
-    assert (bars["hello, closed", "HTTP/2"]["trials"], bars["hello, closed", "HTTP/3"]["state"]) == (
+    assert (bars["hello, closed", "HTTP/2"]["trials"], bars["hello, closed", "HTTP/3"]["missing"]) == (
         1,
-        "no valid trial",
+        "no trial counts",
     )
     for name in ("ding2022-figures-2-3", "ding2022-figures-10-11"):
-        assert {one["state"] for one in records(found[name]) if one["protocol"] == "HTTP/3"} == {"no valid trial"}
-        assert {one["state"] for one in records(found[name]) if one["protocol"] == "HTTP/2"} == {""}
+        assert {one["missing"] for one in records(found[name]) if one["protocol"] == "HTTP/3"} == {"no trial counts"}
+        assert {one["missing"] for one in records(found[name]) if one["protocol"] == "HTTP/2"} == {""}
 
 
 def test_without_keys_nobody_knows_what_carries_http(tmp_path: Path) -> None:
     write_captured(tmp_path, keys=False)
     found = {one.id: one for one in figures(tmp_path, result(tmp_path, "ding2022", ["captured-transfers"]))}
     rows = [one for one in records(found["ding2022-figures-10-11"]) if one["what"] == "with octets of HTTP"]
-    assert {(one["server_frames"], one["state"]) for one in rows} == {(None, "not known without keys")}
+    assert {(one["server_frames"], one["missing"]) for one in rows} == {(None, "not known without keys")}
     assert {one["octets_of_http"] for one in records(found["ding2022-figures-2-3"])} == {None}
 
 

@@ -128,13 +128,13 @@ def test_a_progression_is_that_of_the_trials(folder: Path, drawn: dict[str, Stud
     shown = [rate[9:] for rate in rates]  # ten at least: a hundredth is fewer
     assert told["min_per_s"] == pytest.approx(min(rate.min() for rate in shown))
     assert told["max_per_s"] == pytest.approx(max(rate.max() for rate in shown))
-    assert told["last_per_s"] == pytest.approx(float(np.median([rate[-1] for rate in rates])))
+    assert told["settled_per_s"] == pytest.approx(float(np.median([rate[-1] for rate in rates])))
 
 
 def test_a_payload_that_was_not_run_keeps_its_place(drawn: dict[str, StudyFigure]) -> None:
     for figure in ("figure-10", "figure-11", "throughput"):
         (one,) = [one for one in records(drawn[figure]) if one["request_bytes"] == 1000 and one["protocol"] != "x"][:1]
-        assert one["state"] == "not run"
+        assert one["missing"] == "not run"
     assert "1 kB, HTTP/3: not run" in text_of(drawn["figure-11"])
     (row,) = [one for one in records(drawn["figure-11"]) if one["request_bytes"] == 1000]
     assert (row["i"], row["requests_per_s"], row["published_max_per_s"]) == (None, None, 138)
@@ -145,11 +145,11 @@ def test_a_protocol_or_place_that_was_not_run_keeps_its_place(tmp_path: Path) ->
     write_run(tmp_path / LATENCY, shape)
     found = {one.id: one for one in figures(tmp_path, result(tmp_path, "milicevic2023", ["python-latency"]))}
     assert list(found) == ["milicevic2023-figure-8", "milicevic2023-latency"]
-    assert "HTTP/3: no valid trial" in text_of(found["milicevic2023-figure-8"])
+    assert "HTTP/3: no trial counts" in text_of(found["milicevic2023-figure-8"])
     (row,) = [one for one in records(found["milicevic2023-figure-8"]) if one["protocol"] == "HTTP/3"]
-    assert (row["bin_low_ns"], row["requests"], row["state"]) == (None, None, "no valid trial")
+    assert (row["bin_low_ns"], row["requests"], row["missing"]) == (None, None, "no trial counts")
     assert row["published_min_ns"] == 22 * MS
-    states = {(one["place"], one["protocol"]): one["state"] for one in records(found["milicevic2023-latency"])}
+    states = {(one["place"], one["protocol"]): one["missing"] for one in records(found["milicevic2023-latency"])}
     assert [states[place, "HTTP/2"] for place in ("near", "far")] == ["", "not run"]
 
 

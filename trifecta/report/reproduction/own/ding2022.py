@@ -38,7 +38,7 @@ def figures(folder: Path, study: StudyResult) -> list[StudyFigure]:
 
 
 def _durations(study: StudyResult, every: Sequence[Duration]) -> StudyFigure:
-    columns = ("test", "protocol", "trials", "duration_ns", "min_ns", "max_ns", "state", "published_duration_ns",
+    columns = ("test", "protocol", "trials", "duration_ns", "min_ns", "max_ns", "missing", "published_duration_ns",
                "published_source")  # fmt: skip
     absent = {test.id: _empty(study, test) for test in TESTS}
     rows: list[Row] = [
@@ -85,7 +85,7 @@ def _sizes(study: StudyResult, test: Test, found: dict[str, Trace]) -> StudyFigu
     which = _figures(test.sizes)
     name = f"ding2022-figures-{which}"
     columns = ("figure", "protocol", "run", "trial", "packet", "time_ns", "direction", "length_bytes",
-               "application_data", "octets_of_http", "state")  # fmt: skip
+               "application_data", "octets_of_http", "missing")  # fmt: skip
     absent = _empty(study, test)
     rows: list[Row] = []
     for arm in ARMS:
@@ -113,17 +113,26 @@ def _sizes(study: StudyResult, test: Test, found: dict[str, Trace]) -> StudyFigu
 
 def _sums(study: StudyResult, test: Test, found: dict[str, Trace]) -> StudyFigure:
     which = _figures(test.sums)
-    columns = ("figure", "protocol", "what", *_SUMS, "state", *(f"published_{name}" for name in _SUMS), "run", "trial")
+    columns = (
+        "figure",
+        "protocol",
+        "what",
+        *_SUMS,
+        "missing",
+        *(f"published_{name}" for name in _SUMS),
+        "run",
+        "trial",
+    )
     rows: list[Row] = []
     for arm in ARMS:
         one, head = found.get(arm), (test.sums[arm], style.name(arm))
         theirs = _table(test.said[arm])
         ours = dict.fromkeys(theirs, _NONE) if one is None else _table(one.sums())
-        state, tail = ("", (one.run, one.trial)) if one is not None else (_empty(study, test), (None, None))
-        rows += [(*head, name, *ours[name], state, *theirs[name], *tail) for name in theirs]
+        missing, tail = ("", (one.run, one.trial)) if one is not None else (_empty(study, test), (None, None))
+        rows += [(*head, name, *ours[name], missing, *theirs[name], *tail) for name in theirs]
         http = None if one is None else one.of_http()
         if http is not None:
-            rows.append((*head, "with octets of HTTP", *_line(http["up"], http["down"]), state, *_NONE, *tail))
+            rows.append((*head, "with octets of HTTP", *_line(http["up"], http["down"]), missing, *_NONE, *tail))
         elif one is not None:
             rows.append((*head, "with octets of HTTP", *_NONE, "not known without keys", *_NONE, *tail))
     return StudyFigure(

@@ -15,7 +15,7 @@ from trifecta.report.figures.style import Look
 
 NOT_RUN = "not run"
 """What an empty place says where there are no trials."""
-NO_VALID = "no valid trial"
+NO_VALID = "no trial counts"
 """The same where there are some, and none counts."""
 LINE = 18.0
 """Height of a line of a legend, in CSS pixels."""

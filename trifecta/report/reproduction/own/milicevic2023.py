@@ -51,7 +51,16 @@ def _empty_payload(study: StudyResult, payload: int) -> str:
 def _histogram(study: StudyResult, trips: Trips) -> StudyFigure:
     figure, words, here = _PLACES[trips.place]
     name = f"milicevic2023-{figure.replace(' ', '-')}"
-    columns = ("protocol", "bin_low_ns", "bin_high_ns", "requests", "share", "state", *_SAID_TRIPS, "published_source")
+    columns = (
+        "protocol",
+        "bin_low_ns",
+        "bin_high_ns",
+        "requests",
+        "share",
+        "missing",
+        *_SAID_TRIPS,
+        "published_source",
+    )
     edges = [int(edge) for edge in trips.histogram.edges]
     absent = _empty_place(study, trips.place)
     rows: list[Row] = []
@@ -82,7 +91,7 @@ def _histogram(study: StudyResult, trips: Trips) -> StudyFigure:
 def _latency(study: StudyResult, every: Sequence[Trips]) -> StudyFigure:
     columns = (
         *("place", "protocol", "requests", "min_ns", "mode_low_ns", "mode_high_ns", "median_ns", "mean_ns", "max_ns"),
-        *("mean_saved_ns", "state", *_SAID_TRIPS, "published_mean_saved_ns", "published_source"),
+        *("mean_saved_ns", "missing", *_SAID_TRIPS, "published_mean_saved_ns", "published_source"),
     )
     by_place = {one.place: one for one in every}
     rows: list[Row] = []
@@ -120,7 +129,7 @@ def _progression(study: StudyResult, arm: str, found: dict[int, Progression]) ->
     name = f"milicevic2023-{figure.replace(' ', '-')}"
     columns = (
         *("protocol", "request_bytes", "i", "requests_per_s", "min_of_trials_per_s", "max_of_trials_per_s", "trials"),
-        *("state", *_SAID_RATES, "published_settled_per_s", "published_settled_after_i", "published_source"),
+        *("missing", *_SAID_RATES, "published_settled_per_s", "published_settled_after_i", "published_source"),
     )
     absent = {payload: _empty_payload(study, payload) for payload in PAYLOADS}
     rows: list[Row] = []
@@ -153,8 +162,8 @@ def _progression(study: StudyResult, arm: str, found: dict[int, Progression]) ->
 
 def _throughput(study: StudyResult, progressions: Sequence[Progression]) -> StudyFigure:
     columns = (
-        *("protocol", "request_bytes", "requests", "trials", "min_per_s", "mean_per_s", "max_per_s", "last_per_s"),
-        *("settled_after_i", "state", *_SAID_RATES, "published_settled_per_s", "published_settled_after_i"),
+        *("protocol", "request_bytes", "requests", "trials", "min_per_s", "mean_per_s", "max_per_s", "settled_per_s"),
+        *("settled_after_i", "missing", *_SAID_RATES, "published_settled_per_s", "published_settled_after_i"),
         "published_source",
     )
     by = {(one.arm, one.payload): one for one in progressions}
@@ -173,8 +182,8 @@ def _throughput(study: StudyResult, progressions: Sequence[Progression]) -> Stud
         title="Progressions in numbers: minimum, mean, maximum, and where they settle",
         source="V.B, figures 10 and 11",
         caption="Requests per second. Minimum and maximum over i and over trials, without the first hundredth of a "
-        "trial (10 requests at least); mean, end and from where on it stays within 5 % of its end are medians of "
-        f"trials. {_PROGRAMS}",
+        "trial (10 requests at least); mean, the rate at the end (settled) and from where on it stays within 5 % "
+        f"of that are medians of trials. {_PROGRAMS}",
         svg="",
         columns=columns,
         rows=tuple(rows),
