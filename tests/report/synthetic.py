@@ -49,6 +49,8 @@ class Shape:
     rates: dict[str, float] = field(default_factory=dict)  # of an open loop, with the factor of HTTP/3's wait at each
     metric: str = "latency_p50"
     compare: str = "protocol"
+    requests: tuple[str, ...] = ()  # sizes of requests, then they are POST
+    responses: tuple[str, ...] = ()
     study: Study = field(init=False)
 
     def __post_init__(self) -> None:
@@ -58,19 +60,22 @@ class Shape:
         """The study file of the run."""
         spec = {
             "clean": "  clean: {}",
+            "near": "  near: {rtt: 2 ms}",
             "far": "  far: {rtt: 80 ms, rate: 100 Mbit/s, queue: 1 bdp}",
             "rough": "  rough: {rtt: 50 ms, rate: 20 Mbit/s, queue: 1 bdp, loss: 2 %}",
         }
         paths = "\n".join(spec[name] for name in self.paths)
         clients = f"\n  client: [{', '.join(self.clients)}]" if self.clients else ""
+        sizes = {"request": self.requests, "response": self.responses}
+        more = "".join(f"\n  {name}: [{', '.join(levels)}]" for name, levels in sizes.items() if levels)
         rates = f"\n  rate: [{', '.join(self.rates)}]" if self.rates else ""
         loop = "loop: open" if rates else "loop: open\n  rate: 500/s" if self.loop == "open" else "loop: closed"
         return f"""study: race
 title: {json.dumps(self.title)}
 workload:
   kind: requests
-  method: GET
-  response: 10 kB
+  method: {"POST" if self.requests else "GET"}
+{"" if self.responses else "  response: 10 kB"}
   in_flight: {self.in_flight}
   {loop}
   duration: 1 s
@@ -79,7 +84,7 @@ factors:
   protocol: [HTTP/1.1, HTTP/2, HTTP/3]
   path: [{", ".join(self.paths)}]
   connection: [{", ".join(self.connections)}]
-  server: [{", ".join(self.servers)}]{clients}{rates}
+  server: [{", ".join(self.servers)}]{clients}{rates}{more}
 {"" if self.compare == "protocol" else f"compare: {self.compare}"}
 baseline: {"HTTP/2" if self.compare == "protocol" else getattr(self, f"{self.compare}s")[0]}
 paths:
@@ -93,7 +98,7 @@ seed: {self.seed}
 
     def cells(self) -> Iterator[tuple[str, dict[str, str]]]:
         """Yield cell key and levels."""
-        if self.compare != "protocol":
+        if self.compare != "protocol" or self.requests or self.responses:
             yield from (
                 (cell.key, {name: str(level) for name, level in cell.levels.items()}) for cell in cells(self.study)
             )

@@ -17,6 +17,7 @@ from trifecta.store import schema
 
 PATHS: dict[str, PathSpec] = {
     "clean": PathSpec("clean"),
+    "near": PathSpec("near", rtt_ns=2_000_000),
     "far": PathSpec("far", rtt_ns=80_000_000, rate_bits_per_s=100_000_000),
     "rough": PathSpec("rough", rtt_ns=50_000_000, rate_bits_per_s=20_000_000, queue_bytes=125_000, loss=0.02),
 }

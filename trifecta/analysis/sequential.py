@@ -74,8 +74,9 @@ class ByBlocks:
 
 @dataclass(frozen=True)
 class Bars:
-    """A histogram of the samples of an arm: the share in each bin, and what they are apart from it, in their unit."""
+    """A histogram of the samples of an arm: how many, and which share, are in each bin; its ends and its mean."""
 
+    counts: NDArray[np.int64]
     shares: Floats
     fullest: int
     smallest: float
@@ -106,11 +107,11 @@ def places(most: int) -> list[int]:
     return sorted({round(i) for i in np.geomspace(FIRST, most, POINTS)})
 
 
-def band(arm: str, trials: Sequence[Floats], confidence: float) -> list[Progress]:
-    """The progression of an arm over its trials, as far as all of them go."""
+def band(arm: str, trials: Sequence[Floats], confidence: float, shown: Sequence[int] | None = None) -> list[Progress]:
+    """The progression of an arm over its trials, as far as all of them go, at `places` or at the i ``shown``."""
     shortest = min((len(one) for one in trials), default=0)
     made = []
-    for place in places(shortest):
+    for place in places(shortest) if shown is None else shown:
         values = np.array([one[place - 1] for one in trials])
         values = values[np.isfinite(values) & (values > 0)]
         if not len(values):
@@ -166,16 +167,16 @@ def bins(values: Sequence[Floats]) -> Floats:
     return np.linspace(low, high, number + 1)
 
 
-def histogram(samples: Mapping[str, Floats]) -> Histogram:
-    """By arm, of as many bins as the samples tell apart."""
-    edges = bins(list(samples.values()))
+def histogram(samples: Mapping[str, Floats], edges: Floats | None = None) -> Histogram:
+    """By arm, of as many bins as the samples tell apart, or of those with these edges."""
+    edges = bins(list(samples.values())) if edges is None else edges
     return Histogram(edges, {arm: _bars(found, edges) for arm, found in samples.items()})
 
 
 def _bars(found: Floats, edges: Floats) -> Bars:
     counts, _ = np.histogram(found, edges)
     smallest, largest, mean = (float(one) for one in (found.min(), found.max(), found.mean()))
-    return Bars(counts / len(found), int(counts.argmax()), smallest, largest, mean)
+    return Bars(counts, counts / len(found), int(counts.argmax()), smallest, largest, mean)
 
 
 def _t_interval(values: Floats, confidence: float) -> tuple[float, float | None, float | None]:

@@ -14,9 +14,16 @@ Sizes = tuple[Any, Any]  # (ns, octets)
 _WORDS = {"down": "server to client", "up": "client to server"}
 
 
-def packet_sizes(shown: Sequence[tuple[str, str, Sizes, Sizes]]) -> Drawn:
-    """Draw captures, each (title, arm, down, up); what the server sent above zero, what the client sent below."""
-    made, targets = panels([f"{title}: largest {_largest(down, up)}" for title, _, down, up in shown], 260)
+def packet_sizes(shown: Sequence[tuple[str, str, Sizes, Sizes]], absent: str = "no packets") -> Drawn:
+    """Draw captures, each (title, arm, down, up); what the server sent above zero, what the client sent below.
+
+    One without packets says ``absent``.
+    """
+    titles = [
+        f"{title}: largest {_largest(down, up)}" if len(down[0]) or len(up[0]) else title
+        for title, _, down, up in shown
+    ]
+    made, targets = panels(titles, 260)
     every = [one for _, _, *both in shown for one in both if len(one[0])]
     right = max((float(times.max()) for times, _ in every), default=1e6) * 1.02
     top = max((float(octets.max()) for _, octets in every), default=1500.0) * 1.22  # room for words
@@ -30,6 +37,13 @@ def packet_sizes(shown: Sequence[tuple[str, str, Sizes, Sizes]]) -> Drawn:
         svg.ticks(target, "y", both, [numbers.size(abs(tick)) if place == 0 else "" for tick in both])
         target.axhline(0, color=style.MUTED, linewidth=0.8)
         target.set_xlabel("time since the first packet", color=style.INK, fontsize=svg.SMALL)
+        if not len(down[0]) and not len(up[0]):
+            target.text(
+                0.5, 0.75, absent, transform=target.transAxes, ha="center", va="center", color=style.MUTED,
+                fontsize=svg.FONT,
+            )  # fmt: skip
+            said.append(f"{title}: {absent}")
+            continue
         size = mark_size(max(len(times) for times, _ in every)) if every else 2.2
         dots(target, points(down[0], down[1]), style.look(arm).colour, size=size)
         dots(target, points(up[0], -up[1]), style.MUTED, size=size)

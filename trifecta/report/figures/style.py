@@ -108,6 +108,11 @@ def look(arm: str) -> Look:
     place = naming.place(arm)
     if place is None:
         return _LOOKS.get(arm, _AGAIN)
+    return level(place)
+
+
+def level(place: int) -> Look:
+    """The look of the level with this number, from 0, of a factor."""
     round_, number = divmod(place, len(_LEVELS))
     own = _LEVELS[number]
     return own if not round_ else replace(own, marker=_LEVELS[(number + round_) % len(_LEVELS)].marker)

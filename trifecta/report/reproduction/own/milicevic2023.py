@@ -1,0 +1,200 @@
+"""The figures and numbers of milicevic2023: R_i in histograms, T_i in progressions, minima, modes, means and maxima."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from trifecta.conclude.reproduction import own_milicevic2023 as own
+from trifecta.conclude.reproduction.own_milicevic2023 import ARMS, PAYLOADS, Progression, Trips
+from trifecta.conclude.reproduction.result import StudyResult
+from trifecta.report.figures import style, svg
+from trifecta.report.reproduction.own import milicevic2023_drawn as drawn
+from trifecta.report.reproduction.own.marks import why_empty
+from trifecta.report.reproduction.own.study_figure import StudyFigure
+
+Row = tuple[str | float | int | None, ...]
+_PROGRAMS = "The study's programs: Hypercorn, Python client with aioquic."
+_PLACES = {
+    "near": ("figure 8", "client and server in the same region", "here a round trip of 2 ms"),
+    "far": ("figure 9", "client and server in different regions", "here a round trip of 70 ms"),
+}
+_SAID_TRIPS = ("published_min_ns", "published_mode_low_ns", "published_mode_high_ns", "published_max_ns")
+_SAID_RATES = ("published_min_per_s", "published_mean_per_s", "published_max_per_s")
+
+
+def figures(folder: Path, study: StudyResult) -> list[StudyFigure]:
+    """What can be drawn of the study from the runs in the reproduction's folder."""
+    trips, progressions = own.trips(folder, study), own.progressions(folder, study)
+    made = []
+    with svg.drawing():
+        made += [_histogram(study, one) for one in trips]
+        if trips:
+            made.append(_latency(study, trips))
+        for arm in ARMS:
+            found = {one.payload: one for one in progressions if one.arm == arm}
+            if found:
+                made.append(_progression(study, arm, found))
+        if progressions:
+            made.append(_throughput(study, progressions))
+    return made
+
+
+def _empty_place(study: StudyResult, place: str) -> str:
+    return why_empty(study, connection="new", path=place)
+
+
+def _empty_payload(study: StudyResult, payload: int) -> str:
+    return why_empty(study, connection="reused", request_bytes=str(payload))
+
+
+def _histogram(study: StudyResult, trips: Trips) -> StudyFigure:
+    figure, words, here = _PLACES[trips.place]
+    name = f"milicevic2023-{figure.replace(' ', '-')}"
+    columns = (
+        "protocol",
+        "bin_low_ns",
+        "bin_high_ns",
+        "requests",
+        "share",
+        "missing",
+        *_SAID_TRIPS,
+        "published_source",
+    )
+    edges = [int(edge) for edge in trips.histogram.edges]
+    absent = _empty_place(study, trips.place)
+    rows: list[Row] = []
+    for arm in ARMS:
+        said = own.SAID_TRIPS[trips.place, arm]
+        told = (said.smallest_ns, said.mode_low_ns, said.mode_high_ns, said.largest_ns, f"V.A, {figure}")
+        head, spread = style.name(arm), trips.spreads.get(arm)
+        if spread is None:
+            rows.append((head, None, None, None, None, absent, *told))
+            continue
+        counts = [int(count) for count in trips.histogram.arms[arm].counts]
+        bins = [*zip(edges[:-1], edges[1:], counts, strict=True), (edges[-1], None, spread.requests - sum(counts))]
+        rows += [(head, low, high, count, count / spread.requests, "", *told) for low, high, count in bins]
+    return StudyFigure(
+        id=name,
+        title=f"Round trips with a new connection for every request, {words}",
+        source=f"V.A, {figure}",
+        caption=f"All requests of all valid trials, warm-up left out, {_listed(trips.payloads)}; "
+        "the longest 0.5 % may be in no bin, the last line of the CSV has them. The mark is on the fullest bin. "
+        f"{_PROGRAMS} Times are those of another path and other machines, {here}: shapes are to be compared. "
+        "HTTP/2 has TLS 1.3 here, one round trip less than in the study's figure 3.",
+        svg=drawn.histogram(trips, absent, name),
+        columns=columns,
+        rows=tuple(rows),
+    )
+
+
+def _latency(study: StudyResult, every: Sequence[Trips]) -> StudyFigure:
+    columns = (
+        *("place", "protocol", "requests", "min_ns", "mode_low_ns", "mode_high_ns", "median_ns", "mean_ns", "max_ns"),
+        *("mean_saved_ns", "missing", *_SAID_TRIPS, "published_mean_saved_ns", "published_source"),
+    )
+    by_place = {one.place: one for one in every}
+    rows: list[Row] = []
+    for place, difference in own.SAID_DIFFERENCES_NS.items():
+        spreads = by_place[place].spreads if place in by_place else {}
+        for arm in ARMS:
+            said, spread = own.SAID_TRIPS[place, arm], spreads.get(arm)
+            base = spreads.get("h2")
+            ours: Row = (*(None,) * 8, _empty_place(study, place))
+            if spread is not None:
+                less = base.mean_ns - spread.mean_ns if base is not None and arm != "h2" else None
+                ours = (
+                    *(spread.requests, spread.smallest_ns, spread.mode_low_ns, spread.mode_high_ns, spread.median_ns),
+                    *(spread.mean_ns, spread.largest_ns, less, ""),
+                )
+            theirs = (said.smallest_ns, said.mode_low_ns, said.mode_high_ns, said.largest_ns)
+            apart = difference if arm != "h2" else None
+            where = f"V.A, {_PLACES[place][0]}" + ("; VI" if arm != "h2" else "")
+            rows.append((place, style.name(arm), *ours, *theirs, apart, where))
+    return StudyFigure(
+        id="milicevic2023-latency",
+        title="Round trips in numbers: minimum, mode, mean, maximum",
+        source="V.A, figures 8 and 9; VI",
+        caption="Of all payloads together. The mode is the fullest of bins as wide as 1/20 of the median; the study "
+        "gives between which values the majority lay, and of means their difference only: saved is how much shorter "
+        f"the mean is than that of HTTP/2. {_PROGRAMS}",
+        svg="",
+        columns=columns,
+        rows=tuple(rows),
+        table=True,
+    )
+
+
+def _progression(study: StudyResult, arm: str, found: dict[int, Progression]) -> StudyFigure:
+    figure = {"h2": "figure 10", "h3": "figure 11"}[arm]
+    name = f"milicevic2023-{figure.replace(' ', '-')}"
+    columns = (
+        *("protocol", "request_bytes", "i", "requests_per_s", "min_of_trials_per_s", "max_of_trials_per_s", "trials"),
+        *("missing", *_SAID_RATES, "published_settled_per_s", "published_settled_after_i", "published_source"),
+    )
+    absent = {payload: _empty_payload(study, payload) for payload in PAYLOADS}
+    rows: list[Row] = []
+    for payload in PAYLOADS:
+        said, one = own.SAID_RATES[arm, payload], found.get(payload)
+        theirs = (said.smallest, said.mean, said.largest, said.settled, said.settled_after, f"V.B, {figure}")
+        head = (style.name(arm), payload)
+        if one is None:
+            rows.append((*head, None, None, None, None, None, absent[payload], *theirs))
+            continue
+        rows += [(*head, at.place, at.value, at.smallest, at.largest, at.trials, "", *theirs) for at in one.points]
+    most = max(one.requests for one in found.values())
+    given = (
+        "hollow: the rate at which the study's progression settles after 3,000 of 20,000 requests"
+        if arm == "h2"
+        else "from the smallest to the largest value of the study's progression, hollow its mean"
+    )
+    return StudyFigure(
+        id=name,
+        title=f"Progression of throughput on one connection, {style.name(arm)}",
+        source=f"V.B, {figure}",
+        caption="T(i) = i ÷ (response(i) − request(1)). A line is the mean over the trials of a payload, shaded from "
+        "the smallest to the largest trial (the study: one run); the legend leaves out the first hundredth of a trial, "
+        f"10 at least. A trial has {most:,} requests, the study's 20,000. Right: {given}. {_PROGRAMS}",
+        svg=drawn.progression(arm, found, absent, name),
+        columns=columns,
+        rows=tuple(rows),
+    )
+
+
+def _throughput(study: StudyResult, progressions: Sequence[Progression]) -> StudyFigure:
+    columns = (
+        *("protocol", "request_bytes", "requests", "trials", "min_per_s", "mean_per_s", "max_per_s", "settled_per_s"),
+        *("settled_after_i", "missing", *_SAID_RATES, "published_settled_per_s", "published_settled_after_i"),
+        "published_source",
+    )
+    by = {(one.arm, one.payload): one for one in progressions}
+    rows: list[Row] = []
+    for arm in ARMS:
+        for payload in PAYLOADS:
+            one, said = by.get((arm, payload)), own.SAID_RATES[arm, payload]
+            ours: Row = (*(None,) * 7, _empty_payload(study, payload))
+            if one is not None:
+                rates = (one.smallest, one.mean, one.largest, one.last)
+                ours = (one.requests, one.points[-1].trials, *rates, one.settled_after, "")
+            theirs = (said.smallest, said.mean, said.largest, said.settled, said.settled_after)
+            rows.append((style.name(arm), payload, *ours, *theirs, f"V.B, figure {10 if arm == 'h2' else 11}"))
+    return StudyFigure(
+        id="milicevic2023-throughput",
+        title="Progressions in numbers: minimum, mean, maximum, and where they settle",
+        source="V.B, figures 10 and 11",
+        caption="Requests per second. Minimum and maximum over i and over trials, without the first hundredth of a "
+        "trial (10 requests at least); mean, the rate at the end (settled) and from where on it stays within 5 % "
+        f"of that are medians of trials. {_PROGRAMS}",
+        svg="",
+        columns=columns,
+        rows=tuple(rows),
+        table=True,
+    )
+
+
+def _listed(payloads: Sequence[int]) -> str:
+    """Which requests are in a figure."""
+    words = [drawn.payload_words(one) for one in payloads]
+    if len(words) == 1:
+        return f"of a payload of {words[0]}"
+    return f"of payloads of {', '.join(words[:-1])} and {words[-1]} together"
