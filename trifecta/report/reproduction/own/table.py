@@ -17,6 +17,8 @@ from trifecta.report.reproduction.own.study_figure import StudyFigure
 STUDIES = {
     "bourbon2020": "trifecta.report.reproduction.own.bourbon2020",
     "baccichet2021": "trifecta.report.reproduction.own.baccichet2021",
+    "ding2022": "trifecta.report.reproduction.own.ding2022",
+    "milicevic2023": "trifecta.report.reproduction.own.milicevic2023",
 }
 
 
