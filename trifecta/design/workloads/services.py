@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, Self
 
 from trifecta.design import sba, services
+from trifecta.design.by_protocol import Octets, largest
 from trifecta.design.graph import Graph
 from trifecta.design.path_spec import PathSpec
 from trifecta.design.protocols import CONTENT_METHODS
@@ -33,8 +34,8 @@ class ServicesWorkload(RequestsWorkload):
     """
 
     method: str = "POST"
-    response_bytes: int = 0
-    request_bytes: int = 128
+    response_bytes: Octets = 0
+    request_bytes: Octets = 128
     in_flight: int = 1
     depth: int = 4
     inside: str = "same"
@@ -196,7 +197,7 @@ class ChainWorkload(ServicesWorkload):
     @property
     def graph(self) -> Graph:
         """Which services there are, and who calls whom."""
-        return services.chain(self.depth, self.method, self.response_bytes)
+        return services.chain(self.depth, self.method, largest(self.response_bytes))
 
     @property
     def calls(self) -> int:
@@ -213,7 +214,7 @@ class FanInWorkload(ServicesWorkload):
     @property
     def graph(self) -> Graph:
         """A client, for all of them, and the service."""
-        return services.chain(2, self.method, self.response_bytes)
+        return services.chain(2, self.method, largest(self.response_bytes))
 
     @property
     def crowd(self) -> bool:

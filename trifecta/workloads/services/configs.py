@@ -11,11 +11,11 @@ from trifecta.contract.codec import convert, plain
 from trifecta.contract.load import LoadConfig, Message
 from trifecta.contract.origin import OriginConfig, RelayConfig, RouteConfig, ServiceConfig
 from trifecta.contract.services import ProgramConfig, ServicesLoadConfig, ServicesOriginConfig
-from trifecta.design import quinn
+from trifecta.design import by_protocol, quinn
+from trifecta.design.by_protocol import one_size
 from trifecta.design.graph import Graph, Route
 from trifecta.design.impairments import kind_of
 from trifecta.design.model import PathSpec, Protocol, ServicesWorkload, Trial
-from trifecta.design.protocols import PROTOCOLS
 from trifecta.design.transports import over
 from trifecta.implementations.services.rows import lines_of
 from trifecta.lab.certificates import Certificates
@@ -114,7 +114,7 @@ def program_config(workload: ServicesWorkload, protocol: Protocol) -> ProgramCon
         verify=not workload.unverified,
         attempts=RETRY_ATTEMPTS if workload.retries else 1,
         retry_delay_ns=RETRY_DELAY_NS if workload.retries else 0,
-        think_ns=think_ns[PROTOCOLS.index(protocol) % len(think_ns)],
+        think_ns=by_protocol.of(think_ns, protocol),
     )
 
 
@@ -166,10 +166,11 @@ def client_config(
     qlog_dir: Path | None = None,
 ) -> LoadConfig:
     """What the client is asked to do: its cycles are requests of the engine's load (section 1.1)."""
+    workload = workload.for_protocol(trial.protocol)
     entry = graph.entry
     config = load_config(
         trial,
-        workload.for_protocol(trial.protocol),
+        workload,
         path,
         address="",
         port=port_of(graph, entry.to),
@@ -183,7 +184,7 @@ def client_config(
     if entry.body == "forward" and messages is not None:
         message = Message(folder=str(messages))
     elif entry.body == "forward":
-        message = Message(body_bytes=workload.request_bytes)
+        message = Message(body_bytes=one_size(workload.request_bytes))
     config = replace(
         config,
         address=None,
