@@ -114,6 +114,23 @@ def test_a_payload_that_cannot_be_switched_is_refused_in_one_line(switch, text, 
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (CHAIN, "services of one host share it with the name server"),
+        (CHAIN.replace("10}", "10, hosts: 2}").replace("go-services", "services"), "add --set server=go-services"),
+        (CHAIN.replace("chain", "fan-in"), "needs services that call others"),
+    ],
+)
+def test_names_over_the_path_need_hosts_and_a_program_that_asks(text, said):
+    far = CHAIN.replace("10}", "10, hosts: 2, names: local}")
+    assert read(on=["names-over-the-path"], text=far).workload.names == "path"
+    assert read(off=["names-over-the-path"], text=far.replace("local", "path")).workload.names is None
+    with pytest.raises(UserError, match=said) as error:
+        read(on=["names-over-the-path"], text=text)
+    assert "\n" not in str(error.value)
+
+
 def test_in_a_campaign_a_switch_applies_where_it_can():
     text = studies.read_text(studies.find("bourbon2020"))
     change = switches(off=[REORDER], many=True)

@@ -173,6 +173,16 @@ def _format_think_time(times: tuple[int, ...] | None) -> str:
     return "none" if times is None else BETWEEN.join(map(quantity.format_time, times))
 
 
+def _parse_names(value: Any) -> str | None:
+    """``path``; ``local``, as it is without, is None."""
+    text = one_of("where names are asked for", "local", "path")(value)
+    return None if text == "local" else text
+
+
+def _format_names(value: str | None) -> str:
+    return value or "local"
+
+
 SERVICES_FIELDS = (
     Field("depth", "depth", _parse_depth),
     Field("inside", "inside", _parse_inside, _format_inside),
@@ -188,6 +198,7 @@ SERVICES_FIELDS = (
     Field("unverified", "unverified", parse_flag),
     Field("retries", "retries", parse_flag),
     Field("think_time", "think_time_ns", _parse_think_time, _format_think_time),
+    Field("names", "names", _parse_names, _format_names),
 )
 
 

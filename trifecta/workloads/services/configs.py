@@ -25,6 +25,7 @@ FIRST_PORT = 8443
 POOL = 4  # connections that a service keeps to the next over HTTP/2 and HTTP/3; each takes up to 100 streams
 STREAMS = 100
 _IDLE_NS = 60_000_000_000
+_ASKED_AGAIN_NS = 5_000_000_000  # when a lost question is asked again (resolv.conf(5))
 _LOSS_STALL_NS = 400_000_000  # what a lost packet may cost a call: the shortest timeouts of TCP and QUIC, a few times
 
 
@@ -105,7 +106,7 @@ RETRY_DELAY_NS = 100_000_000
 LEAK_NS = 30_000_000_000  # IdleConnTimeout of the transports that bourbon2020 left behind
 
 
-def program_config(workload: ServicesWorkload, protocol: Protocol) -> ProgramConfig:
+def program_config(workload: ServicesWorkload, protocol: Protocol, name_server: str | None = None) -> ProgramConfig:
     """The switches of a program that is not the engine's, of a trial over this protocol."""
     think_ns = workload.think_time_ns or (0,)
     return ProgramConfig(
@@ -115,6 +116,7 @@ def program_config(workload: ServicesWorkload, protocol: Protocol) -> ProgramCon
         attempts=RETRY_ATTEMPTS if workload.retries else 1,
         retry_delay_ns=RETRY_DELAY_NS if workload.retries else 0,
         think_ns=by_protocol.of(think_ns, protocol),
+        name_server=name_server,
     )
 
 
@@ -213,6 +215,8 @@ def total_timeout_ns(graph: Graph, workload: ServicesWorkload, path: PathSpec, r
     """When a trial is given up: a generous time for its cycles, every call of which may set up a connection."""
     calls = len(graph.walk())
     stall = _LOSS_STALL_NS if path.loss or any(kind_of(one).damages for one in path.forward) else 0
+    if workload.names:
+        stall += path.rtt_ns + (_ASKED_AGAIN_NS if stall else 0)
     each = calls * (8 * path.rtt_ns + 10_000_000 + stall)
     if workload.duration_ns:
         expected = workload.duration_ns
