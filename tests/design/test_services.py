@@ -5,6 +5,7 @@ import pytest
 from trifecta.design import plan, services
 from trifecta.design.errors import UserError
 from trifecta.design.levels import Surroundings
+from trifecta.design.model import PathSpec
 from trifecta.design.sba import FUNCTIONS, STEPS
 from trifecta.design.study import chain, fan_in, path, requests, sba_registration, study
 from trifecta.design.study_file import parse_study
@@ -115,6 +116,17 @@ def test_the_canonical_text_reads_back_to_an_equal_study(one):
         ({"workload": chain(requests=1, tls_version="1.2/1.3")}, "use server: go-services"),
         ({"workload": chain(requests=1, think_time="10 ms")}, "think_time: the engine's own services do not do that"),
         ({"workload": chain(requests=1, retries=True), "factors": {"server": GO}}, "retries: the engine's own"),
+        ({"workload": chain(requests=1, hosts=4, names="path")}, "names: the engine's own services do not do that"),
+        ({"workload": chain(requests=1, names="path"), "factors": {"server": GO[1:]}}, "no service on another one"),
+        (
+            {"workload": fan_in(requests=1, hosts=2, names="path"), "factors": {"server": GO[1:]}},
+            "on the client's host",
+        ),
+        (
+            {"workload": chain(requests=1, hosts=4, names="path", place="docker-bridge")},
+            "names: containers behind Docker's bridge",
+        ),
+        ({"workload": chain(requests=1, names="far")}, "is not where names are asked for"),
         (
             {"workload": chain(requests=1, think_time="1 ms/2 ms")},
             "has 2 parts; give one time, or three for HTTP/1.1/2/3",
@@ -151,6 +163,23 @@ def test_switches_that_are_off_are_no_part_of_a_study():
     found = [plan.workload_for(on, one) for one in plan.treatments(on)]
     assert {one.unverified for one in found} == {False, True}
     assert {one.think_time_ns for one in found} == {(10_000_000, 10_000_000, 20_000_000)}
+
+
+def test_whoever_asks_for_names_over_the_path_has_a_wire_to_the_name_server():
+    def wires(names, **fields):
+        own = chain(requests=1, names=names, **fields)
+        return study("c", workload=own, factors={"server": GO[1:]}, paths=[LAG]).workload
+
+    asked_once = ("host1-host2", "host2-host3", "host3-host4")
+    assert wires("local", hosts=4).wires == wires("local", hosts=4).impaired_wires == asked_once
+    far = wires("path", hosts=4)
+    assert far.wires == far.impaired_wires == (*asked_once, "host1-host3"), "D asks for nobody, A on its own host"
+    assert wires("path", hosts=2).wires == ("host1-host2",)
+    assert wires("path", hosts=4, impaired="B-C").impaired_wires == ("host2-host3",)
+    slow, once = PathSpec("slow", rtt_ns=100_000_000), wires("local", hosts=4)
+    assert far.work_ns(slow, "new", "") - once.work_ns(slow, "new", "") == 300_000_000
+    assert far.work_ns(slow, "reused", "") == once.work_ns(slow, "reused", "")
+    assert "names" not in study("c", workload=chain(requests=1, names="local")).source
 
 
 def test_the_places_of_a_study_are_those_of_its_cells():

@@ -89,6 +89,7 @@ def test_the_switches_of_a_study_are_those_of_the_program() -> None:
         think_ns=20_000_000,
     )
     assert program_config(everything, "h1").think_ns == 10_000_000
+    assert program_config(everything, "h1", "10.78.0.1:53").name_server == "10.78.0.1:53"
     assert program_config(ChainWorkload(requests=1, think_time_ns=(5,)), "h3").think_ns == 5
 
 

@@ -83,6 +83,54 @@ def test_another_protocol_than_meant_is_a_switch_of_services_on_go():
         read(on=["alpn-mismatch"], text=CHAIN, overrides=["server=services"])
 
 
+PAYLOADS = "study: mine\nworkload: {kind: fan-in, requests: 10}\n"
+APART = "128 B/1 kB/10 kB"
+
+
+def test_a_payload_for_each_protocol_is_switched_in_the_workload_or_its_factor():
+    sizes = (128, 1_000, 10_000)
+    assert read(on=["payload-by-protocol"], text=PAYLOADS).workload.response_bytes == sizes
+    assert read(on=["payload-by-protocol"], text=PAYLOADS.replace("fan-in", "chain")).workload.request_bytes == sizes
+    assert read(on=["payload-by-protocol"], text=PAYLOADS, overrides=["clients=2"]).workload.response_bytes == sizes
+    several = PAYLOADS + "factors: {response: [1 kB, 2 kB]}\n"
+    assert read(on=["payload-by-protocol"], text=several).factors["response"] == (APART,)
+    apart = several.replace("2 kB", APART)
+    assert read(off=["payload-by-protocol"], text=apart).factors["response"] == ("1 kB", "128 B")
+    own = PAYLOADS.replace("10}", f"10, response: {APART}}}")
+    assert read(off=["payload-by-protocol"], text=own).workload.response_bytes == 128
+
+
+@pytest.mark.parametrize(
+    ("switch", "text", "said"),
+    [
+        ("off", PAYLOADS, "the response of this study has one size over all protocols"),
+        ("on", PAYLOADS.replace("fan-in", "sba-registration"), "needs a workload whose payload can be chosen"),
+        ("on", PAYLOADS + "compare: clients\nfactors: {clients: [1, 2]}\n", "compare: protocol"),
+    ],
+)
+def test_a_payload_that_cannot_be_switched_is_refused_in_one_line(switch, text, said):
+    with pytest.raises(UserError, match=said) as error:
+        read(**{switch: ["payload-by-protocol"]}, text=text)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (CHAIN, "services of one host share it with the name server"),
+        (CHAIN.replace("10}", "10, hosts: 2}").replace("go-services", "services"), "add --set server=go-services"),
+        (CHAIN.replace("chain", "fan-in"), "needs services that call others"),
+    ],
+)
+def test_names_over_the_path_need_hosts_and_a_program_that_asks(text, said):
+    far = CHAIN.replace("10}", "10, hosts: 2, names: local}")
+    assert read(on=["names-over-the-path"], text=far).workload.names == "path"
+    assert read(off=["names-over-the-path"], text=far.replace("local", "path")).workload.names is None
+    with pytest.raises(UserError, match=said) as error:
+        read(on=["names-over-the-path"], text=text)
+    assert "\n" not in str(error.value)
+
+
 def test_in_a_campaign_a_switch_applies_where_it_can():
     text = studies.read_text(studies.find("bourbon2020"))
     change = switches(off=[REORDER], many=True)
@@ -106,7 +154,13 @@ def test_what_a_threat_says_of_itself_holds(threat):
         assert effect.metric in METRICS
 
 
-FAILED = ("protocol", "headroom", "errors", "conntrack")  # checks whose failure leaves a trial out of verdicts
+FAILED = (
+    "protocol",
+    "same_work",
+    "headroom",
+    "errors",
+    "conntrack",
+)  # checks whose failure leaves a trial out of verdicts
 
 
 @pytest.mark.parametrize("threat", THREATS.values(), ids=THREATS)

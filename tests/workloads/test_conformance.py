@@ -96,6 +96,8 @@ def test_the_requests_of_a_study_itself_are_probed() -> None:
     first, second = own_cases([plain, *others, page])
     assert (first.name, first.label, first.method, first.octets) == ("own", "GET 1 MB (own)", "GET", 1_000_000)
     assert (second.name, second.workload().request_bytes, second.workload().response_bytes) == ("own_2", 5, 1_000_000)
+    apart = [RequestsWorkload(response_bytes=(128, 1_000, 10_000)).for_protocol(one) for one in ("h1", "h2", "h3")]
+    assert [case.octets for case in own_cases(apart)] == [128, 10_000], "1 kB is asked for anyway"
     gone, head = own_cases([replace(plain, method="DELETE", response_bytes=0), replace(plain, method="HEAD")])
     assert (gone.status, gone.content, head.status, head.content) == (204, 0, 200, 0)
     row = GOOD | {"status": 204, "bytes_in": 0}

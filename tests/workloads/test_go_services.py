@@ -186,6 +186,42 @@ def test_a_client_thinks_between_its_requests_as_long_as_its_protocol_says(tmp_p
     assert 20 <= gaps[0][1] < 40 <= gaps[1][1] < 80
 
 
+@BOTH
+def test_names_can_be_asked_for_over_the_path_before_every_connection(tmp_path: Path, program: str) -> None:
+    """A's name server is on its own host; B's question takes a round trip of its wire, C's one of a wire for that."""
+    far = ["paths={far: {rtt: 20 ms}}", "path=far", "hosts=4", "connection=new", "protocol=HTTP/2,HTTP/3"]
+    settings = [*far, f"server={program}", "names=local,path", "workload.requests=5", "workload.warmup=0 requests"]
+    rows = run(tmp_path / "run", "chain", settings)
+    assert {row["errors"] for row in rows} == {0}
+    took = ask(
+        tmp_path / "run",
+        "SELECT caller, factors_json ->> 'names' AS names, count(*), min(arrived_ns - s.started_ns) / 1e6"
+        " FROM spans AS s JOIN trials USING (trial) GROUP BY ALL ORDER BY ALL",
+    )
+    assert [(caller, names, count) for caller, names, count, _ in took] == [
+        (caller, names, 15) for caller in "ABC" for names in ("local", "path")
+    ]
+    more = {caller: took[place + 1][3] - took[place][3] for place, (caller, *_) in enumerate(took) if place % 2 == 0}
+    assert more["A"] < 10
+    assert min(more["B"], more["C"]) > 15
+    wires = {row["arm"]: set(json.loads(row["link_json"])["links"]) for row in rows if "names=path" in row["cell"]}
+    assert {frozenset(one) for one in wires.values()} == {
+        frozenset({"host1-host2", "host2-host3", "host3-host4", "host1-host3"})
+    }
+    said = "asks a name server over the path before every connection"
+    assert all((said in checks(row)["parity"]["evidence"]) == ("names=path" in row["cell"]) for row in rows)
+
+
+def test_a_name_that_is_not_there_fails_the_cycle_with_its_class(tmp_path: Path) -> None:
+    faults = {"load": {"*": {"server_name": "nobody.lab", "address": addresses_of(1)[0]}}}
+    settings = ["path=normal", "hosts=2", "connection=new", "protocol=HTTP/2,HTTP/3", "names=path", "unverified=true"]
+    rows = run(
+        tmp_path / "run", "chain", [*settings, "workload.requests=3", "workload.warmup=0 requests"], faults=faults
+    )
+    assert [json.loads(row["error_classes_json"]) for row in rows] == [{"client:name": 3}] * 3
+    assert ask(tmp_path / "run", "SELECT count(*) FROM samples WHERE connect_start_ns IS NOT NULL") == [(0,)]
+
+
 @of_2019
 def test_http_3_of_2019_takes_a_round_trip_more_to_begin(tmp_path: Path) -> None:
     """Its server answers a client that has no token with a Retry (draft-ietf-quic-transport-22, 8.1.1)."""

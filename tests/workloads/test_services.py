@@ -121,6 +121,29 @@ def test_clients_of_a_fan_in_each_make_their_requests(tmp_path: Path) -> None:
     assert {row[1:] for row in counted} == {(50, 4, 4)}
 
 
+@pytest.mark.parametrize(
+    ("study", "field", "octets"),
+    [("fan-in", "response", "bytes_in"), ("chain", "request", "bytes_out")],
+)
+def test_a_payload_can_be_another_over_each_protocol(tmp_path: Path, study: str, field: str, octets: str) -> None:
+    settings = ["path=normal", "connection=new", "hosts=1", f"{field}=128 B/1 kB/10 kB", "workload.requests=3"]
+    if study == "fan-in":
+        settings.append("clients=2")
+    rows = run(tmp_path / "run", study, [*settings, "workload.warmup=0 requests"])
+    found = ask(
+        tmp_path / "run", f"SELECT protocol, min({octets}), max({octets}) FROM samples GROUP BY ALL ORDER BY ALL"
+    )
+    for (protocol, least, most), size in zip(found, (128, 1_000, 10_000), strict=True):
+        assert size <= least <= most < size + 700, protocol  # around it is the message
+    (failed,) = {one["evidence"] for row in rows for one in _failed(row) if one["check"] == "same_work"}
+    assert f"the study asks for a {field} of 128 B over HTTP/1.1, 1 kB over HTTP/2, 10 kB over HTTP/3" in failed
+    assert {row["valid"] for row in rows} == {False}
+
+
+def _failed(row: dict[str, Any]) -> list[dict[str, Any]]:
+    return [one for one in json.loads(row["checks_json"]) if one["status"] == "fail"]
+
+
 def test_a_registration_makes_all_of_its_calls(tmp_path: Path) -> None:
     settings = ["hosts=2", "workload.requests=10", "workload.warmup=2 requests", "workload.rate=20/s"]
     rows = run(tmp_path / "run", "sba-registration", settings)

@@ -10,6 +10,7 @@ from typing import Any, TypedDict, cast
 from trifecta.analysis.bets import fewest_blocks
 from trifecta.conclude import results
 from trifecta.design import naming, numbers, path_words, quantity
+from trifecta.design.by_protocol import Octets, format_octets
 from trifecta.design.conformance import ConformanceResult
 from trifecta.design.metric import Metric
 from trifecta.design.metrics import METRICS
@@ -24,8 +25,8 @@ class WorkloadDocument(TypedDict, total=False):
 
     kind: str
     method: str
-    response_bytes: int
-    request_bytes: int
+    response_bytes: Octets
+    request_bytes: Octets
     in_flight: int
     loop: str
     rate_per_s: float | None
@@ -213,10 +214,10 @@ class RunFacts:
         if self.is_browser:
             return _browser_words(work, self.varied)
         method = "requests" if "method" in self.varied else str(work.get("method", "GET"))
-        size = "" if "response" in self.varied else f" of {quantity.format_size(work.get('response_bytes') or 0)}"
+        size = "" if "response" in self.varied else f" of {format_octets(work.get('response_bytes') or 0)}"
         said = _services_words(work, self.varied) or [method + size]
         if work.get("request_bytes") and "request" not in self.varied:
-            said.append(f"{quantity.format_size(work['request_bytes'])} sent with each request")
+            said.append(f"{format_octets(work['request_bytes'])} sent with each request")
         if work.get("kind") != "fan-in" and "in_flight" not in self.varied:
             said.append(f"{work.get('in_flight', 1)} in flight")
         if self.closed_loop:
@@ -252,7 +253,7 @@ def _services_words(work: WorkloadDocument, factors: list[str]) -> list[str]:
         return [f"cycles of {method} through a chain of {services}"]
     if kind == "fan-in":
         clients = "clients" if "clients" in factors else f"{work.get('clients')} clients"
-        size = "" if "response" in factors else f" of {quantity.format_size(work.get('response_bytes') or 0)}"
+        size = "" if "response" in factors else f" of {format_octets(work.get('response_bytes') or 0)}"
         return [f"{method}{size} by {clients} at once"]
     return ["registrations of a user equipment in a 5G core"] if kind == "sba-registration" else []
 

@@ -52,9 +52,9 @@ EngineErrorClass = Literal[
 ]
 """Those of the engine, in the order of its enum (``engine/crates/wire/src/error_class.rs``)."""
 
-ClientErrorClass = Literal["malformed", "client:missing", "client:crashed", "client:reused"]
+ClientErrorClass = Literal["malformed", "client:missing", "client:crashed", "client:reused", "client:name"]
 """Those of clients other than the engine's: an answer that breaks rules, which the client does not tell; no word of a
-request; a connection that was to be a new one.
+request; a connection that was to be a new one; a name that was not looked up in time, or is not there.
 """
 
 OwnErrorClass = NewType("OwnErrorClass", str)

@@ -26,6 +26,8 @@ class ProgramConfig(Asked, frozen=True, kw_only=True):
     """Before the second attempt; twice as long before each further one."""
     think_ns: Unsigned = 0
     """Between two requests of a client."""
+    name_server: str | None = None
+    """``ADDRESS:PORT`` that is asked for a callee's address before each connection; None: it is asked for once."""
 
 
 class ServicesLoadConfig(LoadConfig, frozen=True, kw_only=True):

@@ -55,11 +55,17 @@ def read_baseline(root: Section, factors: Mapping[str, tuple[Any, ...]], compare
     return baseline
 
 
-def refuse_unlike_lengths(root: Section, study: Study) -> None:
-    """UserError where arms of a block would do different amounts of work.
-
-    Paths and connection modes can have trials of a length of their own.
+def refuse_unlike_work(root: Section, study: Study) -> None:
+    """UserError where arms of a block would do different amounts of work, or where sizes differ by protocol and arms
+    do not.
     """
+    _refuse_unlike_lengths(root, study)
+    if study.compare != PROTOCOL_FACTOR:
+        _refuse_sizes_apart(root, study)
+
+
+def _refuse_unlike_lengths(root: Section, study: Study) -> None:
+    """Paths and connection modes can have trials of a length of their own."""
     for cell in plan.cells(study):
         first, *rest = plan.treatments_of(study, cell)
         for other in rest:
@@ -72,6 +78,15 @@ def refuse_unlike_lengths(root: Section, study: Study) -> None:
                     f"trials of {first.arm} and of {other.arm} would not do the same in {cell.key}: {field} "
                     f"{one[field][1]} and {two[field][1]}; give both one length, as in --set '{field}={shorter}'",
                 )
+
+
+def _refuse_sizes_apart(root: Section, study: Study) -> None:
+    workloads = (plan.workload_for(study, one) for one in plan.treatments(study))
+    field = next((field for workload in workloads for field in workload.sized_apart), None)
+    if field is not None:
+        section = root.section("factors" if field in study.factors else "workload")
+        text = f"differs by protocol, and the arms here are levels of {study.compare}, which all have the same protocol"
+        raise section.error(field, f"{text}; give one size, or compare: {PROTOCOL_FACTOR}")
 
 
 def _length(study: Study, at: Treatment) -> dict[str, tuple[int, str]]:

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from trifecta.design.by_protocol import one_size
 from trifecta.design.model import PathSpec, RequestsWorkload
 from trifecta.design.study import path
 
@@ -93,21 +94,23 @@ OWN = ConformanceCase("own", "own request", "GET", 0, CLEAN, 5 * _SECOND_NS)
 
 
 def own_cases(workloads: Iterable[RequestsWorkload]) -> tuple[ConformanceCase, ...]:
-    """One case a method and size of requests that these workloads make; none of services, pages and videos."""
+    """One case a method and size of requests that these workloads, each as a protocol meets it, make; none of services,
+    pages and videos.
+    """
     found: dict[tuple[str, int, int], ConformanceCase] = {}
     for one in workloads:
-        key = (one.method, one.response_bytes, one.request_bytes)
+        key = (one.method, one_size(one.response_bytes), one_size(one.request_bytes))
         if one.direct and key not in found and key != ("GET", QUICK[0].octets, 0):
-            label = f"{one.method} {_size(max(one.response_bytes, one.request_bytes))} (own)"
+            label = f"{one.method} {_size(max(key[1:]))} (own)"
             limit = max(one.request_timeout_ns, OWN.timeout_ns)
             found[key] = replace(
                 OWN,
                 name=f"{OWN.name}_{len(found) + 1}" if found else OWN.name,
                 label=label,
                 method=one.method,
-                octets=one.response_bytes,
+                octets=key[1],
                 timeout_ns=limit,
-                request_octets=one.request_bytes,
+                request_octets=key[2],
             )
     return tuple(found.values())
 

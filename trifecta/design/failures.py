@@ -114,6 +114,10 @@ FAILURES: dict[str, Failure] = {
     "client:missing": Failure("the client says nothing of this request", _RUN_LOG),
     "client:crashed": Failure("the client ended before it had made this request", _RUN_LOG),
     "client:reused": Failure("the client reused a connection where a new one was asked for", _RUN_LOG),
+    "client:name": Failure(
+        "a name was not looked up in time, or is not there",
+        "leave `names: path` out, or give a path that loses less: a question that is lost is asked again after 5 s",
+    ),
     "browser": Failure("the browser itself failed", _RUN_LOG),
     "browser:crashed": Failure("the browser crashed", f"{_RUN_LOG}; it may have run out of memory"),
     "browser:hung": Failure("the browser did not answer any more", f"{_RUN_LOG}; it may need more CPU or memory"),

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trifecta.design import quantity, quinn
+from trifecta.design.by_protocol import BETWEEN, format_octets, one_or_three, parse_octets
 from trifecta.design.document import did_you_mean, one_of, parse_flag, parse_text
 from trifecta.design.protocols import METHODS, PROTOCOL_NAMES, PROTOCOLS
 from trifecta.design.quantity import QuantityError
@@ -94,8 +95,8 @@ class Field:
 
 REQUESTS_FIELDS = (
     Field("method", "method", one_of("a method", *METHODS)),
-    Field("response", "response_bytes", quantity.parse_size_bytes, quantity.format_size),
-    Field("request", "request_bytes", quantity.parse_size_bytes, quantity.format_size),
+    Field("response", "response_bytes", parse_octets, format_octets),
+    Field("request", "request_bytes", parse_octets, format_octets),
     Field("in_flight", "in_flight", _positive_count),
     Field("connections", "connections", _positive_count),
     Field("streams", "streams", _positive_count),
@@ -165,18 +166,21 @@ def _parse_conntrack(value: Any) -> str:
 
 def _parse_think_time(value: Any) -> tuple[int, ...] | None:
     """``none``, a time, or one for each of HTTP/1.1, HTTP/2 and HTTP/3, joined by ``/``."""
-    text = parse_text(value)
-    if text == "none":
-        return None
-    times = tuple(_positive_time(part.strip()) for part in text.split("/"))
-    if len(times) not in (1, len(PROTOCOLS)):
-        names = "/".join(PROTOCOL_NAMES[protocol].partition("/")[2] for protocol in PROTOCOLS)
-        raise QuantityError(f"{value!r} has {len(times)} parts; give one time, or three for HTTP/{names}")
-    return times if len(set(times)) > 1 else times[:1]
+    return None if parse_text(value) == "none" else one_or_three(value, "time", _positive_time)
 
 
 def _format_think_time(times: tuple[int, ...] | None) -> str:
-    return "none" if times is None else "/".join(map(quantity.format_time, times))
+    return "none" if times is None else BETWEEN.join(map(quantity.format_time, times))
+
+
+def _parse_names(value: Any) -> str | None:
+    """``path``; ``local``, as it is without, is None."""
+    text = one_of("where names are asked for", "local", "path")(value)
+    return None if text == "local" else text
+
+
+def _format_names(value: str | None) -> str:
+    return value or "local"
 
 
 SERVICES_FIELDS = (
@@ -194,6 +198,7 @@ SERVICES_FIELDS = (
     Field("unverified", "unverified", parse_flag),
     Field("retries", "retries", parse_flag),
     Field("think_time", "think_time_ns", _parse_think_time, _format_think_time),
+    Field("names", "names", _parse_names, _format_names),
 )
 
 

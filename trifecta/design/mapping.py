@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from trifecta.contract.run import MapPlanDocument
-from trifecta.design import quantity
 from trifecta.design.axes import Axis, parse_axis, place_text
+from trifecta.design.by_protocol import format_octets
 from trifecta.design.document import Document, did_you_mean
 from trifecta.design.errors import UserError
 from trifecta.design.factors import KNOWN_FACTORS, parse_level
@@ -239,4 +239,4 @@ def traffic(study: Study) -> str:
 
 
 def _of_size(levels: dict[str, Any], workload: RequestsWorkload) -> str:
-    return f" of {levels.get('response') or quantity.format_size(workload.response_bytes)}"
+    return f" of {levels.get('response') or format_octets(workload.response_bytes)}"

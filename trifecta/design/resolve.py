@@ -7,7 +7,7 @@ from typing import Any, Literal, cast
 
 from trifecta.design import percentiles, plan, quantity
 from trifecta.design.any_level import expand_any
-from trifecta.design.compared import read_baseline, read_compare, refuse_uncompared, refuse_unlike_lengths
+from trifecta.design.compared import read_baseline, read_compare, refuse_uncompared, refuse_unlike_work
 from trifecta.design.document import Document, Section, did_you_mean, one_of, parse_flag, parse_text
 from trifecta.design.effort import least_ns
 from trifecta.design.emit import to_yaml
@@ -122,7 +122,7 @@ def resolve(document: Document, surroundings: Surroundings | None = None) -> Stu
         cells=cells,
         source=to_yaml(canonical),
     )
-    refuse_unlike_lengths(root, study)
+    refuse_unlike_work(root, study)
     _refuse_impossible_cells(root, study)
     _refuse_small_budget(root, study)
     _refuse_small_samples(root, study)

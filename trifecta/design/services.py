@@ -33,20 +33,31 @@ def host_of(graph: Graph, hosts: int) -> dict[str, str]:
     return {name: f"host{min(place + 1, hosts)}" for place, name in enumerate(graph.services)}
 
 
-def wires_of(graph: Graph, hosts: int) -> dict[tuple[str, str], tuple[str, str]]:
-    """Pairs of hosts (the caller's first) whose services call each other, with the first pair of services of each."""
+def wires_of(graph: Graph, hosts: int, *, names: bool = False) -> dict[tuple[str, str], tuple[str, str]]:
+    """Pairs of hosts (the caller's first) whose services call each other, with the first pair of services of each.
+
+    ``names``: with wires from the host of the name server to those that ask it.
+    """
     at = host_of(graph, hosts)
     wires: dict[tuple[str, str], tuple[str, str]] = {}
-    for caller, callee in graph.pairs:
-        pair = (at[caller], at[callee])
+    asking = [(graph.client, caller) for caller in askers(graph, hosts)] if names else []
+    for first, second in (*graph.pairs, *asking):
+        pair = (at[first], at[second])
         if pair[0] != pair[1] and pair not in wires and pair[::-1] not in wires:
-            wires[pair] = (caller, callee)
+            wires[pair] = (first, second)
     return wires
 
 
-def impaired_wires(graph: Graph, hosts: int, impaired: str) -> set[tuple[str, str]]:
+def askers(graph: Graph, hosts: int) -> list[str]:
+    """The services that call others and are not on the host of the name server, which is the client's."""
+    at = host_of(graph, hosts)
+    callers = dict.fromkeys(caller for caller, _ in graph.pairs)
+    return [caller for caller in callers if at[caller] != at[graph.client]]
+
+
+def impaired_wires(graph: Graph, hosts: int, impaired: str, *, names: bool = False) -> set[tuple[str, str]]:
     """The wires that the path lies on: all, or the one that ``impaired`` names by its services."""
-    wires = wires_of(graph, hosts)
+    wires = wires_of(graph, hosts, names=names)
     if impaired == "all":
         return set(wires)
     caller, callee = split_pair(impaired)

@@ -9,6 +9,7 @@ from typing import cast
 from trifecta.contract.common import Method
 from trifecta.contract.load import ClosedLoop, LoadConfig, OpenLoop
 from trifecta.design import quinn
+from trifecta.design.by_protocol import one_size
 from trifecta.design.model import PathSpec, RequestsWorkload, Trial
 from trifecta.lab.certificates import Certificates
 
@@ -43,7 +44,7 @@ class Right:
 def right_answer(workload: RequestsWorkload) -> Right:
     """HEAD and DELETE have no content in their answer (RFC 9110, 9.3)."""
     empty = workload.method in ("HEAD", "DELETE")
-    return Right(204 if workload.method == "DELETE" else 200, 0 if empty else workload.response_bytes)
+    return Right(204 if workload.method == "DELETE" else 200, 0 if empty else one_size(workload.response_bytes))
 
 
 def total_timeout_ns(workload: RequestsWorkload, path: PathSpec) -> int:
@@ -54,7 +55,7 @@ def total_timeout_ns(workload: RequestsWorkload, path: PathSpec) -> int:
         expected = int(workload.requests / workload.rate_per_s * 1e9)
     else:
         rounds = -(-workload.requests // max(1, workload.in_flight))
-        octets = workload.requests * (workload.response_bytes + workload.request_bytes + 2000)
+        octets = workload.requests * (one_size(workload.response_bytes) + one_size(workload.request_bytes) + 2000)
         transfer = octets * 8 * 10**9 // path.rate_bits_per_s if path.rate_bits_per_s else octets
         expected = rounds * (4 * path.rtt_ns + 10_000_000) + 4 * transfer
     return expected + workload.connect_timeout_ns + workload.request_timeout_ns + _TIMEOUT_SLACK_NS
@@ -73,7 +74,10 @@ def load_config(
     keylog_file: Path | None = None,
     qlog_dir: Path | None = None,
 ) -> LoadConfig:
-    """The configuration of the engine's load for a trial (docs/architecture.md, section 1.1)."""
+    """The configuration of the engine's load for a trial (docs/architecture.md, section 1.1).
+
+    ``workload`` is as the trial's protocol meets it.
+    """
     connection = trial.connection
     connections, streams = streams_of(workload, trial.protocol, connection)
     loop: ClosedLoop | OpenLoop = ClosedLoop()
@@ -97,8 +101,8 @@ def load_config(
         warmup_requests=workload.warmup_requests,
         warmup_ns=workload.warmup_ns,
         method=cast(Method, workload.method),
-        path=f"/bytes/{workload.response_bytes}",
-        request_body_bytes=workload.request_bytes,
+        path=f"/bytes/{one_size(workload.response_bytes)}",
+        request_body_bytes=one_size(workload.request_bytes),
         expect_body_bytes=right.body_bytes,
         expect_status=right.status,
         connect_timeout_ns=workload.connect_timeout_ns,

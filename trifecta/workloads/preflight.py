@@ -85,7 +85,7 @@ def preflight(study: Study, cells: Sequence[Cell] | None = None, left_out: Seque
     each_ns = sum(duration.block_ns(study, cell) for cell in own)
     time_ns = round(blocks * each_ns / OFF_BY), round(blocks * each_ns * OFF_BY)
     every = [plan.treatment(study, cell, arm) for cell in own for arm in arms]
-    workloads = [plan.workload_for(study, one) for one in every]
+    workloads = [plan.workload_for(study, one).for_protocol(one.protocol) for one in every]
     samples = [workload.every_sample for workload in workloads]
     octets = [workload.octets for workload in workloads]
     return Preflight(

@@ -156,7 +156,7 @@ def _unanswerable(study: Study, adapter: ServerAdapter, own: Sequence[Treatment]
     """Why a server cannot answer the work of its treatments; None when it can."""
     try:
         for one in own:
-            workload = plan.workload_for(study, one)
+            workload = plan.workload_for(study, one).sized_for(one.protocol)
             if not adapter.has_timeouts and (workload.read_timeout_ns or workload.write_timeout_ns):
                 text = f"{adapter.name} cannot be given a read or write timeout; use server: caddy, nginx or haproxy"
                 raise Unsupported(text)

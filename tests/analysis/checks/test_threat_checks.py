@@ -8,6 +8,7 @@ from trifecta.analysis.checks import RUN_CHECKS, TRIAL_CHECKS
 from trifecta.analysis.checks.evidence import RunEvidence
 from trifecta.design import plan
 from trifecta.design.model import PathSpec, RequestsWorkload
+from trifecta.design.workloads.services import ChainWorkload
 
 
 def over_loopback(octets, packets):
@@ -53,6 +54,35 @@ def test_a_study_that_gives_transports_other_settings_is_told_and_not_left_out()
     assert "the study asks for congestion control bbr over TCP and cubic over QUIC" in result.evidence
     (alone,) = TRIAL_CHECKS["parity"].function(h2)
     assert alone.status == "warn"
+
+
+SIZES = RequestsWorkload(requests=220, response_bytes=(128, 1_000, 10_000), warmup_requests=20)
+
+
+def test_a_study_that_gives_protocols_other_payloads_is_seen_in_every_arm():
+    got = {"h2": 1_000, "h3": 10_000}
+    h2, h3 = (evidence(arm, workload=SIZES, samples=facts(bytes_in={got[arm]: 200})) for arm in got)
+    h2 = dataclasses.replace(h2, samples=facts(protocols={"h2": 200}, bytes_in={1_000: 200}))
+    for one in (h2, dataclasses.replace(h3, siblings=(h2,))):
+        (result,) = TRIAL_CHECKS["same_work"].function(one)
+        assert (result.status, result.value, result.limit) == ("fail", 10_000.0, 128.0)
+        said = "the study asks for a response of 128 B over HTTP/1.1, 1 kB over HTTP/2, 10 kB over HTTP/3"
+        assert result.evidence == said, "and nothing else is wrong"
+
+
+def test_a_payload_that_only_protocols_have_that_are_not_compared_is_no_matter():
+    both = dataclasses.replace(SIZES, response_bytes=(128, 1_000, 1_000))
+    study = evidence(workload=both).study
+    alike = dataclasses.replace(study, factors={**study.factors, "protocol": ("h2", "h3")})
+    one = dataclasses.replace(evidence("h3", workload=both, samples=facts(bytes_in={1_000: 200})), study=alike)
+    assert [result.status for result in TRIAL_CHECKS["same_work"].function(one)] == ["pass"]
+
+
+def test_services_that_are_asked_for_other_payloads_by_protocol_are_seen_as_well():
+    work = ChainWorkload(requests=200, request_bytes=(128, 1_000, 10_000))
+    (result,) = TRIAL_CHECKS["same_work"].function(evidence("h3", workload=work))
+    assert result.status == "fail"
+    assert "the study asks for a request of 128 B over HTTP/1.1" in result.evidence
 
 
 def test_what_the_study_did_not_ask_for_still_fails():

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from trifecta.analysis.checks.busy import client_busy
 from trifecta.analysis.checks.evidence import Evidence, duration
+from trifecta.design.by_protocol import one_size
 from trifecta.design.model import CheckResult
 
 WAIT_NS = 35_000_000  # beyond the path's round trip: the timer, 40 ms (TCP_DELACK_MIN), less what it may be early
@@ -68,7 +69,7 @@ def _wait_ns(evidence: Evidence) -> float | None:
         waited = row.get("latency_p50_ns")
     if waited is None or not workload.direct:
         return None  # the time of several services' calls is more than one round trip
-    octets = workload.in_flight * max(workload.response_bytes, workload.request_bytes)
+    octets = workload.in_flight * max(one_size(workload.response_bytes), one_size(workload.request_bytes))
     if path.rate_bits_per_s and octets * 8e9 / path.rate_bits_per_s > QUEUE_NS:
         return None
     return float(waited) - path.rtt_ns

@@ -9,9 +9,10 @@ lost (RFC 5681, 3.1).
 
 ## Warns when
 A server's own congestion control is another than asked (many programs have one only); a study asks for quinn-proto
-without an adaptation, or has services retry or leak connections; a client does not verify certificates; one chain of
-certificates takes another number of flights of the server than in another arm, on a path that loses nothing and has
-2 ms of round trip: over QUIC a server may send three times what it got before it hears again.
+without an adaptation, or has services retry, leak connections or look names up over the path; a client does not verify
+certificates; one chain of certificates takes another number of flights of the server than in another arm, on a path
+that loses nothing and has 2 ms of round trip: over QUIC a server may send three times what it got before it hears
+again.
 
 ## Why
 What differs besides the protocol is compared along with it.
@@ -140,6 +141,7 @@ def _switches(evidence: Evidence) -> list[Finding]:
 
 _SWITCHES = (
     ("connection_leak", "does not close its connections over TCP", "read CPU and memory as those of such a program"),
+    ("names", "asks a name server over the path before every connection", "read its times with the look-ups in them"),
     ("retries", "tries again what fails, within the time that is taken", "read its times with the failures in them"),
 )
 

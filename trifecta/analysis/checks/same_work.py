@@ -1,7 +1,8 @@
 """Did every arm get the same responses, whole?
 
 ## Fails when
-A response was not the one asked for (status, length, content), or fewer requests were made than asked for.
+A response was not the one asked for (status, length, content), fewer requests were made than asked for, or the study
+asks for requests or responses of another size over one protocol than over another.
 
 ## Warns when
 Never.
@@ -15,8 +16,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from trifecta.analysis.checks.evidence import Evidence, Finding, SampleFacts, counts, worst
-from trifecta.design import failures
-from trifecta.design.model import CheckResult
+from trifecta.design import by_protocol, failures, plan, quantity
+from trifecta.design.model import PROTOCOL_FACTOR, PROTOCOL_NAMES, CheckResult
 from trifecta.design.workloads.requests import Family
 
 _EMPTY_ANSWER = ("HEAD", "DELETE")  # no content in their answers: RFC 9110, 9.3.2 and 9.3.5
@@ -29,13 +30,29 @@ def check(evidence: Evidence) -> list[CheckResult]:
     facts = evidence.samples
     if facts is None:
         return evidence.result("same_work", "unknown", "no samples to compare")
-    return worst(evidence, "same_work", WORK[evidence.workload.family](evidence, facts))
+    return worst(evidence, "same_work", [*_sizes(evidence), *WORK[evidence.workload.family](evidence, facts)])
+
+
+def _sizes(evidence: Evidence) -> list[Finding]:
+    """What the study itself gives the protocols that it compares in different sizes."""
+    asked = plan.workload_for(evidence.study, evidence.trial)
+    found = []
+    for field in asked.sized_apart:
+        octets = asked.response_bytes if field == "response" else asked.request_bytes
+        protocols = sorted(map(str, evidence.study.factors[PROTOCOL_FACTOR]))
+        sizes = {protocol: by_protocol.octets_over(octets, protocol) for protocol in protocols}
+        if len(set(sizes.values())) > 1:
+            each = (f"{quantity.format_size(size)} over {PROTOCOL_NAMES[name]}" for name, size in sizes.items())
+            text = f"the study asks for a {field} of {', '.join(each)}"
+            most, least = (float(one(sizes.values())) for one in (max, min))
+            found.append(Finding("fail", text, most, least, f"give one size, as in --set {field}='128 B'"))
+    return found
 
 
 def _of_responses(evidence: Evidence, facts: SampleFacts) -> list[Finding]:
     """The octets asked for in every response, in every arm."""
     workload = evidence.workload
-    octets = 0 if workload.method in _EMPTY_ANSWER else workload.response_bytes
+    octets = 0 if workload.method in _EMPTY_ANSWER else by_protocol.one_size(workload.response_bytes)
     findings = _wrong(facts, "responses")
     sizes = {size: count for size, count in facts.bytes_in.items() if size != octets}
     if sizes:

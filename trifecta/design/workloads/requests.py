@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
+from trifecta.design.by_protocol import Octets, largest, octets_over
 from trifecta.design.path_spec import PathSpec
 from trifecta.design.protocols import CONTENT_METHODS, SAFE_METHODS
 from trifecta.design.transports import APART, BETWEEN, over
@@ -24,15 +25,16 @@ class RequestsWorkload:
     ``in_flight`` requests are outstanding: on HTTP/1.1 as that many connections, on HTTP/2 and HTTP/3 as that many
     streams of one connection, unless ``connections`` and ``streams`` say otherwise; with a new connection per request,
     that many connections on every protocol. ``congestion_control`` and ``tls_version`` are one value for both
-    transports, or ``TCP/QUIC`` (``trifecta.design.transports``). ``read_timeout_ns`` and ``write_timeout_ns`` are those
+    transports, or ``TCP/QUIC`` (``trifecta.design.transports``); ``response_bytes`` and ``request_bytes`` one for all
+    protocols, or one for each (``trifecta.design.by_protocol``). ``read_timeout_ns`` and ``write_timeout_ns`` are those
     of the server, None where it waits as long as it takes. ``client_cpu`` and ``server_cpu`` are the share of one
     core that the program may use, None where it is not limited. ``quinn`` says how the engine's QUIC library is adapted
     (``trifecta.design.quinn``).
     """
 
     method: str = "GET"
-    response_bytes: int = 1000
-    request_bytes: int = 0
+    response_bytes: Octets = 1000
+    request_bytes: Octets = 0
     in_flight: int = 10
     connections: int | None = None
     streams: int | None = None
@@ -111,7 +113,18 @@ class RequestsWorkload:
     def octets(self) -> int | None:
         """Content of a trial's requests and answers; None where that is not known."""
         every = self.every_sample
-        return None if every is None else every * self.calls * (self.response_bytes + self.request_bytes)
+        return None if every is None else every * self.calls * self._most_octets
+
+    @property
+    def _most_octets(self) -> int:
+        """Content of a request and its answer, over the protocol that has most."""
+        return largest(self.response_bytes) + largest(self.request_bytes)
+
+    @property
+    def sized_apart(self) -> list[str]:
+        """The fields among ``response`` and ``request`` that it gives apart for each protocol."""
+        sizes = {"response": self.response_bytes, "request": self.request_bytes}
+        return [name for name, octets in sizes.items() if not isinstance(octets, int)]
 
     @property
     def compared(self) -> tuple[str, ...]:
@@ -185,7 +198,14 @@ class RequestsWorkload:
     def for_protocol(self, protocol: str) -> Self:
         """As one protocol meets it, with one value of each setting."""
         values: dict[str, Any] = {name: over(getattr(self, name), protocol) for name in self.apart}
-        return replace(self, **values) if values else self
+        return replace(self.sized_for(protocol), **values) if values else self.sized_for(protocol)
+
+    def sized_for(self, protocol: str) -> Self:
+        """With the sizes that one protocol has, and its settings as they are written."""
+        if not self.sized_apart:
+            return self
+        request, response = (octets_over(one, protocol) for one in (self.request_bytes, self.response_bytes))
+        return replace(self, request_bytes=request, response_bytes=response)
 
     # How long it takes.
 
@@ -212,7 +232,7 @@ class RequestsWorkload:
             return float(limit)
         round_trips = float(estimates.NEW_TRIPS if connection == "new" else 1)
         per_trip = estimates.trip_ns(path) + estimates.PYTHON_NS * ("python" in client)
-        sending = estimates.sending_ns(self.response_bytes + self.request_bytes, path)
+        sending = estimates.sending_ns(self._most_octets, path)
         in_turn, abreast = self._paced()
         asked = in_turn * (self.calls * (round_trips * per_trip + estimates.REQUEST_NS + sending)) / abreast
         return min(asked, limit) if self.duration_ns else asked
@@ -281,7 +301,7 @@ class RequestsWorkload:
         if self.request_bytes and self.method not in CONTENT_METHODS:
             return "request", f"a {self.method} carries no content here (RFC 9110 section 9.3); use POST, PUT or PATCH"
         found = self._answer_problem()
-        if found is None and max(self.response_bytes, self.request_bytes) > 10_000_000_000:
+        if found is None and max(largest(self.response_bytes), largest(self.request_bytes)) > 10_000_000_000:
             return "response", "more than 10 GB a message; give less"
         return found
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, Self
 
 from trifecta.design import sba, services
+from trifecta.design.by_protocol import Octets, largest
 from trifecta.design.graph import Graph
 from trifecta.design.path_spec import PathSpec
 from trifecta.design.protocols import CONTENT_METHODS
@@ -25,16 +26,17 @@ class ServicesWorkload(RequestsWorkload):
     wire between hosts, or only on the one that ``impaired`` names by its services. ``clients`` of a fan-in each have
     a connection of their own and make ``requests`` each. ``messages`` is a folder of JSON files to send, else a
     message has ``request_bytes`` of filler. ``conntrack`` is the size of the table of connections on every host that
-    serves: 0 for none, -1 where the table is there but the services bypass it. The last five are switches of programs
+    serves: 0 for none, -1 where the table is there but the services bypass it. The last six are switches of programs
     other than the engine's own, and off where they are None: ``alpn_mismatch``: HTTP/1.1 is spoken where HTTP/2 was
     meant; ``connection_leak``: connections over TCP are not closed; ``unverified``: certificates are not verified;
     ``retries``: what fails is tried again within the time that is taken; ``think_time_ns`` passes between two requests
-    of a client, one for all protocols or one for each.
+    of a client, one for all protocols or one for each; ``names`` is ``path`` where a name server on the client's host
+    is asked before every connection.
     """
 
     method: str = "POST"
-    response_bytes: int = 0
-    request_bytes: int = 128
+    response_bytes: Octets = 0
+    request_bytes: Octets = 128
     in_flight: int = 1
     depth: int = 4
     inside: str = "same"
@@ -49,6 +51,7 @@ class ServicesWorkload(RequestsWorkload):
     unverified: bool | None = None
     retries: bool | None = None
     think_time_ns: tuple[int, ...] | None = None
+    names: Literal["path"] | None = None
 
     @property
     def graph(self) -> Graph:
@@ -72,12 +75,18 @@ class ServicesWorkload(RequestsWorkload):
     @property
     def wires(self) -> tuple[str, ...]:
         """The wires between its hosts; none where all services share one."""
-        return tuple(f"{a}-{b}" for a, b in services.wires_of(self.graph, self.hosts))
+        return tuple(f"{a}-{b}" for a, b in self.host_pairs)
+
+    @property
+    def host_pairs(self) -> tuple[tuple[str, str], ...]:
+        """The hosts at both ends of each wire."""
+        return tuple(services.wires_of(self.graph, self.hosts, names=self.names is not None))
 
     @property
     def impaired_pairs(self) -> frozenset[tuple[str, str]]:
         """The hosts at both ends of each wire that the path lies on."""
-        return frozenset(services.impaired_wires(self.graph, self.hosts, self.impaired))
+        names = self.names is not None
+        return frozenset(services.impaired_wires(self.graph, self.hosts, self.impaired, names=names))
 
     @property
     def impaired_wires(self) -> tuple[str, ...]:
@@ -105,7 +114,10 @@ class ServicesWorkload(RequestsWorkload):
     def work_ns(self, path: PathSpec, connection: str, client: str) -> float:
         """With what its clients think."""
         in_turn, abreast = self._paced()
-        return super().work_ns(path, connection, client) + in_turn / abreast * max(self.think_time_ns or (0,))
+        asking = self.calls * estimates.trip_ns(path) if self.names and connection == "new" else 0
+        return super().work_ns(path, connection, client) + in_turn / abreast * (
+            max(self.think_time_ns or (0,)) + asking
+        )
 
     def _paced(self) -> tuple[int, int]:
         """One at a time."""
@@ -115,7 +127,8 @@ class ServicesWorkload(RequestsWorkload):
 
     def problem(self, protocols: Sequence[str], path: PathSpec) -> Problem | None:
         """What its services cannot do comes first."""
-        return self._inside_problem() or self._place_problem(path.impaired) or super().problem(protocols, path)
+        own = self._inside_problem() or self._place_problem(path.impaired) or self._names_problem()
+        return own or super().problem(protocols, path)
 
     def _apart_problem(self) -> Problem | None:
         """Whether a service can tell TCP and QUIC apart depends on its program."""
@@ -150,6 +163,7 @@ class ServicesWorkload(RequestsWorkload):
             "unverified": self.unverified,
             "retries": self.retries,
             "think_time": self.think_time_ns,
+            "names": self.names,
         }
         on = next((name for name, value in switches.items() if value), None)
         return None if on is None else (on, f"the engine's own services do not do that; {remedy}, or leave it out")
@@ -181,6 +195,14 @@ class ServicesWorkload(RequestsWorkload):
             return "conntrack", "Docker's bridge reaches containers by connection tracking; give place: docker-host"
         return None
 
+    def _names_problem(self) -> Problem | None:
+        if self.names and not services.askers(self.graph, self.hosts):
+            text = "the name server is on the client's host, and no service on another one calls any"
+            return "names", f"{text}; leave it out, or give a chain of 3 and 2 hosts or more"
+        if self.names and self.place == "docker-bridge":
+            return "names", "containers behind Docker's bridge ask Docker's own name server; give place: docker-host"
+        return None
+
     def _answer_problem(self) -> Problem | None:
         if self.messages is not None and self.method not in CONTENT_METHODS:
             return "messages", f"a {self.method} carries no message; use POST, PUT or PATCH"
@@ -196,7 +218,7 @@ class ChainWorkload(ServicesWorkload):
     @property
     def graph(self) -> Graph:
         """Which services there are, and who calls whom."""
-        return services.chain(self.depth, self.method, self.response_bytes)
+        return services.chain(self.depth, self.method, largest(self.response_bytes))
 
     @property
     def calls(self) -> int:
@@ -213,7 +235,7 @@ class FanInWorkload(ServicesWorkload):
     @property
     def graph(self) -> Graph:
         """A client, for all of them, and the service."""
-        return services.chain(2, self.method, self.response_bytes)
+        return services.chain(2, self.method, largest(self.response_bytes))
 
     @property
     def crowd(self) -> bool:

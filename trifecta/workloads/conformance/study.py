@@ -93,7 +93,8 @@ def answers(case: ConformanceCase, up: Sequence[tuple[ServerAdapter, Target]]) -
 
 def own(session: RequestsSession, cells: Sequence[Cell]) -> tuple[ConformanceCase, ...]:
     """The requests that the study makes in its cells, each once: method, size of the answer, size of what is sent."""
-    return own_cases(plan.workload_for(session.study, one) for one in plan.treatments(session.study, cells))
+    treatments = plan.treatments(session.study, cells)
+    return own_cases(plan.workload_for(session.study, one).for_protocol(one.protocol) for one in treatments)
 
 
 @contextmanager

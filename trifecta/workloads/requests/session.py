@@ -11,6 +11,7 @@ from pathlib import Path
 
 from trifecta.contract.probe import MeasureSummary
 from trifecta.design import plan
+from trifecta.design.by_protocol import octets_over
 from trifecta.design.factors import DEFAULT_CLIENT
 from trifecta.design.model import Cell, Levelled, PathSpec, RequestsWorkload
 from trifecta.implementations.running import RunningServer, ServerFailed
@@ -136,9 +137,9 @@ class RequestsSession(Session[RequestsWorkload, ServerKey]):
         Those that do not come up are in ``failed``. ``more_sizes`` are served besides those of the study.
         """
         treatments = plan.treatments(self.study, cells)
-        workloads = [self.workload(one) for one in treatments]
         folder = self.run.path / "site"
-        write_site(folder, {workload.response_bytes for workload in workloads} | {1, *more_sizes})
+        sizes = {octets_over(self.workload(one).response_bytes, one.protocol) for one in treatments}
+        write_site(folder, {*sizes, 1, *more_sizes})
         for one in treatments:
             self._prepare(self._key(one), one.protocol, folder, versions)
         with self.link(PathSpec("setup"), 0):

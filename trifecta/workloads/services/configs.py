@@ -11,11 +11,11 @@ from trifecta.contract.codec import convert, plain
 from trifecta.contract.load import LoadConfig, Message
 from trifecta.contract.origin import OriginConfig, RelayConfig, RouteConfig, ServiceConfig
 from trifecta.contract.services import ProgramConfig, ServicesLoadConfig, ServicesOriginConfig
-from trifecta.design import quinn
+from trifecta.design import by_protocol, quinn
+from trifecta.design.by_protocol import one_size
 from trifecta.design.graph import Graph, Route
 from trifecta.design.impairments import kind_of
 from trifecta.design.model import PathSpec, Protocol, ServicesWorkload, Trial
-from trifecta.design.protocols import PROTOCOLS
 from trifecta.design.transports import over
 from trifecta.implementations.services.rows import lines_of
 from trifecta.lab.certificates import Certificates
@@ -25,6 +25,7 @@ FIRST_PORT = 8443
 POOL = 4  # connections that a service keeps to the next over HTTP/2 and HTTP/3; each takes up to 100 streams
 STREAMS = 100
 _IDLE_NS = 60_000_000_000
+_ASKED_AGAIN_NS = 5_000_000_000  # when a lost question is asked again (resolv.conf(5))
 _LOSS_STALL_NS = 400_000_000  # what a lost packet may cost a call: the shortest timeouts of TCP and QUIC, a few times
 
 
@@ -105,7 +106,7 @@ RETRY_DELAY_NS = 100_000_000
 LEAK_NS = 30_000_000_000  # IdleConnTimeout of the transports that bourbon2020 left behind
 
 
-def program_config(workload: ServicesWorkload, protocol: Protocol) -> ProgramConfig:
+def program_config(workload: ServicesWorkload, protocol: Protocol, name_server: str | None = None) -> ProgramConfig:
     """The switches of a program that is not the engine's, of a trial over this protocol."""
     think_ns = workload.think_time_ns or (0,)
     return ProgramConfig(
@@ -114,7 +115,8 @@ def program_config(workload: ServicesWorkload, protocol: Protocol) -> ProgramCon
         verify=not workload.unverified,
         attempts=RETRY_ATTEMPTS if workload.retries else 1,
         retry_delay_ns=RETRY_DELAY_NS if workload.retries else 0,
-        think_ns=think_ns[PROTOCOLS.index(protocol) % len(think_ns)],
+        think_ns=by_protocol.of(think_ns, protocol),
+        name_server=name_server,
     )
 
 
@@ -166,10 +168,11 @@ def client_config(
     qlog_dir: Path | None = None,
 ) -> LoadConfig:
     """What the client is asked to do: its cycles are requests of the engine's load (section 1.1)."""
+    workload = workload.for_protocol(trial.protocol)
     entry = graph.entry
     config = load_config(
         trial,
-        workload.for_protocol(trial.protocol),
+        workload,
         path,
         address="",
         port=port_of(graph, entry.to),
@@ -183,7 +186,7 @@ def client_config(
     if entry.body == "forward" and messages is not None:
         message = Message(folder=str(messages))
     elif entry.body == "forward":
-        message = Message(body_bytes=workload.request_bytes)
+        message = Message(body_bytes=one_size(workload.request_bytes))
     config = replace(
         config,
         address=None,
@@ -212,6 +215,8 @@ def total_timeout_ns(graph: Graph, workload: ServicesWorkload, path: PathSpec, r
     """When a trial is given up: a generous time for its cycles, every call of which may set up a connection."""
     calls = len(graph.walk())
     stall = _LOSS_STALL_NS if path.loss or any(kind_of(one).damages for one in path.forward) else 0
+    if workload.names:
+        stall += path.rtt_ns + (_ASKED_AGAIN_NS if stall else 0)
     each = calls * (8 * path.rtt_ns + 10_000_000 + stall)
     if workload.duration_ns:
         expected = workload.duration_ns

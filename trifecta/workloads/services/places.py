@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -16,6 +16,7 @@ from trifecta.design.model import ServicesWorkload
 from trifecta.lab.conntrack import bypass, track
 from trifecta.lab.engine import EngineProgram, Role
 from trifecta.lab.host_graph import host_graph
+from trifecta.lab.names import PORT as NAME_SERVER_PORT
 from trifecta.lab.names import Names
 from trifecta.lab.place import DrivingPlace, LocalPlace
 from trifecta.lab.topology import Wire
@@ -40,12 +41,15 @@ class PlaceKey:
     place: str
     impaired: frozenset[tuple[str, str]]
     conntrack: str
+    names: bool
+    """Whether the host of the client has a name server for all."""
 
 
 def key_of(graph: Graph, workload: ServicesWorkload, *, linked: bool) -> PlaceKey:
     """The place that a cell needs; ``linked``: with a link on the wires that the path lies on."""
     impaired = workload.impaired_pairs if linked else frozenset()
-    return PlaceKey(graph.services, workload.hosts, workload.place, impaired, workload.conntrack)
+    names = workload.names is not None
+    return PlaceKey(graph.services, workload.hosts, workload.place, impaired, workload.conntrack, names)
 
 
 @dataclass(frozen=True)
@@ -69,7 +73,7 @@ class Place:
         self._docker: dict[str, DockerEngine] = {}
         self.host_of = services.host_of(graph, workload.hosts)
         hosts = list(dict.fromkeys(self.host_of.values()))
-        pairs = services.wires_of(graph, workload.hosts)
+        pairs = workload.host_pairs
         self.topology = host_graph(hosts, [Wire(*pair, impaired=pair in key.impaired) for pair in pairs])
         self.links = [wire for wire in self.topology.wires if wire.impaired]
 
@@ -78,12 +82,21 @@ class Place:
         with ExitStack() as undo:
             undo.enter_context(self.topology)
             self.track_connections(self.key.conntrack)  # what this kernel refuses is found here, not in a trial
-            bridged = self.key.place == "docker-bridge"
-            also_at = {host: self.topology.address(host) for host in self.topology.names} if bridged else None
+            also_at = {host: self.topology.address(host) for host in self._asked_from_outside()}
             undo.enter_context(Names(self.topology.hosts.values(), self.names(), also_at=also_at))
             self._raise_docker(undo)
             self._stack = undo.pop_all()
         return self
+
+    def _asked_from_outside(self) -> Collection[str]:
+        """Hosts whose name server others ask: containers behind a bridge, other hosts."""
+        if self.key.place == "docker-bridge":
+            return self.topology.names
+        return [self.host_of[self.graph.client]] if self.key.names else []
+
+    def name_server(self) -> str | None:
+        """Where services are to ask before every connection; None where the study does not have them ask."""
+        return f"{self.address(self.graph.client)}:{NAME_SERVER_PORT}" if self.key.names else None
 
     def _raise_docker(self, undo: ExitStack) -> None:
         """A Docker Engine in each host, started side by side, when the services are to run in containers."""

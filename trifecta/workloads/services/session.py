@@ -44,8 +44,8 @@ class ServicesSession(Session[ServicesWorkload, PlaceKey]):
         return [place.topology for place in self.places.values()]
 
     def graph(self, at: Levelled) -> Graph:
-        """Who calls whom."""
-        return self.workload(at).graph
+        """Who calls whom, with what its protocol has answered."""
+        return self.workload(at).for_protocol(at.protocol).graph
 
     def key(self, at: Levelled) -> PlaceKey:
         """Which place a treatment has."""

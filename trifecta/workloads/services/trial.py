@@ -12,7 +12,7 @@ from trifecta.contract.codec import changed
 from trifecta.contract.link import Links, LinkSummary
 from trifecta.contract.load import LoadConfig, LoadSummary
 from trifecta.contract.origin import OriginReady, OriginSummary
-from trifecta.contract.services import ServicesSummary
+from trifecta.contract.services import ProgramConfig, ServicesSummary
 from trifecta.contract.stored import Server, Service, ServiceSummary
 from trifecta.design import services
 from trifecta.design.graph import Graph
@@ -123,7 +123,7 @@ class ServicesTrialRunner(TrialRunner[ServicesSession, _Cycles]):
             )
             config = changed(config, self._faults.service_changes(name))
             if one.program is not None:
-                config = for_service(config, program_config(one.workload, trial.protocol))
+                config = for_service(config, _program_config(one))
             programs[name].configure(config)
         for process in programs.values():
             try:
@@ -204,7 +204,11 @@ class ServicesTrialRunner(TrialRunner[ServicesSession, _Cycles]):
             qlog_dir=one.capture.qlog_dir,
         )
         config = changed(config, self._faults.load_changes(one.trial.arm))
-        return config if one.program is None else for_client(config, program_config(one.workload, one.trial.protocol))
+        return config if one.program is None else for_client(config, _program_config(one))
+
+
+def _program_config(one: _Cycles) -> ProgramConfig:
+    return program_config(one.workload, one.trial.protocol, one.place.name_server())
 
 
 def _gather(one: _Cycles) -> None:

@@ -44,7 +44,7 @@ func (q *quicDialer) prepare(to *target) {
 // openQUIC: a socket for each connection, as TCP has it.
 func (d *dialer) openQUIC(ctx context.Context, c *connection) error {
 	network := "udp4"
-	if d.peer.Addr().Is6() {
+	if c.peer.Addr().Is6() {
 		network = "udp6"
 	}
 	socket, err := net.ListenUDP(network, nil)
@@ -54,8 +54,8 @@ func (d *dialer) openQUIC(ctx context.Context, c *connection) error {
 	secrets, config := d.tls.Clone(), d.quic.config
 	secrets.NextProtos = []string{alpnH3}
 	config.MaxIncomingStreams = -1
-	name := fmt.Sprintf("%s:%d", d.name, d.peer.Port())
-	opened, err := quic.DialContext(ctx, socket, net.UDPAddrFromAddrPort(d.peer), name, secrets, &config)
+	name := fmt.Sprintf("%s:%d", d.name, c.peer.Port())
+	opened, err := quic.DialContext(ctx, socket, net.UDPAddrFromAddrPort(c.peer), name, secrets, &config)
 	if err != nil {
 		_ = socket.Close()
 		return err

@@ -103,7 +103,7 @@ func (c *caller) call(ctx context.Context, method, path string, fields http.Head
 func (c *caller) once(ctx context.Context, method, path string, fields http.Header, content func(int64) []byte) outcome {
 	if !c.reused {
 		opened, class := c.open(ctx)
-		one := outcome{connection: opened, first: true, startedNs: opened.connectNs, class: class}
+		one := outcome{connection: opened, first: true, startedNs: opened.startedNs, class: class}
 		if class != "" {
 			return one
 		}

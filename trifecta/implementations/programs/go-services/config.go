@@ -22,6 +22,8 @@ type programConfig struct {
 	RetryDelayNs int64 `json:"retry_delay_ns"`
 	// ThinkNs passes between two requests of a client.
 	ThinkNs int64 `json:"think_ns"`
+	// NameServer is asked for a callee's address before each connection to it; nil: it is asked for once, at the start.
+	NameServer *netip.AddrPort `json:"name_server"`
 }
 
 // originConfig is what a service is asked to be: the fields of trifecta/contract/origin.py that this program follows.
@@ -178,15 +180,21 @@ func find(name string, address *string, port int) (netip.AddrPort, []string, err
 	if err != nil {
 		return netip.AddrPort{}, nil, err
 	}
-	var first netip.Addr
+	peer, err := peerOf(name, found, port)
+	return peer, found, err
+}
+
+// peerOf is the first of IPv4 among the addresses of a name, else the first of IPv6.
+func peerOf(name string, found []string, port int) (netip.AddrPort, error) {
+	var chosen netip.Addr
 	for _, text := range found {
 		parsed, err := netip.ParseAddr(text)
-		if err == nil && (!first.IsValid() || first.Is6() && parsed.Is4()) {
-			first = parsed
+		if err == nil && (!chosen.IsValid() || chosen.Is6() && parsed.Is4()) {
+			chosen = parsed
 		}
 	}
-	if !first.IsValid() {
-		return netip.AddrPort{}, nil, fmt.Errorf("%s resolves to no address", name)
+	if !chosen.IsValid() {
+		return netip.AddrPort{}, fmt.Errorf("%s resolves to no address", name)
 	}
-	return netip.AddrPortFrom(first, uint16(port)), found, nil
+	return netip.AddrPortFrom(chosen, uint16(port)), nil
 }

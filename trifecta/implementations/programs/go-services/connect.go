@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -60,6 +61,8 @@ type dialer struct {
 // connection is an open connection, or what is known of one that could not be opened.
 type connection struct {
 	number       uint32
+	startedNs    int64 // before its peer was looked up
+	peer         netip.AddrPort
 	connectNs    int64
 	tcpNs        int64
 	securedNs    int64
@@ -135,8 +138,14 @@ func writeKeys(config *tls.Config, path *string) error {
 func (d *dialer) open(ctx context.Context) (*connection, string) {
 	ctx, cancel := context.WithTimeoutCause(ctx, time.Duration(d.connectTimeoutNs), errConnectTimeout)
 	defer cancel()
-	c := &connection{number: d.number.Add(1) - 1, connectNs: nowNs()}
+	c := &connection{number: d.number.Add(1) - 1, startedNs: nowNs(), peer: d.peer}
 	var err error
+	if d.program.NameServer != nil {
+		if c.peer, err = d.lookUp(ctx); err != nil {
+			return c, classOfLookUp(ctx, err)
+		}
+	}
+	c.connectNs = nowNs()
 	if d.protocol == "h3" {
 		err = d.openQUIC(ctx, c)
 	} else {
@@ -149,8 +158,35 @@ func (d *dialer) open(ctx context.Context) (*connection, string) {
 	return c, ""
 }
 
-// socketKey is that of the context's value that takes the socket of a connection.
-type socketKey struct{}
+// lookUp asks the name server, as Go does for each connection: for both families, with the timeouts of resolv.conf(5),
+// and it keeps nothing.
+func (d *dialer) lookUp(ctx context.Context) (netip.AddrPort, error) {
+	resolver := &net.Resolver{
+		PreferGo: true,
+		Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, network, d.program.NameServer.String())
+		},
+	}
+	found, err := resolver.LookupHost(ctx, d.name+".") // with the dot no other name is tried
+	if err != nil {
+		return netip.AddrPort{}, err
+	}
+	return peerOf(d.name, found, int(d.peer.Port()))
+}
+
+// classOfLookUp: one that takes longer than a connection may has failed as a look-up.
+func classOfLookUp(ctx context.Context, err error) string {
+	if ctx.Err() != nil && !errors.Is(context.Cause(ctx), errConnectTimeout) {
+		return classOfCause(context.Cause(ctx))
+	}
+	return "client:name"
+}
+
+// socketKey is that of the context's value that takes the socket of a connection, peerKey of the one it is to.
+type (
+	socketKey struct{}
+	peerKey   struct{}
+)
 
 // transport is net/http's. Given a TLS configuration it speaks HTTP/1.1 only, unless it is told which protocols: that is
 // the mistake of program.OwnTLS.
@@ -159,7 +195,8 @@ func (d *dialer) transport() *http.Transport {
 	made := &http.Transport{
 		TLSClientConfig: config, DisableCompression: true,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			dialed, err := new(net.Dialer).DialContext(ctx, "tcp", d.peer.String())
+			peer, _ := ctx.Value(peerKey{}).(netip.AddrPort)
+			dialed, err := new(net.Dialer).DialContext(ctx, "tcp", peer.String())
 			if tcp, ok := dialed.(*net.TCPConn); ok {
 				if opened, asked := ctx.Value(socketKey{}).(*atomic.Pointer[net.TCPConn]); asked {
 					opened.Store(tcp)
@@ -212,7 +249,8 @@ func (d *dialer) openTCP(ctx context.Context, c *connection) error {
 		by = d.transport()
 	}
 	to := net.JoinHostPort(d.name, strconv.Itoa(int(d.peer.Port())))
-	opened, err := by.NewClientConn(context.WithValue(traced, socketKey{}, &socket), "https", to)
+	asked := context.WithValue(context.WithValue(traced, socketKey{}, &socket), peerKey{}, c.peer)
+	opened, err := by.NewClientConn(asked, "https", to)
 	times.Lock()
 	defer times.Unlock()
 	c.tcpNs = tcpNs

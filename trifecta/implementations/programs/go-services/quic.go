@@ -63,7 +63,7 @@ func (q *quicDialer) prepare(to *target) {
 // openQUIC: a socket for each connection, as TCP has it.
 func (d *dialer) openQUIC(ctx context.Context, c *connection) error {
 	network := "udp4"
-	if d.peer.Addr().Is6() {
+	if c.peer.Addr().Is6() {
 		network = "udp6"
 	}
 	socket, err := net.ListenUDP(network, nil)
@@ -77,7 +77,7 @@ func (d *dialer) openQUIC(ctx context.Context, c *connection) error {
 	}
 	config := d.tls.Clone()
 	config.NextProtos = []string{alpnH3}
-	opened, err := transport.Dial(ctx, net.UDPAddrFromAddrPort(d.peer), config, d.quic.config)
+	opened, err := transport.Dial(ctx, net.UDPAddrFromAddrPort(c.peer), config, d.quic.config)
 	if err != nil {
 		end()
 		return err
