@@ -1,0 +1,19 @@
+"""Hypercorn as of spring 2023: 0.14.3, with h2 4.1 and aioquic 0.9; the program around it is the one of today's."""
+
+from __future__ import annotations
+
+from trifecta.implementations.recipes import PROGRAMS
+from trifecta.implementations.recipes.python_packages import PythonPackages
+from trifecta.implementations.servers.hypercorn import Hypercorn
+
+# What was newest on 1 June 2023, but for aioquic, whose 0.9.20 has no wheel for Python 3.11 (0.9.21 of July has), and
+# for cffi, which nothing measured runs through: that of the year has no wheel for Python 3.12.
+RECIPE = PythonPackages("hypercorn-2023", PROGRAMS / "hypercorn-2023" / "requirements.lock")
+
+
+class Hypercorn2023(Hypercorn):
+    """As milicevic2023 had it, but for Python and its OpenSSL, which are this machine's."""
+
+    name = "hypercorn-2023"
+    source = "PyPI `hypercorn` with `aioquic` of 2023; `trifecta get hypercorn-2023`"
+    recipe = RECIPE
