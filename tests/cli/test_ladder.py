@@ -80,13 +80,13 @@ def test_a_step_of_programs_leaves_the_largest_steps_in_either_order():
     """One that shares a factor with another may not stand between it and a third."""
     ladder = LADDERS["milicevic2023-twenty"]
     pairs = {(ladder.steps[first].id, ladder.steps[second].id) for first, second in pairs_of(ladder)}
-    assert {("nagle", "client"), ("nagle", "server"), ("tls", "client")} <= pairs
+    assert {("nagle", "client"), ("tls", "client"), ("tls", "server")} <= pairs
 
 
 def test_trials_that_show_the_published_condition_count():
     ladder = LADDERS["milicevic2023-twenty"]
     found = [ladder_files.tolerated(ladder, rung) for rung in ladder.rungs()]
-    assert found == [*[{"delayed_ack", "headroom"}] * 2, *[{"headroom"}] * 2, set(), set()]
+    assert found == [{"delayed_ack", "headroom", "parity"}, {"headroom"}, {"headroom"}, set(), set()]
     assert THREATS["delayed-ack"].check == "delayed_ack"
     lag = LADDERS["bourbon2020-fan-in-lag"]
     assert [lag.ahead(rung)[0].id for rung in lag.rungs()[:3]] == ["reordering", "reuse", "loss"]
@@ -97,13 +97,7 @@ def test_the_list_has_every_ladder_and_step(capsys):
     assert main.run(["ladder", "--list", "--json"]) == 0
     told = {one["ladder"]: one for one in json.loads(capsys.readouterr().out)}
     assert told.keys() == LADDERS.keys()
-    assert [step["step"] for step in told["milicevic2023-twenty"]["steps"]] == [
-        "year",
-        "nagle",
-        "tls",
-        "client",
-        "server",
-    ]
+    assert [step["step"] for step in told["milicevic2023-twenty"]["steps"]] == ["nagle", "tls", "client", "server"]
     assert main.run(["ladder", "--list", "ding2022"]) == 0
     out = capsys.readouterr().out
     assert "ding2022-fifth" in out

@@ -169,16 +169,6 @@ def test_the_study_between_services_has_its_requests_and_places():
     assert latency.factors["server"] == ("hypercorn",)
 
 
-@pytest.mark.parametrize("depth", ["quick", "full"])
-def test_as_the_study_had_it_runs_where_it_is_asked_for_alone(depth):
-    assert not any(name.startswith("study") for name in parse_campaign(BETWEEN, "m.yaml", depth).studies)
-    campaign = parse_campaign(BETWEEN, "m.yaml", depth, only=["study"])
-    assert list(campaign.studies) == ["study-latency", "study-throughput"]
-    for study in campaign.studies.values():
-        assert (study.factors["server"], study.factors["client"]) == (("hypercorn-2023",), ("python-client-2023",))
-        assert (study.factors["client_cpu"], study.factors["tls_version"]) == (("20 %",), ("1.2/1.3",))
-
-
 def test_a_first_look_between_services_keeps_both_places_and_all_payloads_on_one_connection():
     campaign = parse_campaign(BETWEEN, "milicevic2023.yaml", "quick")
     assert campaign.studies["python-latency"].factors["path"] == ("near", "far")

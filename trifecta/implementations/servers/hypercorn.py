@@ -51,7 +51,7 @@ class Hypercorn(ServerAdapter):
         return Command((self.recipe.python(), "-I", "-B", PROGRAMS / "hypercorn" / "serve.py", path))
 
     def declared(self, options: ServerOptions) -> Declared:
-        """TCP follows the lab's routes and asyncio sets TCP_NODELAY; Hypercorn keeps aioquic's default, Reno."""
+        """TCP follows the lab's routes and Hypercorn sets TCP_NODELAY; it keeps aioquic's default, Reno."""
         openssl, python = _built_with(self.recipe)
         return {
             "congestion_control": {"tcp": options.congestion_control, "quic": "reno"},
