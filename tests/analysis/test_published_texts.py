@@ -110,6 +110,26 @@ def test_a_statement_is_put_to_the_studys_programs_and_paths_only(name: str, dep
                 assert found != {"load"} or "Trifecta's own" in one.here, one.id
 
 
+@pytest.mark.parametrize("depth", ["quick", "full"])
+def test_a_fifth_of_the_time_is_of_the_four_tests_of_figure_1_by_curl(depth: str) -> None:
+    """The short string (35 B by its Caddyfile) and 1 MB, closed and sim; 10 MB is in no bar of it."""
+    claim = next(one for one in studies.published()["ding2022"].claims if one.id.endswith(".fifth-of-the-time"))
+    cells = [one for one in campaign_cells("ding2022", depth) if not one.run.startswith("captured")]
+    found = [cell.levels for cell in matching(claim, cells)]
+    four = [(way, size) for way in ("new", "reused") for size in ("35", "1000000")]
+    assert sorted((one["connection"], one["response_bytes"]) for one in found) == sorted(four)
+    assert {(one["client"], one["server"]) for one in found} == {("curl", "caddy")}
+
+
+def test_the_bars_of_figure_1_make_up_its_mean() -> None:
+    """0.840/0.0987, 0.295/0.0293, 1.178/0.289 and 0.580/0.202 s: of their ratios the study says 20.6 %."""
+    figures = {one.id: one.published for one in studies.published()["ding2022"].statements}
+    bars = [figures[f"ding2022.{size}-{way}.duration-h3"] for size in ("hello", "small") for way in ("closed", "sim")]
+    ratios = [one for one in bars if isinstance(one, float)]
+    assert len(ratios) == 4
+    assert sum(ratios) / 4 == pytest.approx(0.206, abs=0.005)
+
+
 def test_containers_of_bourbon2020_are_on_the_hosts_network() -> None:
     """4.9.2 of the study; on a bridge they pay for address translation that it had not."""
     places = {cell.levels["place"] for cell in campaign_cells("bourbon2020", "full")}

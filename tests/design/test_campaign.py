@@ -93,11 +93,14 @@ BROWSERS = studies.read_text(studies.campaigns()["baccichet2021"])
 def test_the_study_of_browsers_has_pages_and_videos_on_every_path():
     campaign = parse_campaign(BROWSERS, "baccichet2021.yaml", "full")
     kinds = {"page": "page", "video": "video", "index": "requests"}
-    assert list(campaign.studies) == [f"{path}-{suite}" for path in ("bare", "access", "lossy") for suite in kinds]
+    scenarios = ("bare", "access", "lossy", "nginx")
+    assert list(campaign.studies) == [f"{scenario}-{suite}" for scenario in scenarios for suite in kinds]
     for name, study in campaign.studies.items():
-        path, suite = name.split("-")
+        scenario, suite = name.split("-")
+        path = "bare" if scenario == "nginx" else scenario
         assert study.workload.kind == kinds[suite]
         assert study.factors["path"] == (path,)
+        assert study.factors["server"] == (("nginx",) if scenario == "nginx" else ("origin",))
         assert study.paths[path].impaired is (path != "bare")
         assert study.factors["protocol"] == ("h1", "h2", "h3")
         assert all(getattr(plan.workload_for(study, one), "view", "cold") == "cold" for one in plan.treatments(study))
@@ -137,6 +140,13 @@ def test_in_full_it_loads_both_pages_in_both_browsers_and_watches_as_long_as_the
     assert page.factors["page"] == ("light", "heavy")
     assert page.factors["client"] == ("chromium", "firefox")
     assert video.factors["mode"] == ("on-demand", "live")
+    assert (video.workload.watch_ns, video.workload.segment_ns) == (90_000_000_000, 3_000_000_000)
+
+
+def test_from_nginx_the_video_is_live_by_rtmp_in_one_rendition_as_in_the_study():
+    video = parse_campaign(BROWSERS, "baccichet2021.yaml", "full").studies["nginx-video"]
+    assert video.factors["mode"] == ("live-rtmp",)
+    assert [height for height, _ in video.workload.ladder] == [720]
     assert (video.workload.watch_ns, video.workload.segment_ns) == (90_000_000_000, 3_000_000_000)
 
 

@@ -24,8 +24,9 @@ from tests.implementations.jobs import (
     talking,
 )  # fmt: skip
 from tests.workloads import drive
-from trifecta.design.model import Protocol
+from trifecta.design.model import Protocol, RequestsWorkload
 from trifecta.implementations.client import ClientAdapter
+from trifecta.implementations.server import Unsupported
 from trifecta.lab.certificates import Certificates, make_certificates
 from trifecta.store.views import connect
 
@@ -280,6 +281,10 @@ class CheckClient:
     def test_one_group_is_offered(
         self, tmp_path: Path, certificates: Certificates, protocol: Protocol, group: str
     ) -> None:
+        try:
+            self.adapter.check_workload(RequestsWorkload(key_exchange=group), protocol, "reused")
+        except Unsupported as told:
+            pytest.skip(str(told))
         with origin(certificates, key_exchanges=[group]) as port:
             rows = self.do(tmp_path, certificates, port, protocol=protocol, key_exchange=group, requests=2)
             assert classes(rows) == {None}

@@ -14,9 +14,12 @@ from trifecta.design.model import RequestsWorkload
 from trifecta.implementations.recipes import PROGRAMS
 from trifecta.implementations.server import ServerOptions, Site, Unsupported
 from trifecta.implementations.servers.hypercorn import RECIPE, Hypercorn
+from trifecta.implementations.servers.hypercorn_2023 import RECIPE as RECIPE_2023
+from trifecta.implementations.servers.hypercorn_2023 import Hypercorn2023
 from trifecta.lab.certificates import Certificates
 
-fetched = pytest.mark.skipif(not RECIPE.installed(), reason="hypercorn is not in the cache: trifecta get hypercorn")
+fetched = pytest.mark.skipif(not RECIPE.installed(), reason=RECIPE.missing())
+of_2023 = pytest.mark.skipif(not RECIPE_2023.installed(), reason=RECIPE_2023.missing())
 
 
 @pytest.fixture(scope="module")
@@ -97,10 +100,12 @@ def test_content_is_read_to_its_end_before_the_answer(serve, folder):
     assert ask(serve, folder, "POST", "/bytes/3", (part, {"type": "http.disconnect"})) == (None, {}, [])
 
 
-def test_without_the_packages_the_remedy_is_told(tmp_path, monkeypatch):
+@pytest.mark.parametrize("server", [Hypercorn(), Hypercorn2023()], ids=lambda server: server.name)
+def test_without_the_packages_the_remedy_is_told(server, tmp_path, monkeypatch):
     monkeypatch.setenv("TRIFECTA_CACHE", str(tmp_path))
-    with pytest.raises(Unsupported, match=r"run: trifecta get hypercorn$"):
-        Hypercorn().find()
+    for asked in (server.find, lambda: server.declared(ServerOptions())):
+        with pytest.raises(Unsupported, match=rf"run: trifecta get {server.name}$"):
+            asked()
 
 
 def test_what_a_cell_asks_is_in_the_configuration(tmp_path, monkeypatch):
@@ -132,6 +137,30 @@ def test_versions_of_all_libraries_are_declared():
     code = "from aioquic.quic.configuration import QuicConfiguration as Q; print(Q().congestion_control_algorithm)"
     done = subprocess.run([RECIPE.python(), "-I", "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == said["congestion_control"]["quic"]
+
+
+@of_2023
+def test_that_of_2023_has_the_libraries_of_its_spring():
+    """milicevic2023 is of June 2023; aioquic 0.9.21 is of that July, because 0.9.20 has no wheel for Python 3.11."""
+    server = Hypercorn2023()
+    assert server.find() == "0.14.3"
+    said = server.declared(ServerOptions())
+    assert said["tcp_nodelay"] is False
+    libraries = said["libraries"]
+    assert (libraries["aioquic"], libraries["h2"], libraries["h11"]) == ("0.9.21", "4.1.0", "0.14.0")
+
+
+@of_2023
+@pytest.mark.lab
+def test_a_study_measures_that_of_2023_over_every_protocol(tmp_path):
+    rows = measure("hypercorn-2023", tmp_path)
+    for row in rows:
+        assert (row["samples"], row["errors"]) == (12, 0), row
+        failed = {check["check"] for check in row["checks"] if check["status"] == "fail"}
+        assert not failed & {"protocol", "same_work", "errors", "drops"}, row["checks"]
+        assert ("parity" in failed) == (row["protocol"] != "h3")  # Nagle's algorithm is on, and not asked for
+    log = next((tmp_path / "run" / "logs").glob("hypercorn-2023-*.log"))
+    assert log.read_text() == ""
 
 
 @fetched

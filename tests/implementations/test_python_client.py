@@ -10,8 +10,9 @@ import pytest
 from tests.implementations.check_client import CheckClient
 from tests.implementations.jobs import job, output
 from trifecta.design.model import RequestsWorkload
-from trifecta.implementations.clients import python_client
+from trifecta.implementations.clients import python_client, python_client_2023
 from trifecta.implementations.clients.python_client import PythonClient
+from trifecta.implementations.clients.python_client_2023 import PythonClient2023
 from trifecta.implementations.registry import CLIENTS, RECIPES
 from trifecta.implementations.server import Unsupported
 from trifecta.store.schema import SAMPLES
@@ -30,6 +31,8 @@ RECORDED = """\
 def test_it_is_in_the_tables() -> None:
     assert isinstance(CLIENTS["python-client"], PythonClient)
     assert RECIPES["python-client"] is python_client.RECIPE
+    assert isinstance(CLIENTS["python-client-2023"], PythonClient2023)
+    assert RECIPES["python-client-2023"] is python_client_2023.RECIPE
 
 
 def test_recorded_output_becomes_rows(tmp_path: Path) -> None:
@@ -41,8 +44,10 @@ def test_recorded_output_becomes_rows(tmp_path: Path) -> None:
 
 def test_packages_that_are_not_there_say_how_to_get_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("TRIFECTA_CACHE", str(tmp_path))
-    with pytest.raises(Unsupported, match="trifecta get python-client"):
-        PythonClient().find()
+    for client in (PythonClient(), PythonClient2023()):
+        for asked in (client.find, lambda client=client: client.command(job(tmp_path))):
+            with pytest.raises(Unsupported, match=f"trifecta get {client.name}$"):
+                asked()
 
 
 def test_every_package_of_the_lock_has_a_checksum() -> None:
@@ -77,3 +82,17 @@ def test_openssl_is_told_what_ssl_has_no_words_for(
 
 class TestPythonClient(CheckClient):
     adapter = PythonClient()
+
+
+@pytest.mark.skipif(not python_client_2023.RECIPE.installed(), reason=python_client_2023.RECIPE.missing())
+class TestPythonClient2023(CheckClient):
+    adapter = PythonClient2023()
+
+    def test_a_group_without_a_key_share_is_refused_over_quic_alone(self) -> None:
+        asked = RequestsWorkload(key_exchange="secp384r1")
+        self.adapter.check_workload(asked, "h2", "new")
+        with pytest.raises(Unsupported, match="secp384r1"):
+            self.adapter.check_workload(asked, "h3", "new")
+
+    def test_it_has_the_libraries_of_its_spring(self) -> None:
+        assert self.adapter.find() == "aioquic 0.9.21, h2 4.1.0, h11 0.14.0"

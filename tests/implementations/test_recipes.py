@@ -17,7 +17,9 @@ import pytest
 
 from trifecta.design.errors import CannotError
 from trifecta.implementations.recipes import PROGRAMS, go_program, python_packages
+from trifecta.implementations.recipes.debian import DebianPackages
 from trifecta.implementations.recipes.go_program import GoProgram, find_go
+from trifecta.implementations.recipes.old_go import OldGoProgram
 from trifecta.implementations.recipes.python_packages import PythonPackages
 from trifecta.implementations.server import Unsupported
 from trifecta.store import cache as whole
@@ -233,7 +235,7 @@ def test_without_pip_the_remedy_is_told(tmp_path, monkeypatch):
         PythonPackages("tiny", tmp_path / "lock").install(silent)
 
 
-@pytest.mark.parametrize("name", ["envoy", "hypercorn"])
+@pytest.mark.parametrize("name", ["envoy", "hypercorn", "hypercorn-2023", "python-client", "python-client-2023"])
 def test_every_package_of_a_shipped_lock_file_is_pinned_and_has_checksums(name):
     lines = (PROGRAMS / name / "requirements.lock").read_text().splitlines()
     assert "://" not in "".join(lines)  # where packages come from is the system's affair
@@ -272,7 +274,7 @@ def test_go_builds_just_what_go_mod_and_go_sum_say(tmp_path, module, monkeypatch
     assert recipe.installed()
     environment = (tmp_path / "env").read_text().splitlines()
     assert {"GOFLAGS=-mod=readonly", "GOTOOLCHAIN=local", "GOWORK=off", "CGO_ENABLED=0"} <= {*environment}
-    assert f"-C {module}" in (tmp_path / "arguments").read_text()
+    assert f"PWD={module}" in environment
     assert subprocess.run([recipe.program()], capture_output=True, check=True).stdout == b"hello\n"
     (module / "main.go").write_text("package main // changed\n")
     with pytest.raises(Unsupported, match=r"another version's.*trifecta get hello"):
@@ -306,6 +308,37 @@ def test_without_go_the_version_that_is_needed_is_told(tmp_path, module, monkeyp
     monkeypatch.setattr(go_program, "_PLACES", ())
     with pytest.raises(CannotError, match=r"go is not installed; install Go 1\.21 or newer: https://go\.dev"):
         GoProgram("hello", module).install(silent)
+
+
+FAKE_GO = """#!/bin/sh
+env > {folder}/env
+while [ "$1" != -o ]; do shift; done
+printf "#!/bin/sh\\necho hello" > "$2"; chmod +x "$2"
+"""
+
+
+@pytest.mark.parametrize("script", [FAKE_GO, "#!/bin/sh\nexit 1\n"], ids=["built", "not built"])
+def test_an_old_go_is_fetched_for_the_build_and_removed_after_it(tmp_path, module, monkeypatch, cache, script):
+    def fetch(recipe, say):
+        go = recipe.folder() / "usr/lib/go-1.19/bin/go"
+        go.parent.mkdir(parents=True)
+        go.write_text(script.replace("{folder}", str(tmp_path)))
+        go.chmod(0o755)
+        assert (recipe.packages, recipe.suite) == (("golang-1.19-go",), "bookworm")
+
+    monkeypatch.setattr(DebianPackages, "install", fetch)
+    fake_go(tmp_path, monkeypatch, "exit 1")  # the one of today is not asked
+    recipe = OldGoProgram("hello", module, go="1.19", suite="bookworm")
+    if script is not FAKE_GO:
+        with pytest.raises(CannotError, match="hello: go cannot build it"):
+            recipe.install(silent)
+        assert not recipe.installed()
+    else:
+        recipe.install(silent)
+        assert recipe.installed()
+        environment = (tmp_path / "env").read_text().splitlines()
+        assert {f"GOROOT={cache}/golang-1.19/usr/lib/go-1.19", "GOFLAGS=-mod=readonly"} <= {*environment}
+    assert not (cache / "golang-1.19").exists()
 
 
 def _go_version():

@@ -227,7 +227,7 @@ def test_a_run_without_captures_says_nothing_of_packets(small: Path) -> None:
 
 def test_published_numbers_of_ding2022_stand_beside_cells_of_their_size() -> None:
     study = next(one for one in known() if one.id == "ding2022")
-    levels = [("new", 1_000_000, "curl"), ("reused", 13, "curl"), ("new", 10_000_000, "load"), ("new", 13, "load")]
+    levels = [("new", 1_000_000, "curl"), ("reused", 35, "curl"), ("new", 10_000_000, "load"), ("new", 35, "load")]
     cells = [
         Place(
             "run",

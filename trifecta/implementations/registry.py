@@ -31,8 +31,10 @@ SERVERS: Table[ServerAdapter] = Table(
         "nginx": "trifecta.implementations.servers.nginx:Nginx",
         "haproxy": "trifecta.implementations.servers.haproxy:HAProxy",
         "caddy": "trifecta.implementations.servers.caddy:Caddy",
+        "caddy-2022": "trifecta.implementations.servers.caddy_2022:Caddy2022",
         "envoy": "trifecta.implementations.servers.envoy:Envoy",
         "hypercorn": "trifecta.implementations.servers.hypercorn:Hypercorn",
+        "hypercorn-2023": "trifecta.implementations.servers.hypercorn_2023:Hypercorn2023",
         "quic-go": "trifecta.implementations.servers.quic_go:QuicGo",
     },
     ServerAdapter,
@@ -47,14 +49,16 @@ CLIENTS: Table[ClientAdapter] = Table(
         "go-client": "trifecta.implementations.clients.go_client:GoClient",
         "go-client-own-tls": "trifecta.implementations.clients.go_client:GoClientOwnTLS",
         "python-client": "trifecta.implementations.clients.python_client:PythonClient",
+        "python-client-2023": "trifecta.implementations.clients.python_client_2023:PythonClient2023",
     },
     ClientAdapter,
     BrokenClient,
     reserved=(DEFAULT_CLIENT,),  # the engine's own: it needs no adapter and is always there
 )
 
-# Wrong on purpose, to show what a check detects: only where a study or a command names them, never by ``any``.
-ONLY_BY_NAME = frozenset({"go-client-own-tls"})
+# Only where a study or a command names them, never by ``any``: what is wrong on purpose, to show what a check detects,
+# and programs of another year, whom nobody means today.
+ONLY_BY_NAME = frozenset({"caddy-2022", "go-client-own-tls", "hypercorn-2023", "python-client-2023"})
 
 # Clients of the workloads page and video.
 BROWSERS: Table[BrowserAdapter] = Table(
@@ -86,12 +90,15 @@ RECIPES: Table[Recipe] = Table(
     {
         "envoy": "trifecta.implementations.servers.envoy:RECIPE",
         "hypercorn": "trifecta.implementations.servers.hypercorn:RECIPE",
+        "hypercorn-2023": "trifecta.implementations.servers.hypercorn_2023:RECIPE",
         "nginx": "trifecta.implementations.recipes.debian:NGINX",
         "haproxy": "trifecta.implementations.recipes.debian:HAPROXY",
         "curl": "trifecta.implementations.recipes.debian:CURL",
+        "caddy-2022": "trifecta.implementations.servers.caddy_2022:RECIPE",
         "quic-go": "trifecta.implementations.servers.quic_go:RECIPE",
         "go-client": "trifecta.implementations.clients.go_client:RECIPE",
         "python-client": "trifecta.implementations.clients.python_client:RECIPE",
+        "python-client-2023": "trifecta.implementations.clients.python_client_2023:RECIPE",
         "go-services": "trifecta.implementations.services.go_services:RECIPE",
         "go-services-2019": "trifecta.implementations.services.go_services:RECIPE_2019",
         "recorder": "trifecta.implementations.recipes.recorder:RECIPE",

@@ -1,6 +1,6 @@
 """Pages from a seed: ``light`` and ``heavy``, of the size of those in the study baccichet2021.
 
-Page weight and number of requests are exact. Both have one origin, as in the study: HTTP/1.1 then has its six
+Page weight and number of requests are exact. Both have one origin: HTTP/1.1 then has its six
 connections and HTTP/2 and HTTP/3 one. Nothing is random when a page is shown, there are no timers, and everything is
 fetched before the load event.
 """

@@ -7,6 +7,7 @@ import pytest
 from tests.analysis.checks.sound import HOST, LOAD, PLAIN, RTT_NS, TCP, TRANSPORT, evidence
 from trifecta.analysis.checks import TRIAL_CHECKS, is_valid
 from trifecta.design import plan
+from trifecta.design.model import RequestsWorkload
 from trifecta.design.workloads.services import ChainWorkload
 
 IDLE = LOAD | {"quic": None, "tcp": TCP, "busy_ratio": 0.06}
@@ -16,9 +17,10 @@ def counted(delayed):
     return TRANSPORT | {"server": HOST | {"counters": {"TcpExtDelayedACKs": delayed}}}
 
 
-def judge(arm="h2", delayed=218, wait_ns=RTT_NS + 41_000_000, path=PLAIN, connection="reused", **changes):
+def judge(arm="h2", delayed=218, wait_ns=RTT_NS + 41_000_000, transfer_ns=0, path=PLAIN, connection="reused", **more):
     row = {"started_ns": 1_000, "ended_ns": 1_000_001_000, "latency_p50_ns": 152_000_000, "wait_p50_ns": wait_ns}
-    given = evidence(arm, path=path, transport=counted(delayed), load=IDLE, **changes)
+    row |= {"transfer_p50_ns": transfer_ns}
+    given = evidence(arm, path=path, transport=counted(delayed), load=IDLE, **more)
     cell = plan.cell_of(given.trial.cell.levels | {"connection": connection})
     given = dataclasses.replace(given, trial=dataclasses.replace(given.trial, cell=cell))
     return TRIAL_CHECKS["delayed_ack"].function(dataclasses.replace(given, row=row))
@@ -55,6 +57,15 @@ def test_without_the_client_s_phases_the_whole_request_on_a_standing_connection_
     (result,) = judge(wait_ns=None)
     assert result.status == "warn"
     assert "102 ms longer" in result.evidence
+
+
+@pytest.mark.parametrize(("octets", "status"), [(100, "warn"), (14_480, "warn"), (1_000_000, "pass")])
+def test_a_response_that_is_held_back_after_its_first_octet_counts_where_a_window_has_all_of_it(octets, status):
+    """Hypercorn before 0.17 writes head and content apart, with Nagle on; long responses take round trips anyway."""
+    workload = RequestsWorkload(requests=200, warmup_requests=20, response_bytes=octets)
+    (result,) = judge(wait_ns=RTT_NS + 2_000_000, transfer_ns=40_000_000, workload=workload)
+    assert result.status == status
+    assert ("42 ms longer" in result.evidence) == (status == "warn")
 
 
 def test_quic_has_no_nagle_and_what_was_not_counted_is_unknown():

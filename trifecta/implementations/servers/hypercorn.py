@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 from functools import cache
-from pathlib import Path
 
 from trifecta.contract.common import Declared
 from trifecta.design.model import RequestsWorkload
@@ -23,10 +22,11 @@ class Hypercorn(ServerAdapter):
 
     name = "hypercorn"
     source = "PyPI `hypercorn` with `aioquic`; `trifecta get hypercorn`"
+    recipe = RECIPE
 
     def find(self) -> str:
         """The version in the cache."""
-        return RECIPE.version("hypercorn")
+        return self.recipe.version("hypercorn")
 
     def check_workload(self, workload: RequestsWorkload) -> None:
         """Hypercorn gives aioquic no place for session tickets, and Python's TLS takes no early data."""
@@ -48,27 +48,28 @@ class Hypercorn(ServerAdapter):
         path = site.state / "hypercorn.json"
         path.write_text(json.dumps(config, indent=2), encoding="utf-8")
         # -I: neither the user's own packages nor PYTHONPATH; -B: nothing is written into the package.
-        return Command((RECIPE.python(), "-I", "-B", PROGRAMS / "hypercorn" / "serve.py", path))
+        return Command((self.recipe.python(), "-I", "-B", PROGRAMS / "hypercorn" / "serve.py", path))
 
     def declared(self, options: ServerOptions) -> Declared:
-        """TCP follows the lab's routes and asyncio sets TCP_NODELAY; Hypercorn keeps aioquic's default, Reno."""
-        openssl, python = _built_with(RECIPE.python())
+        """TCP follows the lab's routes and Hypercorn sets TCP_NODELAY; it keeps aioquic's default, Reno."""
+        openssl, python = _built_with(self.recipe)
         return {
             "congestion_control": {"tcp": options.congestion_control, "quic": "reno"},
             "tcp_nodelay": True,
             "tls_library": f"{openssl} over TCP, aioquic over QUIC",
-            "libraries": {"python": python, **{name: RECIPE.version(name) for name in _LIBRARIES}},
+            "libraries": {"python": python, **{name: self.recipe.version(name) for name in _LIBRARIES}},
             "build": "asyncio, 1 worker",
         }
 
 
 @cache
-def _built_with(python: Path) -> tuple[str, str]:
+def _built_with(recipe: PythonPackages) -> tuple[str, str]:
     """Of OpenSSL and of Python, as the environment's interpreter tells them."""
+    python = recipe.python()
     code = "import platform, ssl; print(ssl.OPENSSL_VERSION); print(platform.python_version())"
     try:
         done = subprocess.run([python, "-I", "-c", code], capture_output=True, text=True, check=True, timeout=10)
         openssl, version = done.stdout.splitlines()
     except (OSError, subprocess.SubprocessError, ValueError) as error:
-        raise Unsupported(f"{python} does not run ({error}); trifecta get hypercorn --force") from error
+        raise Unsupported(f"{python} does not run ({error}); trifecta get {recipe.name} --force") from error
     return openssl, version

@@ -171,7 +171,8 @@ class Http3(QuicConnectionProtocol):
     def end(self) -> None:
         """Close; the socket follows when the draining period is over (RFC 9000, section 10.2.2)."""
         self._lose("closed")
-        self.close(error_code=ErrorCode.H3_NO_ERROR)
+        self._quic.close(error_code=ErrorCode.H3_NO_ERROR)  # the protocol's own close() takes no code before 1.0
+        self.transmit()
         self._draining = asyncio.ensure_future(self._drain())
 
     async def _drain(self) -> None:
