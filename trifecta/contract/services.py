@@ -26,6 +26,10 @@ class ProgramConfig(Asked, frozen=True, kw_only=True):
     """Before the second attempt; twice as long before each further one."""
     think_ns: Unsigned = 0
     """Between two requests of a client."""
+    read_timeout_ns: Unsigned = 0
+    """For a request that comes over TCP to arrive; 0: as long as it takes. Over QUIC there is no limit."""
+    write_timeout_ns: Unsigned = 0
+    """The same for its answer to leave, from the request's head on."""
 
 
 class ServicesLoadConfig(LoadConfig, frozen=True, kw_only=True):

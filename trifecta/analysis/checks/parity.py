@@ -9,9 +9,10 @@ lost (RFC 5681, 3.1).
 
 ## Warns when
 A server's own congestion control is another than asked (many programs have one only); a study asks for quinn-proto
-without an adaptation, or has services retry or leak connections; a client does not verify certificates; one chain of
-certificates takes another number of flights of the server than in another arm, on a path that loses nothing and has
-2 ms of round trip: over QUIC a server may send three times what it got before it hears again.
+without an adaptation, or has services retry, leak connections or limit answers over TCP alone; a client does not verify
+certificates; one chain of certificates takes another number of flights of the server than in another arm, on a path
+that loses nothing and has 2 ms of round trip: over QUIC a server may send three times what it got before it hears
+again.
 
 ## Why
 What differs besides the protocol is compared along with it.
@@ -132,15 +133,17 @@ def _verification(evidence: Evidence) -> list[Finding]:
 def _switches(evidence: Evidence) -> list[Finding]:
     """What the study has a program of services do wrong on purpose, or wait for."""
     found = []
-    for name, what, remedy in _SWITCHES:
+    for name, what, remedy in _SWITCHES if evidence.workload.family == "services" else ():
         if getattr(evidence.workload, name, None):
-            found.append(Finding("warn", f"{evidence.client} {what}", remedy=f"{remedy}, or leave `{name}` out"))
+            field = name.removesuffix("_ns")
+            found.append(Finding("warn", f"{evidence.client} {what}", remedy=f"{remedy}, or leave `{field}` out"))
     return found
 
 
 _SWITCHES = (
     ("connection_leak", "does not close its connections over TCP", "read CPU and memory as those of such a program"),
     ("retries", "tries again what fails, within the time that is taken", "read its times with the failures in them"),
+    ("write_timeout_ns", "ends answers over TCP that take longer than its limit, none over QUIC", "read failures so"),
 )
 
 

@@ -115,6 +115,8 @@ def program_config(workload: ServicesWorkload, protocol: Protocol) -> ProgramCon
         attempts=RETRY_ATTEMPTS if workload.retries else 1,
         retry_delay_ns=RETRY_DELAY_NS if workload.retries else 0,
         think_ns=think_ns[PROTOCOLS.index(protocol) % len(think_ns)],
+        read_timeout_ns=workload.read_timeout_ns or 0,
+        write_timeout_ns=workload.write_timeout_ns or 0,
     )
 
 

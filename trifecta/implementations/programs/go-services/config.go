@@ -22,6 +22,9 @@ type programConfig struct {
 	RetryDelayNs int64 `json:"retry_delay_ns"`
 	// ThinkNs passes between two requests of a client.
 	ThinkNs int64 `json:"think_ns"`
+	// ReadTimeoutNs and WriteTimeoutNs are net/http's, 0: none. quic-go's HTTP/3 has no such limits.
+	ReadTimeoutNs  int64 `json:"read_timeout_ns"`
+	WriteTimeoutNs int64 `json:"write_timeout_ns"`
 }
 
 // originConfig is what a service is asked to be: the fields of trifecta/contract/origin.py that this program follows.
