@@ -3,8 +3,8 @@
 ## Why
 bourbon2020's clients set `InsecureSkipVerify` over every protocol (`services/tcp.go`, `quic.go` of its repository),
 although its 4.8 installs a root certificate for them in every container. A handshake is then cheaper than it is
-anywhere else, and with a new connection for every request handshakes are most of what was measured. What is saved is
-the same on all protocols, so that what differs between them becomes a larger share of less.
+anywhere else, and with a new connection for every request handshakes are most of what was measured. Where that saves
+the same on all protocols, what differs between them becomes a larger share of less.
 
 ## Switch
 `unverified=true` with `go-services` in the place of the engine's own; left out.
