@@ -107,6 +107,16 @@ def test_what_a_check_says_is_counted_off_and_on():
     assert (told.off, told.off_trials, told.on, told.on_trials) == (0, 6, 6, 6)
 
 
+def test_of_a_check_that_sees_several_threats_its_words_are_counted():
+    said = {"in-order": "reno", "overtaking": "reno; leaks connections"}
+    rows = world(truth(1, 1), blocks=2)
+    for row in rows:
+        evidence = said[json.loads(row["factors_json"])["path"]]
+        row["checks_json"] = json.dumps([{"check": "parity", "status": "warn", "evidence": evidence}])
+    told = detected(rows, ASKED, "parity", "leaks")
+    assert (told.off, told.off_trials, told.on, told.on_trials) == (0, 6, 6, 6)
+
+
 @pytest.mark.parametrize(("by", "most"), [(0.2, "less"), (1.0, "undecided")])
 def test_four_blocks_decide_what_ten_connections_instead_of_one_do_and_nothing_else(by, most):
     """As alpn-mismatch at the quick depth: HTTP/2 takes a fifth, blocks vary by 30 % and trials by 25 %."""

@@ -79,6 +79,8 @@ def test_the_switches_of_a_study_are_those_of_the_program() -> None:
         unverified=True,
         retries=True,
         think_time_ns=(10_000_000, 10_000_000, 20_000_000),
+        read_timeout_ns=5_000_000_000,
+        write_timeout_ns=1_000_000_000,
     )
     assert program_config(everything, "h3") == ProgramConfig(
         own_tls=True,
@@ -87,6 +89,8 @@ def test_the_switches_of_a_study_are_those_of_the_program() -> None:
         attempts=10,
         retry_delay_ns=100_000_000,
         think_ns=20_000_000,
+        read_timeout_ns=5_000_000_000,
+        write_timeout_ns=1_000_000_000,
     )
     assert program_config(everything, "h1").think_ns == 10_000_000
     assert program_config(everything, "h1", "10.78.0.1:53").name_server == "10.78.0.1:53"

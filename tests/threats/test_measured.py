@@ -176,6 +176,10 @@ def test_an_experiment_that_cannot_run_ends_no_other(tmp_path):
     ran.clear()
     run_experiment(THREATS["cpu-bound"], tmp_path, run_one, quick=True, without=THREATS["cpu-bound"].by_itself)
     assert ran == ["cpu-bound"]
+    left_out = run_experiment(THREATS["era"], tmp_path, run_one, quick=True, without=THREATS["era"].by_itself)
+    assert ran == ["cpu-bound"]
+    assert left_out["outcome"] == "not measured"
+    assert left_out["reason"] == "era: left out (`trifecta threats measure era`)"
 
 
 def test_after_a_stop_no_further_experiment_begins(tmp_path):

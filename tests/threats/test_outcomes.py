@@ -14,15 +14,15 @@ import numpy as np
 import pytest
 
 from trifecta.design import plan
-from trifecta.design.metrics import METRICS
+from trifecta.design.metrics import METRICS, OF_SERVICES
 from trifecta.report.threats import sentences
 from trifecta.threats import THREATS, Threat
 from trifecta.workloads import experiments
 
 WITH_TRAFFIC = {name: threat for name, threat in THREATS.items() if threat.experiment and not threat.procedure}
 MANY, FEW = 5_000, 4  # requests a trial
-# Chance alone is called an effect in 43 of 660 such worlds (seeds 0 to 59), as often as a level of 5 % a table allows.
-SEED = 6
+# Chance alone is called an effect in 61 of 1,020 such worlds (seeds 0 to 59): as often as 5 % a table allow.
+SEED = 1
 
 
 class World:
@@ -54,7 +54,7 @@ class World:
                         {"cell": cell.key, "arm": arm, "block": block, "valid": not failed, "error": None,
                          "factors_json": json.dumps({**cell.levels, "protocol": arm[:2]}), "checks_json": said,
                          "samples": samples, "errors": errors, "success_rate": 1 - errors / samples,
-                         **{name: value * 1e6 for name in METRICS if name != "success_rate"}}
+                         **{name: value * 1e6 for name in (*METRICS, *OF_SERVICES) if name != "success_rate"}}
                     )  # fmt: skip
 
 

@@ -30,7 +30,7 @@ def test_alpn_mismatch_takes_the_go_client_s_place_or_makes_it_the_client():
     [
         (PLAIN, [], ["alpn-mismatch"], "no client 'go-client-own-tls'"),
         (GO.replace("go-client, load", "curl"), ["alpn-mismatch"], [], "no client 'go-client'"),
-        (SERVICES, ["alpn-mismatch"], [], "add --set server=go-services"),
+        (SERVICES, ["client-language"], [], "of the workload 'requests', and this is 'chain'"),
         (SERVICES, ["cpu-bound"], [], "workload 'requests'"),
     ],
 )
@@ -47,6 +47,13 @@ def test_nagle_and_the_programs_in_python_are_switched_on_both_ways():
     python, own = (read(PLAIN, **{way: ["cpu-bound"]}) for way in ("on", "off"))
     assert (python.factors["server"], python.factors["client"]) == (("hypercorn",), ("python-client",))
     assert (own.factors["server"], own.factors["client"]) == (("origin",), ("load",))
+
+
+def test_another_client_asks_the_same_server_for_the_same():
+    served = PLAIN + "factors: {server: [hypercorn], client: [load, curl]}\n"
+    for way, client in (("on", "python-client"), ("off", "load")):
+        study = read(served, **{way: ["client-language"]})
+        assert (study.factors["server"], study.factors["client"]) == (("hypercorn",), (client,))
 
 
 def test_a_program_without_a_whole_core_gets_it_back():

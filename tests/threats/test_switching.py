@@ -7,7 +7,7 @@ from trifecta.analysis.checks import RUN_CHECKS, TRIAL_CHECKS
 from trifecta.design import plan
 from trifecta.design.campaign import parse_campaign
 from trifecta.design.errors import UserError
-from trifecta.design.metrics import METRICS
+from trifecta.design.metrics import METRICS, OF_SERVICES
 from trifecta.design.study_file import parse_study
 from trifecta.threats import THREATS, switches
 
@@ -74,13 +74,6 @@ def test_names_are_checked(on, off, said):
 
 
 CHAIN = "study: mine\nworkload: {kind: chain, requests: 10}\nfactors: {server: [go-services]}\n"
-
-
-def test_another_protocol_than_meant_is_a_switch_of_services_on_go():
-    assert read(on=["alpn-mismatch"], text=CHAIN).workload.alpn_mismatch is True
-    assert read(off=["alpn-mismatch"], text=CHAIN.replace("requests: 10", "requests: 10, alpn_mismatch: true"))
-    with pytest.raises(UserError, match="the engine's own services do not do that; add --set server=go-services"):
-        read(on=["alpn-mismatch"], text=CHAIN, overrides=["server=services"])
 
 
 PAYLOADS = "study: mine\nworkload: {kind: fan-in, requests: 10}\n"
@@ -151,7 +144,7 @@ def test_what_a_threat_says_of_itself_holds(threat):
     assert bool(threat.experiment) != bool(threat.elsewhere), "an experiment, or where its effect is found"
     assert "\n" not in threat.title and len(threat.title) <= 80
     for effect in threat.effects:
-        assert effect.metric in METRICS
+        assert effect.metric in METRICS or effect.metric in OF_SERVICES
 
 
 FAILED = (
@@ -220,9 +213,9 @@ def test_switches_set_what_they_say(threat, factor, on, off):
 
 
 @pytest.mark.parametrize("option", ["on", "off"])
-def test_only_servers_of_requests_have_timeouts(option):
-    with pytest.raises(UserError, match="server-timeouts: servers of the workload requests only have timeouts"):
-        read(**{option: ["server-timeouts"]}, text=SERVICES.format(hosts=2))
+def test_servers_of_a_page_have_no_timeouts(option):
+    with pytest.raises(UserError, match="server-timeouts: servers of requests and services on Go have timeouts"):
+        read(**{option: ["server-timeouts"]}, text="study: mine\nworkload: {kind: page, page: light}\n")
 
 
 def test_timeouts_take_the_place_of_a_factor():

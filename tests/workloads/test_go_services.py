@@ -163,6 +163,19 @@ def test_a_certificate_for_another_name_is_refused_unless_nothing_is_verified(tm
     assert all(("tls:certificate" in classes) != unverified for unverified, classes in failed)
 
 
+def test_an_answer_that_takes_longer_than_the_limit_fails_over_tcp_alone(tmp_path: Path) -> None:
+    """B waits 120 ms for C's answer, three round trips of a new connection over TCP, and has 100 ms for its own."""
+    far = ["paths={far: {rtt: 40 ms}}", "path=far", "hosts=3", "protocol=HTTP/1.1,HTTP/2,HTTP/3"]
+    rows = run(tmp_path / "run", "chain", [*SWITCHED, *far, "write_timeout=none,100 ms", "workload.requests=4"])
+    failed = {(json.loads(row["factors_json"])["write_timeout"], row["protocol"]): row["errors"] for row in rows}
+    assert failed == {
+        ("none", "h1"): 0, ("none", "h2"): 0, ("none", "h3"): 0,
+        ("100 ms", "h1"): 4, ("100 ms", "h2"): 4, ("100 ms", "h3"): 0,
+    }  # fmt: skip
+    limited = [row for row in rows if json.loads(row["factors_json"])["write_timeout"] != "none"]
+    assert {"ends answers over TCP" in checks(row)["parity"]["evidence"] for row in limited} == {True}
+
+
 @pytest.mark.long
 def test_retries_take_time_and_hide_the_failure(tmp_path: Path) -> None:
     """Nobody listens where C should: ten attempts of B, with 51.1 s between them, are more than a client waits."""

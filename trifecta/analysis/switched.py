@@ -24,7 +24,7 @@ from trifecta.analysis.estimate import Row, by_cell, pair_blocks
 from trifecta.analysis.means import Mean, block_logs, geometric_mean
 from trifecta.analysis.success import Rate, success_rate
 from trifecta.design import plan
-from trifecta.design.metrics import METRICS
+from trifecta.design.metrics import named
 from trifecta.design.model import AA_SUFFIX
 
 Floats = NDArray[np.float64]
@@ -106,12 +106,12 @@ def _failed(row: Row) -> set[str]:
     return {str(one["check"]) for one in json.loads(row.get("checks_json") or "[]") if one["status"] == "fail"}
 
 
-def detected(rows: Sequence[Row], asked: Asked, check: str) -> Detected:
-    """How often a check failed or warned, off and on."""
+def detected(rows: Sequence[Row], asked: Asked, check: str, told: str = "") -> Detected:
+    """How often a check failed or warned with these words, off and on."""
     found = []
     for level in (asked.off, asked.on):
         here = _at(rows, asked, level)
-        found += [sum(spoke_up(row, check) for row in here), len(here)]
+        found += [sum(spoke_up(row, check, told) for row in here), len(here)]
     return Detected(check, *found)
 
 
@@ -141,10 +141,11 @@ def _at(rows: Sequence[Row], asked: Asked, level: str) -> list[Row]:
     return [row for row in rows if wanted <= _levels(row).items()]
 
 
-def spoke_up(row: Row, check: str) -> bool:
-    """Whether a check failed or warned in a trial."""
+def spoke_up(row: Row, check: str, told: str = "") -> bool:
+    """Whether a check failed or warned in a trial, with these words in its evidence."""
     checks: Sequence[Mapping[str, str]] = json.loads(row.get("checks_json") or "[]")
-    return any(one["check"] == check and one["status"] in ("fail", "warn") for one in checks)
+    loud = (one for one in checks if one["check"] == check and one["status"] in ("fail", "warn"))
+    return any(told in one.get("evidence", "") for one in loud)
 
 
 def switched(rows: Sequence[Row], asked: Asked) -> list[Switched]:
@@ -206,7 +207,7 @@ def _levels(row: Row) -> dict[str, str]:
 
 def _logs(side: Side, asked: Asked, arm: str, reference: str | None) -> Floats:
     cell, rows = side
-    metric = METRICS[asked.metric]
+    metric = named(asked.metric)
     if reference is None:
         return block_logs(rows, metric, arm)
     return pair_blocks(cell, rows, metric, arm=arm, reference=reference, baseline=asked.baseline).log_ratios()

@@ -28,6 +28,10 @@ class ProgramConfig(Asked, frozen=True, kw_only=True):
     """Between two requests of a client."""
     name_server: str | None = None
     """``ADDRESS:PORT`` that is asked for a callee's address before each connection; None: it is asked for once."""
+    read_timeout_ns: Unsigned = 0
+    """For a request that comes over TCP to arrive; 0: as long as it takes. Over QUIC there is no limit."""
+    write_timeout_ns: Unsigned = 0
+    """The same for its answer to leave, from the request's head on."""
 
 
 class ServicesLoadConfig(LoadConfig, frozen=True, kw_only=True):

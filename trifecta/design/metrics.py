@@ -180,6 +180,13 @@ METRICS: Registry[Metric] = Registry(
 )
 """Every metric a verdict can be asked for, by column name of ``trials``; entry points of ``trifecta.metrics`` last."""
 
+OF_SERVICES: dict[str, Metric] = {one.name: one for one in SERVICES}
+
+
+def named(name: str) -> Metric:
+    """A metric of a trial, or of all its services together."""
+    return METRICS[name] if name in METRICS else OF_SERVICES[name]
+
 
 def asked_for(word: str) -> Metric | None:
     """The metric that a study file calls so; None where there is none."""

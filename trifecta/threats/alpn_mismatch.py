@@ -6,7 +6,8 @@ otherwise (https://pkg.go.dev/net/http, Transport.ForceAttemptHTTP2), and does n
 such a client: its figures of HTTP/2 are those of HTTP/1.1.
 
 ## Switch
-Client `go-client-own-tls` in the place of `go-client`, and back; of services `alpn_mismatch`, which `go-services` has.
+Client `go-client-own-tls` in the place of `go-client`, and back; of services `alpn_mismatch`, with `go-services` in
+the place of the engine's own.
 
 ## Experiment
 Ten requests in flight over 10 ms that lose 1 %, after the congestion windows have settled: HTTP/1.1 has ten
@@ -23,12 +24,10 @@ from __future__ import annotations
 from trifecta.design.document import Document
 from trifecta.design.errors import UserError
 from trifecta.design.factors import CLIENT_FACTOR
-from trifecta.design.services import SERVER_LEVEL
-from trifecta.threats.changes import SERVICES, kind, workload
+from trifecta.threats.changes import SERVICES, kind, of_go_services
 from trifecta.threats.threat import Change, Effect, Threat
 
 RIGHT, WRONG = "go-client", "go-client-own-tls"
-OTHER_SERVICES = "go-services"
 
 
 def _switch(old: str, new: str) -> Change:
@@ -36,7 +35,7 @@ def _switch(old: str, new: str) -> Change:
 
     def change(document: Document) -> None:
         if kind(document) in SERVICES:
-            _switch_services(document, on=new == WRONG)
+            of_go_services("alpn_mismatch", True if new == WRONG else None)(document)
             return
         if kind(document) != "requests":
             raise UserError("needs a study of requests, whose client can be chosen, or of services")
@@ -51,15 +50,6 @@ def _switch(old: str, new: str) -> Change:
             raise UserError(f"no client {old!r} in this study; there is nothing to switch")
 
     return change
-
-
-def _switch_services(document: Document, *, on: bool) -> None:
-    factors = document.tree.setdefault("factors", {})
-    levels = factors.get("server", SERVER_LEVEL)
-    if SERVER_LEVEL in (levels if isinstance(levels, list) else [levels]):
-        raise UserError(f"the engine's own services do not do that; add --set server={OTHER_SERVICES}")
-    factors.pop("alpn_mismatch", None)
-    workload(document)["alpn_mismatch"] = on
 
 
 THREAT = Threat(

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
+from trifecta.design.any_level import ANY
 from trifecta.design.document import Document
 from trifecta.design.errors import UserError
+from trifecta.design.services import SERVER_LEVEL
 
 Node: TypeAlias = "str | int | float | bool | list[Node] | dict[str, Node] | None"
 """A part of a study as written (`design.document.Document.tree`)."""
 Tree: TypeAlias = "dict[str, Node]"
 SERVICES = ("chain", "fan-in", "sba-registration")  # workloads of services that call each other
+GO_SERVICES = "go-services"  # services with the switches that the engine's own have not
+GO_SERVICES_2019 = "go-services-2019"
 
 
 def mappings(value: Node) -> Iterator[Tree]:
@@ -35,16 +39,74 @@ def kind(document: Document) -> str:
 
 def workload(document: Document) -> Tree:
     """The workload of a study, made where it has none."""
-    found = document.tree.setdefault("workload", {})
+    return _section(document, "workload")
+
+
+def factors(document: Document) -> Tree:
+    """The factors of a study, made where it has none."""
+    return _section(document, "factors")
+
+
+def _section(document: Document, name: str) -> Tree:
+    found = document.tree.setdefault(name, {})
     if not isinstance(found, dict):
-        raise document.error(("workload",), "is a single value; write 'name: value' lines below it")
+        raise document.error((name,), "is a single value; write 'name: value' lines below it")
     return found
+
+
+def levels(document: Document, factor: str, usual: str) -> list[Node]:
+    """The levels that a study lists of a factor, as they are written; ``usual`` where it lists none."""
+    found = factors(document).get(factor, usual)
+    return list(found) if isinstance(found, list) else [found]
+
+
+def services_only(document: Document) -> None:
+    """UserError where a study's programs are no services."""
+    if kind(document) not in SERVICES:
+        raise UserError(
+            f"services can do that, and this is the workload {kind(document)!r}; give a study of services, for example "
+            "`trifecta run chain`"
+        )
+
+
+def on_go(document: Document) -> None:
+    """Services on Go take the place of the engine's, which cannot be switched; UserError where those are asked for."""
+    services_only(document)
+    given = levels(document, "server", SERVER_LEVEL)
+    if SERVER_LEVEL not in given and ANY not in given:
+        return
+    asked = next((option for place, option in document.options.items() if place[:2] == ("factors", "server")), None)
+    if asked is not None or ANY in given:
+        who = asked or f"server: {ANY}"
+        raise UserError(f"the engine's own services do not do that, and {who} asks for them; give server={GO_SERVICES}")
+    factors(document)["server"] = list(dict.fromkeys(GO_SERVICES if one == SERVER_LEVEL else one for one in given))
+
+
+def put(document: Document, name: str, value: Node) -> None:
+    """Set a field of the workload, which then is no factor; None leaves it out."""
+    factors(document).pop(name, None)
+    if value is None:
+        workload(document).pop(name, None)
+    else:
+        workload(document)[name] = value
+
+
+def of_go_services(name: str, value: Node = None) -> Callable[[Document], None]:
+    """A change of a field that only services on Go have; without a value it is left out, as the engine's have it."""
+
+    def change(document: Document) -> None:
+        if value is None:
+            services_only(document)
+        else:
+            on_go(document)
+        put(document, name, value)
+
+    change.__doc__ = f"{name}=none" if value is None else f"server={GO_SERVICES}; {name}={_word(value)}"
+    return change
 
 
 def set_jitter(field: str, value: Node) -> Callable[[Document], None]:
     """A change of a field of every jitter of the study's paths."""
-
-    words = str(value).lower() if isinstance(value, bool) else str(value)
 
     def change(document: Document) -> None:
         found = [jitter for path in paths(document) for jitter in mappings(path.get("jitter"))]
@@ -55,5 +117,10 @@ def set_jitter(field: str, value: Node) -> Callable[[Document], None]:
         for jitter in found:
             jitter[field] = value
 
-    change.__doc__ = f"Every jitter of the study's paths has {field}: {words}."
+    change.__doc__ = f"Every jitter of the study's paths has {field}: {_word(value)}."
     return change
+
+
+def _word(value: Node) -> str:
+    """As it is written in a study file."""
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -7,7 +7,8 @@ repository): 100 ms, twice as long each time, ten attempts. The experiment and `
 with the same back-off and the failures that there were; `explain` does it 200 times.
 
 ## Switch
-None: nothing is tried again here, but for services of `go-services` with `retries: true`, which do as the study's did.
+Of services `retries=true`, with `go-services` in the place of the engine's own: they do as the study's did. Nothing
+else is tried again here.
 
 ## Experiment
 Requests of at most 1 s over a path that loses 10 %: some fail, and are tried again on paper.
@@ -15,13 +16,15 @@ Requests of at most 1 s over a path that loses 10 %: some fail, and are tried ag
 
 from __future__ import annotations
 
+from trifecta.threats.changes import of_go_services
 from trifecta.threats.threat import Effect, Threat
 
 THREAT = Threat(
     id="retries-hidden",
     docstring=__doc__,
     studies=("bourbon2020",),
-    no_switch="a request that failed is a failure here; services do it by --set server=go-services --set retries=true",
+    on=of_go_services("retries", True),
+    off=of_go_services("retries"),
     undetected="a client that tries again by itself says nothing of it; those that run here are told not to",
     experiment="retries-hidden",
     effects=(Effect("retries", "counted", "hidden", metric="success_rate", title="requests that succeed"),),

@@ -6,11 +6,14 @@ from trifecta.design.errors import UserError
 from trifecta.entries import Registry
 from trifecta.threats import (
     alpn_mismatch,
+    client_language,
     congestion_control,
+    connection_leak,
     conntrack,
     cpu_bound,
     delayed_ack,
     different_work,
+    era,
     implementation,
     jitter_reordering,
     loopback_offload,
@@ -22,6 +25,9 @@ from trifecta.threats import (
     server_timeouts,
     single_load,
     stock_quinn,
+    think_time,
+    tls_version,
+    unverified,
 )
 from trifecta.threats.threat import Threat
 
@@ -29,6 +35,7 @@ _OWN = {
     threat.id: threat
     for threat in (
         round_trips.THREAT,
+        tls_version.THREAT,
         alpn_mismatch.THREAT,
         cpu_bound.THREAT,
         delayed_ack.THREAT,
@@ -39,6 +46,11 @@ _OWN = {
         congestion_control.THREAT,
         stock_quinn.THREAT,
         implementation.THREAT,
+        era.THREAT,
+        client_language.THREAT,
+        connection_leak.THREAT,
+        think_time.THREAT,
+        unverified.THREAT,
         retries_hidden.THREAT,
         payload_by_protocol.THREAT,
         names_over_path.THREAT,

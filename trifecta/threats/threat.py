@@ -56,6 +56,8 @@ class Threat:
     off: Change | None = None
     no_switch: str = ""
     check: str | None = None
+    told: str = ""
+    """Words by which that check's evidence tells this threat from others that it sees; empty where it sees no other."""
     undetected: str = ""
     experiment: str | None = None
     """The bundled study ``studies/threats/NAME.yaml`` that has it off and on side by side."""
@@ -66,7 +68,7 @@ class Threat:
     quick_of: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """The same of further experiments, by name, where it is another."""
     by_itself: tuple[str, ...] = ()
-    """Experiments that a quick reproduction leaves out: they say more of the threat than a published claim needs."""
+    """Experiments that a quick reproduction leaves out, for the time that it may take."""
     model: Literal["", "round-trips", "decomposition", "knee"] = ""
     """What else is worked out of its trials: measured against the round trips needed, the parts of the effect, or the
     rate from which on a program sets the pace.

@@ -26,11 +26,13 @@ from trifecta.contract.threats import (
 )
 from trifecta.design import plan
 from trifecta.design.errors import CannotError
+from trifecta.design.metrics import OF_SERVICES
 from trifecta.design.model import Study
 from trifecta.design.study_file import parse_study
 from trifecta.threats import Effect, Threat
 
 if TYPE_CHECKING:
+    from trifecta.analysis.estimate import Row
     from trifecta.analysis.means import Mean
     from trifecta.analysis.switched import Asked, Detected, Switched
 
@@ -90,6 +92,9 @@ def run_experiment(
         except CannotError as error:
             problems.append(f"{name}: {error}" if len(threat.experiments) > 1 else str(error))
     if not any((folder / name / "run.json").is_file() for name in threat.experiments):
+        left_out = [name for name in threat.experiments if name in without]
+        if left_out:
+            problems.append(f"{', '.join(left_out)}: left out (`trifecta threats measure {threat.id}`)")
         return not_measured(threat, "; ".join(problems))
     found = measured(threat, folder)
     found["reason"] = "; ".join((*problems, *([found["reason"]] if found["reason"] else [])))
@@ -145,10 +150,23 @@ class _Run:
         run = RunDirectory.open(path)
         self.path = path
         self.study = parse_study(run.study_text, str(path / "study.yaml"))
-        self.rows = run.rows()
+        self.rows = _with_totals(path, run.rows()) if self.study.workload.family == "services" else run.rows()
         self.checks = run.checks()
         facts = run.facts
         self.left_out = [str(item["reason"]) for item in (*facts.get("unsupported", ()), *facts.get("failed", ()))]
+
+
+def _with_totals(path: Path, rows: Sequence[Row]) -> list[Row]:
+    """The trials with what all their services took together (`design.metrics.OF_SERVICES`)."""
+    from trifecta.conclude import facts
+    from trifecta.conclude.services import measured as services
+    from trifecta.store import views
+
+    with views.connect(path) as connection:
+        found = services.read(connection, facts.read(path)).trials.values()
+    totals = {row["trial"]: row for trials in found for row in trials}
+    told = ({name: dict(totals.get(row["trial"], {})).get(name) for name in OF_SERVICES} for row in rows)
+    return [cast("Row", {**row, **one}) for row, one in zip(rows, told, strict=True)]
 
 
 def _head(threat: Threat) -> ThreatFound:
@@ -173,14 +191,14 @@ def _carried_out(run: _Run) -> list[EffectFound]:
 
 def _effect(threat: Threat, effect: Effect, run: _Run) -> EffectFound:
     from trifecta.analysis.switched import Asked, countable, left_out, switched
-    from trifecta.design.metrics import METRICS
+    from trifecta.design.metrics import named
 
     study = run.study
     arms = tuple(plan.levels_of(study))
     baseline = study.baseline.level
     asked = Asked(effect.factor, effect.off, effect.on, effect.metric, arms, baseline, study.confidence, effect.where)
-    metric = METRICS[effect.metric]
-    told = None if threat.check is None else cast(DetectedBy, dataclasses.asdict(_detected(asked, threat.check, run)))
+    metric = named(effect.metric)
+    told = None if not threat.check else cast(DetectedBy, dataclasses.asdict(_detected(asked, threat, run)))
     rows = countable(run.rows, threat.check, effect.metric)
     return {
         "title": effect.title,
@@ -200,12 +218,13 @@ def _effect(threat: Threat, effect: Effect, run: _Run) -> EffectFound:
     }
 
 
-def _detected(asked: Asked, check: str, run: _Run) -> Detected:
+def _detected(asked: Asked, threat: Threat, run: _Run) -> Detected:
     from trifecta.analysis.checks import RUN_CHECKS
     from trifecta.analysis.switched import detected
 
+    check = threat.check or ""
     if check not in RUN_CHECKS:
-        return detected(run.rows, asked, check)
+        return detected(run.rows, asked, check, threat.told)
     # A check of cells: every trial of a cell stands for what was said of it.
     loud = {one.scope for one in run.checks if one.check == check and one.status in ("fail", "warn")}
     said = json.dumps([{"check": check, "status": "warn"}])

@@ -102,6 +102,7 @@ def test_services_of_another_program_are_a_client_from_outside_and_their_switche
         ({"load": unverified}, "go-services does not verify the server's certificate"),
         ({"workload": replace(CHAIN, connection_leak=True)}, "does not close its connections over TCP"),
         ({"workload": replace(CHAIN, retries=True)}, "tries again what fails"),
+        ({"workload": replace(CHAIN, write_timeout_ns=10**9)}, "ends answers over TCP that take longer"),
     ):
         result = judge("parity", **({"path": PLAIN, "workload": CHAIN, "program": "go-services"} | changes))
         assert result.status == "warn"

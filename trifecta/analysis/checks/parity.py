@@ -9,7 +9,8 @@ lost (RFC 5681, 3.1).
 
 ## Warns when
 A server's own congestion control is another than asked (many programs have one only); a study asks for quinn-proto
-without an adaptation, or has services retry, leak connections or look names up over the path; a client does not verify
+without an adaptation, or has services retry, leak connections, look names up over the path or limit answers over TCP alone; a
+client does not verify
 certificates; one chain of certificates takes another number of flights of the server than in another arm, on a path
 that loses nothing and has 2 ms of round trip: over QUIC a server may send three times what it got before it hears
 again.
@@ -133,9 +134,10 @@ def _verification(evidence: Evidence) -> list[Finding]:
 def _switches(evidence: Evidence) -> list[Finding]:
     """What the study has a program of services do wrong on purpose, or wait for."""
     found = []
-    for name, what, remedy in _SWITCHES:
+    for name, what, remedy in _SWITCHES if evidence.workload.family == "services" else ():
         if getattr(evidence.workload, name, None):
-            found.append(Finding("warn", f"{evidence.client} {what}", remedy=f"{remedy}, or leave `{name}` out"))
+            field = name.removesuffix("_ns")
+            found.append(Finding("warn", f"{evidence.client} {what}", remedy=f"{remedy}, or leave `{field}` out"))
     return found
 
 
@@ -143,6 +145,7 @@ _SWITCHES = (
     ("connection_leak", "does not close its connections over TCP", "read CPU and memory as those of such a program"),
     ("names", "asks a name server over the path before every connection", "read its times with the look-ups in them"),
     ("retries", "tries again what fails, within the time that is taken", "read its times with the failures in them"),
+    ("write_timeout_ns", "ends answers over TCP that take longer than its limit, none over QUIC", "read failures so"),
 )
 
 

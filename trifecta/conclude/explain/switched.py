@@ -37,7 +37,6 @@ class Switchboard:
             (one.id, position): self._changed(one, on=position == "on")
             for one in THREATS.values()
             for position in ("on", "off")
-            if one.id not in OWN
         }
 
     def states(self, cell: Cell, checks: Mapping[str, tuple[str, str]]) -> list[Switch]:
@@ -48,18 +47,17 @@ class Switchboard:
         return [Switch(one.id, one.title, *self._state(one, cell, checks)) for one in THREATS.values()]
 
     def _state(self, threat: Threat, cell: Cell, checks: Mapping[str, tuple[str, str]]) -> tuple[State, str]:
-        known = OWN.get(threat.id)
-        if known is not None:
+        known, asked = OWN.get(threat.id), self._asked(threat, cell)
+        if known is not None and asked != "on":
             return known(self.study, checks)
         status, evidence = checks.get(threat.check or "", ("", ""))
         check = (threat.check or "").replace("_", " ")
-        if status in ("fail", "warn"):
+        if status in ("fail", "warn") and threat.told in evidence:
             return "on", f"the check {check} says so: {evidence}"
-        asked = self._asked(threat, cell)
         if asked is not None:
             return asked, f"so the study asks{f', and the check {check} passed' if status == 'pass' else ''}"
-        if status in _SAID:
-            return _SAID[status], f"the check {check} saw nothing of it: {evidence}"
+        if status in _SAID:  # what it warned of was something else
+            return "off", f"the check {check} saw nothing of it{f': {evidence}' if status == 'pass' else ''}"
         if threat.check is None:
             return "unknown", threat.undetected or "no check detects it"
         return "unknown", f"the check {check} was not made, or could not tell"

@@ -26,12 +26,12 @@ class ServicesWorkload(RequestsWorkload):
     wire between hosts, or only on the one that ``impaired`` names by its services. ``clients`` of a fan-in each have
     a connection of their own and make ``requests`` each. ``messages`` is a folder of JSON files to send, else a
     message has ``request_bytes`` of filler. ``conntrack`` is the size of the table of connections on every host that
-    serves: 0 for none, -1 where the table is there but the services bypass it. The last six are switches of programs
-    other than the engine's own, and off where they are None: ``alpn_mismatch``: HTTP/1.1 is spoken where HTTP/2 was
-    meant; ``connection_leak``: connections over TCP are not closed; ``unverified``: certificates are not verified;
-    ``retries``: what fails is tried again within the time that is taken; ``think_time_ns`` passes between two requests
-    of a client, one for all protocols or one for each; ``names`` is ``path`` where a name server on the client's host
-    is asked before every connection.
+    serves: 0 for none, -1 where the table is there but the services bypass it. The last six, and the timeouts of a
+    server, which hold over TCP only, are of programs other than the engine's own, and off where they are None:
+    ``alpn_mismatch``: HTTP/1.1 is spoken where HTTP/2 was meant; ``connection_leak``: connections over TCP are not
+    closed; ``unverified``: certificates are not verified; ``retries``: what fails is tried again within the time that
+    is taken; ``think_time_ns`` passes between two requests of a client, one for all protocols or one for each;
+    ``names`` is ``path`` where a name server on the client's host is asked before every connection.
     """
 
     method: str = "POST"
@@ -164,6 +164,8 @@ class ServicesWorkload(RequestsWorkload):
             "retries": self.retries,
             "think_time": self.think_time_ns,
             "names": self.names,
+            "read_timeout": self.read_timeout_ns,
+            "write_timeout": self.write_timeout_ns,
         }
         on = next((name for name, value in switches.items() if value), None)
         return None if on is None else (on, f"the engine's own services do not do that; {remedy}, or leave it out")

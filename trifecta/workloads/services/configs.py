@@ -117,6 +117,8 @@ def program_config(workload: ServicesWorkload, protocol: Protocol, name_server: 
         retry_delay_ns=RETRY_DELAY_NS if workload.retries else 0,
         think_ns=by_protocol.of(think_ns, protocol),
         name_server=name_server,
+        read_timeout_ns=workload.read_timeout_ns or 0,
+        write_timeout_ns=workload.write_timeout_ns or 0,
     )
 
 

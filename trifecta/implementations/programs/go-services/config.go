@@ -24,6 +24,9 @@ type programConfig struct {
 	ThinkNs int64 `json:"think_ns"`
 	// NameServer is asked for a callee's address before each connection to it; nil: it is asked for once, at the start.
 	NameServer *netip.AddrPort `json:"name_server"`
+	// ReadTimeoutNs and WriteTimeoutNs are net/http's, 0: none. quic-go's HTTP/3 has no such limits.
+	ReadTimeoutNs  int64 `json:"read_timeout_ns"`
+	WriteTimeoutNs int64 `json:"write_timeout_ns"`
 }
 
 // originConfig is what a service is asked to be: the fields of trifecta/contract/origin.py that this program follows.

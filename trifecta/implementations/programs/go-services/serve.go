@@ -260,7 +260,8 @@ func runService(ctx context.Context, line []byte) error {
 	}
 	server := &http.Server{
 		Handler: s, TLSConfig: overTCP, IdleTimeout: time.Duration(config.IdleTimeoutNs),
-		HTTP2:    &http.HTTP2Config{MaxConcurrentStreams: config.MaxConcurrentStreams},
+		HTTP2:       &http.HTTP2Config{MaxConcurrentStreams: config.MaxConcurrentStreams},
+		ReadTimeout: time.Duration(config.Program.ReadTimeoutNs), WriteTimeout: time.Duration(config.Program.WriteTimeoutNs),
 		ErrorLog: log.New(s, "", 0),
 	}
 	go func() { failed <- server.ServeTLS(listener{tcp.(*net.TCPListener), config.TCPNoDelay}, "", "") }()

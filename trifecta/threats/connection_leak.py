@@ -1,0 +1,50 @@
+"""connections over TCP that nobody closes, beside QUIC's that are closed
+
+## Why
+bourbon2020's client makes a `http.Transport` for every request over HTTP/1.1 and HTTP/2 and never closes it
+(`services/tcp.go` of its repository); over HTTP/3 it closes its own (`services/quic.go`, `defer roundTripper.Close()`).
+A connection left behind keeps its goroutines and buffers in client and server until it has been idle for 30 s
+(IdleConnTimeout), 2,000 of them in a test. What 6.1.2 says of figure 17, "HTTP/3 is the protocol with the lower memory
+footprint", is then said of open connections.
+
+## Switch
+`connection_leak=true` and new connections, with `go-services` in the place of the engine's own; left out.
+
+## Experiment
+A chain of services on Go, a new connection for every call, with the connections closed and left behind: memory and
+time.
+
+## Notes
+Over HTTP/3 nothing changes, as in the study. The longer a trial, the more is left behind: memory grows by what a
+connection holds, until as many are closed in 30 s as are opened.
+"""
+
+from __future__ import annotations
+
+from trifecta.design.document import Document
+from trifecta.threats.changes import factors, of_go_services
+from trifecta.threats.threat import Effect, Threat
+
+
+def _leaking(document: Document) -> None:
+    """server=go-services; connection=new; connection_leak=true"""
+    of_go_services("connection_leak", True)(document)
+    factors(document)["connection"] = ["new"]  # one that is used again does not leak
+
+
+THREAT = Threat(
+    id="connection-leak",
+    docstring=__doc__,
+    studies=("bourbon2020",),
+    on=_leaking,
+    off=of_go_services("connection_leak"),
+    check="parity",
+    told="does not close its connections",
+    experiment="connection-leak",
+    effects=(
+        Effect("connection_leak", "false", "true", "rss_bytes", "memory of the services"),
+        Effect("connection_leak", "false", "true", title="time of a cycle"),
+    ),
+    quick=("blocks={at_least: 4, at_most: 4}", "requests=200"),
+    by_itself=("connection-leak",),
+)

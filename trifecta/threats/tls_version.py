@@ -1,0 +1,58 @@
+"""TLS 1.2 over TCP beside QUIC's TLS 1.3
+
+## Why
+TLS 1.2 takes a round trip more than 1.3 before a request (RFC 5246 7.3, RFC 8446 2), and QUIC has 1.3 always (RFC 9001
+4.2). bourbon2020's programs were Go 1.12 (4.4), which speaks TLS 1.2 over TCP unless it is asked for more
+(GODEBUG=tls13=1; https://go.dev/doc/go1.12); milicevic2023 draws a handshake of TLS 1.2 (II.D, figure 3). With a new
+connection at each of three hops bourbon2020's chain pays it three times: with 50 ms each way twelve round trips are
+1.2 s, what 6.1.1 has for every version.
+
+## Switch
+`tls_version=1.2/1.3`, `1.3`; of services with `go-services` in the place of the engine's own.
+
+## Experiment
+A chain of services on Go, a new connection at every hop, with TLS 1.2 and 1.3 over TCP, without delay and with 10 ms
+each way.
+
+## Notes
+[`round-trips`](#round-trips) is about new connections: its switch is `connection` and leaves TLS as it is, and its
+experiment sets both against the round trips that they take, of single requests of the engine's own programs. This one
+switches TLS alone, where the arms are not alike in it, and adds up over the hops of a chain.
+"""
+
+from __future__ import annotations
+
+from trifecta.design.document import Document
+from trifecta.design.errors import UserError
+from trifecta.threats.changes import SERVICES, kind, on_go, put
+from trifecta.threats.threat import Change, Effect, Threat
+
+
+def _version(value: str, *, apart: bool = False) -> Change:
+    def change(document: Document) -> None:
+        if kind(document) in SERVICES and apart:
+            on_go(document)
+        elif kind(document) not in (*SERVICES, "requests"):
+            raise UserError(f"requests and services can be given a version of TLS, and this is {kind(document)!r}")
+        put(document, "tls_version", value)
+
+    change.__doc__ = f"tls_version={value}"
+    return change
+
+
+THREAT = Threat(
+    id="tls-version",
+    docstring=__doc__,
+    studies=("bourbon2020", "milicevic2023"),
+    on=_version("1.2/1.3", apart=True),
+    off=_version("1.3"),
+    check="parity",
+    told="asks for TLS version",
+    experiment="tls-version",
+    effects=(
+        Effect("tls_version", "1.3", "1.2/1.3", title="10 ms each way", where=(("path", "away"),)),
+        Effect("tls_version", "1.3", "1.2/1.3", title="without delay", where=(("path", "normal"),)),
+    ),
+    quick=("blocks={at_least: 3, at_most: 3}", "requests=3", "warmup=1 requests"),
+    by_itself=("tls-version",),
+)
