@@ -9,11 +9,10 @@ lost (RFC 5681, 3.1).
 
 ## Warns when
 A server's own congestion control is another than asked (many programs have one only); a study asks for quinn-proto
-without an adaptation, or has services retry, leak connections, look names up over the path or limit answers over TCP alone; a
-client does not verify
-certificates; one chain of certificates takes another number of flights of the server than in another arm, on a path
-that loses nothing and has 2 ms of round trip: over QUIC a server may send three times what it got before it hears
-again.
+without an adaptation, or has services retry, leak connections, look names up over the path or limit answers over TCP
+alone; a client does not verify certificates; one chain of certificates takes another number of flights of the server
+than in another arm, on a path that loses nothing and has 2 ms of round trip: over QUIC a server may send three times
+what it got before it hears again.
 
 ## Why
 What differs besides the protocol is compared along with it.
