@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import TypedDict, cast
 
 import numpy as np
 
@@ -240,7 +240,7 @@ def _packets(captured: Captured) -> list[Packet]:
     rows = [row for way in DIRECTIONS for row in captured.near(way).select(columns).to_pylist()]
     rows = [row for row in rows if row["connection"] not in captured.left_over]
     rows.sort(key=lambda row: (row["time_ns"], row["number"]))
-    apart = opens_or_closes(rows)
+    apart = opens_or_closes(cast(list[Frame], rows))
     return [
         Packet(
             row["number"],
@@ -254,7 +254,20 @@ def _packets(captured: Captured) -> list[Packet]:
     ]
 
 
-def opens_or_closes(rows: Sequence[Mapping[str, Any]]) -> set[int]:
+class Frame(TypedDict):
+    """What of a packet's row tells whether it opens or closes a connection."""
+
+    number: int
+    connection: int
+    direction: str
+    flags: str | None
+    sequence: int | None
+    payload_bytes: int
+    acknowledged: int | None
+    header_form: str | None
+
+
+def opens_or_closes(rows: Sequence[Frame]) -> set[int]:
     """Numbers of the packets that are no application data for the study; ``rows`` are in the order of time.
 
     By this rule the tables of figures 10 to 15 and 17 come out of its own captures, but for one frame: of the server's
