@@ -218,6 +218,8 @@ class Published:
     document: PublishedDocument
     here: str = ""
     """What of its set-up is not here: programs that others stand in for."""
+    where: Levels = field(default_factory=dict)
+    """What holds for all of its statements."""
 
     @property
     def claims(self) -> list[Statement]:
@@ -251,6 +253,7 @@ def parse(document: PublishedDocument, *, as_published: bool = False) -> Publish
         statements=tuple(made),
         document=document,
         here=str(conditions.get("here", "") if as_published else document.get("here", "")),
+        where=where,
     )
 
 

@@ -19,13 +19,16 @@ from trifecta.analysis.success import Rate, success_rate
 from trifecta.conclude import queries
 from trifecta.conclude.catalogue import Query
 from trifecta.conclude.facts import read as read_facts
+from trifecta.conclude.reproduction.own_cells import counted, of_trials
 from trifecta.conclude.reproduction.places import CPU
 from trifecta.conclude.reproduction.result import StudyResult
 from trifecta.conclude.services import measured
 from trifecta.conclude.services.measured import Trial
 from trifecta.conclude.visits.published import levels_of, study_of
 from trifecta.design import plan
-from trifecta.design.model import PROTOCOL_NAMES
+from trifecta.design.by_protocol import one_size
+from trifecta.design.model import PROTOCOL_NAMES, Study
+from trifecta.design.model import Cell as StudyCell
 from trifecta.design.percentiles import held_sql
 
 ARMS = ("h1", "h2", "h3")
@@ -154,10 +157,7 @@ def read(folder: Path, study: StudyResult) -> list[Cell]:
         found: dict[tuple[str, int, int, str], Cell] = {}
         for run in dict.fromkeys(scenario.run for scenario in SCENARIOS):
             if f"{run}-{suite}" in runs:
-                path = folder / study.published.id / f"{run}-{suite}"
-                found |= {
-                    (one.scenario.name, one.payload_bytes, one.clients, one.arm): one for one in _run(path, suite)
-                }
+                found |= dict(_run(folder, f"{study.published.id}/{run}-{suite}", suite, study))
         places = [found.get(_key(one)) or replace(one, missing=_why(one, study)) for one in _drawn(suite)]
         made += _against_normal(places)
     return made
@@ -189,13 +189,14 @@ def _why(one: Cell, study: StudyResult) -> str:
     return found if found.startswith("not run") else f"not run: {found}" if found else "not run"
 
 
-def _run(path: Path, suite: str) -> Iterator[Cell]:
-    """The places of one run that the study has."""
-    about = read_facts(path)
+def _run(folder: Path, run: str, suite: str, result: StudyResult) -> Iterator[tuple[tuple[str, int, int, str], Cell]]:
+    """The places of one run that the study has, each with that of its figures."""
+    about = read_facts(folder / run)
     study = study_of(about)
-    with queries.connect(path) as connection:
+    with queries.connect(folder / run) as connection:
+        own = counted([place for place in result.places if place.run == run])
         elapsed: dict[tuple[str, str], dict[str, Elapsed]] = {}
-        for row in queries.ask(connection, ELAPSED):
+        for row in queries.ask(connection, of_trials(ELAPSED, own)):
             values = tuple(row[f"p{share * 100:.0f}_ns"] for share in SHARES)
             parts = elapsed.setdefault((row["cell"], row["arm"]), {})
             parts[row["part"]] = Elapsed(row["requests"], row["failed"], values)
@@ -205,16 +206,25 @@ def _run(path: Path, suite: str) -> Iterator[Cell]:
         levels = levels_of(study, cell)
         scenario = next((one for one in SCENARIOS if one.path == levels["path"] and one.place == levels["place"]
                          and str(one.hosts(suite)) == levels["hosts"]), None)  # fmt: skip
-        payload = int(levels["request_bytes" if suite == "A" else "response_bytes"])
+        sizes = {arm: _size(study, cell, arm, suite) for arm in ARMS if arm in plan.arms(study)}
+        payload = min(sizes.values())  # of several, as its code has them, each is that of its test
         clients = 1 if suite == "A" else int(levels["clients"])
         known = (PAYLOADS if suite == "A" else PAYLOADS[:1], (1,) if suite == "A" else CLIENTS)
         if scenario is None or payload not in known[0] or clients not in known[1]:
             continue
-        for arm in ARMS:
-            made = Cell(suite, scenario, _test(suite, payload, arm), arm, payload, clients)
+        for arm, size in sizes.items():
+            made = Cell(suite, scenario, _test(suite, payload, arm), arm, size, clients)
             here = [row for row in trials.get(cell.key, ()) if row["arm"] == arm]
             if here:
-                yield _measured(made, here, elapsed.get((cell.key, arm), {}), (shares, about.confidence))
+                count = [row for row in here if row["trial"] in own]
+                told = _measured(made, count, elapsed.get((cell.key, arm), {}), (shares, about.confidence))
+                yield (scenario.name, payload, clients, arm), told
+
+
+def _size(study: Study, cell: StudyCell, arm: str, suite: str) -> int:
+    """What a cell asks for, or posts, over a protocol."""
+    workload = plan.workload_for(study, plan.treatment(study, cell, arm))
+    return one_size(workload.request_bytes if suite == "A" else workload.response_bytes)
 
 
 def _cpu_shares(connection: duckdb.DuckDBPyConnection) -> dict[tuple[str, str], float | None]:
@@ -229,17 +239,16 @@ def _measured(
 ) -> Cell:
     """A place with what its trials say; those that do not count are left out."""
     shares, confidence = more
-    valid = [row for row in trials if row["valid"]]
-    if not valid:
+    if not trials:
         return replace(made, missing="no trial counts")
     names = SERVICES[made.suite]
-    cpu = {name: _use([shares.get((row["trial"], name)) for row in valid]) for name in names}
-    held = [(name, [row["services"].get(name) for row in valid]) for name in names]
+    cpu = {name: _use([shares.get((row["trial"], name)) for row in trials]) for name in names}
+    held = [(name, [row["services"].get(name) for row in trials]) for name in names]
     memory = {name: _use([one["rss_bytes"] for one in costs if one is not None]) for name, costs in held}
     return replace(
         made,
         elapsed=elapsed,
-        success=success_rate([(row["requests"], row["succeeded"]) for row in valid], confidence),
+        success=success_rate([(row["requests"], row["succeeded"]) for row in trials], confidence),
         cpu={name: use for name, use in cpu.items() if use is not None},
         memory={name: use for name, use in memory.items() if use is not None},
     )

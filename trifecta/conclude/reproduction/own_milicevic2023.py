@@ -19,7 +19,7 @@ from trifecta.analysis.published import Place
 from trifecta.analysis.sequential import Histogram, Progress
 from trifecta.conclude import queries
 from trifecta.conclude.catalogue import Query
-from trifecta.conclude.reproduction.own_cells import own_cells
+from trifecta.conclude.reproduction.own_cells import counted, of_trials, own_cells
 from trifecta.conclude.reproduction.result import StudyResult
 from trifecta.conclude.sequential.catalogue import PROGRESSIONS
 
@@ -107,6 +107,8 @@ class Trips:
     payloads: tuple[int, ...]
     histogram: Histogram
     spreads: Mapping[str, Spread]
+    tls_1_3: bool
+    """Whether HTTP/2 has TLS 1.3, where the study has 1.2."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +135,7 @@ def trips(folder: Path, study: StudyResult) -> list[Trips]:
     cells = own_cells(study, connection="new")
     found: dict[tuple[str, str], list[Floats]] = {}
     for connection, cell in _opened(folder, cells):
-        columns = connection.execute(SAMPLES.text(cell.cell)).fetchnumpy()
+        columns = connection.execute(of_trials(SAMPLES, counted([cell])).text(cell.cell)).fetchnumpy()
         for arm in ARMS:
             own = columns["trip_ns"][columns["arm"] == arm]
             if len(own):
@@ -145,7 +147,8 @@ def trips(folder: Path, study: StudyResult) -> list[Trips]:
             edges = np.unique(np.rint(sequential.bins(list(values.values()))))  # of whole ns, as they are told
             payloads = tuple(sorted({_payload(cell) for cell in cells if cell.levels["path"] == place}))
             spreads = {arm: _spread(own) for arm, own in values.items()}
-            made.append(Trips(place, payloads, sequential.histogram(values, edges), spreads))
+            newer = all(cell.levels.get("tls_version") != "1.2/1.3" for cell in cells)
+            made.append(Trips(place, payloads, sequential.histogram(values, edges), spreads, newer))
     return made
 
 
@@ -153,8 +156,8 @@ def progressions(folder: Path, study: StudyResult) -> list[Progression]:
     """The progressions of the payloads that were run, HTTP/2 first. ``folder`` is the reproduction's."""
     made: dict[tuple[str, int], Progression] = {}
     for connection, cell in _opened(folder, own_cells(study, connection="reused")):
-        columns = connection.execute(SAMPLES.text(cell.cell)).fetchnumpy()
-        told = {row["arm"]: row for row in queries.ask(connection, PROGRESSIONS, cell.cell)}
+        columns = connection.execute(of_trials(SAMPLES, counted([cell])).text(cell.cell)).fetchnumpy()
+        told = {row["arm"]: row for row in queries.ask(connection, of_trials(PROGRESSIONS, counted([cell])), cell.cell)}
         for arm in ARMS:
             if arm not in told:
                 continue

@@ -15,6 +15,7 @@ from trifecta.report.reproduction.own.study_figure import StudyFigure
 
 Row = tuple[str | float | int | None, ...]
 _PROGRAMS = "The study's programs: Hypercorn, Python client with aioquic."
+_NEWER_TLS = "HTTP/2 has TLS 1.3 here, one round trip less than in the study's figure 3."
 _PLACES = {
     "near": ("figure 8", "client and server in the same region", "here a round trip of 2 ms"),
     "far": ("figure 9", "client and server in different regions", "here a round trip of 70 ms"),
@@ -81,7 +82,7 @@ def _histogram(study: StudyResult, trips: Trips) -> StudyFigure:
         caption=f"All requests of all valid trials, warm-up left out, {_listed(trips.payloads)}; "
         "the longest 0.5 % may be in no bin, the last line of the CSV has them. The mark is on the fullest bin. "
         f"{_PROGRAMS} Times are those of another path and other machines, {here}: shapes are to be compared. "
-        "HTTP/2 has TLS 1.3 here, one round trip less than in the study's figure 3.",
+        f"{_NEWER_TLS if trips.tls_1_3 else ''}",
         svg=drawn.histogram(trips, absent, name),
         columns=columns,
         rows=tuple(rows),
