@@ -172,7 +172,7 @@ def test_what_is_kept_of_it_gives_the_answer_again() -> None:
     for ratios in (everyone(1.5), {"h1": 1.5, "h2": 1.4, "h3": 0.8}):
         statement = claim(MORE)
         said = evaluate(statement, [services(ratios, seed=1, request="1"), services(ratios, seed=2, request="2")])
-        row: Any = json.loads(json.dumps(evaluation_data(said)))
+        row: Any = json.loads(json.dumps(evaluation_data(said, (said.state, ""), None)))
         assert (row["metric"], row["over"]) == ("cpu_share[B]", "cpu_share[A]")
         assert statement.says is not None
         assert rejudge.recomputed(row, statement.says) == (

@@ -156,9 +156,9 @@ def test_completion_scripts_name_the_command(shell, capsys):
         ("trifecta race --set pa", {"page=", "path=", "paths="}),
         ("trifecta link ", {"measure"}),
         ("trifecta completion z", {"zsh"}),
-        ("trifecta race --server cad", {"caddy"}),
-        ("trifecta race --server origin,cad", {"origin,caddy"}),
-        ("trifecta race --server caddy,cad", {""}),  # it is there already
+        ("trifecta race --server hapr", {"haproxy"}),
+        ("trifecta race --server origin,cad", {"origin,caddy", "origin,caddy-2022"}),
+        ("trifecta race --server haproxy,hapr", {""}),  # it is there already
         ("trifecta run race --client lo", {"load"}),
         ("trifecta race --server an", {"any"}),
         ("trifecta get quic", {"quic-go"}),

@@ -91,7 +91,7 @@ def planned(tmp_path, monkeypatch):
     monkeypatch.setattr(running, "carry_out", lambda study, *_, **__: found.append(study) or 0)
     monkeypatch.setattr(campaigns, "begin", lambda asked, *_, **__: found.append(campaigns.read_asked(asked)) or 0)
     monkeypatch.setattr(maps, "_carry_out", lambda plan, study, *_, **__: found.append(study) or 0)
-    monkeypatch.setattr(reproducing, "carry_out", lambda folder, asked, read, **__: found.append(read) or 0)
+    monkeypatch.setattr(reproducing, "carry_out", lambda part, *_, **__: found.append(part.campaigns) or 0)
 
     monkeypatch.setattr(ladders, "_carry_out", lambda folder, asked, read, **__: found.extend(read.values()) or 0)
 
