@@ -55,7 +55,7 @@ def same(folder: Path, asked: AskedReproduction) -> AskedReproduction:
     for study, one in asked["campaigns"].items():
         kept: Mapping[str, object] = there.get("campaigns", {}).get(study, {})
         for name, value in one.items():
-            if kept.get(name) != value:
+            if (kept.get(name) or None) != (value or None):  # older folders lack what was not asked for
                 raise _other(folder, f"{name} of {study}" if name != "text" else f"the campaign {study} itself")
     return there
 
