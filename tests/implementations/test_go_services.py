@@ -155,7 +155,7 @@ def patched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PatchedGoProgram
     (tools / "go").write_text(
         f'#!/bin/sh\ncase "$1 $2" in\n\'mod download\') echo \'{{"Dir": "{module}"}}\';;\n'
         f"'mod edit') echo \"$@\" > {tmp_path}/edit;;\n"
-        f'build*) cp -r "$3/patched" {tmp_path}/built; while [ "$1" != -o ]; do shift; done; echo > "$2"; '
+        f'build*) cp -r patched {tmp_path}/built; while [ "$1" != -o ]; do shift; done; echo > "$2"; '
         'chmod +x "$2";;\nesac\n'
     )
     (tools / "go").chmod(0o755)

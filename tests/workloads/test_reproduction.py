@@ -37,6 +37,24 @@ def test_a_study_is_run_and_set_beside_what_was_published(tmp_path: Path) -> Non
     assert (tmp_path / "out" / "milicevic2023" / "engine-latency" / "run.json").read_bytes() == before
 
 
+def test_both_kinds_of_conditions_stand_in_one_folder(tmp_path: Path) -> None:
+    """As published first, in a folder of its own; today's page and data take both."""
+    programs = ("--set", "server=origin", "--set", "client=load", "--as-published", "--today")
+    done = trifecta("reproduce", "milicevic2023", *SMALL, *programs, "--out", "out", "--json", folder=tmp_path)
+    assert done.returncode in (0, 1), done.stderr
+    said = json.loads(done.stdout)
+    nested = json.loads((tmp_path / "out" / "as-published" / "reproduction.json").read_text())
+    assert (nested["reproduction"]["as_published"], said["reproduction"]["as_published"]) == (True, False)
+    study = tmp_path / "out" / "as-published" / "milicevic2023" / "engine-latency" / "study.yaml"
+    assert "1.2/1.3" in study.read_text()
+    assert "1.2/1.3" not in (tmp_path / "out" / "milicevic2023" / "engine-latency" / "study.yaml").read_text()
+    rows = {row["id"]: row for row in said["claims"]}
+    assert all(row["as_published"]["by"] == "as-published" for row in rows.values())
+    assert not any(row["answer"] == "contradicted" for row in rows.values())
+    again = trifecta("resume", "out", "-q", folder=tmp_path)
+    assert again.returncode == done.returncode, again.stderr
+
+
 def test_parts_are_asked_of_the_studies_that_have_them() -> None:
     from trifecta.cli.reproduce import _only
 
