@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from trifecta import studies
 from trifecta.analysis.places import Place
-from trifecta.conclude.reproduction.own_bourbon2020 import ELAPSED
+from trifecta.conclude.reproduction.own_bourbon2020 import ELAPSED, payload_of
 from trifecta.conclude.reproduction.own_cells import counted, of_trials, own_cells
 from trifecta.conclude.reproduction.result import StudyResult
+from trifecta.design import plan
+from trifecta.design.campaign import parse_campaign
 
 
 def place(run: str, *trials: str, **levels: str) -> Place:
@@ -30,3 +32,12 @@ def test_the_study_s_programs_are_those_of_its_year_as_published() -> None:
         study = studies.published(as_published=as_published)["milicevic2023"]
         found = own_cells(StudyResult(study, (), places=cells))
         assert [one.run for one in found] == [run]
+
+
+def test_a_payload_by_protocol_is_that_of_each_test() -> None:
+    text = studies.read_text(studies.campaigns()["bourbon2020"])
+    for as_published, sizes in ((True, [128, 1_000, 10_000]), (False, [128, 128, 128])):
+        campaign = parse_campaign(text, "bourbon2020", "quick", as_published=as_published)
+        study = campaign.studies["single-B"]
+        cell = next(iter(plan.cells(study)))
+        assert [payload_of(study, cell, arm, "B") for arm in ("h1", "h2", "h3")] == sizes

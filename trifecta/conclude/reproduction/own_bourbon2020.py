@@ -26,7 +26,7 @@ from trifecta.conclude.services import measured
 from trifecta.conclude.services.measured import Trial
 from trifecta.conclude.visits.published import levels_of, study_of
 from trifecta.design import plan
-from trifecta.design.by_protocol import one_size
+from trifecta.design.by_protocol import octets_over
 from trifecta.design.model import PROTOCOL_NAMES, Study
 from trifecta.design.model import Cell as StudyCell
 from trifecta.design.percentiles import held_sql
@@ -206,7 +206,7 @@ def _run(folder: Path, run: str, suite: str, result: StudyResult) -> Iterator[tu
         levels = levels_of(study, cell)
         scenario = next((one for one in SCENARIOS if one.path == levels["path"] and one.place == levels["place"]
                          and str(one.hosts(suite)) == levels["hosts"]), None)  # fmt: skip
-        sizes = {arm: _size(study, cell, arm, suite) for arm in ARMS if arm in plan.arms(study)}
+        sizes = {arm: payload_of(study, cell, arm, suite) for arm in ARMS if arm in plan.arms(study)}
         payload = min(sizes.values())  # of several, as its code has them, each is that of its test
         clients = 1 if suite == "A" else int(levels["clients"])
         known = (PAYLOADS if suite == "A" else PAYLOADS[:1], (1,) if suite == "A" else CLIENTS)
@@ -221,10 +221,10 @@ def _run(folder: Path, run: str, suite: str, result: StudyResult) -> Iterator[tu
                 yield (scenario.name, payload, clients, arm), told
 
 
-def _size(study: Study, cell: StudyCell, arm: str, suite: str) -> int:
+def payload_of(study: Study, cell: StudyCell, arm: str, suite: str) -> int:
     """What a cell asks for, or posts, over a protocol."""
     workload = plan.workload_for(study, plan.treatment(study, cell, arm))
-    return one_size(workload.request_bytes if suite == "A" else workload.response_bytes)
+    return octets_over(workload.request_bytes if suite == "A" else workload.response_bytes, arm)
 
 
 def _cpu_shares(connection: duckdb.DuckDBPyConnection) -> dict[tuple[str, str], float | None]:
