@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from trifecta.analysis.judging import CONFIRMED, CONTRADICTED, NOT_COMPARED, OPEN, OTHER_SIZE, State
+from trifecta.analysis.judging import CONFIRMED, CONTRADICTED, NOT_COMPARED, OPEN, OTHER_SIZE, THAT_WAY, State
 
 Answer = Literal[
     "confirmed", "held then", "same direction, other size", "not today", "contradicted", "open", "not compared"
@@ -12,7 +12,6 @@ Answer = Literal[
 HELD_THEN: Answer = "held then"
 NOT_TODAY: Answer = "not today"
 ANSWERS: tuple[Answer, ...] = (CONFIRMED, OTHER_SIZE, HELD_THEN, NOT_TODAY, CONTRADICTED, OPEN, NOT_COMPARED)
-THAT_WAY = (CONFIRMED, OTHER_SIZE)
 
 
 def together(then: State, now: State, *, changed: bool = True) -> tuple[Answer, str]:

@@ -20,6 +20,7 @@ from trifecta.analysis.judging import (
     NOT_COMPARED,
     OPEN,
     OTHER_SIZE,
+    THAT_WAY,
     State,
     between_sessions,
     judge,
@@ -29,7 +30,6 @@ from trifecta.analysis.statements import Says
 from trifecta.analysis.success import Rate, success_rate
 from trifecta.design.model import PROTOCOL_NAMES
 
-_THAT_WAY = {CONFIRMED, OTHER_SIZE}
 _WHOLE_MARGIN = 0.01
 _AA_CONFIDENCE = 0.99  # that of "the baseline differs from itself", which is asked of every cell
 PLACES, UNLIKE_ITSELF = "places", "unlike itself"
@@ -115,7 +115,7 @@ def decide(says: Says, samples: Sequence[Sample], to: str, rule: Rule) -> Decide
     effects = _effects(says, samples, to, rule)
     # Cells may differ in size; what one of them contradicts while another goes that way is no one statement.
     there = {one.state for one in effects} | ({state} if len(effects) > 1 else set())
-    if CONTRADICTED in there and there & _THAT_WAY:
+    if CONTRADICTED in there and there & THAT_WAY:
         state, reason, why = OPEN, f"it depends on the place: {_where_states(effects)}", PLACES
     return Decided(to, state, reason, pooled, effects, why)
 

@@ -21,6 +21,8 @@ OTHER_SIZE: State = "same direction, other size"
 CONTRADICTED: State = "contradicted"
 OPEN: State = "open"
 NOT_COMPARED: State = "not compared"
+THAT_WAY: frozenset[State] = frozenset({CONFIRMED, OTHER_SIZE})
+"""What goes the way that was published, in its size or another."""
 _MOST_BLOCKS = 200  # an estimate beyond that is no advice
 _NORMAL = 1.96  # of 95 %
 

@@ -124,15 +124,16 @@ def command(
     parts = _only(chosen, options.split_names(only))
     chosen = list(parts)
     depth: Depth = "quick" if quick else "full"
+    only_then = as_published and not today
     asked: AskedReproduction = {
         "studies": chosen,
         "all": ALL in names,
         "depth": depth,
         "began": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "argv": sys.argv,
-        "threats": threats and not (as_published and not today),
+        "threats": threats and not only_then,
         "budget_ns": budget_ns,
-        "as_published": as_published and not today,
+        "as_published": only_then,
         "elapsed_s": {},
         "campaigns": {
             name: {
@@ -142,7 +143,7 @@ def command(
                 "only": parts[name],
                 "threats_on": options.split_names(threats_on),
                 "threats_off": options.split_names(threats_off),
-                "as_published": as_published and not today,
+                "as_published": only_then,
             }
             for name in chosen
         },

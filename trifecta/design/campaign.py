@@ -106,7 +106,8 @@ def parse_campaign(
         if name not in wanted:
             continue
         parts = _parts(root, depth, scenario, suite)
-        parts += _published_parts(root, depth, scenario, suite) if as_published else []
+        for one in conditions:
+            parts += _published_parts(root, one, depth, scenario, suite)
         tree = _merged(*parts)
         document = Document(tree={"study": name, **tree}, name=f"{file} ({name})")
         places = [f"factors.place=[{', '.join(wanted[name])}]"] if wanted[name] else []
@@ -203,9 +204,10 @@ def _parts(root: Section, depth: Depth, scenario: str, suite: str) -> list[Mappi
     ]
 
 
-def _published_parts(root: Section, depth: Depth, scenario: str, suite: str) -> list[Mapping[str, Any]]:
+def _published_parts(
+    root: Section, conditions: Section, depth: Depth, scenario: str, suite: str
+) -> list[Mapping[str, Any]]:
     """What the published conditions put over one study: at every depth, then at this one."""
-    conditions = _conditions(root)
     return [
         *_layers(root, conditions, scenario, suite, "tolerate", *DEPTHS),
         *_layers(root, conditions.section(depth), scenario, suite),

@@ -206,11 +206,12 @@ def _grid(out: Console, evaluations: list[Evaluation], what: str, result: Result
     grid.add_column("agree?", min_width=14)
     grid.add_column("why", overflow="fold", ratio=3, style="dim")
     for one in evaluations:
+        answer, _ = result.answer(one)
         grid.add_row(
             Text(one.statement.text),
             said.published_words(one.statement),
             Text(_ours(one)),
-            Text(result.answer(one)[0], _COLOURS[result.answer(one)[0]]),
+            Text(answer, _COLOURS[answer]),
             Text(_why(one, result)),
         )
     return grid
