@@ -55,6 +55,22 @@ def test_plain_lines_without_a_terminal(run: Path) -> None:
     assert len(text.splitlines()) < 15
 
 
+def test_what_a_campaign_tolerates_is_told_once_and_counts(run: Path) -> None:
+    stream, row = io.StringIO(), RunDirectory.open(run).rows()[0]
+    spoke = CheckResult("protocol", "t", "fail", "HTTP/2 was asked for, HTTP/1.1 was spoken.")
+    other = CheckResult("machine", "t", "fail", "Another program ran.")
+    with LiveProgress(Console(file=stream, width=120), tolerated={"protocol"}) as live:
+        live.study_started(Shape().study, "runs/x", 0)
+        for number, found in enumerate(([spoke], [spoke], [spoke, other])):
+            trial = Trial(f"t{number}", number, Cell(row["cell"], {}), row["arm"], 0, 1)
+            live.trial_finished(trial, row | {"valid": False}, found)
+        assert live._invalid == 1
+    text = stream.getvalue()
+    assert text.count("protocol, no reason to leave trials out here: HTTP/2 was asked for") == 1
+    assert text.count("does not count") == 1
+    assert "t2 does not count" in text
+
+
 def test_a_terminal_is_redrawn(run: Path) -> None:
     text = told(run, terminal=True)
     assert "trial 8" in text

@@ -63,7 +63,9 @@ class Lab:
         more = None if begun else More(budget_ns=max(1, round(left_s * 1e9)), cells=cells)
         self.changed.add(run)
         try:
-            one = runner(self.stop, quiet=self.quiet, more=more)(self.campaigns[study].studies[name], path, True)
+            campaign = self.campaigns[study]
+            run_one = runner(self.stop, quiet=self.quiet, more=more, tolerated=campaign.tolerate)
+            one = run_one(campaign.studies[name], path, True)
         except CannotError as error:
             return str(error)
         return BUDGET_SPENT if one.kind == "budget" else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterable
+from collections.abc import Set as AbstractSet
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ from trifecta.contract.asked import Asked
 if TYPE_CHECKING:
     from trifecta.design.campaign import Campaign
     from trifecta.report.campaign import Overview
+    from trifecta.threats import Threat
     from trifecta.workloads.extending import More
     from trifecta.workloads.runner import MakePlanner
 
@@ -98,7 +100,7 @@ def run_in_turn(
     made: Overview | None = None
     kept: dict[str, shown.RunRead] = {}
     over = sum(campaigns.standing(folder, name) == "over" for name in campaign.studies)  # in an earlier session
-    ran = campaigns.run_all(campaign, folder, runner(stop, quiet=quiet), stop)
+    ran = campaigns.run_all(campaign, folder, runner(stop, quiet=quiet, tolerated=campaign.tolerate), stop)
     for number, (name, outcome, problem) in enumerate(ran, 1):
         if problem is not None:
             problems[name] = problem
@@ -127,10 +129,12 @@ def runner(
     more: More | None = None,
     planner: MakePlanner | None = None,
     planned: int | None = None,
+    tolerated: AbstractSet[str] = frozenset(),
 ) -> Callable[[Any, Path, bool], Any]:
     """What runs a study into a folder, or goes on with it (``more`` than it was to be), and shows how far it is.
 
-    ``planner`` chooses the blocks, where the study's own does not; it plans so many trials.
+    ``planner`` chooses the blocks, where the study's own does not; it plans so many trials. What checks that are
+    ``tolerated`` say is no reason to leave trials out of what is made of the run.
     """
     from trifecta.analysis.planner import Planner
     from trifecta.workloads.progress import NoProgress
@@ -143,7 +147,21 @@ def runner(
             return run(study, path, NoProgress(), resume=resume)
         from trifecta.report.progress import LiveProgress
 
-        with LiveProgress(planned=planned) as progress:
+        with LiveProgress(planned=planned, tolerated=tolerated) as progress:
             return run(study, path, progress, resume=resume)
+
+    return run_one
+
+
+def experimenter(threat: Threat, stop: Callable[[], bool], *, quiet: bool) -> Callable[[Any, Path, bool], Any]:
+    """What runs the experiments of a threat and writes their reports; that its check speaks up is what they are for."""
+    from trifecta.report import html
+
+    run = runner(stop, quiet=quiet, tolerated=frozenset({threat.check} if threat.check else ()))
+
+    def run_one(study: Any, path: Path, resume: bool) -> Any:
+        outcome = run(study, path, resume)
+        html.write_report(outcome.run_path)
+        return outcome
 
     return run_one

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -256,9 +256,8 @@ def _measure(
     quiet: bool,
 ) -> None:
     """Measure the threats to a study that are not yet measured; one that threatens several studies runs once."""
-    from trifecta.cli.campaigns import runner
+    from trifecta.cli.campaigns import experimenter
     from trifecta.conclude.reproduction.resampled import concluded, kept
-    from trifecta.report import html
     from trifecta.report.reproduction import resampled
     from trifecta.store import files, reproduction
     from trifecta.workloads import experiments
@@ -266,13 +265,7 @@ def _measure(
     target = folder / reproduction.THREATS_FOLDER
     with files.disk_errors(target):
         target.mkdir(exist_ok=True)
-    run = runner(stop, quiet=quiet)
     procedures = concluded(_runs(folder / name)) if any(not t.experiment for t in _threats_of(name)) else {}
-
-    def run_one(study: Any, path: Path, resume: bool) -> Any:
-        outcome = run(study, path, resume)
-        html.write_report(outcome.run_path)
-        return outcome
 
     for threat in _threats_of(name):
         if (threat.id in measured and threat.experiment) or stop():
@@ -286,7 +279,7 @@ def _measure(
             quick = asked["depth"] == "quick"
             without = _left_out(threat, asked)
             measured[threat.id] = experiments.run_experiment(
-                threat, target, run_one, quick=quick, without=without, stop=stop
+                threat, target, experimenter(threat, stop, quiet=quiet), quick=quick, without=without, stop=stop
             )
             if not quiet:
                 click.echo(f"{threat.id}: {measured[threat.id]['outcome']}", err=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -143,6 +143,7 @@ def _measure(
     quiet: bool,
     as_json: bool,
 ) -> int:
+    from trifecta.cli.campaigns import experimenter
     from trifecta.cli.running import INTERRUPTED, enter_lab
     from trifecta.workloads.experiments import studies_of
 
@@ -154,36 +155,27 @@ def _measure(
     if studies:
         enter_lab(studies)
 
-    from trifecta.report import html
     from trifecta.report import threats as shown
     from trifecta.store import files
     from trifecta.workloads import experiments
-    from trifecta.workloads.progress import NoProgress
-    from trifecta.workloads.runner import run_study
     from trifecta.workloads.stopping import StopFlag
 
     with files.disk_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
     found: list[ThreatFound] = []
     with StopFlag() as stop:
-
-        def run_one(study: Any, run: Path, resume: bool) -> Any:
-            if quiet:
-                outcome = run_study(study, run, NoProgress(), stop, resume=resume)
-            else:
-                from trifecta.report.progress import LiveProgress
-
-                with LiveProgress() as progress:
-                    outcome = run_study(study, run, progress, stop, resume=resume)
-            html.write_report(outcome.run_path)
-            return outcome
-
         for threat, without in chosen.items():
             if stop():
                 break
             found.append(
                 experiments.run_experiment(
-                    threat, folder, run_one, quick=quick, overrides=overrides, without=without, stop=stop
+                    threat,
+                    folder,
+                    experimenter(threat, stop, quiet=quiet),
+                    quick=quick,
+                    overrides=overrides,
+                    without=without,
+                    stop=stop,
                 )
             )
             experiments.write(folder, found)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from types import TracebackType
 from typing import Any
 
@@ -33,8 +34,19 @@ PLAIN_LINE_S = 10.0
 class LiveProgress:
     """Shows what a run does; use it as a context manager. It receives the events of ``workloads.progress.Progress``."""
 
-    def __init__(self, console: Console | None = None, planned: int | None = None) -> None:
-        """Write to ``console`` (default: standard error). ``planned`` trials, where the study alone does not tell."""
+    def __init__(
+        self,
+        console: Console | None = None,
+        planned: int | None = None,
+        tolerated: AbstractSet[str] = frozenset(),
+    ) -> None:
+        """Write to ``console`` (default: standard error).
+
+        ``planned`` trials, where the study alone does not tell. Checks that are ``tolerated`` exclude no trial from
+        what the run is made for.
+        """
+        self._tolerated = tolerated
+        self._told: set[str] = set()
         self._asked = planned
         self.console = console or Console(stderr=True, highlight=False)
         self._live: Live | None = None
@@ -104,9 +116,14 @@ class LiveProgress:
         rate, median, errors = row.get("requests_per_s"), row.get("latency_p50_ns"), row.get("errors") or 0
         failed = f", {numbers.count(errors)} failed" if errors else ""
         self._last = f"{style.name(trial.arm)}: {numbers.per_second(rate)}, median {numbers.duration(median)}{failed}"
-        if not row.get("valid", True):
+        against = [check for check in checks if check.status == "fail"]
+        if against and {check.check for check in against} <= self._tolerated and not row.get("error"):
+            for check in against:
+                if check.check not in self._told:
+                    self._told.add(check.check)
+                    self._say(f"{check.check}, no reason to leave trials out here: {check.evidence}", "dim")
+        elif not row.get("valid", True):
             self._invalid += 1
-            against = [check for check in checks if check.status == "fail"]
             why = next((check.evidence for check in against), row.get("error") or "")
             if not (self._captured and against and all(check.check == "capture" for check in against)):
                 self._say(f"{trial.trial} does not count: {why}", "yellow")
