@@ -404,3 +404,18 @@ def test_intervals_of_sums_cover_the_truth() -> None:
         assert one.low is not None and one.high is not None
         inside += one.low <= -0.5 <= one.high
     assert inside >= 930
+
+
+def test_cells_of_more_clients_are_paired_although_their_connections_are_more() -> None:
+    """What follows from the number of clients is no other difference."""
+    few, many = (
+        place({}, clients=number, in_flight=number, connections=number, hosts="2", kind="fan-in", requests="2")
+        for number in ("4", "50")
+    )
+    says = {"arm": ["h1", "h3"], "at": {"clients": "50"}, "against": {"clients": "4"}, "is": "same"}
+    said = evaluate(claim(says, {"kind": "fan-in"}), [few, many])
+    assert said.blocks == 6
+    other = evaluate(
+        claim(says, {"kind": "fan-in"}), [few, place({}, clients="50", in_flight="8", streams="2", kind="fan-in")]
+    )
+    assert other.reason == "one of the two cells that it compares was not run"

@@ -225,6 +225,34 @@ def test_published_conditions_lie_over_the_depth_and_their_own_depth_over_them()
     assert [(name, study.workload.requests) for name, study in full.studies.items()] == [("far-post", 9)]
 
 
+def test_with_a_budget_quick_has_more_and_full_and_published_conditions_do_not() -> None:
+    text = PUBLISHED.replace("full: {}", "full: {}\nwith_budget: {get: {workload: {requests: 6}}}")
+    for depth, with_budget, requests in (("quick", False, 5), ("quick", True, 6), ("full", True, 10)):
+        read = parse_campaign(text, "c.yaml", depth, with_budget=with_budget)
+        assert read.studies["near-get"].workload.requests == requests
+    published = parse_campaign(text, "c.yaml", "quick", as_published=True, with_budget=True)
+    assert published.studies["near-get"].workload.requests == 7
+    with pytest.raises(UserError, match="put"):
+        parse_campaign(
+            text.replace("{get: {workload: {requests: 6}}}", "{put: {}}"), "c.yaml", "quick", with_budget=True
+        )
+
+
+def test_with_a_budget_claims_of_two_cells_have_both() -> None:
+    text = studies.read_text(studies.campaigns()["bourbon2020"])
+    read = parse_campaign(text, "bourbon2020", "quick", with_budget=True)
+    levels = {
+        name: {str(one) for study in read.studies.values() for one in study.factors.get(name, ())}
+        for name in ("path", "place", "clients", "request")
+    }
+    for one in studies.published()["bourbon2020"].statements:
+        for name, level in ({**one.says.at, **one.says.against} if one.says is not None else {}).items():
+            assert name == "hosts" or str(level) in levels[name], one.id
+    with_delay = read.studies["distributed_delay-B"]
+    assert with_delay.factors["place"] == ("docker-host", "native")
+    assert len(read.studies["distributed_loss-A"].factors["request"]) == 2
+
+
 @pytest.mark.parametrize(
     ("before", "after", "said"),
     [

@@ -89,7 +89,7 @@ def test_requests_sent_together_are_told_apart_by_their_stream() -> None:
             )
             opened.execute("CREATE TABLE trials AS SELECT 't' AS trial, 'c' AS cell")
             found.add(queries.ask(opened, places.SAMPLES).rows[0]["later_to_first"])
-    assert list(found) == [pytest.approx((100 * 20 - 5) / 3995)]
+    assert list(found) == [pytest.approx((100 * 20 - 9) / 3991)]
 
 
 def _count(connection: duckdb.DuckDBPyConnection, where: str) -> int:

@@ -18,6 +18,8 @@ from trifecta.design.model import AA_SUFFIX
 _LENGTHS = frozenset(
     {"requests", "duration_ns", "warmup_requests", "warmup_ns", "visits", "warmup_visits", "watch_ns", "settle_ns"}
 )
+# A client's connections are as many as the clients, and so are its requests in flight.
+_FOLLOW = {"clients": ("in_flight", "connections")}
 
 
 @dataclass(frozen=True)
@@ -118,7 +120,7 @@ def groups_of(says: Says, where: Levels, places: Sequence[Place]) -> list[Group]
 
 
 def _identity(place: Place, without: Sequence[str]) -> tuple[Any, ...]:
-    ignored = {*without, *_LENGTHS}
+    ignored = {*without, *_LENGTHS, *(follower for name in without for follower in _FOLLOW.get(name, ()))}
     return tuple(sorted((name, level) for name, level in place.levels.items() if name not in ignored))
 
 

@@ -57,6 +57,7 @@ def read_asked(asked: Asked) -> Campaign:
         only=asked["only"],
         change=switched,
         as_published=asked.get("as_published", False),
+        with_budget=asked.get("with_budget", False),
     )
     if switched is not None:
         switched.refuse_unused()

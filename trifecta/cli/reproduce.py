@@ -144,6 +144,7 @@ def command(
                 "threats_on": options.split_names(threats_on),
                 "threats_off": options.split_names(threats_off),
                 "as_published": only_then,
+                "with_budget": budget_ns is not None and not only_then,
             }
             for name in chosen
         },
@@ -169,7 +170,9 @@ def command(
 
 def _as_published(asked: AskedReproduction) -> AskedReproduction:
     """The same under the studies' conditions: without the threats to today's, and with the time it takes."""
-    campaigns: dict[str, Asked] = {name: {**one, "as_published": True} for name, one in asked["campaigns"].items()}
+    campaigns: dict[str, Asked] = {
+        name: {**one, "as_published": True, "with_budget": False} for name, one in asked["campaigns"].items()
+    }
     return {
         **asked,
         "as_published": True,

@@ -7,7 +7,7 @@ from typing import Literal, TypedDict
 
 class Asked(TypedDict, total=False):
     """What it takes to read a campaign again, as its folder keeps it; ``as_published``: under the study's conditions,
-    not today's (left out: today's).
+    not today's (left out: today's); ``with_budget``: with what its depth leaves out of what is claimed.
     """
 
     text: str
@@ -18,6 +18,7 @@ class Asked(TypedDict, total=False):
     threats_on: list[str]
     threats_off: list[str]
     as_published: bool
+    with_budget: bool
     campaign: str
     studies: list[str]
 

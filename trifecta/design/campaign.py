@@ -4,6 +4,8 @@ Its file has fields ``common`` to every study, ``suites`` and ``scenarios`` that
 ``full`` and ``quick``. Each pair of a scenario and a suite is a study, named ``SCENARIO-SUITE``. A scenario that runs
 in several places can have a label for each. A depth may name the ``studies`` that it runs, of all of them.
 
+``with_budget`` has layers over ``quick`` for when there is time for more: what minutes leave out of what is claimed.
+
 A campaign that repeats a published study may have ``as_published``: layers as of a depth, over all others, that put the
 study's own programs and conditions in the place of today's, with a ``quick`` and a ``full`` of its own, and
 ``tolerate``, the checks that see such a condition at work and exclude nothing then.
@@ -26,7 +28,9 @@ from trifecta.design.yaml_text import parse_document
 Depth = Literal["full", "quick"]
 DEPTHS: tuple[Depth, ...] = ("full", "quick")
 AS_PUBLISHED = "as_published"
-_FIELDS = ("campaign", "title", "description", "common", "tests", "suites", "scenarios", *DEPTHS, AS_PUBLISHED)
+WITH_BUDGET = "with_budget"
+_PARTS = ("common", "tests", "suites", "scenarios", *DEPTHS, WITH_BUDGET, AS_PUBLISHED)
+_FIELDS = ("campaign", "title", "description", *_PARTS)
 
 
 @dataclass(frozen=True)
@@ -82,9 +86,11 @@ def parse_campaign(
     only: Sequence[str] = (),
     change: Callable[[Document], None] | None = None,
     as_published: bool = False,
+    with_budget: bool = False,
 ) -> Campaign:
     """The campaign in ``text``; ``change`` and ``overrides`` are made to every study of it, ``only`` names those to
-    run, with ``as_published`` under the conditions of the study that it repeats.
+    run, with ``as_published`` under the conditions of the study that it repeats, ``with_budget`` with what the depth
+    leaves out of what is claimed.
 
     A name in ``only`` is a study, a scenario or a suite. Raises UserError with one line.
     """
@@ -100,12 +106,15 @@ def parse_campaign(
     labels = {scenario: _labels(scenarios.section(scenario)) for scenario in scenarios.mapping}
     names = [name for name, _, _ in named]
     conditions = [_conditions(root)] if as_published else []
-    depths = [root.section(depth), *conditions, *(one.section(depth) for one in conditions)]
+    more = [root.section(WITH_BUDGET)] if with_budget and depth == "quick" else []
+    depths = [root.section(depth), *more, *conditions, *(one.section(depth) for one in conditions)]
     wanted = _wanted(only, named, labels, _at_depth(depths, names))
     for name, scenario, suite in named:
         if name not in wanted:
             continue
         parts = _parts(root, depth, scenario, suite)
+        for one in more:
+            parts += _layers(root, one, scenario, suite)
         for one in conditions:
             parts += _published_parts(root, one, depth, scenario, suite)
         tree = _merged(*parts)

@@ -143,7 +143,7 @@ SAMPLES = (
     Metric("latency_mode_ns", "most frequent latency", "ns", aggregate="mode"),
     Metric("latency_spread_ns", "10th to 90th percentile of latency", "ns", aggregate="p90 - p10", wording=LESS),
     Metric("tcp_ns", "TCP handshake", "ns"),
-    _count("later_to_first", "later requests by the first of a connection", "ratio"),
+    _count("later_to_first", "transfer of later answers by the first of a connection", "ratio"),
     _count("progression_range", "fastest by slowest progress", "ratio"),
     _count("progression_after_15_percent", "progress at the end by that at 15 %", "ratio"),
     Metric("cpu_share", "CPU", "share", aggregate="mean", wording=LESS),
@@ -307,7 +307,7 @@ latency_max_ns: the longest of a trial's requests
 latency_mode_ns: the most frequent latency, of a histogram
 latency_spread_ns: 90th percentile less 10th
 tcp_ns: from the start of a connection until TCP is connected
-later_to_first: median time of later requests of a connection by that of its first
+later_to_first: median time from first to last octet of later answers of a connection by that of its first
 progression_range: requests done by the time since the first was sent: the highest such rate by the lowest
 progression_after_15_percent: the same rate at the end by that when 15 % of the requests were done
 cpu_share: CPU time of a process by time

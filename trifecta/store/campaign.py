@@ -60,4 +60,5 @@ def check_asked(asked: Asked, path: Path, remedy: str, within: str = "") -> None
         documents.expect(document.get(name, []), kind, within + name, path, remedy)
         for place, item in enumerate(document.get(name, []) if kind is list else ()):
             documents.expect(item, str, f"{within}{name}[{place}]", path, remedy)
-    documents.expect(document.get("as_published", False), bool, f"{within}as_published", path, remedy)
+    for name in ("as_published", "with_budget"):
+        documents.expect(document.get(name, False), bool, f"{within}{name}", path, remedy)

@@ -51,8 +51,9 @@ trial AS (
          {spread} AS latency_spread_ns,
          max(done_ns) - min(started_ns) AS duration_ns, median(first_byte_ns - connect_start_ns) AS first_response_ns,
          median(tcp_connected_ns - connect_start_ns) AS tcp_ns,
-         median(done_ns - request_sent_ns) FILTER (WHERE of_connection > 1)
-           / nullif(median(done_ns - request_sent_ns) FILTER (WHERE of_connection = 1), 0) AS later_to_first,
+         -- not from when a request was sent, which curl does not tell over HTTP/3
+         median(done_ns - first_byte_ns) FILTER (WHERE of_connection > 1)
+           / nullif(median(done_ns - first_byte_ns) FILTER (WHERE of_connection = 1), 0) AS later_to_first,
          max(place / since_ns) FILTER (WHERE place >= greatest(10, 0.01 * requests))
            / nullif(min(place / since_ns) FILTER (WHERE place >= greatest(10, 0.01 * requests)), 0)
            AS progression_range,
