@@ -81,7 +81,12 @@ def test_a_tool_that_is_missing_says_what_needs_it(monkeypatch, tmp_path):
     pretend_inside(monkeypatch)
     monkeypatch.setattr(doctor, "_program", lambda _: None)
     findings = doctor.examine(tmp_path)
-    for name, what in (("tshark", "`trifecta trace`"), ("ffmpeg", "videos"), ("nft", "`conntrack`"), ("wrk", "bench")):
+    for name, what in (
+        ("tshark", "`trifecta trace`"),
+        ("ffmpeg", "videos"),
+        ("nft", "`load_balancer`"),
+        ("wrk", "bench"),
+    ):
         tool = finding(name, findings)
         assert (tool.status, tool.required) == ("missing", False)
         assert tool.evidence.startswith("not found; needed by ")

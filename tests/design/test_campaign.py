@@ -273,6 +273,13 @@ def test_a_campaign_without_published_conditions_says_so() -> None:
         parse_campaign(text, "c.yaml", "quick", as_published=True)
 
 
+@pytest.mark.parametrize("as_published", [False, True])
+def test_the_load_balancer_stands_between_services_as_published_only(as_published: bool) -> None:
+    campaign = parse_campaign(BETWEEN, "milicevic2023.yaml", "quick", as_published=as_published)
+    asked = {study.workload.load_balancer for study in campaign.studies.values()}
+    assert asked == ({True} if as_published else {None})
+
+
 @pytest.mark.parametrize("name", studies.campaigns())
 @pytest.mark.parametrize("depth", ["quick", "full"])
 def test_every_study_can_be_run_as_published(name: str, depth: Depth) -> None:

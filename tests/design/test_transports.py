@@ -51,7 +51,10 @@ def test_they_can_be_levels():
         ("write_timeout: 0 s", "is zero"),
         ("client_cpu: 0.5 %", "of a core is too little to run a program; give 1 % to 100 %, or 'none'"),
         ("server_cpu: 25", "is more than 100 %"),
-        ("kind: chain, server_cpu: 25 %", "server_cpu"),
+        ("kind: chain, server_cpu: 25 %", "server_cpu: is not a field of the workload 'chain'; remove it"),
+        ("kind: fan-in, load_balancer: true", "load_balancer: is not a field of the workload 'fan-in'; remove it"),
+        ("kind: page, load_balancer: true", "load_balancer: is not a field of the workload 'page'; remove it"),
+        ("load_balancer: nginx", "load_balancer: 'nginx' is neither true nor false; write true or false"),
     ],
 )
 def test_what_cannot_be_is_refused(fields, said):
@@ -66,6 +69,19 @@ def test_timeouts_of_a_server_are_levels_and_none_by_default():
     assert [(one.read_timeout_ns, one.write_timeout_ns) for one in options] == [(5 * 10**9, None), (5 * 10**9, 10**9)]
     assert parse_study(study.source, "again.yaml") == study
     assert "timeout: none" not in read().source
+
+
+def test_a_load_balancer_is_a_level_and_leaves_no_trace_where_there_is_none():
+    study = read(rest="factors: {load_balancer: [false, true]}")
+    found = {one.cell.levels["load_balancer"]: plan.workload_for(study, one) for one in plan.treatments(study)}
+    assert {level: one.load_balancer for level, one in found.items()} == {False: None, True: True}
+    assert options_for(found[False]) == options_for(found[True]), "one server, which knows nothing of it"
+    assert parse_study(study.source, "again.yaml") == study
+    assert read("load_balancer: false").source == read().source
+    asked = read("load_balancer: true")
+    assert parse_study(asked.source, "again.yaml") == asked
+    with pytest.raises(UserError, match="load_balancer: is not a factor of the workload 'chain'; remove it"):
+        read("kind: chain", "factors: {load_balancer: [true]}")
 
 
 def test_frames_of_a_wire_are_the_links_work():

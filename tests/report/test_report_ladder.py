@@ -40,7 +40,7 @@ def found(**changes: Any) -> LadderFound:
         "metric": "requests_per_s",
         "published": "102 to 118 requests/s against 20",
         "published_range": [5.1, 5.9],
-        "lacks": ["the load balancer"],
+        "lacks": ["the machines of AWS"],
         "answer": "held then",
         "reason": "it holds under the published conditions; today no longer",
         "then": {"state": "confirmed", **ends(5.5, 5.2, 5.8, 12)},
@@ -149,7 +149,7 @@ def test_the_terminal_has_every_rung_and_what_follows(width):
     out = Console(file=io.StringIO(), width=width)
     shown.print_ladder(found(), Path("there"), out)
     text = out.file.getvalue()  # type: ignore[attr-defined]
-    for part in ("0.71 [0.66, 0.76]", "Nagle", "Held then", "Not as published: the load balancer.", "interaction"):
+    for part in ("0.71 [0.66, 0.76]", "Nagle", "Held then", "Not as published: the machines of AWS.", "interaction"):
         assert part in text
 
 

@@ -51,6 +51,21 @@ def test_a_server_that_failed_ends_the_cells_of_all_that_are_compared_with_it() 
     assert made.has_failed(cell) == "b did not come up"
 
 
+def test_a_load_balancer_has_an_address_a_wire_and_a_probe_of_its_own() -> None:
+    given = study(
+        "s", workload=requests(requests=9), factors={"load_balancer": [False, True], "protocol": ["h2", "h3"]}
+    )
+    made = session(given)
+    ways = {
+        (one.cell.levels["load_balancer"], made.wire(one).name, made.address(one), made.probe_key(one))
+        for one in plan.treatments(given)
+    }
+    assert ways == {
+        (False, "client-server", "10.77.0.2", "clean"),
+        (True, "client-balancer", "10.77.1.2", ("clean", "balancer")),
+    }
+
+
 def test_each_of_compared_paths_is_probed() -> None:
     given = study(
         "s", workload=requests(requests=9), compare="path", factors={"protocol": ["h3"]},

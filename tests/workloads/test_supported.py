@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -181,6 +182,18 @@ def test_a_server_without_timeouts_is_left_out_where_a_study_asks_for_them():
         found.left_out[0]["reason"]
         == "patient cannot be given a read or write timeout; use server: caddy, nginx or haproxy"
     )
+
+
+def test_a_load_balancer_needs_nft(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = study("s", workload=requests(requests=10), factors={"server": ["one"], "load_balancer": [False, True]})
+    assert len(here({}, given).cells) == 2
+    monkeypatch.setattr("trifecta.lab.conntrack.shutil.which", lambda *_, **__: None)
+    found = here({}, given)
+    assert [cell.levels["load_balancer"] for cell in found.cells] == [False]
+    reason = "`nft` is missing; install nftables (apt-get install nftables)"
+    assert found.left_out == [{"factor": "load_balancer", "level": "true", "reason": reason}]
+    with pytest.raises(CannotError, match=f"^no server of the study can be used here: {re.escape(reason)}$"):
+        here({}, study("s", workload=requests(requests=10, load_balancer=True), factors={"server": ["one"]}))
 
 
 def compared(factor: str, **factors: Any) -> Study:

@@ -296,6 +296,7 @@ class Server(RanWithShare, total=False):
     backend_cpu_ns: int | None
     cpu_ns: int | None
     peak_rss_bytes: int | None
+    load_balancer: Mapping[str, int]
     host: str
     address: str
     page: str

@@ -78,6 +78,11 @@ def _format_cpu_or_none(share: float | None) -> str:
     return "none" if share is None else quantity.format_ratio(share)
 
 
+def _flag_or_nothing(value: Any) -> bool | None:
+    """True; None for false, so that the identity of studies from before the field stays."""
+    return parse_flag(value) or None
+
+
 def _as_is(value: Any) -> Any:
     return value
 
@@ -116,6 +121,7 @@ REQUESTS_FIELDS = (
     Field("write_timeout", "write_timeout_ns", _time_or_none, _format_time_or_none),
     Field("client_cpu", "client_cpu", _cpu_or_none, _format_cpu_or_none),
     Field("server_cpu", "server_cpu", _cpu_or_none, _format_cpu_or_none),
+    Field("load_balancer", "load_balancer", _flag_or_nothing, bool),
     Field("keylog", "keylog", parse_flag, factor=False),
     Field("qlog", "qlog", parse_flag, factor=False),
 )

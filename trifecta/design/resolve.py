@@ -133,6 +133,9 @@ def _read_workload(root: Section, around: Surroundings) -> tuple[RequestsWorkloa
     section = root.section("workload")
     named = section.parse("kind", _parse_kind, "requests")
     kind = WORKLOADS[named]
+    for name in section.mapping:
+        if name in WORKLOAD_FIELDS and name not in kind.fields:
+            raise section.error(name, f"is not a field of the workload {named!r}; remove it")
     section.allow("kind", *kind.fields, *(LENGTH_FIELDS if kind.lengths else ()))
     values = dict(kind.defaults)
     for name in kind.fields:

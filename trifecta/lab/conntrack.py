@@ -24,6 +24,10 @@ from trifecta.lab.host import Host
 
 TABLE = "trifecta_conntrack"
 _COUNTER = "refused"
+_REFUSED = (
+    "the kernel refuses to track connections ({}); "
+    "it needs nf_tables with connection tracking and `ct count` (CONFIG_NFT_CT, CONFIG_NFT_CONNLIMIT)"
+)
 # Priorities of netfilter hooks (nft(8), "Standard priority names"): tracking itself is at -200. Not to be tracked is
 # said before it; what is new can be asked after it.
 _BEFORE, _AFTER = -300, -150
@@ -41,7 +45,7 @@ class Tracking:
         """Packets of new connections that found no room since ``track``; 0 without a size."""
         if self.table_size is None:
             return 0
-        listed = _nft(self.host, "-j", "list", "counter", "inet", TABLE, _COUNTER)
+        listed = nft(self.host, "-j", "list", "counter", "inet", TABLE, _COUNTER, refused=_REFUSED)
         return sum(int(entry["counter"]["packets"]) for entry in json.loads(listed)["nftables"] if "counter" in entry)
 
 
@@ -118,8 +122,8 @@ def _remove() -> str:
     return f"table inet {TABLE}\n        delete table inet {TABLE}\n"
 
 
-def _nft(host: Host, *arguments: str, script: str = "") -> str:
-    """Run nft(8) in a host; what it printed."""
+def nft(host: Host, *arguments: str, refused: str, script: str = "") -> str:
+    """Run nft(8) in a host; what it printed. CannotError when it fails: ``refused``, with its words in the braces."""
     program = find_nft()
     with host.inside():
         done = subprocess.run(
@@ -127,13 +131,10 @@ def _nft(host: Host, *arguments: str, script: str = "") -> str:
         )
     if done.returncode != 0:
         words = " ".join(done.stderr.split())
-        raise CannotError(
-            f"host {host.name}: the kernel refuses to track connections ({words}); "
-            "it needs nf_tables with connection tracking and `ct count` (CONFIG_NFT_CT, CONFIG_NFT_CONNLIMIT)"
-        )
+        raise CannotError(f"host {host.name}: {refused.format(words)}")
     return done.stdout
 
 
 def _apply(host: Host, script: str) -> None:
     """Carry out a text of nft(8): the whole of it, or nothing when a part is refused."""
-    _nft(host, "-f", "-", script=script)
+    nft(host, "-f", "-", script=script, refused=_REFUSED)

@@ -176,7 +176,7 @@ class _Tool:
 _TOOLS = (
     _Tool("tshark", "-v", _VERSION, "`trifecta trace` and packets in reports", "sudo apt-get install -y tshark"),
     _Tool("ffmpeg", "-version", r"version (\S+)", "videos", "sudo apt-get install -y ffmpeg"),
-    _Tool("nft", "-v", _VERSION, "studies with `conntrack`", "sudo apt-get install -y nftables"),
+    _Tool("nft", "-v", _VERSION, "studies with `conntrack` or `load_balancer`", "sudo apt-get install -y nftables"),
     _Tool("wrk", "-v", r"wrk (\S+)", "benchmarks of Trifecta itself", "sudo apt-get install -y wrk"),
     _Tool("oha", "--version", r"oha (\S+)", "benchmarks of Trifecta itself", "cargo install --locked oha"),
 )

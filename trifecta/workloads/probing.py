@@ -34,13 +34,16 @@ def measure_config(path: PathSpec, address: str, *, first: bool) -> MeasureConfi
 
 
 def measure_path(
-    between: tuple[Place, Place], log: Path, config: MeasureConfig, stop: Callable[[], bool]
+    between: tuple[Place, Place], log: Path, config: MeasureConfig, stop: Callable[[], bool], *, at: str | None = None
 ) -> MeasureSummary:
-    """The probe's summary, from the first place to the second; CannotError when it cannot work."""
+    """The probe's summary, from the first place to the second; CannotError when it cannot work.
+
+    ``at``: the address of the second, where packets are sent to another one that passes them on.
+    """
     near, far = between
     with far.start("probe", log, name="probe (far end)") as reflect, near.start("probe", log) as measure:
         try:
-            reflect.configure(ReflectConfig(address=config.address, port=PROBE_PORT))
+            reflect.configure(ReflectConfig(address=at or config.address, port=PROBE_PORT))
             reflect.wait_ready(ReflectReady, _READY_S, stop)
             measure.configure(config)
             return measure.wait_summary(MeasureSummary, 60 + 3 * config.timeout_ns / 1e9, stop)

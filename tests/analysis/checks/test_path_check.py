@@ -12,9 +12,11 @@ from tests.analysis.checks.sound import (
     PLAIN,
     PROBE,
     RTT_NS,
+    SERVER,
     judge,
     link,
 )
+from trifecta.design.model import RequestsWorkload
 
 
 def test_a_link_that_is_only_late_is_to_be_given_time_and_not_another_configuration():
@@ -106,6 +108,19 @@ def test_a_median_allows_a_burst_of_late_packets_and_no_more():
 def test_an_impaired_path_without_its_link_fails():
     assert judge("path", link=None, probe=None).status == "fail"
     assert judge("path", link={"a_to_b": DIRECTION}).status == "fail"
+
+
+@pytest.mark.parametrize(("arm", "flows"), [("h1", {"tcp": 10, "udp": 0}), ("h3", {"tcp": 0, "udp": 1})])
+def test_a_load_balancer_that_no_flow_passed_fails(arm, flows):
+    asked = RequestsWorkload(requests=220, warmup_requests=20, load_balancer=True)
+    passed = judge("path", arm, workload=asked, server=SERVER | {"load_balancer": flows})
+    assert passed.status == "pass"
+    assert f"the load balancer passed on {max(flows.values())} flows over" in passed.evidence
+    other = {"tcp": flows["udp"], "udp": flows["tcp"]}
+    for server in (SERVER, SERVER | {"load_balancer": other}):
+        around = judge("path", arm, workload=asked, server=server)
+        assert (around.status, "the load balancer passed on 0 flows over" in around.evidence) == ("fail", True)
+    assert "load balancer" not in judge("path", arm).evidence
 
 
 def test_many_bursts_of_a_lossy_transfer_widen_what_is_known_of_the_rate():

@@ -5,10 +5,11 @@ By the link: another configuration than the plan, or other hits than its draws g
 than 2 % and 100 µs; losses are outside the 99.9 % binomial interval; the rate over 100 ms of busy time is off by more
 than 2 % (more where packets left late, and with losses, which make a transfer many short bursts); one packet in a
 hundred left more than 1 ms and 2 % of the RTT late (of a study of medians, which a tail does not move: one in ten, or
-one in a hundred more than 5 ms and 5 % of the RTT); the link itself dropped a packet. By the probe: the RTT is off by
-more than 2 % and 200 µs, the rate by more than 5 %, losses as above, or the largest UDP payload is below 1,452
-octets. A probe speaks for all trials until the next: once a minute, and before every block while the last found the
-path off, so that one bad moment of the machine costs a block.
+one in a hundred more than 5 ms and 5 % of the RTT); the link itself dropped a packet; the load balancer that a study
+asks for passed on none of the trial's flows. By the probe: the RTT is off by more than 2 % and 200 µs, the rate by more
+than 5 %, losses as above, or the largest UDP payload is below 1,452 octets. A probe speaks for all trials until the
+next: once a minute, and before every block while the last found the path off, so that one bad moment of the machine
+costs a block.
 
 ## Warns when
 Never.
@@ -24,7 +25,7 @@ from collections.abc import Mapping, Sequence
 
 from trifecta.analysis.chance import consistent, plausible_share
 from trifecta.analysis.checks import echo, lateness
-from trifecta.analysis.checks.evidence import Evidence, Finding, duration, worst
+from trifecta.analysis.checks.evidence import TRANSPORTS, Evidence, Finding, duration, worst
 from trifecta.contract.impairments import ImpairmentDocument
 from trifecta.contract.stored import Direction, OneLink, OneProbe, Probe
 from trifecta.design.impairments import kind_of, lost_share
@@ -54,6 +55,7 @@ def check(evidence: Evidence) -> list[CheckResult]:
     ]
     findings += _together(links)
     findings += _of_probes(path, evidence.workload, evidence.probe)
+    findings += _balancer(evidence)
     if not findings and not evidence.workload.wires:
         findings.append(Finding("pass", "all services share a host: there is not a wire between them"))
     return worst(evidence, "path", findings)
@@ -73,6 +75,16 @@ def _of_probes(path: PathSpec, workload: RequestsWorkload, probe: Probe | None) 
         on_path = not name or name in _wires(path, workload)
         findings += _probed(path if on_path else PathSpec(path.name), f"probe {name}".rstrip(), summary)
     return findings
+
+
+def _balancer(evidence: Evidence) -> list[Finding]:
+    """Whether the trial's flows passed the load balancer that it was asked to have."""
+    if not evidence.workload.load_balancer or evidence.server is None:
+        return []
+    transport = TRANSPORTS[evidence.trial.protocol][0]
+    flows = (evidence.server.get("load_balancer") or {}).get(transport.lower(), 0)
+    text = f"the load balancer passed on {flows} flows over {transport}"
+    return [Finding("pass" if flows else "fail", text, float(flows), 1.0, "" if flows else _ASKED_WRONG)]
 
 
 def _wires(path: PathSpec, workload: RequestsWorkload) -> set[str]:

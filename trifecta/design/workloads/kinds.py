@@ -19,7 +19,7 @@ from trifecta.design.workloads.services import ChainWorkload, FanInWorkload, Reg
 from trifecta.entries import Registry
 
 _REQUESTS = tuple(entry.name for entry in REQUESTS_FIELDS)
-_OF_ONE_SERVER = ("zero_rtt", "client_cpu", "server_cpu")  # not of services
+_OF_ONE_SERVER = ("zero_rtt", "client_cpu", "server_cpu", "load_balancer")  # not of services
 _SHARED = tuple(name for name in _REQUESTS if name not in ("connections", "streams", *_OF_ONE_SERVER))
 _PLACE = ("hosts", "place", "impaired", "conntrack")
 _PROGRAM = ("alpn_mismatch", "connection_leak", "unverified", "retries", "think_time", "names")

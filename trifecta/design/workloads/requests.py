@@ -28,7 +28,8 @@ class RequestsWorkload:
     transports, or ``TCP/QUIC`` (``trifecta.design.transports``); ``response_bytes`` and ``request_bytes`` one for all
     protocols, or one for each (``trifecta.design.by_protocol``). ``read_timeout_ns`` and ``write_timeout_ns`` are those
     of the server, None where it waits as long as it takes. ``client_cpu`` and ``server_cpu`` are the share of one
-    core that the program may use, None where it is not limited. ``quinn`` says how the engine's QUIC library is adapted
+    core that the program may use, None where it is not limited. ``load_balancer``: true where one stands before the
+    server (``trifecta.lab.balancer``), else None. ``quinn`` says how the engine's QUIC library is adapted
     (``trifecta.design.quinn``).
     """
 
@@ -60,6 +61,7 @@ class RequestsWorkload:
     write_timeout_ns: int | None = None
     client_cpu: float | None = None
     server_cpu: float | None = None
+    load_balancer: bool | None = None
     kind: str = "requests"
 
     # What its samples are.

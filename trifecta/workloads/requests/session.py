@@ -1,4 +1,4 @@
-"""The session of requests: two hosts, the servers, the probe's far end."""
+"""The session of requests: two hosts, a load balancer where one is asked for, the servers, the probe's far end."""
 
 from __future__ import annotations
 
@@ -16,12 +16,21 @@ from trifecta.design.factors import DEFAULT_CLIENT
 from trifecta.design.model import Cell, Levelled, PathSpec, RequestsWorkload
 from trifecta.implementations.running import RunningServer, ServerFailed
 from trifecta.implementations.server import ServerOptions, Site
+from trifecta.lab.balancer import Balancer
 from trifecta.lab.cpu_share import CpuShare
 from trifecta.lab.engine import EngineProgram
 from trifecta.lab.host import pin_table
-from trifecta.lab.network import SERVER_ADDRESS, SERVER_ADDRESS_6, WIRE, two_hosts
+from trifecta.lab.network import (
+    BALANCED_WIRE,
+    BALANCER,
+    BALANCER_ADDRESS,
+    SERVER_ADDRESS,
+    SERVER_ADDRESS_6,
+    WIRE,
+    two_hosts,
+)
 from trifecta.lab.place import LocalPlace, OpenPlace
-from trifecta.lab.topology import Topology
+from trifecta.lab.topology import Topology, Wire
 from trifecta.workloads.asking import ask
 from trifecta.workloads.capturing import LONGEST_LINGER_NS
 from trifecta.workloads.probing import measure_config, measure_path
@@ -86,6 +95,8 @@ class RequestsSession(Session[RequestsWorkload, ServerKey]):
         Not known of a server that says when it is ready until it was renewed once: its first start is asked over every
         protocol, a renewal is not.
         """
+        self.balancer: Balancer | None = None
+        """What passes flows on in the trials that ask for a load balancer; None where no cell does."""
         self.lingering: EngineProgram | None = None
         """The link of the last trial, which carries the end of its connections while the trial is judged and kept."""
 
@@ -93,7 +104,8 @@ class RequestsSession(Session[RequestsWorkload, ServerKey]):
         """The lab and its certificates."""
         # What was served is made anew from the sizes in the study; large files need not lie in every run.
         self._stack.callback(shutil.rmtree, self.run.path / "site", ignore_errors=True)
-        self.lab = self._stack.enter_context(two_hosts())
+        balanced = any(map(self.is_balanced, plan.treatments(self.study)))
+        self.lab = self._stack.enter_context(two_hosts(balanced=balanced))
         # Where captured trials count, HTTP/3 alone would pay for it.
         self.qlogs = ServerLogs(self.run, wanted=self.study.capture and not self.study.gives_verdicts)
         self._stack.callback(self.qlogs.close)
@@ -137,6 +149,8 @@ class RequestsSession(Session[RequestsWorkload, ServerKey]):
         Those that do not come up are in ``failed``. ``more_sizes`` are served besides those of the study.
         """
         treatments = plan.treatments(self.study, cells)
+        if self.balancer is None and any(map(self.is_balanced, treatments)):
+            self.balancer = Balancer(self.lab.host(BALANCER), BALANCER_ADDRESS, SERVER_ADDRESS)
         folder = self.run.path / "site"
         sizes = {octets_over(self.workload(one).response_bytes, one.protocol) for one in treatments}
         write_site(folder, {*sizes, 1, *more_sizes})
@@ -214,11 +228,23 @@ class RequestsSession(Session[RequestsWorkload, ServerKey]):
             self.lingering.wait_silent(LINGER_S)
             self.lingering = None
 
-    def link(self, path: PathSpec, seed: int) -> EngineProgram:
+    def is_balanced(self, at: Levelled) -> bool:
+        """Whether a load balancer stands before the server of a treatment."""
+        return bool(self.workload(at).load_balancer)
+
+    def wire(self, at: Levelled) -> Wire:
+        """The wire of a treatment, on which its path lies."""
+        return BALANCED_WIRE if self.is_balanced(at) else WIRE
+
+    def address(self, at: Levelled) -> str:
+        """Where the client of a treatment sends to."""
+        return BALANCER_ADDRESS if self.is_balanced(at) else SERVER_ADDRESS
+
+    def link(self, path: PathSpec, seed: int, wire: Wire = WIRE) -> EngineProgram:
         """Start the link for a path and wait until it carries packets."""
         self.free_wire()
         config = self.link_config(path, seed)
-        return set_to_work(self.spawn_link(self.lab, WIRE, f"link {path.name}"), config, self.stop)
+        return set_to_work(self.spawn_link(self.lab, wire, f"link {path.name}"), config, self.stop)
 
     def client_share(self, share: float | None) -> CpuShare | None:
         """The control group for a client that has this share of a core; None where it is not limited."""
@@ -253,14 +279,15 @@ class RequestsSession(Session[RequestsWorkload, ServerKey]):
 
     def probe_key(self, at: Levelled) -> Hashable:
         """The same for treatments whose packets take the same way."""
-        return at.path
+        return (at.path, BALANCER) if self.is_balanced(at) else at.path
 
     def _measure(self, at: Levelled, seed: int, *, first: bool) -> MeasureSummary:
         """Delays, loss, rate, and at first size."""
         path = self.path(at)
-        config = measure_config(path, SERVER_ADDRESS, first=first)
-        with self.link(path, seed):
-            return measure_path((self.client, self.server), self.log("probe"), config, self.stop)
+        config = measure_config(path, self.address(at), first=first)
+        with self.link(path, seed, self.wire(at)):
+            ends = (self.client, self.server)
+            return measure_path(ends, self.log("probe"), config, self.stop, at=SERVER_ADDRESS)
 
     def _wait_ready(self, server: RunningServer) -> float:
         waited = 0.0

@@ -14,9 +14,10 @@ from trifecta.contract.load import ClientReady, LoadConfig, LoadSummary
 from trifecta.design.factors import DEFAULT_CLIENT
 from trifecta.design.model import RequestsWorkload, Trial
 from trifecta.implementations.running import RunningServer
+from trifecta.lab.balancer import Balancer
 from trifecta.lab.engine import EXIT_BAD_INPUT, EXIT_CANNOT, EXIT_UNSUPPORTED, EngineError, EngineProgram
-from trifecta.lab.network import WIRE
 from trifecta.lab.place import Program
+from trifecta.lab.topology import Wire
 from trifecta.observers.resources import ResourceObserver
 from trifecta.store.run import TrialFiles
 from trifecta.workloads.aggregate import Aggregate
@@ -55,6 +56,8 @@ class Programs:
     load: EngineProgram
     """The engine's load, or the driver of another client."""
     client: str
+    wire: Wire
+    """Where the link is."""
 
     @property
     def own(self) -> bool:
@@ -86,6 +89,10 @@ class _Requests(Staged):
     config: LoadConfig
     start_cpu_ns: int | None
     """CPU time of a start of the client without a request."""
+    wire: Wire
+    balancer: Balancer | None
+    flows_before: dict[str, int]
+    """What the load balancer had passed on before the trial."""
     programs: Programs = field(init=False)
     limits: Limits = field(init=False)
     lingers: bool = False
@@ -104,20 +111,21 @@ class RequestsTrialRunner(TrialRunner[RequestsSession, _Requests]):
         self._start_costs = StartCosts(session)
 
     def start_ahead(self, trial: Trial) -> None:
-        """Start the programs of the next trial, which likely has the client of this one; waiting costs no CPU."""
-        self._start_ahead(trial.client)
+        """Start the programs of the next trial, which likely has client and wire of this one; waiting costs no CPU."""
+        self._start_ahead(trial.client, self._session.wire(trial))
 
-    def _start_ahead(self, client: str) -> None:
-        if self._ahead is not None and self._ahead.client != client:
+    def _start_ahead(self, client: str, wire: Wire) -> None:
+        if self._ahead is not None and (self._ahead.client, self._ahead.wire) != (client, wire):
             self._ahead.close()
             self._ahead = None
         if self._ahead is None:
             session = self._session
-            self._ahead = Programs(session.spawn_link(session.lab, WIRE, ""), session.spawn_client(client), client)
+            link = session.spawn_link(session.lab, wire, "")
+            self._ahead = Programs(link, session.spawn_client(client), client, wire)
 
-    def _take(self, client: str) -> Programs:
-        """The programs started ahead, or new ones when they were not, or for another client."""
-        self._start_ahead(client)
+    def _take(self, client: str, wire: Wire) -> Programs:
+        """The programs started ahead, or new ones when they were not, or for another client or wire."""
+        self._start_ahead(client, wire)
         programs, self._ahead = self._ahead, None
         assert programs is not None
         return programs
@@ -138,6 +146,7 @@ class RequestsTrialRunner(TrialRunner[RequestsSession, _Requests]):
         capture = TrialCapture(session.run, session.study, trial, workload)
         config = self._load_config(trial, workload, server, samples=samples, capture=capture)
         start_cpu_ns = self._start_costs.cpu_ns(trial.client, config)
+        balancer = session.balancer if session.is_balanced(trial) else None
         return _Requests(
             trial=trial,
             path=session.path(trial),
@@ -148,11 +157,14 @@ class RequestsTrialRunner(TrialRunner[RequestsSession, _Requests]):
             server=server,
             config=config,
             start_cpu_ns=start_cpu_ns,
+            wire=session.wire(trial),
+            balancer=balancer,
+            flows_before={} if balancer is None else balancer.flows(),
         )
 
     def _start(self, one: _Requests, stack: ExitStack) -> None:
         session, trial = self._session, one.trial
-        one.programs = programs = self._take(trial.client)
+        one.programs = programs = self._take(trial.client, one.wire)
         stack.callback(self._end, programs)
         for _ in range(self._faults.client_competitors):
             stack.callback(self._compete().close)
@@ -168,7 +180,8 @@ class RequestsTrialRunner(TrialRunner[RequestsSession, _Requests]):
         # The process of another client is there only later; what drives it is not what is measured.
         processes = {"server": one.server.pid, one.programs.role: one.programs.load.pid, "link": one.programs.link.pid}
         lab = self._session.lab
-        counted = (lab.host("client"), lab.middle(WIRE), lab.host("server"))
+        counted = [lab.host("client"), lab.middle(one.wire), lab.host("server")]
+        counted += [one.balancer.host] if one.balancer is not None else []
         return Watched(processes | one.server.backend_pids, counted)
 
     def _about_to_work(self, one: _Requests) -> None:
@@ -224,6 +237,9 @@ class RequestsTrialRunner(TrialRunner[RequestsSession, _Requests]):
         details = one.details
         details.server = server_used(one.server, self._session.lab.host("server"), resources)
         one.limits.record(details.load, details.server)
+        if one.balancer is not None:
+            flows = one.balancer.flows()
+            details.server["load_balancer"] = {name: flows[name] - one.flows_before[name] for name in flows}
         if details.load is not None:
             details.load.start_cpu_ns = one.start_cpu_ns
             beside_client(details.load, resources.run_delay_ns("client"), wall_ns)
@@ -276,7 +292,7 @@ class RequestsTrialRunner(TrialRunner[RequestsSession, _Requests]):
             trial,
             workload,
             session.path(trial),
-            address=server.site.address,
+            address=session.address(trial),
             port=server.site.port,
             server_name=f"{server.adapter.name}.lab",
             certificates=session.certificates,
