@@ -214,6 +214,8 @@ def test_arms_of_any_factor(tmp_path: Path) -> None:
     assert {(one.arm, one.reference) for one in found.questions} == {("caddy", "origin")}
     assert found.agree
     assert "caddy ÷ origin" in printed(found)
+    few = [made(tmp_path / f"few-{seed}", seed, 1.0, ("clean",), blocks=2) for seed in (1, 2)]
+    assert "No question is decided in both." in printed(compare(*few))
 
 
 def refused(first: Path, second: Path, *more: str, capsys: pytest.CaptureFixture[str]) -> str:

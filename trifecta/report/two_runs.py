@@ -93,7 +93,10 @@ def _print(made: Compared, out: Console) -> None:
         out.print(Text(grids.plain(out, _how(made)), style="dim"))
         what = "Nothing" if made.agree else "Something"
         verdict = f"{what} that both decided is decided otherwise."
-        say(verdict, "bold green" if made.agree else "bold red")
+        if not any(made.counts[one] for one in (ALIKE, OTHERWISE, NOT_TOLD)):
+            say("No question is decided in both.", "bold yellow")
+        else:
+            say(verdict, "bold green" if made.agree else "bold red")
 
 
 def _about(side: Side) -> str:

@@ -79,7 +79,7 @@ def _study(side: Side) -> dict[str, str]:
         "metric": study.metric,
         "margin": numbers.percent(study.margin),
         "confidence": numbers.percent(study.confidence),
-        "blocks": f"{study.min_blocks} to {study.max_blocks}",
+        "blocks": " to ".join(map(str, dict.fromkeys((study.min_blocks, study.max_blocks)))),
         "budget": budget,
         "seed": str(study.seed),
         "capture": plan.level_text(study.capture),
