@@ -281,6 +281,7 @@ def holds(whole: dict[bool, Path], folder: Path, seed: int, sealed: bool) -> Non
     mutated(run, seed)
     for command in READERS[1:]:
         assert main.run([word.format(run=run) for word in command]) in (0, 2), (seed, sealed, command)
+    assert main.run(["compare", str(whole[sealed]), str(run)]) in (0, 1, 2), (seed, sealed)
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -23,7 +23,7 @@ OPEN_IN_BOTH: Relation = "open in both"
 ANOTHER: Relation = "another statement"
 """Of the same id, but about other cells or with another meaning: nothing to agree on."""
 RELATIONS: tuple[Relation, ...] = (DIFFERS, SAME, ONLY_FIRST, ONLY_SECOND, OPEN_IN_BOTH, ANOTHER)
-_LEAST_BLOCKS = 4  # Student's t of fewer has no variance
+LEAST_BLOCKS = 4  # Student's t of fewer has no variance
 WITHIN = "within the margin"
 _DECIDED = (CONFIRMED, OTHER_SIZE, CONTRADICTED, "more", "less", WITHIN)  # claims and figures; what a threat does
 
@@ -107,11 +107,16 @@ def moved(pairs: Sequence[Pair]) -> Moved | None:
         if sides[0] is not None and sides[1] is not None:
             (a, a_error), (b, b_error) = sides[0], sides[1]
             found.append((abs(a - b), a_error**2 + b_error**2, pair.id))
+    return apart(found)
+
+
+def apart(found: Sequence[tuple[float, float, str]]) -> Moved | None:
+    """The same of distances (logs) with their variance within sessions and what each is of; None without any."""
     if not found:
         return None
-    apart = sorted(distance for distance, _, _ in found)
-    half = len(apart) // 2
-    middle = apart[half] if len(apart) % 2 else (apart[half - 1] + apart[half]) / 2
+    ordered = sorted(distance for distance, _, _ in found)
+    half = len(ordered) // 2
+    middle = ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2
     farthest = max(found)
     between = _between([(distance, within) for distance, within, _ in found])
     return Moved(len(found), math.expm1(middle), math.expm1(farthest[0]), farthest[2], math.expm1(between))
@@ -146,7 +151,7 @@ def _log(side: Judged | None) -> tuple[float, float] | None:
     if side is None or side.get("form") != "ratio":
         return None
     ratio, low, high, blocks = side.get("ratio"), side.get("low"), side.get("high"), int(side.get("blocks") or 0)
-    if not ratio or not low or not high or blocks < _LEAST_BLOCKS or ratio <= 0 or side.get("is") == "whole":
+    if not ratio or not low or not high or blocks < LEAST_BLOCKS or ratio <= 0 or side.get("is") == "whole":
         return None
     freedom = blocks - 1
     sure = side.get("confidence") or 0.95  # documents of earlier versions do not say it

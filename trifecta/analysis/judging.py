@@ -50,7 +50,7 @@ def judge(says: Says, one: Estimate, margin: float, sessions: float = 0.0) -> tu
     state, reason = _within_session(says, one, margin)
     if not sessions or state == OPEN:
         return state, reason
-    wider, _ = _within_session(says, _over_sessions(one, sessions), margin)
+    wider, _ = _within_session(says, over_sessions(one, sessions), margin)
     if wider == state:
         return state, reason
     percent = 100 * math.expm1(_NORMAL * sessions)
@@ -60,9 +60,12 @@ def judge(says: Says, one: Estimate, margin: float, sessions: float = 0.0) -> tu
     )
 
 
-def _over_sessions(one: Estimate, sessions: float) -> Estimate:
-    """The interval as it would be over sessions: the squares of both reaches add up."""
-    guard = _NORMAL * sessions
+def over_sessions(one: Estimate, sessions: float, reach: float = _NORMAL) -> Estimate:
+    """The interval as it would be over sessions: the squares of both reaches add up.
+
+    ``sessions`` is a standard deviation, of which ``reach`` make up the interval (1.96 of 95 %).
+    """
+    guard = reach * sessions
     low, high = one.low, one.high
     if one.value is None:
         return Estimate(None, None if low is None else low - guard, None if high is None else high + guard, one.blocks)

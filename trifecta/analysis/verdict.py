@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from trifecta.analysis import modes
 from trifecta.analysis.averages import mean_ratio
@@ -34,6 +35,7 @@ from trifecta.design.metric import Metric
 from trifecta.design.metrics import METRICS
 from trifecta.design.model import AA_SUFFIX, Cell, Study, Verdict, VerdictKind
 
+Floats = NDArray[np.float64]
 Claim = Literal["faster", "slower", "same"]
 SUCCESS = "success_rate"
 
@@ -141,12 +143,18 @@ def _modes_of(
     return found
 
 
+def interval_alone(metric: Metric, logs: Floats, confidence: float) -> Interval:
+    """The confidence sequence of one comparison alone; of success rates it has what so few trials may have missed."""
+    found = judge(logs, 1 - confidence).interval
+    return with_unseen(found, logs, confidence) if metric.name == SUCCESS else found
+
+
 def _weigh(
     study: Study, metric: Metric, pair: PairBlocks, floor: NoiseFloor | None, apart: list[tuple[Apart, str]]
 ) -> _Evidence:
-    judged = judge(pair.logs, 1 - study.confidence)
-    if metric.name == SUCCESS:
-        judged = replace(judged, interval=with_unseen(judged.interval, pair.logs, study.confidence))
+    judged = replace(
+        judge(pair.logs, 1 - study.confidence), interval=interval_alone(metric, pair.logs, study.confidence)
+    )
     log_margin = math.log1p(study.margin)
     larger = judged.log_e_above >= judged.log_e_below
     best: Claim = "faster" if larger != metric.lower_is_better else "slower"

@@ -15,7 +15,7 @@ Decorated = Callable[..., Any]
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
-def _complete_run(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+def complete_run(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Run directories below ``runs/``, and any folder."""
     found = sorted(str(path.parent) for path in Path("runs").glob("*/run.json"))
     items = [CompletionItem(path) for path in found if path.startswith(incomplete)]
@@ -23,7 +23,7 @@ def _complete_run(_ctx: click.Context, _param: click.Parameter, incomplete: str)
 
 
 run_directory = click.argument(
-    "run", type=click.Path(path_type=Path, exists=True, file_okay=False), shell_complete=_complete_run
+    "run", type=click.Path(path_type=Path, exists=True, file_okay=False), shell_complete=complete_run
 )
 
 

@@ -81,7 +81,7 @@ def _by_manifest(run: RunDirectory) -> Results:
     changed = manifest.results_changed(run.path)
     if not changed:
         return Results()
-    study, cells, rows = _evidence(run)
+    study, cells, rows = evidence(run)
     said = [f"{name} {_BEFELL[what]}: {_AGAIN}" for name, what in changed.items()]
     judged = verdicts(study, rows, cells) if "verdicts.parquet" in changed else None
     checks = check_run(RunEvidence(study, cells, rows)) if "checks.parquet" in changed else None
@@ -93,7 +93,7 @@ def _by_trials(run: RunDirectory) -> Results:
     path = run.path / "verdicts.parquet"
     if not path.exists():
         return Results()  # killed before its first block was judged
-    study, cells, rows = _evidence(run)
+    study, cells, rows = evidence(run)
     stored = _stored(path)
     quick = verdicts(study, rows, cells, fixed=False)
     difference = _first_difference(stored, [asdict(one) for one in quick])
@@ -102,7 +102,8 @@ def _by_trials(run: RunDirectory) -> Results:
     return Results(verdicts(study, rows, cells), None, [f"verdicts.parquet {difference}: {_AGAIN}"])
 
 
-def _evidence(run: RunDirectory) -> tuple[Study, list[Cell], list[TrialRow]]:
+def evidence(run: RunDirectory) -> tuple[Study, list[Cell], list[TrialRow]]:
+    """What a run's verdicts rest on: its study, the cells that it could do, its trials as they were written."""
     study = parse_study(run.study_text, str(run.path / "study.yaml"))
     rows = run.rows()
     return study, _cells(study, run.facts, rows), rows

@@ -38,7 +38,7 @@ def differences(made: Comparison) -> list[str]:
 
 def warnings(made: Comparison) -> list[str]:
     """Why agreement or disagreement of these two may say less than it seems."""
-    said = [_days(made)]
+    said = [days(made.first["began"], made.second["began"])]
     sides = [side["programs"] for side in (made.first, made.second)]
     differ = ["trifecta"] if made.first["version"] != made.second["version"] else []
     differ += [name for name in sides[0] if name in sides[1] and sides[0][name] != sides[1][name]]
@@ -51,15 +51,17 @@ def warnings(made: Comparison) -> list[str]:
     return [one for one in said if one]
 
 
-def _days(made: Comparison) -> str:
-    """That the two are not of different days, or that it is not known; empty where they are."""
-    began = [_time(side["began"]) for side in (made.first, made.second)]
+def days(first: object, second: object) -> str:
+    """That two sessions, by when they began (ISO 8601), are not of different days, or that it is not known; empty
+    where they are.
+    """
+    began = [_time(side) for side in (first, second)]
     if began[0] is None or began[1] is None:
         return "when they were begun is not known of both: whether they are of different days is open"
     apart = abs(began[0] - began[1])
-    days = [f"{when:%Y-%m-%d}" for when in began if when is not None]
-    if days[0] == days[1]:
-        head = f"both are of one day, {days[0]} (UTC)"
+    dates = [f"{when:%Y-%m-%d}" for when in began if when is not None]
+    if dates[0] == dates[1]:
+        head = f"both are of one day, {dates[0]} (UTC)"
     elif apart < _APART:
         head = "they are of two days (UTC), but of one night"
     else:

@@ -1,0 +1,58 @@
+"""``trifecta compare``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from trifecta.cli import options
+
+
+@click.command(
+    epilog="""\
+\b
+Exit code: 0 nothing that both decided is decided otherwise, 1 something is, 2 bad input or no question to compare.
+
+\b
+Examples:
+  trifecta compare runs/monday runs/tuesday
+  trifecta compare runs/monday runs/tuesday --cell path=far --metric latency_p95
+  trifecta compare runs/monday runs/tuesday --json
+"""
+)
+@click.argument(
+    "runs",
+    nargs=2,
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    metavar="RUN RUN",
+    shell_complete=options.complete_run,
+)
+@click.option("--cell", metavar="CELL", help="List only cells with these levels: path=far, or a cell's key.")
+@click.option("--metric", metavar="NAME", help="Compare by this metric, as a study names it.  [default: the studies']")
+@options.as_json
+def command(*, runs: tuple[Path, Path], cell: str | None, metric: str | None, as_json: bool) -> int:
+    """Put the verdicts of two runs side by side: decided alike, otherwise, newly, no longer; and by how much.
+
+    The ratio of both ratios has an interval that also holds what sessions differ by. Questions that the runs did not
+    ask alike (metric, margin, path, workload) are not compared; what else differs is listed.
+    """
+    from trifecta.conclude.two_runs.questions import compare
+    from trifecta.design.errors import UserError
+    from trifecta.report import two_runs
+    from trifecta.store import damage
+
+    with damage.named(runs[0]), damage.named(runs[1]):
+        made = compare(*runs, metric=metric, cell=cell)
+    if as_json:
+        click.echo(json.dumps(two_runs.as_data(made), indent=1, ensure_ascii=False, allow_nan=False))
+    else:
+        two_runs.print_compared(made)
+    if not made.comparable:
+        names = ", ".join(dict.fromkeys(each.name for one in made.questions for each in one.hindrances))
+        raise UserError(
+            f"{runs[0]} and {runs[1]} ask no question alike (not the same: {names}); run one again as the other was, "
+            "or give --metric where that is all"
+        )
+    return 0 if made.agree else 1

@@ -1,0 +1,298 @@
+"""The questions of two runs side by side: what became of each verdict, and how far its ratios lie apart."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trifecta.analysis import agreement, two_runs
+from trifecta.analysis.agreement import Moved
+from trifecta.analysis.confidence import median_log_ratio
+from trifecta.analysis.estimate import PairBlocks, arm_pairs, pair_blocks
+from trifecta.analysis.intervals import Estimate
+from trifecta.analysis.sessions import between_starts
+from trifecta.analysis.two_runs import OTHERWISE, Apart, Became
+from trifecta.analysis.verdict import interval_alone
+from trifecta.conclude.comparisons import levels
+from trifecta.conclude.two_runs.differences import Difference, Of, differences
+from trifecta.conclude.two_runs.side import Side, asked_of, metric_of, path, read
+from trifecta.design import numbers, plan
+from trifecta.design.errors import UserError
+from trifecta.design.metric import Metric
+from trifecta.design.model import Cell, Study, Verdict
+
+Floats = NDArray[np.float64]
+Place: TypeAlias = frozenset[tuple[str, str]]
+"""The levels that make a cell, but for factors that only one of two studies has."""
+
+
+@dataclass(frozen=True)
+class Lone:
+    """A question of one run that the other did not ask."""
+
+    cell: str
+    arm: str
+    reference: str
+
+
+@dataclass(frozen=True)
+class Question:
+    """An arm against a reference in a cell, in both runs. ``cell`` is its key in the first.
+
+    ``hindrances``: what was not asked alike, so that nothing is compared; ``became`` and ``apart`` are None then.
+    ``means``: by run the mean of the log ratios over blocks and its variance; None with too few, or censored ones.
+    """
+
+    cell: str
+    arm: str
+    reference: str
+    first: Verdict
+    second: Verdict
+    hindrances: tuple[Difference, ...]
+    became: Became | None
+    apart: Apart | None
+    means: tuple[tuple[float, float] | None, tuple[float, float] | None]
+
+    @property
+    def size(self) -> Literal["larger", "smaller", ""]:
+        """What became of the effect, where the two ratios are told apart."""
+        logs = [None if one.ratio is None else abs(math.log(one.ratio)) for one in (self.first, self.second)]
+        if self.apart is None or not self.apart.told or logs[0] is None or logs[1] is None:
+            return ""
+        return "larger" if logs[1] > logs[0] else "smaller"
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Two runs. ``among`` is how many questions were asked of both, also where fewer are listed; ``sessions`` the
+    standard deviation of a ratio (log) between sessions that is counted in.
+    """
+
+    first: Side
+    second: Side
+    metrics: tuple[Metric, Metric]
+    confidence: float
+    sessions: float
+    among: int
+    questions: tuple[Question, ...]
+    only_first: tuple[Lone, ...]
+    only_second: tuple[Lone, ...]
+    differences: tuple[Difference, ...]
+
+    @property
+    def arms(self) -> list[str]:
+        """The levels that either compares."""
+        return list(dict.fromkeys([*plan.levels_of(self.first.study), *plan.levels_of(self.second.study)]))
+
+    @property
+    def comparable(self) -> list[Question]:
+        """The questions that both asked alike."""
+        return [one for one in self.questions if one.became is not None]
+
+    @property
+    def counts(self) -> dict[Became, int]:
+        """How many of them became what."""
+        return two_runs.counted([one.became for one in self.comparable if one.became is not None])
+
+    @property
+    def agree(self) -> bool:
+        """Whether nothing that both decided is decided otherwise."""
+        return not self.counts[OTHERWISE]
+
+    @property
+    def moved(self) -> Moved | None:
+        """How far the ratios of both lie apart, and how much of that their blocks do not explain."""
+        found = []
+        for one in self.comparable:
+            first, second = one.means
+            if first is not None and second is not None:
+                name = f"{one.cell}: {one.arm} / {one.reference}"
+                found.append((abs(second[0] - first[0]), first[1] + second[1], name))
+        return agreement.apart(found)
+
+
+def compare(first: Path, second: Path, *, metric: str | None = None, cell: str | None = None) -> Compared:
+    """Read two runs and put the questions that both asked side by side.
+
+    ``metric``: by this one, in place of the studies'. ``cell``: list only questions of cells with these levels, which
+    are decided as among all of them. UserError where the runs have no question in common.
+    """
+    if first.resolve() == second.resolve():
+        raise UserError(f"{first} and {second} are the same run; give two")
+    sides = read(first), read(second)
+    studies = sides[0].study, sides[1].study
+    if studies[0].compare != studies[1].compare:
+        raise UserError(
+            f"{second / 'study.yaml'}: compare is {studies[1].compare}, and {studies[0].compare} in {first}, so they "
+            f"have no question in common; run one again with `--compare {studies[0].compare}`"
+        )
+    by = metric_of(sides[0], metric), metric_of(sides[1], metric)
+    both, only_first, only_second = _matched(*sides)
+    if not both:
+        raise UserError(
+            f"{second} asks no question that {first} asks: {_asks(sides[1])}, and {_asks(sides[0])}; give two runs "
+            "that have a cell and two levels in common"
+        )
+    verdicts = sides[0].verdicts(by[0]), sides[1].verdicts(by[1])
+    hindrances = [_hindrances(sides, by, pair) for pair in both]
+    among = sum(not one for one in hindrances)
+    made = _Maker(sides, by, max(study.confidence for study in studies), among)
+    questions = [
+        made.question(pair, (verdicts[0][pair[0]], verdicts[1][pair[1]]), found)
+        for pair, found in zip(both, hindrances, strict=True)
+    ]
+    return Compared(
+        *sides,
+        by,
+        made.confidence,
+        made.sessions,
+        among,
+        tuple(_chosen(questions, cell)),
+        tuple(_within(only_first, cell)),
+        tuple(_within(only_second, cell)),
+        tuple(differences(*sides)),
+    )
+
+
+Key: TypeAlias = tuple[str, str, str]
+
+
+def _matched(first: Side, second: Side) -> tuple[list[tuple[Key, Key]], list[Lone], list[Lone]]:
+    """The questions of both, as each calls them, and those of one only, in the order of its study."""
+    here, there = _asked(first, second.study), _asked(second, first.study)
+    both = [(key, there[name]) for name, key in here.items() if name in there]
+    lone = [
+        [Lone(*key) for name, key in one.items() if name not in other] for one, other in ((here, there), (there, here))
+    ]
+    return both, lone[0], lone[1]
+
+
+def _asked(side: Side, other: Study) -> dict[tuple[Place, str, str], Key]:
+    """The questions of a run by what they are about. A factor of one level tells no cells apart, so the other study
+    need not have it; that it was the same there is seen by what was asked (`asked_of`).
+    """
+    told = {name for name, found in side.study.factors.items() if len(found) > 1 or name in other.factors}
+    made = {}
+    for cell in side.cells:
+        place = frozenset((name, plan.level_text(level)) for name, level in cell.levels.items() if name in told)
+        for arm, reference in arm_pairs(side.study):
+            made[place, arm, reference] = (cell.key, arm, reference)
+    return made
+
+
+def _asks(side: Side) -> str:
+    """What a run compares, and where, for a message."""
+    pairs = ", ".join(f"{arm} against {reference}" for arm, reference in arm_pairs(side.study)) or "one level alone"
+    more = f" and {len(side.cells) - 1} more" if len(side.cells) > 1 else ""
+    return (
+        f"{side.folder} compares {pairs} in {side.cells[0].key}{more}" if side.cells else f"{side.folder} has no cell"
+    )
+
+
+def _hindrances(
+    sides: tuple[Side, Side], metrics: tuple[Metric, Metric], pair: tuple[Key, Key]
+) -> tuple[Difference, ...]:
+    """What two runs do not ask alike in one question: each makes its ratios those of something else."""
+    found = []
+    if metrics[0] != metrics[1]:
+        found.append(Difference("study", "metric", metrics[0].label, metrics[1].label))
+    studies = sides[0].study, sides[1].study
+    if studies[0].margin != studies[1].margin:
+        margins = [numbers.percent(study.margin) for study in studies]
+        found.append(Difference("study", "margin", margins[0], margins[1]))
+    cells = [next(one for one in side.cells if one.key == key[0]) for side, key in zip(sides, pair, strict=True)]
+    for arm in pair[0][1:]:
+        found += _asked_otherwise(studies, (cells[0], cells[1]), arm)
+    return tuple(dict.fromkeys(found))
+
+
+def _asked_otherwise(studies: tuple[Study, Study], cells: tuple[Cell, Cell], arm: str) -> Iterator[Difference]:
+    first, second = (asked_of(study, cell, arm) for study, cell in zip(studies, cells, strict=True))
+    if first["kind"] != second["kind"]:  # which have other fields
+        yield Difference("workload", "kind", first["kind"], second["kind"])
+        return
+    for name in dict.fromkeys([*first, *second]):
+        one, other = first.get(name, "none"), second.get(name, "none")
+        if one != other:
+            of: Of = "path" if name == "path" else "program" if name in ("server", "client") else "workload"
+            yield Difference(of, _path_name(cells[0], arm, studies[0]) if of == "path" else name, one, other)
+    names = [_path_name(cell, arm, study) for cell, study in zip(cells, studies, strict=True)]
+    specs = [study.paths.get(name) for name, study in zip(names, studies, strict=True)]
+    done = [None if one is None else (one.forward, one.backward, one.frames) for one in specs]
+    if done[0] != done[1] and path(specs[0]) == path(specs[1]):
+        yield Difference("path", names[0], path(specs[0]), "the same in short, not in its details (study.yaml)")
+
+
+def _path_name(cell: Cell, arm: str, study: Study) -> str:
+    return str(plan.treatment(study, cell, arm).levels.get("path", ""))
+
+
+class _Maker:
+    """Makes the questions of two runs."""
+
+    def __init__(self, sides: tuple[Side, Side], metrics: tuple[Metric, Metric], confidence: float, among: int) -> None:
+        self.sides, self.metrics, self.confidence, self.among = sides, metrics, confidence, among
+        self.sessions = between_starts(metrics[0])
+        self.trials = sides[0].by_cell, sides[1].by_cell
+
+    def question(
+        self, keys: tuple[Key, Key], verdicts: tuple[Verdict, Verdict], hindrances: tuple[Difference, ...]
+    ) -> Question:
+        """One question, from its verdicts in both."""
+        pairs = [self._pair(place, key) for place, key in enumerate(keys)]
+        apart: Apart | None = None
+        became: Became | None = None
+        if not hindrances:
+            estimates = [self._estimate(place, pair) for place, pair in enumerate(pairs)]
+            apart = two_runs.apart(estimates[0], estimates[1], self.sessions, self.confidence, self.among)
+            became = two_runs.became(verdicts[0].verdict, verdicts[1].verdict, told_apart=apart.told)
+        means = _mean(pairs[0]), _mean(pairs[1])
+        return Question(*keys[0], *verdicts, hindrances, became, apart, means)
+
+    def _pair(self, place: int, key: Key) -> PairBlocks:
+        cell, arm, reference = key
+        baseline = self.sides[place].study.baseline.level
+        rows = self.trials[place].get(cell, [])
+        return pair_blocks(cell, rows, self.metrics[place], arm=arm, reference=reference, baseline=baseline)
+
+    def _estimate(self, place: int, pair: PairBlocks) -> Estimate:
+        """The median log ratio with its confidence sequence, at the level of both."""
+        interval = interval_alone(self.metrics[place], pair.logs, self.confidence)
+        return Estimate(median_log_ratio(pair.logs), interval.low, interval.high, pair.blocks)
+
+
+def _mean(pair: PairBlocks) -> tuple[float, float] | None:
+    """The mean log ratio and its variance, that of few blocks as Student's t has it."""
+    logs = pair.log_ratios()
+    freedom = len(logs) - 1
+    if len(logs) < agreement.LEAST_BLOCKS or not np.isfinite(logs).all():
+        return None
+    return float(logs.mean()), float(logs.var(ddof=1)) / len(logs) * freedom / (freedom - 2)
+
+
+def _chosen(questions: Sequence[Question], cell: str | None) -> list[Question]:
+    """The questions of cells that have these levels; UserError where there is none."""
+    found = [one for one in questions if _has(one.cell, cell)]
+    if cell is not None and not found:
+        cells = "; ".join(dict.fromkeys(one.cell for one in questions))
+        raise UserError(f"option --cell: no cell {cell!r} in both runs; choose from {cells}")
+    return found
+
+
+def _within(lone: Sequence[Lone], cell: str | None) -> list[Lone]:
+    return [one for one in lone if _has(one.cell, cell)]
+
+
+def _has(key: str, wanted: str | None) -> bool:
+    return wanted is None or key == wanted or levels(wanted).items() <= levels(key).items()
+
+
+def ratio(log: float | None) -> float | None:
+    """A log ratio as a ratio."""
+    return None if log is None else math.exp(log)
