@@ -12,12 +12,15 @@ from trifecta.analysis.estimate import Row
 from trifecta.analysis.gate import Judged, judge_gate
 from trifecta.analysis.gate_planner import GatePlanner
 from trifecta.analysis.planner import Decision, Stop
+from trifecta.contract.machine import StaticFacts
+from trifecta.contract.run import RunDocument
 from trifecta.design import plan
 from trifecta.design.gate import GatePlan, read_conditions, read_refs
 from trifecta.design.model import Trial
 from trifecta.design.study_file import parse_study
 
 TRIAL_NS = 1_000_000_000
+SPENT = {"started_ns": TRIAL_NS, "ended_ns": 2 * TRIAL_NS, "server_cpu_ns_per_request": 50_000.0}
 TEXT = """study: gated
 workload: {{requests: 100}}
 paths: {{far: {{rtt: 80 ms}}}}
@@ -57,7 +60,7 @@ def simulate(gate: GatePlan, value: Callable[[Trial], float]) -> tuple[Judged, S
     planner, rows = GatePlanner(gate, cells, cells), list[Row]()
     while isinstance(step := planner.next(rows, len(rows) * TRIAL_NS), Decision):
         for trial in plan.block_trials(gate.study, step.cell, step.block, len(rows)):
-            rows.append(make_row(trial, value(trial), started_ns=TRIAL_NS, ended_ns=2 * TRIAL_NS))
+            rows.append(make_row(trial, value(trial), **SPENT))
     return judge_gate(gate, rows, cells), step, rows
 
 
@@ -74,3 +77,14 @@ def some_rows(gate: GatePlan, blocks: int, **columns: Callable[[Trial], float]) 
 def load_json(octets: int, requests: int = 100) -> str:
     """What a client counted."""
     return json.dumps({"wire_bytes_in": octets * requests - 7, "wire_bytes_out": 7, "samples": requests})
+
+
+MACHINE: StaticFacts = {
+    "kernel": "6.1", "architecture": "x86_64", "cpu_model": "a model", "cpus": 2, "cpus_allowed": 2,
+    "memory_bytes": 1, "virtual_machine": True, "clocksource": "tsc", "governor": None, "distribution": "Debian",
+}  # fmt: skip
+FACTS: RunDocument = {
+    "trifecta": "0.1.0", "engine": {"engine": "0.1.0"}, "machine": MACHINE, "started_utc": "2026-11-25T12:00:00+00:00",
+    "servers": {"origin": {"version": "0.1.0"}, "caddy": {"version": "2.10"}}, "code": {"engine": "00ff"},
+    "elapsed_ns": 42_000_000_000, "ended_because": "the budget is spent",
+}  # fmt: skip

@@ -102,8 +102,8 @@ def read_refs(baseline: str, candidate: str) -> Refs:
 
 def _ref(option: str, text: str) -> tuple[str, str]:
     head, equals, level = (part.strip() for part in text.partition("="))
-    if not equals or head not in KNOWN_FACTORS:  # a server, whose command line may hold a '=' of its own
-        meant = did_you_mean(head, KNOWN_FACTORS) if equals else ""
+    if not equals or head not in KNOWN_FACTORS:  # a server, which may hold a '=' of its own: a command line, NAME=FILE
+        meant = did_you_mean(head, KNOWN_FACTORS) if equals and not {*"/.: "} & {*text.strip()} else ""
         if meant.startswith("did"):
             raise UserError(f"option {option}: no factor {head!r}; {meant} A server is written server={text.strip()}")
         head, level = SERVER_FACTOR, text.strip()
