@@ -51,7 +51,7 @@ def test_the_verdict_stands_first_then_a_row_a_cell(tmp_path):
             ("HTTP/3", "1.50 ms", "1.500", "[1.500, 1.500]", "fail"),
         )
     ]
-    assert "48 trials in 42 s of 90 s; seed 1. origin 0.1.0. caddy 2.10." in " ".join(lines)
+    assert "48 trials in 42 s of 1.5 min; seed 1. origin 0.1.0. caddy 2.10." in " ".join(lines)
     assert lines[-1] == f"Run: {tmp_path / 'run'}"
     assert len(lines) < 25, "one screen"
 

@@ -86,7 +86,7 @@ def _said(gate: GatePlan, found: Judged, ended: str) -> str:
             f"{one.condition.text} in {gate.place(one.cell)}" for one in found.tests if one.state == FAILS
         )
         return f"{pair}: worse than allowed by {where}"
-    return f"{pair}: {found.count(OPEN)} of {tests} tests {'is' if tests == 1 else 'are'} open; {ended or 'not ended'}"
+    return f"{pair}: {ended}" if " open" in ended else f"{pair}: {found.count(OPEN)} of {tests} tests are open; {ended}"
 
 
 def _all(tests: int) -> str:

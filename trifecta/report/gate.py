@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from trifecta.contract.gate import GateDocument, OutcomeDocument
-from trifecta.design import numbers
+from trifecta.design import numbers, quantity
 from trifecta.report import grids
 
 _WORDS = {"pass": "PASS", "fail": "FAIL", "undecided": "UNDECIDED", "open": "open"}
@@ -139,7 +139,7 @@ def _open(made: GateDocument) -> list[str]:
 
 
 def _rests_on(made: GateDocument) -> list[str]:
-    of = "" if made["budget_ns"] is None else f" of {numbers.wall(made['budget_ns'])}"
+    of = "" if made["budget_ns"] is None else f" of {quantity.format_time(made['budget_ns'])}"
     trials, out = made["trials"], made["excluded_trials"]
     without = f", {out} of them without counting (checks)" if out else ""
     return [
