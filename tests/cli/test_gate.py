@@ -28,7 +28,7 @@ def gate(*arguments, cwd, worse=1.0, module="tests.cli.fake_gate"):
 
 @pytest.mark.parametrize(("worse", "code", "word"), [(1.0, 0, "PASS"), (1.1, 1, "FAIL"), (1.03, 4, "UNDECIDED")])
 def test_the_exit_code_is_the_verdict(tmp_path, worse, code, word):
-    done = gate("race", *PAIR, *NARROW, "--quiet", cwd=tmp_path, worse=worse)
+    done = gate("race", *PAIR, *NARROW, "--quiet", "--seed", "1", cwd=tmp_path, worse=worse)
     assert (done.returncode, done.stderr) == (code, "")
     assert done.stdout.startswith(f"{word} tcp nodelay off against tcp nodelay on: ")
     assert re.search(r"^Run: .*runs/race-\d{8}-\d{6}$", done.stdout, re.MULTILINE)
@@ -66,7 +66,8 @@ def test_the_seed_is_drawn_and_the_budget_is_three_minutes_unless_given(tmp_path
         (["race", "--baseline", "origin"], "missing option '--candidate'"),
         (["race", "--baseline", "origin", "--candidate", "path=far"], "levels of two factors, server and path"),
         (["race", *PAIR, "--fail-on", "slower:3"], "option --fail-on slower:3: '3' is no limit"),
-        (["race", *PAIR, "--set", "tcp_nodelay=on"], "--set tcp_nodelay=on sets workload.tcp_nodelay too"),
+        (["race", *PAIR, "--set", "tcp_nodelay=on"], "and --set tcp_nodelay=on: both set tcp_nodelay; leave one out"),
+        (["race", *PAIR, "--set", "compare=path"], "--set compare=path: both set compare; leave one out"),
         (["race", *PAIR, "--set", "capture=true"], "race: capture: captured trials decide nothing; leave it out"),
         (["race", *PAIR, "--budget", "1 min", "--set", "budget=2 min"], "both set budget; leave one out"),
         (["bourbon2020", *PAIR], "bourbon2020 is a campaign, and a gate is of one study"),

@@ -110,6 +110,7 @@ def command(
     from trifecta.store import gates
 
     refs = read_refs(baseline, candidate)
+    refs.refuse_twice(overrides)
     path = studies.find(study)
     text = studies.read_text(path)
     if is_campaign(text):

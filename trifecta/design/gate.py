@@ -14,7 +14,7 @@ from trifecta.design.factors import CLIENT_FACTOR, KNOWN_FACTORS
 from trifecta.design.metric import Metric
 from trifecta.design.metrics import METRICS, PACKETS, asked_for
 from trifecta.design.model import AA_SUFFIX, Cell, Study
-from trifecta.design.overrides import apply_overrides
+from trifecta.design.overrides import apply_overrides, refuse_twice
 from trifecta.design.quantity import QuantityError
 
 SERVER_FACTOR = "server"  # of a level that is given without its factor
@@ -49,13 +49,21 @@ class Refs:
     candidate: str
 
     def change(self, document: Document) -> None:
-        """Make the two levels the arms of a study, before it is resolved. UserError where an option sets them too."""
+        """Make the two levels the arms of a study, before it is resolved."""
         levels = dict.fromkeys((self.baseline, self.candidate))
         # In quotes, and with a comma behind each: so a command line may hold commas, and one level is a list, too.
         quoted = [json.dumps(level, ensure_ascii=False) for level in levels]
         listed = "".join(f"{level}," for level in quoted)
         asked = [f"compare={self.factor}", f"{self.factor}=[{listed}]", f"baseline={quoted[0]}"]
-        apply_overrides(document, asked, f"--baseline {self.baseline} --candidate {self.candidate}")
+        apply_overrides(document, asked, self._option)
+
+    def refuse_twice(self, overrides: Sequence[str]) -> None:
+        """UserError where one of ``--set`` asks for what the two levels do."""
+        refuse_twice(overrides, dict.fromkeys((self.factor, "compare", "baseline"), self._option))
+
+    @property
+    def _option(self) -> str:
+        return f"--baseline {self.baseline} --candidate {self.candidate}"
 
 
 @dataclass(frozen=True)
