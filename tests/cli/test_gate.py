@@ -30,7 +30,7 @@ def gate(*arguments, cwd, worse=1.0, module="tests.cli.fake_gate"):
 def test_the_exit_code_is_the_verdict(tmp_path, worse, code, word):
     done = gate("race", *PAIR, *NARROW, "--quiet", "--seed", "1", cwd=tmp_path, worse=worse)
     assert (done.returncode, done.stderr) == (code, "")
-    assert done.stdout.startswith(f"{word} tcp nodelay off against tcp nodelay on: ")
+    assert done.stdout.startswith(f"{word} TCP nodelay off against TCP nodelay on: ")
     assert re.search(r"^Run: .*runs/race-\d{8}-\d{6}$", done.stdout, re.MULTILINE)
 
 
@@ -193,8 +193,8 @@ def test_our_origin_with_and_without_nodelay(tmp_path, candidate):
     document = json.loads(done.stdout)
     code = {"pass": 0, "fail": 1, "undecided": 4}[document["state"]]  # which of them is a matter of the machine
     assert done.returncode == code, done.stderr
-    assert (document["factor"], document["baseline"]) == ("tcp_nodelay", "tcp nodelay on")
-    assert document["candidate"] == ("tcp nodelay off" if candidate == "off" else "tcp nodelay on again")
+    assert (document["factor"], document["baseline"]) == ("tcp_nodelay", "TCP nodelay on")
+    assert document["candidate"] == ("TCP nodelay off" if candidate == "off" else "TCP nodelay on again")
     query = "SELECT arm, count(*) AS n FROM trials GROUP BY arm"
     asked = [sys.executable, "-m", "trifecta.cli.main", "sql", "run", "--json", query]
     rows = json.loads(subprocess.run(asked, capture_output=True, text=True, check=True, cwd=tmp_path).stdout)

@@ -70,7 +70,7 @@ def test_the_two_levels_are_the_arms_and_the_rest_makes_cells():
 def test_levels_are_read_as_the_factor_reads_them():
     gate = race("tcp_nodelay=on", "tcp_nodelay=off", "protocol=h2", "path=clean")
     assert (gate.baseline, gate.candidate) == ("true", "false")
-    assert (gate.name("true"), gate.name("false")) == ("tcp nodelay on", "tcp nodelay off")
+    assert (gate.name("true"), gate.name("false")) == ("TCP nodelay on", "TCP nodelay off")
 
 
 @pytest.mark.parametrize("level", ["server=origin", "tcp_nodelay=off", "protocol=HTTP/3", "congestion_control=bbr"])
