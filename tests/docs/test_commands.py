@@ -14,6 +14,7 @@ import pytest
 from tests.docs.examples import PAGES, ROOT
 from trifecta import studies
 from trifecta.cli import campaigns, reproducing, running, threats
+from trifecta.cli import gate as gates
 from trifecta.cli import ladder as ladders
 from trifecta.cli import map as maps
 from trifecta.cli.main import COMMANDS, cli
@@ -91,6 +92,7 @@ def planned(tmp_path, monkeypatch):
     monkeypatch.setattr(running, "carry_out", lambda study, *_, **__: found.append(study) or 0)
     monkeypatch.setattr(campaigns, "begin", lambda asked, *_, **__: found.append(campaigns.read_asked(asked)) or 0)
     monkeypatch.setattr(maps, "_carry_out", lambda plan, study, *_, **__: found.append(study) or 0)
+    monkeypatch.setattr(gates, "_carry_out", lambda gate, *_, **__: found.append(gate.study) or 0)
     monkeypatch.setattr(reproducing, "carry_out", lambda part, *_, **__: found.append(part.campaigns) or 0)
 
     monkeypatch.setattr(ladders, "_carry_out", lambda folder, asked, read, **__: found.extend(read.values()) or 0)
@@ -108,7 +110,7 @@ def planned(tmp_path, monkeypatch):
     return found
 
 
-MEASURE = ("run", "race", "map", "reproduce", "ladder")
+MEASURE = ("run", "race", "map", "reproduce", "ladder", "gate")
 
 
 @pytest.mark.parametrize(("place", "arguments"), EXAMPLES)

@@ -8,6 +8,7 @@ import click
 import pytest
 
 from tests.docs.examples import PAGES, ROOT
+from trifecta.cli.gate import EXIT_CODES
 from trifecta.cli.main import COMMANDS, INTERNAL_ERROR, INTERRUPTED, cli
 from trifecta.design.factors import CORE_FACTORS, LENGTH_FIELDS
 from trifecta.design.fields import REQUESTS_FIELDS, SERVICES_FIELDS
@@ -46,7 +47,7 @@ def test_services_names_every_field_of_theirs(name):
 def test_the_guide_names_every_command_and_exit_code():
     for command in COMMANDS:
         assert re.search(rf"\btrifecta {command}\b|`{command}`", GUIDE), command
-    for code in (0, 1, 2, 3, INTERNAL_ERROR, INTERRUPTED):
+    for code in (0, 1, 2, 3, EXIT_CODES["undecided"], INTERNAL_ERROR, INTERRUPTED):
         assert f"\n| {code} |" in GUIDE
 
 

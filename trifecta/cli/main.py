@@ -24,6 +24,7 @@ COMMANDS: dict[str, str] = {
     "race": "Run the bundled study 'race' and say which HTTP is fastest where.",
     "run": "Run a study file or a bundled study.",
     "reproduce": "Reproduce published studies, and say which of their claims hold here.",
+    "gate": "Fail a build that is slower, in CI: a candidate against a baseline.",
     "ladder": "Climb from a claim's published conditions to today's, one thing at a time.",
     "resume": "Resume an interrupted run, or extend a finished one.",
     "report": "Write a run's report and show its verdicts.",
@@ -47,8 +48,8 @@ COMMANDS: dict[str, str] = {
 }
 
 EPILOG = """\
-Exit codes: 0 done; 1 no trustworthy result; 2 bad input; 3 not possible on this machine; 70 internal error;
-130 interrupted.
+Exit codes: 0 done; 1 no trustworthy result, a gate that fails; 2 bad input; 3 not possible on this machine; 4 a gate
+that is undecided; 70 internal error; 130 interrupted.
 
 \b
 Examples:

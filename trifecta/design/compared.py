@@ -30,16 +30,26 @@ def read_compare(root: Section, workload: RequestsWorkload) -> str:
 def refuse_uncompared(root: Section, factors: Mapping[str, tuple[Any, ...]], compare: str) -> None:
     """UserError for a compared factor with nothing to compare, and for levels that no arm can be called.
 
-    A study that does not say what it compares may have one protocol: then it measures, and gives no verdict.
+    A study that does not say what it compares may have one protocol: then it measures, and gives no verdict. So may one
+    whose only level is named as the baseline, too: it is run against itself, as `trifecta gate` does to try a machine.
     """
     levels = [plan.level_text(level) for level in factors.get(compare, ())]
-    if "compare" in root and len(levels) < 2:
+    if "compare" in root and len(levels) < 2 and not _against_itself(root, factors.get(compare, ()), compare):
         has = f"has the level {levels[0]} only" if levels else "is no factor of this study"
         raise root.error("compare", f"{compare} {has}; give two levels or more, as in --compare {compare}=A,B")
     for level in levels:
         if level.endswith(AA_SUFFIX):
             text = f"no level of {compare} may end in {AA_SUFFIX!r}, which marks the baseline's second run; rename it"
             raise root.error("compare", text)
+
+
+def _against_itself(root: Section, levels: tuple[Any, ...], compare: str) -> bool:
+    """Whether the only level of the compared factor is named as the baseline as well."""
+    named = root.raw("baseline")
+    try:
+        return named is not None and levels == (parse_level(compare, named),)
+    except QuantityError:
+        return False
 
 
 def read_baseline(root: Section, factors: Mapping[str, tuple[Any, ...]], compare: str, around: Surroundings) -> Any:

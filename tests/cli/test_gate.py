@@ -1,0 +1,204 @@
+"""``trifecta gate`` as a user and as a CI call it: exit codes, files, the Action's and GitLab's own commands."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from ruamel.yaml import YAML
+
+from tests.docs.examples import ROOT, blocks
+
+PAIR = ("--baseline", "tcp_nodelay=on", "--candidate", "tcp_nodelay=off")
+NARROW = ("--set", "server=origin", "--set", "protocol=h2", "--set", "path=clean", "--set", "connection=reused")
+FAKE = f'#!/bin/bash\nexec env PYTHONPATH={ROOT} {sys.executable} -P -m tests.cli.fake_gate "$@"\n'
+
+
+def gate(*arguments, cwd, worse=1.0, module="tests.cli.fake_gate"):
+    return subprocess.run(
+        [sys.executable, "-P", "-m", module, "gate", *arguments],
+        capture_output=True, text=True, check=False, cwd=cwd, stdin=subprocess.DEVNULL, timeout=250,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "FAKE_WORSE": str(worse), "COLUMNS": "120"},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("worse", "code", "word"), [(1.0, 0, "PASS"), (1.1, 1, "FAIL"), (1.03, 4, "UNDECIDED")])
+def test_the_exit_code_is_the_verdict(tmp_path, worse, code, word):
+    done = gate("race", *PAIR, *NARROW, "--quiet", "--seed", "1", cwd=tmp_path, worse=worse)
+    assert (done.returncode, done.stderr) == (code, "")
+    assert done.stdout.startswith(f"{word} TCP nodelay off against TCP nodelay on: ")
+    assert re.search(r"^Run: .*runs/race-\d{8}-\d{6}$", done.stdout, re.MULTILINE)
+
+
+def test_it_writes_what_is_asked_for_and_keeps_the_last_good_state(tmp_path):
+    files = ("--summary", "out/gate.md", "--junit", "out/gate.xml", "--references", "refs", "--json", "--out", "run")
+    done = gate("race", *PAIR, *NARROW, *files, "--fail-on", "slower:3%", "--fail-on", "latency_mean:9%", cwd=tmp_path)
+    assert done.returncode == 4, "no value of the mean, so it is open"
+    assert (tmp_path / "out/gate.md").read_text().startswith("### ❔ UNDECIDED: ")
+    suite = ElementTree.parse(tmp_path / "out/gate.xml").getroot()[0]
+    assert [case.get("name").rpartition(": ")[2] for case in suite] == ["slower:3 %", "latency_mean:9 %"]
+    document = json.loads(done.stdout)
+    assert (document["state"], document["run"]) == ("undecided", "run")
+    assert not (tmp_path / "refs").exists()
+    assert gate("race", *PAIR, *NARROW, *files, cwd=tmp_path).returncode == 0
+    assert json.loads((tmp_path / "refs/race-tcp_nodelay.json").read_text())["state"] == "pass"
+
+
+def test_the_seed_is_drawn_and_the_budget_is_three_minutes_unless_given(tmp_path):
+    def asked(*more):
+        done = gate("race", *PAIR, *NARROW, "--json", "--quiet", *more, cwd=tmp_path)
+        document = json.loads(done.stdout)
+        return document["budget_ns"] // 10**9, document["seed"]
+
+    first, second = asked(), asked("--budget", "5 min", "--seed", "7")
+    assert first[0] == 180
+    assert second == (300, 7)
+    assert asked("--set", "budget=2 min")[0] == 120
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["race", "--baseline", "origin"], "missing option '--candidate'"),
+        (["race", "--baseline", "origin", "--candidate", "path=far"], "levels of two factors, server and path"),
+        (["race", *PAIR, "--fail-on", "slower:3"], "option --fail-on slower:3: '3' is no limit"),
+        (["race", *PAIR, "--set", "tcp_nodelay=on"], "and --set tcp_nodelay=on: both set tcp_nodelay; leave one out"),
+        (["race", *PAIR, "--set", "compare=path"], "--set compare=path: both set compare; leave one out"),
+        (["race", *PAIR, "--set", "capture=true"], "race: capture: captured trials decide nothing; leave it out"),
+        (["race", *PAIR, "--budget", "1 min", "--set", "budget=2 min"], "both set budget; leave one out"),
+        (["bourbon2020", *PAIR], "bourbon2020 is a campaign, and a gate is of one study"),
+        (["nothing", *PAIR], "no study 'nothing'"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(tmp_path, arguments, said):
+    done = gate(*arguments, cwd=tmp_path)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert done.stderr.startswith("trifecta: ")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_damaged_reference_is_refused_before_anything_is_measured(tmp_path):
+    (tmp_path / "race-tcp_nodelay.json").write_text("{")
+    done = gate("race", *PAIR, *NARROW, "--references", ".", "--summary", "gate.md", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "race-tcp_nodelay.json: " in done.stderr
+    assert not (tmp_path / "gate.md").exists()
+
+
+@pytest.fixture
+def ci(tmp_path):
+    """A folder in which commands of a CI find installers that only note it, and a trifecta whose lab is invented."""
+    note = f'#!/bin/bash\necho "$(basename "$0") $*" >> {tmp_path}/noted\n'
+    made = f'cp {tmp_path}/made/trifecta "$3/bin"; cp {tmp_path}/tools/pip "$3/bin/python"'
+    venv = f'#!/bin/bash\nmkdir -p "$3/bin"; {made}\n'
+    for name, text in {"made/trifecta": FAKE, "tools/pip": note, "tools/sudo": note, "tools/python3": venv}.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / "my-study.yaml").write_text(
+        "study: mine\nworkload: {requests: 20}\nfactors: {protocol: [HTTP/2, HTTP/3], path: [clean]}\n"
+    )
+    (tmp_path / "work" / "trifecta-1.whl").write_text("")
+    return tmp_path
+
+
+def shell(script, ci, *, path, **environment):
+    return subprocess.run(
+        ["bash", "-e", "-o", "pipefail", "-c", script],
+        capture_output=True, text=True, check=False, cwd=ci / "work", stdin=subprocess.DEVNULL, timeout=120,
+        env={**os.environ, "PATH": ":".join([*path, f"{ci}/tools", "/usr/bin:/bin"]), **environment},
+    )  # fmt: skip
+
+
+def action():
+    return YAML(typ="safe").load(ROOT / "action.yml")
+
+
+def run_action(ci, worse, **given):
+    """What a runner of GitHub does: the steps in turn, inputs and files in the environment; the last step's result."""
+    about = action()
+    files = {name: ci / name for name in ("GITHUB_PATH", "GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY")}
+    inputs = {name: str(given.get(name, one.get("default", ""))) for name, one in about["inputs"].items()}
+    known = {f"inputs.{name}": value for name, value in inputs.items()} | {"github.action_path": str(ROOT)}
+    done = None
+    for step in about["runs"]["steps"]:
+        filled = {
+            name: re.sub(r"\$\{\{ (\S+) \}\}", lambda found: known[found[1]], str(text))
+            for name, text in step.get("env", {}).items()
+        }
+        added = files["GITHUB_PATH"].read_text().split() if files["GITHUB_PATH"].exists() else []
+        done = shell(
+            step["run"], ci, path=added, **{**filled, **{name: str(file) for name, file in files.items()}},
+            RUNNER_TEMP=str(ci / "temp"), FAKE_WORSE=str(worse),
+        )  # fmt: skip
+        if done.returncode:
+            break
+    return done, files
+
+
+@pytest.mark.parametrize(("worse", "code"), [(1.0, 0), (1.2, 1)])
+def test_the_action_installs_gates_and_writes_the_summary(ci, worse, code):
+    (example,) = [block for block in blocks(ROOT / "docs/gate.md") if block.marks.get("ci") == "github"]
+    uses = YAML(typ="safe").load(example.text)["jobs"]["gate"]["steps"][1]
+    assert set(uses["with"]) <= set(action()["inputs"])
+    done, files = run_action(ci, worse, **uses["with"], references="refs", wheel="trifecta-1.whl")
+    assert done.returncode == code, done.stderr
+    assert (ci / "noted").read_text().splitlines()[0] == "python -m pip install --quiet trifecta-1.whl"
+    assert f"exit-code={code}\n" == files["GITHUB_OUTPUT"].read_text()
+    summary = files["GITHUB_STEP_SUMMARY"].read_text()
+    assert summary == (ci / "work/trifecta-gate/summary.md").read_text()
+    assert summary.startswith("### ✅ PASS" if code == 0 else "### ❌ FAIL")
+    document = json.loads((ci / "work/trifecta-gate/gate.json").read_text())
+    assert {one["condition"] for one in document["tests"]} == {"slower:3 %", "more-cpu:10 %"}
+    assert (ci / "work/trifecta-gate/junit.xml").exists()
+    assert (ci / "work/refs").exists() == (code == 0)
+
+
+def test_the_action_without_a_wheel_installs_its_checkout_and_hands_on_bad_input(ci):
+    done, files = run_action(ci, 1.0, study="nothing", baseline="origin", candidate="caddy")
+    assert (done.returncode, files["GITHUB_OUTPUT"].read_text()) == (2, "exit-code=2\n")
+    assert (ci / "noted").read_text().splitlines()[0] == f"python -m pip install --quiet {ROOT}"
+    assert not files["GITHUB_STEP_SUMMARY"].exists()
+
+
+def test_inputs_reach_no_shell_as_text():
+    for step in action()["runs"]["steps"]:
+        assert "${{" not in step["run"]
+
+
+@pytest.mark.parametrize(("worse", "code"), [(1.0, 0), (1.2, 1)])
+def test_the_line_for_gitlab(ci, worse, code):
+    (example,) = [block for block in blocks(ROOT / "docs/gate.md") if block.marks.get("ci") == "gitlab"]
+    job = YAML(typ="safe").load(example.text)["gate"]
+    done = shell("\n".join(job["script"]), ci, path=[f"{ci}/made"], FAKE_WORSE=str(worse))
+    assert done.returncode == code, done.stderr
+    assert (ci / "noted").read_text() == "pip install trifecta-1.whl\n"
+    for name in (*job["artifacts"]["paths"], job["artifacts"]["reports"]["junit"]):
+        assert (ci / "work" / name).exists()
+    assert job["allow_failure"]["exit_codes"] == [4]
+
+
+@pytest.mark.lab
+@pytest.mark.parametrize("candidate", ["off", "on"])
+def test_our_origin_with_and_without_nodelay(tmp_path, candidate):
+    refs = ("--baseline", "tcp_nodelay=on", "--candidate", f"tcp_nodelay={candidate}")
+    lab = (*NARROW, "--budget", "25 s", "--json", "--out", "run", "--junit", "gate.xml", "--set", "requests=60")
+    done = gate("race", *refs, *lab, cwd=tmp_path, module="trifecta.cli.main")
+    document = json.loads(done.stdout)
+    code = {"pass": 0, "fail": 1, "undecided": 4}[document["state"]]  # which of them is a matter of the machine
+    assert done.returncode == code, done.stderr
+    assert (document["factor"], document["baseline"]) == ("tcp_nodelay", "TCP nodelay on")
+    assert document["candidate"] == ("TCP nodelay off" if candidate == "off" else "TCP nodelay on again")
+    query = "SELECT arm, count(*) AS n FROM trials GROUP BY arm"
+    asked = [sys.executable, "-m", "trifecta.cli.main", "sql", "run", "--json", query]
+    rows = json.loads(subprocess.run(asked, capture_output=True, text=True, check=True, cwd=tmp_path).stdout)
+    arms = {"true", "false", "true#aa"} if candidate == "off" else {"true", "true#aa"}
+    assert {row["arm"] for row in rows} == arms
+    assert sum(row["n"] for row in rows) == document["trials"]
+    assert Path(tmp_path / "gate.xml").exists()

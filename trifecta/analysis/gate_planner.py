@@ -1,0 +1,69 @@
+"""Which block of a gate next, or that its question is decided: the planner of a study with the tests of the gate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from trifecta.analysis.estimate import Row
+from trifecta.analysis.gate import FAILS, OPEN, PASSES, Judged, Outcome, judge_gate
+from trifecta.analysis.planner import Decision, Planner, Stop
+from trifecta.design.gate import GatePlan
+from trifecta.design.model import Cell, Verdict
+
+
+class GatePlanner:
+    """Ends with the first test that fails, or when all have passed; until then blocks go where `Planner` puts them.
+
+    ``family`` are the cells that the run began with; ``cells`` those that are still measured. A cell whose server has
+    failed keeps its test, which stays open.
+    """
+
+    def __init__(self, gate: GatePlan, family: Sequence[Cell], cells: Sequence[Cell], now_ns: int = 0) -> None:
+        self.gate = gate
+        self.family = list(family)
+        self.inner = _OfTests(gate.study, cells, now_ns)
+
+    def next(self, rows: Sequence[Row], elapsed_ns: int, judged: Sequence[Verdict] | None = None) -> Decision | Stop:
+        """Decide from the rows of all finished trials and the wall time so far; the study's verdicts are not asked."""
+        found = judge_gate(self.gate, rows, self.family)
+        if found.state in (PASSES, FAILS):
+            return Stop(_decided(found), "decided")
+        measured = {cell.key for cell in self.inner.cells}
+        tests = [self._as_verdict(one) for one in found.tests if one.cell.key in measured]
+        step = self.inner.next(rows, elapsed_ns, tests)
+        if isinstance(step, Stop) and step.kind == "decided":
+            return Stop("a server has failed in each cell that is open", "unmeasurable")
+        return step
+
+    def _as_verdict(self, one: Outcome) -> Verdict:
+        """A test as the planner of a study reads it: open or not, and how many blocks would decide."""
+        return Verdict(
+            cell=one.cell.key,
+            metric=one.condition.metric.name,
+            arm=self.gate.candidate,
+            reference=self.gate.baseline,
+            verdict="undecided" if one.state == OPEN else "same",
+            ratio=one.ratio,
+            low=one.low,
+            high=one.high,
+            blocks=one.blocks,
+            margin=one.condition.limit,
+            noise_floor=None,
+            e_value=None,
+            blocks_needed=one.needed,
+        )
+
+
+class _OfTests(Planner):
+    """The planner of a study, which calls what it decides by their name."""
+
+    def _open_text(self) -> str:
+        return super()._open_text().replace("verdicts", "tests")
+
+
+def _decided(found: Judged) -> str:
+    """How it was decided, in words."""
+    tests = len(found.tests)
+    if found.state == PASSES:
+        return f"all {tests} tests pass" if tests > 1 else "its test passes"
+    return f"{found.count(FAILS)} of {tests} tests fail" if tests > 1 else "its test fails"

@@ -1,0 +1,180 @@
+"""``trifecta gate``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from trifecta.cli import options
+
+if TYPE_CHECKING:
+    from trifecta.contract.gate import GateDocument
+    from trifecta.contract.run import RunDocument
+    from trifecta.design.gate import GatePlan
+
+DEFAULT_BUDGET = "3 min"
+EXIT_CODES = {"pass": 0, "fail": 1, "undecided": 4}
+
+
+@click.command(
+    epilog="""\
+\b
+Exit code: 0 passes (decided: not worse by more than allowed), 1 fails (decided: worse by more than allowed),
+4 undecided when the budget is spent, 2 bad input, 3 not possible on this machine, 130 interrupted.
+
+\b
+Examples:
+  trifecta gate race --baseline origin --candidate caddy --set path=far --set protocol=h3
+  trifecta gate race --baseline tcp_nodelay=on --candidate tcp_nodelay=off --set server=origin --set protocol=h2
+  trifecta gate my-study.yaml --baseline congestion_control=cubic --candidate congestion_control=bbr \\
+    --fail-on slower:3% --fail-on more-cpu:10% --summary gate.md --junit gate.xml --references .trifecta
+"""
+)
+@click.argument("study", shell_complete=options.complete_study)
+@click.option(
+    "--baseline",
+    required=True,
+    metavar="REF",
+    shell_complete=options.complete_compared,
+    help="The level that is good: FACTOR=LEVEL, or the name of a server.",
+)
+@click.option(
+    "--candidate",
+    required=True,
+    metavar="REF",
+    shell_complete=options.complete_compared,
+    help="The level that may be worse, of the same factor; the baseline itself tries the machine.",
+)
+@click.option(
+    "--fail-on",
+    "fail_on",
+    multiple=True,
+    metavar="WHAT:LIMIT",
+    help="What fails the gate in any cell: slower:3%, more-bytes:2%, more-cpu:10%, or a metric as in latency_p95:5%. "
+    "Repeatable.  [default: slower:3%]",
+)
+@click.option(
+    "--set",
+    "overrides",
+    metavar="KEY=VALUE",
+    multiple=True,
+    shell_complete=options.complete_override,
+    help="Change a factor or a field of the study, as in `trifecta run`. Repeatable.",
+)
+@click.option("--budget", metavar="TIME", help=f"Time budget, for example '10 min'.  [default: {DEFAULT_BUDGET}]")
+@click.option("--seed", metavar="N", help="Repeat a gate: the same orders and losses.  [default: random, recorded]")
+@click.option(
+    "--summary",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Write Markdown for a pull request.",
+)
+@click.option("--junit", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write JUnit XML.")
+@click.option(
+    "--references",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="FOLDER",
+    help="Keep the last good state there, and warn of a candidate that is worse than that.",
+)
+@options.running
+def command(
+    *,
+    study: str,
+    baseline: str,
+    candidate: str,
+    fail_on: tuple[str, ...],
+    overrides: tuple[str, ...],
+    budget: str | None,
+    seed: str | None,
+    summary: Path | None,
+    junit: Path | None,
+    references: Path | None,
+    out: Path | None,
+    quiet: bool,
+    as_json: bool,
+) -> int:
+    """Say whether a candidate is worse than a baseline in any cell of STUDY, for CI.
+
+    The two are run side by side in blocks, in one session, until that is decided or the budget is spent.
+    """
+    from trifecta import studies
+    from trifecta.cli.running import default_folder
+    from trifecta.design.campaign import is_campaign
+    from trifecta.design.errors import UserError
+    from trifecta.design.gate import GatePlan, read_conditions, read_refs
+    from trifecta.design.overrides import name_of
+    from trifecta.implementations.survey import Finder
+    from trifecta.store import gates
+
+    refs = read_refs(baseline, candidate)
+    refs.refuse_twice(overrides)
+    path = studies.find(study)
+    text = studies.read_text(path)
+    if is_campaign(text):
+        raise UserError(f"{study} is a campaign, and a gate is of one study; give one of its studies")
+    if budget is None and not any(name_of(change.partition("=")[0].strip()) == ("budget",) for change in overrides):
+        budget = DEFAULT_BUDGET
+    changes = options.with_seed(options.as_overrides(overrides, None, budget, seed, ()), text, path.name)
+    finder = Finder()
+    known = studies.known_servers(), studies.known_clients()
+    made = studies.load(study, changes, known[0], clients=known[1], found=finder, change=refs.change)
+    if not made.gives_verdicts:
+        raise UserError(f"{study}: capture: captured trials decide nothing; leave it out")
+    gate = GatePlan(made, read_conditions(fail_on, made))
+    kept = None if references is None else gates.reference_file(references, made.name, made.compare)
+    before = None if kept is None else gates.read(kept)
+    told = Told(summary, junit, kept, before, as_json=as_json)
+    return _carry_out(gate, out or default_folder(made), finder.facts(), told, quiet=quiet)
+
+
+@dataclass(frozen=True)
+class Told:
+    """How a gate is told: files to write, where the last good state is kept and which it was, and what is printed."""
+
+    summary: Path | None
+    junit: Path | None
+    kept: Path | None
+    before: GateDocument | None
+    as_json: bool
+
+
+def _carry_out(gate: GatePlan, folder: Path, facts: RunDocument, told: Told, *, quiet: bool) -> int:
+    """Measure a gate inside the lab, and tell of it; the exit code."""
+    from contextlib import AbstractContextManager, nullcontext
+
+    from trifecta.cli import running
+
+    running.enter_lab([gate.study])
+
+    from trifecta.conclude import gate as concluded
+    from trifecta.report.progress import LiveProgress
+    from trifecta.workloads import gate as gates
+    from trifecta.workloads.progress import NoProgress, Progress
+    from trifecta.workloads.stopping import StopFlag
+
+    showing: AbstractContextManager[Progress] = nullcontext(NoProgress()) if quiet else LiveProgress()
+    with StopFlag() as stop:
+        with showing as progress:
+            done = gates.run_gate(gate, folder, progress, stop, facts)
+        made = concluded.document(gate, done.rows, done.cells, done.facts, run=done.run, interrupted=done.interrupted)
+        if told.before is not None:
+            made = concluded.against_reference(gate, made, told.before)
+        _tell(made, told)
+    return running.INTERRUPTED if done.interrupted else EXIT_CODES[made["state"]]
+
+
+def _tell(made: GateDocument, told: Told) -> None:
+    from trifecta.contract import codec
+    from trifecta.report import gate as view
+    from trifecta.store import gates
+
+    view.write(made, summary=told.summary, xml=told.junit)
+    if told.kept is not None:
+        gates.keep(told.kept, made)
+    if told.as_json:
+        click.echo(codec.encode_pretty(made))
+    else:
+        view.show(made)
