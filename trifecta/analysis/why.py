@@ -34,6 +34,11 @@ class Share:
     low: float | None
     high: float | None
 
+    def rest(self) -> Share:
+        """What is left of the whole."""
+        value, high, low = (None if one is None else 1 - one for one in (self.value, self.low, self.high))
+        return Share(value, low, high)
+
 
 @dataclass(frozen=True)
 class Removed:

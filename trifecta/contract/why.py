@@ -52,7 +52,10 @@ class OrderFound(TypedDict):
 
 
 class TogetherFound(ShareFound):
-    """The two largest alone and together, and without all that are named (``causes``), in rounds of their own."""
+    """The two largest alone and together, and without all that are named (``causes``), in rounds of their own.
+
+    ``left`` is the share that these do not explain.
+    """
 
     effect: Ends
     orders: list[OrderFound]
@@ -60,6 +63,7 @@ class TogetherFound(ShareFound):
     interaction: Ends
     causes: list[str]
     remains: Ends
+    left: ShareFound
 
 
 class WhyFound(TypedDict):

@@ -9,6 +9,7 @@ from trifecta.contract.why import AskedCause, AskedWhy, NotMeasured
 from trifecta.design import plan
 from trifecta.design.errors import CannotError, TrifectaError, UserError
 from trifecta.design.model import Study
+from trifecta.design.why import budget
 from trifecta.design.why import rungs as design
 from trifecta.design.why.rungs import Case, Change, Rung
 from trifecta.design.why.table import suspects
@@ -73,10 +74,10 @@ def ask(
         told = "; ".join(f"{one['title']}: {one['why']}" for one in refused)
         raise CannotError(f"no cause of it can be removed here ({told or 'there is none that this cell may have'})")
     near = any(one["nearest"] for one in made)
-    count, rounds = design.chosen([one["suspicion"] for one in made], budget_ns, block_ns, nearest=near)
+    count, rounds = budget.chosen([one["suspicion"] for one in made], budget_ns, block_ns, nearest=near)
     if not count:
-        blocks = design.search_blocks(1, nearest=near) * design.LEAST_ROUNDS
-        least_s = (blocks * block_ns + 3e9) / design.SEARCH_SHARE / 1e9
+        blocks = budget.search_blocks(1, nearest=near) * budget.LEAST_ROUNDS
+        least_s = (blocks * block_ns + budget.RUN_NS) / budget.SEARCH_SHARE / 1e9
         raise UserError(
             f"option --budget: {budget_ns / 1e9:.0f} s is too short: a block of this cell takes "
             f"{block_ns / 1e9:.1f} s, one cause {blocks} of them; give {least_s:.0f} s or more"
@@ -103,7 +104,7 @@ def _where(case: Case, cause: str, change: Change, seed: int, possible: Possible
 
 def _reason(case: Case, rungs: Sequence[Rung], seed: int, possible: Possible) -> str:
     try:
-        return possible(case.study_of(rungs, rounds=design.LEAST_ROUNDS, seed=seed, title="why"))
+        return possible(case.study_of(rungs, rounds=budget.LEAST_ROUNDS, seed=seed, title="why"))
     except UserError as error:
         return str(error).removeprefix("study.yaml: ")
 
@@ -129,7 +130,7 @@ def measure(asked: AskedWhy, case: Case, folder: Path, run_one: RunOne, stop: Ca
     if isinstance(pair, str):
         return
     rungs = design.together_of(asked, *pair)
-    rounds = design.pair_rounds(int(asked["budget_s"] * 1e9), asked["block_s"] * 1e9)
+    rounds = budget.pair_rounds(int(asked["budget_s"] * 1e9), asked["block_s"] * 1e9)
     other = plan.stable_seed(asked["seed"], "together") % 2**31
     try:
         run_rounds(

@@ -111,7 +111,7 @@ def explain(run: Path, cell: str | None = None, arm: str | None = None, *, packe
         found = comparisons_of(about, verdicts, cells)
         chosen = [one for one in found if arm in (None, one.arm)]
         if cell is not None:
-            chosen = [one for one in chosen if one.cell == cell_named(cell, cells)]
+            chosen = [one for one in chosen if one.cell == _cell(cell, cells)]
         if arm is not None and not chosen:
             known = ", ".join(dict.fromkeys(one.arm for one in found))
             raise UserError(
@@ -178,7 +178,7 @@ def _is_about(found: Interaction, one: Comparison) -> bool:
     )
 
 
-def cell_named(wanted: str, cells: Sequence[str]) -> str:
+def _cell(wanted: str, cells: Sequence[str]) -> str:
     """The cell of this key, or the only one whose levels include those given (``path=far,connection=new``)."""
     if wanted in cells:
         return wanted

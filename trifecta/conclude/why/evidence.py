@@ -14,12 +14,11 @@ from trifecta.conclude.cells import cells_in_order, comparisons_of
 from trifecta.conclude.comparisons import Comparison
 from trifecta.conclude.explain import chain
 from trifecta.conclude.facts import RunFacts
-from trifecta.design import metrics, plan
+from trifecta.design import plan
 from trifecta.design.errors import UserError
-from trifecta.design.model import Study
 from trifecta.design.study_file import parse_study
 from trifecta.design.why.cause import Seen
-from trifecta.design.why.rungs import Case, case_of, with_evidence
+from trifecta.design.why.rungs import Case, case_of, cell_named, with_evidence
 from trifecta.store.run import RunDirectory
 
 _MOST_OVERHEAD = 2.0
@@ -55,39 +54,18 @@ FROM link AS l JOIN trials AS t USING (trial) WHERE t.cell = ? AND list_contains
 _TOOK = "SELECT level, median(ended_ns - started_ns) AS took_ns FROM trials WHERE cell = ? GROUP BY level"
 
 
-def study_of(run: Path) -> Study:
-    """The study of a run. UserError for a folder that is none, or whose differences have no causes to remove."""
-    study = parse_study(RunDirectory.open(run).study_text, str(run / "study.yaml"))
-    if len(plan.levels_of(study)) < 2:
-        raise UserError(f"{run}: has one arm, so there is no difference; give a run that compares two")
-    if study.metric in metrics.BY_DIFFERENCE:
-        label = metrics.label(study.metric)
-        raise UserError(f"{run}: its metric is the {label}, which has no ratio; give a run with another")
-    return study
-
-
-def refuse_unknown(study: Study, cell: str | None, arm: str | None) -> None:
-    """UserError where an option names no cell or arm of a study."""
-    if cell is not None:
-        chain.cell_named(cell, [one.key for one in plan.cells(study)])
-    if arm is not None and arm not in plan.others(study):
-        known = ", ".join(plan.others(study))
-        raise UserError(f"option --arm: {arm!r} is not compared with {study.baseline.level}; choose from {known}")
-
-
 def read(run: Path, cell: str | None = None, arm: str | None = None) -> Asked:
     """The decided difference with the largest effect, or that of a cell and an arm. UserError where none is decided
     and none is named.
     """
-    about, study = facts.read(run), study_of(run)
-    refuse_unknown(study, cell, arm)
+    about = facts.read(run)
+    study = parse_study(RunDirectory.open(run).study_text, str(run / "study.yaml"))
+    named = None if cell is None else cell_named(study, cell).key
     with about.naming(), queries.connect(run) as connection:
         queries.hold(connection, "request_sums")
         verdicts = queries.ask(connection, catalogue.VERDICTS)
         cells = cells_in_order(about, (row["cell"] for row in verdicts))
         found = comparisons_of(about, verdicts, cells)
-        every = [one.key for one in plan.cells(study)]
-        named = None if cell is None else chain.cell_named(cell, every)
         asked = [one for one in found if one.reference == about.baseline and arm in (None, one.arm)]
         one = _largest([each for each in asked if named in (None, each.cell)], open_too=named is not None)
         if one is None and named is None:

@@ -15,19 +15,12 @@ from trifecta.contract.why import AskedWhy, CauseFound, ShareFound, TogetherFoun
 from trifecta.design import metrics, plan
 from trifecta.design.model import Study
 from trifecta.design.study_file import parse_study
-from trifecta.design.why.rungs import Case, Rung, case_of, changes_of, compatible, rungs_of, together_of
+from trifecta.design.why.rungs import Case, Rung, case_asked, changes_of, compatible, rungs_of, together_of
 from trifecta.design.why.table import CAUSES
 from trifecta.store.run import RunDirectory
 
 SEARCH, PAIR = "causes", "together"
 """The runs: every cause alone, and the largest two, and all that are named, together."""
-
-
-def case_asked(asked: AskedWhy) -> Case:
-    """The cell and the arms that were asked about."""
-    study = parse_study(asked["study"], "study.yaml")
-    cell = next(one for one in plan.cells(study) if one.key == asked["cell"])
-    return case_of(study, cell, asked["arm"], asked["to"])
 
 
 def pair_of(folder: Path, asked: AskedWhy) -> tuple[tuple[str, str], list[str]] | str:
@@ -161,6 +154,7 @@ def _together(folder: Path, case: Case, asked: AskedWhy, found: Search) -> tuple
         "interaction": ends_of(made.orders[0].difference),
         "causes": every,
         "remains": ends_of(made.remains),
+        "left": _share(made.share.rest()),
         **_share(made.share),
     }, ""
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 
 from trifecta.contract.values import JsonValue
 from trifecta.contract.why import AskedWhy
-from trifecta.design import plan
+from trifecta.design import metrics, plan
 from trifecta.design.document import Document
+from trifecta.design.errors import UserError
 from trifecta.design.factors import KNOWN_FACTORS, WORKLOAD_FIELDS, Field, parse_level
 from trifecta.design.model import (
     CLIENT_FACTOR,
@@ -22,6 +23,7 @@ from trifecta.design.model import (
 )
 from trifecta.design.quantity import QuantityError
 from trifecta.design.resolve import Surroundings, resolve
+from trifecta.design.study_file import parse_study
 from trifecta.design.why.cause import Seen, Suspect
 from trifecta.design.why.programs import OWN_SERVER
 from trifecta.design.yaml_text import parse_document
@@ -29,14 +31,6 @@ from trifecta.design.yaml_text import parse_document
 NO_SWITCH = "cannot be switched in this version"
 COMPARED = "it is what is compared"
 ABSENT = "there is nothing of it to remove"
-
-LEAST_ROUNDS, MOST_ROUNDS = 4, 200
-AMPLE_ROUNDS = 12
-"""With so many rounds there is room for causes that nothing points to."""
-SEARCH_SHARE = 0.6
-"""Of the budget for every cause alone; the rest is for the largest two, and all that are named, together."""
-_PAIR_BLOCKS = 5
-_RUN_NS = 3_000_000_000  # raising the lab, and what is written at the end
 
 
 @dataclass(frozen=True)
@@ -188,6 +182,39 @@ def case_of(study: Study, cell: Cell, arm: str, to: str) -> Case:
     return Case(study, cell, Seen(arm, to, study.compare, levels, fields, path))
 
 
+def case_asked(asked: AskedWhy) -> Case:
+    """The cell and the arms that were asked about."""
+    study = parse_study(asked["study"], "study.yaml")
+    return case_of(study, cell_named(study, asked["cell"]), asked["arm"], asked["to"])
+
+
+def cell_named(study: Study, wanted: str) -> Cell:
+    """The cell of this key, or the only one that has the levels given (``path=far,connection=new``); else UserError."""
+    cells = plan.cells(study)
+    asked = set(wanted.split(","))
+    fits = [one for one in cells if one.key == wanted] or [one for one in cells if asked <= set(one.key.split(","))]
+    if len(fits) == 1:
+        return fits[0]
+    keys = "; ".join(one.key for one in fits or cells)
+    if fits:
+        raise UserError(f"option --cell: {wanted!r} fits {len(fits)} cells: {keys}; say which")
+    raise UserError(f"option --cell: no cell {wanted!r}; choose from {keys}")
+
+
+def refuse_unasked(study: Study, cell: str | None, arm: str | None) -> None:
+    """UserError for a study whose differences have no causes to remove, or without such a cell or arm."""
+    if len(plan.levels_of(study)) < 2:
+        raise UserError(f"{study.name} has one arm, so there is no difference; give a run that compares two")
+    if study.metric in metrics.BY_DIFFERENCE:
+        label = metrics.label(study.metric)
+        raise UserError(f"{study.name} is judged by the {label}, which has no ratio; give a run with another metric")
+    if cell is not None:
+        cell_named(study, cell)
+    if arm is not None and arm not in plan.others(study):
+        known = ", ".join(plan.others(study))
+        raise UserError(f"option --arm: {arm!r} is not compared with {study.baseline.level}; choose from {known}")
+
+
 def _written(one: Field, workload: RequestsWorkload) -> str | None:
     """A field of a workload as a study file has it; None for what this workload lacks, or has no word for."""
     value = getattr(workload, one.attribute, None)
@@ -212,36 +239,6 @@ def _first(name: str, spellings: Sequence[str]) -> str | None:
         except QuantityError:
             continue
     return None
-
-
-def rounds_in(budget_ns: float, blocks: int, block_ns: float) -> int:
-    """How many rounds of so many blocks a time has room for; fewer than `LEAST_ROUNDS` where it is too short."""
-    return min(MOST_ROUNDS, int((budget_ns - _RUN_NS) // (blocks * block_ns)))
-
-
-def search_blocks(causes: int, *, nearest: bool) -> int:
-    """The blocks of a round: each cause, and twice the cell as it is (and as it is on the nearest stack)."""
-    return causes + (4 if nearest else 2)
-
-
-def chosen(suspicions: Sequence[float], budget_ns: int, block_ns: float, *, nearest: bool) -> tuple[int, int]:
-    """How many of the causes, the most suspected first, are measured in a budget, and in how many rounds.
-
-    Those that something points to come first: as many as leave `LEAST_ROUNDS`; the others where `AMPLE_ROUNDS` are
-    left. (0, 0) where not even one has room.
-    """
-    count, rounds = 0, 0
-    for number, suspicion in enumerate(suspicions, 1):
-        fit = rounds_in(SEARCH_SHARE * budget_ns, search_blocks(number, nearest=nearest), block_ns)
-        if fit < (LEAST_ROUNDS if suspicion > 0 else AMPLE_ROUNDS):
-            break
-        count, rounds = number, fit
-    return count, rounds
-
-
-def pair_rounds(budget_ns: int, block_ns: float) -> int:
-    """The rounds of the largest two together."""
-    return max(LEAST_ROUNDS, rounds_in((1 - SEARCH_SHARE) * budget_ns, _PAIR_BLOCKS, block_ns))
 
 
 def changes_of(asked: AskedWhy) -> dict[str, Change]:
