@@ -55,8 +55,8 @@ def causes() -> str:
     """Every cause: what removes it, what makes it a candidate, and what its removal cannot do."""
     parts = [
         _head("List of causes", "the docstrings in `trifecta/design/why/`"),
-        "How they are removed and measured: [why](why.md). One whose field a version does not have is listed there, not\n"
-        "measured.",
+        "How they are removed and measured: [why](why.md). One whose field a version does not have is listed there,\n"
+        "not measured.",
         _table(("cause", "what it is"), [(f"[`{one.id}`](#{one.id})", one.title) for one in CAUSES.own.values()]),
     ]
     for one in CAUSES.own.values():
