@@ -60,7 +60,8 @@ def command(*, run: Path, blocks: int | None, budget: str | None, quiet: bool, a
         raise UserError(f"{run} is part of a search for causes, whose rounds go on together; give {whole}")
     if many and (blocks is not None or (budget is not None and many != "reproduction")):
         one = next(iter(sorted(found.parent for found in run.rglob("run.json"))), None)
-        remedy = f"give one of its runs, such as {one}" if one and many != "map" else "leave --blocks and --budget out"
+        apart = many in ("campaign", "reproduction")  # runs of their own, that can be extended
+        remedy = f"give one of its runs, such as {one}" if one and apart else "leave --blocks and --budget out"
         raise UserError(f"{run} is a {many}, which continues to its own end; {remedy}")
     if is_reproduction(run):
         from trifecta.cli import reproduce

@@ -92,9 +92,9 @@ class _Run:
 
 
 def _tolerated(rung: Rung, asked: AskedWhy) -> frozenset[str]:
-    """The checks that see a cause at work which a rung still has."""
-    there = {one["cause"] for one in asked["causes"]} - set(rung.causes)
-    return frozenset(check for one in there if (check := CAUSES[one].check))
+    """The checks that see a cause at work which a rung still has, or what stands in its place."""
+    every = [CAUSES[one["cause"]] for one in asked["causes"]]
+    return frozenset(one.check for one in every if one.check and (one.either or one.id not in rung.causes))
 
 
 def _study(run: Path) -> Study:

@@ -116,7 +116,7 @@ def slow_start_exit(seen: Seen) -> Suspect | None:
     return Suspect(suspicion, "Linux's Cubic may leave slow start early", {"congestion_control": ("reno",)})
 
 
-@cause("window-validation", check="parity")
+@cause("window-validation", check="parity", either=True)
 def window_validation(seen: Seen) -> Suspect | None:
     """what of quinn-proto is adapted, its window's growth first
 
