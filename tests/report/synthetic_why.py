@@ -17,13 +17,13 @@ from trifecta.store import why
 from trifecta.workloads.why import study_of
 
 CELL = "path=far,connection=reused,server=caddy"
-ROUNDS = 6
+ROUNDS = 4
 
 
 def source(folder: Path) -> Path:
     """The run whose difference is asked about."""
     shape = Shape(
-        blocks=8, samples_per_trial=60, paths=("far",), connections=("reused",), servers=("caddy",), troubles=False,
+        blocks=7, samples_per_trial=60, paths=("far",), connections=("reused",), servers=("caddy",), troubles=False,
         http3_wait={"caddy": 1.5},
     )  # fmt: skip
     return write_run(folder, shape)

@@ -42,7 +42,11 @@ def test_what_a_run_shows_is_read_before_anything_is_removed(search):
     assert (asked.case.cell.key, asked.case.seen.arm, asked.case.seen.to) == (CELL, "h3", "h2")
     assert asked.case.seen.shares
     assert asked.block_ns > 0
-    assert evidence.read(search[0], arm="h1").case.seen.arm == "h1"
+    assert evidence.read(search[0], "path=far", "h1").case.seen.arm == "h1"
+    with pytest.raises(
+        UserError, match="of h1 from h2 is decided; name one with --cell and --arm, or go on: `trifecta"
+    ):
+        evidence.read(search[0], arm="h1")
 
 
 def test_the_server_is_named_and_what_does_nothing_is_not(search):

@@ -70,7 +70,7 @@ def read(run: Path, cell: str | None = None, arm: str | None = None) -> Asked:
         one = _largest([each for each in asked if named in (None, each.cell)], open_too=named is not None)
         if one is None and named is None:
             raise UserError(
-                f"{run}: no difference from {about.baseline} is decided; name one with --cell and --arm, or go on: "
+                f"{run}: no difference{f' of {arm}' if arm else ''} from {about.baseline} is decided; name one with --cell and --arm, or go on: "
                 f"`trifecta resume {run} --blocks 10`"
             )
         key = named or (one.cell if one is not None else "")
