@@ -69,9 +69,10 @@ def read(run: Path, cell: str | None = None, arm: str | None = None) -> Asked:
         asked = [one for one in found if one.reference == about.baseline and arm in (None, one.arm)]
         one = _largest([each for each in asked if named in (None, each.cell)], open_too=named is not None)
         if one is None and named is None:
+            whose = f" of {arm}" if arm else ""
             raise UserError(
-                f"{run}: no difference{f' of {arm}' if arm else ''} from {about.baseline} is decided; name one with --cell and --arm, or go on: "
-                f"`trifecta resume {run} --blocks 10`"
+                f"{run}: no difference{whose} from {about.baseline} is decided; name one with --cell and --arm, or go "
+                f"on: `trifecta resume {run} --blocks 10`"
             )
         key = named or (one.cell if one is not None else "")
         own = arm or (one.arm if one is not None else plan.others(study)[-1])
