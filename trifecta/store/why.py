@@ -37,6 +37,7 @@ _CAUSE: dict[str, type | tuple[type, ...]] = {
     "path": dict,
     "nearest": bool,
 }
+_MISSING: dict[str, type | tuple[type, ...]] = {"cause": str, "title": str, "why": str}
 _REMEDY = "ask anew with --out"
 
 
@@ -66,10 +67,11 @@ def read(folder: Path) -> AskedWhy:
     for name in _FIELDS:
         if name not in found:
             raise UserError(f"{path}: field {name!r} is missing; {_REMEDY}")
-    for number, one in enumerate(found["causes"]):
-        for key, kinds in _CAUSE.items():
-            documents.expect(one, dict, f"causes[{number}]", path, _REMEDY)
-            documents.expect(one.get(key), kinds, f"causes[{number}].{key}", path, _REMEDY)
+    for name, fields in (("causes", _CAUSE), ("not_switched", _MISSING), ("not_measured", _MISSING)):
+        for number, one in enumerate(found[name]):
+            documents.expect(one, dict, f"{name}[{number}]", path, _REMEDY)
+            for key, kinds in fields.items():
+                documents.expect(one.get(key), kinds, f"{name}[{number}].{key}", path, _REMEDY)
     return cast(AskedWhy, found)
 
 

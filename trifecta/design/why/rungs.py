@@ -26,6 +26,7 @@ from trifecta.design.resolve import Surroundings, resolve
 from trifecta.design.study_file import parse_study
 from trifecta.design.why.cause import Seen, Suspect
 from trifecta.design.why.programs import OWN_SERVER
+from trifecta.design.why.table import CAUSES
 from trifecta.design.yaml_text import parse_document
 
 NO_SWITCH = "cannot be switched in this version"
@@ -183,7 +184,10 @@ def case_of(study: Study, cell: Cell, arm: str, to: str) -> Case:
 
 
 def case_asked(asked: AskedWhy) -> Case:
-    """The cell and the arms that were asked about."""
+    """The cell and the arms that were asked about. UserError where this version lacks a cause that is removed."""
+    for one in asked["causes"]:
+        if one["cause"] not in CAUSES:
+            raise UserError(f"no cause {one['cause']!r} in this version; ask anew with --out")
     study = parse_study(asked["study"], "study.yaml")
     return case_of(study, cell_named(study, asked["cell"]), asked["arm"], asked["to"])
 
