@@ -47,8 +47,9 @@ def print_found(found: WhyFound, folder: Path, console: Console | None = None) -
     out.print(Text(_plain(out, words.answer(found)), style="bold"), soft_wrap=True)
     out.print(Text(words.quantity(found), style="dim"), soft_wrap=True)
     grid = grids.grid(out)
-    for name in ("without", "remains", "share of it", "so it"):
-        grid.add_column(name, overflow="fold")
+    grid.add_column("without", overflow="fold")
+    for name in ("remains", "share of it", "so it"):
+        grid.add_column(name, no_wrap=True)
     for one in found["causes"][:_CAUSES_SHOWN]:
         title = f"{one['title']} ({words.exchanged(one)}){', nearest stack' * one['nearest']}".replace("→", "->")
         said = [_plain(out, text) for text in (title, words.ratio(one), words.share(one))]
