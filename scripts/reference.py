@@ -1,6 +1,6 @@
 """Writes the pages of docs/ that are made of the code: `python scripts/reference.py`; `--check` only compares them.
 
-The text of a check, a threat or a metric stands with it; `tests/docs/test_made_pages.py` holds the pages to that.
+The text of a check, threat, cause or metric stands with it; `tests/docs/test_made_pages.py` holds the pages to that.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from pathlib import Path
 from trifecta.analysis.checks import RUN_CHECKS, TRIAL_CHECKS
 from trifecta.design import metrics
 from trifecta.design.documented import Documentation
+from trifecta.design.why.table import CAUSES
 from trifecta.threats import THREATS
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -50,6 +51,21 @@ def threats() -> str:
     return _page(parts)
 
 
+def causes() -> str:
+    """Every cause: what removes it, what makes it a candidate, and what its removal cannot do."""
+    parts = [
+        _head("List of causes", "the docstrings in `trifecta/design/why/`"),
+        "How they are removed and measured: [why](why.md). One whose field a version does not have is listed there,\n"
+        "not measured.",
+        _table(("cause", "what it is"), [(f"[`{one.id}`](#{one.id})", one.title) for one in CAUSES.own.values()]),
+    ]
+    for one in CAUSES.own.values():
+        parts += [f"### {one.id}", f"**{one.title[0].upper()}{one.title[1:]}.**", *_sections(one.documentation)]
+        if one.check:
+            parts.append(f"**Excludes no trial while it is there:** {_detected(one.check)}.")
+    return _page(parts)
+
+
 _TABLES = (
     ("Of a trial", "what a study can be judged by (`metric`), and columns of `trials`", metrics.TRIALS),
     ("Of visits of a page", "columns of `visits`, and counts over its requests", metrics.PAGE),
@@ -78,7 +94,12 @@ def metric_list() -> str:
 
 _BETTER = {"less": "less", "more": "more", "neither": "–"}
 _COLUMNS = ("column", "unit", "better", "of them", "in a study", "what is measured")
-PAGES: dict[str, Callable[[], str]] = {"checks.md": checks, "threat-list.md": threats, "metrics.md": metric_list}
+PAGES: dict[str, Callable[[], str]] = {
+    "checks.md": checks,
+    "threat-list.md": threats,
+    "cause-list.md": causes,
+    "metrics.md": metric_list,
+}
 
 
 def _detected(check: str | None) -> str:

@@ -100,13 +100,14 @@ def causes(
 
 
 def share_interval(
-    part: NDArray[np.float64], whole: NDArray[np.float64], confidence: float
+    part: NDArray[np.float64], whole: NDArray[np.float64], confidence: float, *, half: float | None = None
 ) -> tuple[float, float] | tuple[None, None]:
     """Between which shares of ``whole`` the ``part`` lies, both by block (Fieller); none where it is not bounded.
 
-    The share s is in it when 0 is in the interval of the mean of ``part - s * whole``: a quadratic in s.
+    The share s is in it when 0 is in the interval of the mean of ``part - s * whole``: a quadratic in s. ``half``: half
+    the length of a mean's interval in standard deviations, where it need not hold at every look.
     """
-    reach = half_width(len(whole), 1 - confidence) ** 2
+    reach = (half_width(len(whole), 1 - confidence) if half is None else half) ** 2
     if not math.isfinite(reach):
         return None, None
     (own, both), (_, all_) = reach * np.cov(part, whole)
@@ -114,8 +115,8 @@ def share_interval(
     square, cross, rest = means[1] ** 2 - all_, means[0] * means[1] - both, means[0] ** 2 - own
     if square <= 0:
         return None, None
-    half = math.sqrt(max(cross**2 - square * rest, 0.0))  # not negative but by rounding: the share itself is inside
-    return float((cross - half) / square), float((cross + half) / square)
+    root = math.sqrt(max(cross**2 - square * rest, 0.0))  # not negative but by rounding: the share itself is inside
+    return float((cross - root) / square), float((cross + root) / square)
 
 
 def _by_block(trials: Sequence[TrialParts], arm: str, names: Sequence[str]) -> dict[int, dict[str, float]]:

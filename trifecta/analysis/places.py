@@ -159,6 +159,13 @@ def block_values(place: Place, metric: str, arm: str, over: str = "", *, by_diff
     return {block: float(np.mean(values)) for block, values in found.items()}
 
 
+def log_ratios(place: Place, metric: str, arm: str, to: str) -> dict[int, float]:
+    """By block the log of arm / reference; blocks in which either is censored are left out."""
+    own, base = (block_values(place, metric, one, by_difference=False) for one in (arm, to))
+    logs = {block: value - base[block] for block, value in own.items() if block in base}
+    return {block: value for block, value in logs.items() if math.isfinite(value)}
+
+
 def _of_arm(says: Says, place: Place, arm: str) -> dict[int, float]:
     return block_values(place, says.metric, arm, says.over, by_difference=says.by_difference)
 

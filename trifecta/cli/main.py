@@ -30,6 +30,7 @@ COMMANDS: dict[str, str] = {
     "report": "Write a run's report and show its verdicts.",
     "explain": "Explain why a run's verdicts are what they are.",
     "compare": "Put the verdicts of two runs side by side.",
+    "why": "Remove a difference's causes one by one, and say what remains without each.",
     "reconcile": "Say where contradicting published claims hold, from a reproduction.",
     "studies": "List the bundled studies, or show one.",
     "threats": "List threats to validity, and measure what each does on this machine.",

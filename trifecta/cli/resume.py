@@ -32,14 +32,15 @@ def command(*, run: Path, blocks: int | None, budget: str | None, quiet: bool, a
     """Continue RUN after its last finished trial, with the same study, seed and budget.
 
     No trial runs twice: an unfinished block gets the trials it lacks. --blocks or --budget extends a finished run, for
-    the verdicts that are still open. RUN can also be the folder of a campaign, a reproduction or a map, which continue
-    to their own end; --budget extends a reproduction, too, for the claims that are still open.
+    the verdicts that are still open. RUN can also be the folder of a campaign, a reproduction, a map, ladders or a
+    search for causes, which continue to their own end; --budget extends a reproduction, too, for the claims that are
+    still open.
     """
     from trifecta.cli import running
     from trifecta.cli.inputs import time_ns
     from trifecta.design.errors import UserError
     from trifecta.design.study_file import parse_study
-    from trifecta.store import facts, ladders, manifest
+    from trifecta.store import facts, ladders, manifest, why
     from trifecta.store.campaign import is_campaign
     from trifecta.store.reproduction import is_reproduction
     from trifecta.store.run import RunDirectory
@@ -51,11 +52,16 @@ def command(*, run: Path, blocks: int | None, budget: str | None, quiet: bool, a
         many = "map"
     if ladders.is_ladders(run):
         many = "folder of ladders"
+    if why.is_why(run):
+        many = "search for causes"
     if (whole := ladders.around(run)) is not None:
         raise UserError(f"{run} is part of a ladder, whose rounds go on together; give {whole}")
+    if (whole := why.around(run)) is not None:
+        raise UserError(f"{run} is part of a search for causes, whose rounds go on together; give {whole}")
     if many and (blocks is not None or (budget is not None and many != "reproduction")):
         one = next(iter(sorted(found.parent for found in run.rglob("run.json"))), None)
-        remedy = f"give one of its runs, such as {one}" if one and many != "map" else "leave --blocks and --budget out"
+        apart = many in ("campaign", "reproduction")  # runs of their own, that can be extended
+        remedy = f"give one of its runs, such as {one}" if one and apart else "leave --blocks and --budget out"
         raise UserError(f"{run} is a {many}, which continues to its own end; {remedy}")
     if is_reproduction(run):
         from trifecta.cli import reproduce
@@ -65,6 +71,10 @@ def command(*, run: Path, blocks: int | None, budget: str | None, quiet: bool, a
         from trifecta.cli import ladder
 
         return ladder.go_on(run, quiet=quiet, as_json=as_json)
+    if why.is_why(run):
+        from trifecta.cli import why as searches
+
+        return searches.go_on(run, quiet=quiet, as_json=as_json)
     if is_campaign(run):
         from trifecta.cli import campaigns
 

@@ -13,7 +13,7 @@ import numpy as np
 from trifecta.analysis.intervals import Estimate, linear
 from trifecta.analysis.judging import between_sessions
 from trifecta.analysis.ladder import Climb, Turned, answer, climb, turned
-from trifecta.analysis.places import Place, block_values
+from trifecta.analysis.places import Place, log_ratios
 from trifecta.analysis.statements import Says, Statement
 from trifecta.conclude.reproduction import places
 from trifecta.contract.ladder import EndFound, Ends, LadderFound, RungFound, StepFound, TurnedFound
@@ -59,13 +59,13 @@ def read(folder: Path, ladder: Ladder, why: str = "") -> LadderFound:
         "lacks": list(ladder.lacks),
         "answer": said[0],
         "reason": said[1],
-        "then": cast(EndFound, {"state": said[2], **_ends(ends[0])}),
-        "now": cast(EndFound, {"state": said[3], **_ends(ends[1])}),
+        "then": cast(EndFound, {"state": said[2], **ends_of(ends[0])}),
+        "now": cast(EndFound, {"state": said[3], **ends_of(ends[1])}),
         "rungs": [found.rung(place, one) for place, one in enumerate(made.rungs)],
         "steps": _steps(ladder, made, found.confidence),
-        "whole": _ends(made.whole),
-        "sum": _ends(made.summed),
-        "left": _ends(made.left),
+        "whole": ends_of(made.whole),
+        "sum": ends_of(made.summed),
+        "left": ends_of(made.left),
         "meets": made.meets,
         "rounds": made.rounds,
         "complete": made.complete,
@@ -124,7 +124,7 @@ class _Run:
         about = {"cell": rung.cell, "metric": rung.metric, "trials": 0, "valid": 0, "checks": {}}
         if here is not None:
             about |= {"trials": here.trials, "valid": len(here.rows), "checks": dict(here.checks)}
-        return cast(RungFound, {**about, **_ends(one)})
+        return cast(RungFound, {**about, **ends_of(one)})
 
 
 def _cells(run: Path) -> list[str]:
@@ -148,10 +148,8 @@ def _logs(place: Place | None, rung: Rung, ladder: Ladder) -> dict[int, float]:
     if place is None:
         return {}
     alike = _metric(rung.metric).lower_is_better == _metric(ladder.metric).lower_is_better
-    own, base = (block_values(place, rung.metric, arm, by_difference=False) for arm in (ladder.arm, ladder.to))
     sign = 1.0 if alike else -1.0
-    logs = {block: sign * (value - base[block]) for block, value in own.items() if block in base}
-    return {block: value for block, value in logs.items() if math.isfinite(value)}
+    return {block: sign * value for block, value in log_ratios(place, rung.metric, ladder.arm, ladder.to).items()}
 
 
 def _of_pair(statement: Statement, ladder: Ladder) -> Says:
@@ -180,7 +178,7 @@ def _steps(ladder: Ladder, made: Climb, confidence: float) -> list[StepFound]:
             "p_holm": one.p_holm,
             "counts": one.counts(confidence),
         }
-        rows.append(cast(StepFound, {**about, **_ends(one.change)}))
+        rows.append(cast(StepFound, {**about, **ends_of(one.change)}))
     return rows
 
 
@@ -215,13 +213,14 @@ def _are(keys: Sequence[str], rungs: Sequence[Rung]) -> bool:
 def _turned(step: str, one: Turned) -> TurnedFound:
     return {
         "step": step,
-        "before": _ends(one.before),
-        "after": _ends(one.after),
-        "interaction": _ends(one.difference),
+        "before": ends_of(one.before),
+        "after": ends_of(one.after),
+        "interaction": ends_of(one.difference),
     }
 
 
-def _ends(one: Estimate) -> Ends:
+def ends_of(one: Estimate) -> Ends:
+    """A log ratio with its interval, as ratios."""
     return {"ratio": _exp(one.value), "low": _exp(one.low), "high": _exp(one.high), "blocks": one.blocks}
 
 

@@ -29,6 +29,7 @@ SECTIONS = (
     "trifecta.report.services:SECTION",
     "trifecta.report.visits:SECTION",
     "trifecta.report.packets:SECTION",
+    "trifecta.report.why.section:SECTION",
     "trifecta.report.explain:SECTION",
 )
 

@@ -52,7 +52,7 @@ def measure(
         study, rungs = study_of(ladder, depth=depth, blocks=blocks, seed=seed), ladder.rungs()
         keys = dict(zip(cells_of(rungs), (cell.key for cell in plan.cells(study)), strict=True))
         ends = tuple(dict.fromkeys((keys[rungs[0].cell], keys[rungs[-1].cell])))
-        _run(study, folder / concluded.STEPS, ends, run_one)
+        run_rounds(study, folder / concluded.STEPS, ends, run_one)
     if stop() or standing(folder, concluded.STEPS) != "over":
         return ""
     problems = []
@@ -66,12 +66,13 @@ def measure(
             problems.append(f"{ladder.steps[second].id} before {ladder.steps[first].id} cannot be ({error})")
             continue
         if standing(folder, concluded.ORDERS) != "over":
-            _run(study, folder / concluded.ORDERS, (), run_one)
+            run_rounds(study, folder / concluded.ORDERS, (), run_one)
         break
     return "; ".join(problems)
 
 
-def _run(study: Study, run: Path, ends: Sequence[str], run_one: RunOne) -> None:
+def run_rounds(study: Study, run: Path, ends: Sequence[str], run_one: RunOne) -> None:
+    """Run a study's cells in rounds, those of ``ends`` twice in each. CannotError where one of them cannot run here."""
     from trifecta.analysis.ladder_planner import LadderPlanner
     from trifecta.store.run import clear_unmade
     from trifecta.workloads.campaign import standing
@@ -79,7 +80,7 @@ def _run(study: Study, run: Path, ends: Sequence[str], run_one: RunOne) -> None:
     def planner(of: Study, cells: Sequence[Cell], _: int) -> LadderPlanner:
         lost = {cell.key for cell in plan.cells(of)} - {cell.key for cell in cells}
         if lost:
-            raise CannotError(f"{len(lost)} rungs of the ladder cannot run any more ({', '.join(sorted(lost))})")
+            raise CannotError(f"{len(lost)} rungs cannot run any more ({', '.join(sorted(lost))})")
         return LadderPlanner(of, cells, ends)
 
     clear_unmade(run)

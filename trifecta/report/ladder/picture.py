@@ -11,8 +11,8 @@ from trifecta.report.figures.panels import Drawn
 from trifecta.report.ladder import words
 
 WIDTH = 640.0
-_ROW = 34.0
-_FURTHEST = 1000.0
+ROW = 34.0
+FURTHEST = 1000.0
 
 
 def draw(found: LadderFound) -> Drawn:
@@ -21,23 +21,23 @@ def draw(found: LadderFound) -> Drawn:
     """
     steps, rungs = found["steps"], found["rungs"]
     rows = len(steps) + 3
-    made = svg.figure(62 + _ROW * rows, WIDTH)
+    made = svg.figure(62 + ROW * rows, WIDTH)
     target = svg.axes(made, 12, 24, 14, 40)
     shown = [end for one in (*rungs, found["then"], found["now"]) for end in _ends(one)]
     shown += list(found["published_range"] or ())
-    low, high = scales.ratio_limits([min(max(end, 1 / _FURTHEST), _FURTHEST) for end in shown], found["margin"])
+    low, high = scales.ratio_limits([min(max(one, 1 / FURTHEST), FURTHEST) for one in shown], found["margin"])
     target.set_ylim(rows - 0.02, -0.02)
     ratios.ratio_frame(target, low, high, found["margin"], "x")
     svg.ticks(target, "y", [], [])
     limits = (low, high)
-    _label(target, 0, f"published: {found['published'] or words.published(found)}")
+    row_label(target, 0, f"published: {found['published'] or words.published(found)}")
     for end in dict.fromkeys(found["published_range"] or ()):
         target.plot([scales.within(end, *limits)], [0.72], "D", markersize=6.0, markerfacecolor="none",
                     markeredgecolor=style.INK, markeredgewidth=1.2)  # fmt: skip
-    _end(target, 1, f"published conditions, here: {words.ratio(found['then'])}", found["then"], limits)
+    row_end(target, 1, f"published conditions, here: {words.ratio(found['then'])}", found["then"], limits)
     for row, step in enumerate(steps, 2):
         before, after = rungs[row - 2]["ratio"], rungs[row - 1]["ratio"]
-        _label(target, row, f"{step['title']}: × {words.ratio(step)}")
+        row_label(target, row, f"{step['title']}: × {words.ratio(step)}")
         if before is None or after is None:
             continue
         left, right = (scales.within(one, *limits) for one in (before, after))
@@ -46,23 +46,25 @@ def draw(found: LadderFound) -> Drawn:
         if step["low"] and step["high"]:
             ratios.interval_bar(target, (before * step["low"], before * step["high"]), limits, row + 0.72, colour)
         target.plot([right], [row + 0.72], "|", markersize=11, color=colour, markeredgewidth=2)
-    _end(target, rows - 1, f"today: {words.ratio(found['now'])}, {found['answer']}", found["now"], limits)
+    row_end(target, rows - 1, f"today: {words.ratio(found['now'])}, {found['answer']}", found["now"], limits)
     target.set_xlabel(f"{words.quantity(found)} (log)", color=style.INK, fontsize=svg.FONT)
     told = "; ".join(f"{step['title']}: × {words.ratio(step)}" for step in steps)
     then, now = words.ratio(found["then"]), words.ratio(found["now"])
-    label = f"{found['title']}. Published conditions {then}; {told}; today {now}"
-    return Drawn(made, label)
+    said = f"{found['title']}. Published conditions {then}; {told}; today {now}"
+    return Drawn(made, said)
 
 
-def _label(target: Axes, row: int, text: str) -> None:
+def row_label(target: Axes, row: int, text: str) -> None:
+    """The words of a row, above what is drawn in it."""
     target.text(
         0.0, row + 0.08, text, transform=blended_transform_factory(target.transAxes, target.transData), ha="left",
         va="top", color=style.INK, fontsize=svg.SMALL, bbox={"facecolor": style.PAPER, "edgecolor": "none", "pad": 0.5},
     )  # fmt: skip
 
 
-def _end(target: Axes, row: int, text: str, one: Ends, limits: tuple[float, float]) -> None:
-    _label(target, row, text)
+def row_end(target: Axes, row: int, text: str, one: Ends, limits: tuple[float, float]) -> None:
+    """A row with a value and its interval."""
+    row_label(target, row, text)
     if one["ratio"] is None:
         return
     if one["low"] and one["high"]:

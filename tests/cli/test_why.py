@@ -1,0 +1,91 @@
+"""``trifecta why``: what is wrong with a command, what it would remove, and what it says of a finished search."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.report.synthetic_why import asked_of, searched, source
+from trifecta.cli import main, why
+from trifecta.design.why.table import CAUSES
+from trifecta.store.why import ASKED_FILE
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return source(tmp_path_factory.mktemp("why") / "run")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--budget", "soon"], "option --budget: 'soon'"),
+        (["--cell", "path=near"], "option --cell: no cell 'path=near'; choose from path=far,"),
+        (["--arm", "h2"], "option --arm: 'h2' is not compared with h2; choose from h1, h3"),
+        (["--seed", "-1"], "--seed"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(arguments, said, run, capsys):
+    assert main.run(["why", str(run), *arguments]) == 2
+    out, error = capsys.readouterr()
+    assert said in error
+    assert (out, error.count("\n")) == ("", 1)
+    assert not (run / "why").exists()
+
+
+def test_a_folder_that_is_no_run_is_refused(tmp_path, capsys):
+    assert main.run(["why", str(tmp_path)]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_the_list_has_every_cause_that_the_cell_may_have(run, capsys):
+    assert main.run(["why", str(run), "--list", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert {one["cause"] for one in told} <= {*CAUSES}
+    assert [one["suspicion"] for one in told] == sorted((one["suspicion"] for one in told), reverse=True)
+    (server,) = [one for one in told if one["cause"] == "server-program"]
+    assert server["levels"] == {"server": "origin"}
+    assert server["cannot"]
+    assert main.run(["why", str(run), "--list"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("h3 against h2 in path=far,connection=reused,server=caddy, the most suspected first:\n")
+    assert "server-program: the server\n  server=origin; caddy is another program" in out
+    assert "header-compression" in out
+
+
+def test_a_finished_search_is_shown_and_its_exit_code_says_whether_a_cause_is_named(run, tmp_path, monkeypatch, capsys):
+    asked = asked_of(run)
+    folder = searched(tmp_path / "search", asked, monkeypatch)
+    assert why._carry_out(folder, asked, quiet=True, as_json=False) == 0
+    out = capsys.readouterr().out
+    first, second, *_ = out.splitlines()
+    assert first.startswith("Of 1.")
+    assert "without the server" in first
+    assert (
+        second == "p50 latency, HTTP/3 : HTTP/2, path=far,connection=reused,server=caddy" or "HTTP/3 : HTTP/2" in second
+    )
+    assert why._carry_out(folder, asked, quiet=True, as_json=True) == 0
+    made = json.loads(capsys.readouterr().out)
+    assert made["causes"][0]["cause"] == "server-program"
+    assert json.loads((folder / "why.json").read_text()) == {key: made[key] for key in made if key != "folder"}
+    lone = {**asked, "causes": asked["causes"][:1]}
+    other = searched(tmp_path / "other", lone, monkeypatch)
+    assert why._carry_out(other, lone, quiet=True, as_json=False) == 1
+    assert "no cause that was removed is shown" in capsys.readouterr().out.splitlines()[0]
+
+
+def test_another_search_or_a_damaged_one_is_refused(run, tmp_path, monkeypatch, capsys):
+    asked = asked_of(run)
+    folder = searched(tmp_path / "search", asked, monkeypatch)
+    assert main.run(["why", str(run), "--budget", "9 min", "--out", str(folder)]) == 2
+    assert "holds another search for causes" in capsys.readouterr().err
+    assert main.run(["resume", str(folder), "--blocks", "3"]) == 2
+    assert "is a search for causes, which continues to its own end" in capsys.readouterr().err
+    assert main.run(["resume", str(folder / "causes")]) == 2
+    assert "is part of a search for causes, whose rounds go on together" in capsys.readouterr().err
+    broken = json.loads((folder / ASKED_FILE).read_text())
+    del broken["causes"][0]["levels"]
+    (folder / ASKED_FILE).write_text(json.dumps(broken))
+    assert main.run(["resume", str(folder)]) == 2
+    assert "causes[0].levels" in capsys.readouterr().err

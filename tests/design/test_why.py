@@ -1,0 +1,183 @@
+"""Causes: documented, found where they are planted, and removed by one field and nothing else."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import asdict, replace
+
+import pytest
+
+from trifecta import studies
+from trifecta.design import plan
+from trifecta.design.errors import UserError
+from trifecta.design.factors import KNOWN_FACTORS
+from trifecta.design.study import path, requests, study
+from trifecta.design.why.budget import AMPLE_ROUNDS, LEAST_ROUNDS, chosen, pair_rounds, search_blocks
+from trifecta.design.why.cause import UNSUSPECTED
+from trifecta.design.why.rungs import (
+    ABSENT,
+    COMPARED,
+    NO_SWITCH,
+    Change,
+    Rung,
+    case_of,
+    cell_named,
+    compatible,
+    refuse_unasked,
+    with_evidence,
+)
+from trifecta.design.why.table import CAUSES, suspects
+
+RACE = studies.load("race")
+
+
+def race(cell="path=far,connection=reused,server=origin", **seen):
+    case = case_of(RACE, cell_named(RACE, cell), "h3", "h2")
+    return with_evidence(case, replace(case.seen, **seen))
+
+
+@pytest.mark.parametrize("name", sorted(CAUSES.own))
+def test_every_cause_is_documented_and_named_as_it_says(name):
+    cause = CAUSES[name]
+    assert cause.id == name
+    assert not cause.title.endswith(".")
+    for text in cause.documentation.sections.values():
+        assert text.endswith(".")
+
+
+# The fields that this version may not have are given to the cause as a study would have them.
+PLANTED = {
+    "client-cpu": {"client_cpu": "5 %"},
+    "server-cpu": {"server_cpu": "10 %"},
+    "nagle": {"tcp_nodelay": "false"},
+    "tls-version": {"tls_version": "1.2/1.3", "connection": "new"},
+    "window-validation": {"quinn": "stock"},
+    "congestion-control": {"congestion_control": "bbr/cubic"},
+    "initial-window": {"initial_window": "10/2"},
+    "ack-delay": {"ack_delay": "200 ms"},
+    "stream-window": {"stream_window": "16 kB"},
+    "tls-records": {"tls_record": "16 kB"},
+}
+
+
+@pytest.mark.parametrize("name", sorted(PLANTED))
+def test_what_is_planted_is_suspected_most(name):
+    seen = race().seen
+    seen = replace(seen, fields={**seen.fields, **PLANTED[name]}, levels={**seen.levels, **PLANTED[name]})
+    if name.endswith("cpu"):
+        seen = replace(seen, struck={"headroom": 4})
+    first = suspects(seen)[0]
+    assert first[0].id == name, [(one.id, suspect.suspicion) for one, suspect in suspects(seen)]
+
+
+def test_a_threshold_is_suspected_where_packets_overtake():
+    assert suspects(replace(race().seen, overtaken=3))[0][0].id == "packet-threshold"
+    unsuspected = {one.id: suspect.suspicion for one, suspect in suspects(race().seen)}
+    assert unsuspected["packet-threshold"] == UNSUSPECTED
+
+
+def test_the_programs_of_others_are_causes_where_they_are():
+    ids = [one.id for one, _ in suspects(race("path=far,connection=reused,server=caddy").seen)]
+    assert "server-program" in ids
+    assert "server-program" not in [one.id for one, _ in suspects(race().seen)]
+
+
+def removable(case):
+    found = [(one.id, case.change(suspect)) for one, suspect in suspects(case.seen)]
+    return {name: change for name, change in found if isinstance(change, Change)}
+
+
+@pytest.mark.parametrize("cell", ["path=far,connection=reused,server=origin", "path=rough,connection=new,server=caddy"])
+def test_a_cause_is_removed_by_one_field_and_nothing_else(cell):
+    case = race(cell)
+    changes = removable(case)
+    assert len(changes) >= 4
+    for name, change in changes.items():
+        made = case.study_of([Rung(), Rung((name,), change)], rounds=5, seed=3, title="why")
+        (before, after) = (plan.treatments_of(made, one)[0] for one in plan.cells(made))
+        fields = [asdict(plan.workload_for(made, one)) for one in (before, after)]
+        changed = {key for key in fields[0] if fields[0][key] != fields[1][key]}
+        where = {key for key in before.levels if before.levels[key] != after.levels[key]}
+        if change.path:
+            assert where == {"path"}
+            paths = [asdict(made.paths[str(one.levels["path"])]) for one in (before, after)]
+            assert {key for key in paths[0] if paths[0][key] != paths[1][key]} - {"name"} == {
+                key for key, _ in change.path
+            }
+        else:
+            assert where == {key for key, _ in change.levels}
+        # A path has a length of trials for each mode of connections.
+        lengths = {"requests", "warmup_requests", "warmup_ns", "duration_ns"}
+        assert changed - lengths <= {"client_cpu", "server_cpu"} | {key for key, _ in change.levels}
+        assert (made.min_blocks, made.max_blocks, made.give_up, made.capture) == (5, 5, False, False)
+        assert plan.levels_of(made) == ["h2", "h3"]
+        assert made.budget_ns is None
+
+
+def test_what_this_version_has_no_field_for_is_said():
+    case = race()
+    pacing = CAUSES["header-compression"].find(case.seen)
+    assert pacing is not None
+    if "header_compression" not in KNOWN_FACTORS:
+        assert case.change(pacing) == NO_SWITCH
+    compared = study(
+        "s",
+        workload=requests(requests=10),
+        paths=[path("near", rtt="4 ms")],
+        factors={"path": ["near"], "quinn": ["adapted", "stock"], "protocol": ["HTTP/3"]},
+        compare="quinn",
+    )
+    own = case_of(compared, plan.cells(compared)[0], "stock", "adapted")
+    suspect = CAUSES["window-validation"].find(replace(own.seen, fields={**own.seen.fields, "quinn": "stock"}))
+    assert suspect is not None
+    assert own.change(suspect) == COMPARED
+    there = replace(case.seen, fields={**case.seen.fields, "quinn": "adapted"})
+    assert with_evidence(case, there).change(replace(pacing, levels={"quinn": ("adapted",)})) == ABSENT
+
+
+def test_two_causes_go_together_unless_they_set_one_field_otherwise():
+    changes = removable(race())
+    both = compatible(changes, ("window-validation", "congestion-control"))
+    assert both is not None
+    assert dict(both.levels) == {"quinn": "stock", "congestion_control": "bbr"}
+    assert compatible(changes, ("slow-start-exit", "congestion-control")) is None
+
+
+def test_the_nearest_stack_is_the_engines_own():
+    case = race("path=far,connection=reused,server=caddy")
+    assert case.has_nearest
+    assert not race().has_nearest
+    assert case.levels(Rung(nearest=True))["server"] == "origin"
+    # Without the foreign server, and as it is on the nearest stack, are one cell.
+    rungs = [Rung(), Rung(nearest=True), Rung(("server-program",), Change((("server", "origin"),)))]
+    assert len(plan.cells(case.study_of(rungs, rounds=4, seed=1, title="why"))) == 2
+
+
+@pytest.mark.parametrize(
+    ("cell", "arm", "said"),
+    [
+        ("path=fur", None, "option --cell: no cell 'path=fur'; choose from path=clean,"),
+        ("path=far", None, "option --cell: 'path=far' fits 4 cells"),
+        (None, "h2", "option --arm: 'h2' is not compared with h2; choose from h1, h3"),
+        (None, "h4", "option --arm: 'h4' is not compared"),
+    ],
+)
+def test_a_cell_or_an_arm_that_is_not_there_is_refused(cell, arm, said):
+    with pytest.raises(UserError, match=r"option --") as caught:
+        refuse_unasked(RACE, cell, arm)
+    assert said in str(caught.value)
+
+
+def test_a_budget_goes_to_what_is_suspected_first():
+    second = 1_000_000_000
+    count, rounds = chosen([9, 6, 0, 0], 60 * second, second, nearest=False)
+    assert (count, rounds) == (2, 8)  # 36 s, 3 of them around, 4 blocks a round: no ample rounds for the others
+    assert chosen([9, 6, 0, 0], 600 * second, second, nearest=False)[0] == 4
+    assert chosen([9, 6], 20 * second, second, nearest=False) == (0, 0)
+    for number, seconds in itertools.product(range(1, 9), (30, 60, 300)):
+        count, rounds = chosen([5.0] * number, seconds * second, second, nearest=True)
+        blocks = rounds * search_blocks(count, nearest=True)
+        assert blocks <= seconds
+        assert count == 0 or rounds >= LEAST_ROUNDS
+    assert pair_rounds(60 * second, second) == LEAST_ROUNDS
+    assert AMPLE_ROUNDS > LEAST_ROUNDS

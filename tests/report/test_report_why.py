@@ -1,0 +1,148 @@
+"""A search for causes in words, as a picture, in the terminal, as a page and in the report of its run."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+from rich.console import Console
+
+from tests.report.synthetic_why import CELL, asked_of, searched, source
+from trifecta.conclude.why import evidence, found
+from trifecta.design.errors import UserError
+from trifecta.report.figures import svg
+from trifecta.report.html import write_report
+from trifecta.report.why import picture, shown, words
+from trifecta.store import why
+
+
+@pytest.fixture(scope="module")
+def search(tmp_path_factory):
+    """The run, the folder of the search in it, and what it says."""
+    run = source(tmp_path_factory.mktemp("why") / "run")
+    asked = asked_of(run)
+    with pytest.MonkeyPatch.context() as patch:
+        folder = searched(run / "why" / "h3-far", asked, patch)
+    return run, folder, found.read(folder, asked)
+
+
+def ends(ratio, low=None, high=None):
+    return {"ratio": ratio, "low": low, "high": high, "blocks": 6}
+
+
+def printed(made, folder, width=120):
+    out = Console(file=io.StringIO(), width=width)
+    shown.print_found(made, folder, out)
+    return out.file.getvalue()
+
+
+def test_what_a_run_shows_is_read_before_anything_is_removed(search):
+    asked = evidence.read(search[0])
+    assert (asked.case.cell.key, asked.case.seen.arm, asked.case.seen.to) == (CELL, "h3", "h2")
+    assert asked.case.seen.shares
+    assert asked.block_ns > 0
+    assert evidence.read(search[0], "path=far", "h1").case.seen.arm == "h1"
+    with pytest.raises(
+        UserError, match="of h1 from h2 is decided; name one with --cell and --arm, or go on: `trifecta"
+    ):
+        evidence.read(search[0], arm="h1")
+
+
+def test_the_server_is_named_and_what_does_nothing_is_not(search):
+    made = search[2]
+    assert made["told_apart"]
+    assert made["effect"]["ratio"] == pytest.approx(1.5, abs=0.1)
+    first, second = made["causes"]
+    assert (first["cause"], first["state"], first["exchange"]) == (
+        "server-program",
+        "explains",
+        {"server": ["caddy", "origin"]},
+    )
+    assert first["ratio"] == pytest.approx(1.0, abs=0.05)
+    assert first["share"] == pytest.approx(1.0, abs=0.15)
+    assert second["state"] in ("nothing", "open")
+    both = made["together"]
+    assert both["causes"] == ["server-program"]
+    assert both["orders"][1]["cause"] == "congestion-control"
+    assert both["interaction"]["low"] < 1 < both["interaction"]["high"]
+    assert both["left"]["share"] == pytest.approx(1 - both["share"])
+    assert made["runs"] == ["causes", "together"]
+
+
+def test_the_answer_comes_first_and_is_one_sentence(search):
+    made = search[2]
+    said = words.answer(made)
+    assert said.startswith("Of 1.")
+    assert " times, without the server " in said
+    assert " remain" in said
+    text = printed(made, search[1])
+    assert text.startswith(said)
+    assert text.count("\n") <= 24
+    for part in ("remains", "share of it", "the congestion control", "cannot be switched in this version", "why.html"):
+        assert part in text
+    assert "the pace of packets, socket buffers: cannot be" in text  # one reason, once
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_a_narrow_terminal_loses_nothing(search, width):
+    text = printed(search[2], search[1], width).replace("\n", " ")
+    for one in search[2]["causes"]:
+        assert words.STATES[one["state"]] in " ".join(text.split())
+
+
+def test_what_is_no_difference_has_no_cause_and_a_cell_without_values_says_so(search):
+    made = {**search[2], "told_apart": False, "effect": ends(1.01, 0.98, 1.04)}
+    assert "no difference to explain" in words.answer(made)
+    assert "nothing can be said" in words.answer({**made, "effect": ends(None)})
+    open_ = {**search[2], "causes": [{**one, "state": "open"} for one in search[2]["causes"]], "together": None}
+    said = words.answer(open_ | {"no_together": "no cause is named"})
+    assert "no cause that was removed is shown to explain it" in said
+    assert words.closing(open_ | {"no_together": "no cause is named"}) == ["Not measured together: no cause is named."]
+    bare = {**made, "causes": [{**one, **ends(None), "share": None} for one in made["causes"]], "effect": ends(None)}
+    with svg.drawing():
+        assert picture.draw(bare).svg("x").startswith("<svg")
+
+
+def test_states_are_worded_each(search):
+    first, second = search[2]["causes"]
+    made = {**search[2], "causes": [first, {**second, "state": "hides"}, {**second, "state": "nothing", "title": "T"}]}
+    said = words.answer(made)
+    assert "some of it is hidden by the congestion control" in said
+    assert "nothing of it is explained by T" in said
+    assert "(on the engine's own programs)" in words.answer({**made, "causes": [{**first, "nearest": True}]})
+
+
+def test_shares_without_bounds_are_said_so():
+    assert words.share({"share": None, "share_low": None, "share_high": None}) == "–"
+    assert words.share({"share": 0.5, "share_low": None, "share_high": None}) == "50 % [not bounded]"
+    assert words.share({"share": 0.87, "share_low": 0.79, "share_high": 0.96}) == "87 % [79 %, 96 %]"
+
+
+def test_the_picture_has_a_row_for_every_cause(search):
+    with svg.drawing():
+        drawn = picture.draw(search[2])
+        text = drawn.svg("x")
+    for part in ("as it is: 1.", "without the server", "without the congestion control", "without all that are named"):
+        assert part in text
+    assert drawn.label == words.answer(search[2])
+
+
+def test_files_page_and_the_section_of_the_report(search):
+    run, folder, made = search
+    shown.write({**made, "study": "<race>"}, folder)
+    assert {path.name for path in folder.iterdir()} >= {"why.json", "why.svg", "why.png", "why.html"}
+    page = (folder / "why.html").read_text()
+    assert "&lt;race&gt;" in page
+    assert 'href="causes/report.html"' in page
+    report = write_report(run).read_text()
+    assert '<a href="#why">Why?</a>' in report
+    assert 'href="why/h3-far/why.html"' in report
+    assert "cannot be switched in this version" in report
+    (folder / "why.json").write_text(json.dumps({**made, "rounds": 7}))
+    with pytest.raises(UserError, match=r"why\.json: is not what"):
+        why.of_run(run)
+
+
+def test_a_run_without_a_search_has_no_section(small):
+    assert 'href="#why"' not in write_report(small).read_text()

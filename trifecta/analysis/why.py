@@ -1,0 +1,167 @@
+"""What a difference is without each of its causes: what remains, the share of the log effect, and what is named.
+
+Everything is paired within rounds: a round has the cell as it is twice, and once without each cause. A cause's change
+is the log ratio as it is less that without it. A cause is named only where the interval of its change excludes 0 among
+all causes measured (Bonferroni), and only of an effect that is one: so on a run without a difference, and of causes
+that do nothing, at most one search in twenty names any. A share is Fieller's interval of change : effect. For numbers
+of rounds set in advance.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from trifecta.analysis.causes import share_interval
+from trifecta.analysis.intervals import Estimate, Floats, linear
+from trifecta.analysis.ladder import Logs, Turned, turned
+from trifecta.analysis.ladder_planner import block_of
+from trifecta.analysis.student import t_quantile
+
+State = Literal["explains", "hides", "nothing", "open"]
+_ORDER: tuple[State, ...] = ("explains", "hides", "open", "nothing")
+
+
+@dataclass(frozen=True)
+class Share:
+    """Which part of the log effect; the ends are None where it is not bounded."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+
+    def rest(self) -> Share:
+        """What is left of the whole."""
+        value, high, low = (None if one is None else 1 - one for one in (self.value, self.low, self.high))
+        return Share(value, low, high)
+
+
+@dataclass(frozen=True)
+class Removed:
+    """One cause removed: the effect that remains, what it had of it, the same among all causes, and its share.
+
+    *explains*: without it less remains; *hides*: more does; *nothing*: its change lies within the margin; else open.
+    """
+
+    remains: Estimate
+    change: Estimate
+    among: Estimate
+    share: Share
+    state: State
+
+
+@dataclass(frozen=True)
+class Search:
+    """The effect as it is, and each cause removed, in the order asked."""
+
+    effect: Estimate
+    removed: tuple[Removed, ...]
+
+    @property
+    def told_apart(self) -> bool:
+        """Whether there is an effect: its interval excludes a ratio of 1."""
+        return excludes_nothing(self.effect)
+
+
+@dataclass(frozen=True)
+class Together:
+    """Two causes removed, alone and together, and all that are named; from rounds that did not choose them.
+
+    ``orders`` has each before the other and after it; their difference is the interaction.
+    """
+
+    effect: Estimate
+    alone: tuple[Estimate, Estimate]
+    both: Estimate
+    orders: tuple[Turned, Turned]
+    remains: Estimate
+    share: Share
+
+
+def excludes_nothing(one: Estimate) -> bool:
+    """Whether an interval excludes 0, no change."""
+    return one.low is not None and one.high is not None and not one.low <= 0 <= one.high
+
+
+def of_rounds(values: Logs, rounds: int) -> dict[int, float]:
+    """The value of each round, of a rung with two blocks their mean."""
+    made = {}
+    for number in range(rounds):
+        here = [values[one] for one in (block_of(number), block_of(number, end=True)) if one in values]
+        if here:
+            made[number] = sum(here) / len(here)
+    return made
+
+
+def search(
+    as_is: Logs, removed: Sequence[tuple[Logs, Logs]], rounds: int, *, confidence: float, margin: float
+) -> Search:
+    """``removed`` has for each cause the rung that it is removed from, and that without it."""
+    whole = of_rounds(as_is, rounds)
+    effect = _mean(whole, confidence)
+    family = 1 - (1 - confidence) / max(1, len(removed))
+    made = []
+    for base, without in removed:
+        above, below = of_rounds(base, rounds), of_rounds(without, rounds)
+        change = {number: above[number] - value for number, value in below.items() if number in above}
+        among = _mean(change, family)
+        state = _state(_mean(above, confidence), effect, among, math.log1p(margin))
+        share = _share(change, {number: above[number] for number in change}, confidence)
+        made.append(Removed(_mean(below, confidence), _mean(change, confidence), among, share, state))
+    return Search(effect, tuple(made))
+
+
+def ranked(found: Search) -> list[int]:
+    """The places of the causes: those that explain most first, then what hides, is open, and does nothing."""
+    sign = math.copysign(1.0, found.effect.value or 0.0)
+
+    def order(place: int) -> tuple[int, float]:
+        one = found.removed[place]
+        return _ORDER.index(one.state), -sign * (one.change.value or 0.0)
+
+    return sorted(range(len(found.removed)), key=order)
+
+
+def together(rungs: Sequence[Logs], confidence: float) -> Together:
+    """From the rungs of a run: as it is, without the first, without the second, without both, without all named."""
+    as_is, first, second, both, every = rungs
+    change = {block: as_is[block] - value for block, value in every.items() if block in as_is}
+    return Together(
+        effect=_mean(as_is, confidence),
+        alone=(_mean(first, confidence), _mean(second, confidence)),
+        both=_mean(both, confidence),
+        orders=(turned(as_is, first, second, both, confidence), turned(as_is, second, first, both, confidence)),
+        remains=_mean(every, confidence),
+        share=_share(change, {block: as_is[block] for block in change}, confidence),
+    )
+
+
+def _state(base: Estimate, effect: Estimate, among: Estimate, margin: float) -> State:
+    """What a cause does; nothing is named of what is no effect, on the rung it is removed from and as it is."""
+    named = excludes_nothing(among) and excludes_nothing(effect) and excludes_nothing(base)
+    if named and among.value is not None and base.value is not None:
+        return "explains" if among.value * base.value > 0 else "hides"
+    if among.low is not None and among.high is not None and -margin <= among.low and among.high <= margin:
+        return "nothing"
+    return "open"
+
+
+def _share(change: Mapping[int, float], whole: Mapping[int, float], confidence: float) -> Share:
+    part, all_ = _array(change), _array(whole)
+    if len(part) < 2 or not np.isfinite(part).all() or not np.isfinite(all_).all() or all_.mean() == 0:
+        return Share(None, None, None)
+    half = t_quantile((1 + confidence) / 2, len(part) - 1) / math.sqrt(len(part))
+    low, high = share_interval(part, all_, confidence, half=half)
+    return Share(float(part.mean() / all_.mean()), low, high)
+
+
+def _mean(values: Mapping[int, float], confidence: float) -> Estimate:
+    return linear([(1.0, _array(values))], confidence)
+
+
+def _array(values: Mapping[int, float]) -> Floats:
+    return np.array([values[number] for number in sorted(values)], dtype=np.float64)

@@ -1,0 +1,232 @@
+"""``trifecta why``."""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from trifecta.cli import options
+
+if TYPE_CHECKING:
+    from trifecta.conclude.why.evidence import Asked
+    from trifecta.contract.why import AskedWhy, WhyFound
+    from trifecta.design.model import Study
+    from trifecta.design.why.rungs import Case
+
+DEFAULT_BUDGET = "5 min"
+
+
+@click.command(
+    epilog="""\
+\b
+Exit code: 0 a cause is named, 1 none is (there is no difference, or no cause is shown to explain it), 2 bad input,
+3 not possible on this machine, 130 interrupted (finished trials are kept; continue with `trifecta resume`, or the same
+command again).
+
+\b
+Examples:
+  trifecta why runs/race
+  trifecta why runs/race --list
+  trifecta why runs/race --cell path=far,connection=reused,server=origin --arm h3 --budget "10 min"
+"""
+)
+@options.run_directory
+@click.option(
+    "--cell", metavar="CELL", help="The cell: its key, or levels that only it has.  [default: largest effect]"
+)
+@click.option("--arm", metavar="LEVEL", help="The arm that is compared with the baseline.  [default: largest effect]")
+@click.option("--budget", metavar="TIME", default=DEFAULT_BUDGET, show_default=True, help="About how long to measure.")
+@click.option("--list", "listed", is_flag=True, help="Run nothing: list the causes that the cell may have.")
+@click.option("--seed", metavar="N", type=click.IntRange(0), help="Repeat a search: the same orders, losses, arrivals.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Folder of it all, new or empty.  [default: RUN/why/ARM-CELL, which the report of RUN shows]",
+)
+@click.option("--quiet", "-q", is_flag=True, help="Show no progress, only the result.")
+@options.as_json
+def command(
+    *,
+    run: Path,
+    cell: str | None,
+    arm: str | None,
+    budget: str,
+    listed: bool,
+    seed: int | None,
+    out: Path | None,
+    quiet: bool,
+    as_json: bool,
+) -> int:
+    """Find the causes of a difference in RUN by experiment: remove each, and see what remains.
+
+    Takes a cell of RUN and an arm against the baseline, draws up the causes that the run's checks and times point to,
+    and runs the cell as it is and without each cause, both arms alike, in interleaved blocks; then without the two
+    largest together. Says what remains of the effect without each cause, and what is left unexplained.
+    """
+    from trifecta.cli.inputs import time_ns
+    from trifecta.design.study_file import parse_study
+    from trifecta.design.why.rungs import refuse_unasked
+    from trifecta.store.run import RunDirectory
+
+    budget_ns = time_ns("--budget", budget)
+    study = parse_study(RunDirectory.open(run).study_text, str(run / "study.yaml"))
+    refuse_unasked(study, cell, arm)
+    if listed:
+        from trifecta.conclude.why import evidence
+
+        return _list(evidence.read(run, cell, arm), as_json=as_json)
+    if out is not None and _is_there(out):
+        return go_on(out, quiet=quiet, as_json=as_json, same=(run, budget_ns))
+    _enter(study)
+
+    from trifecta.conclude.why import evidence
+
+    asked = evidence.read(run, cell, arm)
+    folder = out if out is not None else _folder(run, asked.case)
+    if _is_there(folder):
+        return _carry_out(folder.resolve(), _same(folder, run, budget_ns), quiet=quiet, as_json=as_json)
+    return _begin(asked, run, folder, budget_ns, secrets.randbelow(2**31) if seed is None else seed, quiet, as_json)
+
+
+def go_on(folder: Path, *, quiet: bool, as_json: bool, same: tuple[Path, int] | None = None) -> int:
+    """Go on with a search; the exit code. ``same``: the run and the budget that are asked for again."""
+    from trifecta.design.why.rungs import case_asked
+    from trifecta.store import why
+
+    asked = why.read(folder) if same is None else _same(folder, *same)
+    _enter(case_asked(asked).study)
+    return _carry_out(folder.resolve(), asked, quiet=quiet, as_json=as_json)
+
+
+def _enter(study: Study) -> None:
+    from trifecta.cli.running import enter_lab
+
+    enter_lab([study])
+
+
+def _is_there(folder: Path) -> bool:
+    from trifecta.store import why
+
+    return why.is_why(folder)
+
+
+def _same(folder: Path, run: Path, budget_ns: int) -> AskedWhy:
+    """What the folder was made for, where that is what is asked for again; UserError where not."""
+    from trifecta.design.errors import UserError
+    from trifecta.store import why
+
+    there = why.read(folder)
+    if there["run"] != str(run.resolve()) or there["budget_s"] != budget_ns / 1e9:
+        raise UserError(
+            f"{folder} holds another search for causes; choose another folder with --out, or go on with it: "
+            f"`trifecta resume {folder}`"
+        )
+    return there
+
+
+def _folder(run: Path, case: Case) -> Path:
+    from trifecta.store.why import FOLDER
+
+    levels = "-".join([case.seen.arm, *case.seen.levels.values()])
+    return run / FOLDER / re.sub(r"[^A-Za-z0-9_.-]+", "_", levels)
+
+
+def _list(asked: Asked, *, as_json: bool) -> int:
+    from trifecta.design.why.table import suspects
+    from trifecta.report.why import shown
+
+    case = asked.case
+    found = [(cause, suspect, case.change(suspect)) for cause, suspect in suspects(case.seen)]
+    told = [(cause, suspect, change if isinstance(change, str) else "") for cause, suspect, change in found]
+    if as_json:
+        lines = [
+            {
+                "cause": cause.id,
+                "title": cause.title,
+                "suspicion": suspect.suspicion,
+                "suspected": suspect.why,
+                "levels": {name: levels[0] for name, levels in suspect.levels.items()},
+                "path": dict(suspect.path),
+                "problem": problem,
+                **{heading.lower().replace(" ", "_"): text for heading, text in cause.documentation.sections.items()},
+            }
+            for cause, suspect, problem in told
+        ]
+        click.echo(json.dumps(lines, indent=1, ensure_ascii=False))
+    else:
+        click.echo(f"{case.seen.arm} against {case.seen.to} in {case.cell.key}, the most suspected first:")
+        shown.print_list(told)
+    return 0
+
+
+def _begin(asked: Asked, run: Path, folder: Path, budget_ns: int, seed: int, quiet: bool, as_json: bool) -> int:  # noqa: PLR0917
+    from trifecta.store import why
+    from trifecta.workloads import why as searches
+
+    case = asked.case
+    causes, rounds, refused, late = searches.ask(case, asked.block_ns, budget_ns, seed)
+    made: AskedWhy = {
+        "run": str(run.resolve()),
+        "study": case.study.source,
+        "cell": case.cell.key,
+        "arm": case.seen.arm,
+        "to": case.seen.to,
+        "budget_s": budget_ns / 1e9,
+        "block_s": asked.block_ns / 1e9,
+        "rounds": rounds,
+        "seed": seed,
+        "causes": causes,
+        "not_switched": refused,
+        "not_measured": late,
+        "began": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "argv": sys.argv,
+    }
+    if not quiet:
+        names = ", ".join(one["cause"] for one in causes)
+        said = f"{case.seen.arm} against {case.seen.to} in {case.cell.key}: {rounds} rounds without {names}"
+        click.echo(f"{said}; then the two largest together", err=True)
+    return _carry_out(why.create(folder, made), made, quiet=quiet, as_json=as_json)
+
+
+def _carry_out(folder: Path, asked: AskedWhy, *, quiet: bool, as_json: bool) -> int:
+    """Measure what is not over, inside the lab; the exit code."""
+    from trifecta.cli.campaigns import runner
+    from trifecta.cli.running import INTERRUPTED
+    from trifecta.conclude.why import found
+    from trifecta.design.why.rungs import case_asked
+    from trifecta.report import html
+    from trifecta.report.why import shown
+    from trifecta.store import why
+    from trifecta.workloads import why as searches
+    from trifecta.workloads.runner import MakePlanner
+    from trifecta.workloads.stopping import StopFlag
+
+    with StopFlag() as stop:
+
+        def run_one(study: Study, run: Path, resume: bool, planner: MakePlanner, trials: int) -> None:
+            runner(stop, quiet=quiet, planner=planner, planned=trials)(study, run, resume)
+            html.write_report(run)
+
+        searches.measure(asked, case_asked(asked), folder, run_one, stop)
+        if not (folder / found.SEARCH / "run.json").is_file():
+            return INTERRUPTED
+        made: WhyFound = found.read(folder, asked)
+        shown.write(made, folder)
+        run = Path(asked["run"])
+        if folder.parent == run / why.FOLDER and (run / "run.json").is_file():
+            html.write_report(run)  # which has a section of it
+        if as_json:
+            click.echo(json.dumps({**made, "folder": str(folder)}, indent=1, ensure_ascii=False))
+        else:
+            shown.print_found(made, folder)
+        if stop():
+            return INTERRUPTED
+    return 0 if any(one["state"] == "explains" for one in made["causes"]) else 1

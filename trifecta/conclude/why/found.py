@@ -1,0 +1,189 @@
+"""What the runs without causes say: what remains without each, which are named, and the largest two together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from trifecta.analysis import why as analysis
+from trifecta.analysis.ladder import Logs
+from trifecta.analysis.places import Place, log_ratios
+from trifecta.analysis.why import Search, Share
+from trifecta.conclude.ladder import ends_of
+from trifecta.conclude.reproduction import places
+from trifecta.contract.why import AskedWhy, CauseFound, ShareFound, TogetherFound, WhyFound
+from trifecta.design import metrics, plan
+from trifecta.design.model import Study
+from trifecta.design.study_file import parse_study
+from trifecta.design.why.rungs import Case, Rung, case_asked, changes_of, compatible, rungs_of, together_of
+from trifecta.design.why.table import CAUSES
+from trifecta.store.run import RunDirectory
+
+SEARCH, PAIR = "causes", "together"
+"""The runs: every cause alone, and the largest two, and all that are named, together."""
+
+
+def pair_of(folder: Path, asked: AskedWhy) -> tuple[tuple[str, str], list[str]] | str:
+    """The two causes that explain most, the first of them named, and all that are named and go together with it; else
+    why no two are measured together.
+    """
+    return _pair(_search(_Run(folder / SEARCH, case_asked(asked), rungs_of(asked), asked), asked), asked)
+
+
+def read(folder: Path, asked: AskedWhy) -> WhyFound:
+    """Everything measured in ``folder``; of what was interrupted, what its finished rounds say."""
+    case = case_asked(asked)
+    run = _Run(folder / SEARCH, case, rungs_of(asked), asked)
+    found = _search(run, asked)
+    nearest = analysis.search(run.values[1], [], run.rounds, confidence=run.confidence, margin=run.margin).effect
+    both, no_both = _together(folder, case, asked, found)
+    trials, valid, checks = run.told(0)
+    return {
+        "run": asked["run"],
+        "study": case.study.name,
+        "cell": asked["cell"],
+        "compare": case.study.compare,
+        "arm": asked["arm"],
+        "to": asked["to"],
+        "metric": case.study.metric,
+        "lower_is_better": metrics.METRICS[case.study.metric].lower_is_better,
+        "effect": ends_of(found.effect),
+        "nearest": ends_of(nearest) if _first(asked) == 2 else None,
+        "told_apart": found.told_apart,
+        "causes": [_cause(run, case, asked, found, place) for place in analysis.ranked(found)],
+        "not_switched": asked["not_switched"],
+        "not_measured": asked["not_measured"],
+        "together": both,
+        "no_together": no_both,
+        "rounds": asked["rounds"],
+        "trials": trials,
+        "valid": valid,
+        "checks": checks,
+        "margin": run.margin,
+        "confidence": run.confidence,
+        "budget_s": asked["budget_s"],
+        "seed": asked["seed"],
+        "runs": [name for name in (SEARCH, PAIR) if (folder / name / "run.json").is_file()],
+    }
+
+
+class _Run:
+    """The log ratios of rungs in a run, by block."""
+
+    def __init__(self, run: Path, case: Case, rungs: Sequence[Rung], asked: AskedWhy) -> None:
+        study = _study(run)
+        keys = [cell.key for cell in plan.cells(study)]
+        own = dict(zip([case.key(rung) for rung in case.distinct(rungs)], keys, strict=True))
+        tolerated = [_tolerated(rung, asked) for rung in rungs]
+        read = {checks: places.read(run, run.name, checks) for checks in dict.fromkeys(tolerated)}
+        here = {checks: {place.cell: place for place in found} for checks, found in read.items()}
+        self.places: list[Place | None] = [
+            here[checks].get(own[case.key(rung)]) for checks, rung in zip(tolerated, rungs, strict=True)
+        ]
+        self.values: list[Logs] = [
+            {} if place is None else log_ratios(place, study.metric, asked["arm"], asked["to"]) for place in self.places
+        ]
+        self.rounds, self.confidence, self.margin = study.min_blocks, study.confidence, study.margin
+
+    def told(self, place: int) -> tuple[int, int, dict[str, int]]:
+        """Trials of a rung, how many count, and which checks spoke up."""
+        one = self.places[place]
+        return (0, 0, {}) if one is None else (one.trials, len(one.rows), dict(one.checks))
+
+
+def _tolerated(rung: Rung, asked: AskedWhy) -> frozenset[str]:
+    """The checks that see a cause at work which a rung still has, or what stands in its place."""
+    every = [CAUSES[one["cause"]] for one in asked["causes"]]
+    return frozenset(one.check for one in every if one.check and (one.either or one.id not in rung.causes))
+
+
+def _study(run: Path) -> Study:
+    return parse_study(RunDirectory.open(run).study_text, str(run / "study.yaml"))
+
+
+def _first(asked: AskedWhy) -> int:
+    """The place of the first cause among the rungs: before it is the cell as it is, perhaps the nearest stack too."""
+    return 2 if any(one["nearest"] for one in asked["causes"]) else 1
+
+
+def _search(run: _Run, asked: AskedWhy) -> Search:
+    nearest = [one["nearest"] for one in asked["causes"]]
+    without = run.values[_first(asked) :]
+    removed = [(run.values[int(base)], values) for base, values in zip(nearest, without, strict=True)]
+    return analysis.search(run.values[0], removed, run.rounds, confidence=run.confidence, margin=run.margin)
+
+
+def _pair(found: Search, asked: AskedWhy) -> tuple[tuple[str, str], list[str]] | str:
+    order, causes, changes = analysis.ranked(found), asked["causes"], changes_of(asked)
+    named = [place for place in order if found.removed[place].state == "explains"]
+    if not named:
+        return "no cause is named"
+    first = causes[named[0]]
+    sign = found.effect.value or 0.0
+    alike = [place for place in order if causes[place]["nearest"] == first["nearest"] and place != named[0]]
+    most = sorted(alike, key=lambda place: (place not in named, -sign * (found.removed[place].change.value or 0.0)))
+    for place in most:
+        second = causes[place]["cause"]
+        if compatible(changes, (first["cause"], second)) is None:
+            continue
+        every = [first["cause"]]
+        for each in [place, *(one for one in named[1:] if one != place)]:
+            if each in named and each in alike and compatible(changes, (*every, causes[each]["cause"])) is not None:
+                every.append(causes[each]["cause"])
+        return (first["cause"], second), every
+    return "no other cause that was measured can be removed together with it"
+
+
+def _together(folder: Path, case: Case, asked: AskedWhy, found: Search) -> tuple[TogetherFound | None, str]:
+    pair = _pair(found, asked)
+    if isinstance(pair, str):
+        return None, pair
+    if not (folder / PAIR / "run.json").is_file():
+        return None, "not measured yet"
+    ids, every = pair
+    run = _Run(folder / PAIR, case, together_of(asked, ids, every), asked)
+    # A block a round, of even number (`ladder_planner.block_of`).
+    made = analysis.together(run.values, run.confidence)
+    return {
+        "effect": ends_of(made.effect),
+        "orders": [
+            {"cause": one, "remains": ends_of(alone), "before": ends_of(turn.before), "after": ends_of(turn.after)}
+            for one, alone, turn in zip(ids, made.alone, made.orders, strict=True)
+        ],
+        "both": ends_of(made.both),
+        "interaction": ends_of(made.orders[0].difference),
+        "causes": every,
+        "remains": ends_of(made.remains),
+        "left": _share(made.share.rest()),
+        **_share(made.share),
+    }, ""
+
+
+def _share(one: Share) -> ShareFound:
+    return {"share": one.value, "share_low": one.low, "share_high": one.high}
+
+
+def _cause(run: _Run, case: Case, asked: AskedWhy, found: Search, place: int) -> CauseFound:
+    at = _first(asked) + place
+    one, removed = asked["causes"][place], found.removed[place]
+    cause, rung = CAUSES[one["cause"]], rungs_of(asked)[at]
+    trials, valid, checks = run.told(at)
+    among = ends_of(removed.among)
+    return {
+        "cause": cause.id,
+        "title": cause.title,
+        "exchange": case.exchanged(rung),
+        "suspicion": one["suspicion"],
+        "suspected": one["suspected"],
+        "cannot": " ".join(cause.documentation["Cannot"].split()),
+        "nearest": one["nearest"],
+        "change": ends_of(removed.change),
+        "family_low": among["low"],
+        "family_high": among["high"],
+        "state": removed.state,
+        "trials": trials,
+        "valid": valid,
+        "checks": checks,
+        **ends_of(removed.remains),
+        **_share(removed.share),
+    }

@@ -1,0 +1,126 @@
+"""Causes by intervention as measured (``why.json``) and what was asked for; docs/why.md describes the fields."""
+
+from __future__ import annotations
+
+from typing import Literal, TypedDict
+
+from trifecta.contract.ladder import Ends
+
+
+class ShareFound(TypedDict):
+    """Which part of the log effect; None where it is not bounded."""
+
+    share: float | None
+    share_low: float | None
+    share_high: float | None
+
+
+class CauseFound(Ends, ShareFound):
+    """A cause removed; the ratio is that of what remains, ``change`` by how many times the cause had made it."""
+
+    cause: str
+    title: str
+    exchange: dict[str, list[str]]
+    suspicion: float
+    suspected: str
+    cannot: str
+    nearest: bool
+    change: Ends
+    family_low: float | None
+    family_high: float | None
+    state: Literal["explains", "hides", "nothing", "open"]
+    trials: int
+    valid: int
+    checks: dict[str, int]
+
+
+class NotMeasured(TypedDict):
+    """A cause that was not measured, and why."""
+
+    cause: str
+    title: str
+    why: str
+
+
+class OrderFound(TypedDict):
+    """One of the two largest: what remains without it alone, and what its removal does before the other and after."""
+
+    cause: str
+    remains: Ends
+    before: Ends
+    after: Ends
+
+
+class TogetherFound(ShareFound):
+    """The two largest alone and together, and without all that are named (``causes``), in rounds of their own.
+
+    ``left`` is the share that these do not explain.
+    """
+
+    effect: Ends
+    orders: list[OrderFound]
+    both: Ends
+    interaction: Ends
+    causes: list[str]
+    remains: Ends
+    left: ShareFound
+
+
+class WhyFound(TypedDict):
+    """``why.json``."""
+
+    run: str
+    study: str
+    cell: str
+    compare: str
+    arm: str
+    to: str
+    metric: str
+    lower_is_better: bool
+    effect: Ends
+    nearest: Ends | None
+    told_apart: bool
+    causes: list[CauseFound]
+    not_switched: list[NotMeasured]
+    not_measured: list[NotMeasured]
+    together: TogetherFound | None
+    no_together: str
+    rounds: int
+    trials: int
+    valid: int
+    checks: dict[str, int]
+    margin: float
+    confidence: float
+    budget_s: float
+    seed: int
+    runs: list[str]
+
+
+class AskedCause(TypedDict):
+    """A cause to measure, as its suspicion was when the search was begun."""
+
+    cause: str
+    suspicion: float
+    suspected: str
+    levels: dict[str, str]
+    path: dict[str, str | bool | None]
+    nearest: bool
+
+
+class AskedWhy(TypedDict):
+    """What it takes to go on, as the folder keeps it (``why-asked.json``)."""
+
+    run: str
+    study: str
+    cell: str
+    arm: str
+    to: str
+    budget_s: float
+    block_s: float
+    rounds: int
+    seed: int
+    causes: list[AskedCause]
+    not_switched: list[NotMeasured]
+    not_measured: list[NotMeasured]
+    began: str
+    argv: list[str]

@@ -1,0 +1,1 @@
+"""Causes of a difference, and the experiment that removes each: what `trifecta why` measures."""

@@ -1,0 +1,144 @@
+"""Causes in how data is received: acknowledgements, flow control, buffers, merged frames."""
+
+from __future__ import annotations
+
+from trifecta.design.quantity import QuantityError, parse_size_bytes, parse_time_ns
+from trifecta.design.why.cause import CERTAIN, POSSIBLE, UNLIKELY, UNSUSPECTED, Seen, Suspect, cause
+
+_SMALL_BYTES = 1_000_000
+_USUAL_DELAY_NS = 25_000_000  # RFC 9000 section 18.2
+_LARGE = ("16 MB", "8 MB", "none")
+
+
+def _halves(text: str) -> list[str]:
+    return [half.strip() for half in text.split("/") if half.strip()]
+
+
+def _least_bytes(text: str) -> int | None:
+    """The smaller of one or two sizes; None where none is written."""
+    found = []
+    for half in _halves(text):
+        try:
+            found.append(parse_size_bytes(half))
+        except QuantityError:
+            continue
+    return min(found, default=None)
+
+
+def _window(seen: Seen, name: str) -> Suspect:
+    least = _least_bytes(seen.value(name))
+    if least is not None and least < _SMALL_BYTES:
+        return Suspect(CERTAIN, f"it is {seen.value(name)}", {name: _LARGE})
+    suspicion = UNLIKELY if seen.far and seen.share("transfer", "wait") >= 0.2 else UNSUSPECTED
+    return Suspect(suspicion, "a receiver's window may end a flight", {name: _LARGE})
+
+
+@cause("stream-window")
+def stream_window(seen: Seen) -> Suspect | None:
+    """flow control of a stream
+
+    ## Removed by
+    a `stream_window` of 16 MB, more than is ever under way here.
+
+    ## Suspected when
+    the study has one of less than 1 MB.
+
+    ## Cannot
+    tell a stream's window from the connection's where both are small: see their interaction.
+    """
+    return _window(seen, "stream_window")
+
+
+@cause("connection-window")
+def connection_window(seen: Seen) -> Suspect | None:
+    """flow control of a connection
+
+    ## Removed by
+    a `connection_window` of 16 MB, more than is ever under way here.
+
+    ## Suspected when
+    the study has one of less than 1 MB.
+
+    ## Cannot
+    say more than `stream-window` where both are small: see their interaction.
+    """
+    return _window(seen, "connection_window")
+
+
+@cause("ack-delay")
+def ack_delay(seen: Seen) -> Suspect | None:
+    """the delay of acknowledgements
+
+    ## Removed by
+    the smallest `ack_delay` that the programs take, on both.
+
+    ## Suspected when
+    the study has one above 25 ms, QUIC's default (RFC 9000 section 18.2), or both transports have their own.
+
+    ## Cannot
+    change how often Linux's TCP acknowledges within the delay.
+    """
+    suspicion, why = UNSUSPECTED, "a sender may wait for acknowledgements"
+    own = seen.value("ack_delay")
+    for half in _halves(own):
+        try:
+            if parse_time_ns(half) > _USUAL_DELAY_NS:
+                suspicion, why = CERTAIN, f"it is {own}"
+        except QuantityError:
+            continue
+    if seen.apart("ack_delay") and suspicion < POSSIBLE:
+        suspicion = POSSIBLE
+    return Suspect(suspicion, why, {"ack_delay": ("0 ms", "0", "1 ms", "5 ms", "none")})
+
+
+@cause("merged-frames", check="frames")
+def merged_frames(seen: Seen) -> Suspect | None:
+    """frames merged by the path (GRO)
+
+    ## Removed by
+    `frames: wire` of the path: hosts receive every frame at a wire's size.
+
+    ## Suspected when
+    the check frames warns, or the path has no delay, so that computing counts.
+
+    ## Cannot
+    keep a host's own kernel from merging what its device gave it one by one.
+    """
+    if seen.path.get("frames", "merged") == "wire":
+        return None
+    loud = seen.struck.get("frames", 0) > 0
+    suspicion = POSSIBLE if loud else UNLIKELY if seen.crosses and not seen.far else UNSUSPECTED
+    return Suspect(suspicion, "super-packets cost TCP less", path={"frames": "wire"})
+
+
+@cause("header-compression")
+def header_compression(seen: Seen) -> Suspect | None:
+    """header compression (HPACK, QPACK)
+
+    ## Removed by
+    `header_compression: off`: fields are sent as they are.
+
+    ## Suspected when
+    never by itself: the engine's own client and server use no dynamic table over HTTP/3.
+
+    ## Cannot
+    be switched in this version.
+    """
+    return Suspect(UNSUSPECTED, "fields are compressed in two ways", {"header_compression": ("off",)})
+
+
+@cause("udp-buffers")
+def udp_buffers(seen: Seen) -> Suspect | None:
+    """socket buffers: the kernel's of TCP, the program's of QUIC
+
+    ## Removed by
+    `udp_buffer` of 16 MB.
+
+    ## Suspected when
+    the check drops warns: packets were dropped before a program read them.
+
+    ## Cannot
+    be switched in this version.
+    """
+    suspicion = POSSIBLE if seen.struck.get("drops", 0) else UNSUSPECTED
+    return Suspect(suspicion, "a host dropped packets", {"udp_buffer": ("16 MB",)}) if seen.quic else None

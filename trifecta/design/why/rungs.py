@@ -1,0 +1,273 @@
+"""A cell of a run as it is, and with causes removed: the cells of a study of its own."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from trifecta.contract.values import JsonValue
+from trifecta.contract.why import AskedWhy
+from trifecta.design import metrics, plan
+from trifecta.design.document import Document
+from trifecta.design.errors import UserError
+from trifecta.design.factors import KNOWN_FACTORS, WORKLOAD_FIELDS, Field, parse_level
+from trifecta.design.model import (
+    CLIENT_FACTOR,
+    DEFAULT_CLIENT,
+    PROTOCOL_FACTOR,
+    PROTOCOL_NAMES,
+    Cell,
+    RequestsWorkload,
+    Study,
+)
+from trifecta.design.quantity import QuantityError
+from trifecta.design.resolve import Surroundings, resolve
+from trifecta.design.study_file import parse_study
+from trifecta.design.why.cause import Seen, Suspect
+from trifecta.design.why.programs import OWN_SERVER
+from trifecta.design.why.table import CAUSES
+from trifecta.design.yaml_text import parse_document
+
+NO_SWITCH = "cannot be switched in this version"
+COMPARED = "it is what is compared"
+ABSENT = "there is nothing of it to remove"
+
+
+@dataclass(frozen=True)
+class Change:
+    """What is done to a cell: levels of factors, and fields of its path (None: left out)."""
+
+    levels: tuple[tuple[str, str], ...] = ()
+    path: tuple[tuple[str, JsonValue], ...] = ()
+
+    def beside(self, other: Change) -> Change | None:
+        """Both changes; None where they give one field two values."""
+        levels, path = dict(self.levels), dict(self.path)
+        if any(levels.get(name, level) != level for name, level in other.levels):
+            return None
+        if any(path.get(name, value) != value for name, value in other.path):
+            return None
+        return Change(tuple((levels | dict(other.levels)).items()), tuple((path | dict(other.path)).items()))
+
+
+@dataclass(frozen=True)
+class Rung:
+    """A cell that is measured: the causes that are removed from it, and whether on the nearest stack of the engine."""
+
+    causes: tuple[str, ...] = ()
+    change: Change = field(default_factory=Change)
+    nearest: bool = False
+
+
+@dataclass(frozen=True)
+class Case:
+    """A cell of a study, and the two arms of it whose difference is asked about."""
+
+    study: Study
+    cell: Cell
+    seen: Seen
+
+    @property
+    def has_nearest(self) -> bool:
+        """Whether its programs are other projects', so that the engine's own are the nearest stack."""
+        return bool(self._nearest())
+
+    def _nearest(self) -> dict[str, str]:
+        own = {"server": OWN_SERVER, CLIENT_FACTOR: DEFAULT_CLIENT}
+        if self.study.workload.family != "requests" or self.study.compare in own:
+            return {}
+        return {name: level for name, level in own.items() if self.seen.levels.get(name, level) != level}
+
+    def change(self, suspect: Suspect) -> Change | str:
+        """What removes a cause here; else why it cannot be removed."""
+        levels: dict[str, str] = {}
+        for name, spellings in suspect.levels.items():
+            if name not in KNOWN_FACTORS:
+                return NO_SWITCH
+            if name == self.study.compare:
+                return COMPARED
+            level = _first(name, spellings)
+            if level is None:
+                return NO_SWITCH
+            if level != self.seen.value(name):
+                levels[name] = level
+        path = {name: value for name, value in suspect.path.items() if self.seen.path.get(name) != value}
+        if path and self.study.compare == "path":
+            return COMPARED
+        return Change(tuple(levels.items()), tuple(path.items())) if levels or path else ABSENT
+
+    def exchanged(self, rung: Rung) -> dict[str, list[str]]:
+        """What a rung has otherwise than the cell: by field its value there and here."""
+        own = {name: [self.seen.value(name), level] for name, level in rung.change.levels}
+        of_path = {
+            f"path.{name}": [str(self.seen.path.get(name, "merged" if name == "frames" else "none")), str(value)]
+            for name, value in rung.change.path
+        }
+        return own | of_path
+
+    def levels(self, rung: Rung) -> dict[str, str]:
+        """Every factor of a rung's cell with its level, in the order of the cell."""
+        made = dict(self.seen.levels) | (self._nearest() if rung.nearest else {}) | dict(rung.change.levels)
+        if rung.change.path:
+            made["path"] = "-".join([made["path"], *(f"{name}-{value}" for name, value in rung.change.path)])
+        return made
+
+    def key(self, rung: Rung) -> str:
+        """What tells the cells of rungs apart."""
+        return ",".join(f"{name}={level}" for name, level in self.levels(rung).items())
+
+    def distinct(self, rungs: Sequence[Rung]) -> list[Rung]:
+        """The rungs without those whose cell another has: without a foreign server is the nearest stack as it is."""
+        made: dict[str, Rung] = {}
+        for rung in rungs:
+            made.setdefault(self.key(rung), rung)
+        return list(made.values())
+
+    def study_of(
+        self, rungs: Sequence[Rung], *, rounds: int, seed: int, title: str, around: Surroundings | None = None
+    ) -> Study:
+        """The study whose cells are these rungs, in their order, each once. UserError where one can be none."""
+        rungs = self.distinct(rungs)
+        document = parse_document(self.study.source, "study.yaml")
+        tree = copy.deepcopy(document.tree)
+        every = [self.levels(rung) for rung in rungs]
+        names = list(dict.fromkeys(factor for levels in every for factor in levels))
+        whole = [{factor: levels.get(factor) or self.seen.value(factor) for factor in names} for levels in every]
+        factors: dict[str, list[str]] = {self.study.compare: self._arms()}
+        factors |= {factor: list(dict.fromkeys(levels[factor] for levels in whole)) for factor in names}
+        tree["factors"] = factors
+        for factor in names:
+            tree.get("workload", {}).pop(factor, None)
+        own = str(self.cell.levels.get("path", ""))
+        paths = tree.setdefault("paths", {})
+        for rung, levels in zip(rungs, every, strict=True):
+            if rung.change.path:
+                paths[levels["path"]] = {
+                    key: value
+                    for key, value in (dict(paths.get(own) or {}) | dict(rung.change.path)).items()
+                    if value is not None
+                }
+        tree |= {
+            "study": title,
+            "title": f"Why: {self.study.title}",
+            "cells": [",".join(f"{factor}={level}" for factor, level in levels.items()) for levels in whole],
+            "baseline": self._named(self.seen.to),
+            "blocks": {"at_least": str(rounds), "at_most": str(rounds)},
+            "seed": str(seed),
+            "conformance": "off",
+            "give_up": "false",
+        }
+        for name in ("budget", "capture", "captured_trials_count"):
+            tree.pop(name, None)
+        return resolve(Document(tree, "study.yaml"), around)
+
+    def _arms(self) -> list[str]:
+        pair = (self.seen.arm, self.seen.to)
+        if self.study.compare == PROTOCOL_FACTOR:
+            return [name for arm, name in PROTOCOL_NAMES.items() if arm in pair]
+        return [level for level in plan.levels_of(self.study) if level in pair]
+
+    def _named(self, arm: str) -> str:
+        return PROTOCOL_NAMES.get(arm, arm) if self.study.compare == PROTOCOL_FACTOR else arm
+
+
+def case_of(study: Study, cell: Cell, arm: str, to: str) -> Case:
+    """What a study says of a cell; what its run has shown is added to ``seen`` (`Case.seen`)."""
+    tree = parse_document(study.source, "study.yaml").tree
+    workload = plan.workload_as_written(study, plan.treatment(study, cell, to))
+    every = {name: _written(one, workload) for name, one in WORKLOAD_FIELDS.items()}
+    fields = {name: text for name, text in every.items() if text is not None}
+    levels = {name: plan.level_text(level) for name, level in cell.levels.items()}
+    path = (tree.get("paths") or {}).get(levels.get("path", "")) or {}
+    return Case(study, cell, Seen(arm, to, study.compare, levels, fields, path))
+
+
+def case_asked(asked: AskedWhy) -> Case:
+    """The cell and the arms that were asked about. UserError where this version lacks a cause that is removed."""
+    for one in asked["causes"]:
+        if one["cause"] not in CAUSES:
+            raise UserError(f"no cause {one['cause']!r} in this version; ask anew with --out")
+    study = parse_study(asked["study"], "study.yaml")
+    return case_of(study, cell_named(study, asked["cell"]), asked["arm"], asked["to"])
+
+
+def cell_named(study: Study, wanted: str) -> Cell:
+    """The cell of this key, or the only one that has the levels given (``path=far,connection=new``); else UserError."""
+    cells = plan.cells(study)
+    asked = set(wanted.split(","))
+    fits = [one for one in cells if one.key == wanted] or [one for one in cells if asked <= set(one.key.split(","))]
+    if len(fits) == 1:
+        return fits[0]
+    keys = "; ".join(one.key for one in fits or cells)
+    if fits:
+        raise UserError(f"option --cell: {wanted!r} fits {len(fits)} cells: {keys}; say which")
+    raise UserError(f"option --cell: no cell {wanted!r}; choose from {keys}")
+
+
+def refuse_unasked(study: Study, cell: str | None, arm: str | None) -> None:
+    """UserError for a study whose differences have no causes to remove, or without such a cell or arm."""
+    if len(plan.levels_of(study)) < 2:
+        raise UserError(f"{study.name} has one arm, so there is no difference; give a run that compares two")
+    if study.metric in metrics.BY_DIFFERENCE:
+        label = metrics.label(study.metric)
+        raise UserError(f"{study.name} is judged by the {label}, which has no ratio; give a run with another metric")
+    if cell is not None:
+        cell_named(study, cell)
+    if arm is not None and arm not in plan.others(study):
+        known = ", ".join(plan.others(study))
+        raise UserError(f"option --arm: {arm!r} is not compared with {study.baseline.level}; choose from {known}")
+
+
+def _written(one: Field, workload: RequestsWorkload) -> str | None:
+    """A field of a workload as a study file has it; None for what this workload lacks, or has no word for."""
+    value = getattr(workload, one.attribute, None)
+    if value is not None:
+        return plan.level_text(one.format(value))
+    try:
+        return "none" if one.parse("none") is None else None
+    except QuantityError:
+        return None
+
+
+def with_evidence(case: Case, seen: Seen) -> Case:
+    """The same case with what its run has shown."""
+    return replace(case, seen=seen)
+
+
+def _first(name: str, spellings: Sequence[str]) -> str | None:
+    """The first of these levels that this version takes, as a cell's key has it."""
+    for text in spellings:
+        try:
+            return plan.level_text(parse_level(name, text))
+        except QuantityError:
+            continue
+    return None
+
+
+def changes_of(asked: AskedWhy) -> dict[str, Change]:
+    """What removes each of the causes that are measured."""
+    return {one["cause"]: Change(tuple(one["levels"].items()), tuple(one["path"].items())) for one in asked["causes"]}
+
+
+def rungs_of(asked: AskedWhy) -> list[Rung]:
+    """The cell as it is, as it is on the nearest stack where a cause needs that, and without each cause."""
+    changes = changes_of(asked)
+    removed = [Rung((one["cause"],), changes[one["cause"]], one["nearest"]) for one in asked["causes"]]
+    return [Rung(), *([Rung(nearest=True)] if any(one.nearest for one in removed) else []), *removed]
+
+
+def together_of(asked: AskedWhy, pair: Sequence[str], named: Sequence[str]) -> list[Rung]:
+    """As it is, without each of two causes, without both, and without all that are named and go together."""
+    changes = changes_of(asked)
+    nearest = next(one["nearest"] for one in asked["causes"] if one["cause"] == pair[0])
+    sets = [(), (pair[0],), (pair[1],), tuple(pair), tuple(named)]
+    return [Rung(ids, compatible(changes, ids) or Change(), nearest) for ids in sets]
+
+
+def compatible(changes: Mapping[str, Change], ids: Sequence[str]) -> Change | None:
+    """What removes all of these causes together; None where two of them set one field otherwise."""
+    made: Change | None = Change()
+    for one in ids:
+        made = None if made is None else made.beside(changes[one])
+    return made

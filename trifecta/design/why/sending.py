@@ -1,0 +1,216 @@
+"""Causes in how data is sent: windows, pace, loss detection, records."""
+
+from __future__ import annotations
+
+from trifecta.design.why.cause import CERTAIN, LIKELY, POSSIBLE, UNLIKELY, UNSUSPECTED, Seen, Suspect, cause
+
+_STANDARD_WINDOW, _LARGE_WINDOW = "10", "100"
+_OFF = ("off", "false", "none")
+
+
+def _waits(seen: Seen) -> bool:
+    """Whether the difference lies in what windows and pace decide, as far as it is known where it lies."""
+    return seen.far and (not seen.shares or seen.share("wait", "transfer") >= 0.2)
+
+
+@cause("pacing")
+def pacing(seen: Seen) -> Suspect | None:
+    """the pace of packets
+
+    ## Removed by
+    `pacing: off` on TCP and QUIC: a sender hands over at once what its window allows.
+
+    ## Suspected when
+    one arm is over QUIC and the other over TCP, on a path with a delay: quinn-proto paces at 1.25 windows a round trip
+    (RFC 9002 section 7.7), Linux's TCP does not without fq or BBR.
+
+    ## Cannot
+    switch the pace of a server of another project, nor BBR's, which is part of its model.
+    """
+    suspicion = LIKELY + 1 if seen.crosses and _waits(seen) else POSSIBLE if seen.crosses else UNSUSPECTED
+    return Suspect(suspicion, "QUIC is paced and TCP is not", {"pacing": _OFF})
+
+
+@cause("idle-window")
+def idle_window(seen: Seen) -> Suspect | None:
+    """the restart of the window after idle
+
+    ## Removed by
+    `idle_window: keep`: a connection that was silent keeps its congestion window.
+
+    ## Suspected when
+    connections are reused on a path with a delay: Linux's TCP begins again with its initial window after a pause of a
+    retransmission timeout (RFC 9293 section 3.8.6.2.2, RFC 5681 section 4.1), quinn-proto does not.
+
+    ## Cannot
+    tell a restart from a window that did not grow: that is `window-validation`.
+    """
+    suspicion = LIKELY if _waits(seen) and not seen.new else UNSUSPECTED
+    if seen.value("idle_window") == "restart" or seen.apart("idle_window"):
+        suspicion = CERTAIN - 1
+    return Suspect(suspicion, "after a pause a sender may begin anew", {"idle_window": ("keep",)})
+
+
+@cause("initial-window")
+def initial_window(seen: Seen) -> Suspect | None:
+    """the initial window
+
+    ## Removed by
+    `initial_window: 10` (RFC 6928) where the study has another; where it has that, 100 packets, which hold a response
+    without a second round trip.
+
+    ## Suspected when
+    the study says another window than ten packets, or every request has a new connection on a path with a delay.
+
+    ## Cannot
+    set the window of a server of another project. A hundred packets at once can overflow a short queue.
+    """
+    own = seen.value("initial_window")
+    if own and own != _STANDARD_WINDOW:
+        return Suspect(CERTAIN, f"it is {own}, not 10 packets", {"initial_window": (_STANDARD_WINDOW, "10 packets")})
+    suspicion = LIKELY - 1 if seen.new and _waits(seen) else UNLIKELY if _waits(seen) else UNSUSPECTED
+    why = "a response may take more than its ten packets"
+    return Suspect(suspicion, why, {"initial_window": (_LARGE_WINDOW, "64", "32")})
+
+
+@cause("congestion-control")
+def congestion_control(seen: Seen) -> Suspect | None:
+    """the congestion control
+
+    ## Removed by
+    `congestion_control`: where both transports have their own, that of TCP for both; else BBR for both, which sets its
+    window by a model instead of losses.
+
+    ## Suspected when
+    both transports have their own, or the path loses packets.
+
+    ## Cannot
+    make two implementations of one algorithm alike: Cubic of Linux and of quinn-proto stay two programs.
+    """
+    own = seen.value("congestion_control")
+    if seen.apart("congestion_control"):
+        return Suspect(CERTAIN, f"it is {own}", {"congestion_control": (own.partition("/")[0],)})
+    if own in ("", "bbr"):
+        return None
+    lossy = seen.lost or seen.queue_dropped
+    return Suspect(POSSIBLE if lossy else UNSUSPECTED, "packets are lost", {"congestion_control": ("bbr",)})
+
+
+@cause("slow-start-exit")
+def slow_start_exit(seen: Seen) -> Suspect | None:
+    """the early exit from slow start (HyStart)
+
+    ## Removed by
+    `congestion_control: reno` on both: Linux leaves slow start by HyStart with Cubic alone (tcp_cubic.c), quinn-proto
+    never does.
+
+    ## Suspected when
+    a new connection under Cubic sends over a path with a delay, and one arm is over TCP.
+
+    ## Cannot
+    take HyStart away alone: Reno also grows more slowly after a loss.
+    """
+    if seen.value("congestion_control") != "cubic" or not seen.tcp:
+        return None
+    suspicion = POSSIBLE - 1 if seen.crosses and seen.new and _waits(seen) else UNSUSPECTED
+    return Suspect(suspicion, "Linux's Cubic may leave slow start early", {"congestion_control": ("reno",)})
+
+
+@cause("window-validation", check="parity", either=True)
+def window_validation(seen: Seen) -> Suspect | None:
+    """what of quinn-proto is adapted, its window's growth first
+
+    ## Removed by
+    `quinn: adapted` where the study has the library as it comes, or a part of the adaptations; where all are on,
+    `quinn: stock` takes them away.
+
+    ## Suspected when
+    an arm is over QUIC and the study does not have all adaptations: quinn-proto then stops a window short of one
+    response ([stock-quinn](threats.md)).
+
+    ## Cannot
+    change the QUIC of a server of another project.
+    """
+    own = seen.value("quinn")
+    if not own or not seen.quic:
+        return None
+    if own != "adapted":
+        return Suspect(CERTAIN, f"quinn-proto is {own}", {"quinn": ("adapted",)})
+    return Suspect(UNLIKELY, "the tool's own changes to quinn-proto may matter", {"quinn": ("stock",)})
+
+
+@cause("packet-threshold", check="reordering")
+def packet_threshold(seen: Seen) -> Suspect | None:
+    """the packet threshold of loss detection
+
+    ## Removed by
+    a `packet_threshold` that no reordering reaches: packets that were overtaken are not taken for lost.
+
+    ## Suspected when
+    packets overtake each other on the path: QUIC takes one for lost when three later ones are acknowledged (RFC 9002
+    section 6.1.1), Linux's TCP adapts its own number.
+
+    ## Cannot
+    keep a sender from losses found by time (RFC 9002 section 6.1.2).
+    """
+    apart = seen.apart("packet_threshold")
+    suspicion = CERTAIN if seen.overtaken else LIKELY if apart else UNSUSPECTED
+    return Suspect(suspicion, "packets overtake each other", {"packet_threshold": ("1000", "300", "100")})
+
+
+@cause("nagle", check="delayed_ack")
+def nagle(seen: Seen) -> Suspect | None:
+    """Nagle's algorithm
+
+    ## Removed by
+    `tcp_nodelay: true`.
+
+    ## Suspected when
+    the study has it on, or the check delayed_ack warns.
+
+    ## Cannot
+    change what is sent over QUIC, which has no such algorithm.
+    """
+    if seen.value("tcp_nodelay") != "false" or not seen.tcp:
+        return None
+    return Suspect(CERTAIN, "small writes wait for an acknowledgement", {"tcp_nodelay": ("true",)})
+
+
+@cause("tls-records")
+def tls_records(seen: Seen) -> Suspect | None:
+    """the size of TLS records
+
+    ## Removed by
+    `tls_record` of less than a packet: what arrived can be decrypted without waiting for the rest.
+
+    ## Suspected when
+    the study sets it, or a new connection over TCP waits for a response larger than a packet.
+
+    ## Cannot
+    be set in a server of another project (nginx: `ssl_buffer_size`); QUIC has no such records.
+    """
+    if not seen.tcp:
+        return None
+    own = seen.value("tls_record")
+    set_ = any(unit in own for unit in ("kB", "KiB", "16384"))
+    suspicion = CERTAIN - 1 if set_ else POSSIBLE - 1 if seen.new and _waits(seen) else UNSUSPECTED
+    why = f"a record of {own} does not fit a small window" if set_ else "a record is read when all of it is there"
+    return Suspect(suspicion, why, {"tls_record": ("1200 B", "1 kB", "1400 B", "segment")})
+
+
+@cause("segmentation-offload")
+def segmentation_offload(seen: Seen) -> Suspect | None:
+    """segmentation by the kernel (GSO)
+
+    ## Removed by
+    `segmentation_offload: off`: every packet is handed over by itself.
+
+    ## Suspected when
+    the difference is computing: on a path without a delay, or where the check headroom warned.
+
+    ## Cannot
+    switch what the kernel does in the lab's own devices.
+    """
+    busy = not seen.far or seen.struck.get("headroom", 0) > 0
+    return Suspect(POSSIBLE if busy and seen.crosses else UNSUSPECTED, "the difference may be computing",
+                   {"segmentation_offload": _OFF})  # fmt: skip

@@ -1,0 +1,90 @@
+"""Searches for causes in the report of their run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from trifecta.conclude.why.found import PAIR, SEARCH
+from trifecta.contract.why import NotMeasured, WhyFound
+from trifecta.report.sections import Run, Section
+from trifecta.report.why import picture, words
+from trifecta.store import why
+
+_RUNS = {SEARCH: "each cause alone", PAIR: "the two largest together"}
+
+
+@dataclass(frozen=True)
+class ShownCause:
+    """A row of the table of causes."""
+
+    title: str
+    exchanged: str
+    suspected: str
+    remains: str
+    share: str
+    state: str
+    named: bool
+    cannot: str
+
+
+@dataclass(frozen=True)
+class ShownWhy:
+    """A search as a page has it; ``page`` leads to its own, empty there."""
+
+    id: str
+    answer: str
+    quantity: str
+    picture: str
+    causes: tuple[ShownCause, ...]
+    lines: tuple[str, ...]
+    missing: tuple[NotMeasured, ...]
+    runs: tuple[tuple[str, str], ...]
+    page: str
+
+
+def shown(found: WhyFound, identity: str, folder: str) -> ShownWhy:
+    """A search for a page from which its folder is reached by ``folder``, empty or with a slash at its end. Ask within
+    ``svg.drawing()``.
+    """
+    causes = tuple(
+        ShownCause(
+            title=one["title"],
+            exchanged=words.exchanged(one) + (", on the nearest stack" if one["nearest"] else ""),
+            suspected=one["suspected"],
+            remains=words.ratio(one),
+            share=words.share(one),
+            state=words.STATES[one["state"]],
+            named=one["state"] in ("explains", "hides"),
+            cannot=one["cannot"],
+        )
+        for one in found["causes"]
+    )
+    lines = [*words.closing(found), words.method(found)]
+    if lost := words.left_out(found):
+        lines.append(lost)
+    return ShownWhy(
+        id=identity,
+        answer=words.answer(found),
+        quantity=words.quantity(found),
+        picture=picture.draw(found).svg(f"{identity}-picture"),
+        causes=causes,
+        lines=tuple(lines),
+        missing=(*found["not_switched"], *found["not_measured"]),
+        runs=tuple((_RUNS[name], f"{folder}{name}/report.html") for name in found["runs"]),
+        page=f"{folder}why.html" if folder else "",
+    )
+
+
+def _derive(run: Run) -> list[tuple[Path, WhyFound]] | None:
+    return why.of_run(run.about.folder) or None
+
+
+def _draw(_: Run, found: Sequence[tuple[Path, WhyFound]]) -> list[ShownWhy]:
+    return [
+        shown(one, f"why-{number}", f"{why.FOLDER}/{folder.name}/") for number, (folder, one) in enumerate(found, 1)
+    ]
+
+
+SECTION = Section("why", "Why?", derive=_derive, draw=_draw, rows=lambda _: {}, page="why.html.j2")

@@ -1,0 +1,90 @@
+"""A search for causes written beside its runs, and printed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+
+from trifecta.contract.why import NotMeasured, WhyFound
+from trifecta.design.why.cause import Cause, Suspect
+from trifecta.report import grids
+from trifecta.report.figures import picture_files, svg
+from trifecta.report.sections import TEMPLATES
+from trifecta.report.why import picture, section, words
+from trifecta.store import files, why
+
+PICTURE, PAGE = "why", "why.html"
+_STYLES = {"explains": "bold", "hides": "magenta", "nothing": "dim", "open": "yellow"}
+_CAUSES_SHOWN = 12
+
+
+def write(found: WhyFound, folder: Path) -> None:
+    """Write ``why.json``, ``why.svg``, ``why.png`` and ``why.html``."""
+    why.write(folder, found)
+    with svg.drawing():
+        picture_files.write(picture.draw(found), folder, PICTURE)
+    with files.disk_errors(folder):
+        files.write_text(folder / PAGE, page(found))
+
+
+def page(found: WhyFound) -> str:
+    """The page of a search."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    environment = Environment(loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined)
+    css = (TEMPLATES / "report.css").read_text(encoding="utf-8")
+    with svg.drawing():
+        shown = section.shown(found, "why", "")
+    return environment.get_template("why-page.html.j2").render(one=shown, found=found, css=css)
+
+
+def print_found(found: WhyFound, folder: Path, console: Console | None = None) -> None:
+    """One screen: the answer, each cause, the largest two together, and what could not be measured."""
+    out = console or Console(highlight=False)
+    out.print(Text(_plain(out, words.answer(found)), style="bold"), soft_wrap=True)
+    out.print(Text(words.quantity(found), style="dim"), soft_wrap=True)
+    grid = grids.grid(out)
+    grid.add_column("without", overflow="fold")
+    for name in ("remains", "share of it", "so it"):
+        grid.add_column(name, no_wrap=True)
+    for one in found["causes"][:_CAUSES_SHOWN]:
+        title = f"{one['title']} ({words.exchanged(one)}){', nearest stack' * one['nearest']}".replace("→", "->")
+        said = [_plain(out, text) for text in (title, words.ratio(one), words.share(one))]
+        grid.add_row(*map(Text, said), Text(words.STATES[one["state"]], style=_STYLES[one["state"]]))
+    grids.show(out, grid)
+    if (more := len(found["causes"]) - _CAUSES_SHOWN) > 0:
+        out.print(Text(f"{more} more in why.json.", style="dim"))
+    for line in words.closing(found):
+        out.print(Text(_plain(out, line)), soft_wrap=True)
+    for what, ones in (("Cannot be switched", found["not_switched"]), ("Not measured", found["not_measured"])):
+        if ones:
+            out.print(Text(f"{what}: {_reasons(ones)}.", style="dim"), soft_wrap=True)
+    if lost := words.left_out(found):
+        out.print(Text(lost, style="yellow"), soft_wrap=True)
+    out.print(f"Page: {folder / PAGE}", soft_wrap=True, markup=False)
+
+
+def _reasons(ones: Sequence[NotMeasured]) -> str:
+    """Causes by the reason that they share."""
+    by: dict[str, list[str]] = {}
+    for one in ones:
+        by.setdefault(one["why"], []).append(one["title"])
+    return "; ".join(f"{', '.join(titles)}: {why}" for why, titles in by.items())
+
+
+def _plain(out: Console, text: str) -> str:
+    return grids.plain(out, text)
+
+
+def print_list(suspects: Sequence[tuple[Cause, Suspect, str]], console: Console | None = None) -> None:
+    """The causes that a cell may have, the most suspected first; the last of each: why it cannot be removed."""
+    out = console or Console(highlight=False)
+    for cause, suspect, problem in suspects:
+        out.print(Text(f"{cause.id}: {cause.title}", style="dim" if problem else "bold"), soft_wrap=True)
+        points = suspect.why if suspect.suspicion > 0 else "nothing points to it"
+        changes = [f"{name}={levels[0]}" for name, levels in suspect.levels.items()]
+        changes += [f"path.{name}={value}" for name, value in suspect.path.items()]
+        out.print(Text(f"  {problem or ', '.join(changes)}; {points}"), soft_wrap=True)

@@ -1,0 +1,112 @@
+"""A search for causes in words: the answer first, then each cause, the largest two, and what was not measured."""
+
+from __future__ import annotations
+
+from trifecta.contract.ladder import Ends
+from trifecta.contract.why import CauseFound, ShareFound, WhyFound
+from trifecta.design import metrics, naming, numbers
+from trifecta.report.ladder.words import ratio
+from trifecta.report.words import counted, listed
+
+STATES = {"explains": "explains it", "hides": "hides some of it", "nothing": "explains nothing", "open": "open"}
+_MOST_NAMED = 3
+
+
+def quantity(found: WhyFound) -> str:
+    """What is compared where: ``median latency, HTTP/3 : HTTP/2, path=far,connection=reused,server=origin``."""
+    with naming.arms_of(found["compare"], [found["to"], found["arm"]]):
+        pair = " : ".join(naming.name(found[name]) for name in ("arm", "to"))
+    return f"{metrics.label(found['metric'])}, {pair}, {found['cell']}"
+
+
+def answer(found: WhyFound) -> str:
+    """``of 1.37 times, without the restart of the window after idle 1.04 [1.02, 1.06] remain; ...``."""
+    effect = found["effect"]
+    if effect["ratio"] is None:
+        return "No round has a value of the cell as it is: nothing can be said."
+    if not found["told_apart"]:
+        return f"As it is {ratio(effect)} times: no difference to explain, so no cause is named."
+    said = [one for one in found["causes"] if one["state"] == "explains"]
+    parts = [f"without {one['title']} {ratio(one)} remain{_nearest(one)}" for one in said[:_MOST_NAMED]]
+    if not parts:
+        parts = ["no cause that was removed is shown to explain it"]
+    if more := said[_MOST_NAMED:]:
+        parts.append(f"{listed([one['title'] for one in more])} explain some of it, too")
+    for state, what in (("hides", "of it is hidden by"), ("nothing", "nothing of it is explained by")):
+        if named := [one["title"] for one in found["causes"] if one["state"] == state]:
+            parts.append(f"{what} {listed(named)}" if state == "nothing" else f"some {what} {listed(named)}")
+    return f"Of {ratio(effect)} times, {'; '.join(parts)}."
+
+
+def _nearest(one: CauseFound) -> str:
+    return " (on the engine's own programs)" if one["nearest"] else ""
+
+
+def share(one: ShareFound) -> str:
+    """``87 % [79 %, 96 %]``; a dash where there is none."""
+    if one["share"] is None:
+        return "–"
+    if one["share_low"] is None or one["share_high"] is None:
+        return f"{numbers.percent(one['share'])} [not bounded]"
+    ends = (numbers.percent(end) for end in (one["share_low"], one["share_high"]))
+    return f"{numbers.percent(one['share'])} [{', '.join(ends)}]"
+
+
+def exchanged(one: CauseFound) -> str:
+    """``tcp_nodelay false → true``."""
+    return ", ".join(f"{name} {before} → {after}" for name, (before, after) in one["exchange"].items())
+
+
+def title(found: WhyFound, cause: str) -> str:
+    """What a cause is called."""
+    return next((one["title"] for one in found["causes"] if one["cause"] == cause), cause)
+
+
+def closing(found: WhyFound) -> list[str]:
+    """What the largest two do together, what all that are named leave, and what of it is unexplained."""
+    both = found["together"]
+    if both is None:
+        return [f"Not measured together: {found['no_together']}."]
+    first, second = (title(found, one["cause"]) for one in both["orders"])
+    alone = [ratio(one["remains"]) for one in both["orders"]]
+    lines = [
+        f"In rounds of their own, {ratio(both['effect'])} as it is: without {first} {alone[0]}, without {second} "
+        f"{alone[1]}, without both {ratio(both['both'])}; their interaction × {ratio(both['interaction'])}"
+        f"{_acts(both['interaction'])}."
+    ]
+    named = listed([title(found, one) for one in both["causes"]])
+    left = ""
+    if both["share"] is not None:
+        left = f"; they explain {share(both)} of it, {share(both['left'])} is left unexplained"
+    lines.append(f"Without {named} {ratio(both['remains'])} remain{left}.")
+    return lines
+
+
+def _acts(one: Ends) -> str:
+    if one["low"] is None or one["high"] is None:
+        return ""
+    return ", so they act on their own" if one["low"] <= 1 <= one["high"] else ", so one changes what the other does"
+
+
+def left_out(found: WhyFound) -> str:
+    """How many trials do not count, and which checks spoke up; empty where all do."""
+    cells = [found, *found["causes"]]
+    trials, valid = (sum(one[name] for one in cells) for name in ("trials", "valid"))
+    if trials == valid:
+        return ""
+    checks: dict[str, int] = {}
+    for one in cells:
+        for name, number in one["checks"].items():
+            checks[name] = checks.get(name, 0) + number
+    most = sorted(checks.items(), key=lambda pair: -pair[1])[:3]
+    told = ", ".join(f"{name} in {number}" for name, number in most)
+    return f"{trials - valid} of {trials} trials do not count; checks that warned or failed: {told or 'none'}."
+
+
+def method(found: WhyFound) -> str:
+    """How it was measured, in a line."""
+    return (
+        f"{counted(found['rounds'], 'round')} of the cell as it is, twice, and without each of "
+        f"{counted(len(found['causes']), 'cause')}, in random order; a cause is named where its interval among all "
+        "excludes 1."
+    )

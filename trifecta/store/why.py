@@ -1,0 +1,94 @@
+"""The folder of a search for causes: what was asked for and what was found; and those in the folder of a run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import cast
+
+from trifecta.contract.why import AskedWhy, WhyFound
+from trifecta.design.errors import UserError
+from trifecta.store import documents, files, noted
+
+ASKED_FILE, FILE = "why-asked.json", "why.json"
+FOLDER = "why"
+"""Of a run: its report shows the searches that are there."""
+_FIELDS: dict[str, type | tuple[type, ...]] = {
+    "run": str,
+    "study": str,
+    "cell": str,
+    "arm": str,
+    "to": str,
+    "budget_s": (int, float),
+    "block_s": (int, float),
+    "rounds": int,
+    "seed": int,
+    "causes": list,
+    "not_switched": list,
+    "not_measured": list,
+    "began": str,
+    "argv": list,
+}
+_CAUSE: dict[str, type | tuple[type, ...]] = {
+    "cause": str,
+    "suspicion": (int, float),
+    "suspected": str,
+    "levels": dict,
+    "path": dict,
+    "nearest": bool,
+}
+_MISSING: dict[str, type | tuple[type, ...]] = {"cause": str, "title": str, "why": str}
+_REMEDY = "ask anew with --out"
+
+
+def create(folder: Path, asked: AskedWhy) -> Path:
+    """Make the folder; ``asked`` is what it takes to go on later."""
+    folder = folder.resolve()
+    files.make_empty(folder)
+    with files.disk_errors(folder):
+        files.write_text(folder / ASKED_FILE, json.dumps(asked, indent=2) + "\n")
+    return folder
+
+
+def is_why(folder: Path) -> bool:
+    """Whether a folder is that of a search for causes."""
+    return (folder / ASKED_FILE).is_file()
+
+
+def around(run: Path) -> Path | None:
+    """The search that a run is part of; None for one that is none's."""
+    return next((folder for folder in run.resolve().parents[:1] if is_why(folder)), None)
+
+
+def read(folder: Path) -> AskedWhy:
+    """What was asked when the folder was made; UserError with the first field that is not of ours."""
+    path = folder / ASKED_FILE
+    found = documents.read_object(path, _REMEDY, _FIELDS)
+    for name in _FIELDS:
+        if name not in found:
+            raise UserError(f"{path}: field {name!r} is missing; {_REMEDY}")
+    for name, fields in (("causes", _CAUSE), ("not_switched", _MISSING), ("not_measured", _MISSING)):
+        for number, one in enumerate(found[name]):
+            documents.expect(one, dict, f"{name}[{number}]", path, _REMEDY)
+            for key, kinds in fields.items():
+                documents.expect(one.get(key), kinds, f"{name}[{number}].{key}", path, _REMEDY)
+    return cast(AskedWhy, found)
+
+
+def write(folder: Path, found: WhyFound) -> None:
+    """Leave ``why.json`` in the folder of the search."""
+    with files.disk_errors(folder):
+        files.write_text(folder / FILE, files.to_json(found) + "\n")
+        noted.note(folder, [FILE])
+
+
+def load(folder: Path) -> WhyFound:
+    """What was written there; UserError where it is not what was."""
+    remedy = "make it again: `trifecta resume` with its folder"
+    noted.check(folder, [FILE], remedy)
+    return cast(WhyFound, documents.read_object(folder / FILE, remedy, {"causes": list, "effect": dict}))
+
+
+def of_run(run: Path) -> list[tuple[Path, WhyFound]]:
+    """The finished searches in the folder of a run, by name, each with its folder."""
+    return [(path.parent, load(path.parent)) for path in sorted((run / FOLDER).glob(f"*/{FILE}"))]

@@ -1,0 +1,140 @@
+"""Searches for causes: which can be removed here, and the runs without each, and without the largest two."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from trifecta.contract.why import AskedCause, AskedWhy, NotMeasured
+from trifecta.design import plan
+from trifecta.design.errors import CannotError, TrifectaError, UserError
+from trifecta.design.model import Study
+from trifecta.design.why import budget
+from trifecta.design.why import rungs as design
+from trifecta.design.why.rungs import Case, Change, Rung
+from trifecta.design.why.table import suspects
+from trifecta.workloads.ladder import RunOne, run_rounds
+
+Possible = Callable[[Study], str]
+"""Why one of the cells of a study cannot run here; empty where all can."""
+
+
+def here(study: Study) -> str:
+    """Why one of the cells of a study cannot run on this machine."""
+    from trifecta.lab.engine import find_engine
+    from trifecta.workloads.executors import EXECUTORS
+    from trifecta.workloads.session import Adapters
+
+    try:
+        found = EXECUTORS[study.workload.family].cells(study, find_engine(), Adapters())
+    except CannotError as error:
+        return str(error)
+    if len(found.cells) == len(plan.cells(study)):
+        return ""
+    return "; ".join(dict.fromkeys(item["reason"] for item in found.left_out))
+
+
+def ask(
+    case: Case, block_ns: float, budget_ns: int, seed: int, possible: Possible = here
+) -> tuple[list[AskedCause], int, list[NotMeasured], list[NotMeasured]]:
+    """The causes to measure, the most suspected first, in how many rounds; those that cannot be switched, and those
+    that the budget has no room for.
+
+    CannotError where the cell as it is cannot run here, UserError where the budget is too short for a single cause.
+    """
+    if reason := _reason(case, [Rung()], seed, possible):
+        raise CannotError(f"the cell as it is cannot run here: {reason}")
+    made: list[AskedCause] = []
+    refused: list[NotMeasured] = []
+    titles: dict[str, str] = {}
+    asked = [(cause, suspect, case.change(suspect)) for cause, suspect in suspects(case.seen)]
+    removed = [Rung((cause.id,), change) for cause, _, change in asked if isinstance(change, Change)]
+    whole = not _reason(case, [Rung(), *removed], seed, possible)  # else each is asked about by itself
+    for cause, suspect, change in asked:
+        titles[cause.id] = cause.title
+        if isinstance(change, str):
+            if change != design.ABSENT:
+                refused.append({"cause": cause.id, "title": cause.title, "why": change})
+            continue
+        nearest, reason = (False, "") if whole else _where(case, cause.id, change, seed, possible)
+        if reason:
+            refused.append({"cause": cause.id, "title": cause.title, "why": reason})
+            continue
+        made.append(
+            {
+                "cause": cause.id,
+                "suspicion": suspect.suspicion,
+                "suspected": suspect.why if suspect.suspicion > 0 else "nothing points to it",
+                "levels": dict(change.levels),
+                "path": {name: value for name, value in change.path if isinstance(value, str | bool | None)},
+                "nearest": nearest,
+            }
+        )
+    if not made:
+        told = "; ".join(f"{one['title']}: {one['why']}" for one in refused)
+        raise CannotError(f"no cause of it can be removed here ({told or 'there is none that this cell may have'})")
+    near = any(one["nearest"] for one in made)
+    count, rounds = budget.chosen([one["suspicion"] for one in made], budget_ns, block_ns, nearest=near)
+    if not count:
+        blocks = budget.search_blocks(1, nearest=near) * budget.LEAST_ROUNDS
+        least_s = (blocks * block_ns + budget.RUN_NS) / budget.SEARCH_SHARE / 1e9
+        raise UserError(
+            f"option --budget: {budget_ns / 1e9:.0f} s is too short: a block of this cell takes "
+            f"{block_ns / 1e9:.1f} s, one cause {blocks} of them; give {least_s:.0f} s or more"
+        )
+    late: list[NotMeasured] = [
+        {
+            "cause": one["cause"],
+            "title": titles[one["cause"]],
+            "why": f"{one['suspected']}, and the budget has no room",
+        }
+        for one in made[count:]
+    ]
+    return made[:count], rounds, refused, late
+
+
+def _where(case: Case, cause: str, change: Change, seed: int, possible: Possible) -> tuple[bool, str]:
+    """Whether a cause is removed on the nearest stack, as it cannot be on the cell's own; why it cannot at all."""
+    reason = _reason(case, [Rung(), Rung((cause,), change)], seed, possible)
+    if not reason or not case.has_nearest:
+        return False, reason
+    there = [Rung(nearest=True), Rung((cause,), change, nearest=True)]
+    return (True, "") if not _reason(case, there, seed, possible) else (False, reason)
+
+
+def _reason(case: Case, rungs: Sequence[Rung], seed: int, possible: Possible) -> str:
+    try:
+        return possible(case.study_of(rungs, rounds=budget.LEAST_ROUNDS, seed=seed, title="why"))
+    except UserError as error:
+        return str(error).removeprefix("study.yaml: ")
+
+
+def study_of(asked: AskedWhy, case: Case) -> Study:
+    """The study of the cell as it is and without each cause."""
+    return case.study_of(design.rungs_of(asked), rounds=asked["rounds"], seed=asked["seed"], title="why-causes")
+
+
+def measure(asked: AskedWhy, case: Case, folder: Path, run_one: RunOne, stop: Callable[[], bool]) -> None:
+    """Measure what is not over into the folder; must run inside the sandbox."""
+    from trifecta.conclude.why import found
+    from trifecta.workloads.campaign import standing
+
+    if standing(folder, found.SEARCH) != "over":
+        study = study_of(asked, case)
+        keys = [cell.key for cell in plan.cells(study)]
+        twice = 2 if any(one["nearest"] for one in asked["causes"]) else 1
+        run_rounds(study, folder / found.SEARCH, keys[:twice], run_one)
+    if stop() or standing(folder, found.SEARCH) != "over" or standing(folder, found.PAIR) == "over":
+        return
+    pair = found.pair_of(folder, asked)
+    if isinstance(pair, str):
+        return
+    rungs = design.together_of(asked, *pair)
+    rounds = budget.pair_rounds(int(asked["budget_s"] * 1e9), asked["block_s"] * 1e9)
+    other = plan.stable_seed(asked["seed"], "together") % 2**31
+    try:
+        run_rounds(
+            case.study_of(rungs, rounds=rounds, seed=other, title="why-together"), folder / found.PAIR, (), run_one
+        )
+    except TrifectaError as error:
+        raise CannotError(f"without {' and '.join(pair[0])}: {error}") from None
