@@ -9,9 +9,11 @@ from hypothesis import strategies as st
 from trifecta.design import naming
 from trifecta.design.arms import server_words
 from trifecta.design.builds import PLACEHOLDERS, ServerBuild, ServerProgram, alike, fill
+from trifecta.design.document import Document
 from trifecta.design.errors import UserError
 from trifecta.design.levels import Surroundings
 from trifecta.design.quantity import QuantityError
+from trifecta.design.resolve import resolve
 from trifecta.design.study import requests, study
 from trifecta.design.study_file import parse_study
 
@@ -240,6 +242,23 @@ def test_a_long_path_is_shortened_unless_two_would_be_called_alike():
     ends = [f"nginx@/home/somebody/{one}/a/long/way/down/to/objs/nginx" for one in ("a", "b")]
     with naming.arms_of("server", [*ends, long]):
         assert [naming.name(one) for one in (*ends, f"{long}#aa")] == [*ends, "nginx@…/nginx-1.29/objs/nginx again"]
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(st.sampled_from([*"{}'\"\\ ./@=,#:\n\té", "port}", "{cert}", "{key}", "./a"]), max_size=40).map("".join)
+)
+def test_whatever_a_command_line_is_it_is_a_server_or_one_line(text):
+    for line in (f"cmd:./srv {TOLD} {text}", f"cmd:{text}", f"nginx@{text}", f"{text}.yaml"):
+        document = Document(tree={"study": "s", "workload": {"requests": "20"}, "factors": {"server": ["m"]}}, name="s")
+        document.tree["servers"] = {"m": line}
+        around = Surroundings(find_program=find, read_server=lambda _, line=line: (line, "/there/server.yaml"))
+        try:
+            made = resolve(document, around)
+        except UserError as error:
+            assert "\n" not in str(error)
+            continue
+        assert parse_study(made.source, "again.yaml") == made
 
 
 WORDS = st.text(st.characters(blacklist_categories=("Cs", "Cc")), max_size=12)

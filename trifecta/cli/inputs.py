@@ -36,9 +36,9 @@ def own_servers(values: Sequence[str]) -> tuple[list[str], dict[str, str]]:
             elif not equals:
                 name = text
             if written:
-                if own.get(name, written) != written or (name in levels and name not in own):
-                    raise UserError(f"option --server {text}: another one is called {name!r} too; write NAME={written}")
-                own[name] = written
+                if own.setdefault(name, written) != written:
+                    what = f"another one is called {name!r} too"
+                    raise UserError(f"{_said(text)}: {what}; write NAME={_one_line(written)}")
             levels += [name] if name not in levels else []
     return levels, own
 
@@ -47,10 +47,18 @@ def _program_of(text: str) -> str:
     try:
         words = shlex.split(text.removeprefix(COMMAND))
     except ValueError as error:
-        raise UserError(f"option --server {text}: is not a command line ({error}); close the quotation mark") from None
+        raise UserError(f"{_said(text)}: is not a command line ({error}); close the quotation mark") from None
     if not words:
-        raise UserError(f"option --server {text}: names no program; write cmd:./my-server --port {{port}} ...")
+        raise UserError(f"{_said(text)}: names no program; write cmd:./my-server --port {{port}} ...")
     return PurePath(words[0]).name
+
+
+def _said(text: str) -> str:
+    return f"option --server {_one_line(text)}"
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
 
 
 def time_ns(option: str, text: str) -> int:
