@@ -23,6 +23,7 @@ from trifecta.implementations import builds, getting
 from trifecta.implementations.registry import SERVERS
 from trifecta.implementations.running import RunningServer, ServerFailed
 from trifecta.implementations.server import ServerOptions, Site, Unsupported, host_name, label
+from trifecta.implementations.servers import from_data
 from trifecta.implementations.servers.from_data import FromData
 from trifecta.implementations.survey import Finder, Implementation, survey
 from trifecta.lab.certificates import Certificates
@@ -284,12 +285,20 @@ def test_what_the_data_does_not_say_is_not_asked_of_it(workload: RequestsWorkloa
     ],
 )
 def test_its_version_is_what_the_program_says_else_its_digest(
-    tmp_path: Path, text: str, asked: tuple[str, ...] | None, version: str
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str, asked: tuple[str, ...] | None, version: str
 ) -> None:
+    monkeypatch.setattr(from_data.sandbox, "entered", lambda: True)
     program = script(tmp_path / "srv", text)
     digest = hashlib.sha256(program.read_bytes()).hexdigest()
     expected = f"sha256 {digest[:12]}" if version == "sha256 " else version
     assert FromData("mine", ServerProgram((str(program), *TOLD), version=asked)).find() == expected
+
+
+def test_what_may_not_know_the_question_is_asked_in_the_lab_only(tmp_path: Path) -> None:
+    program = script(tmp_path / "srv", f"touch {shlex.quote(str(tmp_path / 'served'))}; echo 1")
+    assert FromData("mine", ServerProgram((str(program), *TOLD))).find().startswith("sha256 ")
+    assert not (tmp_path / "served").exists()
+    assert FromData("mine", ServerProgram((str(program), *TOLD), version=("-v",))).find() == "1"
 
 
 def test_a_version_that_was_promised_is_asked_for(tmp_path: Path) -> None:

@@ -35,10 +35,9 @@ def own_servers(values: Sequence[str]) -> tuple[list[str], dict[str, str]]:
                 name, written = PurePath(text).stem, text
             elif not equals:
                 name = text
-            if written:
-                if own.setdefault(name, written) != written:
-                    what = f"another one is called {name!r} too"
-                    raise UserError(f"{_said(text)}: {what}; write NAME={_one_line(written)}")
+            if written and own.setdefault(name, written) != written:
+                what = f"another one is called {name!r} too"
+                raise UserError(f"{_said(text)}: {what}; write NAME={_one_line(written)}")
             levels += [name] if name not in levels else []
     return levels, own
 

@@ -133,7 +133,7 @@ def _congestion_control(section: Section) -> str | dict[str, str]:
         return section.parse("congestion_control", _word, "")
     inner = section.section("congestion_control")
     inner.allow(*CONGESTION_CONTROLS)
-    return {name: inner.parse(name, _word, "") for name in CONGESTION_CONTROLS if name in inner}
+    return {name: inner.parse(name, _word, "") for name in CONGESTION_CONTROLS if name in inner} or ""
 
 
 def _pairs(section: Section, key: str, names: re.Pattern[str], what: str) -> dict[str, str]:
