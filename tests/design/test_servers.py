@@ -162,6 +162,11 @@ def test_options_define_servers_and_narrow_to_them_unless_they_are_levels_alread
         ("{m: list.yaml}", "[m]", "/there/list.yaml:1: the file is not a mapping; begin with 'command: ./my-server"),
         ("{m: {adapter: nginx}}", "[m]", "servers.m.adapter: needs a program or a version beside it; give one"),
         ("{m: {adapter: ngin, version: '1.2'}}", "[m]", "servers.m.adapter: no server 'ngin' that could have another"),
+        (
+            "{m: {adapter: nginx, version: 1.2/../x}}",
+            "[m]",
+            "servers.m.version: '1.2/../x' is not a version; write for",
+        ),
         ("{m: {adapter: nginx, program: a, x: 1}}", "[m]", "servers.m.x: unknown field; choose from adapter"),
     ],
 )

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from trifecta.design.builds import COMMAND, ENDINGS, FindProgram, ServerBuild, ServerDefinition, parse_build
+from trifecta.design.builds import COMMAND, ENDINGS, VERSION, FindProgram, ServerBuild, ServerDefinition, parse_build
 from trifecta.design.document import Section, did_you_mean, parse_text
 from trifecta.design.levels import Surroundings
 from trifecta.design.model import RequestsWorkload
@@ -71,7 +71,7 @@ def _of_fields(section: Section, around: Surroundings, near: str) -> ServerDefin
         raise section.error("adapter", "needs a program or a version beside it; give one of the two")
     adapter = section.parse("adapter", partial(_known, around), "")
     if "version" in section:
-        return ServerBuild(adapter, version=section.parse("version", parse_text, ""))
+        return ServerBuild(adapter, version=section.parse("version", _version, ""))
     return ServerBuild(adapter, program=section.parse("program", lambda value: find(parse_text(value)), ""))
 
 
@@ -92,6 +92,13 @@ def _build(value: Any, around: Surroundings) -> ServerBuild:
     made = parse_build(parse_text(value), find)
     _known(around, made.adapter)
     return made
+
+
+def _version(value: Any) -> str:
+    text = parse_text(value)
+    if not VERSION.fullmatch(text):
+        raise QuantityError(f"{text!r} is not a version; write for example 2.10.0")
+    return text
 
 
 def _known(around: Surroundings, value: Any) -> str:
