@@ -114,7 +114,7 @@ def test_a_build_that_is_not_fit_is_told_without_another_remedy(
         (ServerBuild("caddy-2022", version="2.6.2"), "nothing brings version 2.6.2 of caddy-2022"),
         (ServerBuild("caddy", version="1.0.5"), "nothing brings version 1.0.5 of caddy"),
         (ServerBuild("nginx", "/proc/self/fd"), "/proc/self/fd holds no program nginx, nor does its sbin"),
-        (ServerBuild("nginx", "/etc/hostname"), "/etc/hostname is no program that can be run; build it"),
+        (ServerBuild("nginx", "/proc/version"), "/proc/version is no program that can be run; build it"),
         (ServerBuild("nginx", "/not/there"), "/not/there is no program that can be run"),
     ],
 )  # fmt: skip
