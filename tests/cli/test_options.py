@@ -75,3 +75,76 @@ def test_a_detail_after_the_whole_undoes_nothing():
 def test_a_budget_of_set_beside_blocks_holds():
     study = studies.load("race", as_overrides(("budget=9 min",), 3, None, None, ()))
     assert (study.max_blocks, study.budget_ns) == (3, 540_000_000_000)
+
+
+TOLD = "--port {port} --cert {cert} --key {key}"
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """Where the user is, with programs and an adapter's file."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("my-server", "other"):
+        (tmp_path / name).write_text("")
+    (tmp_path / "build-a").mkdir()
+    (tmp_path / "server.yaml").write_text(f"command: ./my-server {TOLD}\n")
+    return tmp_path
+
+
+def named(*servers, sets=(), **options):
+    changes = as_overrides(tuple(sets), None, None, None, servers, **options)
+    return studies.load("race", changes, studies.known_servers())
+
+
+@pytest.mark.parametrize(
+    ("servers", "levels"),
+    [
+        ((f"cmd:./my-server {TOLD} --list a,b",), ("my-server",)),
+        ((f"origin,cmd:./my-server {TOLD}",), ("origin", "my-server")),
+        ((f"fast=cmd:./my-server {TOLD} -x=1", "caddy"), ("fast", "caddy")),
+        (("mine=./server.yaml",), ("mine",)),
+        (("origin, m=./server.yaml", "nginx@./build-a,caddy@2.1"), ("origin", "m", "nginx@./build-a", "caddy@2.1")),
+        (("./server.yaml",), ("server",)),
+        (("a=nginx@./build-a,b=caddy@2.10.0",), ("a", "b")),
+        (("origin,mine", "mine=./server.yaml"), ("origin", "mine")),
+        (("any-thing=./server.yaml", "any-thing=./server.yaml"), ("any-thing",)),
+    ],
+)  # fmt: skip
+def test_servers_of_the_users_own(servers, levels, here):
+    study = named(*servers)
+    assert study.factors["server"] == levels
+    assert {*study.servers} == {*levels} - {*studies.known_servers()}
+
+
+def test_commands_keep_what_was_written(here):
+    study = named(f'cmd:./my-server {TOLD} "a \\" b" \'c: d, #e\' é')
+    assert study.servers["my-server"].command[-3:] == ('a " b', "c: d, #e", "é")
+    assert study.servers["my-server"].command[0] == str(here / "my-server")
+
+
+def test_a_server_of_the_users_own_is_compared(here):
+    study = named("mine=./server.yaml", compare="server=origin,mine", sets=("protocol=h3",))
+    assert (study.compare, study.factors["server"]) == ("server", ("origin", "mine"))
+    study = named("mine=./server.yaml", compare="server", sets=("protocol=h3", "server=mine,nginx@./build-a"))
+    assert study.factors["server"] == ("mine", "nginx@./build-a")
+
+
+@pytest.mark.parametrize(
+    ("servers", "options", "said"),
+    [
+        (("m=./server.yaml", f"m=cmd:./other {TOLD}"), {}, "option --server m=cmd:./other --port {port} --cert {cert}"),
+        ((f"cmd:./other {TOLD}", f"cmd:./other -x {TOLD}"), {}, "another one is called 'other' too; write NAME=cmd:"),
+        (("cmd:./x 'y",), {}, "option --server cmd:./x 'y: is not a command line (No closing quotation); close"),
+        (("cmd:",), {}, "option --server cmd:: names no program; write cmd:./my-server --port {port} ..."),
+        (("caddy=./server.yaml",), {}, "servers.caddy: is the name of a server that Trifecta has; choose another"),
+        (("m=./gone.yaml",), {}, "servers.m: the file './gone.yaml' is not there; correct the path"),
+        (("nginx@./gone",), {}, "factors.server[0]: './gone' is not there; build it, or correct the path"),
+        (("origin,m=./server.yaml",), {"compare": "server=origin,m"}, "both set server; leave one out"),
+        (("m=./server.yaml",), {"compare": "server=origin,caddy"}, "servers.m: no cell has the server 'm'; add it to"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_a_server_of_the_users_own(servers, options, said, here):
+    with pytest.raises(UserError) as error:
+        named(*servers, **options)
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)

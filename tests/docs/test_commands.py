@@ -79,7 +79,9 @@ def planned(tmp_path, monkeypatch):
     assert "    loss: 1 %\n" in race
     jitter = "    loss: 1 %\n    jitter: {distribution: normal, sigma: 5 ms}\n"
     (tmp_path / "my-study.yaml").write_text(race.replace("    loss: 1 %\n", jitter))
-    (tmp_path / "my-page").mkdir()
+    for name in ("my-page", "build-a", "build-b"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "my-server").write_text("")
     (tmp_path / "my-page" / "page.json").write_text("{}")
     for text in (page.read_text(encoding="utf-8") for page in PAGES):
         for marks, written in _FENCED.findall(text):

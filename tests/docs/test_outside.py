@@ -22,7 +22,8 @@ def install(page: Path, folder: Path) -> None:
     """What an installer makes of the page's files: the modules, and metadata with the entry points."""
     files = {block.marks["file"]: block.text for block in blocks(page) if "file" in block.marks}
     project = tomllib.loads(files.pop("pyproject.toml"))
-    assert {f"{module}.py" for module in project["tool"]["setuptools"]["py-modules"]} == {*files}
+    modules = {f"{module}.py" for module in project["tool"]["setuptools"]["py-modules"]}
+    assert modules == {name for name in files if name.endswith(".py")}
     for name, text in files.items():
         (folder / name).write_text(text)
     about = project["project"]
@@ -97,3 +98,18 @@ def test_it_is_measured_as_any_other(kind, tmp_path):
         'trifecta sql run --csv "SELECT DISTINCT \\"check\\" FROM checks WHERE status = \'fail\'"', site, tmp_path
     )
     assert not re.search("protocol|same_work|parity", failed.stdout), failed.stdout
+
+
+@pytest.mark.lab
+def test_an_adapter_as_data_is_measured_as_any_other(tmp_path):
+    for block in blocks(PAGES["server"]):
+        if "file" in block.marks:
+            (tmp_path / block.marks["file"]).write_text(block.text)
+    (race,) = re.findall(r"^(trifecta race --server mine=.*)$", PAGES["server"].read_text(), re.MULTILINE)
+    done = trifecta(f"{race} --out run --quiet", tmp_path, tmp_path)
+    assert done.returncode in (0, 1), done.stderr
+    found = json.loads((tmp_path / "run/run.json").read_text())["servers"]["mine"]
+    assert found["version"].startswith("Python 3.")
+    asked = "SELECT DISTINCT server, protocol, errors FROM trials"
+    rows = json.loads(trifecta(f'trifecta sql run "{asked}" --json', tmp_path, tmp_path).stdout)
+    assert rows == [{"server": "mine", "protocol": "h1", "errors": 0}]

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.design.test_servers import MINE
 from tests.fuzz.fuzzing import fuzz
 from tests.pages.test_folder_and_har import SITE
 from tests.pages.test_har_writers import zipped
@@ -21,8 +22,12 @@ from tests.trace import rewrite
 from tests.trace.test_foreign import FORMS
 from tests.trace.test_fuzz import CAPTURES, SMALL, as_pcap
 from tests.trace.test_qlog import HEAD, LOST, METRICS, SENT, write
+from trifecta.cli.inputs import own_servers
 from trifecta.cli.tables import ask
+from trifecta.design.document import Document
 from trifecta.design.errors import TrifectaError
+from trifecta.design.resolve import Surroundings, resolve
+from trifecta.design.study_file import parse_study
 from trifecta.pages.har import read_har
 from trifecta.report.html import write_report
 from trifecta.store import damage, views
@@ -113,6 +118,29 @@ def test_hars(tmp_path: Path) -> None:
     texts = [json.dumps(log).encode(), json.dumps(SITE).encode()]
     wrapped = [gzip.compress(texts[0]), zipped(("har.har", texts[0]), ("1f.html", b"x"))]
     assert fuzz("HARs", [*texts, *texts, *wrapped], target)
+
+
+def test_adapters_as_data_and_command_lines() -> None:
+    """What a server is started with: words, or one line; the same again from the canonical study."""
+    line = b'cmd:./srv --port {port} --cert {cert} --key {key} \'two words\' "a\\"b"'
+
+    def target(data: bytes) -> None:
+        text = data.decode(errors="replace")
+
+        def read() -> None:
+            written = {"m": text if text.startswith("cmd:") else "server.yaml"}
+            tree = {"study": "s", "workload": {"requests": "20"}, "factors": {"server": ["m"]}, "servers": written}
+            finders = {
+                "find_program": lambda name, near="": f"/{name}",
+                "read_server": lambda _: (text, "/server.yaml"),
+            }
+            made = resolve(Document(tree=tree, name="s"), Surroundings(**finders))
+            assert parse_study(made.source, "again.yaml") == made
+
+        one_line(read)
+        one_line(lambda: own_servers([text]))
+
+    assert fuzz("adapters", [MINE.encode(), line], target)
 
 
 def test_qlogs(tmp_path: Path) -> None:

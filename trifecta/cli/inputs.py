@@ -3,11 +3,61 @@
 from __future__ import annotations
 
 import ipaddress
+import re
+import shlex
 from collections.abc import Mapping, Sequence
+from pathlib import PurePath
 
+from trifecta.design.builds import COMMAND, ENDINGS
 from trifecta.design.errors import UserError
 from trifecta.design.model import PathSpec
 from trifecta.design.quantity import QuantityError, parse_time_ns
+
+_LAST_COMMAND = re.compile(r"(?:^|,)\s*((?:[\w.-]+=)?cmd:.*)", re.DOTALL)
+
+
+def own_servers(values: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+    """The levels that ``--server`` names, in order, and what those of them are that it brings itself, by name.
+
+    ``NAME=...`` has the name that it says; a command has that of its program, and a file its own. A command takes all
+    that follows it: it may have commas.
+    """
+    levels: list[str] = []
+    own: dict[str, str] = {}
+    for value in values:
+        command = _LAST_COMMAND.search(value)
+        head, tail = (value[: command.start()], [command[1]]) if command else (value, [])
+        for text in [*(part.strip() for part in head.split(",") if part.strip()), *tail]:
+            name, equals, written = text.partition("=")
+            if text.startswith(COMMAND):
+                name, written = _program_of(text), text
+            elif text.endswith(ENDINGS) and not equals:
+                name, written = PurePath(text).stem, text
+            elif not equals:
+                name = text
+            if written and own.setdefault(name, written) != written:
+                what = f"another one is called {name!r} too"
+                raise UserError(f"{_said(text)}: {what}; write NAME={_one_line(written)}")
+            levels += [name] if name not in levels else []
+    return levels, own
+
+
+def _program_of(text: str) -> str:
+    try:
+        words = shlex.split(text.removeprefix(COMMAND))
+    except ValueError as error:
+        raise UserError(f"{_said(text)}: is not a command line ({error}); close the quotation mark") from None
+    if not words:
+        raise UserError(f"{_said(text)}: names no program; write cmd:./my-server --port {{port}} ...")
+    return PurePath(words[0]).name
+
+
+def _said(text: str) -> str:
+    return f"option --server {_one_line(text)}"
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
 
 
 def time_ns(option: str, text: str) -> int:

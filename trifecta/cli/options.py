@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 from collections.abc import Callable
 from pathlib import Path
@@ -139,7 +140,8 @@ def narrowing(command: Decorated) -> Decorated:
                 multiple=True,
                 metavar="NAME,...",
                 shell_complete=complete_server,
-                help="Only these servers; 'any': all that are found. Repeatable.",
+                help="Only these servers; 'any': all that are found; nginx@./build, caddy@2.10.0, NAME=./server.yaml, "
+                "'cmd:./my-server --port {port} --cert {cert} --key {key}': one of your own. Repeatable.",
             ),
             click.option(
                 "--client",
@@ -232,20 +234,25 @@ def as_overrides(
 
     UserError where two of them ask for the same.
     """
+    from trifecta.cli.inputs import own_servers
     from trifecta.design.errors import UserError
     from trifecta.design.overrides import name_of, refuse_twice
 
+    named, own = own_servers(servers)
+    narrowed = {"server": named} if servers and not (own and named == [*own]) else {}  # those are levels by themselves
+    narrowed |= {"client": split_names(clients)} if clients else {}
     factor, levels = _compared(compare)
     given = {"compare": compare, "baseline": baseline, "blocks": blocks, "budget": budget, "seed": seed}
     said = {name: f"--{name} {value}" for name, value in given.items() if value is not None}
     said |= {"capture": "--capture"} if capture else {}
-    said |= {name: f"--{name} {','.join(names)}" for name, names in (("server", servers), ("client", clients)) if names}
+    said |= {name: f"--{name} {','.join(names)}" for name, names in narrowed.items()}
     if levels:
         if factor in said:
             raise UserError(f"options --compare {compare} and {said[factor]}: both set {factor}; leave one out")
         said[factor] = f"--compare {compare}"
     refuse_twice(overrides, said)
-    asked = list(overrides)
+    asked = [f"servers.{name}={json.dumps(written, ensure_ascii=False)}" for name, written in own.items()]
+    asked += overrides
     asked += [f"compare={factor}"] if factor else []
     asked += [f"{factor}={levels}"] if levels else []
     asked += [f"baseline={baseline}"] if baseline is not None else []
@@ -259,7 +266,5 @@ def as_overrides(
         asked.append(f"seed={seed}")
     if capture:
         asked.append("capture=true")
-    for name, names in (("server", servers), ("client", clients)):
-        if names:
-            asked.append(f"{name}={','.join(split_names(names))}")
+    asked += [f"{name}={','.join(names)}" for name, names in narrowed.items()]
     return asked

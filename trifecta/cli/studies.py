@@ -78,7 +78,7 @@ def _expected(study: Study) -> tuple[Preflight, str | None]:
     from trifecta.workloads.session import Adapters
 
     try:
-        here = EXECUTORS[study.workload.family].cells(study, find_engine(), Adapters())
+        here = EXECUTORS[study.workload.family].cells(study, find_engine(), Adapters().for_study(study))
     except TrifectaError as error:
         return preflight(study), str(error)
     return preflight(study, here.cells, here.left_out), None

@@ -10,6 +10,7 @@ from typing import Any, TypedDict, cast
 from trifecta.analysis.bets import fewest_blocks
 from trifecta.conclude import results
 from trifecta.design import naming, numbers, path_words, quantity
+from trifecta.design.builds import alike
 from trifecta.design.by_protocol import Octets, format_octets
 from trifecta.design.conformance import ConformanceResult
 from trifecta.design.metric import Metric
@@ -63,6 +64,7 @@ class RunFacts:
     conformance: list[ConformanceResult] = field(default_factory=list)  # what was probed before the trials
     removed: list[str] = field(default_factory=list)  # trials that were finished, and taken out of the folder
     doubts: list[str] = field(default_factory=list)  # why stored results are not taken as they are
+    alike: list[str] = field(default_factory=list)  # levels of one server that are one program, in words
     rest: dict[str, Any] = field(default_factory=dict)  # versions, machine, parity, ... as they stand in run.json
 
     @property
@@ -262,7 +264,8 @@ def read(run: Path) -> RunFacts:
     """Read ``run.json`` and ``study.yaml``; a folder that is no run, or a damaged one, is a ``UserError``."""
     directory = RunDirectory.open(run)
     document = directory.facts
-    study = asdict(parse_study(directory.study_text, str(run / "study.yaml")))
+    written = parse_study(directory.study_text, str(run / "study.yaml"))
+    study = asdict(written)
     shown = (
         *("study", "seed", "argv", "unsupported", "failed", "not_found", "faults", "state", "ended_because"),
         *("cells", "removed"),
@@ -283,5 +286,6 @@ def read(run: Path) -> RunFacts:
         conformance=directory.conformance(),
         removed=list(document.get("removed") or []),
         doubts=results.of(run).said,
+        alike=alike(written.servers, document.get("servers") or {}),
         rest=rest,
     )

@@ -27,9 +27,10 @@ class LeftOut(TypedDict):
 
 
 class ProgramFound(TypedDict, total=False):
-    """A server, client or browser that was found here; servers declare by trial."""
+    """A server, client or browser that was found here; servers declare by trial. ``sha256``: of a server's program."""
 
     version: str
+    sha256: str
     source: str
     declared: Declared
 

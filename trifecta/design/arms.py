@@ -11,6 +11,7 @@ _UPPER = {word: word.upper() for word in ("tls", "cpu", "tcp", "rtt")}
 _FLAGS = {"true": "on", "false": "off"}
 _WORD = re.compile(r"[A-Za-z](?:[A-Za-z]{2}|[\w-]{3}).*")  # "cubic", "X25519", not "10", "1.3", "10 kB" nor "h3"
 _UNTOLD = ("none", "off", "all", "same", "full", "open")
+_LONGEST = 40  # characters of a server's name in a table
 
 
 def factor_words(factor: str) -> str:
@@ -26,9 +27,18 @@ def arm_words(compare: str, arm: str) -> str:
     if compare == "connection":
         return f"{level} connections{mark}"
     if compare in NAMES:
-        return level + mark
+        return (server_words(level) if compare == "server" else level) + mark
     if compare in ("page", "clip", "messages"):
         return level.rstrip("/").rsplit("/", 1)[-1] + mark  # which may be a path
     if _WORD.fullmatch(level) and level not in (*_FLAGS, *_UNTOLD):
         return level + mark
     return f"{factor_words(compare)} {_FLAGS.get(level, level)}{mark}"
+
+
+def server_words(level: str) -> str:
+    """A server as it is written; of a build with a long path, the end of it: ``nginx@…/build-a/objs/nginx``."""
+    server, _, path = level.partition("@")
+    if len(level) <= _LONGEST or not path:
+        return level
+    end = path[-max(8, _LONGEST - len(server) - 2) :]
+    return f"{server}@…{end[end.find('/') :] if '/' in end else end}"

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from trifecta.design import plan, quantity
+from trifecta.design import naming, plan, quantity
 from trifecta.design.document import Section, did_you_mean, parse_text
 from trifecta.design.factors import parse_level
 from trifecta.design.levels import Surroundings, factors_of, named_things
@@ -40,6 +40,12 @@ def refuse_uncompared(root: Section, factors: Mapping[str, tuple[Any, ...]], com
     for level in levels:
         if level.endswith(AA_SUFFIX):
             text = f"no level of {compare} may end in {AA_SUFFIX!r}, which marks the baseline's second run; rename it"
+            raise root.error("compare", text)
+    columns: dict[str, str] = {}
+    for level in levels:
+        first = columns.setdefault(naming.column(level), level)
+        if first != level:
+            text = f"{first!r} and {level!r} would have one column in tables; write one of them otherwise"
             raise root.error("compare", text)
 
 

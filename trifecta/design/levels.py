@@ -11,6 +11,7 @@ from typing import Any
 
 from trifecta.design import plan
 from trifecta.design.any_level import FoundLevels
+from trifecta.design.builds import in_full
 from trifecta.design.document import Section, did_you_mean, parse_text
 from trifecta.design.factors import (
     CLIENT_FACTOR,
@@ -21,12 +22,28 @@ from trifecta.design.factors import (
 )
 from trifecta.design.impairments import ReadTrace, no_trace_files
 from trifecta.design.model import PROTOCOL_FACTOR, PROTOCOLS, PathSpec, RequestsWorkload
+from trifecta.design.quantity import QuantityError
 from trifecta.design.workloads.kinds import DEFAULT_BROWSER, WORKLOADS
 
 MAX_CELLS = 1_000
 CLEAN = "clean"  # the path without any impairment is always there
 _LEVEL = re.compile(r"[^,=\x00-\x1f\x7f]{1,64}")
 _LONG_LEVEL = re.compile(r"[^,=\x00-\x1f\x7f]{1,1024}")  # of factors whose levels are paths of files
+FindProgramNear = Callable[..., str]
+"""``(text, near=FILE)`` -> the full name of a program or folder, looked for beside the file that names it first;
+QuantityError when it is not there."""
+ReadServer = Callable[[str], tuple[str, str]]
+"""The name of an adapter's file -> its text, and its name in full; QuantityError when it cannot be read."""
+
+
+def program_in_full(text: str, near: str = "") -> str:
+    """What finds programs where no file system is looked at."""
+    return in_full(text)
+
+
+def no_server_files(name: str) -> tuple[str, str]:
+    """The reader of adapters' files where there is no folder to read them from."""
+    raise QuantityError(f"the file {name!r} cannot be read here; write its fields in its place")
 
 
 @dataclass(frozen=True)
@@ -43,6 +60,8 @@ class Surroundings:
     )
     find_page: Callable[[str], str] = str  # the same of a page: a bundled one's name, or the folder of an archive
     find_clip: Callable[[str], str] = str  # the same of a video's clip: a bundled one's name, or a file
+    find_program: FindProgramNear = program_in_full  # a program or the folder of a build, and the file that names it
+    read_server: ReadServer = no_server_files
     found: FoundLevels | None = None  # what ``any`` stands for; None: it cannot be used
 
 
@@ -102,7 +121,7 @@ def read_factors(
             names = known.get(factor)
             if names is not None and level not in names:
                 raise root.document.error(place, f"no {factor} {level!r}; {did_you_mean(level, names)}")
-            if not (_LONG_LEVEL if factor in finders else _LEVEL).fullmatch(plan.level_text(level)):
+            if not (_LONG_LEVEL if factor in (*finders, "server") else _LEVEL).fullmatch(plan.level_text(level)):
                 raise root.document.error(
                     place, f"{level!r} is not a level's name; use no ',' '=' or control character"
                 )

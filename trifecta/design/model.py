@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
 from trifecta.contract.values import Level
+from trifecta.design.builds import ServerDefinition
 from trifecta.design.path_spec import PathSpec, TrialLength
 from trifecta.design.protocols import PROTOCOL_NAMES, PROTOCOLS, Protocol
 from trifecta.design.workloads.browsers import BrowserWorkload, PageWorkload, VideoWorkload
@@ -87,6 +88,7 @@ class Study:
     give_up: bool = True  # end a cell none of whose first blocks can count, instead of giving it all of them
     captured_trials_count: bool = False  # let trials that were captured decide verdicts
     cells: tuple[str, ...] = ()  # keys of the cells that are run; empty: every combination of the factors
+    servers: Mapping[str, ServerDefinition] = field(default_factory=dict)  # those that it brings itself, by level
     source: str = ""  # canonical YAML of the study as resolved
 
     @property

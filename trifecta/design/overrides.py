@@ -45,6 +45,7 @@ def apply_overrides(document: Document, overrides: Sequence[str], source: str | 
         _put(document, place, _value(text, place, option), option)
     if document.tree.get("compare", PROTOCOL_FACTOR) != compared:
         _forget_compared(document)
+    _use_defined(document)
     _lengthen_paths(document)
 
 
@@ -150,6 +151,15 @@ def _lengthen_paths(document: Document) -> None:
                     document.options[here] = option
 
 
+def _use_defined(document: Document) -> None:
+    """Servers that options define are the levels, where neither the study nor an option has one of them as a level."""
+    place: Place = ("factors", "server")
+    servers = document.tree.get("servers")
+    defined = [name for name in servers if ("servers", name) in document.options] if isinstance(servers, dict) else []
+    if defined and place not in document.options and not {*defined} & {*_levels(document, "server")}:
+        _put(document, place, list[str](defined), document.options["servers", defined[0]])
+
+
 def _forget_compared(document: Document) -> None:
     """What a file says of another question than is asked now: its baseline, and the title that asks it."""
     if ("baseline",) not in document.options:
@@ -169,7 +179,8 @@ def _levels(document: Document, factor: str) -> list[str]:
 def _place(document: Document, key: str, option: str) -> Place:
     from trifecta.design.resolve import STUDY_FIELDS
 
-    parts = tuple(key.split("."))
+    # Servers have names like my-server-1.2.
+    parts = ("servers", key.removeprefix("servers.")) if key.startswith("servers.") else tuple(key.split("."))
     if not all(parts):
         raise UserError(f"option {option}: {key!r} has an empty part; write for example paths.rough.loss")
     if len(parts) > 1 or key in STUDY_FIELDS:

@@ -7,6 +7,7 @@ from typing import Any, Literal, cast
 
 from trifecta.design import percentiles, plan, quantity
 from trifecta.design.any_level import expand_any
+from trifecta.design.builds import as_data
 from trifecta.design.compared import read_baseline, read_compare, refuse_uncompared, refuse_unlike_work
 from trifecta.design.document import Document, Section, did_you_mean, one_of, parse_flag, parse_text
 from trifecta.design.effort import least_ns
@@ -20,6 +21,7 @@ from trifecta.design.model import PROTOCOL_FACTOR, Baseline, PathSpec, RequestsW
 from trifecta.design.paths import read_path
 from trifecta.design.protocols import CONTENT_METHODS
 from trifecta.design.quantity import QuantityError
+from trifecta.design.servers import read_servers
 from trifecta.design.workloads.kinds import WORKLOADS
 
 __all__ = ["Surroundings", "resolve"]
@@ -31,6 +33,7 @@ STUDY_FIELDS = (
     "description",
     "workload",
     "factors",
+    "servers",
     "cells",
     "paths",
     "compare",
@@ -61,16 +64,23 @@ def resolve(document: Document, surroundings: Surroundings | None = None) -> Stu
     if "study" not in root:
         raise root.error("study", "is missing; give the study a name, for example 'study: my-race'")
     name = root.parse("study", _parse_name, "")
-    canonical: dict[str, Any] = {"study": name, "title": root.parse("title", parse_text, name)}
-    canonical["description"] = root.parse("description", parse_text, "").strip()
+    canonical: dict[str, Any] = {
+        "study": name,
+        "title": root.parse("title", parse_text, name),
+        "description": root.parse("description", parse_text, "").strip(),
+    }
     workload, canonical["workload"] = _read_workload(root, around)
     paths, path_text = _read_paths(root, around)
     compare = read_compare(root, workload)
+    servers, around = read_servers(root, around, workload)
     factors = read_factors(root, paths, around, workload, compare)
     refuse_uncompared(root, factors, compare)
     for factor in factors:
         canonical["workload"].pop(factor, None)  # its levels stand under factors
-    canonical["factors"] = {factor: list(levels) for factor, levels in factors.items()}
+    canonical |= {
+        "factors": {factor: list(levels) for factor, levels in factors.items()},
+        **({"servers": {level: as_data(server) for level, server in servers.items()}} if servers else {}),
+    }
     cells = read_cells(root, factors, around, compare)
     canonical |= {"cells": list(cells)} if cells else {}
     used = [str(level) for level in factors["path"]]
@@ -120,6 +130,7 @@ def resolve(document: Document, surroundings: Surroundings | None = None) -> Stu
         capture=capture,
         captured_trials_count=count,
         cells=cells,
+        servers=servers,
         source=to_yaml(canonical),
     )
     refuse_unlike_work(root, study)

@@ -21,15 +21,16 @@ _IMPLICIT_TAGS = {
 }
 
 
-def parse_document(text: str, file: str) -> Document:
-    """The tree of a study file with the lines of its parts; not validated yet."""
+def parse_document(text: str, file: str, begins: str = "") -> Document:
+    """The tree of a study file with the lines of its parts; not validated yet. ``begins``: how another file begins."""
     root = _compose(text, file)
     document = Document(tree={}, name=file)
     if root is None:
-        raise UserError(f"{file}:1: the file is empty; see 'trifecta studies' for examples")
+        remedy = f"begin with {begins!r}" if begins else "see 'trifecta studies' for examples"
+        raise UserError(f"{file}:1: the file is empty; {remedy}")
     tree = _Reader(document).value(root, ())
     if not isinstance(tree, dict):
-        raise UserError(f"{file}:1: the file is not a mapping; begin with 'study: NAME'")
+        raise UserError(f"{file}:1: the file is not a mapping; begin with {begins or 'study: NAME'!r}")
     document.tree = tree
     return document
 

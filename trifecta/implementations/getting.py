@@ -15,8 +15,9 @@ from typing import Literal
 from trifecta.contract.values import JsonObject
 from trifecta.design.document import did_you_mean
 from trifecta.design.errors import TrifectaError, UserError
+from trifecta.implementations.builds import release
 from trifecta.implementations.recipe import Recipe, Say
-from trifecta.implementations.registry import RECIPES
+from trifecta.implementations.registry import RECIPES, SERVERS
 from trifecta.implementations.survey import Implementation, known, survey
 
 Status = Literal["installed", "present", "found", "failed"]
@@ -47,7 +48,9 @@ def chosen(names: Sequence[str], recipes: Mapping[str, Recipe] = RECIPES) -> lis
     """Each name once, in order; UserError for one that is no server, client, service or recipe."""
     there = list(dict.fromkeys((*recipes, *known("server"), *known("client"), *known("browser"), *known("service"))))
     for name in names:
-        if name not in there:
+        if "@" in name and release(name, SERVERS) is None:
+            raise UserError(f"no recipe brings {name}; name a build of your own as a level of server instead")
+        if "@" not in name and name not in there:
             raise UserError(f"no implementation {name!r}; {did_you_mean(name, there)}")
     return list(dict.fromkeys(names))
 
@@ -64,7 +67,8 @@ def get(
 
     What goes wrong is in the answer. Only an interrupt comes out of here, and then nothing half is in the cache.
     """
-    if name not in recipes:
+    recipe = recipes[name] if name in recipes else release(name, SERVERS)
+    if recipe is None:
         return _without_recipe(name, look)
     began = time.monotonic()
     steps: list[str] = []
@@ -73,7 +77,6 @@ def get(
         steps.append(text)
         say(text)
 
-    recipe = recipes[name]
     try:
         present = recipe.installed() and not force
         if not present:

@@ -37,3 +37,11 @@ class Recipe(ABC):
         """What to tell when it is not there whole: what is wrong, where, and the remedy."""
         there = "another version's" if self.folder().exists() else "missing"
         return f"{self.name} is not in the cache ({self.folder()} is {there}); run: trifecta get {self.name}"
+
+
+class ProgramRecipe(Recipe):
+    """One that brings a single program."""
+
+    @abstractmethod
+    def program(self) -> Path:
+        """The program; Unsupported, with the remedy, when it is not installed."""

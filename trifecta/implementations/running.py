@@ -142,7 +142,7 @@ class RunningServer:
     ) -> float:
         """Ask until it answers: ``ask`` makes one real request and returns None, or what went wrong. Seconds waited.
 
-        ServerFailed when the program ends or does not answer in time (READY_TIMEOUT_S, or less).
+        ServerFailed when the program ends or does not answer in time (READY_TIMEOUT_S or its adapter's own, or less).
         """
         waited = self._wait(ask, _READY_PAUSE_S, stop, timeout_s)
         if not self.running():
@@ -163,7 +163,8 @@ class RunningServer:
         self, ask: Callable[[], str | None], pause_s: float, stop: Callable[[], bool], timeout_s: float | None = None
     ) -> float:
         began = time.monotonic()
-        limit = READY_TIMEOUT_S if timeout_s is None else min(READY_TIMEOUT_S, timeout_s)
+        longest = self.adapter.ready_within_s or READY_TIMEOUT_S
+        limit = longest if timeout_s is None else min(longest, timeout_s)
         problem: str | None = "not asked yet"
         while problem is not None:
             if stop():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,6 +11,7 @@ from pathlib import Path
 
 from trifecta.contract.common import Declared
 from trifecta.design.model import Protocol, RequestsWorkload
+from trifecta.implementations.recipe import ProgramRecipe
 from trifecta.lab.certificates import Certificates
 
 
@@ -91,10 +94,32 @@ class ServerAdapter(ABC):
 
     A server that answered real requests at its first start is then restarted for a block without them.
     """
+    ready_within_s: float | None = None
+    """How long it may take to answer for the first time, where that is not as long as any other may."""
+    program_name: str = ""
+    """What its program is called in the folder of a build (``nginx@FOLDER``); empty: it has no builds but its own."""
+    build: Path | None = None
+    """The program of another build, which it then finds and runs (``implementations.builds``)."""
 
     @abstractmethod
     def find(self) -> str:
         """Look for the program and return its version; Unsupported, with the command that installs it, when missing."""
+
+    def release(self, version: str) -> ProgramRecipe | None:
+        """What brings a version of it into the cache (``caddy@2.10.0``); None where nothing does."""
+        return None
+
+    def program_files(self) -> tuple[Path, ...]:
+        """What is run, once it is found: what makes two of them the same build. None where that is not known."""
+        return ()
+
+    def identity(self) -> str | None:
+        """SHA-256 of its program, as ``sha256sum`` has it; of several files, of their digests. None: not known."""
+        digests = []
+        for path in self.program_files():
+            with path.open("rb") as file:
+                digests.append(hashlib.file_digest(file, "sha256").hexdigest())
+        return hashlib.sha256("".join(digests).encode()).hexdigest() if len(digests) > 1 else next(iter(digests), None)
 
     def backends(self, site: Site, options: ServerOptions) -> tuple[Backend, ...]:
         """The programs behind a proxy; write what they read into ``site.state``. None for a server that is not one."""
@@ -110,3 +135,19 @@ class ServerAdapter(ABC):
     def declared(self, options: ServerOptions) -> Declared:
         """What is known of its transport from its documentation or source, where it cannot be read back."""
         return {}
+
+
+_PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")
+
+
+def label(server: str) -> str:
+    """A level of the factor ``server`` as part of file names and of host names: ``nginx@./build`` is neither."""
+    if _PLAIN.fullmatch(server):
+        return server
+    words = re.sub(r"[^a-z0-9]+", "-", server.lower())[-40:].strip("-")
+    return f"{words}-{hashlib.sha256(server.encode(errors='surrogateescape')).hexdigest()[:8]}".lstrip("-")
+
+
+def host_name(server: str) -> str:
+    """What the server of a level is called in the lab, in its certificate and by clients."""
+    return f"{label(server)}.lab"

@@ -16,6 +16,7 @@ from trifecta.design.factors import DEFAULT_CLIENT as LOAD
 from trifecta.design.services import SERVER_LEVEL
 from trifecta.entries import BUILT_IN
 from trifecta.implementations.browser import BrowserAdapter
+from trifecta.implementations.builds import release, released, releases_here
 from trifecta.implementations.client import ClientAdapter
 from trifecta.implementations.isolated import Answer, call_apart
 from trifecta.implementations.registry import BROWSERS, CLIENTS, ONLY_BY_NAME, RECIPES, SERVERS, SERVICES
@@ -87,7 +88,8 @@ def survey(
     calls: dict[tuple[Kind, str], Callable[[], Any]] = {}
     for kind in kinds:
         own = [_OWN[kind][0]] if kind in _OWN else []
-        for name in [*own, *tables[kind]]:
+        releases = _releases(wanted, servers) if kind == "server" else []
+        for name in [*own, *tables[kind], *releases]:
             if wanted is None or name in wanted:
                 calls[kind, name] = _looking(kind, name, tables[kind])
     limit_s = FIND_TIMEOUT_S if timeout_s is None else timeout_s
@@ -122,7 +124,8 @@ class Finder:
         kind: Kind = next((one for one in KINDS if one == factor), "server")
         if kind not in self.chosen:
             seen = self._look([kind])
-            self.chosen[kind] = [each.name for each in seen if each.found and each.name not in ONLY_BY_NAME]
+            usual = [each for each in seen if each.name not in ONLY_BY_NAME and "@" not in each.name]
+            self.chosen[kind] = [each.name for each in usual if each.found]
             self.left_out += [
                 {
                     "factor": {"browser": "client", "service": "server"}.get(kind, kind),
@@ -169,11 +172,18 @@ def known(kind: Kind) -> list[str]:
     return tables[kind]
 
 
+def _releases(wanted: Iterable[str] | None, servers: Table[ServerAdapter]) -> list[str]:
+    """Those asked for, else those in the cache."""
+    if wanted is None:
+        return releases_here(servers)
+    return sorted(name for name in wanted if name not in servers and release(name, servers) is not None)
+
+
 def _looking(kind: Kind, name: str, table: Table[Any]) -> Callable[[], Any]:
     own, source = _OWN.get(kind, ("", ""))
     if name == own:
         return lambda: _the_engine(source)
-    return lambda: _look_at(table[name])
+    return lambda: _look_at(table[name] if name in table else released(name, table))
 
 
 def _look_at(adapter: ServerAdapter | ClientAdapter | BrowserAdapter | ServicesProgram) -> dict[str, Any]:
@@ -233,7 +243,7 @@ def _the_engine(source: str) -> dict[str, Any]:
 
 def _implementation(kind: Kind, name: str, table: Table[Any], answer: Answer) -> Implementation:
     package = table.package(name) if name in table else BUILT_IN
-    get = f"trifecta get {name}" if name in RECIPES else None
+    get = f"trifecta get {name}" if name in RECIPES or name not in table else None
     if answer.problem is not None:
         return Implementation(kind, name, False, None, (), "", package, answer.problem, get)
     said = answer.value

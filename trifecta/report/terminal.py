@@ -27,6 +27,7 @@ from trifecta.conclude.visits.derive import Visits
 from trifecta.conclude.visits.derive import derive as derive_visits
 from trifecta.contract.values import JsonObject
 from trifecta.design import naming
+from trifecta.design.arms import server_words
 from trifecta.design.metric import TIME
 from trifecta.design.metrics import METRICS
 from trifecta.design.model import PROTOCOL_FACTOR, PROTOCOL_NAMES
@@ -319,7 +320,9 @@ def _place(cell: str) -> str:
 def _short(factor: str, level: str) -> str:
     if factor == PROTOCOL_FACTOR:
         return PROTOCOL_NAMES.get(level, level)
-    return level if factor in ("connection", "server") else f"{factor} {level}"
+    if factor == "server":
+        return server_words(level)
+    return level if factor == "connection" else f"{factor} {level}"
 
 
 def _order(places: Standing, wide: bool) -> Text:

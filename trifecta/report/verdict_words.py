@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from trifecta.conclude.comparisons import UNTOLD, Comparison, Standing, levels
 from trifecta.design import naming, numbers
+from trifecta.design.arms import server_words
 from trifecta.design.model import PROTOCOL_FACTOR, PROTOCOL_NAMES
 
 _BRACES = str.maketrans("[]", "{}")
@@ -121,4 +122,6 @@ def _level_words(factor: str, level: str) -> str:
         return f"{level} connections"
     if factor in ("page", "clip"):
         return f"{factor} {level.rstrip('/').rsplit('/', 1)[-1]}"  # which may be a path
-    return level if factor in ("path", "server", "connection") else f"{factor.replace('_', ' ')} {level}"
+    if factor == "server":
+        return server_words(level)
+    return level if factor in ("path", "connection") else f"{factor.replace('_', ' ')} {level}"

@@ -95,6 +95,7 @@ def _warnings(facts: RunFacts) -> Iterable[str]:
         yield f"This run has deliberate faults ({faults}): it tests the checks and says nothing about {naming.noun(2)}."
     for said in facts.doubts:
         yield sentence(f"Stored results are not used as they are: {said}")
+    yield from map(sentence, facts.alike)
     if facts.removed:
         yield (
             f"{counted(len(facts.removed), 'finished trial')} {'was' if len(facts.removed) == 1 else 'were'} removed "

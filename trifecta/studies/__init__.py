@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Collection, Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TypedDict
 
@@ -88,15 +89,18 @@ def load(
     """
     path = find(study)
     text = read_text(path)
+    # A bundled study names no folder, so one comes from the command line, and is the user's own.
+    beside = None if study in bundled() else path.parent
     around = Surroundings(
         servers=servers,
         services=known_services(),
         clients=clients,
         read_trace=lambda name: read_trace(path.parent, name),
-        # A bundled study names no folder, so one comes from the command line, and is the user's own.
         find_page=lambda name: find_thing(path.parent, name, BUNDLED_PAGES, "page", "page.json"),
         find_clip=lambda name: find_thing(path.parent, name, BUNDLED_CLIPS, "clip"),
-        find_folder=lambda name: find_messages(None if study in bundled() else path.parent, name),
+        find_folder=lambda name: find_messages(beside, name),
+        find_program=partial(find_program, beside),
+        read_server=partial(read_server, beside),
         found=found or _found_here,
     )
     return parse_study(text, str(path), overrides, around, change)
@@ -168,6 +172,31 @@ def find_thing(folder: Path, name: str, bundled_names: Collection[str], what: st
             return str(path)
     missing = f" with a {inside}" if inside else ""
     raise QuantityError(f"no {what} {name!r}; give one of: {', '.join(bundled_names)}, or the path of one{missing}")
+
+
+def find_program(folder: Path | None, text: str, near: str = "") -> str:
+    """The full name of a program, a file or the folder of a build; one without a slash is looked for on PATH.
+
+    It is looked for beside the file that names it (``near``, else a study in ``folder``), then where the user is.
+    """
+    if "/" not in text:
+        found = shutil.which(text)
+        if found is None:
+            raise QuantityError(f"no program {text!r} on PATH; install it, or write its path, such as ./{text}")
+        return str(Path(found).absolute())
+    bases = [Path(near).parent if near else folder or Path(), Path()]
+    for path in ((base / text).expanduser().absolute() for base in bases):
+        if path.exists():
+            return str(path.resolve() if ".." in path.parts else path)
+    raise QuantityError(f"{text!r} is not there; build it, or correct the path")
+
+
+def read_server(folder: Path | None, name: str) -> tuple[str, str]:
+    """The text of an adapter's file, and its name in full; it lies beside the study, or where the user is."""
+    for path in (base / name for base in (folder or Path(), Path())):
+        if path.exists():
+            return read_text(path), str(path.absolute())
+    raise QuantityError(f"the file {name!r} is not there; correct the path")
 
 
 class Described(TypedDict):

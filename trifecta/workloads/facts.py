@@ -10,7 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from trifecta.contract.codec import plain
-from trifecta.contract.run import LeftOut, RunDocument
+from trifecta.contract.run import LeftOut, ProgramFound, RunDocument
 from trifecta.design import plan, quinn
 from trifecta.design.errors import UserError
 from trifecta.design.model import Study
@@ -88,3 +88,13 @@ def check_same_study(facts: RunDocument, study: Study, unsupported: Sequence[Lef
     if before != now:
         changed = ", ".join(f"{factor} {level}" for factor, level in sorted(before ^ now))
         raise UserError(f"what is supported here changed since the run began ({changed}); start a new run with --out")
+
+
+def check_same_builds(facts: RunDocument, study: Study, servers: Mapping[str, ProgramFound]) -> None:
+    """Refuse to resume a run with another program behind the name of a build: its blocks would not compare."""
+    for level in study.servers:
+        before = facts.get("servers", {}).get(level, {}).get("sha256")
+        now = servers.get(level, {}).get("sha256")
+        if before and now and before != now:
+            what = f"server {level} is another program than this run began with (sha256 {before[:12]}, now {now[:12]})"
+            raise UserError(f"{what}; put that one back, or start a new run with --out")

@@ -16,6 +16,7 @@ from trifecta.analysis.verdict import verdicts
 from trifecta.contract.codec import plain
 from trifecta.contract.run import LeftOut, RunDocument
 from trifecta.design import plan
+from trifecta.design.builds import alike
 from trifecta.design.conformance import ConformanceResult
 from trifecta.design.errors import CannotError
 from trifecta.design.model import Cell, CheckResult, Study, Trial, Verdict
@@ -32,7 +33,7 @@ from trifecta.workloads import aggregate, extending
 from trifecta.workloads.conformance import study as conformance
 from trifecta.workloads.executors import EXECUTORS, AnySession, AnyTrialRunner
 from trifecta.workloads.extending import More
-from trifecta.workloads.facts import check_same_study, first_facts
+from trifecta.workloads.facts import check_same_builds, check_same_study, first_facts
 from trifecta.workloads.faults import NO_FAULTS, Faults
 from trifecta.workloads.judge import Judge
 from trifecta.workloads.preflight import preflight
@@ -107,7 +108,7 @@ def run_study(
     """
     if not sandbox.entered():
         raise RuntimeError("run_study needs the sandbox: call trifecta.lab.sandbox.enter() first")
-    known = Adapters(adapters, clients, browsers)
+    known = Adapters(adapters, clients, browsers).for_study(study)
     run = _Run(study, run_path, progress or NoProgress(), stop or (lambda: False), known, faults, planner)
     with files.full_disk(run_path):
         return run.go(resume, any_levels or {}, more)
@@ -141,7 +142,7 @@ class _Run:
         self.cells, left_out = here.cells, here.left_out
         if resume:
             self.run = RunDirectory.open(self.path, write=True)
-            self._resume(left_out, more)
+            self._resume(here, more)
             facts = self.run.facts
             self.elapsed_before_ns = max((int(d["elapsed_ns"]) for d in self.run.decisions()), default=0)
             resumed: RunDocument = {
@@ -159,6 +160,8 @@ class _Run:
             self.progress.study_started(self.study, str(self.run.path), len(self.rows))
             for item in [*left_out, *facts.get("not_found", [])]:
                 self.progress.level_unsupported(item["factor"], item["level"], item["reason"])
+            for line in alike(self.study.servers, here.servers):
+                self.progress.note(f"warning: {line}")
             if not resume and self.make_planner is Planner:
                 expected = preflight(self.study, self.cells)  # what is left out was said just now
                 for line in expected.lines():
@@ -176,11 +179,12 @@ class _Run:
         finally:
             self.run.close()
 
-    def _resume(self, left_out: Sequence[LeftOut], more: More) -> None:
+    def _resume(self, here: Supported, more: More) -> None:
         """The study as it stands now, refused where it is another than the run's."""
         try:
             self.study = extending.current(self.run, self.study)
-            check_same_study(self.run.facts, self.study, left_out)
+            check_same_study(self.run.facts, self.study, here.left_out)
+            check_same_builds(self.run.facts, self.study, here.servers)
             if more:
                 self.study = extending.extend(self.run, self.study, self.cells, more)
             if self.make_planner is Planner:

@@ -6,7 +6,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Generic, Self, TypeVar
@@ -19,6 +19,7 @@ from trifecta.design import plan
 from trifecta.design.errors import CannotError
 from trifecta.design.model import Cell, Levelled, PathSpec, RequestsWorkload, Study
 from trifecta.implementations.browser import BrowserAdapter
+from trifecta.implementations.builds import with_own
 from trifecta.implementations.client import ClientAdapter
 from trifecta.implementations.registry import BROWSERS, CLIENTS, SERVERS, SERVICES
 from trifecta.implementations.running import RunningServer, ServerFailed
@@ -49,6 +50,10 @@ class Adapters:
     clients: Mapping[str, ClientAdapter] = field(default_factory=lambda: CLIENTS)
     browsers: Mapping[str, BrowserAdapter] = field(default_factory=lambda: BROWSERS)
     services: Mapping[str, ServicesProgram] = field(default_factory=lambda: SERVICES)
+
+    def for_study(self, study: Study) -> Adapters:
+        """With the servers that a study brings itself."""
+        return replace(self, servers=with_own(self.servers, study))
 
 
 @dataclass(frozen=True)

@@ -115,10 +115,13 @@ def found_here(factor: str, adapters: Mapping[str, Adapter], left_out: list[Left
 def _ask(adapter: ServerAdapter | ClientAdapter | BrowserAdapter | ServicesProgram) -> dict[str, Any]:
     """Runs apart: all of it is the adapter's."""
     try:
-        facts = {"version": adapter.find(), "source": adapter.source}
+        facts: dict[str, Any] = {"version": adapter.find(), "source": adapter.source}
     except Unsupported as error:
         return {"reason": str(error)}
-    return facts | ({} if isinstance(adapter, ServerAdapter) else {"declared": dict(adapter.declared())})
+    if not isinstance(adapter, ServerAdapter):
+        return facts | {"declared": dict(adapter.declared())}
+    identity = adapter.identity()
+    return facts if identity is None else facts | {"sha256": identity}
 
 
 def refused_servers(adapters: Mapping[str, ServerAdapter]) -> Question:

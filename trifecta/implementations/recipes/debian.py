@@ -39,6 +39,17 @@ class Program:
     arguments: tuple[str, ...]
     variables: tuple[tuple[str, str], ...] = ()
     origin: str = "on PATH"
+    own_remedy: str = ""
+
+    @property
+    def file(self) -> Path:
+        """The program itself, without the loader that runs it."""
+        return Path(self.arguments[-1])
+
+    @property
+    def remedy(self) -> str:
+        """What helps when it is not fit for use."""
+        return self.own_remedy or f"run: trifecta get {self.name}"
 
     @property
     def environment(self) -> Mapping[str, str]:
@@ -63,9 +74,14 @@ def _says(program: Program, flag: str) -> str:
             timeout=30, stdin=subprocess.DEVNULL, env={**os.environ, **program.environment},
         )  # fmt: skip
     except (OSError, subprocess.SubprocessError, ValueError) as error:
-        place = program.arguments[-1]
-        raise Unsupported(f"{place} does not run ({error}); run: trifecta get {program.name} --force") from error
+        remedy = program.own_remedy or f"{program.remedy} --force"
+        raise Unsupported(f"{program.file} does not run ({error}); {remedy}") from error
     return done.stdout
+
+
+def program_of_build(name: str, path: Path) -> Program:
+    """That of a build of the user's own, run as it is."""
+    return Program(name, (str(path),), origin="a build of its own", own_remedy="build it again, or name another")
 
 
 class Manifest(TypedDict):

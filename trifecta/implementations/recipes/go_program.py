@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from trifecta.design.errors import CannotError
-from trifecta.implementations.recipe import Recipe, Say
+from trifecta.implementations.recipe import ProgramRecipe, Say
 from trifecta.implementations.server import Unsupported
 from trifecta.store.cache import digest_of, is_whole, make_whole
 
@@ -22,7 +22,7 @@ _PLACES = ("/usr/local/go/bin", "/usr/lib/go/bin")  # where https://go.dev/doc/i
 _ENVIRONMENT = {"GOFLAGS": "-mod=readonly", "GOTOOLCHAIN": "local", "GOWORK": "off", "CGO_ENABLED": "0"}
 
 
-class GoProgram(Recipe):
+class GoProgram(ProgramRecipe):
     """A module that is part of Trifecta, built by the ``go`` of this machine.
 
     Downloaded modules stay in Go's own cache, so a build that was interrupted goes on where it was.

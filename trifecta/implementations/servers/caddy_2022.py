@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from trifecta.contract.common import Declared
+from trifecta.implementations.recipe import ProgramRecipe
 from trifecta.implementations.recipes import PROGRAMS
 from trifecta.implementations.recipes.old_go import OldGoProgram
 from trifecta.implementations.server import ServerOptions
@@ -20,10 +21,15 @@ class Caddy2022(Caddy):
     name = "caddy-2022"
     source = "built from Go modules of 2022; `trifecta get caddy-2022` (needs apt with a Debian archive)"
     remedy = "trifecta get caddy-2022 --force"
+    program_name = ""  # it is that build and no other
 
     def program(self) -> Path:
         """In the cache."""
         return RECIPE.program()
+
+    def release(self, version: str) -> ProgramRecipe | None:
+        """None."""
+        return None
 
     def declared(self, options: ServerOptions) -> Declared:
         """QUIC has a TLS of its own, qtls, a copy of Go's."""

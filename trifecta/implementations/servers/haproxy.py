@@ -8,8 +8,8 @@ from string import Template
 from trifecta.contract.common import Declared
 from trifecta.design.model import RequestsWorkload
 from trifecta.implementations.recipes import PROGRAMS
-from trifecta.implementations.recipes.debian import HAPROXY, Program
-from trifecta.implementations.server import Backend, Command, ServerAdapter, ServerOptions, Site, Unsupported
+from trifecta.implementations.recipes.debian import HAPROXY, Program, program_of_build
+from trifecta.implementations.server import Backend, Command, ServerAdapter, ServerOptions, Site, Unsupported, host_name
 from trifecta.implementations.servers.origin import BACKEND_ADDRESS, origin_backend
 
 _GET = "trifecta get haproxy"
@@ -23,14 +23,19 @@ class HAProxy(ServerAdapter):
     has_timeouts = True
     source = f"Debian sid in a private root (`{_GET}`), or 3.0 and later on PATH if built with QUIC"
     is_proxy = True
+    program_name = "haproxy"
 
     def find(self) -> str:
         """Version of the program in the cache, or else on PATH if it knows HTTP/3."""
-        return _found()[1]
+        return self._found()[1]
+
+    def program_files(self) -> tuple[Path, ...]:
+        """The program."""
+        return (self._found()[0].file,)
 
     def check_workload(self, workload: RequestsWorkload) -> None:
         """Without OpenSSL's own QUIC interface (3.5) there is no early data over QUIC; BBR came with 3.1."""
-        if workload.zero_rtt and _LIMITED in _found()[0].says("-vv"):
+        if workload.zero_rtt and _LIMITED in self._found()[0].says("-vv"):
             raise Unsupported(f"this HAProxy accepts 0-RTT over TCP only; leave out zero_rtt, or run: {_GET}")
         if workload.congestion_control == "bbr" and self.find().startswith("3.0"):
             raise Unsupported(f"HAProxy {self.find()} has no BBR for QUIC; use cubic, or run: {_GET}")
@@ -41,13 +46,13 @@ class HAProxy(ServerAdapter):
 
     def command(self, site: Site, options: ServerOptions) -> Command:
         """One file, filled in."""
-        program, _ = _found()
+        program, _ = self._found()
         pki = site.certificates
         template = Template((PROGRAMS / "haproxy" / "haproxy.cfg").read_text(encoding="utf-8"))
         early = "allow-0rtt" if options.zero_rtt else ""
         algorithm = "newreno" if options.congestion_control == "reno" else options.congestion_control
         quic = f"bind quic4@{site.address}:{site.port} ssl crt @lab/site alpn h3 quic-cc-algo {algorithm} {early}"
-        values = {"ADDRESS": site.address, "PORT": site.port, "BACKEND": BACKEND_ADDRESS, "NAME": f"{self.name}.lab"}
+        values = {"ADDRESS": site.address, "PORT": site.port, "BACKEND": BACKEND_ADDRESS, "NAME": host_name(self.name)}
         values |= {"CHAIN": _quoted(pki.chain), "KEY": _quoted(pki.key), "AUTHORITY": _quoted(pki.authority)}
         values |= {"TLS": options.tls_version, "STREAMS": options.max_streams, "EARLY": early}
         values |= {"QUIC": quic if options.tls_version == "1.3" else ""}
@@ -66,20 +71,19 @@ class HAProxy(ServerAdapter):
 
     def declared(self, options: ServerOptions) -> Declared:
         """TCP follows the lab's routes and HAProxy sets TCP_NODELAY; QUIC takes what is asked for."""
-        program, _ = _found()
+        program, _ = self._found()
         tls = program.tells("-vv", "Running on SSL library version : (.*)")
         build = f"{program.origin}; {program.tells('-vv', 'OPTIONS = (.*)')}"
         asked = {"tcp": options.congestion_control, "quic": options.congestion_control}
         return {"congestion_control": asked, "tcp_nodelay": True, "tls_library": tls, "build": build}
 
-
-def _found() -> tuple[Program, str]:
-    """The program and its version."""
-    program = HAPROXY.locate("usr/sbin/haproxy")
-    version = program.tells("-vv", r"HAProxy version (\d+\.\S+)")
-    if version == "unknown" or int(version.split(".")[0]) < 3 or "+QUIC " not in program.says("-vv"):
-        raise Unsupported(f"{program.arguments[-1]} is older than 3.0 or built without QUIC; run: {_GET}")
-    return program, version
+    def _found(self) -> tuple[Program, str]:
+        """The program and its version."""
+        program = HAPROXY.locate("usr/sbin/haproxy") if self.build is None else program_of_build("haproxy", self.build)
+        version = program.tells("-vv", r"HAProxy version (\d+\.\S+)")
+        if version == "unknown" or int(version.split(".")[0]) < 3 or "+QUIC " not in program.says("-vv"):
+            raise Unsupported(f"{program.file} is older than 3.0 or built without QUIC; {program.remedy}")
+        return program, version
 
 
 def _time(time_ns: int) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from string import Template
 
 from trifecta.contract.common import Declared
 from trifecta.design.model import RequestsWorkload
 from trifecta.implementations.recipes import PROGRAMS
-from trifecta.implementations.recipes.debian import NGINX, Program
+from trifecta.implementations.recipes.debian import NGINX, Program, program_of_build
 from trifecta.implementations.server import Command, ServerAdapter, ServerOptions, Site, Unsupported
 from trifecta.implementations.servers.nginx_replay import ReplayConfig, quoted_path
 from trifecta.pages.archive import read_page
@@ -21,16 +22,21 @@ class Nginx(ServerAdapter):
     name = "nginx"
     has_timeouts = True
     source = f"Debian sid in a private root (`{_GET}`), or on PATH if built with HTTP/3"
+    program_name = "nginx"
 
     def find(self) -> str:
         """Version of the program in the cache, or else on PATH if it knows HTTP/3."""
-        return ".".join(map(str, _found()[1]))
+        return ".".join(map(str, self._found()[1]))
+
+    def program_files(self) -> tuple[Path, ...]:
+        """The program."""
+        return (self._found()[0].file,)
 
     def check_workload(self, workload: RequestsWorkload) -> None:
         """Static files answer GET and HEAD only; 0-RTT over QUIC came with 1.29.1 and OpenSSL's own QUIC interface."""
         if workload.method not in ("GET", "HEAD"):
             raise Unsupported(f"nginx's static files refuse {workload.method}; use GET or HEAD, or server: origin")
-        if workload.zero_rtt and _found()[1] < (1, 29, 1):
+        if workload.zero_rtt and self._found()[1] < (1, 29, 1):
             raise Unsupported(f"nginx accepts 0-RTT over HTTP/3 from 1.29.1 on; this is {self.find()}; run: {_GET}")
 
     def command(self, site: Site, options: ServerOptions) -> Command:
@@ -49,12 +55,12 @@ class Nginx(ServerAdapter):
         path = site.state / "nginx.conf"
         template = Template((PROGRAMS / "nginx" / "nginx.conf").read_text(encoding="utf-8"))
         path.write_text(template.substitute(values), encoding="utf-8", errors="surrogateescape")
-        program = _found()[0]
+        program = self._found()[0]
         return Command((*program.arguments, "-p", f"{site.state}/", "-c", path, "-e", "stderr"), program.environment)
 
     def declared(self, options: ServerOptions) -> Declared:
         """TCP follows the lab's routes; QUIC has CUBIC since 1.27.5 and New Reno before, and no setting for it."""
-        program, version = _found()
+        program, version = self._found()
         return {
             "congestion_control": {
                 "tcp": options.congestion_control,
@@ -65,14 +71,13 @@ class Nginx(ServerAdapter):
             "build": f"{program.origin}; {program.tells('-V', 'configure arguments: (.*)')}",
         }
 
-
-def _found() -> tuple[Program, tuple[int, ...]]:
-    """The program and its version."""
-    program = NGINX.locate("usr/sbin/nginx")
-    version = program.tells("-V", r"nginx/(\d+\.\d+\.\d+)")
-    if version == "unknown" or "--with-http_v3_module" not in program.says("-V"):
-        raise Unsupported(f"{program.arguments[-1]} is built without HTTP/3; run: {_GET}")
-    return program, tuple(map(int, version.split(".")))
+    def _found(self) -> tuple[Program, tuple[int, ...]]:
+        """The program and its version."""
+        program = NGINX.locate("usr/sbin/nginx") if self.build is None else program_of_build("nginx", self.build)
+        version = program.tells("-V", r"nginx/(\d+\.\d+\.\d+)")
+        if version == "unknown" or "--with-http_v3_module" not in program.says("-V"):
+            raise Unsupported(f"{program.file} is built without HTTP/3; {program.remedy}")
+        return program, tuple(map(int, version.split(".")))
 
 
 def _timeouts(options: ServerOptions) -> list[str]:

@@ -21,10 +21,19 @@ class QuicGo(ServerAdapter):
 
     name = "quic-go"
     source = "part of Trifecta (implementations/programs/quic-go-server), built with quic-go; `trifecta get quic-go`"
+    program_name = "quic-go"
+
+    def program(self) -> Path:
+        """In the cache, or that of a build; Unsupported, with the remedy, when it is not there."""
+        return self.build or RECIPE.program()
+
+    def program_files(self) -> tuple[Path, ...]:
+        """The program."""
+        return (self.program(),)
 
     def find(self) -> str:
         """The version of quic-go that it was built with."""
-        return _versions(RECIPE.program())[0]
+        return _versions(self.program())[0]
 
     def check_workload(self, workload: RequestsWorkload) -> None:
         """Go's TLS takes no early data over TCP, so 0-RTT would be another thing on each protocol."""
@@ -37,7 +46,7 @@ class QuicGo(ServerAdapter):
         certificates = site.certificates
         return Command(
             (
-                RECIPE.program(),
+                self.program(),
                 "-address", f"{site.address}:{site.port}", "-folder", site.folder,
                 "-certificate", certificates.chain, "-key", certificates.key,
                 "-tls", options.tls_version, "-streams", str(options.max_streams),
@@ -48,7 +57,7 @@ class QuicGo(ServerAdapter):
 
     def declared(self, options: ServerOptions) -> Declared:
         """TCP follows the lab's routes; quic-go always takes Reno, with a factor of 0.7 and 32 packets at first."""
-        quic_go, go = _versions(RECIPE.program())
+        quic_go, go = _versions(self.program())
         return {
             "congestion_control": {"tcp": options.congestion_control, "quic": "reno"},
             "tcp_nodelay": options.tcp_nodelay,

@@ -16,7 +16,7 @@ from trifecta.design.conformance import CLEAN, ConformanceCase, ConformanceResul
 from trifecta.design.errors import CannotError
 from trifecta.design.factors import DEFAULT_CLIENT
 from trifecta.design.model import Cell, PathSpec, Trial
-from trifecta.implementations.server import Site
+from trifecta.implementations.server import Site, host_name
 from trifecta.lab.certificates import Certificates
 from trifecta.lab.engine import EXIT_BAD_INPUT, EXIT_CANNOT, EXIT_UNSUPPORTED, EngineError, EngineProgram, as_user_error
 from trifecta.lab.network import DEVICE, WIRE
@@ -112,7 +112,7 @@ class Bench:
                 case.path,
                 address=target.site.address,
                 port=target.site.port,
-                server_name=f"{target.name}.lab",
+                server_name=host_name(target.name),
                 certificates=self.certificates,
                 samples_file=samples,
                 keylog_file=None if keep is None else keep / "tls.keys",

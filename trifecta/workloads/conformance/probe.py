@@ -13,7 +13,7 @@ from trifecta.design.errors import CannotError
 from trifecta.implementations.client import ClientAdapter
 from trifecta.implementations.isolated import call_apart
 from trifecta.implementations.running import RunningServer
-from trifecta.implementations.server import ServerAdapter, ServerOptions, Site, Unsupported
+from trifecta.implementations.server import ServerAdapter, ServerOptions, Site, Unsupported, host_name
 from trifecta.implementations.servers.origin import Origin
 from trifecta.lab.certificates import make_certificates
 from trifecta.lab.host import pin_table
@@ -142,7 +142,7 @@ def standalone_bench(engine: Path, folder: Path, servers: Iterable[str], stop: C
     if folder.exists() and any(folder.iterdir()):
         raise CannotError(f"{folder} is not empty; choose another with --out")
     folder.mkdir(parents=True, exist_ok=True)
-    names = [f"{name}.lab" for name in dict.fromkeys((*servers, Origin.name))]
+    names = [host_name(name) for name in dict.fromkeys((*servers, Origin.name))]
     certificates = make_certificates(folder / "pki", names, [SERVER_ADDRESS, SERVER_ADDRESS_6])
     with two_hosts() as lab:
         bench = Bench(engine, lab, pin_table(), certificates, folder, stop)

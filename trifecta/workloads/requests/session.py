@@ -15,7 +15,7 @@ from trifecta.design.by_protocol import octets_over
 from trifecta.design.factors import DEFAULT_CLIENT
 from trifecta.design.model import Cell, Levelled, PathSpec, RequestsWorkload
 from trifecta.implementations.running import RunningServer, ServerFailed
-from trifecta.implementations.server import ServerOptions, Site
+from trifecta.implementations.server import ServerOptions, Site, host_name, label
 from trifecta.lab.balancer import Balancer
 from trifecta.lab.cpu_share import CpuShare
 from trifecta.lab.engine import EngineProgram
@@ -111,7 +111,7 @@ class RequestsSession(Session[RequestsWorkload, ServerKey]):
         self._stack.callback(self.qlogs.close)
         self._stack.callback(self._end_all)
         self.client, self.server = (LocalPlace(self.lab.host(name), self.engine) for name in ("client", "server"))
-        self.certify([f"{name}.lab" for name in self.adapters.servers], [SERVER_ADDRESS, SERVER_ADDRESS_6])
+        self.certify([host_name(name) for name in self.adapters.servers], [SERVER_ADDRESS, SERVER_ADDRESS_6])
 
     def _end_all(self) -> None:
         for server in self.servers.values():
@@ -180,14 +180,14 @@ class RequestsSession(Session[RequestsWorkload, ServerKey]):
             return
         name, options = key
         number = len(self.servers)
-        label = f"{name}-{number}"
+        log = f"{label(name)}-{number}"
         site = Site(
             folder=folder,
             certificates=self.certificates,
             address=SERVER_ADDRESS,
             port=FIRST_PORT + number,
-            state=self.run.path / "logs" / label,
-            qlog=self.qlogs.folder(label, name),
+            state=self.run.path / "logs" / log,
+            qlog=self.qlogs.folder(log, label(name)),
         )
         self.servers[key] = RunningServer(
             self.adapters.servers[name],
@@ -195,7 +195,7 @@ class RequestsSession(Session[RequestsWorkload, ServerKey]):
             site,
             options,
             self.server,
-            log=self.log(label),
+            log=self.log(log),
             cpus=self.pins["server"],
         )
 
@@ -302,7 +302,7 @@ class RequestsSession(Session[RequestsWorkload, ServerKey]):
         name = f"load ({server.adapter.name} over {protocol})"
         return ask(
             self.client.start("load", self.log("load"), cpus=self.pins["client"], name=name),
-            (server.site.address, server.site.port, f"{server.adapter.name}.lab"),
+            (server.site.address, server.site.port, host_name(server.adapter.name)),
             protocol,
             self.certificates,
             draft=self.run.path / ".tmp-ready.parquet",

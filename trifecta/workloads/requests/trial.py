@@ -14,6 +14,7 @@ from trifecta.contract.load import ClientReady, LoadConfig, LoadSummary
 from trifecta.design.factors import DEFAULT_CLIENT
 from trifecta.design.model import RequestsWorkload, Trial
 from trifecta.implementations.running import RunningServer
+from trifecta.implementations.server import host_name
 from trifecta.lab.balancer import Balancer
 from trifecta.lab.engine import EXIT_BAD_INPUT, EXIT_CANNOT, EXIT_UNSUPPORTED, EngineError, EngineProgram
 from trifecta.lab.place import Program
@@ -294,7 +295,7 @@ class RequestsTrialRunner(TrialRunner[RequestsSession, _Requests]):
             session.path(trial),
             address=session.address(trial),
             port=server.site.port,
-            server_name=f"{server.adapter.name}.lab",
+            server_name=host_name(server.adapter.name),
             certificates=session.certificates,
             samples_file=samples,
             keylog_file=capture.keylog(),

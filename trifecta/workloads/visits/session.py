@@ -11,7 +11,7 @@ from trifecta.contract.probe import MeasureSummary
 from trifecta.design import plan
 from trifecta.design.model import BrowserWorkload, Cell, Levelled, PathSpec, Protocol
 from trifecta.implementations.running import RunningServer, ServerFailed
-from trifecta.implementations.server import Site
+from trifecta.implementations.server import Site, label
 from trifecta.lab.engine import EngineProgram
 from trifecta.lab.host import browser_pin_table
 from trifecta.lab.place import LocalPlace
@@ -128,11 +128,11 @@ class BrowserSession(Session[BrowserWorkload, Needed]):
 
     def _serving(self, place: Place, key: ServerKey, versions: Mapping[str, str], number: int) -> Serving:
         material, host = self.materials[key.material], place.network.host(key.host)
-        label = f"{key.server}-{number}"
+        log = f"{label(key.server)}-{number}"
         live = None
         if key.host == material.main:
             live = start_live(material, self.state / f"live-{number}", host, self.log(f"live-{number}"))
-        state = self.run.path / "logs" / label
+        state = self.run.path / "logs" / log
         site = Site(
             folder=state,
             certificates=self.certificates,
@@ -150,7 +150,7 @@ class BrowserSession(Session[BrowserWorkload, Needed]):
             site,
             key.options,
             self.at(place, key.host),
-            log=self.log(label),
+            log=self.log(log),
             cpus=self.pins["server"],
         )
         return Serving(running, material, key.host, live)
