@@ -103,6 +103,13 @@ def test_tls_1_2_has_no_quic(fake: Path, tmp_path: Path) -> None:
     assert not [line for line in lines if " quic" in line]
 
 
+def test_http_1_1_can_be_all_that_is_offered(fake: Path, tmp_path: Path) -> None:
+    assert "http2 on;" in _configuration(tmp_path, ServerOptions())
+    lines = _configuration(tmp_path, ServerOptions(offered=("h1",)))
+    assert "http2 off;" in lines
+    assert not [line for line in lines if " quic" in line]
+
+
 def test_a_path_that_nginx_would_take_for_a_variable_is_refused(fake: Path, tmp_path: Path) -> None:
     odd = tmp_path / "a $folder"
     odd.mkdir()
