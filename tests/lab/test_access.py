@@ -92,7 +92,7 @@ def test_third_parties_have_a_host_beside_the_others_where_there_are_some() -> N
     )
     hosts = ["client", "router", "switch", "web", "video", "third-party"]
     assert found == [[["192.168.2.4", "192.168.1.2"], ["192.168.2.181", "192.168.1.2"]], ["switch-web"], hosts]
-    assert "third-party" not in access_links().hosts
+    assert "third-party" not in access_links().names
 
 
 def test_nothing_leads_out_and_only_the_router_forwards() -> None:
