@@ -249,8 +249,8 @@ def test_chromium_speaks_http2_to_third_parties_in_every_arm(tmp_path: Path, bes
     for row in rows(folder):
         server = json.loads(row["server_json"])
         assert (server["host"], server["address"].rpartition(".")[0]) == ("web", "192.168.2")
-        assert server["beside"]["third-party"]["address"] == "192.168.2.4"
-        assert server["beside"]["third-party"]["cpu_ns"] > 0
+        assert server["beside"]["thirdparty"]["address"] == "192.168.2.4"
+        assert server["beside"]["thirdparty"]["cpu_ns"] > 0
         # The document needs two round trips of 10 ms at least, the style sheet three more on a new connection over TCP.
         assert row["latency_p50_ns"] > 45_000_000
 

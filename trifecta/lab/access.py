@@ -4,7 +4,7 @@
 
     client ---------------- router ---------------- switch ---------------- web    192.168.2.2, .11, .12, ...
     192.168.1.2   192.168.1.1   192.168.2.1        (a bridge) ------------- video  192.168.2.3, .101, .102, ...
-                                                              - - - - - - - third-party  192.168.2.4, .181, ...
+                                                              - - - - - - - thirdparty  192.168.2.4, .181, ...
 
 The last host is there where a page has origins of third parties; its wire to the switch cannot be impaired. Each other
 wire can be impaired: then it ends in a middle, a host of its own in which the engine's link carries the packets.
@@ -23,7 +23,7 @@ from trifecta.lab.topology import TO_LOOPBACK, Device, HostSpec, Route, Topology
 CLIENT_ADDRESS = "192.168.1.2"
 ROUTER_ADDRESSES = ("192.168.1.1", "192.168.2.1")
 SERVERS = ("web", "video")
-THIRD_PARTY = "third-party"
+THIRD_PARTY = "thirdparty"
 WIRES = (("client", "router"), ("router", "switch"), ("switch", "web"), ("switch", "video"))
 WIRE_NAMES = tuple(f"{a}-{b}" for a, b in WIRES)
 MOST_SERVERS = 80
