@@ -287,7 +287,21 @@ def test_every_study_can_be_run_as_published(name: str, depth: Depth) -> None:
     published = parse_campaign(text, name, depth, as_published=True)
     assert published.studies
     statements = studies.published(as_published=True)[name].statements
-    servers = {level for study in published.studies.values() for level in study.factors["server"]}
-    for one in statements:  # none of them is about a program that is not run
-        if "server" in one.where:
-            assert servers & set(map(str, [one.where["server"]])), one.id
+    for factor in ("server", "page"):  # none of them is about a program or a page that is not run
+        levels = {level for study in published.studies.values() for level in study.factors.get(factor, ())}
+        for one in statements:
+            if factor in one.where:
+                assert levels & set(map(str, [one.where[factor]])), one.id
+
+
+def test_as_published_the_light_page_alone_has_a_third_party():
+    text = studies.read_text(studies.campaigns()["baccichet2021"])
+    page = parse_campaign(text, "baccichet2021.yaml", "quick", as_published=True).studies["nginx-page"]
+    assert page.factors["page"] == ("light-fonts", "heavy")
+    light, heavy = (
+        next(one for one in studies.published(as_published=True)["baccichet2021"].claims if one.id.endswith(name))
+        for name in ("light-h3-slower", "heavy-h3-slower")
+    )
+    assert (light.where["page"], heavy.where["page"]) == ("light-fonts", "heavy")
+    today = studies.published()["baccichet2021"].claims
+    assert {one.where.get("page") for one in today} == {"light", "heavy", None}

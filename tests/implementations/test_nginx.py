@@ -92,7 +92,7 @@ def test_options_are_in_the_configuration(fake: Path, tmp_path: Path) -> None:
     for line in (
         "master_process off;", "access_log off;", "listen 127.0.0.1:9443 ssl;", "listen 127.0.0.1:9443 quic rcvbuf=4m;",
         "tcp_nodelay off;", "ssl_early_data on;", "ssl_protocols TLSv1.3;", "http2_max_concurrent_streams 300;",
-        "http3_max_concurrent_streams 900;", f'root "{tmp_path / "site"}";',
+        "http3_max_concurrent_streams 900;", "http2 on;", f'root "{tmp_path / "site"}";',
     ):  # fmt: skip
         assert line in lines
 
@@ -100,6 +100,12 @@ def test_options_are_in_the_configuration(fake: Path, tmp_path: Path) -> None:
 def test_tls_1_2_has_no_quic(fake: Path, tmp_path: Path) -> None:
     lines = _configuration(tmp_path, ServerOptions(tls_version="1.2"))
     assert "ssl_protocols TLSv1.2;" in lines
+    assert not [line for line in lines if " quic" in line]
+
+
+def test_http_1_1_can_be_all_that_is_offered(fake: Path, tmp_path: Path) -> None:
+    lines = _configuration(tmp_path, ServerOptions(offered=("h1",)))
+    assert "http2 off;" in lines
     assert not [line for line in lines if " quic" in line]
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from tests.lab.inside import run_inside
 from trifecta.design.errors import CannotError
-from trifecta.design.model import RequestsWorkload
+from trifecta.design.model import Protocol, RequestsWorkload
 from trifecta.implementations import running
 from trifecta.implementations.registry import SERVERS
 from trifecta.implementations.running import RunningServer, ServerFailed
@@ -53,6 +53,16 @@ def test_caddy_names_its_address_and_pins_tls(site: Site) -> None:
     server = json.loads((site.state / "caddy.json").read_text())["apps"]["http"]["servers"]["lab"]
     assert server["listen"] == ["127.0.0.1:9443"]
     assert server["tls_connection_policies"] == [{"protocol_min": "tls1.2", "protocol_max": "tls1.2"}]
+
+
+@pytest.mark.parametrize("name", ["origin", "caddy"])
+@pytest.mark.parametrize("offered", [("h1",), ("h1", "h2", "h3")])
+def test_what_is_offered_is_asked_for(name: str, offered: tuple[Protocol, ...], site: Site) -> None:
+    assert SERVERS[name].chooses_protocols
+    SERVERS[name].command(site, ServerOptions(offered=offered))
+    document = json.loads((site.state / f"{name}.json").read_text())
+    server = document["apps"]["http"]["servers"]["lab"] if name == "caddy" else document
+    assert server["protocols"] == list(offered)
 
 
 @pytest.mark.parametrize(("method", "good"), [("GET", True), ("HEAD", True), ("POST", False), ("DELETE", False)])

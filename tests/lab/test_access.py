@@ -81,6 +81,20 @@ def test_the_client_reaches_every_server_through_the_router() -> None:
     assert found == [[[server, "192.168.1.2"] for server in servers], 10, 5, True, "192.168.2.3"]
 
 
+def test_third_parties_have_a_host_beside_the_others_where_there_are_some() -> None:
+    found = inside(
+        """
+        with access_links(["switch-web"], {"web": 1, "thirdparty": 2}) as network:
+            ends = [connect(network, "client", "thirdparty", number) for number in (0, 1)]
+            seen = [(one[1].getsockname()[0], one[1].getpeername()[0]) for one in ends]
+            print(json.dumps([seen, [wire.name for wire in network.links], list(network.hosts)]))
+        """
+    )
+    hosts = ["client", "router", "switch", "web", "video", "thirdparty"]
+    assert found == [[["192.168.2.4", "192.168.1.2"], ["192.168.2.181", "192.168.1.2"]], ["switch-web"], hosts]
+    assert "thirdparty" not in access_links().names
+
+
 def test_nothing_leads_out_and_only_the_router_forwards() -> None:
     found = inside(
         """

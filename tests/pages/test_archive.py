@@ -37,6 +37,12 @@ def test_what_was_written_reads_back(folder):
     assert [each.kind for each in page.responses][:3] == ["document", "stylesheet", "image"]
 
 
+def test_third_parties_are_kept(tmp_path):
+    facts = {"kind": "generated", "version": 1}
+    small.builder().write(tmp_path / "page", small.START, "Small", facts, ["cdn.small.lab"])
+    assert read_page(tmp_path / "page").third_parties == ("cdn.small.lab",)
+
+
 def test_a_folder_that_is_taken_stays_as_it_is(folder):
     with pytest.raises(UserError, match="already exists"):
         small.write(folder)
@@ -70,6 +76,9 @@ FAULTS = {
     r"responses\[0\].headers\[0\].*two texts": lambda tree: tree["responses"][0].update(headers=[["a"]]),
     r"responses\[7\].*same request": lambda tree: tree["responses"].append(tree["responses"][0]),
     r"responses\[5\].body": lambda tree: tree["responses"][5].update(body=tree["responses"][0]["body"]),
+    r"third_parties\[0\]: 'x.lab' is no host .*: cdn.small.lab": lambda tree: tree.update(third_parties=["x.lab"]),
+    r"third_parties\[0\]: 'www.small.lab' is no": lambda tree: tree.update(third_parties=["www.small.lab"]),
+    "third_parties: must be a list": lambda tree: tree.update(third_parties="cdn.small.lab"),
     r"left_out\[0\].reason": lambda tree: tree["left_out"][0].update(reason=None),
 }
 

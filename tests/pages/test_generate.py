@@ -1,5 +1,6 @@
 """Generated pages: exact weight and count, the same every time, nothing from elsewhere, and every content decodes."""
 
+import dataclasses
 import gzip
 import io
 import re
@@ -65,6 +66,26 @@ def test_the_same_seed_gives_the_same_page_and_another_another(tmp_path, monkeyp
     other = generate.make(small, tmp_path / "c", 2)
     assert other.bytes == 400_000
     assert {each.body for each in other.responses} != {each.body for each in read_page(tmp_path / "a").responses}
+
+
+def test_the_style_sheet_of_a_third_party_is_all_that_comes_from_there(tmp_path):
+    small = generate.Recipe("small", "Small", 400_000, ("sans",), 24, 2, 1, 1, 3, 2, 2, scale=0.3)
+    own = generate.make(small, tmp_path / "own")
+    page = generate.make(dataclasses.replace(small, site="one", third_party="fonts.b.lab"), tmp_path / "page")
+    assert (page.hosts, page.third_parties) == (("www.one.lab", "fonts.b.lab"), ("fonts.b.lab",))
+    assert own.third_parties == ()
+    assert (page.bytes, page.responses[0].bytes, len(page.responses)) == (400_000, 106_200, len(own.responses))
+    (sheet,) = (each for each in page.responses if each.host == "fonts.b.lab")
+    assert sheet.url == "https://fonts.b.lab/css/base.css"
+    assert ("access-control-allow-origin", "*") in sheet.headers
+    assert 'url("https://www.one.lab/fonts/sans.woff2")' in plain(tmp_path / "page", sheet).decode()
+    assert f'<link rel="stylesheet" href="{sheet.url}">' in plain(tmp_path / "page", page.responses[0]).decode()
+    # The rest is the same, but for some octets of pictures, which make up for what the addresses are longer.
+    pairs = [(one, other) for one, other in zip(own.responses, page.responses, strict=True) if one.kind != "image"]
+    assert [one.target for one, other in pairs if one.body != other.body] == ["/", "/css/base.css"]
+    assert all(abs(one.bytes - other.bytes) < 100 for one, other in zip(own.responses, page.responses, strict=True))
+    light = generate.LIGHT_FONTS
+    assert (light.requests, light.total_bytes, light.origin) == (30, 3_500_000, generate.LIGHT.origin)
 
 
 def test_heavy_counts_120_requests():

@@ -27,7 +27,7 @@ from trifecta.report.figures.connections import lanes
 from trifecta.report.figures.page_waterfall import Load, bars, rows_of
 from trifecta.report.html import render, write_report
 from trifecta.store import views
-from trifecta.store.schema import TRIALS
+from trifecta.store.schema import TRIALS, YOUNGER
 from trifecta.store.visits import FETCHES, PLAYBACK, VISITS
 
 ONE_BROWSER = {"path": "[bare]", "client": "[chromium]"}
@@ -257,6 +257,36 @@ def test_another_protocol_than_asked_for_shows(tmp_path: Path) -> None:
     write_report(run)
     spoken = {(row["arm"], row["protocol"]) for row in asked(run, catalogue.SPOKEN.text())}
     assert spoken == {("h1", "h1"), ("h2", "h2"), ("h3", "h3"), ("h3", "h2")}
+
+
+def test_third_parties_are_shown_apart(tmp_path: Path) -> None:
+    run = write_visits_run(tmp_path / "run", VisitsShape(PAGE, dict(ONE_BROWSER), blocks=4, frames=False))
+
+    def change(row: Row) -> None:
+        if row["fetch"] == 3:
+            row |= {"third_party": True, "protocol": "h2"}
+
+    def headings() -> set[str]:
+        write_report(run)
+        return {one.text.strip() for one in part(run, "visits").all("th")}
+
+    assert "with" not in headings()
+    for path in sorted((run / "fetches").iterdir()):
+        rewrite(path, FETCHES.arrow(), change)
+    assert "with" in headings()
+    spoken = {(row["arm"], row["whose"], row["protocol"]) for row in asked(run, catalogue.SPOKEN.text())}
+    assert spoken == {
+        (arm, whose, "h2" if whose == "third parties" else arm)
+        for arm in ("h1", "h2", "h3") for whose in ("the page", "third parties")
+    }  # fmt: skip
+
+
+def test_a_run_of_before_there_were_third_parties_is_read(tmp_path: Path) -> None:
+    run = write_visits_run(tmp_path / "run", VisitsShape(PAGE, dict(ONE_BROWSER), blocks=2, frames=False))
+    for name in ("visits", "fetches"):
+        for path in sorted((run / name).iterdir()):
+            pq.write_table(pq.ParquetFile(path).read().drop_columns(sorted(YOUNGER[name])), path)
+    assert {row["whose"] for row in asked(run, catalogue.SPOKEN.text())} == {"the page"}
 
 
 def test_a_page_of_a_thousand_resources_is_drawn(tmp_path: Path) -> None:

@@ -12,15 +12,19 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.workloads import drive_browsers as drive
-from trifecta.implementations.registry import BROWSERS
-from trifecta.implementations.server import Unsupported
+from trifecta.design.levels import Surroundings
+from trifecta.design.study_file import parse_study
+from trifecta.implementations.registry import BROWSERS, SERVERS
+from trifecta.implementations.server import Command, ServerAdapter, ServerOptions, Site, Unsupported
 from trifecta.pages.builder import Builder
 from trifecta.store.run import RunDirectory
 from trifecta.store.views import connect
+from trifecta.workloads.visits.supported import browsers_supported
 
 pytestmark = pytest.mark.lab
 START = "https://www.tiny.lab/index.html"
 URLS = [START, "https://www.tiny.lab/a.css", "https://cdn.tiny.lab/b.svg"]
+THIRD_PARTY = "https://fonts.other.lab/a.css"
 STUDY = """
 study: tiny
 workload: {{kind: page, page: {page}, visits: 2, warmup_visits: 1, settle: 50 ms{more}}}
@@ -44,6 +48,22 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     builder.add(URLS[2], 200, [("content-type", "image/svg+xml")], svg)
     builder.write(folder, START, "Tiny", {"kind": "generated", "version": 1})
     return folder
+
+
+@pytest.fixture
+def beside(tmp_path: Path) -> Path:
+    """A page whose style sheet comes from a third party."""
+    builder = Builder("beside")
+    html = f"<!doctype html><link rel=icon href=data:,><link rel=stylesheet href={THIRD_PARTY}><img src=/b.svg><p>Tiny."
+    builder.add(START, 200, [("content-type", "text/html")], html.encode())
+    builder.add(
+        THIRD_PARTY, 200, [("content-type", "text/css"), ("access-control-allow-origin", "*")], b"p{color:#123}"
+    )
+    svg = b'<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><path d="M0 0h9v9z"/></svg>'
+    builder.add("https://www.tiny.lab/b.svg", 200, [("content-type", "image/svg+xml")], svg)
+    facts: dict[str, Any] = {"kind": "generated", "version": 1}
+    builder.write(tmp_path / "beside", START, "Beside", facts, ["fonts.other.lab"])
+    return tmp_path / "beside"
 
 
 def study(page: Path, path: str = "near", protocols: str = "h2, h3", blocks: int = 1, more: str = "") -> str:
@@ -199,3 +219,62 @@ def test_chromium_loads_a_page_over_the_protocol_asked_for(tmp_path: Path, page:
         assert row["fcp_p50_ns"] > 0
         assert sorted(path.suffix for path in (folder / "har" / row["trial"]).iterdir()) == [".har"] * 3
     assert not list(folder.rglob(".tmp-*"))
+
+
+def test_chromium_speaks_http2_to_third_parties_in_every_arm(tmp_path: Path, beside: Path) -> None:
+    try:
+        BROWSERS["chromium"].find()
+    except Unsupported as missing:
+        pytest.skip(str(missing))
+    folder = tmp_path / "run"
+    code, outcome, errors = drive.finish(folder, study=study(beside, "far", "h1, h2, h3", more=", filmstrip: false"))
+    assert code == 0, errors
+    assert (outcome["trials"], outcome["valid"]) == (4, 4)
+    views = connect(folder)
+    spoken = (
+        "SELECT DISTINCT t.protocol, f.origin, f.third_party, f.protocol FROM trials t JOIN fetches f USING (trial)"
+    )
+    assert set(views.execute(spoken).fetchall()) == {
+        one for arm in ("h1", "h2", "h3")
+        for one in ((arm, "www.tiny.lab:443", False, arm), (arm, "fonts.other.lab:443", True, "h2"))
+    }  # fmt: skip
+    counted = "SELECT DISTINCT requests, third_party_requests, third_party_connections FROM visits"
+    assert views.execute(counted).fetchall() == [(3, 1, 1)]
+    connections = "SELECT DISTINCT protocol, tcp_connections > 0, quic_connections > 0 FROM visits ORDER BY 1"
+    assert views.execute(connections).fetchall() == [("h1", True, False), ("h2", True, False), ("h3", False, True)]
+    checks = (
+        "SELECT DISTINCT status, evidence LIKE '%all 2 to the page%s third parties (fonts.other.lab) spoke HTTP/2%' "
+    )
+    assert views.execute(checks + "FROM checks WHERE \"check\" = 'protocol'").fetchall() == [("pass", True)]
+    for row in rows(folder):
+        server = json.loads(row["server_json"])
+        assert (server["host"], server["address"].rpartition(".")[0]) == ("web", "192.168.2")
+        assert server["beside"]["thirdparty"]["address"] == "192.168.2.4"
+        assert server["beside"]["thirdparty"]["cpu_ns"] > 0
+        # The document needs two round trips of 10 ms at least, the style sheet three more on a new connection over TCP.
+        assert row["latency_p50_ns"] > 45_000_000
+
+
+def test_a_server_that_cannot_offer_http_1_1_alone_is_left_out_beside_third_parties(
+    tmp_path: Path, beside: Path, page: Path
+) -> None:
+    class Stubborn(ServerAdapter):
+        name, source = "stubborn", "a test"
+
+        def find(self) -> str:
+            return "1"
+
+        def command(self, site: Site, options: ServerOptions) -> Command:
+            raise NotImplementedError
+
+    for folder, protocols, left_out in ((beside, "h1, h2", 1), (beside, "h2, h3", 0), (page, "h1, h2", 0)):
+        text = study(folder, protocols=protocols).replace("path: [near]", "path: [near], server: [stubborn, origin]")
+        asked = parse_study(text, "study.yaml", [], Surroundings(servers=["stubborn", "origin"]))
+        servers = {"stubborn": Stubborn(), "origin": SERVERS["origin"]}
+        found = browsers_supported(asked, servers, {"chromium": BROWSERS["chromium"]})
+        assert len(found.left_out) == left_out
+        assert len(found.cells) == 2 - left_out
+        if left_out:
+            assert found.left_out[0]["reason"].startswith(
+                "stubborn cannot offer HTTP/1.1 alone, which a page with third"
+            )

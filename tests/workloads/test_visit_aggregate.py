@@ -76,6 +76,20 @@ def test_requests_are_counted_by_what_became_of_them(tmp_path):
     assert failed.got == {}
 
 
+def test_requests_to_third_parties_are_counted_apart(tmp_path):
+    theirs = {"third_party": True, "url": "https://fonts.b.lab/a.css"}
+    fetches = [
+        fetch(0, 1), fetch(1, 1, protocol="h2", **theirs), fetch(2, 1, protocol=None, **theirs),
+        fetch(3, 1, protocol=None, from_cache=True, **theirs),
+    ]  # fmt: skip
+    files = write(tmp_path, [visit(1)], fetches)
+    found = aggregate_visits(*files, third_parties=("fonts.b.lab",)).visits
+    assert (found.protocols, found.untold, found.fetches) == ({"h3": 1}, 0, 3)
+    assert list(found.examples) == ["h3"]
+    assert found.third_parties == ("fonts.b.lab",)
+    assert found.third_party_protocols == {"h2": 1, "none": 1}
+
+
 def test_an_answer_of_404_is_no_failure_of_the_path_and_one_of_503_is(tmp_path):
     # As Chromium's rows say it (with an error) and as Firefox's do (without).
     for error in ("status", None):

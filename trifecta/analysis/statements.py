@@ -24,7 +24,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Literal, TypedDict, cast
 
 from trifecta.design.metrics import BY_DIFFERENCE, MARGINS, of_all
@@ -103,9 +103,13 @@ class TableDocument(_TableDocument, total=False):
 
 
 class ConditionsDocument(TypedDict, total=False):
-    """What of such a file is otherwise under the study's own conditions: levels of ``where``, and ``here``."""
+    """What of such a file is otherwise under the study's own conditions: levels of ``where``, and ``here``.
+
+    ``instead``: by name and level of a statement's own ``where`` the level that it has then.
+    """
 
     where: Levels
+    instead: Mapping[str, Mapping[str, str]]
     here: str
 
 
@@ -239,6 +243,8 @@ def parse(document: PublishedDocument, *, as_published: bool = False) -> Publish
     made += [_written(study, where, "figure", one) for one in document.get("figures") or ()]
     for subject in document.get("numbers") or ():
         made += _numbers(study, where, str(document["baseline"]), subject)
+    instead = conditions.get("instead") or {}
+    made = [replace(one, where=_instead(one.where, instead)) for one in made]
     names = [one.id for one in made]
     twice = {name for name in names if names.count(name) > 1}
     if twice:
@@ -255,6 +261,11 @@ def parse(document: PublishedDocument, *, as_published: bool = False) -> Publish
         here=str(conditions.get("here", "") if as_published else document.get("here", "")),
         where=where,
     )
+
+
+def _instead(where: Levels, instead: Mapping[str, Mapping[str, str]]) -> Levels:
+    own = {name: known[str(where[name])] for name, known in instead.items() if str(where.get(name)) in known}
+    return {**where, **own}
 
 
 def _written(study: str, where: Levels, kind: Kind, one: WrittenDocument) -> Statement:

@@ -147,14 +147,14 @@ def _servers(names: tuple[str, ...]) -> dict[str, ServerAdapter]:
 
 
 @command.command()
-@click.argument("what", type=click.Choice(["light", "heavy", "many"]))
+@click.argument("what", type=click.Choice(["light", "light-fonts", "heavy", "many"]))
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="The folder to write; not there yet.")
 @click.option(
     "--seed", type=click.IntRange(0, 2**20), default=2021, show_default=True, help="Another seed, other content."
 )
 @click.option("--requests", type=click.IntRange(10, 20_000), default=1000, show_default=True, help="Of `many`.")
 def make(what: str, out: Path, seed: int, requests: int) -> None:
-    """Make a page from a seed: light and heavy as in the study baccichet2021, or many small resources."""
+    """Make a page from a seed: light, light-fonts and heavy as in the study baccichet2021, or many small resources."""
     from trifecta.pages import generate
     from trifecta.pages.many import many
 
@@ -238,7 +238,8 @@ def _tell(page: Page) -> None:
         table.add_column(heading, justify="right" if side == "right" else "left", overflow="fold")
     for by in ("host", "kind"):
         for share in shares(page, by):
-            table.add_row(share.name, str(share.responses), f"{share.bytes / 1000:,.1f}")
+            name = f"{share.name} (third party)" if share.name in page.third_parties else share.name
+            table.add_row(name, str(share.responses), f"{share.bytes / 1000:,.1f}")
         table.add_section()
     table.add_row("together", str(len(page.responses)), f"{page.bytes / 1000:,.1f}")
     Console(highlight=False).print(table)

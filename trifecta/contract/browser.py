@@ -30,6 +30,7 @@ class BrowserConfig(Asked, frozen=True, kw_only=True):
     kind: Literal["page", "video"]
     url: str
     hosts: tuple[str, ...]
+    third_parties: tuple[str, ...] = ()
     addresses: dict[str, str] = msgspec.field(default_factory=dict)
     port: int
     ca_file: str

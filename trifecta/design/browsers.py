@@ -2,5 +2,5 @@
 
 from __future__ import annotations
 
-BUNDLED_PAGES = ("light", "heavy", "blocks")  # made or fetched by trifecta.pages (docs/pages.md)
+BUNDLED_PAGES = ("light", "light-fonts", "heavy", "blocks")  # made or fetched by trifecta.pages (docs/pages.md)
 BUNDLED_CLIPS = ("bbb", "synthetic")  # docs/video.md

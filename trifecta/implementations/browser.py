@@ -46,7 +46,9 @@ class Job:
     kind: Literal["page", "video"]
     url: str
     hosts: tuple[str, ...]
-    """Names of all origins; the protocol is forced on each, and nothing else is looked up."""
+    """Names of all origins; nothing else is looked up."""
+    third_parties: tuple[str, ...]
+    """Those of them on which no protocol is forced: over TCP, HTTP/2 if their server has it."""
     addresses: Mapping[str, str]
     """IPv4 addresses of hosts that the name server is not asked for; in the lab none, so that DNS counts."""
     port: int
@@ -72,6 +74,11 @@ class Job:
     har_dir: Path | None
     qlog_dir: Path | None
     """Where a browser that can write qlog leaves a file a QUIC connection."""
+
+    @property
+    def own_hosts(self) -> tuple[str, ...]:
+        """Those on which the protocol is forced."""
+        return tuple(host for host in self.hosts if host not in self.third_parties)
 
 
 class BrowserFailed(Exception):

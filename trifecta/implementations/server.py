@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from trifecta.contract.common import Declared
-from trifecta.design.model import Protocol, RequestsWorkload
+from trifecta.design.model import PROTOCOLS, Protocol, RequestsWorkload
 from trifecta.implementations.recipe import ProgramRecipe
 from trifecta.lab.certificates import Certificates
 
@@ -34,6 +34,8 @@ class ServerOptions:
     """How long a response may take, from the end of the request's head."""
     alt_svc: bool = False
     """Whether answers over TCP say that HTTP/3 is on the same port (RFC 7838)."""
+    offered: tuple[Protocol, ...] = PROTOCOLS
+    """Nothing else is spoken: only ``("h1",)`` is asked of servers that ``chooses_protocols``, of `origin` any."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,8 @@ class ServerAdapter(ABC):
     protocols: frozenset[Protocol] = frozenset({"h1", "h2", "h3"})
     has_timeouts: bool = False
     """Whether it can be given ``read_timeout_ns`` and ``write_timeout_ns``."""
+    chooses_protocols: bool = False
+    """Whether it can be told to offer HTTP/1.1 alone (``offered``)."""
     is_proxy: bool = False
     """Whether it passes requests on to another server: that adds a hop, which the report must say."""
     says_ready: bytes | None = None

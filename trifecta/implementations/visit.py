@@ -43,6 +43,7 @@ class Fetch:
     tls_version: str | None = None
     cipher: str | None = None
     missing: bool | None = None
+    third_party: bool | None = None
     rung: int | None = None
     segment: int | None = None
     media_ns: int | None = None
@@ -84,6 +85,8 @@ class Visit:
     quic_connections: int | None = None
     resumed_connections: int | None = None
     zero_rtt_connections: int | None = None
+    third_party_requests: int | None = None
+    third_party_connections: int | None = None
     origins: int | None = None
     wire_bytes: int | None = None
     header_bytes: int | None = None

@@ -4,8 +4,10 @@
 
     client ---------------- router ---------------- switch ---------------- web    192.168.2.2, .11, .12, ...
     192.168.1.2   192.168.1.1   192.168.2.1        (a bridge) ------------- video  192.168.2.3, .101, .102, ...
+                                                              - - - - - - - thirdparty  192.168.2.4, .181, ...
 
-Each wire can be impaired: then it ends in a middle, a host of its own in which the engine's link carries the packets.
+The last host is there where a page has origins of third parties; its wire to the switch cannot be impaired. Each other
+wire can be impaired: then it ends in a middle, a host of its own in which the engine's link carries the packets.
 The others are plain veth pairs. The router alone forwards, between its two wires only; there is no device that leads
 out. Each further server on a host has an address of its own, so that all of them have port 443. Neighbours are
 permanent, as in the other networks of the lab. IPv4 only, as the study: with two families a browser would race them
@@ -21,27 +23,29 @@ from trifecta.lab.topology import TO_LOOPBACK, Device, HostSpec, Route, Topology
 CLIENT_ADDRESS = "192.168.1.2"
 ROUTER_ADDRESSES = ("192.168.1.1", "192.168.2.1")
 SERVERS = ("web", "video")
+THIRD_PARTY = "thirdparty"
 WIRES = (("client", "router"), ("router", "switch"), ("switch", "web"), ("switch", "video"))
 WIRE_NAMES = tuple(f"{a}-{b}" for a, b in WIRES)
 MOST_SERVERS = 80
 """On each of the hosts ``web`` and ``video``."""
-_NAMES = ("client", "router", "switch", *SERVERS)
-_FIRST = {"web": 2, "video": 3}
-_FURTHER = {"web": 10, "video": 100}
+_NAMES = ("client", "router", "switch", *SERVERS, THIRD_PARTY)
+_FIRST = {"web": 2, "video": 3, THIRD_PARTY: 4}
+_FURTHER = {"web": 10, "video": 100, THIRD_PARTY: 180}
+_LAST = 254
 _SERVERS_NETWORK = "192.168.2.0/24"
 
 
 def server_address(host: str, number: int = 0) -> str:
     """The address of a host's server by its number, from 0; ValueError for a host without servers, or too many."""
-    if host not in SERVERS or not 0 <= number < MOST_SERVERS:
-        raise ValueError(f"no server {number} on {host}: 0 to {MOST_SERVERS - 1}, on {' or '.join(SERVERS)}")
+    if host not in _FIRST or not 0 <= number < min(MOST_SERVERS, _LAST + 1 - _FURTHER[host]):
+        raise ValueError(f"no server {number} on {host}: 0 to {MOST_SERVERS - 1}, on {' or '.join(_FIRST)}")
     return f"192.168.2.{_FURTHER[host] + number if number else _FIRST[host]}"
 
 
 def access_links(
     impaired: Collection[str] = (), servers: Mapping[str, int] | None = None, congestion_control: str = "cubic"
 ) -> Topology:
-    """The five hosts and their wires, raised by ``with``.
+    """The five hosts and their wires, raised by ``with``; a sixth for third parties where ``servers`` counts some.
 
     ``impaired``: names of the wires that get a middle; ``servers``: how many addresses web and video have. ValueError
     for a wire or host that is not there.
@@ -50,11 +54,12 @@ def access_links(
     if unknown:
         raise ValueError(f"no wire {', '.join(sorted(unknown))}: {', '.join(WIRE_NAMES)}")
     counts = dict.fromkeys(SERVERS, 1) | dict(servers or {})
-    specs = [_client(), _router(), _switch()]
+    specs = [_client(), _router(), _switch(counts)]
     specs += [
         _serving(host, [server_address(host, number) for number in range(count)]) for host, count in counts.items()
     ]
     wires = [Wire(a, b, impaired=f"{a}-{b}" in impaired) for a, b in WIRES]
+    wires += [Wire("switch", host) for host in counts if host not in SERVERS]
     return Topology(specs, wires, ipv6=False, congestion_control=congestion_control)
 
 
@@ -84,8 +89,8 @@ def _router() -> HostSpec:
     )
 
 
-def _switch() -> HostSpec:
-    return HostSpec("switch", {peer: _device("switch", peer) for peer in ("router", *SERVERS)}, bridge=True)
+def _switch(serving: Collection[str]) -> HostSpec:
+    return HostSpec("switch", {peer: _device("switch", peer) for peer in ("router", *serving)}, bridge=True)
 
 
 def _serving(host: str, addresses: Sequence[str]) -> HostSpec:

@@ -7,7 +7,7 @@ from pathlib import Path
 from trifecta.design.document import did_you_mean
 from trifecta.design.errors import UserError
 
-BUNDLED = ("light", "heavy", "blocks")
+BUNDLED = ("light", "light-fonts", "heavy", "blocks")
 """Names that stand for pages in the cache; ``blocks`` has a recipe (``trifecta get page-blocks``)."""
 
 

@@ -81,6 +81,8 @@ class Page:
     """``kind`` (one of ``rules.SOURCES``) and facts: seed, version, url, tool, when."""
     responses: tuple[Response, ...]
     left_out: tuple[LeftOut, ...] = field(default=())
+    third_parties: tuple[str, ...] = field(default=())
+    """Hosts that are not the site's own: each has a server of its own, which speaks HTTP/2, whatever the page does."""
 
     @property
     def hosts(self) -> tuple[str, ...]:
@@ -135,9 +137,10 @@ def _text(page: Page) -> str:
         return "[" + ",".join("\n  " + compact(value) for value in values) + "\n ]" if values else "[]"
 
     responses = [{**vars(each), "headers": [list(pair) for pair in each.headers]} for each in page.responses]
+    others = f' "third_parties": {compact(list(page.third_parties))},\n' if page.third_parties else ""
     return (
         f'{{"format": {FORMAT},\n "name": {compact(page.name)},\n "title": {compact(page.title)},\n'
-        f' "start": {compact(page.start)},\n "source": {compact(dict(page.source))},\n'
+        f' "start": {compact(page.start)},\n "source": {compact(dict(page.source))},\n{others}'
         f' "responses": {lines(responses)},\n "left_out": {lines([vars(each) for each in page.left_out])}}}\n'
     )
 
@@ -146,7 +149,8 @@ def read_page(folder: Path) -> Page:
     """Read and validate an archive with all its bodies; UserError naming file and field."""
     file = folder / PAGE_FILE
     document = _Reader(str(file))
-    tree = document.record(_load(file), "", ("format", "name", "title", "start", "source", "responses", "left_out"))
+    names = ("format", "name", "title", "start", "source", "responses", "left_out")
+    tree = document.record(_load(file), "", names, ("third_parties",))
     if tree["format"] != FORMAT or isinstance(tree["format"], bool):
         document.fail(
             "format", f"is {tree['format']!r:.40}; this version reads {FORMAT}; record or make the page again"
@@ -166,6 +170,7 @@ def read_page(folder: Path) -> Page:
         source=document.source(tree["source"]),
         responses=responses,
         left_out=left_out,
+        third_parties=tuple(document.listed(tree.get("third_parties", []), "third_parties", rules.MAX_RESPONSES)),
     )
     _check_whole(page, document)
     _check_bodies(folder, page, document)
@@ -205,12 +210,13 @@ class _Reader:
     def fail(self, place: str, problem: str) -> NoReturn:
         raise UserError(f"{self.file}: {place + ': ' if place else ''}{problem}")
 
-    def record(self, value: Any, place: str, names: tuple[str, ...]) -> dict[str, Any]:
+    def record(self, value: Any, place: str, names: tuple[str, ...], optional: tuple[str, ...] = ()) -> dict[str, Any]:
+        known = (*names, *optional)
         if not isinstance(value, dict):
             self.fail(place, f"must be an object with {', '.join(names)}")
         for name in value:
-            if name not in names:
-                self.fail(place, f"has an unknown field {name[:60]!r}; {did_you_mean(name[:60], names)}")
+            if name not in known:
+                self.fail(place, f"has an unknown field {name[:60]!r}; {did_you_mean(name[:60], known)}")
         for name in names:
             if name not in value:
                 self.fail(place, f"lacks the field {name!r}; add it")
@@ -324,6 +330,12 @@ def _check_whole(page: Page, document: _Reader) -> None:
             document.fail(f"responses[{index}].bytes", "another response has the same body with another length")
     if ("GET", rules.host_of(page.start), rules.target_of(page.start)) not in seen:
         document.fail("start", f"no response answers GET {page.start[:200]}; record the page anew")
+    others = [host for host in page.hosts if host != rules.host_of(page.start)]
+    for index, host in enumerate(page.third_parties):
+        if host not in others:
+            named = f"; name one of: {', '.join(others)}" if others else "; leave third_parties out"
+            what = f"{host!r:.100} is no host of the page beside that of its start"
+            document.fail(f"third_parties[{index}]", f"{what}{named}")
     if page.bytes > rules.MAX_PAGE_BYTES:
         document.fail("responses", f"{page.bytes} octets of content; at most {rules.MAX_PAGE_BYTES} are served")
 

@@ -92,18 +92,28 @@ class Builder:
         }
         return next((reason for reason, applies in reasons.items() if applies), None)
 
-    def page(self, start: str, title: str, source: dict[str, Scalar | list[str]]) -> Page:
+    def page(
+        self, start: str, title: str, source: dict[str, Scalar | list[str]], third_parties: Iterable[str] = ()
+    ) -> Page:
         """The page as it is now; UserError when nothing answers its start."""
         start = rules.tidy_url(start)
         if rules.url_problem(start) or ("GET", rules.host_of(start), rules.target_of(start)) not in self.responses:
             why = next((each.reason for each in self.left_out if each.url == start), None)
             raise UserError(f"{start}: nothing that can be replayed answers it{f': {why}' if why else ''}")
         title = _plain(title, 500)
-        return Page(self.name, title, start, source, tuple(self.responses.values()), tuple(self.left_out))
+        responses, left_out = tuple(self.responses.values()), tuple(self.left_out)
+        return Page(self.name, title, start, source, responses, left_out, tuple(third_parties))
 
-    def write(self, folder: Path, start: str, title: str, source: dict[str, Scalar | list[str]]) -> Page:
+    def write(
+        self,
+        folder: Path,
+        start: str,
+        title: str,
+        source: dict[str, Scalar | list[str]],
+        third_parties: Iterable[str] = (),
+    ) -> Page:
         """Write the archive whole or not at all."""
-        page = self.page(start, title, source)
+        page = self.page(start, title, source, third_parties)
         write_page(folder, page, self.bodies)
         return page
 

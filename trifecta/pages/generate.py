@@ -1,8 +1,9 @@
 """Pages from a seed: ``light`` and ``heavy``, of the size of those in the study baccichet2021.
 
 Page weight and number of requests are exact. Both have one origin: HTTP/1.1 then has its six
-connections and HTTP/2 and HTTP/3 one. Nothing is random when a page is shown, there are no timers, and everything is
-fetched before the load event.
+connections and HTTP/2 and HTTP/3 one. ``light-fonts`` is the light page with the style sheet that declares its fonts at
+a third party's, as the study had one of Google Fonts. Nothing is random when a page is shown, there are no timers, and
+everything is fetched before the load event.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ INDEX_BYTES = 106_200  # index.html of the study
 _TEMPLATES = Path(__file__).resolve().parent / "templates"
 _MOVES = "@@FILL@@"
 _KEPT = ("cache-control", "public, max-age=31536000, immutable")
+_FOR_ALL = [("access-control-allow-origin", "*"), ("timing-allow-origin", "*")]  # as Google Fonts says
 _REGIONS = ("North", "South", "Coast", "Highlands", "Lakes", "Islands", "Border", "Delta")
 
 
@@ -49,6 +51,15 @@ class Recipe:
     people: int
     scale: float = 1.0
     """Of the pictures' width and height."""
+    site: str = ""
+    """In its host's name; empty: its own name."""
+    third_party: str = ""
+    """The host of base.css, which declares the fonts; empty: the page's own."""
+
+    @property
+    def origin(self) -> str:
+        """Where the page is."""
+        return f"https://www.{self.site or self.name}.lab"
 
     @property
     def requests(self) -> int:
@@ -61,25 +72,33 @@ LIGHT = Recipe(
     "light", "Light: a page of 3.5 MB in 30 requests", 3_500_000, ("sans", "sans-bold", "serif", "serif-bold"),
     tours=400, shards=1, utilities=1, badges=2, cards=9, gallery=0, people=6,
 )  # fmt: skip
+LIGHT_FONTS = replace(
+    LIGHT, name="light-fonts", title="Light, with its fonts' style sheet from a third party", site="light",
+    third_party="fonts.third-party.lab",
+)  # fmt: skip
 HEAVY = Recipe(
     "heavy", "Heavy: a page of 7.3 MB in 120 requests", 7_300_000,
     ("sans", "sans-bold", "serif", "serif-bold", "mono", "sans-italic"),
     tours=1596, shards=12, utilities=4, badges=7, cards=18, gallery=54, people=12,
 )  # fmt: skip
-RECIPES = {each.name: each for each in (LIGHT, HEAVY)}
+RECIPES = {each.name: each for each in (LIGHT, LIGHT_FONTS, HEAVY)}
 
 
 def make(recipe: Recipe, folder: Path, seed: int = SEED) -> Page:
     """Write a generated page into ``folder``, which is not there yet."""
-    origin = f"https://www.{recipe.name}.lab"
     page = Builder(recipe.name)
     for path, content_type, coding, body in _files(recipe, seed):
         encoded = [("content-encoding", coding), ("vary", "accept-encoding")] if coding else []
         kept = ("cache-control", "no-cache") if path == "/" else _KEPT
         # Fonts are fetched in CORS mode from wherever they are (CSS Fonts 4, section 4.8); real servers say so.
-        shared = [("access-control-allow-origin", "*")] if path.endswith(".woff2") else []
-        page.add(origin + path, 200, [("content-type", content_type), *encoded, kept, *shared], body)
-    return page.write(folder, f"{origin}/", recipe.title, source(seed))
+        shared = _FOR_ALL[:1] if path.endswith(".woff2") else []
+        if path.startswith("/"):
+            url = recipe.origin + path
+        else:
+            url, shared = path, _FOR_ALL
+        page.add(url, 200, [("content-type", content_type), *encoded, kept, *shared], body)
+    others = [recipe.third_party] if recipe.third_party else []
+    return page.write(folder, f"{recipe.origin}/", recipe.title, source(seed), others)
 
 
 def source(seed: int) -> dict[str, Scalar | list[str]]:
@@ -89,7 +108,7 @@ def source(seed: int) -> dict[str, Scalar | list[str]]:
 
 
 def _files(recipe: Recipe, seed: int) -> Iterator[tuple[str, str, str | None, bytes]]:
-    """Path, content type, content coding and content of every resource, the page first."""
+    """Path (or URL, of a third party's), content type, content coding and content of every resource, the page first."""
     brotli = extras.load("brotli")
     from trifecta.pages.fonts import web_font
     from trifecta.pages.prose import Prose
@@ -103,7 +122,10 @@ def _files(recipe: Recipe, seed: int) -> Iterator[tuple[str, str, str | None, by
         sent = brotli.compress(content, quality=9) if coding == "br" else gzip.compress(content, 6, mtime=0)
         texts.append((path, content_type, coding, sent))
 
-    add("/css/base.css", "text/css", "br", _rendered("base.css", faces=_faces(recipe)))
+    # Of a third party's style sheet a path would be the third party's, too; the fonts are the page's own.
+    sheets, fonts_at = (f"https://{recipe.third_party}", recipe.origin) if recipe.third_party else ("", "")
+    base = _rendered("base.css", faces=_faces(recipe), origin=fonts_at)
+    add(f"{sheets}/css/base.css", "text/css", "br", base)
     add("/css/components.css", "text/css", "br", _rendered("components.css"))
     for number in range(recipe.utilities):
         add(f"/css/utilities-{number}.css", "text/css", "br", _utilities(number))

@@ -46,7 +46,7 @@ def describe(page: Page, responses: bool = False) -> JsonObject:
         "name": page.name, "title": page.title, "start": page.start, "source": dict(page.source), "bytes": page.bytes,
         "requests": len(page.responses),
         "hosts": [vars(each) for each in shares(page, "host")], "kinds": [vars(each) for each in shares(page, "kind")],
-        "left_out": [vars(each) for each in page.left_out],
+        "third_parties": list(page.third_parties), "left_out": [vars(each) for each in page.left_out],
     }  # fmt: skip
     if responses:
         told["responses"] = [_response(each) for each in page.responses]

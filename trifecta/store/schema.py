@@ -224,6 +224,8 @@ YOUNGER: dict[str, frozenset[str]] = {
     "trials": frozenset(_ADDED),
     "samples": frozenset({"client"}),
     "resources": frozenset(RESOURCES.names[5:]),
+    "visits": frozenset({"third_party_requests", "third_party_connections"}),
+    "fetches": frozenset({"third_party"}),
 }
 """By table the columns that a run of an earlier version need not have."""
 
@@ -243,11 +245,6 @@ def trials_select(source: str) -> str:
 def samples_select(source: str) -> str:
     """As ``trials_select`` for files of ``samples``: before the column ``client`` it was not known who asked."""
     return _widened(SAMPLES, source)
-
-
-def resources_select(source: str) -> str:
-    """As ``trials_select`` for files of ``resources``: what was not read then is null."""
-    return _widened(RESOURCES, source)
 
 
 def widened_select(schema: Schema, source: str) -> str:

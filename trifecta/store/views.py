@@ -133,8 +133,8 @@ def connect(run_path: Path, *, threads: int | None = None) -> duckdb.DuckDBPyCon
     connection.execute("CREATE VIEW spans AS " + _SPANS_VIEW.format(source=_scan(spans, schema.SPANS)))
     for name, columns in BROWSER_TABLES.items():
         found = _existing(folder / name, names, ".parquet")
-        connection.execute(f"CREATE VIEW {name} AS SELECT * FROM {_scan(found, columns)}")
-    connection.execute(f"CREATE VIEW resources AS SELECT * FROM {_resources(resources)}")
+        connection.execute(f"CREATE VIEW {name} AS SELECT * FROM {_widened(found, columns)}")
+    connection.execute(f"CREATE VIEW resources AS SELECT * FROM {_widened(resources, schema.RESOURCES)}")
     changed = manifest.results_changed(folder)  # nobody reads those: `conclude.results` puts others in their place
     connection.execute(f"CREATE VIEW checks AS {_checks_select(folder, changed)}")
     for name, columns in (("verdicts", schema.VERDICTS), ("conformance", schema.CONFORMANCE)):
@@ -190,10 +190,11 @@ def _samples(paths: list[Path]) -> str:
     return f"({schema.samples_select(parquet.listed(paths))})"
 
 
-def _resources(paths: list[Path]) -> str:
-    if _is_of_this_version(paths, schema.RESOURCES):
-        return _scan(paths, schema.RESOURCES)
-    return f"({schema.resources_select(parquet.listed(paths))})"
+def _widened(paths: list[Path], table_schema: Schema) -> str:
+    """Files of trials; those of an earlier version get the columns that they lack, as nulls."""
+    if _is_of_this_version(paths, table_schema):
+        return _scan(paths, table_schema)
+    return f"({schema.widened_select(table_schema, parquet.listed(paths))})"
 
 
 def _is_of_this_version(paths: list[Path], table_schema: Schema) -> bool:

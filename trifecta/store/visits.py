@@ -37,6 +37,8 @@ VISITS = make_schema(
     ("quic_connections", UINT32),
     ("resumed_connections", UINT32),
     ("zero_rtt_connections", UINT32),
+    ("third_party_requests", UINT32),  # among the requests
+    ("third_party_connections", UINT32),  # not among the connections
     ("origins", UINT32),
     ("wire_bytes", INT64),  # heads and content as sent, of all responses
     ("header_bytes", INT64),
@@ -67,6 +69,7 @@ FETCHES = make_schema(
     ("fetch", UINT32),  # ordinal in the visit, by start
     ("url", TEXT),
     ("origin", TEXT),  # host:port
+    ("third_party", BOOL),  # not of the page's own: HTTP/2, whatever protocol is asked for
     ("method", TEXT),
     ("kind", TEXT),  # document, stylesheet, script, image, font, media, xhr, fetch, manifest, other
     ("initiator", TEXT),

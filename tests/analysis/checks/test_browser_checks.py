@@ -86,7 +86,41 @@ def test_http3_found_by_alt_svc():
     assert judge("protocol", "h2", workload=discovering, visits=found).status == "fail"  # TCP arms are forced
 
 
+THIRD = {"third_parties": ("fonts.b.lab",)}
+
+
+@pytest.mark.parametrize("protocol", ["h1", "h2", "h3"])
+def test_third_parties_speak_http2_whatever_the_page_does(protocol):
+    result = judge("protocol", protocol, visits=seen(protocol, **THIRD, third_party_protocols={"h2": 2}))
+    assert result.status == "pass"
+    assert "all 2 to the page's third parties (fonts.b.lab) spoke HTTP/2" in result.evidence
+    assert "all 8 requests that were told of" in result.evidence
+    for spoken, words in (
+        ({"h1": 2}, "2 of 2 requests to"),
+        ({"h2": 1, "none": 1}, "1 of 2 requests to"),
+        ({}, "no r"),
+    ):
+        result = judge("protocol", protocol, visits=seen(protocol, **THIRD, third_party_protocols=spoken))
+        assert result.status == "fail"
+        assert result.evidence.startswith(words)
+
+
+def test_of_a_repeated_view_the_cache_may_have_all_of_third_parties():
+    repeated = dataclasses.replace(PAGE, view="repeat")
+    assert judge("protocol", workload=repeated, visits=seen("h3", **THIRD)).status == "pass"
+    discovering = dataclasses.replace(PAGE, discovery="alt-svc")
+    found = seen("h3", page(1, first_protocol="h2"), protocols={"h2": 3, "h3": 5}, **THIRD)
+    assert judge("protocol", workload=discovering, visits=found).status == "fail"
+
+
 # same_page
+
+
+def test_what_came_from_third_parties_is_said():
+    got = GOT | {"GET https://fonts.b.lab/a.css": Got(1, 200, 500)}
+    result = judge("same_page", visits=seen("h3", page(1, got=got), page(2, got=got), **THIRD))
+    assert (result.status, result.value) == ("pass", 5)
+    assert "the same 5 requests (1 of them to third parties) for 169500 B" in result.evidence
 
 
 def of_study(requests):

@@ -10,6 +10,10 @@ from hypothesis import strategies as st
 
 from tests.implementations.browsers.driving import config
 from trifecta.implementations.browsers import jobs
+from trifecta.implementations.browsers.chromium_flags import flags, protocol_flags
+from trifecta.implementations.browsers.firefox_profile import preferences
+from trifecta.implementations.browsers.records import summarise, tell_third_parties
+from trifecta.implementations.visit import Fetch, Visit
 
 
 @pytest.mark.parametrize(
@@ -23,6 +27,9 @@ from trifecta.implementations.browsers import jobs
         ({"hosts": ["a.lab, EXCLUDE *"]}, "hosts: "),
         ({"hosts": ["a.lab:443"]}, "hosts: "),
         ({"addresses": {"a.lab": "10.0.0.1, MAP *"}}, "addresses: "),
+        ({"third_parties": ["b.lab"]}, "third_parties: b.lab: none of the hosts"),
+        ({"third_parties": ["www.fake.lab"]}, "third_parties: www.fake.lab: none of the hosts"),
+        ({"third_parties": "www.fake.lab"}, "third_parties: "),
         ({"viewport": [1350]}, "viewport: "),
         ({"visits": True}, "visits: True is not a whole number"),
         ({"visits": 0}, "visits: 0 is not a whole number from 1"),
@@ -37,6 +44,43 @@ def test_what_may_be_left_out(tmp_path):
     job = jobs.job_of(jobs.read(json.dumps(config(tmp_path))))
     assert (job.discovery, job.view, job.viewport, job.watch) == ("forced", "cold", (1350, 940), None)
     assert job.state == tmp_path / "work" / "browser"
+
+
+THIRD = {"hosts": ["www.fake.lab", "fonts.b.lab"], "third_parties": ["fonts.b.lab"]}
+
+
+@pytest.mark.parametrize(
+    ("protocol", "alone", "beside"),
+    [
+        ("h1", ["--disable-http2", "--disable-quic"], ["--disable-quic"]),
+        ("h2", ["--disable-quic"], ["--disable-quic"]),
+        ("h3", *[["--enable-quic", "--origin-to-force-quic-on=www.fake.lab:443"]] * 2),
+    ],
+)
+def test_no_protocol_is_forced_on_third_parties(tmp_path, protocol, alone, beside):
+    own, other = (
+        jobs.job_of(jobs.read(json.dumps(config(tmp_path, protocol=protocol, **more)))) for more in ({}, THIRD)
+    )
+    assert (protocol_flags(own), protocol_flags(other)) == (alone, beside)
+    assert "EXCLUDE fonts.b.lab" in " ".join(flags(other, net_log=None))
+    asked = preferences(other)
+    assert asked["network.http.http2.enabled"] is True
+    assert preferences(own)["network.http.http2.enabled"] == (protocol != "h1")
+    mapped = "network.http.http3.alt-svc-mapping-for-testing"
+    assert asked.get(mapped) == ("www.fake.lab;h3=:443" if protocol == "h3" else None)
+
+
+def test_what_third_parties_sent_is_counted_apart():
+    def got(host, connection, protocol):
+        return Fetch(f"https://{host}/", 0, connection=connection, protocol=protocol, done_ns=1, resumed=False)
+
+    fetches = [got("www.a.lab", 1, "h3"), got("www.a.lab", 1, "h3"), got("fonts.b.lab", 2, "h2")]
+    tell_third_parties(fetches, ("fonts.b.lab",))
+    visit = Visit(0)
+    summarise(visit, fetches)
+    assert [fetch.third_party for fetch in fetches] == [False, False, True]
+    assert (visit.requests, visit.third_party_requests, visit.third_party_connections) == (3, 1, 1)
+    assert (visit.connections, visit.tcp_connections, visit.quic_connections) == (1, 0, 1)
 
 
 JSON = st.recursive(

@@ -2,7 +2,8 @@
 
 ## Fails when
 A single request was answered over another protocol, or none was answered at all; of a browser, any request of a
-visit. With HTTP/3 found by Alt-Svc: a cold visit begins with it, or no visit finds it.
+visit. With HTTP/3 found by Alt-Svc: a cold visit begins with it, or no visit finds it. Of a page with third parties:
+one of their answers did not come over HTTP/2, or none came.
 
 ## Warns when
 Never.

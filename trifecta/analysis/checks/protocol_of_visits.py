@@ -1,4 +1,7 @@
-"""A browser spoke the protocol asked for, in every request of every visit, to every host of the page."""
+"""A browser spoke the protocol asked for, in every request of every visit, to every host of the page's own.
+
+With third parties it spoke HTTP/2, in every arm alike.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +19,10 @@ def check(evidence: Evidence) -> list[CheckResult]:
     if not visits.protocols:
         return worst(evidence, "protocol", [_nothing_told(evidence, visits, name)])
     if workload.discovery == "alt-svc" and evidence.trial.protocol == "h3":
-        return worst(evidence, "protocol", _discovered(workload, visits))
-    return worst(evidence, "protocol", _forced(evidence, visits, name))
+        found = _discovered(workload, visits)
+    else:
+        found = _forced(evidence, visits, name)
+    return worst(evidence, "protocol", [*found, *_third_parties(workload, visits)])
 
 
 def _nothing_told(evidence: Evidence, visits: Visits, name: str) -> Finding:
@@ -44,6 +49,22 @@ def _forced(evidence: Evidence, visits: Visits, name: str) -> list[Finding]:
     if visits.untold:
         findings.append(Finding("unknown", f"{evidence.client} does not report it of {visits.untold} requests"))
     return findings
+
+
+def _third_parties(workload: RequestsWorkload, visits: Visits) -> list[Finding]:
+    """Whose protocol is their own; of a repeated view it may be that the cache had all of it."""
+    spoken = visits.third_party_protocols
+    total, right = sum(spoken.values()), spoken.get("h2", 0)
+    who = f"the page's third parties ({', '.join(visits.third_parties)})"
+    if right < total:
+        text = f"{total - right} of {total} requests to {who} did not speak HTTP/2 ({counts(spoken)})"
+        return [Finding("fail", text, right / total, 1.0, "report it: their server offers HTTP/2 alone")]
+    if total:
+        return [Finding("pass", f"all {total} to {who} spoke HTTP/2, as in every arm", 1.0, 1.0)]
+    if not visits.third_parties or workload.view == "repeat":
+        return []
+    remedy = "look at the page: what it asks for must come from there (docs/pages.md)"
+    return [Finding("fail", f"no request to {who} was answered", 0.0, 1.0, remedy)]
 
 
 def _discovered(workload: RequestsWorkload, visits: Visits) -> list[Finding]:

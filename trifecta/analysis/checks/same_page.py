@@ -64,7 +64,9 @@ def _compared(evidence: Evidence, visits: Visits) -> list[Finding]:
     untold = sum(got.octets is None for got in visits.loaded[0].got.values())
     octets = sum(got.octets or 0 for got in visits.loaded[0].got.values())
     number = float(_requests(first))
-    text = f"all {len(visits.loaded)} visits made the same {number:.0f} requests for {octets} B"
+    theirs = sum(got.times for asked, got in first.got.items() if asked.split("/")[2] in visits.third_parties)
+    apart = f" ({theirs} of them to third parties)" if theirs else ""
+    text = f"all {len(visits.loaded)} visits made the same {number:.0f} requests{apart} for {octets} B"
     if untold == len(visits.loaded[0].got) and untold and not visits.from_cache:
         return [Finding("unknown", f"{text}, but {evidence.client} does not report how much came")]
     return [Finding("pass", text, number, number)]

@@ -51,11 +51,15 @@ class Visits:
     """Requests answered over the network."""
     from_cache: int = 0
     protocols: Mapping[str, int] = field(default_factory=dict)
-    """Protocol -> requests answered over it."""
+    """Protocol -> requests answered over it; those to third parties are not among them."""
     examples: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Protocol -> some URLs that were answered over it."""
     untold: int = 0
     """Requests answered over the network of which the browser does not report the protocol."""
+    third_parties: tuple[str, ...] = ()
+    """Hosts of the page that are not its own: with them HTTP/2 is spoken in every arm."""
+    third_party_protocols: Mapping[str, int] = field(default_factory=dict)
+    """Protocol (``none``: not told) -> requests that they answered over it."""
     failed: Mapping[str, int] = field(default_factory=dict)
     """URL -> requests for it that failed."""
     failed_classes: Mapping[str, int] = field(default_factory=dict)

@@ -70,11 +70,13 @@ ORDER BY c.cell, c.arm, f.fetch
     ("cell", "arm", "fetch"),
 )
 
-# What every request and connection of the measured visits was: nothing else than the asked protocol may stand here.
+# What every request and connection of the measured visits was: nothing else than the asked protocol may stand here, but
+# with third parties, where it is HTTP/2.
 SPOKEN = Query(
     "spoken",
     """
-SELECT t.cell, t.arm, coalesce(f.protocol, 'none') AS protocol, count(*) AS requests,
+SELECT t.cell, t.arm, CASE WHEN f.third_party THEN 'third parties' ELSE 'the page' END AS whose,
+       coalesce(f.protocol, 'none') AS protocol, count(*) AS requests,
        count(*) FILTER (WHERE f.segment IS NOT NULL) AS segments, count(*) FILTER (WHERE f.from_cache) AS from_cache,
        count(DISTINCT (f.trial, f.visit, f.connection)) FILTER (WHERE f.secured_ns IS NOT NULL) AS opened,
        count(DISTINCT (f.trial, f.visit, f.connection)) FILTER (WHERE f.resumed) AS resumed,
@@ -83,10 +85,10 @@ SELECT t.cell, t.arm, coalesce(f.protocol, 'none') AS protocol, count(*) AS requ
        count(*) FILTER (WHERE f.error IS NOT NULL) AS failed, count(*) FILTER (WHERE f.missing) AS missing
 FROM fetches AS f JOIN trials AS t USING (trial)
 WHERE t.valid AND NOT t.is_aa AND NOT f.warmup{and_cell}
-GROUP BY t.cell, t.arm, f.protocol
-ORDER BY t.cell, t.arm, requests DESC
+GROUP BY t.cell, t.arm, whose, f.protocol
+ORDER BY t.cell, t.arm, whose, requests DESC
 """,
-    ("cell", "arm", "protocol"),
+    ("cell", "arm", "whose", "protocol"),
 )
 
 # The same work in every arm: one digest, and the same counts.

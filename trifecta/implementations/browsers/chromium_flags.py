@@ -61,17 +61,18 @@ def flags(job: Job, *, net_log: Path | None) -> list[str]:
 
 
 def protocol_flags(job: Job) -> list[str]:
-    """What leaves the protocol asked for, from the first request, for every host of the page.
+    """What leaves the protocol asked for, from the first request, for every host of the page's own.
 
+    With third parties HTTP/2 stays on: over HTTP/1.1 it is the page's server that does not offer it.
     A server without HTTP/3 fails a visit: an origin that is named for QUIC is not asked over TCP. For Alt-Svc the first
     connection is TCP; under a private authority Chromium follows it for hosts that are named for QUIC only.
     """
     if job.protocol == "h1":
-        return ["--disable-http2", "--disable-quic"]
+        return [*([] if job.third_parties else ["--disable-http2"]), "--disable-quic"]
     if job.protocol == "h2":
         return ["--disable-quic"]
     port = job.port if job.discovery == "forced" else _UNUSED_PORT
-    return ["--enable-quic", "--origin-to-force-quic-on=" + ",".join(f"{host}:{port}" for host in job.hosts)]
+    return ["--enable-quic", "--origin-to-force-quic-on=" + ",".join(f"{host}:{port}" for host in job.own_hosts)]
 
 
 def net_log_file(job: Job) -> Path | None:

@@ -75,7 +75,7 @@ def preferences(job: Job) -> dict[str, Value]:
     """What stands in user.js."""
     prefs: dict[str, Value] = {
         **QUIET,
-        "network.http.http2.enabled": job.protocol != "h1",
+        "network.http.http2.enabled": job.protocol != "h1" or bool(job.third_parties),
         "network.http.http3.enable": job.protocol == "h3",
         # A private authority counts as a third party's root, and would switch HTTP/3 off.
         "network.http.http3.disable_when_third_party_roots_found": False,
@@ -85,7 +85,7 @@ def preferences(job: Job) -> dict[str, Value]:
     if job.protocol == "h3" and job.discovery == "forced":
         prefs |= FORCED
         prefs["network.http.http3.alt-svc-mapping-for-testing"] = ",".join(
-            f"{host};h3=:{job.port}" for host in job.hosts
+            f"{host};h3=:{job.port}" for host in job.own_hosts
         )
     if job.protocol == "h3" and job.qlog_dir is not None:
         prefs["network.http.http3.enable_qlog"] = True

@@ -6,7 +6,8 @@ where requests can be seen without the cost of BiDi's network events (docs/brows
 lacks is null. ``DECODED`` is an expression in the page.
 """
 
-WATCH = """(forced) => {
+WATCH = """(forced, others) => {
+  const thirdParties = new Set(others.split(" "));
   const watch = globalThis.trifecta = {
     opened: new Map(), done: [], given: new Set(), refused: new Set(), cached: new Set(), crashed: 0,
   };
@@ -63,6 +64,7 @@ WATCH = """(forced) => {
       watch.opened.set(subject.channelId, subject);
     } else if (topic == "http-on-examine-response") {
       if (!forced || subject.QueryInterface(Ci.nsIHttpChannelInternal).protocolVersion == forced) return;
+      if (thirdParties.has(subject.QueryInterface(Ci.nsIHttpChannel).URI.host)) return;
       watch.refused.add(subject.channelId);
       subject.cancel(Cr.NS_ERROR_FAILURE);
     } else if (topic == "http-on-examine-cached-response") {
@@ -79,7 +81,8 @@ WATCH = """(forced) => {
   return null;
 }"""
 """Describe every request when it stops. The numbers are of the channel: microseconds since 1970 where they end in
-``Time``, 0 for what did not happen. A response over another protocol than ``forced`` is refused; "" takes all."""
+``Time``, 0 for what did not happen. A response over another protocol than ``forced`` is refused, but from ``others``
+(hosts, with blanks between them); "" takes all."""
 
 FORCED = """async (url) => {
   const {NetUtil} = ChromeUtils.importESModule("resource://gre/modules/NetUtil.sys.mjs");

@@ -214,10 +214,11 @@ class RunningFirefox(RunningBrowser):
         for host, address in job.addresses.items():
             await self.call(firefox_scripts.NAME, host, address)
         if job.protocol == "h3" and job.discovery == "forced":
-            for host in job.hosts:
+            for host in job.own_hosts:
                 if not await self.call(firefox_scripts.FORCED, f"https://{host}:{job.port}/"):
                     raise BrowserFailed(HUNG, f"it does not take HTTP/3 for {host} as told")
-        await self.call(firefox_scripts.WATCH, ALPN[job.protocol] if job.discovery == "forced" else "")
+        forced = ALPN[job.protocol] if job.discovery == "forced" else ""
+        await self.call(firefox_scripts.WATCH, forced, " ".join(job.third_parties))
 
     async def open(self) -> View:
         """As :meth:`RunningBrowser.open`."""

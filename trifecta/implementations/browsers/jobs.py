@@ -53,6 +53,10 @@ def _hosts(value: Any) -> Problem:
     return None if good else "is not a list of host names"
 
 
+def _third_parties(value: Any) -> Problem:
+    return None if value == [] else _hosts(value)
+
+
 def _addresses(value: Any) -> Problem:
     good = isinstance(value, dict) and all(_is_host(host) and _is_address(value[host]) for host in value)
     return None if good else "is not an object of host names and their addresses"
@@ -123,6 +127,7 @@ _FIELDS: dict[str, Callable[[Any], Problem]] = {
     "kind": _one_of("page", "video"),
     "url": _url,
     "hosts": _hosts,
+    "third_parties": _third_parties,
     "addresses": _addresses,
     "port": _whole(1, 65_535),
     "ca_file": _text,
@@ -150,11 +155,12 @@ _FIELDS: dict[str, Callable[[Any], Problem]] = {
 }
 _DEFAULTS: Mapping[str, object] = {
     "addresses": {},
+    "third_parties": [],
     "viewport": list(VIEWPORT),
 } | {
     field.name: field.default
     for field in msgspec.structs.fields(BrowserConfig)
-    if not field.required and field.name not in ("addresses", "viewport")
+    if not field.required and field.name not in ("addresses", "third_parties", "viewport")
 }
 
 
@@ -180,6 +186,9 @@ def read(line: bytes | str) -> BrowserConfig:
         raise ValueError("video: belongs to kind 'video', and to no other")
     if config["discovery"] == "alt-svc" and config["protocol"] != "h3":
         raise ValueError("discovery: 'alt-svc' finds HTTP/3; ask for protocol h3")
+    others = set(config["hosts"]) - {urlsplit(config["url"]).hostname}
+    if strange := sorted(set(config["third_parties"]) - others):
+        raise ValueError(f"third_parties: {', '.join(strange)}: none of the hosts beside that of the url")
     return convert(BrowserConfig, config)
 
 
@@ -197,6 +206,7 @@ def job_of(config: BrowserConfig) -> Job:
     return Job(
         **{name: getattr(config, name) for name in same},
         hosts=config.hosts,
+        third_parties=config.third_parties,
         addresses=config.addresses,
         ca_file=Path(config.ca_file).absolute(),
         viewport=config.viewport,

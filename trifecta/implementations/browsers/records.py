@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -136,18 +136,30 @@ def number_connections(fetches: Sequence[Fetch]) -> None:
             fetch.connection = ordinals.setdefault(fetch.connection, len(ordinals))
 
 
+def tell_third_parties(fetches: Sequence[Fetch], hosts: Collection[str]) -> None:
+    """Mark the fetches from these hosts, and the others as the page's own."""
+    for fetch in fetches:
+        fetch.third_party = _origin(fetch.url).rpartition(":")[0] in hosts
+
+
 def summarise(visit: Visit, fetches: Sequence[Fetch]) -> None:
-    """Fill in what is counted or summed over the fetches of a visit, the same for every browser."""
+    """Fill in what is counted or summed over the fetches of a visit, the same for every browser.
+
+    Connections to third parties, which no protocol is forced on, are counted apart.
+    """
     network = [fetch for fetch in fetches if not fetch.from_cache]
     visit.requests = len(network)
     visit.failed_requests = sum(fetch.error is not None for fetch in network)
     visit.missing_requests = sum(bool(fetch.missing) for fetch in network)
     visit.origins = len({_origin(fetch.url) for fetch in network})
+    theirs = [fetch for fetch in network if fetch.third_party]
+    visit.third_party_requests = len(theirs)
     by_connection: dict[int | str, list[Fetch]] = {}
     for fetch in network:
-        if fetch.connection is not None:
+        if fetch.connection is not None and not fetch.third_party:
             by_connection.setdefault(fetch.connection, []).append(fetch)
     if by_connection or not network:
+        visit.third_party_connections = len({fetch.connection for fetch in theirs} - {None})
         told = list(by_connection.values())
         visit.connections = len(told)
         visit.quic_connections = sum(any(each.protocol == "h3" for each in own) for own in told)

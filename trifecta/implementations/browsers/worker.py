@@ -27,7 +27,13 @@ from trifecta.implementations.browser import (
     VisitFailed,
 )
 from trifecta.implementations.browsers import apart, har, jobs, playback
-from trifecta.implementations.browsers.records import VisitRecord, apply_played, number_connections, summarise
+from trifecta.implementations.browsers.records import (
+    VisitRecord,
+    apply_played,
+    number_connections,
+    summarise,
+    tell_third_parties,
+)
 from trifecta.implementations.server import Unsupported
 from trifecta.implementations.visit import Visit
 from trifecta.lab.engine import EXIT_UNSUPPORTED
@@ -192,6 +198,7 @@ class _Visiting:
 
     def _take(self, record: VisitRecord, recording: Recording) -> None:
         number_connections(recording.fetches)
+        tell_third_parties(recording.fetches, self._job.third_parties)
         summarise(recording.visit, recording.fetches)
         record.visit, record.fetches = recording.visit, recording.fetches
         self._frames = recording.frames

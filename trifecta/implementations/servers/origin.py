@@ -23,6 +23,7 @@ class Origin(ServerAdapter):
     """The same handler behind HTTP/1.1, HTTP/2 and HTTP/3, written to cost little."""
 
     name = "origin"
+    chooses_protocols = True
     source = "part of Trifecta (engine/crates/origin)"
     says_ready = b'{"ready":'  # after every socket is bound (docs/architecture.md, section 1)
 
@@ -43,7 +44,7 @@ class Origin(ServerAdapter):
             port=site.port,
             certificate_file=str(site.certificates.chain),
             key_file=str(site.certificates.key),
-            protocols=("h1", "h2", "h3"),
+            protocols=options.offered,
             congestion_control=options.congestion_control,
             tcp_nodelay=options.tcp_nodelay,
             tls_versions=(options.tls_version,),

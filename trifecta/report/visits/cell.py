@@ -201,6 +201,7 @@ def _metric_tables(about: RunFacts, answers: Mapping[str, Answer], cell: str, nu
 
 def _spoken_table(about: RunFacts, answer: Answer, cell: str, number: int) -> Table:
     columns = [
+        Column("with", "whose"),
         Column("spoken", "protocol", "protocol"),
         Column("requests", "requests", "count"),
         Column("of segments", "segments", "count"),
@@ -213,8 +214,10 @@ def _spoken_table(about: RunFacts, answer: Answer, cell: str, number: int) -> Ta
         Column("failed", "failed", "count"),
         Column("not in the recording", "missing", "count"),
     ]
-    if not about.is_video:
-        columns = [column for column in columns if column.name != "segments"]
+    idle = set() if about.is_video else {"segments"}
+    if not answer.where(cell=cell, whose="third parties"):
+        idle.add("whose")
+    columns = [column for column in columns if column.name not in idle]
     return tables.build(
         answer,
         f"spoken-{number}",

@@ -41,7 +41,7 @@ _OF_VISITS = (
 )
 _OF_FETCHES = (
     "visit", "fetch", "method", "url", "protocol", "status", "decoded_bytes", "from_cache", "missing", "done_ns",
-    "rung", "segment", "error",
+    "rung", "segment", "third_party", "error",
 )  # fmt: skip
 _EXAMPLES = 3  # URLs kept of each protocol
 _REFUSED, _SERVER_ERROR = 400, 500  # RFC 9110, sections 15.5 and 15.6
@@ -55,8 +55,13 @@ class VisitAggregate:
     visits: Visits
 
 
-def aggregate_visits(visits_file: Path, fetches_file: Path, playback_file: Path | None = None) -> VisitAggregate:
-    """Read the files of one trial; warm-up visits count for nothing but their number."""
+def aggregate_visits(
+    visits_file: Path, fetches_file: Path, playback_file: Path | None = None, third_parties: tuple[str, ...] = ()
+) -> VisitAggregate:
+    """Read the files of one trial; warm-up visits count for nothing but their number.
+
+    ``third_parties``: the hosts of the page that are not its own.
+    """
     every = parquet.read(visits_file, _OF_VISITS)
     measured = sorted((row for row in every if not row["warmup"]), key=itemgetter("visit"))
     good = {row["visit"] for row in measured if row["error"] is None}
@@ -66,7 +71,7 @@ def aggregate_visits(visits_file: Path, fetches_file: Path, playback_file: Path 
     stalled = set() if playback_file is None or not playback_file.exists() else _stalled(playback_file)
     return VisitAggregate(
         cast(TrialRow, _columns(measured) | _speed_index(every)),
-        _evidence(measured, rows, stalled, len(every) - len(measured)),
+        _evidence(measured, rows, stalled, len(every) - len(measured), third_parties),
     )
 
 
@@ -100,15 +105,23 @@ def _numbers(rows: Sequence[Row], field: str) -> NDArray[np.float64]:
     return np.array(values, dtype=np.float64)
 
 
-def _evidence(measured: Sequence[Row], fetches: Sequence[Row], stalled: set[int], warmup: int) -> Visits:
+def _evidence(
+    measured: Sequence[Row],
+    fetches: Sequence[Row],
+    stalled: set[int],
+    warmup: int,
+    third_parties: tuple[str, ...],
+) -> Visits:
     by_visit: dict[int, list[Row]] = {}
     for fetch in fetches:
         by_visit.setdefault(fetch["visit"], []).append(fetch)
     network = [fetch for fetch in fetches if _answered(fetch) and not fetch["from_cache"]]
     failed = [fetch for fetch in fetches if _failed(fetch)]
     refused = [fetch for fetch in network if (fetch["status"] or 0) >= _REFUSED and not fetch["missing"]]
+    own = [fetch for fetch in network if not fetch["third_party"]]
+    theirs = [fetch for fetch in network if fetch["third_party"]]
     examples: dict[str, tuple[str, ...]] = {}
-    for fetch in network:
+    for fetch in own:
         known = examples.setdefault(str(fetch["protocol"]), ())
         if len(known) < _EXAMPLES and fetch["url"] not in known:
             examples[str(fetch["protocol"])] = (*known, fetch["url"])
@@ -118,9 +131,11 @@ def _evidence(measured: Sequence[Row], fetches: Sequence[Row], stalled: set[int]
         warmup_visits=warmup,
         fetches=len(network),
         from_cache=sum(bool(fetch["from_cache"]) for fetch in fetches),
-        protocols=_counts(fetch["protocol"] for fetch in network),
+        protocols=_counts(fetch["protocol"] for fetch in own),
         examples=examples,
-        untold=sum(fetch["protocol"] is None for fetch in network),
+        untold=sum(fetch["protocol"] is None for fetch in own),
+        third_parties=third_parties,
+        third_party_protocols=_counts(fetch["protocol"] or "none" for fetch in theirs),
         failed=_counts(fetch["url"] for fetch in failed),
         failed_classes=_counts(fetch["error"] or "status" for fetch in failed),
         refused=_counts(fetch["url"] for fetch in refused),

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from trifecta.contract.browser import BrowserConfig, VideoConfig
-from trifecta.design.model import BrowserWorkload, Trial
+from trifecta.design.model import PROTOCOLS, BrowserWorkload, Protocol, Trial
 from trifecta.implementations.server import ServerOptions
 from trifecta.lab.certificates import Certificates
 
@@ -39,15 +39,24 @@ class Drafts:
         return tuple(path for path in (self.har, self.frames) if path is not None)
 
 
-def options_for(workload: BrowserWorkload) -> ServerOptions:
-    """What a cell's workload asks of its server."""
+THIRD_PARTYS = ServerOptions(offered=("h2",))
+"""What is asked of the server of third parties, whatever is asked of the measured one."""
+
+
+def options_for(workload: BrowserWorkload, protocol: Protocol, third_parties: Collection[str]) -> ServerOptions:
+    """What a cell's workload asks of its server.
+
+    A browser that speaks HTTP/2 with ``third_parties`` cannot be kept from it elsewhere: over HTTP/1.1 the server does.
+    """
+    alone = protocol == "h1" and bool(third_parties)
     return ServerOptions(
         congestion_control=workload.congestion_control,
         tcp_nodelay=workload.tcp_nodelay,
         tls_version=workload.tls_version,
         zero_rtt=workload.zero_rtt,
         quinn=workload.quinn,
-        alt_svc=workload.discovery == "alt-svc",
+        alt_svc=workload.discovery == "alt-svc" and not alone,
+        offered=("h1",) if alone else PROTOCOLS,
     )
 
 
@@ -69,13 +78,15 @@ def browser_config(
     *,
     certificates: Certificates,
     work_dir: Path,
+    third_parties: Sequence[str] = (),
     floor: Sequence[float] | None = None,
     keylog_file: Path | None = None,
     qlog_dir: Path | None = None,
 ) -> BrowserConfig:
     """What the driver of a browser is asked to do: visits to ``url``, which asks for things of these ``names``.
 
-    ``floor`` are the shares of frames that the machine drops on its own, by rung.
+    ``third_parties`` are those of them whose protocol is not forced. ``floor`` are the shares of frames that the
+    machine drops on its own, by rung.
     """
     video = None
     if workload.plays:
@@ -87,6 +98,7 @@ def browser_config(
         kind="video" if video else "page",
         url=url,
         hosts=tuple(names),
+        third_parties=tuple(third_parties),
         port=PORT,
         ca_file=str(certificates.authority),
         discovery=workload.discovery if trial.protocol == "h3" else "forced",

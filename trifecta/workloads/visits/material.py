@@ -9,6 +9,7 @@ from typing import Any
 
 from trifecta import pages
 from trifecta.design.model import BrowserWorkload, PageWorkload, VideoWorkload
+from trifecta.lab.access import THIRD_PARTY
 from trifecta.lab.host import Host
 from trifecta.pages.archive import Page, read_page
 from trifecta.video.archive import VIDEO_HOST, Say, Video, prepare
@@ -73,7 +74,8 @@ def _of_a_page(workload: PageWorkload, _say: Say) -> Material:
     folder = pages.find(workload.page)
     page = read_page(folder)
     main = workload.serving_host
-    return Material(folder, page, page.start, main, dict.fromkeys(page.hosts, main))
+    places = {host: THIRD_PARTY if host in page.third_parties else main for host in page.hosts}
+    return Material(folder, page, page.start, main, places)
 
 
 def _of_a_video(workload: VideoWorkload, say: Say) -> Material:

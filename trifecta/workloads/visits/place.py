@@ -32,7 +32,7 @@ class ServerKey:
     options: ServerOptions
     material: Key
     host: str
-    """``web`` or ``video``."""
+    """``web``, ``video`` or ``thirdparty``."""
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from trifecta.design import plan
 from trifecta.design.model import BrowserWorkload, Cell, Levelled, PathSpec, Protocol
 from trifecta.implementations.running import RunningServer, ServerFailed
 from trifecta.implementations.server import Site, label
+from trifecta.lab.access import THIRD_PARTY
 from trifecta.lab.engine import EngineProgram
 from trifecta.lab.host import browser_pin_table
 from trifecta.lab.place import LocalPlace
@@ -19,13 +20,14 @@ from trifecta.lab.topology import Topology, Wire
 from trifecta.workloads.capturing import TrialCapture
 from trifecta.workloads.probing import measure_config, measure_path
 from trifecta.workloads.session import Common, Session, set_to_work
-from trifecta.workloads.visits.configs import PORT, options_for
+from trifecta.workloads.visits.configs import PORT, THIRD_PARTYS, options_for
 from trifecta.workloads.visits.material import Key, Material, material_of, start_live
 from trifecta.workloads.visits.place import Place, ServerKey, Serving
 
 Wires = tuple[str, ...]
 Needed = tuple[Wires, ServerKey]
 """A server, in the place with these wires impaired."""
+THIRD_PARTYS_SERVER = "origin"  # in every cell, whichever server is measured
 STATE = ".tmp-browsers"  # what browsers keep while they run; removed with the leftovers of a run
 
 
@@ -64,13 +66,21 @@ class BrowserSession(Session[BrowserWorkload, Needed]):
     def server_keys(self, at: Levelled) -> tuple[ServerKey, ...]:
         """What tells the servers of a treatment apart in their place, the measured one first."""
         workload = self.workload(at)
-        material, options = workload.material, options_for(workload)
-        hosts = self.materials[material].serving
-        return tuple(ServerKey(at.server, options, material, host) for host in hosts)
+        found = self.materials[workload.material]
+        options = options_for(workload, at.protocol, found.page.third_parties)
+        return tuple(
+            ServerKey(THIRD_PARTYS_SERVER, THIRD_PARTYS, workload.material, host)
+            if host == THIRD_PARTY
+            else ServerKey(at.server, options, workload.material, host)
+            for host in found.serving
+        )
 
     def level(self, key: Needed) -> tuple[str, str]:
-        """The server, by name."""
-        return "server", key[1].server
+        """The server, by name; of a third party's the page."""
+        own = key[1]
+        if own.host == THIRD_PARTY:
+            return "page", self.materials[own.material].page.name
+        return "server", own.server
 
     def problem(self, key: Needed) -> str | None:
         """How the server ended, in words; None while all of it runs."""
@@ -112,8 +122,10 @@ class BrowserSession(Session[BrowserWorkload, Needed]):
             wanted.setdefault(self.wires(at), {}).update(dict.fromkeys(self.server_keys(at)))
             for needed in self.keys(at):
                 asked = self.protocols.setdefault(needed, [])
-                if at.protocol not in asked:
-                    asked.append(at.protocol)
+                offered = needed[1].options.offered
+                protocol = at.protocol if at.protocol in offered else offered[0]
+                if protocol not in asked:
+                    asked.append(protocol)
         for wires, keys in wanted.items():
             place = self.places[wires] = self._stack.enter_context(Place(wires, keys))
             for key in keys:
@@ -144,9 +156,10 @@ class BrowserSession(Session[BrowserWorkload, Needed]):
         )
         if live is not None:
             live.folder.mkdir(exist_ok=True)
+        adapter = self.adapters.servers[key.server]
         running = RunningServer(
-            self.adapters.servers[key.server],
-            versions[key.server],
+            adapter,
+            versions.get(key.server) or adapter.find(),
             site,
             key.options,
             self.at(place, key.host),

@@ -37,6 +37,7 @@ def browsers_supported(
         refused_servers({name: servers[name] for name in found_servers}),
         _refused_browsers({name: browsers[name] for name in found_browsers}),
         _without_material,
+        _beside_third_parties({name: servers[name] for name in found_servers}),
     )
     found = Found(found_servers, found_browsers, left_out)
     return supported(study, found, questions, lambda why: f"no cell of the study can run here: {'; '.join(why)}")
@@ -79,6 +80,26 @@ def _without_material(study: Study, cells: Sequence[Cell]) -> Iterator[Refusal]:
                 reasons[key] = _no_material(workload)
             if (reason := reasons[key]) is not None:
                 yield Refusal([cell], *workload.shown, reason)
+
+
+def _beside_third_parties(adapters: Mapping[str, ServerAdapter]) -> Question:
+    """Cells in which HTTP/1.1 is the server's to choose (`configs.options_for`) and it cannot."""
+
+    def question(study: Study, cells: Sequence[Cell]) -> Iterator[Refusal]:
+        pages: dict[tuple[object, ...], bool] = {}
+        for cell in cells:
+            for one in plan.treatments_of(study, cell):
+                if one.protocol != "h1" or adapters[one.server].chooses_protocols:
+                    continue
+                workload = plan.workload_of(BrowserWorkload, study, one)
+                if workload.material not in pages:
+                    pages[workload.material] = bool(material_of(workload).page.third_parties)
+                if pages[workload.material]:
+                    reason = f"{one.server} cannot offer HTTP/1.1 alone, which a page with third parties needs; "
+                    yield Refusal([cell], "server", one.server, f"{reason}use server: origin, nginx or caddy")
+                    break
+
+    return question
 
 
 def _no_material(workload: BrowserWorkload) -> str | None:

@@ -175,7 +175,8 @@ class BrowserTrialRunner(TrialRunner[BrowserSession, _Visits]):
         self._tell(one)
         one.errors += filter(None, (serving.problem() for serving in one.servers))
         found = read_samples(one.samples, one.details.load, one.errors)
-        one.visits = _read_visits(one.drafts, found, one.errors)
+        third_parties = self._session.material(one.trial).page.third_parties
+        one.visits = _read_visits(one.drafts, found, one.errors, third_parties)
         return found
 
     def _end_links(self, one: _Visits) -> None:
@@ -255,6 +256,7 @@ class BrowserTrialRunner(TrialRunner[BrowserSession, _Visits]):
             one.drafts,
             certificates=session.certificates,
             work_dir=session.state,
+            third_parties=session.material(trial).page.third_parties,
             floor=one.floor,
             keylog_file=one.capture.keylog(),
             qlog_dir=one.capture.qlog_dir,
@@ -262,7 +264,9 @@ class BrowserTrialRunner(TrialRunner[BrowserSession, _Visits]):
         return changed(config, self._faults.load_changes(trial.arm))
 
 
-def _read_visits(drafts: Drafts, found: Aggregate | None, errors: list[str]) -> VisitAggregate | None:
+def _read_visits(
+    drafts: Drafts, found: Aggregate | None, errors: list[str], third_parties: tuple[str, ...]
+) -> VisitAggregate | None:
     """What the visits say; None when they are not whole. Of a driver that died, everything it wrote goes."""
     if found is None:
         for path in drafts.files:
@@ -274,4 +278,4 @@ def _read_visits(drafts: Drafts, found: Aggregate | None, errors: list[str]) -> 
     if missing:
         errors.append("the client wrote no " + ", ".join(path.parent.name for path in missing))
         return None
-    return aggregate_visits(drafts.visits, drafts.fetches, drafts.playback)
+    return aggregate_visits(drafts.visits, drafts.fetches, drafts.playback, third_parties)
