@@ -108,8 +108,9 @@ class Judge:
 
     def _visits(self, trial: str) -> Visits | None:
         """What a browser did in a trial, from the files it left beside its samples."""
-        files = [self._samples_folder.parent / name / f"{trial}.parquet" for name in ("visits", "fetches", "playback")]
-        return aggregate_visits(*files).visits if files[0].exists() and files[1].exists() else None
+        kept = self._samples_folder.parent
+        visits, fetches, playback = (kept / name / f"{trial}.parquet" for name in ("visits", "fetches", "playback"))
+        return aggregate_visits(visits, fetches, playback).visits if visits.exists() and fetches.exists() else None
 
     def distrust(self, rows: Sequence[TrialRow]) -> list[TrialRow]:
         """The trials that no longer count because the link of their path did not do what was asked over the run.
