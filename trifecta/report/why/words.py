@@ -5,7 +5,7 @@ from __future__ import annotations
 from trifecta.contract.ladder import Ends
 from trifecta.contract.why import CauseFound, ShareFound, WhyFound
 from trifecta.design import metrics, naming, numbers
-from trifecta.report.ladder.words import ratio as ratio
+from trifecta.report.ladder.words import ratio
 from trifecta.report.words import counted, listed
 
 STATES = {"explains": "explains it", "hides": "hides some of it", "nothing": "explains nothing", "open": "open"}
