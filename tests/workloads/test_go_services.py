@@ -121,7 +121,7 @@ def test_clients_are_processes_of_their_own_on_one_host_or_two(tmp_path: Path, p
     own = ask(
         folder,
         "SELECT DISTINCT count(*) FROM samples JOIN trials USING (trial) WHERE NOT warmup AND"
-        " factors_json ->> 'client_processes' != 'one' GROUP BY trial, client",
+        " factors_json ->> 'client_processes' != 'one' GROUP BY trial, samples.client",
     )
     assert own == [(4,)]
     assert ask(folder, "SELECT count(*) FROM spans AS p JOIN samples AS s USING (trial, request, client)") == [(450,)]
