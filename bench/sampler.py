@@ -124,7 +124,7 @@ def work(lab: Topology, certificates: Certificates, folder: Path, seconds: float
 def compare(lab: Topology, running: dict[str, EngineProcess], seconds: float) -> tuple[list[int], list[int], int]:
     """CPU time of readings by the observer and by psutil, in turns, and the rows of one of the observer's."""
     pids = {name: service.pid for name, service in running.items()}
-    cgroups = {name: groups(pid) for name, pid in pids.items()}
+    cgroups = {name: [groups(pid)] for name, pid in pids.items()}
     ours: list[int] = []
     theirs: list[int] = []
     processes = [psutil.Process(pid) for pid in pids.values()]
@@ -134,7 +134,7 @@ def compare(lab: Topology, running: dict[str, EngineProcess], seconds: float) ->
         for _ in range(TURNS):
             ours += spent_ns(observer.sample, seconds / TURNS)
             theirs += spent_ns(lambda: read_with_psutil(processes), seconds / TURNS)
-        assert all(row.get("cgroup_cpu_ns") for row in observer.rows if row["process"] in pids and cgroups["A"])
+        assert all(row.get("cgroup_cpu_ns") for row in observer.rows if row["process"] in pids and any(cgroups["A"]))
     return ours, theirs, rows
 
 

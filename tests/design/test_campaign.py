@@ -280,6 +280,22 @@ def test_the_load_balancer_stands_between_services_as_published_only(as_publishe
     assert asked == ({True} if as_published else {None})
 
 
+def test_clients_are_processes_as_published_and_fifty_of_them_on_two_hosts() -> None:
+    assert {study.workload.client_processes for study in read("full").studies.values()} == {None}
+    hosts: dict[tuple[str, int], tuple[str, ...]] = {}
+    for name, study in read("full", as_published=True, only=["B"]).studies.items():
+        for one in plan.treatments(study):
+            workload = plan.workload_for(study, one)
+            hosts[name, workload.clients] = workload.client_hosts
+    assert hosts.pop(("single-B", 4)) == ("host1",) * 4
+    assert hosts.pop(("single-B", 50)) == ("host1",) * 50
+    assert {clients: found for (_, clients), found in hosts.items()} == {
+        4: ("host1",) * 4,
+        50: ("host1",) * 20 + ("host3",) * 30,
+    }
+    assert len(hosts) == 6
+
+
 @pytest.mark.parametrize("name", studies.campaigns())
 @pytest.mark.parametrize("depth", ["quick", "full"])
 def test_every_study_can_be_run_as_published(name: str, depth: Depth) -> None:

@@ -81,6 +81,11 @@ def test_clients_of_a_fan_in_have_a_connection_each_on_every_protocol():
     [
         study("c", workload=chain(requests=5, hosts=4, messages="json"), factors={"inside": ["same", "HTTP/3+h2"]}),
         study("f", workload=fan_in(requests=5, conntrack=100, hosts=2)),
+        study(
+            "p",
+            workload=fan_in(requests=5, hosts=2, client_processes=20),
+            factors={"server": GO[1:], "clients": [4, 50]},
+        ),
         study("s", workload=sba_registration(duration="1 s", loop="open", rate="50/s"), factors={"hosts": [1, 7]}),
     ],
 )
@@ -131,6 +136,25 @@ def test_the_canonical_text_reads_back_to_an_equal_study(one):
             {"workload": chain(requests=1, think_time="1 ms/2 ms")},
             "has 2 parts; give one time, or three for HTTP/1.1/2/3",
         ),
+        (
+            {"workload": fan_in(requests=1, client_processes="each")},
+            "client_processes: the engine's own services do not",
+        ),
+        (
+            {"workload": fan_in(requests=1), "factors": {"server": GO, "client_processes": ["one", "each"]}},
+            "client_processes: the engine's own services do not do that; use server: go-services, or leave it out",
+        ),
+        (
+            {"workload": fan_in(requests=1, client_processes=20), "factors": {"server": GO[1:]}},
+            "20 on the client's host and the rest on another need one for the service; give hosts: 2, or 'each'",
+        ),
+        (
+            {"workload": fan_in(requests=1, clients=201, client_processes="each"), "factors": {"server": GO[1:]}},
+            "201 clients are too many programs; give at most 200 clients, or 'one'",
+        ),
+        ({"workload": fan_in(requests=1, client_processes="all")}, "is not how clients are processes; write 'one'"),
+        ({"workload": fan_in(requests=1, client_processes=0)}, "'0' is not how clients are processes"),
+        ({"workload": chain(requests=1, client_processes="each")}, "client_processes"),
         ({"workload": chain(duration="1 s"), "factors": {"server": GO[1:]}}, "counts requests, not time"),
         ({"workload": chain(requests=1, loop="open", rate="9/s"), "factors": {"server": GO[1:]}}, "no open loop's"),
         ({"workload": chain(requests=1, resumption=True), "factors": {"server": GO[1:]}}, "resumes no sessions"),
@@ -152,6 +176,23 @@ def test_what_services_cannot_do_is_refused_in_one_line(fields, said):
         study("x", **fields)
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_clients_are_one_process_or_one_each_where_they_fit():
+    def crowd(processes, clients=50, **fields):
+        own = fan_in(requests=1, clients=clients, client_processes=processes, **fields)
+        return study("f", workload=own, factors={"server": GO[1:]}, paths=[LAG]).workload
+
+    assert crowd("one", hosts=2).client_hosts == ("host1",)
+    assert crowd("each", hosts=2).client_hosts == ("host1",) * 50
+    two = crowd(20, hosts=2)
+    assert two.client_hosts == ("host1",) * 20 + ("host3",) * 30
+    assert two.wires == two.impaired_wires == ("host1-host2", "host3-host2")
+    assert crowd(20, hosts=2, impaired="A-B").impaired_wires == two.impaired_wires
+    few = crowd(20, clients=20, hosts=2)
+    assert (few.client_hosts, few.wires) == (("host1",) * 20, ("host1-host2",))
+    here = study("f", workload=fan_in(requests=1, client_processes="each"), factors={"server": GO[1:]}).workload
+    assert (here.client_hosts, here.wires) == (("host1",) * 4, ())
 
 
 def test_switches_that_are_off_are_no_part_of_a_study():

@@ -52,6 +52,12 @@ def test_one_that_is_not_in_the_cache_says_how_to_get_it(
         (["serve", "-"], "{}\n", '"serve" is neither load nor origin'),
         (["load", "-"], "{]\n", "invalid character"),
         (["load", "-"], '{"connections": 1, "streams": 1, "requests": 1}\n', "to: is missing"),
+        (
+            ["load", "-"],
+            '{"connections": 2, "streams": 1, "requests": 1, "to": "B", "samples_file": "s", "spans_file": "p", '
+            '"among": {"number": 0, "of": 2}}\n',
+            "among: number must be 0 or more and below of, and connections and streams 1",
+        ),
         (["origin", "-"], "{}\n", "relay: is missing"),
         (
             ["origin", "-"],

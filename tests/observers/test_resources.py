@@ -124,8 +124,36 @@ def test_a_process_that_waits_to_be_waited_for_tells_its_cpu_time_only() -> None
     assert observer.rows[0]["rss_bytes"] is None
 
 
+def test_several_processes_are_read_as_one_with_what_those_used_that_ended(sleeper: subprocess.Popen[str]) -> None:
+    ask(sleeper, "stay")
+    work = "import sys; sum(range(10**6)); print(flush=True); sys.stdin.read()"
+    child = subprocess.Popen([sys.executable, "-c", work], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert child.stdout is not None
+    child.stdout.readline()
+    alone = ResourceObserver("t00001", {"A": sleeper.pid, "B": child.pid})
+    both = ResourceObserver("t00001", {"A": [sleeper.pid, child.pid]})
+    alone.sample()
+    both.sample()
+    child.communicate()
+    both.sample()
+    one, other = alone.rows
+    before, after = both.rows
+    for name in ("cpu_ns", "threads", "run_delay_ns", "voluntary_switches"):
+        assert before[name] >= one[name] + other[name] > one[name] > 0, name  # type: ignore[literal-required]
+    assert (before["rss_bytes"] or 0) > max(one["rss_bytes"] or 0, other["rss_bytes"] or 0)
+    assert after["cpu_ns"] >= before["cpu_ns"]
+    assert after["threads"] == one["threads"]
+    assert 0 < (after["rss_bytes"] or 0) < (before["rss_bytes"] or 0)
+    sleeper.kill()
+    sleeper.wait()
+    both.sample()
+    assert len(both.rows) == 2
+    for observer in (alone, both):
+        observer.close()
+
+
 def test_columns_are_those_of_the_schema_and_the_cost_is_told() -> None:
-    observer = ResourceObserver("t00001", {"A": os.getpid()}, cgroups={"A": {"memory": Path("/nowhere")}})
+    observer = ResourceObserver("t00001", {"A": os.getpid()}, cgroups={"A": [{"memory": Path("/nowhere")}]})
     observer.sample()
     observer.sample()
     observer.close()

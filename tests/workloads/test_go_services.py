@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import uuid
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.workloads.test_services import OUT_OF_ORDER, ask
+from tests.workloads import drive
+from tests.workloads.test_failures import MARK, marked, wait_until
+from tests.workloads.test_services import ONE_BLOCK, OUT_OF_ORDER, ask
 from tests.workloads.test_services import run as run_services
 from trifecta.implementations.services.go_services import RECIPE, RECIPE_2019
 from trifecta.lab.host_graph import addresses_of
+from trifecta.store.run import RunDirectory
 
 pytestmark = [pytest.mark.lab, pytest.mark.skipif(not RECIPE.installed(), reason=RECIPE.missing())]
 of_2019 = pytest.mark.skipif(not RECIPE_2019.installed(), reason=RECIPE_2019.missing())
@@ -90,6 +94,85 @@ def test_clients_of_a_fan_in_each_make_their_requests(tmp_path: Path, program: s
     )
     assert {row[1:4] for row in counted} == {(20, 4, 4)}
     assert {row[4:] for row in counted} == {(1, 1), (4, 4)}
+
+
+@BOTH
+def test_clients_are_processes_of_their_own_on_one_host_or_two(tmp_path: Path, program: str) -> None:
+    """What is kept is what one process would have left; the wire of the second host has the path, too."""
+    folder = tmp_path / "run"
+    settings = [
+        f"server={program}", "paths={far: {rtt: 20 ms}}", "path=far", "hosts=2", "clients=5", "protocol=HTTP/2,HTTP/3",
+        "connection=new,reused", "client_processes=one,each,3", "workload.requests=4", "workload.warmup=1 requests",
+    ]  # fmt: skip
+    rows = run(folder, "fan-in", settings)
+    assert [(row["samples"], row["errors"], row["error"]) for row in rows] == [(20, 0, None)] * 3 * 2 * 3
+    counted = ask(
+        folder,
+        "SELECT trial, count(DISTINCT client), max(client), count(DISTINCT request), max(request), count(*) FROM"
+        " samples GROUP BY trial",
+    )
+    assert {row[1:] for row in counted} == {(5, 4, 25, 24, 25)}
+    connections = ask(
+        folder,
+        "SELECT DISTINCT trials.connection, count(DISTINCT s.connection) OVER (PARTITION BY trial) FROM samples AS s"
+        " JOIN trials USING (trial) ORDER BY ALL",
+    )
+    assert connections == [("new", 25), ("reused", 5)]
+    own = ask(
+        folder,
+        "SELECT DISTINCT count(*) FROM samples JOIN trials USING (trial) WHERE NOT warmup AND"
+        " factors_json ->> 'client_processes' != 'one' GROUP BY trial, samples.client",
+    )
+    assert own == [(4,)]
+    assert ask(folder, "SELECT count(*) FROM spans AS p JOIN samples AS s USING (trial, request, client)") == [(450,)]
+    near = ask(folder, "SELECT client, min(secured_ns - connect_start_ns) / 1e6 FROM samples GROUP BY client")
+    assert len(near) == 5
+    assert min(took for _, took in near) > 19
+    for row in rows:
+        processes = json.loads(row["factors_json"])["client_processes"]
+        load, server = json.loads(row["load_json"]), json.loads(row["server_json"])
+        assert load["clients"]["begun"] == 5
+        assert load["clients"]["last_begun_ns"] - load["clients"]["first_begun_ns"] < 50_000_000
+        assert load["connections_opened"] == (25 if row["connection"] == "new" else 5)
+        assert set(json.loads(row["link_json"])["links"]) == {"host1-host2", *(["host3-host2"] * (processes == "3"))}
+        assert server["services"]["A"]["host"] == ("host1 and host3" if processes == "3" else "host1")
+        found = checks(row)
+        assert {found[name]["status"] for name in ("protocol", "same_work", "service", "errors")} == {"pass"}
+    memory = dict(
+        ask(
+            folder,
+            "SELECT factors_json ->> 'client_processes', median(rss_bytes) FROM resources JOIN trials USING (trial)"
+            " WHERE process = 'A' GROUP BY ALL",
+        )
+    )
+    assert min(memory["each"], memory["3"]) > 2 * memory["one"]
+    assert not list(folder.glob("s*/*.jsonl"))
+
+
+def test_a_client_that_is_killed_fails_its_trial_by_name_and_no_other(tmp_path: Path) -> None:
+    folder, mark = tmp_path / "run", uuid.uuid4().hex
+    settings = [
+        "server=go-services", "protocol=HTTP/2", "connection=new", "path=normal", "clients=4", "client_processes=each",
+        "think_time=100 ms", "workload.requests=30",
+    ]  # fmt: skip
+    process = drive.start(folder, {MARK: mark}, study="fan-in", set=[*ONE_BLOCK, *settings])
+    assert wait_until(lambda: _kill_a_client_at_work(mark), timeout_s=60)
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode == 0, errors
+    first, second = RunDirectory.open(folder).rows()
+    assert "service A-2: was killed by signal 9" in first["error"]
+    assert (first["valid"], first["samples"]) == (False, 0)
+    assert (second["error"], second["samples"], second["errors"]) == (None, 120, 0)
+    assert not [file for file in folder.glob("s*/*") if first["trial"] in file.name]
+
+
+def _kill_a_client_at_work(mark: str) -> bool:
+    """Kill the third of four clients; False while they are not at work yet."""
+    clients = [one for one in marked(mark) if "load" in one.cmdline() and sum(one.cpu_times()[:2]) > 0.02]
+    if len(clients) < 4:
+        return False
+    sorted(clients, key=lambda one: one.pid)[2].kill()
+    return True
 
 
 def test_it_is_compared_with_the_engines_own(tmp_path: Path) -> None:

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from trifecta.design.errors import CannotError
-from trifecta.workloads.services.places import NATIVE, Place
+from trifecta.workloads.services.places import NATIVE, Place, Start
 
 SERVICES = ["A", "D", "C", "B"]
+STARTS = [Start(name, "host1") for name in SERVICES]
 
 
 class Program:
@@ -29,7 +30,7 @@ class Program:
 
 
 def place_in(where: str, start: Any) -> Place:
-    """A place whose programs are started by ``start``, which gets the name of the service and whose program it is."""
+    """A place whose programs are started by ``start``, which gets what to start and whose program it is."""
     place = Place.__new__(Place)
     place.key = SimpleNamespace(place=where)  # type: ignore[assignment]
     place.start_service = start  # type: ignore[method-assign]
@@ -40,13 +41,13 @@ def test_containers_are_started_side_by_side() -> None:
     ended: list[str] = []
     all_there = threading.Barrier(len(SERVICES), timeout=10)
 
-    def start(name: str, _program: object) -> Program:
+    def start(one: Start, _program: object) -> Program:
         all_there.wait()
-        return Program(ended, name)
+        return Program(ended, one.name)
 
     with ExitStack() as stack:
-        programs: dict[str, Any] = dict(place_in("docker-bridge", start).start_services(stack, SERVICES))
-        assert {name: program.name for name, program in programs.items()} == dict(zip(SERVICES, SERVICES, strict=True))
+        programs = place_in("docker-bridge", start).start_services(stack, STARTS)
+        assert [program.name for program in programs] == SERVICES
         assert not ended
     assert sorted(ended) == sorted(SERVICES)
 
@@ -56,14 +57,14 @@ def test_when_one_does_not_start_the_others_end_with_the_trial(where: str) -> No
     begun: list[str] = []
     ended: list[str] = []
 
-    def start(name: str, _program: object) -> Program:
-        if name == "B":
+    def start(one: Start, _program: object) -> Program:
+        if one.name == "B":
             raise CannotError("the container of service B cannot be started")
-        begun.append(name)
-        return Program(ended, name)
+        begun.append(one.name)
+        return Program(ended, one.name)
 
     with pytest.raises(CannotError, match="service B"), ExitStack() as stack:
-        place_in(where, start).start_services(stack, SERVICES)
+        place_in(where, start).start_services(stack, STARTS)
     assert sorted(begun) == ["A", "C", "D"]
     assert sorted(ended) == sorted(begun)
 
@@ -72,10 +73,10 @@ def test_native_programs_are_started_in_order_by_the_thread_that_asks() -> None:
     """A fork of a thread is a hazard, and they start in milliseconds."""
     seen: list[tuple[str, int]] = []
 
-    def start(name: str, _program: object) -> Program:
-        seen.append((name, threading.get_ident()))
-        return Program([], name)
+    def start(one: Start, _program: object) -> Program:
+        seen.append((one.name, threading.get_ident()))
+        return Program([], one.name)
 
     with ExitStack() as stack:
-        place_in(NATIVE, start).start_services(stack, SERVICES)
+        place_in(NATIVE, start).start_services(stack, STARTS)
     assert seen == [(name, threading.get_ident()) for name in SERVICES]

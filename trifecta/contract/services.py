@@ -34,10 +34,28 @@ class ProgramConfig(Asked, frozen=True, kw_only=True):
     """The same for its answer to leave, from the request's head on."""
 
 
+class Among(Asked, frozen=True, kw_only=True):
+    """The place of a client among those that are programs of their own, each with one request in flight.
+
+    Number n of its requests and connections is ``n * of + number`` in its rows, where it is the client ``number``.
+    """
+
+    number: Unsigned
+    of: Unsigned
+
+
+class Begin(Asked, frozen=True, kw_only=True):
+    """The line that a client among others is told, when all are ready: when they make their first requests."""
+
+    begin_ns: Unsigned
+
+
 class ServicesLoadConfig(LoadConfig, frozen=True, kw_only=True):
     """What the client is asked to do."""
 
     program: ProgramConfig
+    among: Among | None = None
+    """Other clients; None: it is all of them, and begins when it is ready."""
 
 
 class ServicesOriginConfig(OriginConfig, frozen=True, kw_only=True):

@@ -160,6 +160,23 @@ def _parse_clients(value: Any) -> int:
     return clients
 
 
+def _parse_client_processes(value: Any) -> str | None:
+    """``each``, or how many clients are on the client's host and the rest on another; ``one``, as without, is None."""
+    text = parse_text(value)
+    if text in ("one", "each"):
+        return None if text == "one" else text
+    if not text.isdigit() or int(text) == 0:
+        raise QuantityError(
+            f"{text!r} is not how clients are processes; write 'one' for all, 'each' for one each, or a number: one "
+            "each, so many of them on the client's host and the rest on another"
+        )
+    return str(int(text))
+
+
+def _format_client_processes(value: str | None) -> str:
+    return value or "one"
+
+
 def _parse_conntrack(value: Any) -> str:
     # YAML 1.1 readers take a bare ``off`` for false.
     text = "off" if value is False else str(value).strip()
@@ -204,6 +221,7 @@ SERVICES_FIELDS = (
     Field("unverified", "unverified", parse_flag),
     Field("retries", "retries", parse_flag),
     Field("think_time", "think_time_ns", _parse_think_time, _format_think_time),
+    Field("client_processes", "client_processes", _parse_client_processes, _format_client_processes),
     Field("names", "names", _parse_names, _format_names),
 )
 

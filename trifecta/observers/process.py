@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 
 from trifecta.lab import linux
@@ -188,3 +189,39 @@ class ProcessReader:
             if number not in self._threads:
                 with suppress(ProcessLookupError, FileNotFoundError):
                     self._threads[number] = _Thread(self.pid, number)
+
+
+class ProcessesReader:
+    """Reads several processes as one: what they use is added up, with what those used that are gone."""
+
+    def __init__(self, pids: Sequence[int]) -> None:
+        """Begin with the threads there are now."""
+        self.pids = tuple(pids)
+        self._readers = [ProcessReader(pid) for pid in pids]
+        self._last: dict[int, ProcessReading] = {}
+
+    def take(self) -> ProcessReading:
+        """One reading; ProcessLookupError when all of them are gone."""
+        there = 0
+        for reader in self._readers:
+            try:
+                self._last[reader.pid] = reader.take()
+                there += 1
+            except ProcessLookupError:
+                if last := self._last.get(reader.pid):
+                    self._last[reader.pid] = replace(last, rss_bytes=None, threads=None)
+        if not there:
+            raise ProcessLookupError
+        cpu_ns, *others = (total(values) for values in zip(*map(astuple, self._last.values()), strict=True))
+        return ProcessReading(cpu_ns or 0, *others)
+
+    def close(self) -> None:
+        """Close their files."""
+        for reader in self._readers:
+            reader.close()
+
+
+def total(values: Iterable[int | None]) -> int | None:
+    """Of what is told; None where nothing is."""
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None

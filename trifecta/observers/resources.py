@@ -10,7 +10,8 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import cast
 
@@ -20,7 +21,7 @@ from trifecta.lab.host import Host
 from trifecta.observers import devices
 from trifecta.observers.cgroup import CgroupReader
 from trifecta.observers.devices import TrafficReader, TrafficReading
-from trifecta.observers.process import ProcessReader, rss_bytes, run_delay_ns
+from trifecta.observers.process import ProcessesReader, rss_bytes, run_delay_ns, total
 
 __all__ = ["ResourceObserver", "host_row", "rss_bytes", "run_delay_ns"]
 
@@ -36,19 +37,19 @@ class ResourceObserver:
     def __init__(
         self,
         trial: str,
-        processes: Mapping[str, int],
+        processes: Mapping[str, int | Sequence[int]],
         *,
-        cgroups: Mapping[str, Mapping[str, Path]] | None = None,
+        cgroups: Mapping[str, Sequence[Mapping[str, Path]]] | None = None,
         hosts: Mapping[str, Host] | None = None,
     ) -> None:
-        """``processes``: role or service to process id on this machine, also of one in a container.
+        """``processes``: role or service to process id on this machine, also of one in a container; several are one.
 
-        ``cgroups``: role to the folders of its control groups, by controller (`cgroups.cgroup_paths`). ``hosts``: those
-        whose devices are read, by name. OSError when a host's devices cannot be read.
+        ``cgroups``: role to the folders of its processes' control groups, by controller (`cgroups.cgroup_paths`).
+        ``hosts``: those whose devices are read, by name. OSError when a host's devices cannot be read.
         """
         self._trial = trial
-        self._processes: dict[str, ProcessReader] = {}
-        self._cgroups: dict[str, CgroupReader] = {}
+        self._processes: dict[str, ProcessesReader] = {}
+        self._cgroups: dict[str, list[CgroupReader]] = {}
         self._devices: dict[int, TrafficReader] = {}  # by namespace, which a host may share with a process
         self._traffic: dict[str, int] = {}  # process -> the namespace that it has for itself
         self._delays: dict[str, list[int]] = {}
@@ -57,8 +58,8 @@ class ResourceObserver:
         self._began_ns = time.monotonic_ns()
         self.rows: list[Reading] = []
         before = time.thread_time_ns()
-        for role, pid in processes.items():
-            self._add(role, pid, (cgroups or {}).get(role, {}))
+        for role, pids in processes.items():
+            self._add(role, [pids] if isinstance(pids, int) else pids, (cgroups or {}).get(role, ()))
         self._hosts: dict[str, int] = {}
         for name, host in (hosts or {}).items():
             self._hosts[name] = os.fstat(host.descriptor).st_ino
@@ -81,8 +82,9 @@ class ResourceObserver:
             if reading.run_delay_ns is not None:
                 self._delays[role].append(reading.run_delay_ns)
             if role in self._cgroups:
-                group = self._cgroups[role].take()
-                row |= {"cgroup_memory_bytes": group.memory_bytes, "cgroup_cpu_ns": group.cpu_ns}
+                groups = [group.take() for group in self._cgroups[role]]
+                row["cgroup_memory_bytes"] = total(group.memory_bytes for group in groups)
+                row["cgroup_cpu_ns"] = total(group.cpu_ns for group in groups)
             if role in self._traffic:
                 row |= cast(Reading, vars(traffic[self._traffic[role]][0]))
             self.rows.append(row)
@@ -93,10 +95,10 @@ class ResourceObserver:
         self._samples += 1
         self._own_cpu_ns += time.thread_time_ns() - before
 
-    def follow(self, role: str, pid: int, cgroups: Mapping[str, Path] | None = None) -> None:
+    def follow(self, role: str, pid: int) -> None:
         """Follow another process from now on: one that was not there when the trial began."""
         before = time.thread_time_ns()
-        self._add(role, pid, cgroups or {})
+        self._add(role, [pid], ())
         self._find_traffic()
         self._own_cpu_ns += time.thread_time_ns() - before
         self.sample()
@@ -132,28 +134,29 @@ class ResourceObserver:
 
     def close(self) -> None:
         """Let go of all files; what was read stays. An open file of a host keeps its network namespace alive."""
-        for readers in (self._processes, self._cgroups, self._devices):
-            for reader in readers.values():
-                reader.close()
+        groups = (group for readers in self._cgroups.values() for group in readers)
+        for reader in (*self._processes.values(), *groups, *self._devices.values()):
+            reader.close()
 
-    def _add(self, role: str, pid: int, cgroups: Mapping[str, Path]) -> None:
+    def _add(self, role: str, pids: Sequence[int], cgroups: Sequence[Mapping[str, Path]]) -> None:
         if role in self._processes:
             self._processes[role].close()
-        self._processes[role] = ProcessReader(pid)
+        self._processes[role] = ProcessesReader(pids)
         self._delays[role] = []
-        if role in self._cgroups:
-            self._cgroups.pop(role).close()
-        if cgroups:
-            self._cgroups[role] = CgroupReader(cgroups.values())
+        for group in self._cgroups.pop(role, ()):
+            group.close()
+        if any(cgroups):
+            self._cgroups[role] = [CgroupReader(folders.values()) for folders in cgroups if folders]
 
     def _find_traffic(self) -> None:
         """A network namespace's devices tell the traffic of a process that has it for itself among those followed."""
-        namespaces = {role: _network_namespace(process.pid) for role, process in self._processes.items()}
-        living = Counter(namespaces.values())
-        self._traffic = {role: name for role, name in namespaces.items() if name is not None and living[name] == 1}
+        namespaces = {role: _network_namespaces(process.pids) for role, process in self._processes.items()}
+        living = Counter(name for names in namespaces.values() for name in names)
+        alone = {role: next(iter(names)) for role, names in namespaces.items() if len(names) == 1}
+        self._traffic = {role: name for role, name in alone.items() if living[name] == 1}
         for role, namespace in list(self._traffic.items()):
             if namespace not in self._devices:
-                reader = devices.of_process(self._processes[role].pid)
+                reader = devices.of_process(self._processes[role].pids[0])
                 if reader is None:
                     del self._traffic[role]
                 else:
@@ -164,9 +167,10 @@ class ResourceObserver:
         self.rows.append(row | cast(Reading, vars(traffic)))
 
 
-def _network_namespace(pid: int) -> int | None:
-    """The inode that names a process's network namespace; None when the process is gone or hidden."""
-    try:
-        return Path(f"/proc/{pid}/ns/net").stat().st_ino
-    except OSError:
-        return None
+def _network_namespaces(pids: Iterable[int]) -> set[int]:
+    """The inodes that name the network namespaces of processes, without those that are gone or hidden."""
+    found = set()
+    for pid in pids:
+        with suppress(OSError):
+            found.add(Path(f"/proc/{pid}/ns/net").stat().st_ino)
+    return found

@@ -78,13 +78,13 @@ class Staged:
 class Watched:
     """Whose resources and counters are read in a trial."""
 
-    processes: dict[str, int]
-    """Process ids by role."""
+    processes: Mapping[str, int | Sequence[int]]
+    """Process ids by role; several are read as one."""
     counted: Sequence[Host]
     """Hosts whose kernel counters are read before and after."""
     hosts: Mapping[str, Host] = field(default_factory=dict)
     """Hosts that are read as often as the programs."""
-    cgroups: Mapping[str, Mapping[str, Path]] = field(default_factory=dict)
+    cgroups: Mapping[str, Sequence[Mapping[str, Path]]] = field(default_factory=dict)
 
 
 Own = TypeVar("Own", bound=Session[Any, Any])

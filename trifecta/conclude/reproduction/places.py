@@ -246,7 +246,7 @@ def _of_services(connection: duckdb.DuckDBPyConnection, about: RunFacts, study: 
         here[CPU_SHARE] = (
             None if None in found.values() else sum(share for share in found.values() if share is not None)
         )
-        # All clients of a fan-in are one process here; the study's were a process each.
+        # All clients of a fan-in are read as one here; the study's CPU is that of one of them.
         alike = {LETTERS[0]: clients[row["cell"]]}
         here |= {f"{CPU_SHARE}[{name}]": share and share / alike.get(name, 1) for name, share in found.items()}
         made[row["trial"]] = here

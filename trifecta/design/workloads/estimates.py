@@ -9,6 +9,8 @@ from trifecta.design.path_spec import PathSpec
 NEW_TRIPS = 3  # TCP, TLS 1.3, the request; QUIC needs two
 STALL_NS = 600_000_000  # of a lost packet: the first timeouts of TCP (RFC 6298, 1 s) and QUIC (RFC 9002), half early
 CONTAINER_NS = 1_100_000_000
+CONTAINER_BESIDE_NS = 300_000_000  # of one more that is started beside others
+PROCESS_NS = 12_000_000  # to start one more client of services
 PROGRAM_NS = 550_000_000  # to start a client that is no part of the engine
 PYTHON_NS = 3_500_000  # a round trip of a client and a server in Python
 REQUEST_NS = 400_000

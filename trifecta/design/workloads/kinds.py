@@ -23,6 +23,7 @@ _OF_ONE_SERVER = ("zero_rtt", "client_cpu", "server_cpu", "load_balancer")  # no
 _SHARED = tuple(name for name in _REQUESTS if name not in ("connections", "streams", *_OF_ONE_SERVER))
 _PLACE = ("hosts", "place", "impaired", "conntrack")
 _PROGRAM = ("alpn_mismatch", "connection_leak", "unverified", "retries", "think_time", "names")
+_CROWD = ("clients", "client_processes")
 _BROWSER = (
     *(entry.name for entry in BROWSER_FIELDS),
     "impaired",
@@ -65,7 +66,7 @@ _OWN: dict[str, Kind] = {
     "chain": Kind(ChainWorkload, (*_SHARED, "depth", "inside", "messages", *_PLACE, *_PROGRAM), **_SERVICES),
     "fan-in": Kind(
         FanInWorkload,
-        (*(name for name in _SHARED if name != "in_flight"), "clients", "messages", *_PLACE, *_PROGRAM),
+        (*(name for name in _SHARED if name != "in_flight"), *_CROWD, "messages", *_PLACE, *_PROGRAM),
         {"method": "GET", "request_bytes": 0, "response_bytes": 128, "depth": 2, "clients": 4},
         **_SERVICES,
     ),
@@ -78,7 +79,7 @@ _OWN: dict[str, Kind] = {
     "page": Kind(PageWorkload, (*(entry.name for entry in PAGE_FIELDS), *_BROWSER), **_BROWSERS),
     "video": Kind(VideoWorkload, (*(entry.name for entry in VIDEO_FIELDS), *_BROWSER), **_BROWSERS),
 }
-assert all(entry.name in _OWN["chain"].fields or entry.name == "clients" for entry in SERVICES_FIELDS)
+assert all(entry.name in (*_OWN["chain"].fields, *_CROWD) for entry in SERVICES_FIELDS)
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,62}")
 
 

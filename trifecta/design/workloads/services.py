@@ -14,6 +14,8 @@ from trifecta.design.protocols import CONTENT_METHODS
 from trifecta.design.workloads import estimates
 from trifecta.design.workloads.requests import Family, Problem, RequestsWorkload
 
+MOST_PROGRAMS = 200  # that are a client each: some 15 MB of memory and half a dozen threads for every one
+
 
 @dataclass(frozen=True)
 class ServicesWorkload(RequestsWorkload):
@@ -24,10 +26,12 @@ class ServicesWorkload(RequestsWorkload):
     speak: ``same`` as the client, or a protocol for each call behind the first, joined by ``+`` (one stands for all).
     ``hosts`` is the number of hosts the services are spread over, ``place`` how they run there. The path lies on every
     wire between hosts, or only on the one that ``impaired`` names by its services. ``clients`` of a fan-in each have
-    a connection of their own and make ``requests`` each. ``messages`` is a folder of JSON files to send, else a
-    message has ``request_bytes`` of filler. ``conntrack`` is the size of the table of connections on every host that
-    serves: 0 for none, -1 where the table is there but the services bypass it. The last six, and the timeouts of a
-    server, which hold over TCP only, are of programs other than the engine's own, and off where they are None:
+    a connection of their own and make ``requests`` each; with ``client_processes`` each is a program of its own, on the
+    client's host (``each``), or only so many of them are there, and the others on a host for them alone. ``messages``
+    is a folder of JSON files to send, else a message has ``request_bytes`` of filler. ``conntrack`` is the size of the
+    table of connections on every host that serves: 0 for none, -1 where the table is there but the services bypass it.
+    The last seven, and the timeouts of a server, which hold over TCP only, are of programs other than the engine's own,
+    and off where they are None:
     ``alpn_mismatch``: HTTP/1.1 is spoken where HTTP/2 was meant; ``connection_leak``: connections over TCP are not
     closed; ``unverified``: certificates are not verified; ``retries``: what fails is tried again within the time that
     is taken; ``think_time_ns`` passes between two requests of a client, one for all protocols or one for each;
@@ -52,6 +56,7 @@ class ServicesWorkload(RequestsWorkload):
     retries: bool | None = None
     think_time_ns: tuple[int, ...] | None = None
     names: Literal["path"] | None = None
+    client_processes: str | None = None
 
     @property
     def graph(self) -> Graph:
@@ -76,6 +81,11 @@ class ServicesWorkload(RequestsWorkload):
     def wires(self) -> tuple[str, ...]:
         """The wires between its hosts; none where all services share one."""
         return tuple(f"{a}-{b}" for a, b in self.host_pairs)
+
+    @property
+    def client_hosts(self) -> tuple[str, ...]:
+        """The host of each program that is a client, or is all of them."""
+        return (services.host_of(self.graph, self.hosts)[self.graph.client],)
 
     @property
     def host_pairs(self) -> tuple[tuple[str, str], ...]:
@@ -164,6 +174,7 @@ class ServicesWorkload(RequestsWorkload):
             "retries": self.retries,
             "think_time": self.think_time_ns,
             "names": self.names,
+            "client_processes": self.client_processes,
             "read_timeout": self.read_timeout_ns,
             "write_timeout": self.write_timeout_ns,
         }
@@ -254,13 +265,61 @@ class FanInWorkload(ServicesWorkload):
         """The same of those that come before."""
         return self.warmup_requests * self.clients
 
+    # Where its clients run.
+
+    @property
+    def client_hosts(self) -> tuple[str, ...]:
+        """One program for all clients, or one for each; those that the client's host has no place for share another."""
+        first = super().client_hosts
+        if self.client_processes is None:
+            return first
+        here = self.clients if self.client_processes == "each" else min(self.clients, int(self.client_processes))
+        return (*first * here, *(f"host{self.hosts + 1}",) * (self.clients - here))
+
+    @property
+    def host_pairs(self) -> tuple[tuple[str, str], ...]:
+        """With the wire of those clients."""
+        return (*super().host_pairs, *self._pairs_beside)
+
+    @property
+    def impaired_pairs(self) -> frozenset[tuple[str, str]]:
+        """All clients have the same path."""
+        impaired = super().impaired_pairs
+        return impaired | frozenset(self._pairs_beside) if impaired else impaired
+
+    @property
+    def _pairs_beside(self) -> tuple[tuple[str, str], ...]:
+        own, called = (services.host_of(self.graph, self.hosts)[name] for name in self.graph.services)
+        return tuple((host, called) for host in dict.fromkeys(self.client_hosts) if host != own)
+
+    # As a trial meets it.
+
     def completed(self) -> Self:
         """The clients have a connection each, on every protocol."""
         return replace(self, in_flight=self.clients, connections=self.clients, streams=1)
 
+    # How long it takes.
+
+    def around_ns(self, client: str) -> int:
+        """With the start of every client but the first."""
+        each_ns = estimates.PROCESS_NS if self.place == "native" else estimates.CONTAINER_BESIDE_NS
+        return super().around_ns(client) + (len(self.client_hosts) - 1) * each_ns
+
     def _paced(self) -> tuple[int, int]:
         """Each client its own, one at a time; many clients wait for each other."""
         return (self.requests + self.warmup_requests) * (2 if self.clients > 10 else 1), 1
+
+    # What no program can carry out.
+
+    def _place_problem(self, impaired_path: bool) -> Problem | None:
+        """Clients that are programs need memory, and those on two hosts a third for the service."""
+        if len(self.client_hosts) > MOST_PROGRAMS:
+            text = f"{self.clients} clients are too many programs; give at most {MOST_PROGRAMS} clients, or 'one'"
+            return "client_processes", text
+        if self.client_processes not in (None, "each") and self.hosts == 1:
+            text = f"{self.client_processes} on the client's host and the rest on another need one for the service"
+            return "client_processes", f"{text}; give hosts: 2, or 'each'"
+        return super()._place_problem(impaired_path)
 
 
 @dataclass(frozen=True)

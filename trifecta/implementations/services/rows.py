@@ -7,7 +7,7 @@ is it whole. Columns are those of docs/architecture.md, section 1.1; what they l
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,21 +19,35 @@ from trifecta.store.schema import SAMPLES, SPANS
 ENDING = ".jsonl"
 
 
-def lines_of(path: Path) -> Path:
-    """Where the program writes what becomes this file."""
-    return path.with_suffix(ENDING)
+def lines_of(path: Path, client: int | None = None) -> Path:
+    """Where the program writes what becomes this file; with a number, that client among others."""
+    return path.with_suffix(ENDING if client is None else f".{client}{ENDING}")
 
 
-def gather(trial: str, samples: Path, spans: Path) -> None:
-    """Write both files from their lines, which are removed; ValueError where those are not whole or not understood."""
-    _gather(samples, SAMPLES, {"trial": trial, "worker": 0})
-    _gather(spans, SPANS, {"trial": trial})
+def gather(trial: str, samples: Path, spans: Path, clients: int | None = None) -> None:
+    """Write both files from their lines, which are removed; ValueError where those are not whole or not understood.
+
+    With ``clients``, of so many programs that are a client each: their rows in the order of the requests' numbers.
+    """
+    numbers: Sequence[int | None] = [None] if clients is None else range(clients)
+    _gather(samples, SAMPLES, {"trial": trial, "worker": 0}, [lines_of(samples, number) for number in numbers])
+    _gather(spans, SPANS, {"trial": trial}, [lines_of(spans, number) for number in numbers])
 
 
-def _gather(path: Path, schema: Schema, more: Mapping[str, str | int]) -> None:
-    lines = lines_of(path)
-    parquet.write(({**row, **more} for row in _rows(lines, schema)), schema, path)
-    lines.unlink()
+def discard(*files: Path) -> None:
+    """Remove what there is of these files, and of the lines that they would have been made of."""
+    for file in files:
+        for lines in (*file.parent.glob(f"{file.stem}{ENDING}"), *file.parent.glob(f"{file.stem}.*{ENDING}")):
+            lines.unlink()
+        file.unlink(missing_ok=True)
+
+
+def _gather(path: Path, schema: Schema, more: Mapping[str, str | int], parts: Sequence[Path]) -> None:
+    rows = (row for lines in parts for row in _rows(lines, schema))
+    ordered = rows if len(parts) == 1 else sorted(rows, key=lambda row: int(row["request"]))
+    parquet.write(({**row, **more} for row in ordered), schema, path)
+    for lines in parts:
+        lines.unlink()
 
 
 def _rows(lines: Path, schema: Schema) -> Iterator[dict[str, Any]]:

@@ -30,6 +30,7 @@ ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - inside a container of the lab
 # Folders of the run that programs write into.
 WRITTEN = {"load": ("samples", "spans", "captures", "qlog"), "origin": ("captures",)}
 SMALLEST_TABLE = 1  # that a bypass makes irrelevant
+AT_ONCE = 12  # containers that are started side by side
 
 
 @dataclass(frozen=True)
@@ -43,13 +44,31 @@ class PlaceKey:
     conntrack: str
     names: bool
     """Whether the host of the client has a name server for all."""
+    client_hosts: tuple[str, ...]
+    """Those of clients, the client's own first."""
 
 
 def key_of(graph: Graph, workload: ServicesWorkload, *, linked: bool) -> PlaceKey:
     """The place that a cell needs; ``linked``: with a link on the wires that the path lies on."""
     impaired = workload.impaired_pairs if linked else frozenset()
     names = workload.names is not None
-    return PlaceKey(graph.services, workload.hosts, workload.place, impaired, workload.conntrack, names)
+    client_hosts = tuple(dict.fromkeys(workload.client_hosts))
+    return PlaceKey(graph.services, workload.hosts, workload.place, impaired, workload.conntrack, names, client_hosts)
+
+
+@dataclass(frozen=True)
+class Start:
+    """A program that is to be started: of which service, on which host."""
+
+    service: str
+    host: str
+    client: int | None = None
+    """Its number among clients that are programs of their own."""
+
+    @property
+    def name(self) -> str:
+        """As messages and logs have it."""
+        return self.service if self.client is None else f"{self.service}-{self.client}"
 
 
 @dataclass(frozen=True)
@@ -72,7 +91,7 @@ class Place:
         self._messages = workload.messages
         self._docker: dict[str, DockerEngine] = {}
         self.host_of = services.host_of(graph, workload.hosts)
-        hosts = list(dict.fromkeys(self.host_of.values()))
+        hosts = list(dict.fromkeys([*self.host_of.values(), *key.client_hosts]))
         pairs = workload.host_pairs
         self.topology = host_graph(hosts, [Wire(*pair, impaired=pair in key.impaired) for pair in pairs])
         self.links = [wire for wire in self.topology.wires if wire.impaired]
@@ -123,6 +142,10 @@ class Place:
         """The address of the host that a service runs on."""
         return self.topology.address(self.host_of[service])
 
+    def hosts_of(self, service: str) -> Sequence[str]:
+        """The host of a service, or those of the clients."""
+        return self.key.client_hosts if service == self.graph.client else [self.host_of[service]]
+
     def listen_address(self, service: str) -> str:
         """The address that a service listens on: its host's; behind a bridge whichever its container has."""
         return ANY_ADDRESS if self.key.place == "docker-bridge" else self.address(service)
@@ -135,12 +158,11 @@ class Place:
         }
 
     def track_connections(self, table: str) -> None:
-        """Begin anew with the table of connections that the study asks for, on every host but the client's."""
+        """Begin anew with the table of connections that the study asks for, on every host but those of clients."""
         if table == "off":
             return
-        own = self.host_of[self.graph.client]
         for name, host in self.topology.hosts.items():
-            if name == own:
+            if name in self.key.client_hosts:
                 continue
             if table == "bypass":
                 track(host, SMALLEST_TABLE)
@@ -148,52 +170,54 @@ class Place:
             else:
                 track(host, int(table))
 
-    def cgroups(self, running: Mapping[str, EngineProgram]) -> dict[str, Mapping[str, Path]]:
-        """The control groups of those services that have their own."""
-        return {name: process.cgroup_paths for name, process in running.items() if process.cgroup_paths}
+    def starts(self, workload: ServicesWorkload) -> list[Start]:
+        """The programs of a trial: the client, or every client of its own, then the services, the last first."""
+        client, clients = self.graph.client, workload.client_hosts
+        apart = workload.client_processes is not None
+        own = [Start(client, host, number if apart else None) for number, host in enumerate(clients)]
+        return own + [Start(name, self.host_of[name]) for name in reversed(self.graph.services[1:])]
 
     def start_services(
-        self, stack: ExitStack, services: Sequence[str], program: Path | None = None
-    ) -> dict[str, EngineProgram]:
-        """Start the programs of services, which ``stack`` ends; they wait for their configurations.
+        self, stack: ExitStack, starts: Sequence[Start], program: Path | None = None
+    ) -> list[EngineProgram]:
+        """Start programs of services, which ``stack`` ends; they wait for their configurations.
 
         Containers are started side by side.
         """
         if self.key.place == NATIVE:
-            return {service: stack.enter_context(self.start_service(service, program)) for service in services}
-        with ThreadPoolExecutor(len(services)) as pool:
-            started = {service: pool.submit(self.start_service, service, program) for service in services}
-        for future in started.values():
+            return [stack.enter_context(self.start_service(one, program)) for one in starts]
+        with ThreadPoolExecutor(min(len(starts), AT_ONCE)) as pool:
+            started = [pool.submit(self.start_service, one, program) for one in starts]
+        for future in started:
             if future.exception() is None:
                 stack.enter_context(future.result())
-        return {service: future.result() for service, future in started.items()}
+        return [future.result() for future in started]
 
-    def start_service(self, service: str, program: Path | None = None) -> EngineProgram:
+    def start_service(self, start: Start, program: Path | None = None) -> EngineProgram:
         """Start the program of a service, the engine's unless another is given; it waits for its configuration."""
-        role: Role = "load" if service == self.graph.client else "origin"
+        role: Role = "load" if start.service == self.graph.client else "origin"
         pin = self._ground.pins["client" if role == "load" else "server"]
-        place, folder = self._of_service(service, role), self._ground.folder
+        place, folder = self._of_service(start, role), self._ground.folder
         place.put(folder / "pki")
         if self._messages is not None:
             place.put(Path(self._messages))
         for name in WRITTEN[role]:
             if (folder / name).is_dir():
                 place.put(folder / name, writable=True)
-        log, name = self._log(f"service-{service}"), f"service {service}"
+        log, name = self._log(f"service-{start.name}"), f"service {start.name}"
         if program is None:
             return place.start(role, log, cpus=pin, name=name)
         place.put(program)
         return place.drive((program, role, "-"), role, log, cpus=pin, name=name)
 
-    def _of_service(self, service: str, role: Role) -> DrivingPlace:
+    def _of_service(self, start: Start, role: Role) -> DrivingPlace:
         """Where the program of a service is started."""
-        host = self.host_of[service]
         if self.key.place == NATIVE:
-            return self.at(host)
+            return self.at(start.host)
         from trifecta.lab.containers import ContainerPlace
 
-        ports = [port_of(self.graph, service)] if role == "origin" else []
-        return ContainerPlace(self._docker[host], aliases=[dns_name(service)], ports=ports)
+        ports = [port_of(self.graph, start.service)] if role == "origin" else []
+        return ContainerPlace(self._docker[start.host], aliases=[dns_name(start.service)], ports=ports)
 
     def at(self, host: str) -> LocalPlace:
         """Where programs of a host are started, outside of containers."""

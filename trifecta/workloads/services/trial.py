@@ -12,7 +12,7 @@ from trifecta.contract.codec import changed
 from trifecta.contract.link import Links, LinkSummary
 from trifecta.contract.load import LoadConfig, LoadSummary
 from trifecta.contract.origin import OriginReady, OriginSummary
-from trifecta.contract.services import ProgramConfig, ServicesSummary
+from trifecta.contract.services import ProgramConfig, ServicesLoadConfig, ServicesSummary
 from trifecta.contract.stored import Server, Service, ServiceSummary
 from trifecta.design import services
 from trifecta.design.graph import Graph
@@ -25,6 +25,7 @@ from trifecta.observers.resources import ResourceObserver
 from trifecta.store.run import TrialFiles
 from trifecta.workloads.aggregate import Aggregate
 from trifecta.workloads.capturing import TrialCapture
+from trifecta.workloads.services.clients import joined, work_together
 from trifecta.workloads.services.configs import client_config, for_client, for_service, origin_config, program_config
 from trifecta.workloads.services.evidence import cycles
 from trifecta.workloads.services.places import Place
@@ -57,7 +58,8 @@ class _Cycles(Staged):
     spans: Path
     program: ServicesProgram | None
     """That is not the engine's."""
-    client: EngineProgram = field(init=False)
+    clients: list[EngineProgram] = field(default_factory=list)
+    """One for all clients, or one for each."""
     services: dict[str, EngineProgram] = field(default_factory=dict)
     """Without the client."""
     links: dict[Wire, EngineProgram] = field(default_factory=dict)
@@ -69,9 +71,14 @@ class _Cycles(Staged):
     """The last words of the link of each wire."""
 
     @property
-    def everyone(self) -> dict[str, EngineProgram]:
-        """The client and the services by name."""
-        return {self.graph.client: self.client, **self.services}
+    def everyone(self) -> dict[str, list[EngineProgram]]:
+        """The clients and the services by name."""
+        return {self.graph.client: self.clients, **{name: [program] for name, program in self.services.items()}}
+
+    def run_delay_ns(self, name: str, resources: ResourceObserver) -> int | None:
+        """How long a service waited for a core; of several clients each, on average."""
+        delay_ns = resources.run_delay_ns(name)
+        return delay_ns if delay_ns is None else delay_ns // len(self.everyone[name])
 
 
 class ServicesTrialRunner(TrialRunner[ServicesSession, _Cycles]):
@@ -103,9 +110,12 @@ class ServicesTrialRunner(TrialRunner[ServicesSession, _Cycles]):
         place.track_connections(one.workload.conntrack)
         protocols = services.protocols_of(graph, trial.protocol, one.workload.inside)
         command = None if one.program is None else one.program.program()
-        programs = place.start_services(stack, [graph.client, *reversed(graph.services[1:])], command)
-        one.client = programs.pop(graph.client)
-        one.services = programs
+        starts = place.starts(one.workload)
+        for start, program in zip(starts, place.start_services(stack, starts, command), strict=True):
+            if start.service == graph.client:
+                one.clients.append(program)
+            else:
+                one.services[start.service] = program
         for wire in place.links:
             link = one.links[wire] = stack.enter_context(session.spawn_wire(place, wire))
             asked = session.link_config(one.path, trial.seed, wire.name, one.capture)
@@ -124,27 +134,33 @@ class ServicesTrialRunner(TrialRunner[ServicesSession, _Cycles]):
             config = changed(config, self._faults.service_changes(name))
             if one.program is not None:
                 config = for_service(config, _program_config(one))
-            programs[name].configure(config)
-        for process in programs.values():
+            one.services[name].configure(config)
+        for process in one.services.values():
             try:
                 process.wait_ready(OriginReady, _READY_S, session.stop)
             except EngineError as error:
                 raise as_user_error(error) from error
 
     def _watched(self, one: _Cycles) -> Watched:
-        processes = {name: process.pid for name, process in one.everyone.items()}
-        processes |= {process.name: process.pid for process in one.links.values()}
-        hosts = one.place.topology.hosts
-        return Watched(processes, tuple(hosts.values()), hosts, one.place.cgroups(one.everyone))
+        everyone, hosts = one.everyone, one.place.topology.hosts
+        processes = {name: [program.pid for program in programs] for name, programs in everyone.items()}
+        processes |= {process.name: [process.pid] for process in one.links.values()}
+        cgroups = {name: [program.cgroup_paths for program in programs] for name, programs in everyone.items()}
+        return Watched(processes, tuple(hosts.values()), hosts, cgroups)
 
     def _work(self, one: _Cycles, resources: ResourceObserver) -> LoadSummary:
-        config = self._client_config(one)
-        one.client.configure(config)
+        config, stop = self._client_config(one), self._session.stop
         timeout_s = config.total_timeout_ns / 1e9 + _LOAD_GRACE_S
-        summary = one.client.wait_summary(LoadSummary, timeout_s, self._session.stop, resources.sample)
+        if isinstance(config, ServicesLoadConfig) and one.workload.client_processes is not None:
+            told = work_together(one.clients, config, timeout_s, stop, resources.sample)
+            _gather(one, len(told))
+            return joined(told, one.samples)
+        (client,) = one.clients
+        client.configure(config)
+        summary = client.wait_summary(LoadSummary, timeout_s, stop, resources.sample)
         files = (one.samples, one.spans)
         for file in files if one.program is None else map(rows.lines_of, files):
-            one.client.get(file)
+            client.get(file)
         if one.program is not None:
             _gather(one)
         return summary
@@ -153,7 +169,7 @@ class ServicesTrialRunner(TrialRunner[ServicesSession, _Cycles]):
         return (EXIT_CANNOT, EXIT_BAD_INPUT, EXIT_UNSUPPORTED)
 
     def _blame(self, one: _Cycles, error: EngineError) -> str:
-        return f"client: {error.message.removeprefix('error: ')}"
+        return f"{'client' if len(one.clients) == 1 else error.role}: {error.message.removeprefix('error: ')}"
 
     def _condense(self, one: _Cycles) -> Aggregate | None:
         """The services are new for the next trial: they end, and the links, before the samples are read."""
@@ -164,7 +180,7 @@ class ServicesTrialRunner(TrialRunner[ServicesSession, _Cycles]):
         one.capture.finish(one.said, one.errors)
         found = read_samples(one.samples, one.details.load, one.errors)
         if found is None:
-            one.spans.unlink(missing_ok=True)  # as the samples: of a client that died they are not whole
+            rows.discard(one.samples, one.spans)  # of a client that died they are not whole
         return found
 
     def _end_links(self, one: _Cycles) -> None:
@@ -177,7 +193,7 @@ class ServicesTrialRunner(TrialRunner[ServicesSession, _Cycles]):
         if found is not None and one.spans.exists():
             details.server["cycles"] = cycles(one.spans, one.graph)
         if details.load is not None:
-            beside_client(details.load, resources.run_delay_ns(one.graph.client), wall_ns)
+            beside_client(details.load, one.run_delay_ns(one.graph.client, resources), wall_ns)
 
     def _files(self, one: _Cycles, found: Aggregate | None, resources: ResourceObserver) -> TrialFiles:
         return TrialFiles(
@@ -211,12 +227,12 @@ def _program_config(one: _Cycles) -> ProgramConfig:
     return program_config(one.workload, one.trial.protocol, one.place.name_server())
 
 
-def _gather(one: _Cycles) -> None:
-    """Make the files of a trial of what another program wrote; EngineError where that is not whole."""
+def _gather(one: _Cycles, clients: int | None = None) -> None:
+    """Make the files of a trial of what another program, or so many ``clients``, wrote; EngineError: not whole."""
     try:
-        rows.gather(one.trial.trial, one.samples, one.spans)
+        rows.gather(one.trial.trial, one.samples, one.spans, clients)
     except (ValueError, KeyError, FileNotFoundError) as error:
-        raise EngineError(one.client.name, None, f"left what is not understood: {error}") from error
+        raise EngineError(f"service {one.graph.client}", None, f"left what is not understood: {error}") from error
 
 
 def _finish(name: str, process: EngineProgram, one: _Cycles) -> OriginSummary | ServicesSummary | None:
@@ -254,12 +270,12 @@ def _server(one: _Cycles, resources: ResourceObserver, wall_ns: int) -> Server:
     for name in graph.services:
         summary = one.told.get(name)
         by_name[name] = {
-            "host": one.place.host_of[name],
+            "host": " and ".join(one.place.hosts_of(name)),
             "place": workload.place,
             "client": name == graph.client,
             "cpu_ns": resources.cpu_used_ns(name),
             "peak_rss_bytes": resources.peak_rss_bytes(name),
-            "run_delay_ns": resources.run_delay_ns(name),
+            "run_delay_ns": one.run_delay_ns(name, resources),
             "wall_ns": wall_ns,
             "asked": {callee: protocol for (caller, callee), protocol in protocols.items() if caller == name},
         }

@@ -125,6 +125,26 @@ type loadConfig struct {
 	KeylogFile        *string        `json:"keylog_file"`
 	QlogDir           *string        `json:"qlog_dir"`
 	Program           programConfig  `json:"program"`
+	Among             *amongConfig   `json:"among"`
+}
+
+// amongConfig is the place of this client among others that are programs of their own: trifecta/contract/services.py.
+type amongConfig struct {
+	Number int64 `json:"number"`
+	Of     int64 `json:"of"`
+}
+
+// spread is a number of this program's own as one that none of the others has; nil: there are no others.
+func (a *amongConfig) spread(own int64) int64 {
+	if a == nil {
+		return own
+	}
+	return own*a.Of + a.Number
+}
+
+// beginConfig is the line that the clients are told when all of them are ready.
+type beginConfig struct {
+	BeginNs int64 `json:"begin_ns"`
 }
 
 type messageConfig struct {
@@ -169,6 +189,8 @@ func (c *loadConfig) check() error {
 		return badInput{errors.New("to: is missing; this program makes cycles only")}
 	case c.SamplesFile == "" || c.SpansFile == "":
 		return badInput{errors.New("samples_file, spans_file: are missing")}
+	case c.Among != nil && (c.Among.Number < 0 || c.Among.Number >= c.Among.Of || c.Connections*c.Streams != 1):
+		return badInput{errors.New("among: number must be 0 or more and below of, and connections and streams 1")}
 	}
 	return nil
 }

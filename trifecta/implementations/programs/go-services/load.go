@@ -68,8 +68,8 @@ func newLoad(ctx context.Context, config *loadConfig) (*load, []string, error) {
 	return l, resolved, nil
 }
 
-// runLoad is the program `load`: it makes the cycles and ends.
-func runLoad(ctx context.Context, line []byte) error {
+// runLoad is the program `load`: it makes the cycles and ends. One among others is told when to begin.
+func runLoad(ctx context.Context, line []byte, told <-chan []byte) error {
 	config, err := read[loadConfig](line)
 	if err != nil {
 		return err
@@ -89,6 +89,11 @@ func runLoad(ctx context.Context, line []byte) error {
 	ready := map[string]any{"protocol": l.Protocol, "address": peer.Addr(), "port": peer.Port(), "process": 0}
 	if err := say("ready", ready); err != nil {
 		return err
+	}
+	if l.Among != nil {
+		if err := l.awaitOthers(told); err != nil {
+			return err
+		}
 	}
 	startedNs := nowNs()
 	userBefore, systemBefore, _ := usage()
@@ -170,8 +175,22 @@ func (l *load) client(number int, by *caller) {
 	l.rows, l.spans = append(l.rows, rows...), append(l.spans, spans...)
 }
 
+// awaitOthers waits for the time at which all clients begin.
+func (l *load) awaitOthers(told <-chan []byte) error {
+	select {
+	case line := <-told:
+		begin, err := read[beginConfig](line)
+		if err != nil {
+			return err
+		}
+		l.pause(time.Duration(begin.BeginNs - nowNs()))
+	case <-l.ctx.Done():
+	}
+	return nil
+}
+
 func (l *load) pause(duration time.Duration) {
-	if duration == 0 {
+	if duration <= 0 {
 		return
 	}
 	select {
@@ -201,7 +220,8 @@ func (l *load) next(measured int64) (int64, bool) {
 
 // cycle makes one request and reads the hops out of its answer, after the time was taken.
 func (l *load) cycle(ordinal int64, client int, by *caller) (row, []span) {
-	fields := http.Header{cycleField: {cycleName(ordinal)}}
+	number := l.Among.spread(ordinal)
+	fields := http.Header{cycleField: {cycleName(number)}}
 	content := func(startedNs int64) []byte {
 		if len(l.bodies) == 0 {
 			return nil
@@ -229,7 +249,8 @@ func (l *load) cycle(ordinal int64, client int, by *caller) (row, []span) {
 	case !sound:
 		one.class, calls = "content", nil
 	}
-	made := rowOf(ordinal, client, ordinal < l.WarmupRequests, &one)
+	made := rowOf(number, int(l.Among.spread(int64(client))), ordinal < l.WarmupRequests, &one)
+	made.connection = uint32(l.Among.spread(int64(made.connection)))
 	first := span{
 		row: &made,
 		hop: hop{

@@ -60,18 +60,18 @@ func program(arguments []string) error {
 	if err != nil && len(bytes.TrimSpace(line)) == 0 {
 		return nil // nobody wants it
 	}
-	ctx := wanted(input)
+	ctx, told := wanted(input)
 	switch arguments[0] {
 	case "load":
-		return runLoad(ctx, line)
+		return runLoad(ctx, line, told)
 	case "origin":
 		return runService(ctx, line)
 	}
 	return badInput{fmt.Errorf("%q is neither load nor origin", arguments[0])}
 }
 
-// wanted is a context that ends, with the cause, when the program is asked to end.
-func wanted(input io.Reader) context.Context {
+// wanted is a context that ends, with the cause, when the program is asked to end, and what it is told next.
+func wanted(input *bufio.Reader) (context.Context, <-chan []byte) {
 	ctx, end := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
@@ -79,11 +79,15 @@ func wanted(input io.Reader) context.Context {
 		<-signals
 		end(errInterrupted)
 	}()
+	told := make(chan []byte, 1)
 	go func() {
-		_, _ = io.Copy(io.Discard, input)
+		if line, err := input.ReadBytes('\n'); err == nil {
+			told <- line
+			_, _ = io.Copy(io.Discard, input)
+		}
 		end(errStdinClosed)
 	}()
-	return ctx
+	return ctx, told
 }
 
 // withoutUsersSettings starts the program again where the environment would change the runtime or write keys.

@@ -156,7 +156,7 @@ _CPU = (
     "here, so that on a normal network every protocol fills what it can."
 )
 _MEMORY = f"Most octets that a service's process held in a trial; of containers, too. {_BARS} {_THEIRS}"
-_CLIENTS = "All clients are one process here, msA; the study had one for each."
+_CLIENTS = "msA is all clients together, one process or, as published, one for each."
 _OF_CPU = ("service", "cpu_cores", "cpu_cores_least", "cpu_cores_most", "trials")
 _OF_MEMORY = (
     *("service", "memory_bytes", "memory_least_bytes", "memory_most_bytes", "trials"),
