@@ -258,7 +258,7 @@ def test_a_long_path_is_shortened_unless_two_would_be_called_alike():
         ]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     st.lists(st.sampled_from([*"{}'\"\\ ./@=,#:\n\té", "port}", "{cert}", "{key}", "./a"]), max_size=40).map("".join)
 )
@@ -278,7 +278,7 @@ def test_whatever_a_command_line_is_it_is_a_server_or_one_line(text):
 WORDS = st.text(st.characters(blacklist_categories=("Cs", "Cc")), max_size=12)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.lists(WORDS, max_size=6), st.dictionaries(st.from_regex(r"[A-Z_]{1,8}", fullmatch=True), WORDS, max_size=3))
 def test_any_words_read_back_as_they_are(words, environment):
     fields = {"command": ["/bin/srv", *TOLD.split(), *words], "environment": environment}
