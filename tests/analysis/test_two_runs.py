@@ -55,7 +55,7 @@ def test_the_interval_holds_the_truth_over_sessions(count: int, noise: float, ta
             held, without = held + (holds and sessions > 0), without + (holds and sessions == 0)
     assert held >= 0.93 * runs  # 95 % less what 400 pairs vary by
     if noise == 0.002:
-        assert without < 0.6 * runs  # what blocks vary by alone is not enough
+        assert without < 0.7 * runs  # what blocks vary by alone is not enough
 
 
 @pytest.mark.parametrize("truth", [0.0, 0.005, 0.025, MARGIN, 0.08])

@@ -165,6 +165,7 @@ def test_what_only_warns_hinders_nothing(runs: tuple[Path, Path, Path], copied: 
     for part in (
         "both are of one day, 2026-01-02 (UTC)",
         "both have the seed 7",
+        "one may be a copy of the other",
         "not the same versions (engine: quinn_proto)",
         "not the same machine",
         "not the same settings (mtu_bytes)",

@@ -44,9 +44,12 @@ _SIDES = ("first", "second")
 def warnings(made: Compared) -> list[str]:
     """Why agreement or disagreement of these two may say less than it seems."""
     found, seeds = made.differences, [side.study.seed for side in (made.first, made.second)]
-    said = [days(made.first.facts.get("started_utc"), made.second.facts.get("started_utc"))]
+    began = [side.facts.get("started_utc") for side in (made.first, made.second)]
+    said = [days(*began)]
     if seeds[0] == seeds[1]:
         said.append(f"both have the seed {seeds[0]}: the same orders, losses and arrivals, so they are not independent")
+        if began[0] == began[1] is not None:
+            said.append("they began at the same second: one may be a copy of the other")
     versions = [one.name for one in found if one.of == "version"]
     if versions:
         said.append(f"not the same versions ({', '.join(versions)}): what differs may be theirs")
