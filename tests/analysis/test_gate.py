@@ -9,6 +9,7 @@ import pytest
 from tests.analysis.gates import gate_of, load_json, simulate, some_rows, times
 from trifecta.analysis.gate import judge_gate
 from trifecta.analysis.gate_planner import GatePlanner
+from trifecta.analysis.planner import Planner
 from trifecta.design import plan
 
 
@@ -136,6 +137,20 @@ def test_trials_that_failed_a_check_do_not_count():
         row["valid"] = row["arm"] != "caddy"
     (one,) = judge_gate(gate, rows, plan.cells(gate.study)).tests
     assert (one.state, one.blocks, one.reason) == ("open", 0, "no usable block: 8 trials failed a check")
+
+
+def test_a_disturbed_machine_is_tried_until_it_is_quiet():
+    gate = gate_of()
+    cells = plan.cells(gate.study)
+    rows = some_rows(gate, 10)
+    for row in rows:
+        row["valid"] = False
+    assert GatePlanner(gate, cells, cells).next(rows, 0).block == 10
+    assert Planner(gate.study, cells).next(rows, 0).kind == "unmeasurable"
+    rows += [{**row, "block": row["block"] + 10} for row in rows] + [
+        {**row, "block": row["block"] + 20} for row in rows
+    ]
+    assert GatePlanner(gate, cells, cells).next(rows, 0).kind == "unmeasurable"
 
 
 def test_a_spent_budget_leaves_it_undecided():
