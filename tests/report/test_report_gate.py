@@ -64,6 +64,17 @@ def test_what_is_open_is_said_with_its_reason(tmp_path):
     assert "open: " not in shown(made(tmp_path, h2=SLOW, h3=OPEN)[1]), "of a gate that failed it does not matter"
 
 
+def test_trials_that_do_not_count_are_told_with_their_checks(tmp_path):
+    gate, document = made(tmp_path)
+    rows = some_rows(gate, 2)
+    for row in rows[:3]:
+        row["valid"] = False
+        row["checks_json"] = json.dumps([{"check": "machine", "status": "fail"}, {"check": "path", "status": "pass"}])
+    document = concluded.document(gate, rows, plan.cells(gate.study), FACTS, run=tmp_path)
+    assert document["failed_checks"] == {"machine": 3}
+    assert "12 trials, 3 of which do not count (machine 3) in 42 s" in " ".join(shown(document).split())
+
+
 def test_a_narrow_terminal_of_ascii_loses_nothing(tmp_path):
     out = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
     view.show(made(tmp_path, h2=SLOW, h3=OPEN)[1], Console(file=out, width=60, highlight=False))
