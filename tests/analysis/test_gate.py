@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 
 from tests.analysis.gates import gate_of, load_json, simulate, some_rows, times
+from trifecta.analysis.confidence import LAMBDAS, mix
 from trifecta.analysis.gate import judge_gate
 from trifecta.analysis.gate_planner import GatePlanner
+from trifecta.analysis.planner import Planner
 from trifecta.design import plan
 
 
@@ -22,10 +24,20 @@ def test_a_baseline_against_itself_fails_at_most_once_in_twenty():
     assert found["pass"] >= 190
 
 
-def test_a_candidate_at_the_limit_fails_and_passes_at_most_once_in_twenty():
+def test_a_candidate_at_the_limit_fails_and_passes_as_rarely_as_promised():
     found = outcomes(gate_of(), 1.03, 0.02, 200)
-    assert found["fail"] <= 10
-    assert found["pass"] <= 10
+    for state in ("fail", "pass"):
+        assert found[state] <= 18, "of 200 with 5 % each, more are so in one of a hundred such tests"
+
+
+def test_at_the_limit_the_stakes_that_decide_err_at_most_once_in_twenty():
+    """The same for 20,000 gates of 30 blocks, from the stakes behind the interval: fails are 3.3 %, passes too."""
+    logs = np.random.default_rng(0).normal(0, 0.02, (20_000, 30, 3))
+    votes = np.sign(logs[..., :1] - logs[..., 1:]).mean(axis=-1)
+    for side in (votes, -votes):
+        with np.errstate(divide="ignore"):
+            stakes = np.maximum(np.log(1 + side[..., None] * LAMBDAS), -1e6).cumsum(axis=1)
+        assert 0.02 < (mix(stakes) >= np.log(20)).any(axis=1).mean() <= 0.05
 
 
 def test_a_candidate_beyond_the_limit_is_found():
@@ -136,6 +148,20 @@ def test_trials_that_failed_a_check_do_not_count():
         row["valid"] = row["arm"] != "caddy"
     (one,) = judge_gate(gate, rows, plan.cells(gate.study)).tests
     assert (one.state, one.blocks, one.reason) == ("open", 0, "no usable block: 8 trials failed a check")
+
+
+def test_a_disturbed_machine_is_tried_until_it_is_quiet():
+    gate = gate_of()
+    cells = plan.cells(gate.study)
+    rows = some_rows(gate, 10)
+    for row in rows:
+        row["valid"] = False
+    assert GatePlanner(gate, cells, cells).next(rows, 0).block == 10
+    assert Planner(gate.study, cells).next(rows, 0).kind == "unmeasurable"
+    rows += [{**row, "block": row["block"] + 10} for row in rows] + [
+        {**row, "block": row["block"] + 20} for row in rows
+    ]
+    assert GatePlanner(gate, cells, cells).next(rows, 0).kind == "unmeasurable"
 
 
 def test_a_spent_budget_leaves_it_undecided():

@@ -61,8 +61,8 @@ def test_the_two_levels_are_the_arms_and_the_rest_makes_cells():
     assert plan.arms(gate.study) == ["caddy", "origin", "caddy#aa"]
     assert (gate.baseline, gate.candidate) == ("caddy", "origin")
     assert [gate.place(cell) for cell in plan.cells(gate.study)] == [
-        "HTTP/2, far, new connections", "HTTP/2, far, reused connections",
-        "HTTP/3, far, new connections", "HTTP/3, far, reused connections",
+        "HTTP/2, far, new", "HTTP/2, far, reused",
+        "HTTP/3, far, new", "HTTP/3, far, reused",
     ]  # fmt: skip
     assert parse_study(gate.study.source, "again.yaml") == gate.study
 

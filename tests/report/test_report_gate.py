@@ -42,10 +42,10 @@ def shown(document, width=120):
 def test_the_verdict_stands_first_then_a_row_a_cell(tmp_path):
     text = shown(made(tmp_path, h3=SLOW)[1])
     lines = text.splitlines()
-    assert lines[0] == "FAIL caddy against origin: worse than allowed by slower:3 % in HTTP/3, far, reused connections"
+    assert lines[0] == "FAIL caddy against origin: worse than allowed by slower:3 % in HTTP/3, far, reused"
     rows = [re.split("  +", line.strip()) for line in lines if line.startswith("HTTP/")]
     assert rows == [
-        [f"{place}, far, reused connections", "median latency", "1.00 ms", took, ratio, interval, "slower:3 %", state]
+        [f"{place}, far, reused", "median latency", "1.00 ms", took, ratio, interval, "slower:3 %", state]
         for place, took, ratio, interval, state in (
             ("HTTP/2", "1.00 ms", "1.000", "[1.000, 1.000]", "pass"),
             ("HTTP/3", "1.50 ms", "1.500", "[1.500, 1.500]", "fail"),
@@ -59,9 +59,20 @@ def test_the_verdict_stands_first_then_a_row_a_cell(tmp_path):
 def test_what_is_open_is_said_with_its_reason(tmp_path):
     text = " ".join(shown(made(tmp_path, h3=OPEN)[1]).split())
     assert text.startswith("UNDECIDED caddy against origin: 1 of 2 tests are open; the budget is spent")
-    assert "open: slower:3 % in HTTP/3, far, reused connections: " in text
+    assert "open: slower:3 % in HTTP/3, far, reused: " in text
     assert shown(made(tmp_path)[1]).startswith("PASS caddy against origin: slower:3 % passes in all 2 tests\n")
     assert "open: " not in shown(made(tmp_path, h2=SLOW, h3=OPEN)[1]), "of a gate that failed it does not matter"
+
+
+def test_trials_that_do_not_count_are_told_with_their_checks(tmp_path):
+    gate, document = made(tmp_path)
+    rows = some_rows(gate, 2)
+    for row in rows[:3]:
+        row["valid"] = False
+        row["checks_json"] = json.dumps([{"check": "machine", "status": "fail"}, {"check": "path", "status": "pass"}])
+    document = concluded.document(gate, rows, plan.cells(gate.study), FACTS, run=tmp_path)
+    assert document["failed_checks"] == {"machine": 3}
+    assert "12 trials, 3 of which do not count (machine 3) in 42 s" in " ".join(shown(document).split())
 
 
 def test_a_narrow_terminal_of_ascii_loses_nothing(tmp_path):
@@ -100,7 +111,7 @@ def test_junit_has_a_case_a_test(tmp_path, h2, h3, counts, children):
     assert (root.tag, suite.tag) == ("testsuites", "testsuite")
     assert tuple(int(suite.get(name)) for name in ("tests", "failures", "errors", "skipped")) == counts
     assert [{each.tag for each in case} - {"system-out"} for case in suite] == children
-    assert suite[0].get("name") == "HTTP/2, far, reused connections: slower:3 %"
+    assert suite[0].get("name") == "HTTP/2, far, reused: slower:3 %"
 
 
 def test_json_reads_back_and_has_every_value(tmp_path):
@@ -139,7 +150,7 @@ def test_a_candidate_that_is_worse_than_the_last_good_one_is_warned_of(tmp_path)
     told, notes = warned(tmp_path, before, scale=1.2)
     assert notes == []
     assert told[0] == (
-        "HTTP/2, far, reused connections: median latency is 1.20 ms, and was 1.00 ms in the last good state (caddy, "
+        "HTTP/2, far, reused: median latency is 1.20 ms, and was 1.00 ms in the last good state (caddy, "
         "2026-11-25T12:00:00+00:00): worse by more than slower:3 % and than sessions differ"
     )
     assert len(told) == 2

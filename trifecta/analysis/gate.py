@@ -61,6 +61,7 @@ class Outcome:
     low: float | None
     high: float | None
     blocks: int
+    invalid_trials: int
     needed: int | None
     values: tuple[float, ...]
 
@@ -125,6 +126,7 @@ def _test(gate: GatePlan, asked: tuple[Cell, Condition], rows: Sequence[Row], sl
         low=None if ends[0] is None else math.exp(ends[0]),
         high=None if ends[1] is None else math.exp(ends[1]),
         blocks=pair.blocks,
+        invalid_trials=pair.invalid_trials,
         needed=needed,
         values=tuple(math.exp(value) for value in values if not math.isnan(value)),
     )

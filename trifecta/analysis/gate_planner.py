@@ -10,12 +10,15 @@ from trifecta.analysis.planner import Decision, Planner, Stop
 from trifecta.design.gate import GatePlan
 from trifecta.design.model import Cell, Verdict
 
+PATIENCE = 60  # trials that failed a check, one after the other, before a cell without a usable block is given up
+
 
 class GatePlanner:
     """Ends with the first test that fails, or when all have passed; until then blocks go where `Planner` puts them.
 
     ``family`` are the cells that the run began with; ``cells`` those that are still measured. A cell whose server has
-    failed keeps its test, which stays open.
+    failed keeps its test, which stays open. Runners of a CI are disturbed at times: where trials fail their checks,
+    a gate is more patient than a study.
     """
 
     def __init__(self, gate: GatePlan, family: Sequence[Cell], cells: Sequence[Cell], now_ns: int = 0) -> None:
@@ -46,7 +49,7 @@ class GatePlanner:
             ratio=one.ratio,
             low=one.low,
             high=one.high,
-            blocks=one.blocks,
+            blocks=max(one.blocks, int(0 < one.invalid_trials < PATIENCE)),
             margin=one.condition.limit,
             noise_floor=None,
             e_value=None,

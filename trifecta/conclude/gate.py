@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -57,6 +58,7 @@ def document(
         "notes": [],
         "trials": len(rows),
         "excluded_trials": sum(not row.get("valid") for row in rows),
+        "failed_checks": _failed_checks(rows),
         "elapsed_ns": int(facts.get("elapsed_ns", 0)),
         "budget_ns": study.budget_ns,
         "started_utc": str(facts.get("started_utc", "")),
@@ -72,6 +74,17 @@ def document(
         "servers": _versions(facts.get("servers", {})),
         "code": facts.get("code", {}),
     }
+
+
+def _failed_checks(rows: Sequence[TrialRow]) -> dict[str, int]:
+    """How many trials each check speaks against, the most first."""
+    found = Counter(
+        str(check["check"])
+        for row in rows
+        for check in json.loads(row.get("checks_json") or "[]")
+        if check["status"] == "fail"
+    )
+    return dict(found.most_common())
 
 
 def _said(gate: GatePlan, found: Judged, ended: str) -> str:

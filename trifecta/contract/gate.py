@@ -46,8 +46,10 @@ class MadeBy(TypedDict):
 
 
 class GateDocument(TypedDict):
-    """A gate that was carried out. ``servers``: name and version; ``code``: digests of what measured; ``warnings``: in
-    what the candidate is worse than the last good state; ``notes``: why that was not looked at.
+    """A gate that was carried out. ``servers``: name and version; ``code``: digests of what measured.
+
+    ``failed_checks``: trials by the check that failed; ``warnings``: in what the candidate is worse than the last good
+    state; ``notes``: why that was not looked at.
     """
 
     schema: int
@@ -67,6 +69,7 @@ class GateDocument(TypedDict):
     notes: list[str]
     trials: int
     excluded_trials: int
+    failed_checks: dict[str, int]
     elapsed_ns: int
     budget_ns: int | None
     started_utc: str

@@ -93,7 +93,9 @@ class GatePlan:
         """A cell in words: its protocol, path and connections, and whatever else is not the same in all cells."""
         varied = {name for name, levels in self.study.factors.items() if len(levels) > 1}
         told = [name for name in cell.levels if name in varied or name in _TOLD]
-        return ", ".join(arm_words(name, plan.level_text(cell.levels[name])) for name in told) or cell.key
+        levels = {name: plan.level_text(cell.levels[name]) for name in told}
+        words = (level if name == "connection" else arm_words(name, level) for name, level in levels.items())
+        return ", ".join(words) or cell.key
 
 
 def read_refs(baseline: str, candidate: str) -> Refs:

@@ -141,7 +141,8 @@ def _open(made: GateDocument) -> list[str]:
 def _rests_on(made: GateDocument) -> list[str]:
     of = "" if made["budget_ns"] is None else f" of {quantity.format_time(made['budget_ns'])}"
     trials, out = made["trials"], made["excluded_trials"]
-    without = f", {out} of them without counting (checks)" if out else ""
+    checks = ", ".join(f"{name} {count}" for name, count in made["failed_checks"].items())
+    without = f", {out} of which do not count ({checks or 'errors'})" if out else ""
     return [
         f"{trials} trials{without} in {numbers.wall(made['elapsed_ns'])}{of}; seed {made['seed']}.",
         *(f"{name} {version}." for name, version in made["servers"].items() if version),
