@@ -8,6 +8,7 @@ from pathlib import Path
 
 from trifecta.conclude.why.found import PAIR, SEARCH
 from trifecta.contract.why import NotMeasured, WhyFound
+from trifecta.report.ladder.words import ratio
 from trifecta.report.sections import Run, Section
 from trifecta.report.why import picture, words
 from trifecta.store import why
@@ -53,7 +54,7 @@ def shown(found: WhyFound, identity: str, folder: str) -> ShownWhy:
             title=one["title"],
             exchanged=words.exchanged(one) + (", on the nearest stack" if one["nearest"] else ""),
             suspected=one["suspected"],
-            remains=words.ratio(one),
+            remains=ratio(one),
             share=words.share(one),
             state=words.STATES[one["state"]],
             named=one["state"] in ("explains", "hides"),

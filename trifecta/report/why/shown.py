@@ -12,6 +12,7 @@ from trifecta.contract.why import NotMeasured, WhyFound
 from trifecta.design.why.cause import Cause, Suspect
 from trifecta.report import grids
 from trifecta.report.figures import picture_files, svg
+from trifecta.report.ladder.words import ratio
 from trifecta.report.sections import TEMPLATES
 from trifecta.report.why import picture, section, words
 from trifecta.store import files, why
@@ -52,7 +53,7 @@ def print_found(found: WhyFound, folder: Path, console: Console | None = None) -
         grid.add_column(name, no_wrap=True)
     for one in found["causes"][:_CAUSES_SHOWN]:
         title = f"{one['title']} ({words.exchanged(one)}){', nearest stack' * one['nearest']}".replace("→", "->")
-        said = [_plain(out, text) for text in (title, words.ratio(one), words.share(one))]
+        said = [_plain(out, text) for text in (title, ratio(one), words.share(one))]
         grid.add_row(*map(Text, said), Text(words.STATES[one["state"]], style=_STYLES[one["state"]]))
     grids.show(out, grid)
     if (more := len(found["causes"]) - _CAUSES_SHOWN) > 0:
