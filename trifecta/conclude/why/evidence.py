@@ -52,6 +52,7 @@ SELECT sum(l.lost) AS lost, sum(l.queue_dropped) AS dropped, sum(l.reordered) AS
 FROM link AS l JOIN trials AS t USING (trial) WHERE t.cell = ? AND list_contains(?, t.level)
 """
 _TOOK = "SELECT level, median(ended_ns - started_ns) AS took_ns FROM trials WHERE cell = ? GROUP BY level"
+_SPAN = "SELECT max(ended_ns) - min(started_ns), sum(ended_ns - started_ns) FROM trials"
 
 
 def read(run: Path, cell: str | None = None, arm: str | None = None) -> Asked:
@@ -120,8 +121,9 @@ def _overtakes(seen: Seen) -> bool:
 def _block_ns(connection: duckdb.DuckDBPyConnection, about: RunFacts, cell: str, pair: tuple[str, str]) -> float:
     """The wall time of a block of two arms, the reference twice, with what lies between trials."""
     took = {row["level"]: row["took_ns"] for row in queries.select(connection, _Took, _TOOK, [cell])}
-    busy = connection.execute("SELECT sum(ended_ns - started_ns) FROM trials").fetchone()
-    overhead = int(about.rest.get("elapsed_ns") or 0) / busy[0] if busy and busy[0] else 1.0
+    # A run that was gone on with has a long pause between trials, which the limit keeps out.
+    whole = connection.execute(_SPAN).fetchone()
+    overhead = whole[0] / whole[1] if whole and whole[1] else 1.0
     known = [took[arm] for arm in (*pair, pair[1]) if took.get(arm)]
     if len(known) < 3:
         raise UserError(f"{about.folder}: has no trial of {cell} for both arms; choose another cell with --cell")
