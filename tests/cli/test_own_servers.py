@@ -170,7 +170,7 @@ def test_two_builds_are_levels_and_one_program_twice_is_told(tmp_path: Path, kin
     ("line", "said"),
     [
         ("echo no config; exit 7", "mine ended before it was ready: no config"),
-        ("echo still loading; exec sleep 60", "mine does not answer within 1 s (connect_refused): still loading"),
+        ("echo still loading; exec sleep 60", "mine does not answer within 1 s (h1: connect_refused 1): still loading"),
     ],
 )
 def test_one_that_does_not_come_up_is_a_failure_with_its_last_line(tmp_path: Path, line: str, said: str) -> None:
