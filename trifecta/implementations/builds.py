@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from copy import copy
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 from trifecta.design.builds import VERSION, ServerBuild, ServerDefinition, ServerProgram
 from trifecta.design.model import Study
 from trifecta.implementations.recipe import ProgramRecipe
+from trifecta.implementations.recipes.go_release import GoRelease
 from trifecta.implementations.server import ServerAdapter, Unsupported
 from trifecta.implementations.servers.from_data import FromData
 from trifecta.implementations.table import BrokenServer
@@ -17,6 +19,11 @@ from trifecta.store.cache import cache_folder
 
 PLACES = ("", "sbin", "bin", "objs")
 """Where a program is in the folder of a build: itself, what ``make install`` fills, and where nginx is built."""
+
+GO_PACKAGES = {"caddy": "github.com/caddyserver/caddy/v2/cmd/caddy"}
+"""What ``go install`` builds of a server, for ``caddy@2.10.0``."""
+MAJOR = re.compile(r"/v(\d+)/")
+OLDEST_GO = "1.24"
 
 
 class WithOwn(Mapping[str, ServerAdapter]):
@@ -54,9 +61,12 @@ def with_own(table: Mapping[str, ServerAdapter], study: Study) -> Mapping[str, S
 def release(name: str, table: Mapping[str, ServerAdapter]) -> ProgramRecipe | None:
     """The recipe of ``caddy@2.10.0``; None where nothing brings it."""
     server, _, version = name.partition("@")
-    if server not in table or not VERSION.fullmatch(version):
+    package = GO_PACKAGES.get(server, "")
+    if server not in table or not package or not VERSION.fullmatch(version):
         return None
-    return table[server].release(version)
+    major = MAJOR.search(package)
+    right = major is None or version.startswith(f"{major[1]}.")
+    return GoRelease(name, package, version, OLDEST_GO) if right else None
 
 
 def released(name: str, table: Mapping[str, ServerAdapter]) -> ServerAdapter:
@@ -81,6 +91,7 @@ def _build(level: str, build: ServerBuild, adapter: ServerAdapter) -> ServerAdap
     """The adapter for another program; one that says why there is none, when it is looked for."""
     own = copy(adapter)
     own.name = level
+    own.remedy = "build it again, or name another"
     try:
         own.build = _of_version(adapter, build.version) if build.version else _of_path(adapter, Path(build.program))
     except Unsupported as error:
@@ -90,7 +101,7 @@ def _build(level: str, build: ServerBuild, adapter: ServerAdapter) -> ServerAdap
 
 
 def _of_version(adapter: ServerAdapter, version: str) -> Path:
-    recipe = adapter.release(version)
+    recipe = release(f"{adapter.name}@{version}", {adapter.name: adapter})
     if recipe is None:
         what = f"nothing brings version {version} of {adapter.name}"
         raise Unsupported(f"{what}; name a build of it, as in {adapter.name}@./{version}")

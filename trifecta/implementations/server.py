@@ -11,7 +11,6 @@ from pathlib import Path
 
 from trifecta.contract.common import Declared
 from trifecta.design.model import PROTOCOLS, Protocol, RequestsWorkload
-from trifecta.implementations.recipe import ProgramRecipe
 from trifecta.lab.certificates import Certificates
 
 
@@ -104,18 +103,21 @@ class ServerAdapter(ABC):
     """What its program is called in the folder of a build (``nginx@FOLDER``); empty: it has no builds but its own."""
     build: Path | None = None
     """The program of another build, which it then finds and runs (``implementations.builds``)."""
+    remedy: str = ""
+    """What helps when its program does not run."""
 
     @abstractmethod
     def find(self) -> str:
         """Look for the program and return its version; Unsupported, with the command that installs it, when missing."""
 
-    def release(self, version: str) -> ProgramRecipe | None:
-        """What brings a version of it into the cache (``caddy@2.10.0``); None where nothing does."""
+    def program(self) -> Path | None:
+        """The program, once it is found; None where that is not known."""
         return None
 
     def program_files(self) -> tuple[Path, ...]:
-        """What is run, once it is found: what makes two of them the same build. None where that is not known."""
-        return ()
+        """What is run: what makes two of them the same build."""
+        found = self.program() if callable(self.program) else None  # adapters from outside may mean another thing
+        return (found,) if isinstance(found, Path) else ()
 
     def identity(self) -> str | None:
         """SHA-256 of its program, as ``sha256sum`` has it; of several files, of their digests. None: not known."""

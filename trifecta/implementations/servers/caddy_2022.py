@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from trifecta.contract.common import Declared
-from trifecta.implementations.recipe import ProgramRecipe
 from trifecta.implementations.recipes import PROGRAMS
 from trifecta.implementations.recipes.old_go import OldGoProgram
 from trifecta.implementations.server import ServerOptions
@@ -26,10 +25,6 @@ class Caddy2022(Caddy):
     def program(self) -> Path:
         """In the cache."""
         return RECIPE.program()
-
-    def release(self, version: str) -> ProgramRecipe | None:
-        """None."""
-        return None
 
     def declared(self, options: ServerOptions) -> Declared:
         """QUIC has a TLS of its own, qtls, a copy of Go's."""

@@ -31,10 +31,6 @@ class Envoy(ServerAdapter):
         """In the cache or on PATH, or that of a build."""
         return self.build or _program()
 
-    def program_files(self) -> tuple[Path, ...]:
-        """The program."""
-        return (self.program(),)
-
     def find(self) -> str:
         """The version of the program in the cache, or else on PATH."""
         return _built(self.program())[1]

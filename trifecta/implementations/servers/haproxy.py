@@ -29,9 +29,9 @@ class HAProxy(ServerAdapter):
         """Version of the program in the cache, or else on PATH if it knows HTTP/3."""
         return self._found()[1]
 
-    def program_files(self) -> tuple[Path, ...]:
+    def program(self) -> Path:
         """The program."""
-        return (self._found()[0].file,)
+        return self._found()[0].file
 
     def check_workload(self, workload: RequestsWorkload) -> None:
         """Without OpenSSL's own QUIC interface (3.5) there is no early data over QUIC; BBR came with 3.1."""

@@ -29,9 +29,9 @@ class Nginx(ServerAdapter):
         """Version of the program in the cache, or else on PATH if it knows HTTP/3."""
         return ".".join(map(str, self._found()[1]))
 
-    def program_files(self) -> tuple[Path, ...]:
+    def program(self) -> Path:
         """The program."""
-        return (self._found()[0].file,)
+        return self._found()[0].file
 
     def check_workload(self, workload: RequestsWorkload) -> None:
         """Static files answer GET and HEAD only; 0-RTT over QUIC came with 1.29.1 and OpenSSL's own QUIC interface."""

@@ -27,10 +27,6 @@ class QuicGo(ServerAdapter):
         """In the cache, or that of a build; Unsupported, with the remedy, when it is not there."""
         return self.build or RECIPE.program()
 
-    def program_files(self) -> tuple[Path, ...]:
-        """The program."""
-        return (self.program(),)
-
     def find(self) -> str:
         """The version of quic-go that it was built with."""
         return _versions(self.program())[0]
