@@ -138,10 +138,9 @@ def test_several_processes_are_read_as_one_with_what_those_used_that_ended(sleep
     both.sample()
     one, other = alone.rows
     before, after = both.rows
-    for name in ("cpu_ns", "threads", "run_delay_ns", "voluntary_switches"):
-        assert before[name] >= one[name] + other[name] >= one[name] > 0, name  # type: ignore[literal-required]
-    assert before["cpu_ns"] > one["cpu_ns"]
-    assert before["threads"] > (one["threads"] or 0)
+    for name in ("cpu_ns", "threads", "run_delay_ns", "voluntary_switches"):  # the child may not have waited yet
+        assert before[name] >= one[name] + other[name] > 0, name  # type: ignore[literal-required]
+    assert other["cpu_ns"] > 0 < other["threads"]
     assert (before["rss_bytes"] or 0) > max(one["rss_bytes"] or 0, other["rss_bytes"] or 0)
     assert after["cpu_ns"] >= before["cpu_ns"]
     assert after["threads"] == one["threads"]

@@ -108,7 +108,7 @@ def together(some: Sequence[Client]) -> list[LoadSummary]:
     return work_together(some, CONFIG, 30, lambda: False, lambda: None)  # type: ignore[arg-type]
 
 
-def test_each_is_asked_for_one_clients_work_and_has_files_of_its_own():
+def test_each_is_asked_for_one_clients_work_and_has_files_of_its_own() -> None:
     every = configs_of(CONFIG, 3)
     assert [one.among for one in every] == [Among(number=number, of=3) for number in range(3)]
     assert {(one.connections, one.streams, one.requests_per_client, one.warmup_requests) for one in every} == {
@@ -118,7 +118,7 @@ def test_each_is_asked_for_one_clients_work_and_has_files_of_its_own():
     assert [one.spans_file for one in every] == [f"spans/.tmp-t00007.{number}.jsonl" for number in range(3)]
 
 
-def test_all_are_ready_before_any_begins_and_all_begin_at_one_time():
+def test_all_are_ready_before_any_begins_and_all_begin_at_one_time() -> None:
     noted: list[tuple[int, Any]] = []
     before = time.monotonic_ns()
     told = together([Client(number, noted) for number in range(3)])
@@ -132,13 +132,13 @@ def test_all_are_ready_before_any_begins_and_all_begin_at_one_time():
     assert before + clients.HEAD_START_NS <= begun[0].begin_ns <= time.monotonic_ns() + clients.HEAD_START_NS
 
 
-def test_those_that_cannot_be_told_in_time_do_not_begin_apart(monkeypatch: pytest.MonkeyPatch):
+def test_those_that_cannot_be_told_in_time_do_not_begin_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clients, "HEAD_START_NS", -1)
     with pytest.raises(EngineError, match="to begin together"):
         together([Client(number, []) for number in range(2)])
 
 
-def test_one_that_dies_is_named_and_the_others_are_ended():
+def test_one_that_dies_is_named_and_the_others_are_ended() -> None:
     noted: list[tuple[int, Any]] = []
     with pytest.raises(EngineError, match="service A-1: was killed by signal 9"):
         together([Client(0, noted), Client(1, noted, "was killed by signal 9"), Client(2, noted)])
@@ -169,7 +169,7 @@ def written(folder: Path) -> tuple[Path, Path]:
     return samples, spans
 
 
-def test_rows_of_all_clients_are_in_the_order_of_their_numbers(tmp_path: Path):
+def test_rows_of_all_clients_are_in_the_order_of_their_numbers(tmp_path: Path) -> None:
     samples, spans = written(tmp_path)
     rows.gather("t00007", samples, spans, 2)
     found = [(one["request"], one["client"], one["done_ns"], one["error"]) for one in parquet.read(samples)]
@@ -178,7 +178,7 @@ def test_rows_of_all_clients_are_in_the_order_of_their_numbers(tmp_path: Path):
     assert sorted(one.name for one in tmp_path.iterdir()) == ["p.parquet", "s.parquet"]
 
 
-def test_a_client_whose_rows_are_missing_or_not_whole_is_an_error(tmp_path: Path):
+def test_a_client_whose_rows_are_missing_or_not_whole_is_an_error(tmp_path: Path) -> None:
     samples, spans = written(tmp_path)
     write(rows.lines_of(samples, 1), SAMPLE, [[1, 1, 1, False, 6, 8, None]], whole=False)
     with pytest.raises(ValueError, match=r"s\.1\.jsonl has no end after 1 rows"):
@@ -188,7 +188,7 @@ def test_a_client_whose_rows_are_missing_or_not_whole_is_an_error(tmp_path: Path
         rows.gather("t00007", samples, spans, 2)
 
 
-def test_nothing_is_left_of_a_trial_that_is_given_up(tmp_path: Path):
+def test_nothing_is_left_of_a_trial_that_is_given_up(tmp_path: Path) -> None:
     samples, spans = written(tmp_path)
     rows.lines_of(samples).touch()
     samples.touch()
@@ -196,7 +196,7 @@ def test_nothing_is_left_of_a_trial_that_is_given_up(tmp_path: Path):
     assert not list(tmp_path.iterdir())
 
 
-def test_what_clients_say_becomes_what_one_program_would(tmp_path: Path):
+def test_what_clients_say_becomes_what_one_program_would(tmp_path: Path) -> None:
     samples, spans = written(tmp_path)
     rows.gather("t00007", samples, spans, 2)
     other = replace(
@@ -222,7 +222,7 @@ def test_what_clients_say_becomes_what_one_program_would(tmp_path: Path):
     assert one.tcp == replace(TCP, connections=4, retransmits=2, min_rtt_ns=3, congestion_window_bytes=28_000)
 
 
-def test_one_client_that_is_unlike_the_others_shows(tmp_path: Path):
+def test_one_client_that_is_unlike_the_others_shows(tmp_path: Path) -> None:
     samples, spans = written(tmp_path)
     rows.gather("t00007", samples, spans, 2)
     odd = replace(
@@ -249,7 +249,9 @@ def test_one_client_that_is_unlike_the_others_shows(tmp_path: Path):
         ("9", [("A", "host1", number) for number in range(5)]),
     ],
 )
-def test_programs_are_started_on_the_hosts_of_their_clients(processes: str | None, expected: list[tuple[Any, ...]]):
+def test_programs_are_started_on_the_hosts_of_their_clients(
+    processes: str | None, expected: list[tuple[Any, ...]]
+) -> None:
     workload = FanInWorkload(hosts=2, clients=5, client_processes=processes)
     place = Place(
         key_of(workload.graph, workload, linked=True), workload.graph, workload, Ground(Path("engine"), {}, Path("run"))

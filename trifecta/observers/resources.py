@@ -134,11 +134,11 @@ class ResourceObserver:
 
     def close(self) -> None:
         """Let go of all files; what was read stays. An open file of a host keeps its network namespace alive."""
-        groups = (group for readers in self._cgroups.values() for group in readers)
-        for group in groups:
-            group.close()
         for process in self._processes.values():
             process.close()
+        for groups in self._cgroups.values():
+            for group in groups:
+                group.close()
         for device in self._devices.values():
             device.close()
 
