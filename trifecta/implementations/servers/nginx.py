@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from string import Template
 
 from trifecta.contract.common import Declared
@@ -21,6 +22,7 @@ class Nginx(ServerAdapter):
     name = "nginx"
     has_timeouts = True
     chooses_protocols = True
+    stands_alone = True
     source = f"Debian sid in a private root (`{_GET}`), or on PATH if built with HTTP/3"
 
     def find(self) -> str:
@@ -33,6 +35,8 @@ class Nginx(ServerAdapter):
             raise Unsupported(f"nginx's static files refuse {workload.method}; use GET or HEAD, or server: origin")
         if workload.zero_rtt and _found()[1] < (1, 29, 1):
             raise Unsupported(f"nginx accepts 0-RTT over HTTP/3 from 1.29.1 on; this is {self.find()}; run: {_GET}")
+        if workload.place not in (None, "native") and not NGINX.installed():
+            raise Unsupported(f"of nginx on PATH it is not known what it needs in a container; run: {_GET}")
 
     def command(self, site: Site, options: ServerOptions) -> Command:
         """One file, filled in; the folder of its own is nginx's prefix."""
@@ -53,7 +57,8 @@ class Nginx(ServerAdapter):
         template = Template((PROGRAMS / "nginx" / "nginx.conf").read_text(encoding="utf-8"))
         path.write_text(template.substitute(values), encoding="utf-8", errors="surrogateescape")
         program = _found()[0]
-        return Command((*program.arguments, "-p", f"{site.state}/", "-c", path, "-e", "stderr"), program.environment)
+        command: tuple[str | Path, ...] = (*program.arguments, "-p", f"{site.state}/", "-c", path, "-e", "stderr")
+        return Command(command, program.environment, reads=(NGINX.folder(),) if NGINX.installed() else ())
 
     def declared(self, options: ServerOptions) -> Declared:
         """TCP follows the lab's routes; QUIC has CUBIC since 1.27.5 and New Reno before, and no setting for it."""
