@@ -51,6 +51,7 @@ def test_a_ladder_has_its_rungs_in_order():
         (PAGE, ["workload.requests=3"], "requests"),
         (PAGE, ["workload.visits=0"], "1 to 1000"),
         (PAGE, ["workload.impaired=host1-host2"], "client-router"),
+        (PAGE, ["workload.place=docker-bridge"], "give native or docker-host"),
         (PAGE, ["workload.discovery=alt-svc", "factors.protocol=h1,h2"], "HTTP/3"),
         (PAGE, ["paths.far.trial.requests=3"], "trial"),
         (VIDEO, ["workload.ladder=480p 1 Mbit/s + 240p 400 kbit/s"], "does not rise"),
@@ -65,6 +66,15 @@ def test_what_cannot_be_is_refused_in_one_line(text, overrides, words):
     with pytest.raises(UserError, match=words) as raised:
         read(text, overrides, browsers=["chromium", "firefox"])
     assert "\n" not in str(raised.value)
+
+
+def test_the_server_of_a_page_can_run_in_a_container():
+    study = read(PAGE, ["factors.place=native,docker-host"])
+    assert plan.places(study) == {"native", "docker-host"}
+    assert {plan.workload_for(study, one).needs for one in plan.treatments(study)} == {
+        (("place", "native"),), (("place", "docker-host"),)
+    }  # fmt: skip
+    assert plan.places(read(VIDEO)) == set()
 
 
 def test_any_client_of_a_page_is_any_browser():

@@ -166,6 +166,43 @@ def test_only_a_bridge_brings_a_firewall_into_the_host_and_a_container_can_raise
 
 
 @needs_docker
+def test_any_program_runs_there_with_what_was_put_there(tmp_path: Path) -> None:
+    found = inside(
+        """
+        from trifecta.lab.containers import ContainerPlace
+        engine = find_engine()
+        with host_graph(["host1"], []) as lab, names(lab):
+            with DockerEngine(lab, "host1", network, engine, folder / "docker") as docker:
+                place, log = ContainerPlace(docker), folder / "version.log"
+                log.write_text("before\\n")
+                try:
+                    place.run([engine, "--version"], log)
+                except CannotError as error:
+                    print(json.dumps("cannot be started" in str(error)))
+                place.put(engine)
+                place.put(folder)
+                place.put(folder, writable=True)
+                program = place.run([engine, "--version"], log, environment={"A": "b"}, largest_file_bytes=1 << 20)
+                program.wait_end(20)
+                time.sleep(0.5)
+                print(json.dumps([program.running(), program.exit_code, log.read_text().splitlines()[0],
+                                  '"quinn_proto"' in log.read_text()]))
+                program.close()
+                print(json.dumps(program.exit_code))
+                waits = place.run([engine, "load", "-"], folder / "load.log")
+                root = Path(f"/proc/{waits.pid}/root")
+                print(json.dumps([waits.running(), (root / "usr/bin").exists(), (root / str(engine)[1:]).exists(),
+                                  (root / str(folder)[1:]).exists()]))
+                waits.close()
+                print(json.dumps([waits.running(), waits.exit_code]))
+        """,
+        str(tmp_path),
+        "host",
+    )
+    assert found == [True, [False, 0, "before", True], 0, [True, False, True, True], [False, -9]]
+
+
+@needs_docker
 def test_how_a_container_ends_is_said_as_of_a_process(tmp_path: Path) -> None:
     found = inside(
         """

@@ -18,9 +18,9 @@ from tests.workloads.drive import REPOSITORY, _Events
 
 def main() -> int:
     """Run it."""
-    from trifecta.lab import sandbox
+    from trifecta.lab import cgroups, sandbox
 
-    sandbox.enter()
+    sandbox.enter(cgroups.forget)
     return run(Path(sys.argv[1]), json.loads(sys.argv[2]))
 
 

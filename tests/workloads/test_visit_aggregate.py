@@ -1,5 +1,7 @@
 """From the files of a browser's visits to columns of the trial and to what the checks look at."""
 
+import pyarrow.parquet as pq
+
 from tests.workloads.visit_files import MS, event, fetch, visit, watch, write
 from trifecta.analysis.checks.visits import Got
 from trifecta.workloads.visits.aggregate import aggregate_visits
@@ -88,6 +90,8 @@ def test_requests_to_third_parties_are_counted_apart(tmp_path):
     assert list(found.examples) == ["h3"]
     assert found.third_parties == ("fonts.b.lab",)
     assert found.third_party_protocols == {"h2": 1, "none": 1}
+    pq.write_table(pq.ParquetFile(files[1]).read().drop_columns(["third_party"]), files[1])  # of an earlier version
+    assert aggregate_visits(*files).visits.third_party_protocols == {}
 
 
 def test_an_answer_of_404_is_no_failure_of_the_path_and_one_of_503_is(tmp_path):

@@ -39,6 +39,7 @@ class WorkloadDocument(TypedDict, total=False):
     depth: int
     clients: int
     page: str
+    place: str
     clip: str
     view: str
     mode: str
@@ -242,7 +243,8 @@ def _browser_words(work: WorkloadDocument, factors: list[str]) -> str:
     else:
         page = "a page" if "page" in factors else f"the page {Path(str(work.get('page'))).name}"
         found = "" if work.get("discovery") == "forced" else ", HTTP/3 found by Alt-Svc"
-        what = f"{known['view']}loads of {page}{found}"
+        inside = "place" not in factors and work.get("place", "native") != "native"
+        what = f"{known['view']}loads of {page}{', its server in a container' if inside else ''}{found}"
     warm = work.get("warmup_visits") or 0
     return f"{what}, {work.get('visits')} a trial{f' after {warm} not measured' if warm else ''}"
 

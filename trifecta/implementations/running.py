@@ -128,6 +128,8 @@ class RunningServer:
     def _launch(self, name: str, command: Command, path: Path) -> None:
         path.touch()
         start = path.stat().st_size
+        for needed in command.reads:
+            self._place.put(needed)
         program = self._place.run(
             command.arguments,
             path,

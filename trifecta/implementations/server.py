@@ -62,6 +62,8 @@ class Command:
 
     arguments: tuple[str | Path, ...]
     environment: Mapping[str, str] = field(default_factory=dict)
+    reads: tuple[Path, ...] = ()
+    """What it needs of the machine beside the site, where the adapter ``stands_alone``: its program and libraries."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,8 @@ class ServerAdapter(ABC):
     """Whether it can be given ``read_timeout_ns`` and ``write_timeout_ns``."""
     chooses_protocols: bool = False
     """Whether it can be told to offer HTTP/1.1 alone (``offered``)."""
+    stands_alone: bool = False
+    """Whether it runs in a container that holds the engine's libraries and what `Command.reads` names, nothing else."""
     is_proxy: bool = False
     """Whether it passes requests on to another server: that adds a hop, which the report must say."""
     says_ready: bytes | None = None

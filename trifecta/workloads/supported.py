@@ -17,6 +17,7 @@ from trifecta.implementations.isolated import call_apart
 from trifecta.implementations.server import ServerAdapter, Unsupported
 from trifecta.implementations.services.program import ServicesProgram
 from trifecta.implementations.survey import FIND_TIMEOUT_S
+from trifecta.lab.conntrack import find_nft
 
 Adapter = TypeVar("Adapter", ServerAdapter, ClientAdapter, BrowserAdapter, ServicesProgram)
 
@@ -163,6 +164,9 @@ def _unanswerable(study: Study, adapter: ServerAdapter, own: Sequence[Treatment]
             if not adapter.has_timeouts and (workload.read_timeout_ns or workload.write_timeout_ns):
                 text = f"{adapter.name} cannot be given a read or write timeout; use server: caddy, nginx or haproxy"
                 raise Unsupported(text)
+            if not adapter.stands_alone and workload.place not in (None, "native"):
+                text = f"of {adapter.name} it is not known what it needs in a container; use server: origin or nginx"
+                raise Unsupported(text)
             adapter.check_workload(workload)
     except Unsupported as error:
         return str(error)
@@ -179,3 +183,35 @@ def where(without: Collection[Cell], own: Collection[Cell]) -> str:
         if {cell.key for cell in own if cell.levels[factor] in levels} == keys:
             return f" with {factor} {', '.join(plan.level_text(level) for level in levels)}"
     return f" in {', '.join(sorted(keys))}"
+
+
+def without_needs(study: Study, cells: Sequence[Cell]) -> Iterator[Refusal]:
+    """Cells that need what is not here: containers, or a table of connections."""
+    reasons: dict[tuple[str, str], str | None] = {}
+    for cell in cells:
+        for one in plan.treatments_of(study, cell):
+            for factor, level in plan.workload_for(study, one).needs:
+                if (factor, level) not in reasons:
+                    reasons[factor, level] = why_not(level) if factor == "place" else why_not_tracked(level)
+                if (reason := reasons[factor, level]) is not None:
+                    yield Refusal([cell], factor, level, reason)
+
+
+def why_not_tracked(conntrack: str) -> str | None:
+    """Why connections cannot be tracked here as asked; None when they can."""
+    try:
+        if conntrack != "off":
+            find_nft()
+    except CannotError as error:
+        return str(error)
+    return None
+
+
+def why_not(place: str) -> str | None:
+    """Why programs cannot run in a place here; None when they can."""
+    if place == "native":
+        return None
+    from trifecta.lab.containers import docker_state
+
+    state = docker_state("host" if place == "docker-host" else "bridge")
+    return None if state.usable else f"{state.reason}; {state.remedy}"

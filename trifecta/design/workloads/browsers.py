@@ -149,10 +149,14 @@ class BrowserWorkload(RequestsWorkload):
 
 @dataclass(frozen=True)
 class PageWorkload(BrowserWorkload):
-    """The workload ``page``: a browser loads a page. ``page`` is a bundled one's name, or the folder of an archive."""
+    """The workload ``page``: a browser loads a page. ``page`` is a bundled one's name, or the folder of an archive.
+
+    ``place``: how its server runs on the host ``web``.
+    """
 
     page: str = "light"
     filmstrip: bool = True
+    place: Literal["native", "docker-host", "docker-bridge"] = "native"
     kind: str = "page"
 
     @property
@@ -174,6 +178,17 @@ class PageWorkload(BrowserWorkload):
     def material(self) -> tuple[object, ...]:
         """The archive of the page."""
         return "page", self.page
+
+    @property
+    def needs(self) -> tuple[tuple[str, str], ...]:
+        """Containers."""
+        return (("place", self.place),)
+
+    def problem(self, protocols: Sequence[str], path: PathSpec) -> Problem | None:
+        """A server has an address of its host to itself, which a container behind a bridge has not."""
+        if self.place == "docker-bridge":
+            return "place", "the server of a page has an address of its host; give native or docker-host"
+        return super().problem(protocols, path)
 
     def _visit_ns(self, path: PathSpec) -> float:
         sending = estimates.sending_ns(estimates.PAGES.get(self.page, estimates.OTHER_PAGE), path)

@@ -76,7 +76,7 @@ _OWN: dict[str, Kind] = {
         {"request_bytes": 620, "response_bytes": 0},  # the registration request that the AMF is given
         **_SERVICES,
     ),
-    "page": Kind(PageWorkload, (*(entry.name for entry in PAGE_FIELDS), *_BROWSER), **_BROWSERS),
+    "page": Kind(PageWorkload, (*(entry.name for entry in PAGE_FIELDS), "place", *_BROWSER), **_BROWSERS),
     "video": Kind(VideoWorkload, (*(entry.name for entry in VIDEO_FIELDS), *_BROWSER), **_BROWSERS),
 }
 assert all(entry.name in (*_OWN["chain"].fields, *_CROWD) for entry in SERVICES_FIELDS)

@@ -22,6 +22,7 @@ class Nginx(ServerAdapter):
     name = "nginx"
     has_timeouts = True
     chooses_protocols = True
+    stands_alone = True
     source = f"Debian sid in a private root (`{_GET}`), or on PATH if built with HTTP/3"
     program_name = "nginx"
 
@@ -39,6 +40,8 @@ class Nginx(ServerAdapter):
             raise Unsupported(f"nginx's static files refuse {workload.method}; use GET or HEAD, or server: origin")
         if workload.zero_rtt and self._found()[1] < (1, 29, 1):
             raise Unsupported(f"nginx accepts 0-RTT over HTTP/3 from 1.29.1 on; this is {self.find()}; run: {_GET}")
+        if workload.place not in (None, "native") and (self.build or not NGINX.installed()):
+            raise Unsupported(f"of another nginx it is not known what it needs in a container; run: {_GET}")
 
     def command(self, site: Site, options: ServerOptions) -> Command:
         """One file, filled in; the folder of its own is nginx's prefix."""
@@ -52,14 +55,14 @@ class Nginx(ServerAdapter):
         values |= {"HTTP": "\n    ".join(answers.http), "SERVER": "\n        ".join(answers.server)}
         values |= {"CHAIN": quoted_path(site.certificates.chain), "KEY": quoted_path(site.certificates.key)}
         values |= {"TLS": options.tls_version, "STREAMS": options.max_streams, "ROOM": 3 * options.max_streams}
-        values |= {"HTTP2": _flag("h2" in options.offered)}
-        values |= {"TIMEOUTS": "\n    ".join(_timeouts(options))}
-        values |= {"NODELAY": _flag(options.tcp_nodelay), "EARLY": _flag(options.zero_rtt)}
+        values |= {"HTTP2": _flag("h2" in options.offered), "NODELAY": _flag(options.tcp_nodelay)}
+        values |= {"TIMEOUTS": "\n    ".join(_timeouts(options)), "EARLY": _flag(options.zero_rtt)}
         path = site.state / "nginx.conf"
         template = Template((PROGRAMS / "nginx" / "nginx.conf").read_text(encoding="utf-8"))
         path.write_text(template.substitute(values), encoding="utf-8", errors="surrogateescape")
         program = self._found()[0]
-        return Command((*program.arguments, "-p", f"{site.state}/", "-c", path, "-e", "stderr"), program.environment)
+        command = (*program.arguments, "-p", f"{site.state}/", "-c", path, "-e", "stderr")
+        return Command(command, program.environment, reads=(NGINX.folder(),) if NGINX.installed() else ())
 
     def declared(self, options: ServerOptions) -> Declared:
         """TCP follows the lab's routes; QUIC has CUBIC since 1.27.5 and New Reno before, and no setting for it."""

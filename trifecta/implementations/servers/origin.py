@@ -24,6 +24,7 @@ class Origin(ServerAdapter):
 
     name = "origin"
     chooses_protocols = True
+    stands_alone = True
     source = "part of Trifecta (engine/crates/origin)"
     says_ready = b'{"ready":'  # after every socket is bound (docs/architecture.md, section 1)
 
@@ -35,7 +36,8 @@ class Origin(ServerAdapter):
         """The engine with a configuration file (docs/architecture.md, section 1.2)."""
         config = site.state / "origin.json"
         config.write_text(encode_pretty(self.config(site, options)), encoding="utf-8")
-        return Command((find_engine(), "origin", config))
+        engine = find_engine()
+        return Command((engine, "origin", config), reads=(engine,))
 
     def config(self, site: Site, options: ServerOptions) -> OriginConfig:
         """What the engine is asked to serve; ``/bytes/N`` comes from memory, so no folder is needed."""

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import resource
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from trifecta.lab.containers.daemon import DockerEngine
 from trifecta.lab.containers.process import ContainerProcess
+from trifecta.lab.containers.program import ContainerProgram
 from trifecta.lab.engine import EngineProgram, Role
 
 
 class ContainerPlace:
-    """Containers of one host: each program of the engine that is started is the only process of a new one."""
+    """Containers of one host: each program that is started is the only process of a new one."""
 
     def __init__(self, docker: DockerEngine, *, aliases: Sequence[str] = (), ports: Iterable[int] = ()) -> None:
         """``aliases`` and ``ports``: as in `ContainerProcess`."""
@@ -48,6 +51,34 @@ class ContainerPlace:
             instead=command,
         )
 
+    def run(
+        self,
+        command: Sequence[str | Path],
+        log: Path,
+        *,
+        cpus: frozenset[int] | None = None,
+        environment: Mapping[str, str] | None = None,
+        largest_file_bytes: int | None = None,
+    ) -> ContainerProgram:
+        """Start any program, as `OpenPlace.run`; of variables it has its ``environment`` alone."""
+        program = ContainerProgram(
+            self._docker,
+            command,
+            log,
+            cpus=cpus,
+            environment=environment,
+            readable=self._readable,
+            writable=self._writable,
+        )
+        if largest_file_bytes is not None and program.pid:
+            with suppress(ProcessLookupError):  # it has ended already
+                resource.prlimit(program.pid, resource.RLIMIT_FSIZE, (largest_file_bytes, largest_file_bytes))
+        return program
+
     def put(self, path: Path, *, writable: bool = False) -> None:
-        """Have it mounted in containers that are made from now on."""
-        (self._writable if writable else self._readable).append(path)
+        """Have it mounted in containers that are made from now on, once; what may be written once is so from then."""
+        if writable and path not in self._writable:
+            self._writable.append(path)
+        if not writable and path not in self._readable:
+            self._readable.append(path)
+        self._readable = [one for one in self._readable if one not in self._writable]

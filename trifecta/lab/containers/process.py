@@ -42,13 +42,14 @@ class ContainerProcess(EngineProgram):
         readable: Iterable[Path] = (),
         writable: Iterable[Path] = (),
         instead: Sequence[str | Path] = (),
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         """Create and start the container; CannotError when Docker refuses.
 
         ``readable`` and ``writable`` are files and folders it sees at the same paths as the machine. On a bridge,
         ``ports`` (TCP and UDP) are published at the host's address and ``aliases`` are names by which other
         containers of that host find it; on the host's network both mean nothing, the ports are the host's anyway.
-        ``instead`` is the command of another program that speaks the same contract.
+        ``instead`` is the command of another program, ``environment`` what it has of variables.
         """
         super().__init__(role, name, log)
         ports = list(ports)
@@ -61,6 +62,7 @@ class ContainerProcess(EngineProgram):
                 IMAGE,
                 list(map(str, instead)) or [PROGRAM, role, "-"],
                 stdin_open=True,
+                environment=dict(environment or {}),
                 host_config=self._host_config(cpus, ports, readable, writable),
                 ports=[(port, kind) for port in ports for kind in ("tcp", "udp")] or None,
                 networking_config=self._networking(aliases),

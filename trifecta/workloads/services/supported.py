@@ -7,16 +7,21 @@ from pathlib import Path
 
 from trifecta.contract.run import LeftOut, ProgramFound
 from trifecta.design import plan
-from trifecta.design.errors import CannotError
 from trifecta.design.model import Cell, Study
 from trifecta.design.services import SERVER_LEVEL
 from trifecta.implementations.registry import SERVICES
 from trifecta.implementations.services.program import ServicesProgram
-from trifecta.lab.conntrack import find_nft
 from trifecta.lab.engine import engine_versions
-from trifecta.workloads.supported import Found, Question, Refusal, Supported, found_here, known_here, supported
-
-NATIVE = "native"
+from trifecta.workloads.supported import (
+    Found,
+    Question,
+    Refusal,
+    Supported,
+    found_here,
+    known_here,
+    supported,
+    without_needs,
+)
 
 
 def services_supported(study: Study, engine: Path, programs: Mapping[str, ServicesProgram] = SERVICES) -> Supported:
@@ -29,7 +34,7 @@ def services_supported(study: Study, engine: Path, programs: Mapping[str, Servic
     return supported(
         study,
         Found({SERVER_LEVEL: versions, **found}, {}, left_out),
-        [_without_programs([SERVER_LEVEL, *found]), _without_needs],
+        [_without_programs([SERVER_LEVEL, *found]), without_needs],
         lambda why: (
             f"no {'place' if found or not others else 'program or place'} of the study can be used here: "
             + "; ".join(dict.fromkeys(why))
@@ -45,35 +50,3 @@ def _without_programs(found: Sequence[str]) -> Question:
         yield Refusal(missing)
 
     return question
-
-
-def _without_needs(study: Study, cells: Sequence[Cell]) -> Iterator[Refusal]:
-    """Cells that need what is not here: containers, or a table of connections."""
-    reasons: dict[tuple[str, str], str | None] = {}
-    for cell in cells:
-        for one in plan.treatments_of(study, cell):
-            for factor, level in plan.workload_for(study, one).needs:
-                if (factor, level) not in reasons:
-                    reasons[factor, level] = why_not(level) if factor == "place" else why_not_tracked(level)
-                if (reason := reasons[factor, level]) is not None:
-                    yield Refusal([cell], factor, level, reason)
-
-
-def why_not_tracked(conntrack: str) -> str | None:
-    """Why connections cannot be tracked here as asked; None when they can."""
-    try:
-        if conntrack != "off":
-            find_nft()
-    except CannotError as error:
-        return str(error)
-    return None
-
-
-def why_not(place: str) -> str | None:
-    """Why services cannot run in a place here; None when they can."""
-    if place == NATIVE:
-        return None
-    from trifecta.lab.containers import docker_state
-
-    state = docker_state("host" if place == "docker-host" else "bridge")
-    return None if state.usable else f"{state.reason}; {state.remedy}"

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from trifecta.analysis.checks.visits import Got, Visit, Visits
 from trifecta.contract.trial import TrialRow
 from trifecta.store import parquet
+from trifecta.store.schema import YOUNGER
 from trifecta.workloads.aggregate import percentile
 
 Row = dict[str, Any]
@@ -56,7 +57,7 @@ class VisitAggregate:
 
 
 def aggregate_visits(
-    visits_file: Path, fetches_file: Path, playback_file: Path | None = None, third_parties: tuple[str, ...] = ()
+    visits_file: Path, fetches_file: Path, playback_file: Path | None = None, *, third_parties: tuple[str, ...] = ()
 ) -> VisitAggregate:
     """Read the files of one trial; warm-up visits count for nothing but their number.
 
@@ -65,7 +66,8 @@ def aggregate_visits(
     every = parquet.read(visits_file, _OF_VISITS)
     measured = sorted((row for row in every if not row["warmup"]), key=itemgetter("visit"))
     good = {row["visit"] for row in measured if row["error"] is None}
-    fetches = parquet.read(fetches_file, [*_OF_FETCHES, "warmup"])
+    lacking = YOUNGER["fetches"] - set(parquet.types_of(fetches_file))  # of a run that is gone on with
+    fetches = parquet.read(fetches_file, [name for name in (*_OF_FETCHES, "warmup") if name not in lacking])
     rows = [row for row in fetches if not row["warmup"] and row["visit"] in good]
     rows.sort(key=itemgetter("visit", "fetch"))
     stalled = set() if playback_file is None or not playback_file.exists() else _stalled(playback_file)
@@ -118,8 +120,8 @@ def _evidence(
     network = [fetch for fetch in fetches if _answered(fetch) and not fetch["from_cache"]]
     failed = [fetch for fetch in fetches if _failed(fetch)]
     refused = [fetch for fetch in network if (fetch["status"] or 0) >= _REFUSED and not fetch["missing"]]
-    own = [fetch for fetch in network if not fetch["third_party"]]
-    theirs = [fetch for fetch in network if fetch["third_party"]]
+    own = [fetch for fetch in network if not fetch.get("third_party")]
+    theirs = [fetch for fetch in network if fetch.get("third_party")]
     examples: dict[str, tuple[str, ...]] = {}
     for fetch in own:
         known = examples.setdefault(str(fetch["protocol"]), ())

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from trifecta.design.errors import CannotError
 from trifecta.design.model import Protocol
@@ -16,12 +16,15 @@ from trifecta.implementations.server import ServerOptions
 from trifecta.lab.access import access_links, server_address
 from trifecta.lab.certificates import Certificates
 from trifecta.lab.names import Names
-from trifecta.lab.place import LocalPlace
+from trifecta.lab.place import LocalPlace, OpenPlace
 from trifecta.video.live import LiveSource
 from trifecta.workloads.asking import ask
 from trifecta.workloads.session import READY_MORE_S, bring_up
 from trifecta.workloads.visits.configs import PORT
 from trifecta.workloads.visits.material import Key, Material
+
+if TYPE_CHECKING:
+    from trifecta.lab.containers import DockerEngine
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,8 @@ class ServerKey:
     material: Key
     host: str
     """``web``, ``video`` or ``thirdparty``."""
+    place: str = "native"
+    """``docker-host``: a container on the host's network."""
 
 
 @dataclass(frozen=True)
@@ -55,8 +60,11 @@ class Serving:
 class Place:
     """Raised by ``with``: the network with some of its wires impaired, and names that point to one server at a time."""
 
-    def __init__(self, impaired: Collection[str], servers: Iterable[ServerKey]) -> None:
-        """``servers``: those that it will have."""
+    def __init__(self, impaired: Collection[str], servers: Iterable[ServerKey], engine: Path, log: Path) -> None:
+        """``servers``: those that it will have; ``engine``: its program; ``log``: of Docker, where one needs it."""
+        self._engine = engine
+        self._log = log
+        self._docker: dict[str, DockerEngine] = {}
         self.address: dict[ServerKey, str] = {}
         counts: dict[str, int] = {}
         for key in servers:
@@ -70,6 +78,12 @@ class Place:
         with ExitStack() as undo:
             undo.enter_context(self.network)
             self.names = undo.enter_context(Names(self.network.hosts.values(), {}))
+            for host in dict.fromkeys(key.host for key in self.address if key.place != "native"):
+                from trifecta.lab.containers import DockerEngine
+
+                docker = DockerEngine(self.network, host, "host", self._engine, self._log)
+                undo.push(docker.__exit__)
+                self._docker[host] = docker.__enter__()
             self._stack = undo.pop_all()
         return self
 
@@ -82,6 +96,14 @@ class Place:
             if serving.live is not None:
                 serving.live.close()
         self._stack.close()
+
+    def at(self, key: ServerKey) -> OpenPlace:
+        """Where the program of a server is started."""
+        if key.place == "native":
+            return LocalPlace(self.network.host(key.host), self._engine)
+        from trifecta.lab.containers import ContainerPlace
+
+        return ContainerPlace(self._docker[key.host])
 
     def point_to(self, keys: Iterable[ServerKey]) -> None:
         """Have the names of a page stand for the servers of these keys, and forget stray questions so far."""

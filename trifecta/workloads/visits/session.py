@@ -71,7 +71,7 @@ class BrowserSession(Session[BrowserWorkload, Needed]):
         return tuple(
             ServerKey(THIRD_PARTYS_SERVER, THIRD_PARTYS, workload.material, host)
             if host == THIRD_PARTY
-            else ServerKey(at.server, options, workload.material, host)
+            else ServerKey(at.server, options, workload.material, host, workload.place or "native")
             for host in found.serving
         )
 
@@ -127,7 +127,7 @@ class BrowserSession(Session[BrowserWorkload, Needed]):
                 if protocol not in asked:
                     asked.append(protocol)
         for wires, keys in wanted.items():
-            place = self.places[wires] = self._stack.enter_context(Place(wires, keys))
+            place = self.places[wires] = self._stack.enter_context(Place(wires, keys, self.engine, self.log("docker")))
             for key in keys:
                 number = sum(len(each.servers) for each in self.places.values())
                 place.servers[key] = self._serving(place, key, versions, number)
@@ -162,7 +162,7 @@ class BrowserSession(Session[BrowserWorkload, Needed]):
             versions.get(key.server) or adapter.find(),
             site,
             key.options,
-            self.at(place, key.host),
+            place.at(key),
             log=self.log(log),
             cpus=self.pins["server"],
         )

@@ -20,6 +20,7 @@ from trifecta.workloads.supported import (
     known_here,
     refused_servers,
     supported,
+    without_needs,
 )
 from trifecta.workloads.visits.material import material_of
 
@@ -37,6 +38,7 @@ def browsers_supported(
         refused_servers({name: servers[name] for name in found_servers}),
         _refused_browsers({name: browsers[name] for name in found_browsers}),
         _without_material,
+        without_needs,
         _beside_third_parties({name: servers[name] for name in found_servers}),
     )
     found = Found(found_servers, found_browsers, left_out)

@@ -278,4 +278,4 @@ def _read_visits(
     if missing:
         errors.append("the client wrote no " + ", ".join(path.parent.name for path in missing))
         return None
-    return aggregate_visits(drafts.visits, drafts.fetches, drafts.playback, third_parties)
+    return aggregate_visits(drafts.visits, drafts.fetches, drafts.playback, third_parties=third_parties)

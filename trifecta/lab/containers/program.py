@@ -1,0 +1,78 @@
+"""Any program in a container, told nothing (`trifecta.lab.place.OpenPlace`)."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from trifecta.lab.containers.daemon import DockerEngine
+from trifecta.lab.containers.process import ContainerProcess
+from trifecta.lab.engine import EngineError
+
+
+class ContainerProgram(ContainerProcess):
+    """A program as the only process of a container; what it says is appended to its log as it comes."""
+
+    def __init__(
+        self,
+        docker: DockerEngine,
+        command: Sequence[str | Path],
+        log: Path,
+        *,
+        cpus: frozenset[int] | None = None,
+        environment: Mapping[str, str] | None = None,
+        readable: Iterable[Path] = (),
+        writable: Iterable[Path] = (),
+    ) -> None:
+        """Create and start the container, as `ContainerProcess`."""
+        self._code: int | None = None
+        super().__init__(
+            docker,
+            "origin",
+            log,
+            cpus=cpus,
+            name=log.stem,
+            readable=readable,
+            writable=writable,
+            instead=command,
+            environment=environment,
+        )
+        threading.Thread(target=self._keep, name=f"log of {log.stem}", daemon=True).start()
+
+    def _keep(self) -> None:
+        """Until it ends. Its standard error is appended by ``_receive``."""
+        with suppress(OSError, ValueError):  # closed meanwhile
+            while True:
+                self._poll.poll()
+                said = self._receive()
+                if said is None:
+                    return
+                if said:
+                    with self._log.open("ab") as file:
+                        file.write(said)
+
+    @property
+    def exit_code(self) -> int | None:
+        """How it ended, negative for a signal; None while it runs."""
+        if self._code is None and not self.running():
+            with suppress(EngineError):
+                self._code = self._exit_code()
+        return self._code
+
+    def stop(self, grace_s: float) -> None:
+        """Ask it to end (SIGTERM), and end it after the grace."""
+        if self.running():
+            self._terminate()
+            self.wait_end(grace_s)
+        self.close()
+
+    def close(self) -> None:
+        """End it at once and remove the container."""
+        if self.running():
+            self._code = -signal.SIGKILL
+        elif self._pid:
+            _ = self.exit_code  # nobody can tell once the container is gone; one that never ran has none
+        super().close()
