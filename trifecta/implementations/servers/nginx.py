@@ -61,7 +61,7 @@ class Nginx(ServerAdapter):
         template = Template((PROGRAMS / "nginx" / "nginx.conf").read_text(encoding="utf-8"))
         path.write_text(template.substitute(values), encoding="utf-8", errors="surrogateescape")
         program = self._found()[0]
-        command = (*program.arguments, "-p", f"{site.state}/", "-c", path, "-e", "stderr")
+        command: tuple[str | Path, ...] = (*program.arguments, "-p", f"{site.state}/", "-c", path, "-e", "stderr")
         return Command(command, program.environment, reads=(NGINX.folder(),) if NGINX.installed() else ())
 
     def declared(self, options: ServerOptions) -> Declared:
