@@ -47,7 +47,9 @@ class Caddy(ServerAdapter):
         if workload.zero_rtt:
             raise Unsupported("Caddy (Go) accepts 0-RTT over HTTP/3 only; leave out zero_rtt, or use server: origin")
         if workload.method not in ("GET", "HEAD"):
-            raise Unsupported(f"Caddy's files do not answer {workload.method}; use GET or HEAD, or server: origin")
+            raise Unsupported(
+                f"Caddy's file server does not answer {workload.method}; use GET or HEAD, or server: origin"
+            )
 
     def command(self, site: Site, options: ServerOptions) -> Command:
         """A JSON configuration without administration, automatic HTTPS, access log or stored state."""
