@@ -268,7 +268,7 @@ def test_third_parties_are_shown_apart(tmp_path: Path) -> None:
 
     def headings() -> set[str]:
         write_report(run)
-        return {one.text.strip() for one in part(run, "visits").all("th")}
+        return {one.text.strip() for one in document(run).all("th")}
 
     assert "with" not in headings()
     for path in sorted((run / "fetches").iterdir()):
