@@ -46,10 +46,8 @@ class Caddy(ServerAdapter):
         """Static files answer GET and HEAD only; 0-RTT would be another thing on each protocol."""
         if workload.zero_rtt:
             raise Unsupported("Caddy (Go) accepts 0-RTT over HTTP/3 only; leave out zero_rtt, or use server: origin")
-        if workload.method not in ("GET", "HEAD"):
-            raise Unsupported(
-                f"Caddy's file server does not answer {workload.method}; use GET or HEAD, or server: origin"
-            )
+        if (method := workload.method) not in ("GET", "HEAD"):
+            raise Unsupported(f"Caddy's file server does not answer {method}; use GET or HEAD, or server: origin")
 
     def command(self, site: Site, options: ServerOptions) -> Command:
         """A JSON configuration without administration, automatic HTTPS, access log or stored state."""
@@ -74,8 +72,7 @@ class Caddy(ServerAdapter):
                 "tls": {"certificates": {"load_files": [files]}, "disable_ocsp_stapling": True},
             },
         }
-        path = site.state / "caddy.json"
-        path.write_text(json.dumps(config, indent=2), encoding="utf-8")
+        (path := site.state / "caddy.json").write_text(json.dumps(config, indent=2), encoding="utf-8")
         environment = {"HOME": str(site.state), "XDG_DATA_HOME": str(site.state), "XDG_CONFIG_HOME": str(site.state)}
         environment |= {"QLOGDIR": str(site.qlog)} if site.qlog else {}  # as quic-go has it
         return Command((self.program(), "run", "--config", path), environment)
