@@ -20,6 +20,7 @@ from trifecta.contract.link import LinkConfig
 from trifecta.design import plan
 from trifecta.design.model import PathSpec
 from trifecta.lab.engine import EngineProcess, Stopped
+from trifecta.lab.network import WIRE
 from trifecta.store.views import connect
 from trifecta.workloads import trial
 from trifecta.workloads.capturing import LONGEST_LINGER_NS, TrialCapture
@@ -48,7 +49,7 @@ def test_the_programs_of_the_trial_before_are_waited_for_and_then_forgotten() ->
     said: list[str] = []
     runner: Any = RequestsTrialRunner.__new__(RequestsTrialRunner)
     link, load = Program("link", said), Program("load", said)
-    runner._ending = [Programs(link, load, "load")]  # type: ignore[arg-type]
+    runner._ending = [Programs(link, load, "load", WIRE)]  # type: ignore[arg-type]
     runner._see_off_ending()
     assert sorted(said[:2]) == ["link ended", "load ended"], "nothing is killed that ends by itself"
     assert sorted(said[2:]) == ["link closed", "load closed"]
@@ -63,7 +64,7 @@ def test_a_trial_lets_those_before_go_before_anything_is_observed_or_sent(monkey
     runner: Any = RequestsTrialRunner.__new__(RequestsTrialRunner)
     runner._session = MagicMock(study=study)
     runner._faults, runner._start_costs, runner._ending = NO_FAULTS, MagicMock(), []
-    runner._take = lambda _: MagicMock()
+    runner._take = lambda *_: MagicMock()
     runner._load_config = MagicMock()
     runner._see_off_ending = lambda: said.append("gone")
     monkeypatch.setattr(requests_trial, "TrialCapture", MagicMock())
