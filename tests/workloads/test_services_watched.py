@@ -19,7 +19,8 @@ from trifecta.lab.engine import find_engine
 from trifecta.store.run import RunDirectory
 from trifecta.store.views import connect
 from trifecta.studies import load
-from trifecta.workloads.services import supported
+from trifecta.workloads import supported
+from trifecta.workloads.services.supported import services_supported
 
 NFT = shutil.which("nft", path="/usr/sbin:/sbin:/usr/bin:/bin")
 TABLE, CLIENTS, EACH = 20, 4, 8
@@ -99,11 +100,11 @@ def test_tables_of_connections_are_left_out_with_the_reason_where_nft_is_missing
 
     monkeypatch.setattr(supported, "find_nft", missing)
     settings = ["path=normal", "hosts=2", "connection=new", "clients=4", "budget=none"]
-    here = supported.services_supported(load("fan-in", [*settings, "conntrack=off,20,bypass"]), find_engine())
+    here = services_supported(load("fan-in", [*settings, "conntrack=off,20,bypass"]), find_engine())
     assert {cell.levels["conntrack"] for cell in here.cells} == {"off"}
     assert [(left["factor"], left["level"]) for left in here.left_out] == [("conntrack", "20"), ("conntrack", "bypass")]
     with pytest.raises(CannotError, match="`nft` is missing") as caught:
-        supported.services_supported(load("fan-in", [*settings, "conntrack=20,bypass"]), find_engine())
+        services_supported(load("fan-in", [*settings, "conntrack=20,bypass"]), find_engine())
     assert str(caught.value).count("is missing") == 1, "the reason is said once"
 
 
