@@ -145,7 +145,7 @@ def _modes_of(
 
 def interval_alone(metric: Metric, logs: Floats, confidence: float) -> Interval:
     """The confidence sequence of one comparison alone; of success rates it has what so few trials may have missed."""
-    found = judge(logs, 1 - confidence).interval
+    found = confidence_sequence(logs, 1 - confidence)
     return with_unseen(found, logs, confidence) if metric.name == SUCCESS else found
 
 
