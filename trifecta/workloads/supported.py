@@ -186,21 +186,21 @@ def where(without: Collection[Cell], own: Collection[Cell]) -> str:
 
 
 def without_needs(study: Study, cells: Sequence[Cell]) -> Iterator[Refusal]:
-    """Cells that need what is not here: containers, or a table of connections."""
+    """Cells that need what is not here: containers, a table of connections, or the translation of addresses."""
     reasons: dict[tuple[str, str], str | None] = {}
     for cell in cells:
         for one in plan.treatments_of(study, cell):
             for factor, level in plan.workload_for(study, one).needs:
                 if (factor, level) not in reasons:
-                    reasons[factor, level] = why_not(level) if factor == "place" else why_not_tracked(level)
+                    reasons[factor, level] = why_not(level) if factor == "place" else why_no_rules(level)
                 if (reason := reasons[factor, level]) is not None:
                     yield Refusal([cell], factor, level, reason)
 
 
-def why_not_tracked(conntrack: str) -> str | None:
-    """Why connections cannot be tracked here as asked; None when they can."""
+def why_no_rules(asked: str) -> str | None:
+    """Why connections cannot be tracked, or addresses translated, here as asked; None when they can."""
     try:
-        if conntrack != "off":
+        if asked != "off":
             find_nft()
     except CannotError as error:
         return str(error)

@@ -180,7 +180,7 @@ class RequestsWorkload:
     @property
     def needs(self) -> tuple[tuple[str, str], ...]:
         """What not every machine has: a field, and what is asked for in it."""
-        return ()
+        return (("load_balancer", "true"),) if self.load_balancer else ()
 
     # As a trial meets it.
 

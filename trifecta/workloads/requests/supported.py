@@ -6,14 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from trifecta.contract.run import LeftOut
 from trifecta.design import plan, quinn
-from trifecta.design.errors import CannotError
 from trifecta.design.factors import CLIENT_FACTOR, DEFAULT_CLIENT
 from trifecta.design.model import PROTOCOL_FACTOR, Cell, Study, Treatment
 from trifecta.implementations.client import ClientAdapter
 from trifecta.implementations.clients import jobs
 from trifecta.implementations.server import ServerAdapter, Unsupported
 from trifecta.lab import cpu_share
-from trifecta.lab.conntrack import find_nft
 from trifecta.workloads.supported import (
     Found,
     Question,
@@ -24,6 +22,7 @@ from trifecta.workloads.supported import (
     refused_servers,
     supported,
     where,
+    without_needs,
 )
 
 
@@ -44,7 +43,7 @@ def requests_supported(
         _refused_clients({name: clients[name] for name in found.clients}),
         _without_quinn,
         _without_shares,
-        _without_balancer,
+        without_needs,
     )
     return supported(study, found, questions, lambda why: f"no {who} of the study can be used here: {'; '.join(why)}")
 
@@ -112,17 +111,3 @@ def _without_shares(study: Study, cells: Sequence[Cell]) -> Iterator[Refusal]:
         for level in dict.fromkeys(pair[place] for pair in every if pair[place] is not None):
             without = [cell for cell in cells if any(pair[place] == level for pair in shares[cell.key])]
             yield Refusal(without, factor, f"{level:.0%}", reason)
-
-
-def _without_balancer(study: Study, cells: Sequence[Cell]) -> Iterator[Refusal]:
-    """Cells with a load balancer, where nothing makes one."""
-
-    def balanced(cell: Cell) -> bool:
-        return any(plan.workload_for(study, one).load_balancer for one in plan.treatments_of(study, cell))
-
-    asked = list(filter(balanced, cells))
-    try:
-        if asked:
-            find_nft()
-    except CannotError as error:
-        yield Refusal(asked, "load_balancer", "true", str(error))
