@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from trifecta.report.campaign import Overview
     from trifecta.threats import Threat
     from trifecta.workloads.extending import More
+    from trifecta.workloads.ladder import RunOne as RunRounds
     from trifecta.workloads.runner import MakePlanner
 
 
@@ -156,13 +157,25 @@ def runner(
 
 def experimenter(threat: Threat, stop: Callable[[], bool], *, quiet: bool) -> Callable[[Any, Path, bool], Any]:
     """What runs the experiments of a threat and writes their reports; that its check speaks up is what they are for."""
-    from trifecta.report import html
-
     run = runner(stop, quiet=quiet, tolerated=frozenset({threat.check} if threat.check else ()))
 
     def run_one(study: Any, path: Path, resume: bool) -> Any:
-        outcome = run(study, path, resume)
-        html.write_report(outcome.run_path)
-        return outcome
+        return _reported(run(study, path, resume))
 
     return run_one
+
+
+def rounds_runner(stop: Callable[[], bool], *, quiet: bool) -> RunRounds:
+    """What runs a study whose blocks are planned in rounds, of so many trials, and writes its report."""
+
+    def run_one(study: Any, path: Path, resume: bool, planner: MakePlanner, trials: int) -> None:
+        _reported(runner(stop, quiet=quiet, planner=planner, planned=trials)(study, path, resume))
+
+    return run_one
+
+
+def _reported(outcome: Any) -> Any:
+    from trifecta.report import html
+
+    html.write_report(outcome.run_path)
+    return outcome

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from trifecta.contract.ladder import LadderFound
     from trifecta.design.ladder import Ladder
     from trifecta.design.model import Study
-    from trifecta.workloads.runner import MakePlanner
 
 
 def _complete(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -134,7 +133,7 @@ def _list(ladders: list[Ladder], *, as_json: bool) -> int:
 
 def _carry_out(folder: Path, asked: AskedLadders, read: dict[str, Ladder], *, quiet: bool, as_json: bool) -> int:
     """Measure what is not over, inside the lab; the exit code."""
-    from trifecta.cli.campaigns import runner
+    from trifecta.cli.campaigns import rounds_runner
     from trifecta.cli.running import INTERRUPTED, enter_lab
     from trifecta.workloads import ladder as ladders
 
@@ -144,18 +143,13 @@ def _carry_out(folder: Path, asked: AskedLadders, read: dict[str, Ladder], *, qu
 
     from trifecta.conclude import ladder as concluded
     from trifecta.design.errors import CannotError
-    from trifecta.report import html
     from trifecta.report.ladder import shown
     from trifecta.workloads.stopping import StopFlag
 
     found: dict[str, LadderFound] = {}
     problems: dict[str, str] = {}
     with StopFlag() as stop:
-
-        def run_one(study: Study, run: Path, resume: bool, planner: MakePlanner, trials: int) -> None:
-            runner(stop, quiet=quiet, planner=planner, planned=trials)(study, run, resume)
-            html.write_report(run)
-
+        run_one = rounds_runner(stop, quiet=quiet)
         for name, one in read.items():
             if stop():
                 break

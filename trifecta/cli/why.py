@@ -198,7 +198,7 @@ def _begin(asked: Asked, run: Path, folder: Path, budget_ns: int, seed: int, qui
 
 def _carry_out(folder: Path, asked: AskedWhy, *, quiet: bool, as_json: bool) -> int:
     """Measure what is not over, inside the lab; the exit code."""
-    from trifecta.cli.campaigns import runner
+    from trifecta.cli.campaigns import rounds_runner
     from trifecta.cli.running import INTERRUPTED
     from trifecta.conclude.why import found
     from trifecta.design.why.rungs import case_asked
@@ -206,16 +206,10 @@ def _carry_out(folder: Path, asked: AskedWhy, *, quiet: bool, as_json: bool) -> 
     from trifecta.report.why import shown
     from trifecta.store import why
     from trifecta.workloads import why as searches
-    from trifecta.workloads.runner import MakePlanner
     from trifecta.workloads.stopping import StopFlag
 
     with StopFlag() as stop:
-
-        def run_one(study: Study, run: Path, resume: bool, planner: MakePlanner, trials: int) -> None:
-            runner(stop, quiet=quiet, planner=planner, planned=trials)(study, run, resume)
-            html.write_report(run)
-
-        searches.measure(asked, case_asked(asked), folder, run_one, stop)
+        searches.measure(asked, case_asked(asked), folder, rounds_runner(stop, quiet=quiet), stop)
         if not (folder / found.SEARCH / "run.json").is_file():
             return INTERRUPTED
         made: WhyFound = found.read(folder, asked)
