@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
@@ -26,12 +25,8 @@ _ASKED = {
 
 def create(folder: Path, campaign: Campaign, asked: Asked) -> Path:
     """Make the folder of a campaign; ``asked`` is what it takes to read the campaign again."""
-    folder = folder.resolve()
-    files.make_empty(folder)
-    with files.disk_errors(folder):
-        document = {**asked, "campaign": campaign.name, "studies": list(campaign.studies)}
-        files.write_text(folder / CAMPAIGN_FILE, json.dumps(document, indent=2) + "\n")
-    return folder
+    document = {**asked, "campaign": campaign.name, "studies": list(campaign.studies)}
+    return files.make_with(folder, CAMPAIGN_FILE, document)
 
 
 def is_campaign(folder: Path) -> bool:

@@ -63,6 +63,15 @@ def read_object(path: Path, remedy: str, fields: Mapping[str, type | tuple[type,
     return content
 
 
+def read_whole(path: Path, remedy: str, fields: Mapping[str, type | tuple[type, ...]]) -> dict[str, Any]:
+    """As `read_object`, with every one of the fields; UserError names the first that is missing, too."""
+    content = read_object(path, remedy, fields)
+    for name in fields:
+        if name not in content:
+            raise UserError(f"{path}: field {name!r} is missing; {remedy}")
+    return content
+
+
 def expect(value: Any, kinds: type | tuple[type, ...], name: str, path: Path, remedy: str) -> None:
     """UserError unless the field ``name`` is of one of these types; a boolean is not a number."""
     wanted = kinds if isinstance(kinds, tuple) else (kinds,)

@@ -6,7 +6,7 @@ import errno
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -103,6 +103,15 @@ def make_empty(folder: Path) -> None:
             raise CannotError(f"{folder} cannot be made ({error.strerror}); choose another with --out") from error
     if taken:
         raise UserError(f"{folder} is not empty; choose another with --out, or `trifecta resume {folder}`")
+
+
+def make_with(folder: Path, name: str, asked: Mapping[str, object]) -> Path:
+    """Make a folder, or take an empty one, and keep there in a file what was asked for; the folder in full."""
+    folder = folder.resolve()
+    make_empty(folder)
+    with disk_errors(folder):
+        write_text(folder / name, json.dumps(asked, indent=2) + "\n")
+    return folder
 
 
 def temporary(path: Path) -> Path:

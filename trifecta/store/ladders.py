@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import cast
 
@@ -26,11 +25,7 @@ _REMEDY = "start new ladders with --out"
 
 def create(folder: Path, asked: AskedLadders) -> Path:
     """Make the folder; ``asked`` is what it takes to go on later."""
-    folder = folder.resolve()
-    files.make_empty(folder)
-    with files.disk_errors(folder):
-        files.write_text(folder / LADDERS_FILE, json.dumps(asked, indent=2) + "\n")
-    return folder
+    return files.make_with(folder, LADDERS_FILE, asked)
 
 
 def is_ladders(folder: Path) -> bool:
@@ -57,10 +52,7 @@ def same(folder: Path, asked: AskedLadders) -> AskedLadders:
 def read(folder: Path) -> AskedLadders:
     """What was asked when the folder was made; UserError with the first field that is not of ours."""
     path = folder / LADDERS_FILE
-    found = documents.read_object(path, _REMEDY, _FIELDS)
-    for name in _FIELDS:
-        if name not in found:
-            raise UserError(f"{path}: field {name!r} is missing; {_REMEDY}")
+    found = documents.read_whole(path, _REMEDY, _FIELDS)
     for name, one in found["ladders"].items():
         documents.expect(one, dict, f"ladders.{name}", path, _REMEDY)
         for key in ("file", "text"):

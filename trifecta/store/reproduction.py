@@ -32,10 +32,7 @@ BUDGET_FILE = "budget.jsonl"
 
 def create(folder: Path, asked: AskedReproduction) -> Path:
     """Make the folder; ``asked`` is what it takes to go on later."""
-    folder = folder.resolve()
-    files.make_empty(folder)
-    write(folder, asked)
-    return folder
+    return files.make_with(folder, REPRODUCTION_FILE, asked)
 
 
 def write(folder: Path, asked: AskedReproduction) -> None:

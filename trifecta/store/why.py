@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import cast
 
 from trifecta.contract.why import AskedWhy, WhyFound
-from trifecta.design.errors import UserError
 from trifecta.store import documents, files, noted
 
 ASKED_FILE, FILE = "why-asked.json", "why.json"
@@ -43,11 +41,7 @@ _REMEDY = "ask anew with --out"
 
 def create(folder: Path, asked: AskedWhy) -> Path:
     """Make the folder; ``asked`` is what it takes to go on later."""
-    folder = folder.resolve()
-    files.make_empty(folder)
-    with files.disk_errors(folder):
-        files.write_text(folder / ASKED_FILE, json.dumps(asked, indent=2) + "\n")
-    return folder
+    return files.make_with(folder, ASKED_FILE, asked)
 
 
 def is_why(folder: Path) -> bool:
@@ -63,10 +57,7 @@ def around(run: Path) -> Path | None:
 def read(folder: Path) -> AskedWhy:
     """What was asked when the folder was made; UserError with the first field that is not of ours."""
     path = folder / ASKED_FILE
-    found = documents.read_object(path, _REMEDY, _FIELDS)
-    for name in _FIELDS:
-        if name not in found:
-            raise UserError(f"{path}: field {name!r} is missing; {_REMEDY}")
+    found = documents.read_whole(path, _REMEDY, _FIELDS)
     for name, fields in (("causes", _CAUSE), ("not_switched", _MISSING), ("not_measured", _MISSING)):
         for number, one in enumerate(found[name]):
             documents.expect(one, dict, f"{name}[{number}]", path, _REMEDY)
