@@ -82,8 +82,7 @@ class Place:
                 from trifecta.lab.containers import DockerEngine
 
                 docker = DockerEngine(self.network, host, "host", self._engine, self._log)
-                undo.push(docker.__exit__)
-                self._docker[host] = docker.__enter__()
+                self._docker[host] = undo.enter_context(docker)
             self._stack = undo.pop_all()
         return self
 
