@@ -246,15 +246,15 @@ def test_two_levels_of_one_program_are_told():
 
 
 def test_a_long_path_is_shortened_unless_two_would_be_called_alike():
-    long = "nginx@/home/somebody/work/nginx-1.29/objs/nginx"
+    long = "nginx@/opt/somebody/past/nginx-1.29/objs/nginx"
     assert server_words("nginx@./build-a") == "nginx@./build-a"
-    assert server_words(long) == "nginx@…/work/nginx-1.29/objs/nginx"
+    assert server_words(long) == "nginx@…/past/nginx-1.29/objs/nginx"
     assert server_words("x" * 60) == "x" * 60
-    ends = [f"nginx@/home/somebody/{one}/a/very/long/way/down/to/objs/nginx" for one in ("a", "b")]
+    ends = [f"nginx@/opt/somebody/{one}/a/very/long/way/down/to/objs/nginx" for one in ("a", "b")]
     with naming.arms_of("server", [*ends, long]):
         assert [naming.name(one) for one in (*ends, f"{long}#aa")] == [
             *ends,
-            "nginx@…/work/nginx-1.29/objs/nginx again",
+            "nginx@…/past/nginx-1.29/objs/nginx again",
         ]
 
 
