@@ -26,7 +26,7 @@ _ASKED = {
 def create(folder: Path, campaign: Campaign, asked: Asked) -> Path:
     """Make the folder of a campaign; ``asked`` is what it takes to read the campaign again."""
     document = {**asked, "campaign": campaign.name, "studies": list(campaign.studies)}
-    return files.make_with(folder, CAMPAIGN_FILE, document)
+    return files.make_with(folder, CAMPAIGN_FILE, files.to_document(document))
 
 
 def is_campaign(folder: Path) -> bool:

@@ -50,9 +50,11 @@ def read_json(path: Path, remedy: str) -> Any:
     return content
 
 
-def read_object(path: Path, remedy: str, fields: Mapping[str, type | tuple[type, ...]]) -> dict[str, Any]:
+def read_object(
+    path: Path, remedy: str, fields: Mapping[str, type | tuple[type, ...]], *, whole: bool = False
+) -> dict[str, Any]:
     """A JSON object of a folder whose fields, where they are there, have these types; UserError names the first that
-    has not.
+    has not. Of one that is ``whole`` every field is there.
     """
     content = read_json(path, remedy)
     if not isinstance(content, dict):
@@ -60,14 +62,7 @@ def read_object(path: Path, remedy: str, fields: Mapping[str, type | tuple[type,
     for name, kinds in fields.items():
         if name in content:
             expect(content[name], kinds, name, path, remedy)
-    return content
-
-
-def read_whole(path: Path, remedy: str, fields: Mapping[str, type | tuple[type, ...]]) -> dict[str, Any]:
-    """As `read_object`, with every one of the fields; UserError names the first that is missing, too."""
-    content = read_object(path, remedy, fields)
-    for name in fields:
-        if name not in content:
+        elif whole:
             raise UserError(f"{path}: field {name!r} is missing; {remedy}")
     return content
 

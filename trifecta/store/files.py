@@ -6,7 +6,7 @@ import errno
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -105,12 +105,12 @@ def make_empty(folder: Path) -> None:
         raise UserError(f"{folder} is not empty; choose another with --out, or `trifecta resume {folder}`")
 
 
-def make_with(folder: Path, name: str, asked: Mapping[str, object]) -> Path:
-    """Make a folder, or take an empty one, and keep there in a file what was asked for; the folder in full."""
+def make_with(folder: Path, name: str, text: str) -> Path:
+    """Make a folder, or take an empty one, and keep a text there in a file; the folder in full."""
     folder = folder.resolve()
     make_empty(folder)
     with disk_errors(folder):
-        write_text(folder / name, json.dumps(asked, indent=2) + "\n")
+        write_text(folder / name, text)
     return folder
 
 
@@ -188,6 +188,11 @@ def write_bytes(path: Path, content: bytes) -> None:
     """Write a file whole or not at all."""
     with draft_of(path) as draft:
         draft.write_bytes(content)
+
+
+def to_document(value: Any) -> str:
+    """JSON that a person can read, with a line end."""
+    return json.dumps(value, indent=2) + "\n"
 
 
 def to_json(value: Any) -> str:

@@ -25,7 +25,7 @@ _REMEDY = "start new ladders with --out"
 
 def create(folder: Path, asked: AskedLadders) -> Path:
     """Make the folder; ``asked`` is what it takes to go on later."""
-    return files.make_with(folder, LADDERS_FILE, asked)
+    return files.make_with(folder, LADDERS_FILE, files.to_document(asked))
 
 
 def is_ladders(folder: Path) -> bool:
@@ -52,7 +52,7 @@ def same(folder: Path, asked: AskedLadders) -> AskedLadders:
 def read(folder: Path) -> AskedLadders:
     """What was asked when the folder was made; UserError with the first field that is not of ours."""
     path = folder / LADDERS_FILE
-    found = documents.read_whole(path, _REMEDY, _FIELDS)
+    found = documents.read_object(path, _REMEDY, _FIELDS, whole=True)
     for name, one in found["ladders"].items():
         documents.expect(one, dict, f"ladders.{name}", path, _REMEDY)
         for key in ("file", "text"):

@@ -32,7 +32,7 @@ BUDGET_FILE = "budget.jsonl"
 
 def create(folder: Path, asked: AskedReproduction) -> Path:
     """Make the folder; ``asked`` is what it takes to go on later."""
-    return files.make_with(folder, REPRODUCTION_FILE, asked)
+    return files.make_with(folder, REPRODUCTION_FILE, files.to_document(asked))
 
 
 def write(folder: Path, asked: AskedReproduction) -> None:

@@ -41,7 +41,7 @@ _REMEDY = "ask anew with --out"
 
 def create(folder: Path, asked: AskedWhy) -> Path:
     """Make the folder; ``asked`` is what it takes to go on later."""
-    return files.make_with(folder, ASKED_FILE, asked)
+    return files.make_with(folder, ASKED_FILE, files.to_document(asked))
 
 
 def is_why(folder: Path) -> bool:
@@ -57,7 +57,7 @@ def around(run: Path) -> Path | None:
 def read(folder: Path) -> AskedWhy:
     """What was asked when the folder was made; UserError with the first field that is not of ours."""
     path = folder / ASKED_FILE
-    found = documents.read_whole(path, _REMEDY, _FIELDS)
+    found = documents.read_object(path, _REMEDY, _FIELDS, whole=True)
     for name, fields in (("causes", _CAUSE), ("not_switched", _MISSING), ("not_measured", _MISSING)):
         for number, one in enumerate(found[name]):
             documents.expect(one, dict, f"{name}[{number}]", path, _REMEDY)
