@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import shlex
 import stat
+import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -27,6 +29,7 @@ from trifecta.implementations.servers import from_data
 from trifecta.implementations.servers.from_data import FromData
 from trifecta.implementations.survey import Finder, Implementation, survey
 from trifecta.lab.certificates import Certificates
+from trifecta.lab.engine import find_engine
 from trifecta.lab.host import Here
 from trifecta.lab.place import LocalPlace
 from trifecta.workloads.facts import check_same_builds
@@ -74,6 +77,23 @@ def test_the_program_of_a_build_is_found_in_its_folder(tmp_path: Path, place: st
     assert SERVERS["nginx"].build is None, "the one in the table stays as it is"
 
 
+def test_another_commit_of_the_engine_is_a_build_of_the_origin(tmp_path: Path, site: Site) -> None:
+    told = json.dumps(json.loads(subprocess.run([find_engine(), "--version"], capture_output=True, check=True).stdout))
+    program = script(tmp_path / "engine" / "target" / "release" / "trifecta-engine", f"echo '{told}'")
+    adapter = own("origin@./after", ServerBuild("origin", str(tmp_path)))
+    assert adapter.find() == SERVERS["origin"].find()
+    command = adapter.command(site, ServerOptions())
+    assert command.arguments[:2] == (program, "origin")
+    assert command.reads == (program,), "a container holds the build, not the engine that runs it"
+    assert adapter.identity() == hashlib.sha256(program.read_bytes()).hexdigest()
+
+
+def test_an_engine_of_another_version_is_no_build_of_the_origin(tmp_path: Path) -> None:
+    script(tmp_path / "trifecta-engine", """echo '{"engine": "0.0.1"}'""")
+    with pytest.raises(Unsupported, match=r"is of version 0\.0\.1, and this is"):
+        own("origin@./old", ServerBuild("origin", str(tmp_path))).find()
+
+
 def test_the_program_itself_is_run_with_the_configuration_of_its_adapter(tmp_path: Path, site: Site) -> None:
     program = script(tmp_path / "my-caddy", "echo v2.99.1 h1:x")
     adapter = own("caddy@./my-caddy", ServerBuild("caddy", str(program)))
@@ -108,12 +128,12 @@ def test_a_build_that_is_not_fit_is_told_without_another_remedy(
 @pytest.mark.parametrize(
     ("build", "said"),
     [
-        (ServerBuild("origin", "/"), "origin cannot be pointed to another build; name a program as cmd:"),
+        (ServerBuild("hypercorn", "/"), "hypercorn cannot be pointed to another build; name a program as cmd:"),
         (ServerBuild("caddy-2022", "/"), "caddy-2022 cannot be pointed to another build"),
         (ServerBuild("nginx", version="1.29.1"), "nothing brings version 1.29.1 of nginx; name a build"),
         (ServerBuild("caddy-2022", version="2.6.2"), "nothing brings version 2.6.2 of caddy-2022"),
         (ServerBuild("caddy", version="1.0.5"), "nothing brings version 1.0.5 of caddy"),
-        (ServerBuild("nginx", "/proc/self/fd"), "/proc/self/fd holds no program nginx, nor does its sbin"),
+        (ServerBuild("nginx", "/proc/self/fd"), "/proc/self/fd holds no program nginx, nor do its sbin, bin, objs,"),
         (ServerBuild("nginx", "/proc/version"), "/proc/version is no program that can be run; build it"),
         (ServerBuild("nginx", "/not/there"), "/not/there is no program that can be run"),
     ],

@@ -78,6 +78,12 @@ def parse_build(text: str, find: FindProgram) -> ServerBuild:
     return ServerBuild(adapter, program=find(build))
 
 
+def adapter_of(level: str, servers: Mapping[str, ServerDefinition]) -> str:
+    """The server that a level is a build of; the level itself where it is none."""
+    own = servers.get(level)
+    return own.adapter if isinstance(own, ServerBuild) else level
+
+
 def fill(text: str, values: Mapping[str, str]) -> str:
     """The text with its placeholders filled in, in one pass: what is put in is not looked at again."""
     return PLACEHOLDER.sub(lambda found: values.get(found[1], found[0]), text)

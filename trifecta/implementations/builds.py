@@ -17,8 +17,8 @@ from trifecta.implementations.servers.from_data import FromData
 from trifecta.implementations.table import BrokenServer
 from trifecta.store.cache import cache_folder
 
-PLACES = ("", "sbin", "bin", "objs")
-"""Where a program is in the folder of a build: itself, what ``make install`` fills, and where nginx is built."""
+PLACES = ("", "sbin", "bin", "objs", "target/release", "engine/target/release")
+"""Where a program is in the folder of a build: itself, what ``make install`` fills, where nginx and cargo build."""
 
 GO_PACKAGES = {"caddy": "github.com/caddyserver/caddy/v2/cmd/caddy"}
 """What ``go install`` builds of a server, for ``caddy@2.10.0``."""
@@ -117,7 +117,7 @@ def _of_path(adapter: ServerAdapter, path: Path) -> Path:
         places = [path / place / name for place in PLACES]
         there = [place for place in places if place.is_file()]
         if not there:
-            what = f"{path} holds no program {name}, nor does its sbin, bin or objs"
+            what = f"{path} holds no program {name}, nor do its {', '.join(PLACES[1:])}"
             raise Unsupported(f"{what}; build it, or name the program itself")
         found = there[0]
     if not found.is_file() or not os.access(found, os.X_OK):

@@ -11,7 +11,8 @@ from trifecta.contract.codec import encode_pretty
 from trifecta.contract.common import Declared
 from trifecta.contract.origin import OriginConfig
 from trifecta.design import quinn
-from trifecta.implementations.server import Backend, Command, ServerAdapter, ServerOptions, Site
+from trifecta.design.errors import CannotError
+from trifecta.implementations.server import Backend, Command, ServerAdapter, ServerOptions, Site, Unsupported
 from trifecta.lab.engine import engine_versions, find_engine
 
 BACKEND_ADDRESS = "127.0.0.2"  # loopback, but not the address a site could bind: both use the site's port
@@ -26,17 +27,27 @@ class Origin(ServerAdapter):
     chooses_protocols = True
     stands_alone = True
     source = "part of Trifecta (engine/crates/origin)"
+    program_name = "trifecta-engine"
     says_ready = b'{"ready":'  # after every socket is bound (docs/architecture.md, section 1)
 
+    def program(self) -> Path | None:
+        """That of a build; the engine itself is known by its version."""
+        return self.build
+
     def find(self) -> str:
-        """The engine's version."""
-        return engine_versions(find_engine()).engine
+        """The engine's version; that of a build has to be this package's, whose configuration it is given."""
+        if self.build is None:
+            return engine_versions(find_engine()).engine
+        try:
+            return engine_versions(self.build).engine
+        except CannotError as error:
+            raise Unsupported(str(error)) from error
 
     def command(self, site: Site, options: ServerOptions) -> Command:
         """The engine with a configuration file (docs/architecture.md, section 1.2)."""
         config = site.state / "origin.json"
         config.write_text(encode_pretty(self.config(site, options)), encoding="utf-8")
-        engine = find_engine()
+        engine = self.build or find_engine()
         return Command((engine, "origin", config), reads=(engine,))
 
     def config(self, site: Site, options: ServerOptions) -> OriginConfig:

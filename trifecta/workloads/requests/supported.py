@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from trifecta.contract.run import LeftOut
 from trifecta.design import plan, quinn
+from trifecta.design.builds import adapter_of
 from trifecta.design.factors import CLIENT_FACTOR, DEFAULT_CLIENT
 from trifecta.design.model import PROTOCOL_FACTOR, Cell, Study, Treatment
 from trifecta.implementations.client import ClientAdapter
@@ -92,7 +93,8 @@ def _without_quinn(study: Study, cells: Sequence[Cell]) -> Iterator[Refusal]:
 def _no_quinn(study: Study, one: Treatment) -> tuple[str, str] | None:
     """What is asked of the engine's QUIC library that a treatment does not use, and why it cannot be."""
     level = plan.workload_for(study, one).quinn
-    if level == quinn.ADAPTED or one.server == "origin" or one.client == DEFAULT_CLIENT:
+    own = adapter_of(one.server, study.servers) == "origin" or one.client == DEFAULT_CLIENT
+    if level == quinn.ADAPTED or own:
         return None
     return level, f"neither {one.server} nor {one.client} uses {quinn.LIBRARY}; use server: origin or client: load"
 
