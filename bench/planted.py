@@ -1,8 +1,8 @@
 """Whether `trifecta why` names a planted cause first, and none where there is no difference.
 
-``python -m bench.planted [--only NAME ...] [--budget "3 min"] [--keep DIR]`` runs a study of two arms for each cause that
-is planted, asks `trifecta why` for the cause of what it finds, and prints a table for RESULTS.md. Leave the machine
-alone: each takes its budget, and half a minute more.
+``python -m bench.planted [--only NAME ...] [--budget "3 min"] [--keep DIR]`` runs a study of two arms for each cause
+that is planted, asks `trifecta why` for the cause of what it finds, and prints a table for RESULTS.md. Leave the
+machine alone: each takes its budget, and half a minute more.
 """
 
 from __future__ import annotations
