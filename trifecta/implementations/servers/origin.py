@@ -30,9 +30,9 @@ class Origin(ServerAdapter):
     program_name = "trifecta-engine"
     says_ready = b'{"ready":'  # after every socket is bound (docs/architecture.md, section 1)
 
-    def program(self) -> Path | None:
-        """That of a build; the engine itself is known by its version."""
-        return self.build
+    def program(self) -> Path:
+        """The engine, or that of a build."""
+        return self.build or find_engine()
 
     def find(self) -> str:
         """The engine's version; that of a build has to be this package's, whose configuration it is given."""
@@ -47,7 +47,7 @@ class Origin(ServerAdapter):
         """The engine with a configuration file (docs/architecture.md, section 1.2)."""
         config = site.state / "origin.json"
         config.write_text(encode_pretty(self.config(site, options)), encoding="utf-8")
-        engine = self.build or find_engine()
+        engine = self.program()
         return Command((engine, "origin", config), reads=(engine,))
 
     def config(self, site: Site, options: ServerOptions) -> OriginConfig:
