@@ -290,6 +290,16 @@ def test_two_cells_are_compared_where_all_else_is_the_same() -> None:
     assert evaluate(containers, cells[:1]).state == OPEN
 
 
+@pytest.mark.parametrize("last", [True, False])
+def test_two_cells_are_compared_within_a_run_that_has_both(last: bool) -> None:
+    """Another run has the same cell without times, since it was captured."""
+    containers = claim({"arm": ["h1", "h3"], "at": {"place": "docker"}, "against": {"place": "native"}, "is": "above"})
+    cells = [place({"h1": 2.0, "h3": 2.0}, place="docker"), place(seed=2, place="native")]
+    captured = place(metric="packets", run="captured", place="native")
+    said = evaluate(containers, [*cells, captured] if last else [captured, *cells])
+    assert (said.state, said.blocks) == (CONFIRMED, 6)
+
+
 def test_false_decisions_between_cells_are_at_most_nominal() -> None:
     longer = claim({"arm": "h3", "to": "h2", "along": "request", "is": "above"})
     found = []

@@ -114,9 +114,18 @@ def groups_of(says: Says, where: Levels, places: Sequence[Place]) -> list[Group]
     if not says.at:
         return [Group(place) for place in places]
     changed = tuple({*says.at, *says.against})
-    others = {_identity(one, changed): one for one in places if _fits(one.levels, {**where, **says.against})}
+    others: dict[tuple[Any, ...], list[Place]] = {}
+    for one in places:
+        if _fits(one.levels, {**where, **says.against}):
+            others.setdefault(_identity(one, changed), []).append(one)
     there = [one for one in places if _fits(one.levels, {**where, **says.at})]
-    return [Group(one, others[_identity(one, changed)]) for one in there if _identity(one, changed) in others]
+    pairs = [(one, others.get(_identity(one, changed), [])) for one in there]
+    return [Group(one, _of_one_run(one, alike)) for one, alike in pairs if alike]
+
+
+def _of_one_run(place: Place, alike: Sequence[Place]) -> Place:
+    """The other cell of a pair: that of the same run, where another run has such a cell, too (as one with captures)."""
+    return next((one for one in alike if one.run == place.run), alike[0])
 
 
 def _identity(place: Place, without: Sequence[str]) -> tuple[Any, ...]:
