@@ -69,7 +69,7 @@ fn every_congestion_control_delivers_through_loss_and_reordering() {
         let mut network = Network::with(ROUGH, seed as u64, &client, &server, &options, "origin.lab");
         network.connect();
         let window = network.client_connection.1.congestion_state().initial_window();
-        assert_eq!(window, 14_520, "ten packets");
+        assert_eq!(window, 14_521, "ten packets");
         let ids: Vec<_> = (0..3).map(|_| network.ask(&octets)).collect();
         let mut answers = vec![(Vec::new(), false); ids.len()];
         network.run_until(|network| {

@@ -121,7 +121,7 @@ fn idle_timeout(timeout_ns: u64) -> Result<Option<IdleTimeout>, String> {
 
 fn congestion(options: &TransportOptions<'_>) -> Result<Arc<dyn ControllerFactory + Send + Sync>, String> {
     let Adaptations { settings, window_validation, .. } = options.adaptations;
-    let window = settings.then_some(INITIAL_WINDOW_PACKETS * u64::from(options.max_udp_payload_bytes));
+    let window = settings.then(|| window_octets(INITIAL_WINDOW_PACKETS, options.max_udp_payload_bytes));
     match options.congestion_control {
         "cubic" => {
             let mut config = CubicConfig::default();
@@ -143,6 +143,16 @@ fn congestion(options: &TransportOptions<'_>) -> Result<Arc<dyn ControllerFactor
             Err(format!("congestion_control: QUIC has no '{other}'; one of {known}"))
         }
     }
+}
+
+/// A window that so many packets of full size go into. quinn-proto sends a packet only if that leaves less in flight than the
+/// window, so that it takes an octet more for the last one.
+//= https://www.rfc-editor.org/rfc/rfc9002#section-7
+//# An endpoint MUST NOT send a packet if it would cause bytes_in_flight (see Appendix B.2) to be larger than the
+//# congestion window, unless the packet is sent on a PTO timer expiration (see Section 6.2) or when entering recovery
+//# (see Section 7.3.2).
+fn window_octets(packets: u64, max_udp_payload_bytes: u16) -> u64 {
+    packets * u64::from(max_udp_payload_bytes) + 1
 }
 
 fn validated<F: ControllerFactory + Send + Sync + 'static>(

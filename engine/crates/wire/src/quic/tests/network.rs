@@ -86,6 +86,9 @@ pub(super) struct Network {
     pub(super) lost: Option<ConnectionError>,
     /// What the server answers to a whole request; without it, the octets of the request.
     pub(super) answer: Option<Bytes>,
+    /// When the server sent a packet of full size.
+    pub(super) full: Vec<Instant>,
+    full_bytes: usize,
 }
 
 pub(super) const CLIENT: &str = "10.0.0.1:50000";
@@ -133,12 +136,17 @@ impl Network {
             server_connection: None,
             lost: None,
             answer: None,
+            full: Vec::new(),
+            full_bytes: usize::from(payload),
         }
     }
 
     pub(super) fn launch(&mut self, to_server: bool, packets: &[u8], segment: usize) {
         for datagram in packets.chunks(segment) {
             self.sent += 1;
+            if !to_server && datagram.len() == self.full_bytes {
+                self.full.push(self.now);
+            }
             if self.random.draw() % 1000 < self.weather.lost {
                 continue;
             }
@@ -150,8 +158,8 @@ impl Network {
         }
     }
 
-    /// Lets both ends send and moves time to what comes next. False when nothing will ever come.
-    pub(super) fn step(&mut self) -> bool {
+    /// Lets both ends send.
+    fn send(&mut self) {
         let mut packets = Vec::new();
         while let Some(transmit) = self.client_connection.1.poll_transmit(self.now, 10, &mut packets) {
             self.launch(true, &packets[..transmit.size], transmit.segment_size.unwrap_or(transmit.size));
@@ -165,12 +173,35 @@ impl Network {
             self.launch(false, &packets[..transmit.size], transmit.segment_size.unwrap_or(transmit.size));
             packets.clear();
         }
+    }
+
+    /// When something comes next: a datagram, or a timeout.
+    fn next_event(&mut self) -> Option<Instant> {
         let arrival = self.flying.peek().map(|flying| flying.0.0.0);
         let timeouts = [
             self.client_connection.1.poll_timeout(),
             self.server_connection.as_mut().and_then(|(_, connection)| connection.poll_timeout()),
         ];
-        let Some(next) = timeouts.into_iter().flatten().chain(arrival).min() else { return false };
+        timeouts.into_iter().flatten().chain(arrival).min()
+    }
+
+    /// Lets time pass in which nobody asks for anything.
+    pub(super) fn rest(&mut self, time: Duration) {
+        let end = self.now + time;
+        loop {
+            self.send();
+            if self.next_event().is_none_or(|next| next > end) {
+                break;
+            }
+            self.step();
+        }
+        self.now = end;
+    }
+
+    /// Lets both ends send and moves time to what comes next. False when nothing will ever come.
+    pub(super) fn step(&mut self) -> bool {
+        self.send();
+        let Some(next) = self.next_event() else { return false };
         self.now = self.now.max(next);
         self.client_connection.1.handle_timeout(self.now);
         if let Some((_, connection)) = &mut self.server_connection {

@@ -14,13 +14,31 @@ const FAR: Weather = Weather { delay: Duration::from_millis(40), ..CLEAR };
 /// A request of 100 octets is answered with 10 kB, one of 10 kB by itself.
 const SMALL: [u8; 100] = [b'a'; 100];
 const LARGE: [u8; 10_000] = [b'a'; 10_000];
+static HUGE: [u8; 200_000] = [b'a'; 200_000];
 
 fn far_network(congestion_control: &str) -> Network {
-    let options = TransportOptions { congestion_control, ..TransportOptions::default() };
-    let mut network = Network::with(FAR, 1, &client_tls(|_| {}), &server_tls(|_| {}), &options, "origin.lab");
-    network.answer = Some(Bytes::from_static(&LARGE));
+    network_with(&TransportOptions { congestion_control, ..TransportOptions::default() }, &LARGE)
+}
+
+fn network_with(options: &TransportOptions<'_>, answer: &'static [u8]) -> Network {
+    let mut network = Network::with(FAR, 1, &client_tls(|_| {}), &server_tls(|_| {}), options, "origin.lab");
+    network.answer = Some(Bytes::from_static(answer));
     network.connect();
     network
+}
+
+/// When the server sends packets of full size to answer a request after a rest, counted from the first of them.
+fn flight(network: &mut Network, rest: Duration) -> Vec<Duration> {
+    network.rest(rest);
+    network.full.clear();
+    let id = network.ask(&SMALL);
+    network.run_until(|network| read(&mut network.client_connection.1, id).1);
+    network.full.iter().map(|sent| *sent - network.full[0]).collect()
+}
+
+/// How many packets of full size the server sends before it hears from the client.
+fn first_flight(network: &mut Network, rest: Duration) -> usize {
+    flight(network, rest).iter().filter(|since| **since < ROUND_TRIP).count()
 }
 
 /// Asks ten times at once and waits for the ten answers. Returns how long that took.
@@ -81,5 +99,14 @@ fn an_underutilized_window_does_not_grow() {
             batch(&mut network, &SMALL);
         }
         assert_eq!(server_window(&network), grown, "{congestion_control}");
+    }
+}
+
+#[test]
+fn an_initial_window_of_ten_packets_holds_ten() {
+    for congestion_control in CONGESTION_CONTROLS {
+        let options = TransportOptions { congestion_control, ..TransportOptions::default() };
+        let mut network = network_with(&options, &HUGE);
+        assert_eq!(first_flight(&mut network, 5 * ROUND_TRIP), 10, "{congestion_control}");
     }
 }
