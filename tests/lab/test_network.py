@@ -87,6 +87,26 @@ def test_congestion_control_follows_the_lab_and_can_be_changed() -> None:
     ) == ["cubic", "cubic", "reno", "reno", "bbr", "bbr"]
 
 
+def test_settings_of_tcp_are_those_of_new_connections_and_can_be_changed() -> None:
+    """A socket's window and starting point of loss detection are in its TCP_INFO (linux/tcp.h)."""
+    assert inside(
+        """
+        import json, socket, struct
+        from trifecta.design.tuning import TcpSettings
+        from trifecta.lab.network import SERVER_ADDRESS, two_hosts
+        found = []
+        with two_hosts() as lab:
+            for settings in (TcpSettings(), TcpSettings(initial_window=2), TcpSettings(initial_window=64), TcpSettings()):
+                lab.use_tcp("cubic", settings)
+                with lab.host("server").inside(), socket.create_server(("127.0.0.2", 0)) as there:
+                    with socket.create_connection(there.getsockname()) as here:
+                        info = here.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 104)
+                found.append(struct.unpack_from("I", info, 80)[0])
+        print(json.dumps(found))
+        """
+    ) == [10, 2, 64, 10]
+
+
 def test_settings_are_read_back() -> None:
     found = inside(
         """

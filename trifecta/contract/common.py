@@ -29,6 +29,13 @@ class Told(msgspec.Struct, kw_only=True, omit_defaults=True):
     """A line that a program writes. Fields with a default are those that only some programs, or the runner, add."""
 
 
+class Tuning(Asked, omit_defaults=True, frozen=True, kw_only=True):
+    """What a study exchanges of the transports; None: as the engine, its libraries or the kernel have it."""
+
+    initial_window_packets: Unsigned | None = None
+    """Of QUIC."""
+
+
 class Quantiles(Told, kw_only=True):
     """Nearest-rank quantiles, None when there is nothing."""
 

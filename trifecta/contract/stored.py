@@ -104,6 +104,7 @@ class Load(RanWithShare, total=False):
     handshakes: Handshakes | None
     tcp: Transport | None
     quic: Transport | None
+    tuning: Mapping[str, int | bool]
     udp_receive_errors: int | None
     versions: Mapping[str, str] | None
     busy_ratio: float

@@ -30,7 +30,8 @@ class RequestsWorkload:
     of the server, None where it waits as long as it takes. ``client_cpu`` and ``server_cpu`` are the share of one
     core that the program may use, None where it is not limited. ``load_balancer``: true where one stands before the
     server (``trifecta.lab.balancer``), else None. ``quinn`` says how the engine's QUIC library is adapted
-    (``trifecta.design.quinn``).
+    (``trifecta.design.quinn``). What follows it to ``keylog`` are switches of the transports, each the text of a study
+    file, or None where it is as it is by itself (``trifecta.design.tuning``).
     """
 
     method: str = "GET"
@@ -55,6 +56,7 @@ class RequestsWorkload:
     tls_version: str = "1.3"
     key_exchange: str = "X25519"
     quinn: str = "adapted"
+    initial_window: str | None = None
     keylog: bool = False
     qlog: bool = False
     read_timeout_ns: int | None = None
@@ -195,7 +197,7 @@ class RequestsWorkload:
     @property
     def apart(self) -> list[str]:
         """The settings that it gives apart for TCP and QUIC."""
-        return [name for name in APART if BETWEEN in getattr(self, name)]
+        return [name for name in APART if BETWEEN in (getattr(self, name) or "")]
 
     def for_protocol(self, protocol: str) -> Self:
         """As one protocol meets it, with one value of each setting."""

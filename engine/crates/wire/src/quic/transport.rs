@@ -12,6 +12,7 @@ use quinn_proto::{
 use super::adaptations::Adaptations;
 use super::tls::ServerTls;
 use super::window_validation::ValidatedWindow;
+use crate::Tuning;
 
 /// Names of the congestion controls, as for TCP.
 pub const CONGESTION_CONTROLS: [&str; 3] = ["cubic", "bbr", "reno"];
@@ -43,8 +44,11 @@ pub struct TransportOptions<'a> {
     pub max_bidi_streams: u32,
     /// Streams of equal priority take turns, packet by packet, instead of one after the other.
     pub takes_turns: bool,
-    /// Without `settings` only what a study asks for is set: congestion control, idle timeout, streams of the peer, qlog.
+    /// Without `settings` only what a study asks for is set: congestion control, idle timeout, streams of the peer, qlog, and
+    /// the tuning.
     pub adaptations: Adaptations,
+    /// What is set otherwise than above.
+    pub tuning: Tuning,
     /// Where events of the connections with this configuration are written.
     pub qlog: Option<QlogStream>,
 }
@@ -62,6 +66,7 @@ impl Default for TransportOptions<'_> {
             max_bidi_streams: 0,
             takes_turns: false,
             adaptations: Adaptations::ALL,
+            tuning: Tuning::default(),
             qlog: None,
         }
     }
@@ -121,7 +126,8 @@ fn idle_timeout(timeout_ns: u64) -> Result<Option<IdleTimeout>, String> {
 
 fn congestion(options: &TransportOptions<'_>) -> Result<Arc<dyn ControllerFactory + Send + Sync>, String> {
     let Adaptations { settings, window_validation, .. } = options.adaptations;
-    let window = settings.then(|| window_octets(INITIAL_WINDOW_PACKETS, options.max_udp_payload_bytes));
+    let packets = options.tuning.initial_window_packets.map(u64::from).or(settings.then_some(INITIAL_WINDOW_PACKETS));
+    let window = packets.map(|packets| window_octets(packets, options.max_udp_payload_bytes));
     match options.congestion_control {
         "cubic" => {
             let mut config = CubicConfig::default();

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use quinn_proto::{Connection, StreamId};
 
 use super::network::{CLEAR, Network, Weather, client_tls, read, server_tls};
+use crate::Tuning;
 use crate::quic::*;
 
 const ROUND_TRIP: Duration = Duration::from_millis(80);
@@ -108,5 +109,20 @@ fn an_initial_window_of_ten_packets_holds_ten() {
         let options = TransportOptions { congestion_control, ..TransportOptions::default() };
         let mut network = network_with(&options, &HUGE);
         assert_eq!(first_flight(&mut network, 5 * ROUND_TRIP), 10, "{congestion_control}");
+    }
+}
+
+#[test]
+fn an_initial_window_is_as_many_packets_as_asked_for() {
+    for (packets, adaptations) in [(2, Adaptations::ALL), (32, Adaptations::ALL), (3, Adaptations::NONE)] {
+        let tuning = Tuning { initial_window_packets: Some(packets), ..Tuning::default() };
+        let options = TransportOptions { tuning, adaptations, ..TransportOptions::default() };
+        let network = network_with(&options, &HUGE);
+        let initial = network.client_connection.1.congestion_state().initial_window();
+        assert_eq!(initial, u64::from(packets) * 1_452 + 1);
+        if adaptations == Adaptations::ALL {
+            // More than ten packets leave at the pacer's pace.
+            assert_eq!(first_flight(&mut { network }, 5 * ROUND_TRIP), usize::from(packets));
+        }
     }
 }

@@ -1,0 +1,75 @@
+//! Settings of the transports that a study exchanges one by one, to see what each does to a result. What is left out is as
+//! the engine, its libraries or the kernel have it.
+
+use std::fmt::Display;
+use std::ops::RangeInclusive;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What is set otherwise. The kernel's own settings of TCP are those of the host and its routes, and not in here.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Tuning {
+    /// Full-size packets of QUIC's first congestion window, 2 to 1,000; else 10. TCP has that of its route.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub initial_window_packets: Option<u16>,
+}
+
+impl Tuning {
+    /// Whether all can be set.
+    ///
+    /// # Errors
+    /// The first field that is out of range, as `tuning.FIELD`, and the range.
+    pub fn check(&self) -> Result<(), (String, String)> {
+        within("initial_window_packets", self.initial_window_packets, 2..=1_000)
+    }
+}
+
+fn within<T: Display + PartialOrd>(
+    field: &str,
+    value: Option<T>,
+    range: RangeInclusive<T>,
+) -> Result<(), (String, String)> {
+    match value {
+        Some(value) if !range.contains(&value) => {
+            let message = format!("{value} is out of range; use {} to {}", range.start(), range.end());
+            Err((format!("tuning.{field}"), message))
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn read(document: Value) -> Tuning {
+        serde_json::from_value(document).unwrap()
+    }
+
+    #[test]
+    fn what_is_left_out_is_not_written() {
+        assert_eq!(read(json!({})), Tuning::default());
+        for document in [json!({}), json!({"initial_window_packets": 2})] {
+            assert_eq!(serde_json::to_value(read(document.clone())).unwrap(), document);
+        }
+        assert!(serde_json::from_value::<Tuning>(json!({"window": 1})).is_err());
+    }
+
+    #[test]
+    fn values_out_of_range_are_named() {
+        assert_eq!(Tuning::default().check(), Ok(()));
+        for (field, least, most) in [("initial_window_packets", 2, 1_000)] {
+            for (value, right) in [(least - 1, false), (least, true), (most, true), (most + 1, false)] {
+                let found = read(json!({field: value})).check();
+                assert_eq!(found.is_ok(), right, "{field}: {value}");
+                if let Err((named, message)) = found {
+                    assert_eq!(named, format!("tuning.{field}"));
+                    assert!(message.contains(&format!("use {least} to {most}")), "{message}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,107 @@
+"""Switches of the transports: how they are written, what they become, what cannot be."""
+
+from __future__ import annotations
+
+import pytest
+
+from trifecta.contract.codec import plain
+from trifecta.contract.common import Tuning
+from trifecta.design import plan, tuning
+from trifecta.design.errors import UserError
+from trifecta.design.factors import WORKLOAD_FIELDS
+from trifecta.design.model import RequestsWorkload
+from trifecta.design.study_file import parse_study
+from trifecta.design.tuning import SWITCHES, TcpSettings
+from trifecta.design.why.table import CAUSES
+from trifecta.workloads.requests.session import options_for
+
+MINE = "study: mine\nworkload: {{requests: 10{}}}\n{}"
+
+
+def read(fields="", rest=""):
+    return parse_study(MINE.format(fields and f", {fields}", rest), "mine.yaml")
+
+
+def over(protocol, fields):
+    return read(fields).workload.for_protocol(protocol)
+
+
+@pytest.mark.parametrize("name", SWITCHES)
+def test_how_it_is_by_itself_leaves_no_trace(name):
+    default = SWITCHES[name].default
+    study = read(f"{name}: {default}")
+    assert study.source == read().source
+    assert getattr(study.workload, name) is None
+    assert WORKLOAD_FIELDS[name].without == default
+
+
+@pytest.mark.parametrize("name", SWITCHES)
+def test_a_study_that_sets_it_reads_back_the_same(name):
+    level = {"initial_window": "2"}[name]
+    study = read(f"{name}: {level}")
+    assert getattr(study.workload, name) == level
+    assert parse_study(study.source, "again.yaml") == study
+    study = read(rest=f"factors: {{{name}: [{SWITCHES[name].default}, {level}]}}")
+    assert study.factors[name] == (SWITCHES[name].default, level)
+    values = [getattr(plan.workload_for(study, one), name) for one in plan.treatments(study)]
+    assert values == [None] * 3 + [level] * 3
+    assert parse_study(study.source, "again.yaml") == study
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ("initial_window: 1", "initial_window: 1 is not a number of packets of a window; give 2 to 1000"),
+        ("initial_window: 10/2/3", "has 3 parts; give one value for both transports, or TCP/QUIC"),
+        ("kind: chain, initial_window: 2", "initial_window: is not a field of the workload 'chain'; remove it"),
+        ("kind: page, initial_window: 2", "initial_window: is not a field of the workload 'page'; remove it"),
+    ],
+)
+def test_what_cannot_be_is_refused(fields, said):
+    with pytest.raises(UserError) as error:
+        read(fields)
+    assert said in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("fields", "protocol", "told", "kernel"),
+    [
+        ("", "h2", {}, TcpSettings()),
+        ("initial_window: 2", "h2", {"initial_window_packets": 2}, TcpSettings(initial_window=2)),
+        ("initial_window: 10/32", "h3", {"initial_window_packets": 32}, TcpSettings(initial_window=32)),
+        ("initial_window: 10/32", "h1", {"initial_window_packets": 10}, TcpSettings(initial_window=10)),
+    ],
+)
+def test_engine_and_kernel_are_told_their_part(fields, protocol, told, kernel):
+    workload = over(protocol, fields)
+    assert plain(tuning.engine(workload)) == told
+    assert tuning.kernel(workload) == kernel
+    options = options_for(workload)
+    assert (plain(options.tuning), options.tcp) == (told, kernel)
+
+
+def test_what_is_given_apart_is_a_difference_of_the_arms():
+    workload = read("initial_window: 10/32").workload
+    assert workload.apart == ["initial_window"]
+    assert read("initial_window: 32/32").workload == read("initial_window: 32").workload
+    assert RequestsWorkload().apart == []
+
+
+@pytest.mark.parametrize(
+    ("fields", "names"),
+    [("initial_window: 2", {"h3": ["initial_window"]})],
+)
+def test_programs_are_told_what_the_kernel_does_not_set(fields, names):
+    for protocol in ("h1", "h2", "h3"):
+        told = [one.name for one in tuning.of_programs(over(protocol, fields), protocol)]
+        assert told == names.get(protocol, [])
+
+
+def test_every_setting_of_the_engine_is_some_switchs():
+    assert len(Tuning.__struct_fields__) == len(SWITCHES)
+
+
+@pytest.mark.parametrize("name", SWITCHES)
+def test_a_cause_is_removed_by_it(name):
+    cause = CAUSES[{"tls_record": "tls-records"}.get(name, name.replace("_", "-"))]
+    assert f"`{name}" in cause.documentation.sections["Removed by"]

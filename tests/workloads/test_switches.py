@@ -1,0 +1,56 @@
+"""Switches of the transports through the whole lab: what each does to a trial, as it is seen from outside.
+
+A path of 40 ms counts round trips: what a switch adds or takes away is a round trip or more, and no machine is as slow.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.workloads import drive
+from trifecta.store.run import RunDirectory
+
+pytestmark = pytest.mark.lab
+TRIP_NS = 40_000_000
+SETTINGS = [
+    "path=far", "paths.far={rtt: 40 ms}", "server=origin", "budget=2 min", "blocks.at_least=1", "blocks.at_most=1",
+    "in_flight=1", "warmup=1 requests", "conformance=off", "give_up=false",
+]  # fmt: skip
+Rows = dict[tuple[str, str], list[dict[str, Any]]]
+
+
+def measured(folder: Path, switch: str, levels: str, *more: str) -> Rows:
+    """The trials of a study with these levels, by protocol and level; parity holds in each."""
+    code, _, _, errors = drive.finish(folder / "run", set=[*SETTINGS, *more, f"{switch}={levels}"])
+    assert code == 0, errors
+    rows: Rows = {}
+    for row in RunDirectory.open(folder / "run").rows():
+        assert (row["error"], row["error_classes_json"]) == (None, "{}")
+        failed = [one["evidence"] for one in json.loads(row["checks_json"]) if one["status"] == "fail"]
+        assert not [one for one in json.loads(row["checks_json"]) if (one["check"], one["status"]) == ("parity", "fail")], failed
+        key = (row["protocol"], str(json.loads(row["factors_json"])[switch]))
+        rows.setdefault(key, []).append(row)
+    return rows
+
+
+def took(rows: Rows, protocol: str, level: str) -> float:
+    """The median of a trial's requests in round trips, the least of its trials: what else the machine does adds to it."""
+    return min(row["latency_p50_ns"] for row in rows[protocol, level]) / TRIP_NS
+
+
+def test_a_small_initial_window_takes_more_round_trips(tmp_path: Path) -> None:
+    rows = measured(tmp_path, "initial_window", "10,2", "connection=new", "response=30 kB", "requests=4")
+    for protocol in ("h1", "h2", "h3"):
+        assert took(rows, protocol, "2") > took(rows, protocol, "10") + 0.9
+    windows = {key: {_window(row) for row in found} for key, found in rows.items()}
+    assert windows["h3", "2"] == {2905}
+    assert windows["h2", "2"] == {2 * 1448}
+
+
+def _window(row: dict[str, Any]) -> int:
+    load = json.loads(row["load_json"])
+    return int((load["tcp"] or load["quic"])["initial_window_bytes"])

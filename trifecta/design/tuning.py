@@ -1,0 +1,107 @@
+"""What a study exchanges of the transports: their windows, pace, loss detection, acknowledgements and records.
+
+A workload has the text of a study file for each switch, and None where it is as it is by itself, so that the identity
+of studies from before there were switches stays. What TCP and QUIC both have may be given apart, as ``TCP/QUIC``. For
+TCP most of it is the kernel's and set for the hosts of the lab, whatever program runs there (`TcpSettings`); the rest
+is told to the engine's own programs (`Tuning`), and others cannot be told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from trifecta.contract.common import Tuning
+from trifecta.design import quantity
+from trifecta.design.quantity import QuantityError
+from trifecta.design.transports import BETWEEN
+
+Setter = Literal["kernel", "engine"]
+"""Who sets it: the kernel, for all programs alike, or the engine, for its own."""
+
+
+@dataclass(frozen=True)
+class TcpSettings:
+    """What the kernel does for new TCP connections of all hosts."""
+
+    initial_window: int | None = None
+    """Packets; None: as many as the kernel has by itself, which are ten."""
+
+
+@dataclass(frozen=True)
+class Switch:
+    """One of them: its field in a study file, how it is by itself there, and who sets it over which protocol."""
+
+    name: str
+    default: str
+    one: Callable[[Any], str]
+    """One value as a study file has it; QuantityError for what is none."""
+    set_by: dict[str, Setter]
+    """By protocol; one that is not there has nothing to set."""
+    apart: bool = True
+    """Whether TCP and QUIC may have their own."""
+
+    def parse(self, value: Any) -> str | None:
+        """The text that a workload has; None for how it is by itself."""
+        halves = [self.one(half) for half in _halves(value)]
+        if len(halves) > 2 or (len(halves) == 2 and not self.apart):
+            remedy = "for both transports, or TCP/QUIC" if self.apart else "alone"
+            raise QuantityError(f"{value!r} has {len(halves)} parts; give one value {remedy}")
+        text = halves[0] if len(set(halves)) == 1 else BETWEEN.join(halves)
+        return None if text == self.default else text
+
+    def format(self, value: str | None) -> str:
+        """As a study file has it."""
+        return self.default if value is None else value
+
+
+def _halves(value: Any) -> list[Any]:
+    return [half.strip() for half in value.split(BETWEEN)] if isinstance(value, str) else [value]
+
+
+def _count(what: str, least: int, most: int) -> Callable[[Any], str]:
+    def one(value: Any) -> str:
+        count = quantity.parse_count(value)
+        if not least <= count <= most:
+            raise QuantityError(f"{value!r} is not a number of {what}; give {least} to {most}")
+        return str(count)
+
+    return one
+
+
+_QUIC: dict[str, Setter] = {"h3": "engine"}
+_OVER_TCP_KERNEL: dict[str, Setter] = {"h1": "kernel", "h2": "kernel", **_QUIC}
+
+SWITCHES: dict[str, Switch] = {
+    switch.name: switch
+    for switch in (Switch("initial_window", "10", _count("packets of a window", 2, 1000), _OVER_TCP_KERNEL),)
+}
+
+
+class Tuned(Protocol):
+    """What a workload says of the switches, over one transport."""
+
+    @property
+    def initial_window(self) -> str | None:
+        """Packets of the first congestion window."""
+
+
+def engine(asked: Tuned) -> Tuning:
+    """What the engine's programs are told."""
+    return Tuning(initial_window_packets=_whole(asked.initial_window))
+
+
+def kernel(asked: Tuned) -> TcpSettings:
+    """What the kernel is told for TCP."""
+    return TcpSettings(initial_window=_whole(asked.initial_window))
+
+
+def of_programs(asked: Tuned, protocol: str) -> list[Switch]:
+    """The switches that are not as they are by themselves, and that a program must be told over this protocol."""
+    every = [one for one in SWITCHES.values() if getattr(asked, one.name) is not None]
+    return [one for one in every if one.set_by.get(protocol) == "engine"]
+
+
+def _whole(text: str | None) -> int | None:
+    return None if text is None else int(text)
