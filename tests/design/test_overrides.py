@@ -69,6 +69,7 @@ def test_every_workload_factor_can_be_given_levels(factor):
         "client_cpu": "5 %",
         "server_cpu": "none",
         "initial_window": "2",
+        "pacing": "off",
     }.get(factor, "false")
     text = studies.bundled()["race"].read_text()
     file = text.replace("  response: 10 kB\n", "").replace("  in_flight: 10\n", "").replace("  method: GET\n", "")

@@ -15,6 +15,8 @@ from trifecta.design.tuning import SWITCHES, TcpSettings
 from trifecta.design.why.table import CAUSES
 from trifecta.workloads.requests.session import options_for
 
+LEVELS = {"initial_window": "2", "pacing": "off"}
+"""Of each switch one that is not as it is by itself."""
 MINE = "study: mine\nworkload: {{requests: 10{}}}\n{}"
 
 
@@ -37,7 +39,7 @@ def test_how_it_is_by_itself_leaves_no_trace(name):
 
 @pytest.mark.parametrize("name", SWITCHES)
 def test_a_study_that_sets_it_reads_back_the_same(name):
-    level = {"initial_window": "2"}[name]
+    level = LEVELS[name]
     study = read(f"{name}: {level}")
     assert getattr(study.workload, name) == level
     assert parse_study(study.source, "again.yaml") == study
@@ -53,6 +55,8 @@ def test_a_study_that_sets_it_reads_back_the_same(name):
     [
         ("initial_window: 1", "initial_window: 1 is not a number of packets of a window; give 2 to 1000"),
         ("initial_window: 10/2/3", "has 3 parts; give one value for both transports, or TCP/QUIC"),
+        ("pacing: of", "pacing: 'of' is not a pace; did you mean 'off'?"),
+        ("pacing: off, congestion_control: bbr", "pacing: BBR over TCP has a pace of its own (tcp_bbr.c); use another"),
         ("kind: chain, initial_window: 2", "initial_window: is not a field of the workload 'chain'; remove it"),
         ("kind: page, initial_window: 2", "initial_window: is not a field of the workload 'page'; remove it"),
     ],
@@ -69,6 +73,9 @@ def test_what_cannot_be_is_refused(fields, said):
         ("", "h2", {}, TcpSettings()),
         ("initial_window: 2", "h2", {"initial_window_packets": 2}, TcpSettings(initial_window=2)),
         ("initial_window: 10/32", "h3", {"initial_window_packets": 32}, TcpSettings(initial_window=32)),
+        ("pacing: off", "h2", {"pacing": False}, TcpSettings()),
+        ("pacing: on/off", "h1", {"pacing": True}, TcpSettings()),
+        ("pacing: on/off", "h3", {"pacing": False}, TcpSettings()),
         ("initial_window: 10/32", "h1", {"initial_window_packets": 10}, TcpSettings(initial_window=10)),
     ],
 )
@@ -89,7 +96,11 @@ def test_what_is_given_apart_is_a_difference_of_the_arms():
 
 @pytest.mark.parametrize(
     ("fields", "names"),
-    [("initial_window: 2", {"h3": ["initial_window"]})],
+    [
+        ("initial_window: 2", {"h3": ["initial_window"]}),
+        ("pacing: off", {"h3": ["pacing"]}),
+        ("pacing: on", {"h1": ["pacing"], "h2": ["pacing"]}),
+    ],
 )
 def test_programs_are_told_what_the_kernel_does_not_set(fields, names):
     for protocol in ("h1", "h2", "h3"):
@@ -105,3 +116,14 @@ def test_every_setting_of_the_engine_is_some_switchs():
 def test_a_cause_is_removed_by_it(name):
     cause = CAUSES[{"tls_record": "tls-records"}.get(name, name.replace("_", "-"))]
     assert f"`{name}" in cause.documentation.sections["Removed by"]
+
+
+def test_true_and_false_are_on_and_off():
+    assert SWITCHES["pacing"].parse(False) == "off"
+    assert SWITCHES["pacing"].parse(True) == "on"
+
+
+def test_bbr_has_its_pace_only_over_tcp():
+    assert read("pacing: on/off, congestion_control: cubic/bbr").workload.pacing == "on/off"
+    study = read("pacing: off, congestion_control: bbr", "factors: {protocol: [HTTP/3]}")
+    assert study.workload.pacing == "off"

@@ -54,3 +54,13 @@ def test_a_small_initial_window_takes_more_round_trips(tmp_path: Path) -> None:
 def _window(row: dict[str, Any]) -> int:
     load = json.loads(row["load_json"])
     return int((load["tcp"] or load["quic"])["initial_window_bytes"])
+
+
+def test_what_is_paced_takes_longer(tmp_path: Path) -> None:
+    """After ten responses a window holds another whole: off, it is there a round trip later."""
+    more = ("connection=reused", "response=200 kB", "requests=8", "warmup=4 requests")
+    rows = measured(tmp_path, "pacing", "on,off", *more)
+    for protocol in ("h2", "h3"):
+        assert took(rows, protocol, "on") > took(rows, protocol, "off") + 0.15
+    paced = {level: {json.loads(row["load_json"])["tcp"]["paced"] for row in rows["h2", level]} for level in ("on", "off")}
+    assert paced == {"on": {True}, "off": {False}}

@@ -34,6 +34,7 @@ class Tuning(Asked, omit_defaults=True, frozen=True, kw_only=True):
 
     initial_window_packets: Unsigned | None = None
     """Of QUIC."""
+    pacing: bool | None = None
 
 
 class Quantiles(Told, kw_only=True):
@@ -58,6 +59,7 @@ class TcpSummary(Told, kw_only=True):
     mss_bytes: Unsigned
     nodelay: bool | None
     initial_window_bytes: Unsigned | None
+    paced: bool | None = None
 
 
 class QuicSummary(Told, kw_only=True):

@@ -50,6 +50,7 @@ class Transport(TypedDict, total=False):
     retransmits: int
     mss_bytes: int
     nodelay: bool | None
+    paced: bool | None
     lost_packets: int
     sent_packets: int
     congestion_events: int

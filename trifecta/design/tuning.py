@@ -14,8 +14,9 @@ from typing import Any, Literal, Protocol
 
 from trifecta.contract.common import Tuning
 from trifecta.design import quantity
+from trifecta.design.document import one_of
 from trifecta.design.quantity import QuantityError
-from trifecta.design.transports import BETWEEN
+from trifecta.design.transports import BETWEEN, over
 
 Setter = Literal["kernel", "engine"]
 """Who sets it: the kernel, for all programs alike, or the engine, for its own."""
@@ -51,6 +52,10 @@ class Switch:
         text = halves[0] if len(set(halves)) == 1 else BETWEEN.join(halves)
         return None if text == self.default else text
 
+    def by_itself(self, protocol: str) -> str:
+        """How it is where nothing is said, over a protocol."""
+        return over(self.default, protocol)
+
     def format(self, value: str | None) -> str:
         """As a study file has it."""
         return self.default if value is None else value
@@ -70,12 +75,22 @@ def _count(what: str, least: int, most: int) -> Callable[[Any], str]:
     return one
 
 
+def _word(what: str, *choices: str) -> Callable[[Any], str]:
+    one = one_of(what, *choices)
+    # Readers of YAML 1.1, and Python, have `on` and `off` as true and false.
+    return lambda value: one(("off", "on")[value] if isinstance(value, bool) else value)
+
+
 _QUIC: dict[str, Setter] = {"h3": "engine"}
 _OVER_TCP_KERNEL: dict[str, Setter] = {"h1": "kernel", "h2": "kernel", **_QUIC}
+_BOTH: dict[str, Setter] = {"h1": "engine", "h2": "engine", **_QUIC}
 
 SWITCHES: dict[str, Switch] = {
     switch.name: switch
-    for switch in (Switch("initial_window", "10", _count("packets of a window", 2, 1000), _OVER_TCP_KERNEL),)
+    for switch in (
+        Switch("initial_window", "10", _count("packets of a window", 2, 1000), _OVER_TCP_KERNEL),
+        Switch("pacing", "off/on", _word("a pace", "on", "off"), _BOTH),
+    )
 }
 
 
@@ -86,10 +101,14 @@ class Tuned(Protocol):
     def initial_window(self) -> str | None:
         """Packets of the first congestion window."""
 
+    @property
+    def pacing(self) -> str | None:
+        """Whether packets are spread over the round trip."""
+
 
 def engine(asked: Tuned) -> Tuning:
     """What the engine's programs are told."""
-    return Tuning(initial_window_packets=_whole(asked.initial_window))
+    return Tuning(initial_window_packets=_whole(asked.initial_window), pacing=_on(asked.pacing))
 
 
 def kernel(asked: Tuned) -> TcpSettings:
@@ -99,9 +118,20 @@ def kernel(asked: Tuned) -> TcpSettings:
 
 def of_programs(asked: Tuned, protocol: str) -> list[Switch]:
     """The switches that are not as they are by themselves, and that a program must be told over this protocol."""
-    every = [one for one in SWITCHES.values() if getattr(asked, one.name) is not None]
+    every = [one for one in SWITCHES.values() if getattr(asked, one.name) not in (None, one.by_itself(protocol))]
     return [one for one in every if one.set_by.get(protocol) == "engine"]
 
 
 def _whole(text: str | None) -> int | None:
     return None if text is None else int(text)
+
+
+def _on(text: str | None) -> bool | None:
+    return None if text is None else text == "on"
+
+
+def problem(asked: Tuned, congestion_control: str, protocol: str) -> tuple[str, str] | None:
+    """What is impossible of the switches over a protocol: the field at fault, and how to mend it."""
+    if asked.pacing == "off" and congestion_control == "bbr" and protocol != "h3":
+        return "pacing", "BBR over TCP has a pace of its own (tcp_bbr.c); use another congestion_control, or leave it out"
+    return None

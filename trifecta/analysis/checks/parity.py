@@ -358,6 +358,13 @@ _TRAITS = (
         "allow it in net.ipv4.tcp_allowed_congestion_control",
     ),
     _Trait(
+        "the kernel's pace",
+        lambda e: None if e.trial.protocol == "h3" else _transport(e).get("paced"),
+        lambda e: e.workload.pacing == "on",
+        "leave out 'pacing': this kernel takes no SO_MAX_PACING_RATE of 64 bits (Linux 4.20)",
+        lambda e: False,
+    ),
+    _Trait(
         "TCP_NODELAY",
         _nodelay,
         lambda e: e.workload.tcp_nodelay,

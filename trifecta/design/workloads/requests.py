@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
+from trifecta.design import tuning
 from trifecta.design.by_protocol import Octets, largest, octets_over
 from trifecta.design.path_spec import PathSpec
 from trifecta.design.protocols import CONTENT_METHODS, SAFE_METHODS
@@ -57,6 +58,7 @@ class RequestsWorkload:
     key_exchange: str = "X25519"
     quinn: str = "adapted"
     initial_window: str | None = None
+    pacing: str | None = None
     keylog: bool = False
     qlog: bool = False
     read_timeout_ns: int | None = None
@@ -264,7 +266,11 @@ class RequestsWorkload:
             return found
         if "1.2" in self.tls_version and self.key_exchange == "X25519MLKEM768":
             return "key_exchange", "X25519MLKEM768 needs TLS 1.3; use X25519"
-        return self._early_data_problem() if self.zero_rtt else None
+        if self.zero_rtt and (found := self._early_data_problem()) is not None:
+            return found
+        each = ((self.for_protocol(protocol), protocol) for protocol in protocols)
+        problems = (tuning.problem(one, one.congestion_control, protocol) for one, protocol in each)
+        return next(filter(None, problems), None)
 
     def _apart_problem(self) -> Problem | None:
         if self.direct or not self.apart:

@@ -216,6 +216,7 @@ fn listen(config: &Config, wanted: bool) -> Result<Vec<TcpSocket>, Failure> {
     let options = TcpOptions {
         nodelay: config.tcp_nodelay,
         congestion_control: Some(config.congestion_control.clone()),
+        paced: config.tuning.pacing == Some(true),
         unsent_bytes: if config.serves_pages() { PAGE_UNSENT_OCTETS } else { 0 },
         ..TcpOptions::default()
     };

@@ -69,6 +69,7 @@ impl TransportShared {
                 nodelay: options.tcp_nodelay,
                 congestion_control: options.congestion_control.clone(),
                 receive_buffer_bytes: options.tcp_receive_buffer_bytes,
+                paced: options.tuning.pacing == Some(true),
                 ..TcpOptions::default()
             },
             protocol: options.protocol,
@@ -175,6 +176,7 @@ impl Transport {
         if caller.totals().tcp.congestion_control.is_none() {
             caller.totals().tcp.congestion_control = self.socket.congestion_control().ok();
             caller.totals().tcp.nodelay = self.socket.nodelay().ok();
+            caller.totals().tcp.paced = self.socket.paced().ok();
             caller.totals().tcp.initial_window_bytes = self.socket.info().ok().map(|info| info.congestion_window_bytes);
         }
     }

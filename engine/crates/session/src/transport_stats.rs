@@ -21,6 +21,8 @@ pub struct TcpSummary {
     /// As read back.
     pub nodelay: Option<bool>,
     pub initial_window_bytes: Option<u64>,
+    /// Whether a pace was asked for, as read back; BBR has its own.
+    pub paced: Option<bool>,
 }
 
 /// TCP_INFO of all connections, taken when each is closed. Times in ns, windows in octets.
@@ -36,6 +38,7 @@ pub struct TcpStats {
     pub congestion_control: Option<String>,
     pub nodelay: Option<bool>,
     pub initial_window_bytes: Option<u64>,
+    pub paced: Option<bool>,
 }
 
 impl TcpStats {
@@ -60,6 +63,7 @@ impl TcpStats {
         self.congestion_control = self.congestion_control.take().or_else(|| other.congestion_control.clone());
         self.nodelay = self.nodelay.or(other.nodelay);
         self.initial_window_bytes = self.initial_window_bytes.or(other.initial_window_bytes);
+        self.paced = self.paced.or(other.paced);
     }
 
     /// The `tcp` object of the summary, `None` without a connection.
@@ -75,6 +79,7 @@ impl TcpStats {
             mss_bytes: self.mss_bytes,
             nodelay: self.nodelay,
             initial_window_bytes: self.initial_window_bytes,
+            paced: self.paced,
         })
     }
 }

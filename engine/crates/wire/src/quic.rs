@@ -10,6 +10,7 @@ mod qlog;
 mod streams;
 mod tls;
 mod transport;
+mod unpaced;
 mod window_validation;
 
 pub use adaptations::Adaptations;

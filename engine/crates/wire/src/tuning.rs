@@ -14,6 +14,9 @@ pub struct Tuning {
     /// Full-size packets of QUIC's first congestion window, 2 to 1,000; else 10. TCP has that of its route.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub initial_window_packets: Option<u16>,
+    /// Packets are spread over the round trip. Else TCP's are not (but with BBR), and QUIC's are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pacing: Option<bool>,
 }
 
 impl Tuning {
@@ -52,7 +55,7 @@ mod tests {
     #[test]
     fn what_is_left_out_is_not_written() {
         assert_eq!(read(json!({})), Tuning::default());
-        for document in [json!({}), json!({"initial_window_packets": 2})] {
+        for document in [json!({}), json!({"initial_window_packets": 2}), json!({"pacing": false})] {
             assert_eq!(serde_json::to_value(read(document.clone())).unwrap(), document);
         }
         assert!(serde_json::from_value::<Tuning>(json!({"window": 1})).is_err());

@@ -11,6 +11,7 @@ use quinn_proto::VarInt;
 use trifecta_testpki::TestPki;
 
 use super::*;
+use crate::Tuning;
 use network::{CLEAR, Network, ROUGH, Weather, client_tls, read, server_tls};
 
 #[test]
@@ -65,7 +66,8 @@ fn every_congestion_control_delivers_through_loss_and_reordering() {
     let (client, server) = (client_tls(|_| {}), server_tls(|_| {}));
     let octets: Vec<u8> = (0..300_000_u32).map(|index| (index % 251) as u8).collect();
     for (seed, congestion_control) in CONGESTION_CONTROLS.into_iter().cycle().take(12).enumerate() {
-        let options = TransportOptions { congestion_control, ..TransportOptions::default() };
+        let tuning = Tuning { pacing: (seed % 2 == 1).then_some(false), ..Tuning::default() };
+        let options = TransportOptions { congestion_control, tuning, ..TransportOptions::default() };
         let mut network = Network::with(ROUGH, seed as u64, &client, &server, &options, "origin.lab");
         network.connect();
         let window = network.client_connection.1.congestion_state().initial_window();

@@ -11,6 +11,7 @@ use quinn_proto::{
 
 use super::adaptations::Adaptations;
 use super::tls::ServerTls;
+use super::unpaced::Unpaced;
 use super::window_validation::ValidatedWindow;
 use crate::Tuning;
 
@@ -125,6 +126,11 @@ fn idle_timeout(timeout_ns: u64) -> Result<Option<IdleTimeout>, String> {
 }
 
 fn congestion(options: &TransportOptions<'_>) -> Result<Arc<dyn ControllerFactory + Send + Sync>, String> {
+    let controller = controller(options)?;
+    Ok(if options.tuning.pacing == Some(false) { Arc::new(Unpaced::new(controller)) } else { controller })
+}
+
+fn controller(options: &TransportOptions<'_>) -> Result<Arc<dyn ControllerFactory + Send + Sync>, String> {
     let Adaptations { settings, window_validation, .. } = options.adaptations;
     let packets = options.tuning.initial_window_packets.map(u64::from).or(settings.then_some(INITIAL_WINDOW_PACKETS));
     let window = packets.map(|packets| window_octets(packets, options.max_udp_payload_bytes));

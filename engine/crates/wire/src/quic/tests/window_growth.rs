@@ -37,6 +37,11 @@ fn flight(network: &mut Network, rest: Duration) -> Vec<Duration> {
     network.full.iter().map(|sent| *sent - network.full[0]).collect()
 }
 
+/// Octets of packets on their way from the server.
+fn flying(network: &Network) -> u64 {
+    network.flying.iter().filter(|flying| !flying.1).map(|flying| flying.2.len() as u64).sum()
+}
+
 /// How many packets of full size the server sends before it hears from the client.
 fn first_flight(network: &mut Network, rest: Duration) -> usize {
     flight(network, rest).iter().filter(|since| **since < ROUND_TRIP).count()
@@ -123,6 +128,42 @@ fn an_initial_window_is_as_many_packets_as_asked_for() {
         if adaptations == Adaptations::ALL {
             // More than ten packets leave at the pacer's pace.
             assert_eq!(first_flight(&mut { network }, 5 * ROUND_TRIP), usize::from(packets));
+        }
+    }
+}
+
+#[test]
+fn without_a_pacer_what_the_window_lets_go_leaves_at_once() {
+    for (congestion_control, pacing) in [("cubic", None), ("cubic", Some(false)), ("reno", Some(false))] {
+        let tuning = Tuning { pacing, ..Tuning::default() };
+        let mut network =
+            network_with(&TransportOptions { congestion_control, tuning, ..TransportOptions::default() }, &HUGE);
+        let first = flight(&mut network, ROUND_TRIP);
+        assert!(first.last() > Some(&ROUND_TRIP), "it takes more than a window");
+        let spread = *flight(&mut network, ROUND_TRIP).last().unwrap();
+        if pacing.is_none() {
+            assert!(spread > ROUND_TRIP / 4, "{spread:?}");
+        } else {
+            assert_eq!(spread, Duration::ZERO, "{congestion_control}");
+        }
+    }
+}
+
+#[test]
+fn without_a_pacer_no_more_is_in_flight_than_the_window_has() {
+    for congestion_control in ["cubic", "reno"] {
+        let tuning = Tuning { pacing: Some(false), ..Tuning::default() };
+        let mut network =
+            network_with(&TransportOptions { congestion_control, tuning, ..TransportOptions::default() }, &HUGE);
+        for _ in 0..4 {
+            let id = network.ask(&SMALL);
+            network.run_until(|network| {
+                let connection = &network.server_connection.as_ref().unwrap().1;
+                let window = connection.congestion_state().metrics().congestion_window;
+                // Packets of acknowledgements alone count on the way, and not in flight.
+                assert!(flying(network) <= window + 300, "{congestion_control}: {} of {window}", flying(network));
+                read(&mut network.client_connection.1, id).1
+            });
         }
     }
 }
