@@ -70,6 +70,8 @@ def test_every_workload_factor_can_be_given_levels(factor):
         "server_cpu": "none",
         "initial_window": "2",
         "pacing": "off",
+        "stream_window": "16 kB",
+        "connection_window": "64 KiB",
     }.get(factor, "false")
     text = studies.bundled()["race"].read_text()
     file = text.replace("  response: 10 kB\n", "").replace("  in_flight: 10\n", "").replace("  method: GET\n", "")

@@ -64,3 +64,15 @@ def test_what_is_paced_takes_longer(tmp_path: Path) -> None:
         assert took(rows, protocol, "on") > took(rows, protocol, "off") + 0.15
     paced = {level: {json.loads(row["load_json"])["tcp"]["paced"] for row in rows["h2", level]} for level in ("on", "off")}
     assert paced == {"on": {True}, "off": {False}}
+
+
+@pytest.mark.parametrize(("switch", "level", "trips"), [("stream_window", "16 kB", 30), ("connection_window", "65535 B", 5)])
+def test_a_small_window_of_flow_control_takes_many_round_trips(
+    tmp_path: Path, switch: str, level: str, trips: int
+) -> None:
+    more = ("connection=reused", "response=1 MB", "requests=2")
+    rows = measured(tmp_path, switch, f"none,{level}", *more)
+    name = {key[1] for key in rows if key[1] != "none"}.pop()
+    for protocol in ("h2", "h3"):
+        assert took(rows, protocol, name) > took(rows, protocol, "none") + trips
+    assert took(rows, "h1", name) < took(rows, "h1", "none") + trips, "HTTP/1.1 has none"

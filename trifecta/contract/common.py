@@ -35,6 +35,8 @@ class Tuning(Asked, omit_defaults=True, frozen=True, kw_only=True):
     initial_window_packets: Unsigned | None = None
     """Of QUIC."""
     pacing: bool | None = None
+    stream_window_bytes: Unsigned | None = None
+    connection_window_bytes: Unsigned | None = None
 
 
 class Quantiles(Told, kw_only=True):

@@ -75,6 +75,21 @@ def _count(what: str, least: int, most: int) -> Callable[[Any], str]:
     return one
 
 
+def _size(least: int, most: int, why: str) -> Callable[[Any], str]:
+    """A size within limits, or ``none``."""
+
+    def one(value: Any) -> str:
+        if value == "none":
+            return value
+        octets = quantity.parse_size_bytes(value)
+        if not least <= octets <= most:
+            limits = f"{quantity.format_size(least)} to {quantity.format_size(most)}"
+            raise QuantityError(f"{value!r} is out of range; give {limits}{why}, or 'none'")
+        return quantity.format_size(octets)
+
+    return one
+
+
 def _word(what: str, *choices: str) -> Callable[[Any], str]:
     one = one_of(what, *choices)
     # Readers of YAML 1.1, and Python, have `on` and `off` as true and false.
@@ -84,12 +99,21 @@ def _word(what: str, *choices: str) -> Callable[[Any], str]:
 _QUIC: dict[str, Setter] = {"h3": "engine"}
 _OVER_TCP_KERNEL: dict[str, Setter] = {"h1": "kernel", "h2": "kernel", **_QUIC}
 _BOTH: dict[str, Setter] = {"h1": "engine", "h2": "engine", **_QUIC}
+_STREAMS: dict[str, Setter] = {"h2": "engine", **_QUIC}
+_LARGEST_WINDOW = 10**9
 
 SWITCHES: dict[str, Switch] = {
     switch.name: switch
     for switch in (
         Switch("initial_window", "10", _count("packets of a window", 2, 1000), _OVER_TCP_KERNEL),
         Switch("pacing", "off/on", _word("a pace", "on", "off"), _BOTH),
+        Switch("stream_window", "none", _size(1000, _LARGEST_WINDOW, ""), _STREAMS),
+        Switch(
+            "connection_window",
+            "none",
+            _size(65_535, _LARGEST_WINDOW, " (HTTP/2 begins with 65,535 octets, RFC 9113 section 6.9.2)"),
+            _STREAMS,
+        ),
     )
 }
 
@@ -105,10 +129,23 @@ class Tuned(Protocol):
     def pacing(self) -> str | None:
         """Whether packets are spread over the round trip."""
 
+    @property
+    def stream_window(self) -> str | None:
+        """Octets that may come on a stream before its receiver asks for more."""
+
+    @property
+    def connection_window(self) -> str | None:
+        """The same of all streams of a connection."""
+
 
 def engine(asked: Tuned) -> Tuning:
     """What the engine's programs are told."""
-    return Tuning(initial_window_packets=_whole(asked.initial_window), pacing=_on(asked.pacing))
+    return Tuning(
+        initial_window_packets=_whole(asked.initial_window),
+        pacing=_on(asked.pacing),
+        stream_window_bytes=_octets(asked.stream_window),
+        connection_window_bytes=_octets(asked.connection_window),
+    )
 
 
 def kernel(asked: Tuned) -> TcpSettings:
@@ -124,6 +161,10 @@ def of_programs(asked: Tuned, protocol: str) -> list[Switch]:
 
 def _whole(text: str | None) -> int | None:
     return None if text is None else int(text)
+
+
+def _octets(text: str | None) -> int | None:
+    return None if text in (None, "none") else quantity.parse_size_bytes(text)
 
 
 def _on(text: str | None) -> bool | None:

@@ -59,6 +59,8 @@ class RequestsWorkload:
     quinn: str = "adapted"
     initial_window: str | None = None
     pacing: str | None = None
+    stream_window: str | None = None
+    connection_window: str | None = None
     keylog: bool = False
     qlog: bool = False
     read_timeout_ns: int | None = None

@@ -7,6 +7,10 @@ use std::ops::RangeInclusive;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::h2::DEFAULT_WINDOW_OCTETS;
+
+const LARGEST_WINDOW: u32 = 1_000_000_000;
+
 /// What is set otherwise. The kernel's own settings of TCP are those of the host and its routes, and not in here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -17,6 +21,12 @@ pub struct Tuning {
     /// Packets are spread over the round trip. Else TCP's are not (but with BBR), and QUIC's are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pacing: Option<bool>,
+    /// Octets that a peer may send on one stream of HTTP/2 or QUIC before it hears from us, 1,000 to 10^9.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stream_window_bytes: Option<u32>,
+    /// The same of all streams of a connection, 65,535 to 10^9: HTTP/2 begins with that many (RFC 9113 section 6.9.2).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub connection_window_bytes: Option<u32>,
 }
 
 impl Tuning {
@@ -25,7 +35,9 @@ impl Tuning {
     /// # Errors
     /// The first field that is out of range, as `tuning.FIELD`, and the range.
     pub fn check(&self) -> Result<(), (String, String)> {
-        within("initial_window_packets", self.initial_window_packets, 2..=1_000)
+        within("initial_window_packets", self.initial_window_packets, 2..=1_000)?;
+        within("stream_window_bytes", self.stream_window_bytes, 1_000..=LARGEST_WINDOW)?;
+        within("connection_window_bytes", self.connection_window_bytes, DEFAULT_WINDOW_OCTETS..=LARGEST_WINDOW)
     }
 }
 
@@ -64,7 +76,11 @@ mod tests {
     #[test]
     fn values_out_of_range_are_named() {
         assert_eq!(Tuning::default().check(), Ok(()));
-        for (field, least, most) in [("initial_window_packets", 2, 1_000)] {
+        for (field, least, most) in [
+            ("initial_window_packets", 2_u32, 1_000),
+            ("stream_window_bytes", 1_000, 1_000_000_000),
+            ("connection_window_bytes", 65_535, 1_000_000_000),
+        ] {
             for (value, right) in [(least - 1, false), (least, true), (most, true), (most + 1, false)] {
                 let found = read(json!({field: value})).check();
                 assert_eq!(found.is_ok(), right, "{field}: {value}");

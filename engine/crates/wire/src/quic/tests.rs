@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use bytes::Bytes;
-use quinn_proto::VarInt;
+use quinn_proto::{Dir, VarInt};
 use trifecta_testpki::TestPki;
 
 use super::*;
@@ -85,6 +85,27 @@ fn every_congestion_control_delivers_through_loss_and_reordering() {
         assert!(answers.iter().all(|(answer, _)| *answer == octets), "{congestion_control}, seed {seed}");
         let path = network.client_connection.1.stats().path;
         assert!(path.lost_packets > 0 && path.current_mtu == 1452);
+    }
+}
+
+#[test]
+fn windows_of_flow_control_are_as_large_as_asked_for() {
+    let (client, server) = (client_tls(|_| {}), server_tls(|_| {}));
+    let octets = [b'a'; 300_000];
+    for (stream_window_bytes, connection_window_bytes, adaptations, expected) in [
+        (None, None, Adaptations::ALL, 300_000),
+        (Some(16_000), None, Adaptations::ALL, 16_000),
+        (None, Some(70_000), Adaptations::ALL, 70_000),
+        (Some(16_000), Some(70_000), Adaptations::NONE, 16_000),
+    ] {
+        let tuning = Tuning { stream_window_bytes, connection_window_bytes, ..Tuning::default() };
+        let options = TransportOptions { tuning, adaptations, ..TransportOptions::default() };
+        let mut network = Network::with(CLEAR, 1, &client, &server, &options, "origin.lab");
+        network.connect();
+        network.rest(Duration::from_millis(100));
+        let sender = &mut network.server_connection.as_mut().unwrap().1;
+        let id = sender.streams().open(Dir::Uni).unwrap();
+        assert_eq!(sender.send_stream(id).write(&octets), Ok(expected), "{tuning:?}");
     }
 }
 

@@ -84,18 +84,25 @@ pub fn transport_config(options: &TransportOptions<'_>) -> Result<TransportConfi
             "max_udp_payload_bytes: {payload} is below the 1200 that QUIC needs (RFC 9000 section 14)"
         ));
     }
-    let window = |name: &str, bytes: u64| {
-        VarInt::from_u64(bytes).map_err(|_| format!("{name}: {bytes} does not fit a QUIC integer"))
-    };
     let mut config = TransportConfig::default();
     config
         .max_concurrent_bidi_streams(options.max_bidi_streams.into())
         .max_idle_timeout(idle_timeout(options.idle_timeout_ns)?)
         .congestion_controller_factory(congestion(options)?)
         .qlog_stream(options.qlog.clone());
-    if !options.adaptations.settings {
-        return Ok(config);
+    if options.adaptations.settings {
+        adapt(options, &mut config)?;
     }
+    tune(&options.tuning, &mut config);
+    Ok(config)
+}
+
+/// Sets what quinn-proto offers and has otherwise by itself.
+fn adapt(options: &TransportOptions<'_>, config: &mut TransportConfig) -> Result<(), String> {
+    let payload = options.max_udp_payload_bytes;
+    let window = |name: &str, bytes: u64| {
+        VarInt::from_u64(bytes).map_err(|_| format!("{name}: {bytes} does not fit a QUIC integer"))
+    };
     config
         // Control, QPACK encoder, QPACK decoder, and some of unknown types (RFC 9114 section 6.2).
         .max_concurrent_uni_streams(16_u32.into())
@@ -113,7 +120,17 @@ pub fn transport_config(options: &TransportOptions<'_>) -> Result<TransportConfi
         // Responses without a priority are not incremental, and those are best sent one after the other (RFC 9218
         // section 10): taking turns packet by packet would end all of them last.
         .send_fairness(options.takes_turns);
-    Ok(config)
+    Ok(())
+}
+
+/// Sets what a study exchanges, but for the congestion control.
+fn tune(tuning: &Tuning, config: &mut TransportConfig) {
+    if let Some(bytes) = tuning.stream_window_bytes {
+        config.stream_receive_window(bytes.into());
+    }
+    if let Some(bytes) = tuning.connection_window_bytes {
+        config.receive_window(bytes.into());
+    }
 }
 
 fn idle_timeout(timeout_ns: u64) -> Result<Option<IdleTimeout>, String> {
