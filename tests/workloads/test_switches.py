@@ -76,3 +76,12 @@ def test_a_small_window_of_flow_control_takes_many_round_trips(
     for protocol in ("h2", "h3"):
         assert took(rows, protocol, name) > took(rows, protocol, "none") + trips
     assert took(rows, "h1", name) < took(rows, "h1", "none") + trips, "HTTP/1.1 has none"
+
+
+def test_small_records_take_more_octets(tmp_path: Path) -> None:
+    """A record has 22 octets besides its plaintext: of 100 octets each, a fifth more."""
+    rows = measured(tmp_path, "tls_record", "none,100 B", "connection=reused", "response=100 kB", "requests=4")
+    octets = {key: max(json.loads(row["load_json"])["wire_bytes_in"] for row in found) for key, found in rows.items()}
+    for protocol in ("h1", "h2"):
+        assert octets[protocol, "100 B"] > 1.18 * octets[protocol, "none"]
+    assert octets["h3", "100 B"] < 1.1 * octets["h3", "none"], "QUIC has no such records"

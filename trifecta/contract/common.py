@@ -37,6 +37,8 @@ class Tuning(Asked, omit_defaults=True, frozen=True, kw_only=True):
     pacing: bool | None = None
     stream_window_bytes: Unsigned | None = None
     connection_window_bytes: Unsigned | None = None
+    tls_record_bytes: Unsigned | None = None
+    """Of plaintext, over TCP."""
 
 
 class Quantiles(Told, kw_only=True):

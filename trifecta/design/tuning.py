@@ -80,7 +80,7 @@ def _size(least: int, most: int, why: str) -> Callable[[Any], str]:
 
     def one(value: Any) -> str:
         if value == "none":
-            return value
+            return "none"
         octets = quantity.parse_size_bytes(value)
         if not least <= octets <= most:
             limits = f"{quantity.format_size(least)} to {quantity.format_size(most)}"
@@ -100,6 +100,7 @@ _QUIC: dict[str, Setter] = {"h3": "engine"}
 _OVER_TCP_KERNEL: dict[str, Setter] = {"h1": "kernel", "h2": "kernel", **_QUIC}
 _BOTH: dict[str, Setter] = {"h1": "engine", "h2": "engine", **_QUIC}
 _STREAMS: dict[str, Setter] = {"h2": "engine", **_QUIC}
+_TLS_OVER_TCP: dict[str, Setter] = {"h1": "engine", "h2": "engine"}
 _LARGEST_WINDOW = 10**9
 
 SWITCHES: dict[str, Switch] = {
@@ -114,6 +115,7 @@ SWITCHES: dict[str, Switch] = {
             _size(65_535, _LARGEST_WINDOW, " (HTTP/2 begins with 65,535 octets, RFC 9113 section 6.9.2)"),
             _STREAMS,
         ),
+        Switch("tls_record", "none", _size(64, 16_384, " of plaintext"), _TLS_OVER_TCP, apart=False),
     )
 }
 
@@ -137,6 +139,10 @@ class Tuned(Protocol):
     def connection_window(self) -> str | None:
         """The same of all streams of a connection."""
 
+    @property
+    def tls_record(self) -> str | None:
+        """Octets of plaintext in the largest TLS record over TCP."""
+
 
 def engine(asked: Tuned) -> Tuning:
     """What the engine's programs are told."""
@@ -145,6 +151,7 @@ def engine(asked: Tuned) -> Tuning:
         pacing=_on(asked.pacing),
         stream_window_bytes=_octets(asked.stream_window),
         connection_window_bytes=_octets(asked.connection_window),
+        tls_record_bytes=_octets(asked.tls_record),
     )
 
 
@@ -164,7 +171,7 @@ def _whole(text: str | None) -> int | None:
 
 
 def _octets(text: str | None) -> int | None:
-    return None if text in (None, "none") else quantity.parse_size_bytes(text)
+    return None if text is None or text == "none" else quantity.parse_size_bytes(text)
 
 
 def _on(text: str | None) -> bool | None:

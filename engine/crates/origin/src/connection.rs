@@ -76,7 +76,7 @@ impl Connection {
             tls: TlsStream::server(tls)?,
             session: None,
             held: Vec::new(),
-            record_sizes: RecordSizes::default(),
+            record_sizes: RecordSizes::with(tls.max_fragment_size),
             phase: Phase::Open,
             readable: false,
             writable: true,

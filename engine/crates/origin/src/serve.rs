@@ -208,7 +208,9 @@ fn tls_config(config: &Config, protocols: &[Protocol]) -> Result<Arc<ServerConfi
         extra_certificates: protocols.iter().map(|one| config.faults.over(*one).extra_certificates).max().unwrap_or(0),
         keylog_file: config.keylog_file.as_deref(),
     };
-    tls::server_config(&options).map(Arc::new).map_err(|error| Failure::input(error.field, error.message))
+    let mut made = tls::server_config(&options).map_err(|error| Failure::input(error.field, error.message))?;
+    made.max_fragment_size = if quic { None } else { tls::fragment_octets(config.tuning.tls_record_bytes) };
+    Ok(Arc::new(made))
 }
 
 /// A listening socket for each worker, all on one port.

@@ -27,6 +27,10 @@ pub struct Tuning {
     /// The same of all streams of a connection, 65,535 to 10^9: HTTP/2 begins with that many (RFC 9113 section 6.9.2).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub connection_window_bytes: Option<u32>,
+    /// Octets of plaintext in the largest TLS record over TCP, 64 to 16,384. Else a server begins with what fits into one
+    /// segment, and a client has 16,384.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tls_record_bytes: Option<u16>,
 }
 
 impl Tuning {
@@ -37,7 +41,8 @@ impl Tuning {
     pub fn check(&self) -> Result<(), (String, String)> {
         within("initial_window_packets", self.initial_window_packets, 2..=1_000)?;
         within("stream_window_bytes", self.stream_window_bytes, 1_000..=LARGEST_WINDOW)?;
-        within("connection_window_bytes", self.connection_window_bytes, DEFAULT_WINDOW_OCTETS..=LARGEST_WINDOW)
+        within("connection_window_bytes", self.connection_window_bytes, DEFAULT_WINDOW_OCTETS..=LARGEST_WINDOW)?;
+        within("tls_record_bytes", self.tls_record_bytes, 64..=16_384)
     }
 }
 
@@ -80,6 +85,7 @@ mod tests {
             ("initial_window_packets", 2_u32, 1_000),
             ("stream_window_bytes", 1_000, 1_000_000_000),
             ("connection_window_bytes", 65_535, 1_000_000_000),
+            ("tls_record_bytes", 64, 16_384),
         ] {
             for (value, right) in [(least - 1, false), (least, true), (most, true), (most + 1, false)] {
                 let found = read(json!({field: value})).check();
