@@ -15,7 +15,8 @@ from trifecta.design.tuning import SWITCHES, TcpSettings
 from trifecta.design.why.table import CAUSES
 from trifecta.workloads.requests.session import options_for
 
-LEVELS = {"initial_window": "2", "pacing": "off", "stream_window": "16 kB", "connection_window": "1 MB", "tls_record": "1.2 kB"}
+LEVELS = {"initial_window": "2", "pacing": "off", "stream_window": "16 kB", "connection_window": "1 MB", "tls_record": "1.2 kB",
+          "packet_threshold": "100"}  # fmt: skip
 """Of each switch one that is not as it is by itself."""
 MINE = "study: mine\nworkload: {{requests: 10{}}}\n{}"
 
@@ -85,6 +86,8 @@ def test_what_cannot_be_is_refused(fields, said):
         ("connection_window: 1 MB/none", "h2", {"connection_window_bytes": 1_000_000}, TcpSettings()),
         ("connection_window: 1 MB/none", "h3", {}, TcpSettings()),
         ("tls_record: 1200 B", "h1", {"tls_record_bytes": 1200}, TcpSettings()),
+        ("packet_threshold: 300", "h2", {"packet_threshold": 300}, TcpSettings(reordering=300)),
+        ("packet_threshold: 3/300", "h3", {"packet_threshold": 300}, TcpSettings(reordering=300)),
         ("initial_window: 10/32", "h1", {"initial_window_packets": 10}, TcpSettings(initial_window=10)),
     ],
 )
@@ -111,6 +114,7 @@ def test_what_is_given_apart_is_a_difference_of_the_arms():
         ("stream_window: 16 kB", {"h2": ["stream_window"], "h3": ["stream_window"]}),
         ("connection_window: none/1 MB", {"h3": ["connection_window"]}),
         ("tls_record: 16 KiB", {"h1": ["tls_record"], "h2": ["tls_record"]}),
+        ("packet_threshold: 300", {"h3": ["packet_threshold"]}),
         ("pacing: on", {"h1": ["pacing"], "h2": ["pacing"]}),
     ],
 )

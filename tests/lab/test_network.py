@@ -96,15 +96,15 @@ def test_settings_of_tcp_are_those_of_new_connections_and_can_be_changed() -> No
         from trifecta.lab.network import SERVER_ADDRESS, two_hosts
         found = []
         with two_hosts() as lab:
-            for settings in (TcpSettings(), TcpSettings(initial_window=2), TcpSettings(initial_window=64), TcpSettings()):
-                lab.use_tcp("cubic", settings)
+            for window, reordering in ((None, 3), (2, 3), (64, 300), (None, 3)):
+                lab.use_tcp("cubic", TcpSettings(initial_window=window, reordering=reordering))
                 with lab.host("server").inside(), socket.create_server(("127.0.0.2", 0)) as there:
                     with socket.create_connection(there.getsockname()) as here:
                         info = here.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 104)
-                found.append(struct.unpack_from("I", info, 80)[0])
+                found.append([struct.unpack_from("I", info, 80)[0], struct.unpack_from("I", info, 88)[0]])
         print(json.dumps(found))
         """
-    ) == [10, 2, 64, 10]
+    ) == [[10, 3], [2, 3], [64, 300], [10, 3]]
 
 
 def test_settings_are_read_back() -> None:

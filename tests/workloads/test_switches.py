@@ -85,3 +85,16 @@ def test_small_records_take_more_octets(tmp_path: Path) -> None:
     for protocol in ("h1", "h2"):
         assert octets[protocol, "100 B"] > 1.18 * octets[protocol, "none"]
     assert octets["h3", "100 B"] < 1.1 * octets["h3", "none"], "QUIC has no such records"
+
+
+def test_a_large_threshold_takes_nothing_overtaken_for_lost(tmp_path: Path) -> None:
+    """Every fifth packet is 6 ms ahead of its time, and overtakes what the rate let go before it."""
+    path = "paths.far={rtt: 40 ms, rate: 20 Mbit/s, queue: 500 packets, reorder: {probability: 20 %, gap: 6 ms}}"
+    more = (path, "connection=reused", "method=POST", "request=200 kB", "response=1 kB", "requests=6")
+    rows = measured(tmp_path, "packet_threshold", "3,1000", *more)
+    lost = {key: [json.loads(row["load_json"])["quic"]["lost_packets"] for row in found]
+            for key, found in rows.items() if key[0] == "h3"}  # fmt: skip
+    assert max(lost["h3", "1000"]) < min(lost["h3", "3"])
+    told = {key: {json.loads(row["load_json"])["tcp"]["packet_threshold"] for row in found}
+            for key, found in rows.items() if key[0] == "h2"}  # fmt: skip
+    assert told == {("h2", "3"): {3}, ("h2", "1000"): {1000}}

@@ -37,6 +37,8 @@ class Tuning(Asked, omit_defaults=True, frozen=True, kw_only=True):
     pacing: bool | None = None
     stream_window_bytes: Unsigned | None = None
     connection_window_bytes: Unsigned | None = None
+    packet_threshold: Unsigned | None = None
+    """Of QUIC."""
     tls_record_bytes: Unsigned | None = None
     """Of plaintext, over TCP."""
 
@@ -64,6 +66,7 @@ class TcpSummary(Told, kw_only=True):
     nodelay: bool | None
     initial_window_bytes: Unsigned | None
     paced: bool | None = None
+    packet_threshold: Unsigned | None = None
 
 
 class QuicSummary(Told, kw_only=True):

@@ -51,6 +51,7 @@ class Transport(TypedDict, total=False):
     mss_bytes: int
     nodelay: bool | None
     paced: bool | None
+    packet_threshold: int | None
     lost_packets: int
     sent_packets: int
     congestion_events: int

@@ -28,6 +28,8 @@ class TcpSettings:
 
     initial_window: int | None = None
     """Packets; None: as many as the kernel has by itself, which are ten."""
+    reordering: int = 3
+    """Segments that may overtake another before it is taken for lost (net.ipv4.tcp_reordering)."""
 
 
 @dataclass(frozen=True)
@@ -115,6 +117,7 @@ SWITCHES: dict[str, Switch] = {
             _size(65_535, _LARGEST_WINDOW, " (HTTP/2 begins with 65,535 octets, RFC 9113 section 6.9.2)"),
             _STREAMS,
         ),
+        Switch("packet_threshold", "3", _count("packets", 3, 1000), _OVER_TCP_KERNEL),
         Switch("tls_record", "none", _size(64, 16_384, " of plaintext"), _TLS_OVER_TCP, apart=False),
     )
 }
@@ -140,6 +143,10 @@ class Tuned(Protocol):
         """The same of all streams of a connection."""
 
     @property
+    def packet_threshold(self) -> str | None:
+        """Packets that may overtake another before it is taken for lost."""
+
+    @property
     def tls_record(self) -> str | None:
         """Octets of plaintext in the largest TLS record over TCP."""
 
@@ -151,13 +158,17 @@ def engine(asked: Tuned) -> Tuning:
         pacing=_on(asked.pacing),
         stream_window_bytes=_octets(asked.stream_window),
         connection_window_bytes=_octets(asked.connection_window),
+        packet_threshold=_whole(asked.packet_threshold),
         tls_record_bytes=_octets(asked.tls_record),
     )
 
 
 def kernel(asked: Tuned) -> TcpSettings:
     """What the kernel is told for TCP."""
-    return TcpSettings(initial_window=_whole(asked.initial_window))
+    own = TcpSettings()
+    return TcpSettings(
+        initial_window=_whole(asked.initial_window), reordering=_whole(asked.packet_threshold) or own.reordering
+    )
 
 
 def of_programs(asked: Tuned, protocol: str) -> list[Switch]:

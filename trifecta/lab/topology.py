@@ -217,15 +217,18 @@ class Topology:
 
     def use_tcp(self, congestion_control: str, settings: TcpSettings) -> None:
         """Give new TCP connections of all hosts this congestion control and these settings."""
-        asked = (congestion_control, settings)
-        if asked == (self.congestion_control, self.tcp):
+        before, asked = (self.congestion_control, self.tcp), (congestion_control, settings)
+        if asked == before:
             return
         self.congestion_control, self.tcp = asked
+        same_routes = (asked[0], settings.initial_window) == (before[0], before[1].initial_window)
         for spec in self._specs.values():
-            lines = [self._line(route) for route in spec.routes if route.controlled]
-            if lines:
-                with self.host(spec.name).inside():
+            lines = [] if same_routes else [self._line(route) for route in spec.routes if route.controlled]
+            with self.host(spec.name).inside():
+                if lines:
                     ip_batch(lines)
+                for name, value in _sysctls(settings).items():
+                    (Path("/proc/sys/net/ipv4") / name).write_text(value, encoding="ascii")
 
     def _line(self, route: Route) -> str:
         return route.line(self.congestion_control, self.tcp.initial_window)
@@ -305,6 +308,11 @@ class Topology:
                 tuple(one.partition("/")[0] for one in dict.fromkeys((*device.addresses, *other.loopback))),
                 device.mac,
             )
+
+
+def _sysctls(settings: TcpSettings) -> dict[str, str]:
+    """Of a host's network: what is no route's."""
+    return {"tcp_reordering": str(settings.reordering)}
 
 
 def check_graph(hosts: Sequence[str], wires: Sequence[Wire]) -> None:

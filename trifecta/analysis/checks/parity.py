@@ -365,6 +365,13 @@ _TRAITS = (
         lambda e: False,
     ),
     _Trait(
+        "the kernel's threshold of loss detection",
+        lambda e: None if e.trial.protocol == "h3" else _transport(e).get("packet_threshold"),
+        lambda e: int(e.workload.packet_threshold or 3),
+        "run `trifecta doctor`: this kernel does not let a network set net.ipv4.tcp_reordering",
+        lambda e: False,
+    ),
+    _Trait(
         "TCP_NODELAY",
         _nodelay,
         lambda e: e.workload.tcp_nodelay,

@@ -179,7 +179,9 @@ impl Transport {
             caller.totals().tcp.congestion_control = self.socket.congestion_control().ok();
             caller.totals().tcp.nodelay = self.socket.nodelay().ok();
             caller.totals().tcp.paced = self.socket.paced().ok();
-            caller.totals().tcp.initial_window_bytes = self.socket.info().ok().map(|info| info.congestion_window_bytes);
+            let info = self.socket.info().ok();
+            caller.totals().tcp.initial_window_bytes = info.map(|info| info.congestion_window_bytes);
+            caller.totals().tcp.packet_threshold = info.map(|info| info.reordering);
         }
     }
 

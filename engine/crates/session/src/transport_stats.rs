@@ -23,6 +23,8 @@ pub struct TcpSummary {
     pub initial_window_bytes: Option<u64>,
     /// Whether a pace was asked for, as read back; BBR has its own.
     pub paced: Option<bool>,
+    /// Segments that may overtake another before it is taken for lost, at the beginning of a connection.
+    pub packet_threshold: Option<u64>,
 }
 
 /// TCP_INFO of all connections, taken when each is closed. Times in ns, windows in octets.
@@ -39,6 +41,7 @@ pub struct TcpStats {
     pub nodelay: Option<bool>,
     pub initial_window_bytes: Option<u64>,
     pub paced: Option<bool>,
+    pub packet_threshold: Option<u64>,
 }
 
 impl TcpStats {
@@ -64,6 +67,7 @@ impl TcpStats {
         self.nodelay = self.nodelay.or(other.nodelay);
         self.initial_window_bytes = self.initial_window_bytes.or(other.initial_window_bytes);
         self.paced = self.paced.or(other.paced);
+        self.packet_threshold = self.packet_threshold.or(other.packet_threshold);
     }
 
     /// The `tcp` object of the summary, `None` without a connection.
@@ -80,6 +84,7 @@ impl TcpStats {
             nodelay: self.nodelay,
             initial_window_bytes: self.initial_window_bytes,
             paced: self.paced,
+            packet_threshold: self.packet_threshold,
         })
     }
 }

@@ -33,6 +33,8 @@ pub struct TcpInfo {
     pub retransmits: u64,
     pub congestion_window_bytes: u64,
     pub mss_bytes: u64,
+    /// Segments that may overtake another before it is taken for lost.
+    pub reordering: u64,
     pub delivered_bytes: u64,
     pub received_bytes: u64,
 }
@@ -214,6 +216,7 @@ impl TcpSocket {
             retransmits: u64::from(raw.total_retrans),
             congestion_window_bytes: u64::from(raw.snd_cwnd) * u64::from(raw.snd_mss),
             mss_bytes: u64::from(raw.snd_mss),
+            reordering: u64::from(raw.reordering),
             delivered_bytes: raw.bytes_acked,
             received_bytes: raw.bytes_received,
         })

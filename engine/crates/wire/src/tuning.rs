@@ -27,6 +27,10 @@ pub struct Tuning {
     /// The same of all streams of a connection, 65,535 to 10^9: HTTP/2 begins with that many (RFC 9113 section 6.9.2).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub connection_window_bytes: Option<u32>,
+    /// How many packets later one must be acknowledged for QUIC to take a packet for lost (RFC 9002 section 6.1.1), 3 to
+    /// 1,000; else 3. TCP has that of its host.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub packet_threshold: Option<u16>,
     /// Octets of plaintext in the largest TLS record over TCP, 64 to 16,384. Else a server begins with what fits into one
     /// segment, and a client has 16,384.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -42,6 +46,7 @@ impl Tuning {
         within("initial_window_packets", self.initial_window_packets, 2..=1_000)?;
         within("stream_window_bytes", self.stream_window_bytes, 1_000..=LARGEST_WINDOW)?;
         within("connection_window_bytes", self.connection_window_bytes, DEFAULT_WINDOW_OCTETS..=LARGEST_WINDOW)?;
+        within("packet_threshold", self.packet_threshold, 3..=1_000)?;
         within("tls_record_bytes", self.tls_record_bytes, 64..=16_384)
     }
 }
@@ -85,6 +90,7 @@ mod tests {
             ("initial_window_packets", 2_u32, 1_000),
             ("stream_window_bytes", 1_000, 1_000_000_000),
             ("connection_window_bytes", 65_535, 1_000_000_000),
+            ("packet_threshold", 3, 1_000),
             ("tls_record_bytes", 64, 16_384),
         ] {
             for (value, right) in [(least - 1, false), (least, true), (most, true), (most + 1, false)] {

@@ -110,6 +110,30 @@ fn windows_of_flow_control_are_as_large_as_asked_for() {
 }
 
 #[test]
+fn what_was_overtaken_is_lost_only_where_the_threshold_is_small() {
+    let (client, server) = (client_tls(|_| {}), server_tls(|_| {}));
+    // Most packets come 1 to 20 ms later than some, and the next round trip is 40 ms away, where time would tell.
+    let late = Weather { late: 300, delay: Duration::from_millis(40), ..CLEAR };
+    let octets: Vec<u8> = (0..200_000_u32).map(|index| index as u8).collect();
+    for (packet_threshold, least, most) in [(None, 1, u64::MAX), (Some(1_000), 0, 0)] {
+        let tuning = Tuning { packet_threshold, ..Tuning::default() };
+        let options = TransportOptions { tuning, ..TransportOptions::default() };
+        let mut network = Network::with(late, 1, &client, &server, &options, "origin.lab");
+        network.connect();
+        let id = network.ask(&octets);
+        let mut answer = Vec::new();
+        network.run_until(|network| {
+            let (more, ended) = read(&mut network.client_connection.1, id);
+            answer.extend(more);
+            ended
+        });
+        assert_eq!(answer, octets);
+        let lost = network.client_connection.1.stats().path.lost_packets;
+        assert!((least..=most).contains(&lost), "{packet_threshold:?}: {lost}");
+    }
+}
+
+#[test]
 fn failures_have_their_classes() {
     let (client, server) = (client_tls(|_| {}), server_tls(|_| {}));
     let options = TransportOptions::default();

@@ -131,6 +131,9 @@ fn tune(tuning: &Tuning, config: &mut TransportConfig) {
     if let Some(bytes) = tuning.connection_window_bytes {
         config.receive_window(bytes.into());
     }
+    if let Some(packets) = tuning.packet_threshold {
+        config.packet_threshold(packets.into());
+    }
 }
 
 fn idle_timeout(timeout_ns: u64) -> Result<Option<IdleTimeout>, String> {
