@@ -107,6 +107,23 @@ def test_settings_of_tcp_are_those_of_new_connections_and_can_be_changed() -> No
     ) == [[10, 3], [2, 3], [64, 300], [10, 3]]
 
 
+def test_what_a_window_does_after_a_rest_is_set_in_every_host() -> None:
+    assert inside(
+        """
+        import json
+        from trifecta.design.tuning import TcpSettings
+        from trifecta.lab.network import two_hosts
+        found = []
+        with two_hosts() as lab:
+            for restarts in (True, False, True):
+                lab.use_tcp("cubic", TcpSettings(idle_restarts=restarts))
+                name = "/proc/sys/net/ipv4/tcp_slow_start_after_idle"
+                found.append([lab.host(host).read(name).strip() for host in ("client", "server")])
+        print(json.dumps(found))
+        """
+    ) == [["1", "1"], ["0", "0"], ["1", "1"]]
+
+
 def test_settings_are_read_back() -> None:
     found = inside(
         """

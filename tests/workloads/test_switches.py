@@ -98,3 +98,11 @@ def test_a_large_threshold_takes_nothing_overtaken_for_lost(tmp_path: Path) -> N
     told = {key: {json.loads(row["load_json"])["tcp"]["packet_threshold"] for row in found}
             for key, found in rows.items() if key[0] == "h2"}  # fmt: skip
     assert told == {("h2", "3"): {3}, ("h2", "1000"): {1000}}
+
+
+def test_a_window_that_restarts_takes_more_round_trips_after_a_rest(tmp_path: Path) -> None:
+    """A request a second and 100 kB for an answer: 70 packets are one window, or 10, 20 and 40."""
+    more = ("connection=reused", "response=100 kB", "loop=open", "rate=1/s", "requests=4", "warmup=3 requests")
+    rows = measured(tmp_path, "idle_window", "keep,restart", *more)
+    for protocol in ("h1", "h2", "h3"):
+        assert took(rows, protocol, "restart") > took(rows, protocol, "keep") + 0.9

@@ -37,6 +37,8 @@ class Tuning(Asked, omit_defaults=True, frozen=True, kw_only=True):
     pacing: bool | None = None
     stream_window_bytes: Unsigned | None = None
     connection_window_bytes: Unsigned | None = None
+    idle_window_restarts: bool | None = None
+    """Of QUIC."""
     packet_threshold: Unsigned | None = None
     """Of QUIC."""
     tls_record_bytes: Unsigned | None = None

@@ -11,7 +11,7 @@ from trifecta.design.quantity import QuantityError
 BETWEEN = "/"
 APART = (
     "congestion_control", "tls_version", "initial_window", "pacing", "stream_window", "connection_window",
-    "packet_threshold",
+    "packet_threshold", "idle_window",
 )  # fmt: skip
 """Attributes of a workload."""
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from trifecta.contract.common import Tuning
-from trifecta.design import quantity
+from trifecta.design import quantity, quinn
 from trifecta.design.document import one_of
 from trifecta.design.quantity import QuantityError
 from trifecta.design.transports import BETWEEN, over
@@ -30,6 +30,8 @@ class TcpSettings:
     """Packets; None: as many as the kernel has by itself, which are ten."""
     reordering: int = 3
     """Segments that may overtake another before it is taken for lost (net.ipv4.tcp_reordering)."""
+    idle_restarts: bool = True
+    """Whether a window begins anew after a rest (net.ipv4.tcp_slow_start_after_idle)."""
 
 
 @dataclass(frozen=True)
@@ -117,6 +119,7 @@ SWITCHES: dict[str, Switch] = {
             _size(65_535, _LARGEST_WINDOW, " (HTTP/2 begins with 65,535 octets, RFC 9113 section 6.9.2)"),
             _STREAMS,
         ),
+        Switch("idle_window", "restart/keep", _word("what a window does", "restart", "keep"), _OVER_TCP_KERNEL),
         Switch("packet_threshold", "3", _count("packets", 3, 1000), _OVER_TCP_KERNEL),
         Switch("tls_record", "none", _size(64, 16_384, " of plaintext"), _TLS_OVER_TCP, apart=False),
     )
@@ -125,6 +128,10 @@ SWITCHES: dict[str, Switch] = {
 
 class Tuned(Protocol):
     """What a workload says of the switches, over one transport."""
+
+    @property
+    def quinn(self) -> str:
+        """How the engine's QUIC library is adapted."""
 
     @property
     def initial_window(self) -> str | None:
@@ -143,6 +150,10 @@ class Tuned(Protocol):
         """The same of all streams of a connection."""
 
     @property
+    def idle_window(self) -> str | None:
+        """What the window does after a rest."""
+
+    @property
     def packet_threshold(self) -> str | None:
         """Packets that may overtake another before it is taken for lost."""
 
@@ -158,6 +169,7 @@ def engine(asked: Tuned) -> Tuning:
         pacing=_on(asked.pacing),
         stream_window_bytes=_octets(asked.stream_window),
         connection_window_bytes=_octets(asked.connection_window),
+        idle_window_restarts=None if asked.idle_window is None else asked.idle_window == "restart",
         packet_threshold=_whole(asked.packet_threshold),
         tls_record_bytes=_octets(asked.tls_record),
     )
@@ -167,7 +179,9 @@ def kernel(asked: Tuned) -> TcpSettings:
     """What the kernel is told for TCP."""
     own = TcpSettings()
     return TcpSettings(
-        initial_window=_whole(asked.initial_window), reordering=_whole(asked.packet_threshold) or own.reordering
+        initial_window=_whole(asked.initial_window),
+        reordering=_whole(asked.packet_threshold) or own.reordering,
+        idle_restarts=asked.idle_window != "keep",
     )
 
 
@@ -191,6 +205,10 @@ def _on(text: str | None) -> bool | None:
 
 def problem(asked: Tuned, congestion_control: str, protocol: str) -> tuple[str, str] | None:
     """What is impossible of the switches over a protocol: the field at fault, and how to mend it."""
+    if asked.idle_window == "restart" and congestion_control == "bbr":
+        return "idle_window", "BBR keeps its window after a rest; use another congestion_control, or 'keep'"
+    if asked.idle_window == "restart" and protocol == "h3" and "window-validation" not in quinn.names(asked.quinn):
+        return "idle_window", "what restarts QUIC's window is part of window-validation; add it to 'quinn', or use 'keep'"
     if asked.pacing == "off" and congestion_control == "bbr" and protocol != "h3":
         return "pacing", "BBR over TCP has a pace of its own (tcp_bbr.c); use another congestion_control, or leave it out"
     return None

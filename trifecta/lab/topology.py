@@ -312,7 +312,8 @@ class Topology:
 
 def _sysctls(settings: TcpSettings) -> dict[str, str]:
     """Of a host's network: what is no route's."""
-    return {"tcp_reordering": str(settings.reordering)}
+    restarts = str(int(settings.idle_restarts))
+    return {"tcp_reordering": str(settings.reordering), "tcp_slow_start_after_idle": restarts}
 
 
 def check_graph(hosts: Sequence[str], wires: Sequence[Wire]) -> None:

@@ -61,6 +61,7 @@ class RequestsWorkload:
     pacing: str | None = None
     stream_window: str | None = None
     connection_window: str | None = None
+    idle_window: str | None = None
     packet_threshold: str | None = None
     tls_record: str | None = None
     keylog: bool = False

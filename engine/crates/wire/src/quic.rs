@@ -5,6 +5,7 @@ mod adaptations;
 mod clock;
 pub mod ecn;
 mod error;
+mod idle_restart;
 mod padding;
 mod qlog;
 mod streams;

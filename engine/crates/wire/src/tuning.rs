@@ -27,6 +27,9 @@ pub struct Tuning {
     /// The same of all streams of a connection, 65,535 to 10^9: HTTP/2 begins with that many (RFC 9113 section 6.9.2).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub connection_window_bytes: Option<u32>,
+    /// QUIC's window begins anew after a rest, by Linux's rule for TCP; else it is kept. TCP has that of its host.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle_window_restarts: Option<bool>,
     /// How many packets later one must be acknowledged for QUIC to take a packet for lost (RFC 9002 section 6.1.1), 3 to
     /// 1,000; else 3. TCP has that of its host.
     #[serde(skip_serializing_if = "Option::is_none")]

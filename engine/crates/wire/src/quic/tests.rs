@@ -194,5 +194,15 @@ fn options_out_of_range_are_named() {
     assert!(refused(|options| options.congestion_control = "vegas").starts_with("congestion_control: "));
     assert!(refused(|options| options.max_udp_payload_bytes = 1199).starts_with("max_udp_payload_bytes: "));
     assert!(refused(|options| options.stream_window_bytes = 1 << 62).starts_with("stream_window_bytes: "));
+    let bbr = refused(|options| {
+        options.congestion_control = "bbr";
+        options.tuning.idle_window_restarts = Some(true);
+    });
+    assert!(bbr.starts_with("tuning.idle_window_restarts: BBR keeps its window"));
+    let stock = refused(|options| {
+        options.adaptations = Adaptations::NONE;
+        options.tuning.idle_window_restarts = Some(true);
+    });
+    assert!(stock.starts_with("tuning.idle_window_restarts: needs window-validation"));
     assert!(client_endpoint_config(100, Adaptations::ALL).err().unwrap().starts_with("max_udp_payload_bytes: "));
 }

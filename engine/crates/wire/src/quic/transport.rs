@@ -1,7 +1,7 @@
 //! Transport configuration, the same for client and server so that what differs between two trials is the protocol.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use quinn_proto::congestion::{BbrConfig, ControllerFactory, CubicConfig, NewRenoConfig};
 use quinn_proto::{
@@ -50,6 +50,8 @@ pub struct TransportOptions<'a> {
     pub adaptations: Adaptations,
     /// What is set otherwise than above.
     pub tuning: Tuning,
+    /// What the time is, for a window that restarts after a rest.
+    pub now: fn() -> Instant,
     /// Where events of the connections with this configuration are written.
     pub qlog: Option<QlogStream>,
 }
@@ -68,6 +70,7 @@ impl Default for TransportOptions<'_> {
             takes_turns: false,
             adaptations: Adaptations::ALL,
             tuning: Tuning::default(),
+            now: Instant::now,
             qlog: None,
         }
     }
@@ -151,14 +154,17 @@ fn congestion(options: &TransportOptions<'_>) -> Result<Arc<dyn ControllerFactor
 }
 
 fn controller(options: &TransportOptions<'_>) -> Result<Arc<dyn ControllerFactory + Send + Sync>, String> {
-    let Adaptations { settings, window_validation, .. } = options.adaptations;
+    let settings = options.adaptations.settings;
     let packets = options.tuning.initial_window_packets.map(u64::from).or(settings.then_some(INITIAL_WINDOW_PACKETS));
     let window = packets.map(|packets| window_octets(packets, options.max_udp_payload_bytes));
     match options.congestion_control {
         "cubic" => {
             let mut config = CubicConfig::default();
             window.map(|window| config.initial_window(window));
-            Ok(validated(config, window_validation))
+            validated(config, options)
+        }
+        "bbr" if options.tuning.idle_window_restarts == Some(true) => {
+            Err("tuning.idle_window_restarts: BBR keeps its window after a rest; use cubic or reno".into())
         }
         "bbr" => {
             let mut config = BbrConfig::default();
@@ -168,7 +174,7 @@ fn controller(options: &TransportOptions<'_>) -> Result<Arc<dyn ControllerFactor
         "reno" => {
             let mut config = NewRenoConfig::default();
             window.map(|window| config.initial_window(window));
-            Ok(validated(config, window_validation))
+            validated(config, options)
         }
         other => {
             let known = CONGESTION_CONTROLS.join(", ");
@@ -189,9 +195,16 @@ fn window_octets(packets: u64, max_udp_payload_bytes: u16) -> u64 {
 
 fn validated<F: ControllerFactory + Send + Sync + 'static>(
     config: F,
-    window_validation: bool,
-) -> Arc<dyn ControllerFactory + Send + Sync> {
-    if window_validation { Arc::new(ValidatedWindow::new(config)) } else { Arc::new(config) }
+    options: &TransportOptions<'_>,
+) -> Result<Arc<dyn ControllerFactory + Send + Sync>, String> {
+    let restarts = (options.tuning.idle_window_restarts == Some(true)).then_some(options.now);
+    match (options.adaptations.window_validation, restarts) {
+        (true, restarts) => Ok(Arc::new(ValidatedWindow::new(config, restarts))),
+        (false, None) => Ok(Arc::new(config)),
+        (false, Some(_)) => {
+            Err("tuning.idle_window_restarts: needs window-validation among quic_adaptations, which does it".into())
+        }
+    }
 }
 
 /// The endpoint configuration of a client whose connections have a socket each: connection identifiers of length zero,

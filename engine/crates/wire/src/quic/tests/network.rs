@@ -1,5 +1,6 @@
 //! Client and server in one process over a simulated network: deterministic for a seed, with loss, reordering and delay.
 
+use std::cell::Cell;
 use std::collections::BinaryHeap;
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
@@ -70,6 +71,13 @@ pub(super) const ROUGH: Weather = Weather { lost: 60, late: 100, delay: Duration
 
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Flying(std::cmp::Reverse<(Instant, u64)>, bool, pub(super) Vec<u8>);
+
+thread_local!(static NOW: Cell<Option<Instant>> = const { Cell::new(None) });
+
+/// The time of the network of this thread, for [`TransportOptions::now`].
+pub(super) fn simulated_now() -> Instant {
+    NOW.get().unwrap_or_else(Instant::now)
+}
 
 /// One client and one server, each behind its endpoint.
 pub(super) struct Network {
@@ -160,6 +168,7 @@ impl Network {
 
     /// Lets both ends send.
     fn send(&mut self) {
+        NOW.set(Some(self.now));
         let mut packets = Vec::new();
         while let Some(transmit) = self.client_connection.1.poll_transmit(self.now, 10, &mut packets) {
             self.launch(true, &packets[..transmit.size], transmit.segment_size.unwrap_or(transmit.size));

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use quinn_proto::{Connection, StreamId};
 
-use super::network::{CLEAR, Network, Weather, client_tls, read, server_tls};
+use super::network::{CLEAR, Network, Weather, client_tls, read, server_tls, simulated_now};
 use crate::Tuning;
 use crate::quic::*;
 
@@ -140,6 +140,7 @@ fn without_a_pacer_what_the_window_lets_go_leaves_at_once() {
             network_with(&TransportOptions { congestion_control, tuning, ..TransportOptions::default() }, &HUGE);
         let first = flight(&mut network, ROUND_TRIP);
         assert!(first.last() > Some(&ROUND_TRIP), "it takes more than a window");
+        flight(&mut network, ROUND_TRIP);
         let spread = *flight(&mut network, ROUND_TRIP).last().unwrap();
         if pacing.is_none() {
             assert!(spread > ROUND_TRIP / 4, "{spread:?}");
@@ -165,5 +166,31 @@ fn without_a_pacer_no_more_is_in_flight_than_the_window_has() {
                 read(&mut network.client_connection.1, id).1
             });
         }
+    }
+}
+
+#[test]
+fn a_window_restarts_after_a_rest_only_where_asked_for() {
+    for (congestion_control, idle_window_restarts) in [("cubic", None), ("cubic", Some(true)), ("reno", Some(true))] {
+        // Without a pacer, so that what leaves at once is the window.
+        let tuning = Tuning { idle_window_restarts, pacing: Some(false), ..Tuning::default() };
+        let options = TransportOptions { congestion_control, tuning, now: simulated_now, ..TransportOptions::default() };
+        let mut network = network_with(&options, &HUGE);
+        let whole = 200_000 / 1_452;
+        for _ in 0..2 {
+            first_flight(&mut network, ROUND_TRIP);
+        }
+        assert!(first_flight(&mut network, ROUND_TRIP) >= whole, "{congestion_control}");
+        // A little more than a second is three timeouts of 280 ms and a part: three halvings.
+        let after = [first_flight(&mut network, Duration::from_secs(1)), first_flight(&mut network, Duration::from_secs(20))];
+        if idle_window_restarts.is_none() {
+            assert!(after.iter().all(|packets| *packets >= whole), "{after:?}");
+        } else {
+            assert!((11..whole / 3).contains(&after[0]), "{congestion_control}: {after:?}");
+            assert_eq!(after[1], 10, "{congestion_control}");
+        }
+        // It has grown again meanwhile.
+        assert!(first_flight(&mut network, ROUND_TRIP) >= whole, "{congestion_control}");
+        assert_eq!(network.client_connection.1.stats().path.lost_packets, 0);
     }
 }
