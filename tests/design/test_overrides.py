@@ -70,6 +70,7 @@ def test_every_workload_factor_can_be_given_levels(factor):
         "server_cpu": "none",
         "initial_window": "2",
         "pacing": "off",
+        "segmentation_offload": "off",
         "idle_window": "keep",
         "packet_threshold": "100",
         "tls_record": "1200 B",

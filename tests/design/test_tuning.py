@@ -16,7 +16,8 @@ from trifecta.design.why.table import CAUSES
 from trifecta.workloads.requests.session import options_for
 
 LEVELS = {"initial_window": "2", "pacing": "off", "stream_window": "16 kB", "connection_window": "1 MB", "tls_record": "1.2 kB",
-          "packet_threshold": "100", "idle_window": "keep"}  # fmt: skip
+          "packet_threshold": "100", "idle_window": "keep",
+          "segmentation_offload": "off"}  # fmt: skip
 """Of each switch one that is not as it is by itself."""
 MINE = "study: mine\nworkload: {{requests: 10{}}}\n{}"
 
@@ -64,6 +65,7 @@ def test_a_study_that_sets_it_reads_back_the_same(name):
         ("idle_window: restart, congestion_control: bbr", "idle_window: BBR keeps its window after a rest; use another"),
         ("idle_window: restart, quinn: stock", "idle_window: what restarts QUIC's window is part of window-validation"),
         ("idle_window: halve", "idle_window: 'halve' is not what a window does"),
+        ("segmentation_offload: on/off", "has 2 parts; give one value alone"),
         ("pacing: of", "pacing: 'of' is not a pace; did you mean 'off'?"),
         ("pacing: off, congestion_control: bbr", "pacing: BBR over TCP has a pace of its own (tcp_bbr.c); use another"),
         ("kind: chain, initial_window: 2", "initial_window: is not a field of the workload 'chain'; remove it"),
@@ -91,6 +93,7 @@ def test_what_cannot_be_is_refused(fields, said):
         ("tls_record: 1200 B", "h1", {"tls_record_bytes": 1200}, TcpSettings()),
         ("idle_window: keep", "h2", {"idle_window_restarts": False}, TcpSettings(idle_restarts=False)),
         ("idle_window: restart", "h3", {"idle_window_restarts": True}, TcpSettings()),
+        ("segmentation_offload: off", "h3", {"segmentation_offload": False}, TcpSettings()),
         ("packet_threshold: 300", "h2", {"packet_threshold": 300}, TcpSettings(reordering=300)),
         ("packet_threshold: 3/300", "h3", {"packet_threshold": 300}, TcpSettings(reordering=300)),
         ("initial_window: 10/32", "h1", {"initial_window_packets": 10}, TcpSettings(initial_window=10)),
@@ -121,6 +124,7 @@ def test_what_is_given_apart_is_a_difference_of_the_arms():
         ("tls_record: 16 KiB", {"h1": ["tls_record"], "h2": ["tls_record"]}),
         ("idle_window: keep", {}),
         ("idle_window: restart", {"h3": ["idle_window"]}),
+        ("segmentation_offload: off", {"h3": ["segmentation_offload"]}),
         ("packet_threshold: 300", {"h3": ["packet_threshold"]}),
         ("pacing: on", {"h1": ["pacing"], "h2": ["pacing"]}),
     ],

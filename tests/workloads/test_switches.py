@@ -106,3 +106,14 @@ def test_a_window_that_restarts_takes_more_round_trips_after_a_rest(tmp_path: Pa
     rows = measured(tmp_path, "idle_window", "keep,restart", *more)
     for protocol in ("h1", "h2", "h3"):
         assert took(rows, protocol, "restart") > took(rows, protocol, "keep") + 0.9
+
+
+def test_without_segmentation_by_the_kernel_every_datagram_is_a_send(tmp_path: Path) -> None:
+    """The kernel counts what it is handed (UdpOutDatagrams), not what it cuts from it."""
+    rows = measured(tmp_path, "segmentation_offload", "on,off", "connection=reused", "response=100 kB", "requests=6")
+    sends = {
+        level: max(json.loads(row["machine_json"])["transport"]["server"]["counters"]["UdpOutDatagrams"] for row in found)
+        for (protocol, level), found in rows.items()
+        if protocol == "h3"
+    }
+    assert sends["off"] > 6 * 70 > 2 * sends["on"]

@@ -41,6 +41,7 @@ class Tuning(Asked, omit_defaults=True, frozen=True, kw_only=True):
     """Of QUIC."""
     packet_threshold: Unsigned | None = None
     """Of QUIC."""
+    segmentation_offload: bool | None = None
     tls_record_bytes: Unsigned | None = None
     """Of plaintext, over TCP."""
 

@@ -121,6 +121,7 @@ SWITCHES: dict[str, Switch] = {
         ),
         Switch("idle_window", "restart/keep", _word("what a window does", "restart", "keep"), _OVER_TCP_KERNEL),
         Switch("packet_threshold", "3", _count("packets", 3, 1000), _OVER_TCP_KERNEL),
+        Switch("segmentation_offload", "on", _word("a state of an offload", "on", "off"), _QUIC, apart=False),
         Switch("tls_record", "none", _size(64, 16_384, " of plaintext"), _TLS_OVER_TCP, apart=False),
     )
 }
@@ -158,6 +159,10 @@ class Tuned(Protocol):
         """Packets that may overtake another before it is taken for lost."""
 
     @property
+    def segmentation_offload(self) -> str | None:
+        """Whether the kernel cuts trains of datagrams."""
+
+    @property
     def tls_record(self) -> str | None:
         """Octets of plaintext in the largest TLS record over TCP."""
 
@@ -171,6 +176,7 @@ def engine(asked: Tuned) -> Tuning:
         connection_window_bytes=_octets(asked.connection_window),
         idle_window_restarts=None if asked.idle_window is None else asked.idle_window == "restart",
         packet_threshold=_whole(asked.packet_threshold),
+        segmentation_offload=_on(asked.segmentation_offload),
         tls_record_bytes=_octets(asked.tls_record),
     )
 

@@ -63,6 +63,7 @@ class RequestsWorkload:
     connection_window: str | None = None
     idle_window: str | None = None
     packet_threshold: str | None = None
+    segmentation_offload: str | None = None
     tls_record: str | None = None
     keylog: bool = False
     qlog: bool = False

@@ -34,6 +34,9 @@ pub struct Tuning {
     /// 1,000; else 3. TCP has that of its host.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub packet_threshold: Option<u16>,
+    /// The kernel cuts trains of UDP datagrams (`UDP_SEGMENT`); else, false, each is handed over by itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub segmentation_offload: Option<bool>,
     /// Octets of plaintext in the largest TLS record over TCP, 64 to 16,384. Else a server begins with what fits into one
     /// segment, and a client has 16,384.
     #[serde(skip_serializing_if = "Option::is_none")]

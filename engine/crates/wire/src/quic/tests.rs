@@ -134,6 +134,20 @@ fn what_was_overtaken_is_lost_only_where_the_threshold_is_small() {
 }
 
 #[test]
+fn datagrams_are_handed_over_in_trains_or_one_by_one() {
+    let (client, server) = (client_tls(|_| {}), server_tls(|_| {}));
+    for (segmentation_offload, in_trains) in [(None, true), (Some(true), true), (Some(false), false)] {
+        let tuning = Tuning { segmentation_offload, ..Tuning::default() };
+        let options = TransportOptions { tuning, ..TransportOptions::default() };
+        let mut network = Network::with(CLEAR, 1, &client, &server, &options, "origin.lab");
+        network.connect();
+        let id = network.ask(&[b'a'; 20_000]);
+        network.run_until(|network| read(&mut network.client_connection.1, id).1);
+        assert_eq!(network.trains > 0, in_trains);
+    }
+}
+
+#[test]
 fn failures_have_their_classes() {
     let (client, server) = (client_tls(|_| {}), server_tls(|_| {}));
     let options = TransportOptions::default();

@@ -134,6 +134,9 @@ fn tune(tuning: &Tuning, config: &mut TransportConfig) {
     if let Some(bytes) = tuning.connection_window_bytes {
         config.receive_window(bytes.into());
     }
+    if let Some(on) = tuning.segmentation_offload {
+        config.enable_segmentation_offload(on);
+    }
     if let Some(packets) = tuning.packet_threshold {
         config.packet_threshold(packets.into());
     }

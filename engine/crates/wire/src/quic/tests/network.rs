@@ -96,6 +96,8 @@ pub(super) struct Network {
     pub(super) answer: Option<Bytes>,
     /// When the server sent a packet of full size.
     pub(super) full: Vec<Instant>,
+    /// How often several datagrams were handed over at once.
+    pub(super) trains: u64,
     full_bytes: usize,
 }
 
@@ -145,11 +147,13 @@ impl Network {
             lost: None,
             answer: None,
             full: Vec::new(),
+            trains: 0,
             full_bytes: usize::from(payload),
         }
     }
 
     pub(super) fn launch(&mut self, to_server: bool, packets: &[u8], segment: usize) {
+        self.trains += u64::from(packets.len() > segment);
         for datagram in packets.chunks(segment) {
             self.sent += 1;
             if !to_server && datagram.len() == self.full_bytes {
