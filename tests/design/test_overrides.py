@@ -70,6 +70,8 @@ def test_every_workload_factor_can_be_given_levels(factor):
         "server_cpu": "none",
         "initial_window": "2",
         "pacing": "off",
+        "ack_delay": "5 ms",
+        "ack_packets": "10",
         "segmentation_offload": "off",
         "idle_window": "keep",
         "packet_threshold": "100",

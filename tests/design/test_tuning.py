@@ -17,7 +17,7 @@ from trifecta.workloads.requests.session import options_for
 
 LEVELS = {"initial_window": "2", "pacing": "off", "stream_window": "16 kB", "connection_window": "1 MB", "tls_record": "1.2 kB",
           "packet_threshold": "100", "idle_window": "keep",
-          "segmentation_offload": "off"}  # fmt: skip
+          "segmentation_offload": "off", "ack_delay": "5 ms", "ack_packets": "10"}  # fmt: skip
 """Of each switch one that is not as it is by itself."""
 MINE = "study: mine\nworkload: {{requests: 10{}}}\n{}"
 
@@ -66,6 +66,9 @@ def test_a_study_that_sets_it_reads_back_the_same(name):
         ("idle_window: restart, quinn: stock", "idle_window: what restarts QUIC's window is part of window-validation"),
         ("idle_window: halve", "idle_window: 'halve' is not what a window does"),
         ("segmentation_offload: on/off", "has 2 parts; give one value alone"),
+        ("ack_delay: 0 ms", "'0 ms' is no delay of acknowledgements that can be asked for; give 1 ms to 1 s"),
+        ("ack_delay: 30 ms", "ack_delay: quinn-proto asks for no more than 25 ms or the path's round trip, whichever"),
+        ("ack_packets: 0", "ack_packets: 0 is not a number of packets; give 1 to 1000"),
         ("pacing: of", "pacing: 'of' is not a pace; did you mean 'off'?"),
         ("pacing: off, congestion_control: bbr", "pacing: BBR over TCP has a pace of its own (tcp_bbr.c); use another"),
         ("kind: chain, initial_window: 2", "initial_window: is not a field of the workload 'chain'; remove it"),
@@ -94,6 +97,7 @@ def test_what_cannot_be_is_refused(fields, said):
         ("idle_window: keep", "h2", {"idle_window_restarts": False}, TcpSettings(idle_restarts=False)),
         ("idle_window: restart", "h3", {"idle_window_restarts": True}, TcpSettings()),
         ("segmentation_offload: off", "h3", {"segmentation_offload": False}, TcpSettings()),
+        ("ack_delay: 5 ms, ack_packets: 1", "h3", {"ack_delay_ns": 5_000_000, "ack_packets": 1}, TcpSettings()),
         ("packet_threshold: 300", "h2", {"packet_threshold": 300}, TcpSettings(reordering=300)),
         ("packet_threshold: 3/300", "h3", {"packet_threshold": 300}, TcpSettings(reordering=300)),
         ("initial_window: 10/32", "h1", {"initial_window_packets": 10}, TcpSettings(initial_window=10)),
@@ -125,6 +129,7 @@ def test_what_is_given_apart_is_a_difference_of_the_arms():
         ("idle_window: keep", {}),
         ("idle_window: restart", {"h3": ["idle_window"]}),
         ("segmentation_offload: off", {"h3": ["segmentation_offload"]}),
+        ("ack_delay: 5 ms, ack_packets: 1", {"h3": ["ack_delay", "ack_packets"]}),
         ("packet_threshold: 300", {"h3": ["packet_threshold"]}),
         ("pacing: on", {"h1": ["pacing"], "h2": ["pacing"]}),
     ],
@@ -154,3 +159,9 @@ def test_bbr_has_its_pace_only_over_tcp():
     assert read("pacing: on/off, congestion_control: cubic/bbr").workload.pacing == "on/off"
     study = read("pacing: off, congestion_control: bbr", "factors: {protocol: [HTTP/3]}")
     assert study.workload.pacing == "off"
+
+
+def test_a_long_delay_of_acknowledgements_needs_a_long_path():
+    assert read("ack_delay: 30 ms", "paths: {far: {rtt: 30 ms}}").workload.ack_delay == "30 ms"
+    over_tcp = "paths: {near: {rtt: 10 ms}}\nfactors: {protocol: [HTTP/2]}"
+    assert read("ack_delay: 30 ms", over_tcp).workload.ack_delay == "30 ms"

@@ -111,9 +111,29 @@ def test_a_window_that_restarts_takes_more_round_trips_after_a_rest(tmp_path: Pa
 def test_without_segmentation_by_the_kernel_every_datagram_is_a_send(tmp_path: Path) -> None:
     """The kernel counts what it is handed (UdpOutDatagrams), not what it cuts from it."""
     rows = measured(tmp_path, "segmentation_offload", "on,off", "connection=reused", "response=100 kB", "requests=6")
-    sends = {
-        level: max(json.loads(row["machine_json"])["transport"]["server"]["counters"]["UdpOutDatagrams"] for row in found)
+    sends = _sends(rows, "server")
+    assert sends["off"] > 6 * 70 > 2 * sends["on"]
+
+
+def test_rare_acknowledgements_are_few_packets(tmp_path: Path) -> None:
+    more = ("connection=reused", "response=500 kB", "requests=6")
+    rows = measured(tmp_path, "ack_packets", "2,50", *more)
+    sends = _sends(rows, "client")
+    assert sends["50"] < sends["2"] / 2
+
+
+def test_late_acknowledgements_hold_up_a_small_window(tmp_path: Path) -> None:
+    """Of a window of one packet or three the last is acknowledged late, flight after flight."""
+    more = ("connection=new", "response=30 kB", "requests=4", "initial_window=2", "ack_packets=1000", "protocol=h2,h3")
+    rows = measured(tmp_path, "ack_delay", "1 ms,25 ms", *more)
+    assert took(rows, "h3", "25 ms") > took(rows, "h3", "1 ms") + 0.5
+    assert abs(took(rows, "h2", "25 ms") - took(rows, "h2", "1 ms")) < 0.5, "TCP has its own"
+
+
+def _sends(rows: Rows, host: str) -> dict[str, int]:
+    """What a host handed its kernel over HTTP/3, by level; the kernel counts no more of it (UdpOutDatagrams)."""
+    return {
+        level: max(json.loads(row["machine_json"])["transport"][host]["counters"]["UdpOutDatagrams"] for row in found)
         for (protocol, level), found in rows.items()
         if protocol == "h3"
     }
-    assert sends["off"] > 6 * 70 > 2 * sends["on"]

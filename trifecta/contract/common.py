@@ -42,6 +42,9 @@ class Tuning(Asked, omit_defaults=True, frozen=True, kw_only=True):
     packet_threshold: Unsigned | None = None
     """Of QUIC."""
     segmentation_offload: bool | None = None
+    ack_delay_ns: Unsigned | None = None
+    """Of QUIC, as is the number of packets."""
+    ack_packets: Unsigned | None = None
     tls_record_bytes: Unsigned | None = None
     """Of plaintext, over TCP."""
 

@@ -94,6 +94,13 @@ def _size(least: int, most: int, why: str) -> Callable[[Any], str]:
     return one
 
 
+def _ack_delay(value: Any) -> str:
+    time_ns = quantity.parse_time_ns(value)
+    if not _LEAST_ACK_DELAY_NS <= time_ns <= _MOST_ACK_DELAY_NS:
+        raise QuantityError(f"{value!r} is no delay of acknowledgements that can be asked for; give 1 ms to 1 s")
+    return quantity.format_time(time_ns)
+
+
 def _word(what: str, *choices: str) -> Callable[[Any], str]:
     one = one_of(what, *choices)
     # Readers of YAML 1.1, and Python, have `on` and `off` as true and false.
@@ -106,6 +113,8 @@ _BOTH: dict[str, Setter] = {"h1": "engine", "h2": "engine", **_QUIC}
 _STREAMS: dict[str, Setter] = {"h2": "engine", **_QUIC}
 _TLS_OVER_TCP: dict[str, Setter] = {"h1": "engine", "h2": "engine"}
 _LARGEST_WINDOW = 10**9
+_LEAST_ACK_DELAY_NS, _MOST_ACK_DELAY_NS = 1_000_000, 1_000_000_000
+_ALWAYS_ASKED_NS = 25_000_000  # quinn-proto asks its peer for more only up to the round trip
 
 SWITCHES: dict[str, Switch] = {
     switch.name: switch
@@ -122,6 +131,8 @@ SWITCHES: dict[str, Switch] = {
         Switch("idle_window", "restart/keep", _word("what a window does", "restart", "keep"), _OVER_TCP_KERNEL),
         Switch("packet_threshold", "3", _count("packets", 3, 1000), _OVER_TCP_KERNEL),
         Switch("segmentation_offload", "on", _word("a state of an offload", "on", "off"), _QUIC, apart=False),
+        Switch("ack_delay", "25 ms", _ack_delay, _QUIC, apart=False),
+        Switch("ack_packets", "2", _count("packets", 1, 1000), _QUIC, apart=False),
         Switch("tls_record", "none", _size(64, 16_384, " of plaintext"), _TLS_OVER_TCP, apart=False),
     )
 }
@@ -163,6 +174,14 @@ class Tuned(Protocol):
         """Whether the kernel cuts trains of datagrams."""
 
     @property
+    def ack_delay(self) -> str | None:
+        """How long a receiver of QUIC packets may wait before it acknowledges them."""
+
+    @property
+    def ack_packets(self) -> str | None:
+        """How many of them it acknowledges at once."""
+
+    @property
     def tls_record(self) -> str | None:
         """Octets of plaintext in the largest TLS record over TCP."""
 
@@ -177,6 +196,8 @@ def engine(asked: Tuned) -> Tuning:
         idle_window_restarts=None if asked.idle_window is None else asked.idle_window == "restart",
         packet_threshold=_whole(asked.packet_threshold),
         segmentation_offload=_on(asked.segmentation_offload),
+        ack_delay_ns=None if asked.ack_delay is None else quantity.parse_time_ns(asked.ack_delay),
+        ack_packets=_whole(asked.ack_packets),
         tls_record_bytes=_octets(asked.tls_record),
     )
 
@@ -209,7 +230,7 @@ def _on(text: str | None) -> bool | None:
     return None if text is None else text == "on"
 
 
-def problem(asked: Tuned, congestion_control: str, protocol: str) -> tuple[str, str] | None:
+def problem(asked: Tuned, congestion_control: str, protocol: str, rtt_ns: int) -> tuple[str, str] | None:
     """What is impossible of the switches over a protocol: the field at fault, and how to mend it."""
     if asked.idle_window == "restart" and congestion_control == "bbr":
         return "idle_window", "BBR keeps its window after a rest; use another congestion_control, or 'keep'"
@@ -217,4 +238,12 @@ def problem(asked: Tuned, congestion_control: str, protocol: str) -> tuple[str, 
         return "idle_window", "what restarts QUIC's window is part of window-validation; add it to 'quinn', or use 'keep'"
     if asked.pacing == "off" and congestion_control == "bbr" and protocol != "h3":
         return "pacing", "BBR over TCP has a pace of its own (tcp_bbr.c); use another congestion_control, or leave it out"
-    return None
+    return None if protocol != "h3" else _ack_problem(asked, rtt_ns)
+
+
+def _ack_problem(asked: Tuned, rtt_ns: int) -> tuple[str, str] | None:
+    delay_ns = 0 if asked.ack_delay is None else quantity.parse_time_ns(asked.ack_delay)
+    if delay_ns <= max(_ALWAYS_ASKED_NS, rtt_ns):
+        return None
+    text = "quinn-proto asks for no more than 25 ms or the path's round trip, whichever is longer"
+    return "ack_delay", f"{text}; give less, or a path with a longer one"

@@ -64,6 +64,8 @@ class RequestsWorkload:
     idle_window: str | None = None
     packet_threshold: str | None = None
     segmentation_offload: str | None = None
+    ack_delay: str | None = None
+    ack_packets: str | None = None
     tls_record: str | None = None
     keylog: bool = False
     qlog: bool = False
@@ -259,6 +261,7 @@ class RequestsWorkload:
         """What is impossible of it over these protocols and this path, found before anything is started."""
         return (
             self._transport_problem(protocols)
+            or self._switch_problem(protocols, path)
             or self._concurrency_problem(protocols)
             or self._message_problem()
             or self._loop_problem()
@@ -272,10 +275,11 @@ class RequestsWorkload:
             return found
         if "1.2" in self.tls_version and self.key_exchange == "X25519MLKEM768":
             return "key_exchange", "X25519MLKEM768 needs TLS 1.3; use X25519"
-        if self.zero_rtt and (found := self._early_data_problem()) is not None:
-            return found
+        return self._early_data_problem() if self.zero_rtt else None
+
+    def _switch_problem(self, protocols: Sequence[str], path: PathSpec) -> Problem | None:
         each = ((self.for_protocol(protocol), protocol) for protocol in protocols)
-        problems = (tuning.problem(one, one.congestion_control, protocol) for one, protocol in each)
+        problems = (tuning.problem(one, one.congestion_control, protocol, path.rtt_ns) for one, protocol in each)
         return next(filter(None, problems), None)
 
     def _apart_problem(self) -> Problem | None:

@@ -37,6 +37,13 @@ pub struct Tuning {
     /// The kernel cuts trains of UDP datagrams (`UDP_SEGMENT`); else, false, each is handed over by itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub segmentation_offload: Option<bool>,
+    /// How long a receiver of QUIC packets may wait before it acknowledges them, 1 ms to 1 s; else 25 ms. Its peer asks for
+    /// it (draft-ietf-quic-ack-frequency), and quinn-proto for no more than 25 ms or a round trip, whichever is longer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ack_delay_ns: Option<u64>,
+    /// How many QUIC packets a receiver acknowledges at once, 1 to 1,000; else 2. Its peer asks for it, as well.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ack_packets: Option<u16>,
     /// Octets of plaintext in the largest TLS record over TCP, 64 to 16,384. Else a server begins with what fits into one
     /// segment, and a client has 16,384.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -53,6 +60,8 @@ impl Tuning {
         within("stream_window_bytes", self.stream_window_bytes, 1_000..=LARGEST_WINDOW)?;
         within("connection_window_bytes", self.connection_window_bytes, DEFAULT_WINDOW_OCTETS..=LARGEST_WINDOW)?;
         within("packet_threshold", self.packet_threshold, 3..=1_000)?;
+        within("ack_delay_ns", self.ack_delay_ns, 1_000_000..=1_000_000_000)?;
+        within("ack_packets", self.ack_packets, 1..=1_000)?;
         within("tls_record_bytes", self.tls_record_bytes, 64..=16_384)
     }
 }
@@ -97,6 +106,8 @@ mod tests {
             ("stream_window_bytes", 1_000, 1_000_000_000),
             ("connection_window_bytes", 65_535, 1_000_000_000),
             ("packet_threshold", 3, 1_000),
+            ("ack_delay_ns", 1_000_000, 1_000_000_000),
+            ("ack_packets", 1, 1_000),
             ("tls_record_bytes", 64, 16_384),
         ] {
             for (value, right) in [(least - 1, false), (least, true), (most, true), (most + 1, false)] {

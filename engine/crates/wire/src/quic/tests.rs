@@ -148,6 +148,39 @@ fn datagrams_are_handed_over_in_trains_or_one_by_one() {
 }
 
 #[test]
+fn acknowledgements_come_as_late_and_as_seldom_as_asked_for() {
+    let (client, server) = (client_tls(|_| {}), server_tls(|_| {}));
+    for (ack_delay_ms, ack_packets, expected_ms) in
+        [(None, None, 25), (Some(1), None, 1), (Some(10), Some(2), 10), (None, Some(1), 0), (Some(5), Some(9), 5)]
+    {
+        let ack_delay_ns = ack_delay_ms.map(|milliseconds: u64| milliseconds * 1_000_000);
+        let tuning = Tuning { ack_delay_ns, ack_packets, ..Tuning::default() };
+        let options = TransportOptions { tuning, ..TransportOptions::default() };
+        let mut network = Network::with(CLEAR, 1, &client, &server, &options, "origin.lab");
+        network.connect();
+        network.rest(Duration::from_millis(500));
+        let acks = |network: &Network| network.server_connection.as_ref().unwrap().1.stats().frame_rx.acks;
+        let id = network.ask(b"one packet");
+        network.run_until(|network| read(&mut network.client_connection.1, id).1);
+        let (received, before) = (network.now, acks(&network));
+        network.run_until(|network| acks(network) > before);
+        let waited = network.now - received - CLEAR.delay;
+        assert_eq!(waited.as_millis(), expected_ms, "{tuning:?}");
+    }
+    let sent = [40, 2].map(|packets| {
+        let tuning = Tuning { ack_packets: Some(packets), ..Tuning::default() };
+        let options = TransportOptions { tuning, ..TransportOptions::default() };
+        let mut network = Network::with(CLEAR, 1, &client, &server, &options, "origin.lab");
+        network.answer = Some(vec![b'a'; 400_000].into());
+        network.connect();
+        let id = network.ask(b"many packets");
+        network.run_until(|network| read(&mut network.client_connection.1, id).1);
+        network.client_connection.1.stats().frame_tx.acks
+    });
+    assert!(4 * sent[0] < sent[1], "{sent:?}");
+}
+
+#[test]
 fn failures_have_their_classes() {
     let (client, server) = (client_tls(|_| {}), server_tls(|_| {}));
     let options = TransportOptions::default();

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use quinn_proto::congestion::{BbrConfig, ControllerFactory, CubicConfig, NewRenoConfig};
 use quinn_proto::{
-    EndpointConfig, IdleTimeout, MtuDiscoveryConfig, QlogStream, RandomConnectionIdGenerator, ServerConfig,
+    AckFrequencyConfig, EndpointConfig, IdleTimeout, MtuDiscoveryConfig, QlogStream, RandomConnectionIdGenerator, ServerConfig,
     TransportConfig, VarInt,
 };
 
@@ -21,6 +21,9 @@ pub const CONGESTION_CONTROLS: [&str; 3] = ["cubic", "bbr", "reno"];
 /// Full-size packets of the initial congestion window: what Linux gives TCP (RFC 6928), and what RFC 9002 section 7.2
 /// comes to for datagrams of 1,472 octets or less.
 pub const INITIAL_WINDOW_PACKETS: u64 = 10;
+
+/// Packets that are acknowledged at once (RFC 9000 section 13.2.2).
+const ACK_PACKETS: u16 = 2;
 
 /// What a transport is set to.
 #[derive(Clone)]
@@ -136,6 +139,16 @@ fn tune(tuning: &Tuning, config: &mut TransportConfig) {
     }
     if let Some(on) = tuning.segmentation_offload {
         config.enable_segmentation_offload(on);
+    }
+    if tuning.ack_delay_ns.is_some() || tuning.ack_packets.is_some() {
+        let mut asked = AckFrequencyConfig::default();
+        asked
+            .max_ack_delay(tuning.ack_delay_ns.map(Duration::from_nanos))
+            // Of so many packets the last must be acknowledged at once.
+            .ack_eliciting_threshold(u32::from(tuning.ack_packets.unwrap_or(ACK_PACKETS) - 1).into())
+            // As without the extension: what comes out of order is acknowledged at once (RFC 9000 section 13.2.1).
+            .reordering_threshold(1_u32.into());
+        config.ack_frequency_config(Some(asked));
     }
     if let Some(packets) = tuning.packet_threshold {
         config.packet_threshold(packets.into());
