@@ -235,9 +235,15 @@ def problem(asked: Tuned, congestion_control: str, protocol: str, rtt_ns: int) -
     if asked.idle_window == "restart" and congestion_control == "bbr":
         return "idle_window", "BBR keeps its window after a rest; use another congestion_control, or 'keep'"
     if asked.idle_window == "restart" and protocol == "h3" and "window-validation" not in quinn.names(asked.quinn):
-        return "idle_window", "what restarts QUIC's window is part of window-validation; add it to 'quinn', or use 'keep'"
+        return (
+            "idle_window",
+            "QUIC's window restarts with window-validation only; add it to 'quinn', or use 'keep'",
+        )
     if asked.pacing == "off" and congestion_control == "bbr" and protocol != "h3":
-        return "pacing", "BBR over TCP has a pace of its own (tcp_bbr.c); use another congestion_control, or leave it out"
+        return (
+            "pacing",
+            "BBR over TCP has a pace of its own; use another congestion_control, or leave it out",
+        )
     return None if protocol != "h3" else _ack_problem(asked, rtt_ns)
 
 

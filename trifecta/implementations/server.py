@@ -25,9 +25,9 @@ class ServerOptions:
     zero_rtt: bool = False
     quinn: str = "adapted"
     """How the engine's QUIC library is adapted (``design.quinn``); for `origin` alone."""
-    tuning: Tuning = Tuning()
+    tuning: Tuning = field(default_factory=Tuning)
     """What is set of its transports (``design.tuning``); for `origin` alone."""
-    tcp: TcpSettings = TcpSettings()
+    tcp: TcpSettings = field(default_factory=TcpSettings)
     """What the kernel does for its connections; whoever starts it sees to that, adapters need not."""
     max_streams: int = 250
     cpu_share: float | None = None

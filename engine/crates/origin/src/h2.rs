@@ -12,13 +12,13 @@ use crate::handler::{HeadCache, collect};
 use crate::summary::{Mishap, ServerFault};
 use request::{MAX_LIST_OCTETS, RequestReader};
 use stream::{Stream, Streams};
-use trifecta_wire::{ErrorClass, Tuning};
 use trifecta_wire::clock::now_ns;
 use trifecta_wire::h2::{
     DEFAULT_MAX_FRAME_OCTETS, DEFAULT_WINDOW_OCTETS, ErrorCode, Event, H2Error, Limits, MAX_WINDOW_OCTETS, PREFACE,
     Parser, Settings, setting, write,
 };
 use trifecta_wire::hpack::HpackError;
+use trifecta_wire::{ErrorClass, Tuning};
 
 /// What a client may send on one stream before it hears from us. Content is thrown away as it comes, so this only has to
 /// be too large to hold up TCP, whose own window is what a study varies.

@@ -402,6 +402,7 @@ fn server_config(
         adaptations: config.quic_adaptations,
         tuning: config.tuning,
         qlog,
+        ..TransportOptions::default()
     })?;
     quic::server_config(Arc::clone(tls), transport, config.quic_adaptations)
 }

@@ -108,10 +108,14 @@ fn a_changed_initial_window_moves_every_stream_even_below_zero() {
 
 #[test]
 fn small_windows_are_announced_kept_to_and_given_back_by_halves() {
-    let tuning = Tuning { stream_window_bytes: Some(2_000), connection_window_bytes: Some(65_535), ..Tuning::default() };
+    let tuning =
+        Tuning { stream_window_bytes: Some(2_000), connection_window_bytes: Some(65_535), ..Tuning::default() };
     let windows = Windows::of(&tuning);
     let opening = hello(windows);
-    assert!(opening.ends_with(&[0, 0x4, 0, 0, 0x07, 0xd0]), "SETTINGS_INITIAL_WINDOW_SIZE is last, and no WINDOW_UPDATE");
+    assert!(
+        opening.ends_with(&[0, 0x4, 0, 0, 0x07, 0xd0]),
+        "SETTINGS_INITIAL_WINDOW_SIZE is last, and no WINDOW_UPDATE"
+    );
     assert!(!hello(Windows::of(&Tuning::default())).ends_with(&opening[opening.len() - 6..]));
     let mut octets = Vec::new();
     write::settings(&[], &mut octets);

@@ -144,7 +144,7 @@ mod tests {
         controller.on_sent(Instant::now(), 10_000, 9);
         assert_eq!(controller.window(), 10_001);
         let now = Instant::now();
-        controller.on_congestion_event(now, now, false, 6_000);
-        assert_eq!(controller.window(), UNPACED_WINDOW, "4,000 octets of half a window");
+        controller.on_congestion_event(now, now, false, 7_000);
+        assert_eq!(controller.window(), UNPACED_WINDOW, "3,000 octets of half a window");
     }
 }

@@ -70,7 +70,7 @@ pub(super) const CLEAR: Weather = Weather { lost: 0, late: 0, delay: Duration::f
 pub(super) const ROUGH: Weather = Weather { lost: 60, late: 100, delay: Duration::from_millis(10) };
 
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Flying(std::cmp::Reverse<(Instant, u64)>, bool, pub(super) Vec<u8>);
+pub(super) struct Flying(std::cmp::Reverse<(Instant, u64)>, pub(super) bool, pub(super) Vec<u8>);
 
 thread_local!(static NOW: Cell<Option<Instant>> = const { Cell::new(None) });
 

@@ -174,7 +174,8 @@ fn a_window_restarts_after_a_rest_only_where_asked_for() {
     for (congestion_control, idle_window_restarts) in [("cubic", None), ("cubic", Some(true)), ("reno", Some(true))] {
         // Without a pacer, so that what leaves at once is the window.
         let tuning = Tuning { idle_window_restarts, pacing: Some(false), ..Tuning::default() };
-        let options = TransportOptions { congestion_control, tuning, now: simulated_now, ..TransportOptions::default() };
+        let options =
+            TransportOptions { congestion_control, tuning, now: simulated_now, ..TransportOptions::default() };
         let mut network = network_with(&options, &HUGE);
         let whole = 200_000 / 1_452;
         for _ in 0..2 {
@@ -182,7 +183,8 @@ fn a_window_restarts_after_a_rest_only_where_asked_for() {
         }
         assert!(first_flight(&mut network, ROUND_TRIP) >= whole, "{congestion_control}");
         // A little more than a second is three timeouts of 280 ms and a part: three halvings.
-        let after = [first_flight(&mut network, Duration::from_secs(1)), first_flight(&mut network, Duration::from_secs(20))];
+        let after =
+            [first_flight(&mut network, Duration::from_secs(1)), first_flight(&mut network, Duration::from_secs(20))];
         if idle_window_restarts.is_none() {
             assert!(after.iter().all(|packets| *packets >= whole), "{after:?}");
         } else {
