@@ -68,6 +68,16 @@ def test_every_workload_factor_can_be_given_levels(factor):
         "write_timeout": "none",
         "client_cpu": "5 %",
         "server_cpu": "none",
+        "initial_window": "2",
+        "pacing": "off",
+        "ack_delay": "5 ms",
+        "ack_packets": "10",
+        "segmentation_offload": "off",
+        "idle_window": "keep",
+        "packet_threshold": "100",
+        "tls_record": "1200 B",
+        "stream_window": "16 kB",
+        "connection_window": "64 KiB",
     }.get(factor, "false")
     text = studies.bundled()["race"].read_text()
     file = text.replace("  response: 10 kB\n", "").replace("  in_flight: 10\n", "").replace("  method: GET\n", "")

@@ -87,6 +87,43 @@ def test_congestion_control_follows_the_lab_and_can_be_changed() -> None:
     ) == ["cubic", "cubic", "reno", "reno", "bbr", "bbr"]
 
 
+def test_settings_of_tcp_are_those_of_new_connections_and_can_be_changed() -> None:
+    """A socket's window and starting point of loss detection are in its TCP_INFO (linux/tcp.h)."""
+    assert inside(
+        """
+        import json, socket, struct
+        from trifecta.design.tuning import TcpSettings
+        from trifecta.lab.network import SERVER_ADDRESS, two_hosts
+        found = []
+        with two_hosts() as lab:
+            for window, reordering in ((None, 3), (2, 3), (64, 300), (None, 3)):
+                lab.use_tcp("cubic", TcpSettings(initial_window=window, reordering=reordering))
+                with lab.host("server").inside(), socket.create_server(("127.0.0.2", 0)) as there:
+                    with socket.create_connection(there.getsockname()) as here:
+                        info = here.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 104)
+                found.append([struct.unpack_from("I", info, 80)[0], struct.unpack_from("I", info, 88)[0]])
+        print(json.dumps(found))
+        """
+    ) == [[10, 3], [2, 3], [64, 300], [10, 3]]
+
+
+def test_what_a_window_does_after_a_rest_is_set_in_every_host() -> None:
+    assert inside(
+        """
+        import json
+        from trifecta.design.tuning import TcpSettings
+        from trifecta.lab.network import two_hosts
+        found = []
+        with two_hosts() as lab:
+            for restarts in (True, False, True):
+                lab.use_tcp("cubic", TcpSettings(idle_restarts=restarts))
+                name = "/proc/sys/net/ipv4/tcp_slow_start_after_idle"
+                found.append([lab.host(host).read(name).strip() for host in ("client", "server")])
+        print(json.dumps(found))
+        """
+    ) == [["1", "1"], ["0", "0"], ["1", "1"]]
+
+
 def test_settings_are_read_back() -> None:
     found = inside(
         """

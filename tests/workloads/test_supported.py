@@ -196,6 +196,20 @@ def test_a_load_balancer_needs_nft(monkeypatch: pytest.MonkeyPatch) -> None:
         here({}, study("s", workload=requests(requests=10, load_balancer=True), factors={"server": ["one"]}))
 
 
+def test_switches_of_the_transports_need_programs_that_can_be_told() -> None:
+    servers = {**SERVERS, "origin": Server("origin")}
+    factors = {"server": ["origin", "one"], "client": ["load", "ext"], "protocol": ["h2", "h3"]}
+    given = study("s", workload=requests(requests=10, initial_window="2"), factors=factors)
+    found = requests_supported(given, servers, {"ext": Client("ext")})
+    assert keys(found) == {"path=clean,connection=reused,server=origin,client=load"}
+    by_kernel = study("s", workload=requests(requests=10, initial_window="2"), factors={**factors, "protocol": ["h2"]})
+    assert len(requests_supported(by_kernel, servers, {"ext": Client("ext")}).cells) == 4
+    reason = "one cannot be told 'initial_window' over HTTP/3; use server: origin"
+    level = "2 in path=clean,connection=reused,server=one,client=load"
+    assert {"factor": "initial_window", "level": level, "reason": reason} in found.left_out
+    assert "ext cannot be told 'initial_window' over HTTP/3; use client: load" in str(found.left_out)
+
+
 def compared(factor: str, **factors: Any) -> Study:
     return study("s", workload=requests(requests=20), factors=factors, compare=factor)
 

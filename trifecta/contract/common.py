@@ -29,6 +29,26 @@ class Told(msgspec.Struct, kw_only=True, omit_defaults=True):
     """A line that a program writes. Fields with a default are those that only some programs, or the runner, add."""
 
 
+class Tuning(Asked, omit_defaults=True, frozen=True, kw_only=True):
+    """What a study exchanges of the transports; None: as the engine, its libraries or the kernel have it."""
+
+    initial_window_packets: Unsigned | None = None
+    """Of QUIC."""
+    pacing: bool | None = None
+    stream_window_bytes: Unsigned | None = None
+    connection_window_bytes: Unsigned | None = None
+    idle_window_restarts: bool | None = None
+    """Of QUIC."""
+    packet_threshold: Unsigned | None = None
+    """Of QUIC."""
+    segmentation_offload: bool | None = None
+    ack_delay_ns: Unsigned | None = None
+    """Of QUIC, as is the number of packets."""
+    ack_packets: Unsigned | None = None
+    tls_record_bytes: Unsigned | None = None
+    """Of plaintext, over TCP."""
+
+
 class Quantiles(Told, kw_only=True):
     """Nearest-rank quantiles, None when there is nothing."""
 
@@ -51,6 +71,8 @@ class TcpSummary(Told, kw_only=True):
     mss_bytes: Unsigned
     nodelay: bool | None
     initial_window_bytes: Unsigned | None
+    paced: bool | None = None
+    packet_threshold: Unsigned | None = None
 
 
 class QuicSummary(Told, kw_only=True):

@@ -15,6 +15,7 @@ from trifecta.contract.common import (
     QuicSummary,
     TcpSummary,
     Told,
+    Tuning,
     Unsigned,
 )
 
@@ -91,6 +92,7 @@ class LoadConfig(Asked, frozen=True, kw_only=True):
     keylog_file: str | None = None
     qlog_dir: str | None = None
     quic_adaptations: tuple[str, ...] = ALL_ADAPTATIONS
+    tuning: Tuning = Tuning()
 
 
 class ClientConfig(LoadConfig, frozen=True, kw_only=True):
@@ -198,6 +200,8 @@ class LoadSummary(Told, kw_only=True):
     handshakes: Handshakes | None = None
     tcp: TcpSummary | None
     quic: QuicSummary | None
+    tuning: Tuning = Tuning()
+    """What was set of it."""
     udp_receive_errors: Unsigned | None
     versions: Versions | None = None
     busy_ratio: float

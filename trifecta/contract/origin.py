@@ -16,6 +16,7 @@ from trifecta.contract.common import (
     QuicSummary,
     TcpSummary,
     Told,
+    Tuning,
     Unsigned,
 )
 
@@ -101,6 +102,7 @@ class OriginConfig(Asked, frozen=True, kw_only=True):
     keylog_file: str | None = None
     qlog_dir: str | None = None
     quic_adaptations: tuple[str, ...] = ALL_ADAPTATIONS
+    tuning: Tuning = Tuning()
     cpus: tuple[Unsigned, ...] = ()
     faults: Faults = Faults()
     relay: RelayConfig | None = None

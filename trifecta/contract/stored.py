@@ -50,6 +50,8 @@ class Transport(TypedDict, total=False):
     retransmits: int
     mss_bytes: int
     nodelay: bool | None
+    paced: bool | None
+    packet_threshold: int | None
     lost_packets: int
     sent_packets: int
     congestion_events: int
@@ -104,6 +106,7 @@ class Load(RanWithShare, total=False):
     handshakes: Handshakes | None
     tcp: Transport | None
     quic: Transport | None
+    tuning: Mapping[str, int | bool]
     udp_receive_errors: int | None
     versions: Mapping[str, str] | None
     busy_ratio: float

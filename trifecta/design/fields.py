@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from trifecta.design import quantity, quinn
+from trifecta.design import quantity, quinn, tuning
 from trifecta.design.by_protocol import BETWEEN, format_octets, one_or_three, parse_octets
 from trifecta.design.document import did_you_mean, one_of, parse_flag, parse_text
 from trifecta.design.protocols import METHODS, PROTOCOL_NAMES, PROTOCOLS
@@ -96,8 +96,13 @@ class Field:
     parse: Callable[[Any], Any]
     format: Callable[[Any], Any] = _as_is
     factor: bool = True  # can be a factor
+    without: str | None = None
+    """How it is where a workload has None, in the words of a study file; None where there is none."""
 
 
+_SWITCHES = tuple(
+    Field(one.name, one.name, one.parse, one.format, without=one.default) for one in tuning.SWITCHES.values()
+)
 REQUESTS_FIELDS = (
     Field("method", "method", one_of("a method", *METHODS)),
     Field("response", "response_bytes", parse_octets, format_octets),
@@ -117,6 +122,7 @@ REQUESTS_FIELDS = (
     Field("tls_version", "tls_version", one_or_two("a TLS version", "1.2", "1.3")),
     Field("key_exchange", "key_exchange", one_of("a key exchange", *KEY_EXCHANGES)),
     Field("quinn", "quinn", quinn.parse),
+    *_SWITCHES,
     Field("read_timeout", "read_timeout_ns", _time_or_none, _format_time_or_none),
     Field("write_timeout", "write_timeout_ns", _time_or_none, _format_time_or_none),
     Field("client_cpu", "client_cpu", _cpu_or_none, _format_cpu_or_none),

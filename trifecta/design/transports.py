@@ -9,7 +9,11 @@ from trifecta.design.document import one_of, parse_text
 from trifecta.design.quantity import QuantityError
 
 BETWEEN = "/"
-APART = ("congestion_control", "tls_version")  # attributes of a workload
+APART = (
+    "congestion_control", "tls_version", "initial_window", "pacing", "stream_window", "connection_window",
+    "packet_threshold", "idle_window",
+)  # fmt: skip
+"""Attributes of a workload."""
 
 
 def one_or_two(what: str, *choices: str) -> Callable[[Any], str]:

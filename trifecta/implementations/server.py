@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from trifecta.contract.common import Declared
+from trifecta.contract.common import Declared, Tuning
 from trifecta.design.model import PROTOCOLS, Protocol, RequestsWorkload
+from trifecta.design.tuning import TcpSettings
 from trifecta.lab.certificates import Certificates
 
 
@@ -24,6 +25,10 @@ class ServerOptions:
     zero_rtt: bool = False
     quinn: str = "adapted"
     """How the engine's QUIC library is adapted (``design.quinn``); for `origin` alone."""
+    tuning: Tuning = field(default_factory=Tuning)
+    """What is set of its transports (``design.tuning``); for `origin` alone."""
+    tcp: TcpSettings = field(default_factory=TcpSettings)
+    """What the kernel does for its connections; whoever starts it sees to that, adapters need not."""
     max_streams: int = 250
     cpu_share: float | None = None
     """The share of one core that the program may use; whoever starts it sees to that, adapters need not."""

@@ -26,6 +26,7 @@ from types import TracebackType
 from typing import Self
 
 from trifecta.design.errors import CannotError
+from trifecta.design.tuning import TcpSettings
 from trifecta.lab.host import Host
 from trifecta.lab.hosts import MTU, KernelSettings, ip_batch, namespace_path
 
@@ -75,11 +76,11 @@ class Route:
     controlled: bool = True
     """Whether the connections over it have the congestion control of the network."""
 
-    def line(self, congestion_control: str) -> str:
+    def line(self, congestion_control: str, initial_window: int | None = None) -> str:
         """The line of ip(8) that makes it.
 
         A route may name any congestion control (congctl), whereas the sysctl of a namespace accepts only what the
-        whole machine allows unprivileged users.
+        whole machine allows unprivileged users. There is no other way to an initial window (initcwnd, in packets).
         """
         words = ["route replace", *(["local"] if self.own else []), self.to]
         words += ["via", self.via] if self.via else []
@@ -88,6 +89,7 @@ class Route:
             words.append("table local proto kernel " + ("metric 1" if ":" in self.to else "scope host"))
         words += ["src", self.source] if self.source else []
         words += ["congctl", congestion_control] if self.controlled else []
+        words += ["initcwnd", str(initial_window)] if self.controlled and initial_window else []
         return " ".join(words)
 
 
@@ -146,6 +148,7 @@ class Topology:
         check_graph(self.names, self.wires)
         self.mtu = mtu
         self.congestion_control = congestion_control
+        self.tcp = TcpSettings()
         self.kernel = KernelSettings()
         """What was set in each namespace, read back from the kernel."""
         self._ipv6 = ipv6
@@ -210,14 +213,25 @@ class Topology:
 
     def use_congestion_control(self, name: str) -> None:
         """Give new TCP connections of all hosts this congestion control, those of a host to itself too."""
-        if name == self.congestion_control:
+        self.use_tcp(name, self.tcp)
+
+    def use_tcp(self, congestion_control: str, settings: TcpSettings) -> None:
+        """Give new TCP connections of all hosts this congestion control and these settings."""
+        before, asked = (self.congestion_control, self.tcp), (congestion_control, settings)
+        if asked == before:
             return
-        self.congestion_control = name
+        self.congestion_control, self.tcp = asked
+        same_routes = (asked[0], settings.initial_window) == (before[0], before[1].initial_window)
         for spec in self._specs.values():
-            lines = [route.line(name) for route in spec.routes if route.controlled]
-            if lines:
-                with self.host(spec.name).inside():
+            lines = [] if same_routes else [self._line(route) for route in spec.routes if route.controlled]
+            with self.host(spec.name).inside():
+                if lines:
                     ip_batch(lines)
+                for name, value in _sysctls(settings).items():
+                    (Path("/proc/sys/net/ipv4") / name).write_text(value, encoding="ascii")
+
+    def _line(self, route: Route) -> str:
+        return route.line(self.congestion_control, self.tcp.initial_window)
 
     def _cable(self) -> None:
         """Make all cables in one run of ``ip``, then what is inside each namespace, one run each.
@@ -275,7 +289,7 @@ class Topology:
 
     def _routes(self, spec: HostSpec) -> Iterator[str]:
         """Routes and neighbours of a host."""
-        yield from (route.line(self.congestion_control) for route in spec.routes)
+        yield from map(self._line, spec.routes)
         if spec.bridge:
             return
         for towards, device in spec.devices.items():
@@ -294,6 +308,12 @@ class Topology:
                 tuple(one.partition("/")[0] for one in dict.fromkeys((*device.addresses, *other.loopback))),
                 device.mac,
             )
+
+
+def _sysctls(settings: TcpSettings) -> dict[str, str]:
+    """Of a host's network: what is no route's."""
+    restarts = str(int(settings.idle_restarts))
+    return {"tcp_reordering": str(settings.reordering), "tcp_slow_start_after_idle": restarts}
 
 
 def check_graph(hosts: Sequence[str], wires: Sequence[Wire]) -> None:

@@ -8,7 +8,7 @@ from typing import cast
 
 from trifecta.contract.common import Method
 from trifecta.contract.load import ClosedLoop, LoadConfig, OpenLoop
-from trifecta.design import quinn
+from trifecta.design import quinn, tuning
 from trifecta.design.by_protocol import one_size
 from trifecta.design.model import PathSpec, RequestsWorkload, Trial
 from trifecta.lab.certificates import Certificates
@@ -118,6 +118,7 @@ def load_config(
         udp_receive_buffer_bytes=UDP_RECEIVE_BUFFER_BYTES,
         max_udp_payload_bytes=MAX_UDP_PAYLOAD_BYTES,
         quic_adaptations=tuple(quinn.names(workload.quinn)),
+        tuning=tuning.engine(workload),
         seed=trial.seed,
         samples_file=str(samples_file),
         keylog_file=None if keylog_file is None else str(keylog_file),

@@ -316,6 +316,38 @@ def test_a_quic_library_adapted_otherwise_than_asked_fails_and_stock_is_warned_o
     assert judge("parity", "h2", workload=stock).status == "pass"
 
 
+# --- parity: switches of the transports
+
+
+def tuned(transport, **settings):
+    return LOAD | {"tuning": settings} | ({"quic": {**LOAD["quic"], **transport}} if transport else {})
+
+
+def test_what_is_set_of_the_transports_is_what_was_asked_for():
+    small = RequestsWorkload(requests=220, warmup_requests=20, initial_window="2")
+    two = {"initial_window_bytes": 2 * 1452 + 1, "mtu_bytes": 1452}
+    result = judge("parity", workload=small, load=tuned(two, initial_window_packets=2))
+    assert result.status == "pass"
+    assert judge("parity", workload=small, load=tuned(two)).status == "fail"
+    wrong = judge("parity", load=tuned({}, initial_window_packets=2))
+    assert "set of the client's transports is initial_window_packets 2, requested: nothing" in wrong.evidence
+    ten = judge("parity", workload=small, load=tuned({"mtu_bytes": 1452}, initial_window_packets=2))
+    assert ten.status == "fail"
+    assert "the initial congestion window has 10 packets, requested: 2" in ten.evidence
+
+
+def test_initial_windows_of_tcp_are_counted_in_its_segments_and_compared_where_asked_alike():
+    small = RequestsWorkload(requests=220, warmup_requests=20, initial_window="2/10")
+    tcp = {"quic": None, "tuning": {"initial_window_packets": 2}}
+    two = {**TCP, "initial_window_bytes": 2896, "mss_bytes": 1448}
+    sibling = evidence("h3", workload=small, load=tuned({"mtu_bytes": 1452}, initial_window_packets=10))
+    result = judge("parity", "h2", workload=small, load=LOAD | tcp | {"tcp": two}, siblings=(sibling,))
+    assert result.status == "warn"
+    assert "the study asks for initial window 2 over TCP and 10 over QUIC" in result.evidence
+    route = judge("parity", "h2", workload=small, load=LOAD | tcp | {"tcp": {**TCP, "mss_bytes": 1448}})
+    assert "the initial congestion window has 10 packets, requested: 2" in route.evidence
+
+
 # --- gaps
 
 

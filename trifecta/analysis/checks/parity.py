@@ -3,9 +3,9 @@
 ## Fails when
 Any of these differs from what was asked, or between arms of a block: TLS version, cipher suite, key exchange, the
 server's certificates (number, octets in DER), session resumption and early data with new connections, the client's
-congestion control, [what of quinn-proto is adapted](implementations.md#what-of-quinn-proto-is-adapted), TCP_NODELAY;
-initial windows by more than a quarter, but for TCP that begins with one segment over a lossy path because its SYN was
-lost (RFC 5681, 3.1).
+congestion control, [what of quinn-proto is adapted](implementations.md#what-of-quinn-proto-is-adapted), TCP_NODELAY,
+a [switch of the transports](study-files.md#switches-of-the-transports) that the study sets; initial windows by more
+than a quarter, but for TCP that begins with one segment over a lossy path because its SYN was lost (RFC 5681, 3.1).
 
 ## Warns when
 A server's own congestion control is another than asked (many programs have one only); a study asks for quinn-proto
@@ -24,14 +24,15 @@ RFC 9000, 8.1 (three times); RFC 5681, 3.1.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from trifecta.analysis.checks import inside_handshakes
 from trifecta.analysis.checks.evidence import Evidence, Finding, worst
+from trifecta.contract.codec import plain
 from trifecta.contract.stored import Transport
-from trifecta.design import plan, quinn
+from trifecta.design import plan, quinn, tuning
 from trifecta.design.impairments import kind_of
 from trifecta.design.model import CheckResult
 from trifecta.design.transports import over
@@ -81,6 +82,7 @@ def check(evidence: Evidence) -> list[CheckResult]:
     findings += inside_handshakes.findings(evidence)
     findings += _apart(evidence)
     findings += _quinn(evidence)
+    findings += _tuned(evidence)
     findings += _windows(evidence)
     findings += _server(evidence)
     findings += _server_nodelay(evidence)
@@ -122,6 +124,21 @@ def _quinn(evidence: Evidence) -> list[Finding]:
     return []
 
 
+def _tuned(evidence: Evidence) -> list[Finding]:
+    """What is set of the client's transports: what it says, against what the study asks."""
+    if evidence.foreign or evidence.load is None:
+        return []
+    given, asked = dict(evidence.load.get("tuning") or {}), plain(tuning.engine(evidence.workload))
+    if given == asked:
+        return [Finding("pass", f"set of the transports: {_listed(given)}")] if asked else []
+    text = f"set of the client's transports is {_listed(given)}, requested: {_listed(asked)}"
+    return [Finding("fail", text, remedy="install the engine again: `trifecta doctor` says how")]
+
+
+def _listed(settings: Mapping[str, object]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in settings.items()) or "nothing"
+
+
 def _verification(evidence: Evidence) -> list[Finding]:
     """A client that does not verify the certificate does less work in every handshake, on all protocols alike."""
     if ((evidence.load or {}).get("declared") or {}).get("certificate_verified", True):
@@ -154,13 +171,34 @@ def _windows(evidence: Evidence) -> list[Finding]:
         return []
     if _lost_its_first_packet(evidence):
         return [Finding("pass", f"initial congestion window {own} B, since a packet of the handshake was lost")]
+    if (odd := _other_window(evidence, own)) is not None:
+        return [odd]
     for sibling in evidence.siblings:
+        if sibling.workload.initial_window != evidence.workload.initial_window:
+            continue
         other = _transport(sibling).get("initial_window_bytes")
         if other and not _lost_its_first_packet(sibling) and max(own, other) / min(own, other) > WINDOW_SPREAD:
             text = f"initial congestion window {own} B here, {other} B in {sibling.trial.arm}"
             spread = max(own, other) / min(own, other)
             return [Finding("fail", text, spread, WINDOW_SPREAD, "give every arm the same initial window")]
     return [Finding("pass", f"initial congestion window {own} B")]
+
+
+def _other_window(evidence: Evidence, own: int) -> Finding | None:
+    """What is wrong with the client's initial window, where the study says how many packets it has."""
+    asked, used = evidence.workload.initial_window, _transport(evidence)
+    segment = used.get("mss_bytes") or used.get("mtu_bytes")
+    if asked is None or not segment or (evidence.trial.protocol == "h3" and "settings" not in _adaptations(evidence)):
+        return None  # quinn-proto as it comes looks for the size of its packets
+    given = own // segment
+    if given == int(asked):
+        return None
+    text = f"the initial congestion window has {given} packets, requested: {asked}"
+    return Finding("fail", text, given, int(asked), "run `trifecta doctor`: this kernel takes none for a route")
+
+
+def _adaptations(evidence: Evidence) -> list[str]:
+    return quinn.names(evidence.workload.quinn)
 
 
 def _lost_its_first_packet(evidence: Evidence) -> bool:
@@ -318,6 +356,20 @@ _TRAITS = (
         _congestion_control,
         lambda e: e.workload.congestion_control,
         "allow it in net.ipv4.tcp_allowed_congestion_control",
+    ),
+    _Trait(
+        "the kernel's pace",
+        lambda e: None if e.trial.protocol == "h3" else _transport(e).get("paced"),
+        lambda e: e.workload.pacing == "on",
+        "leave out 'pacing': this kernel takes no SO_MAX_PACING_RATE of 64 bits (Linux 4.20)",
+        lambda e: False,
+    ),
+    _Trait(
+        "the kernel's threshold of loss detection",
+        lambda e: None if e.trial.protocol == "h3" else _transport(e).get("packet_threshold"),
+        lambda e: int(e.workload.packet_threshold or 3),
+        "run `trifecta doctor`: this kernel does not let a network set net.ipv4.tcp_reordering",
+        lambda e: False,
     ),
     _Trait(
         "TCP_NODELAY",

@@ -224,6 +224,8 @@ def _written(one: Field, workload: RequestsWorkload) -> str | None:
     value = getattr(workload, one.attribute, None)
     if value is not None:
         return plan.level_text(one.format(value))
+    if one.without is not None:
+        return one.without
     try:
         return "none" if one.parse("none") is None else None
     except QuantityError:

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+from trifecta.design.quantity import QuantityError, parse_size_bytes
 from trifecta.design.why.cause import CERTAIN, LIKELY, POSSIBLE, UNLIKELY, UNSUSPECTED, Seen, Suspect, cause
 
 _STANDARD_WINDOW, _LARGE_WINDOW = "10", "100"
 _OFF = ("off", "false", "none")
+_SEGMENT_BYTES = 1460
 
 
 def _waits(seen: Seen) -> bool:
     """Whether the difference lies in what windows and pace decide, as far as it is known where it lies."""
     return seen.far and (not seen.shares or seen.share("wait", "transfer") >= 0.2)
+
+
+def _octets(text: str) -> int:
+    """A size in octets; 0 where none is written."""
+    try:
+        return parse_size_bytes(text)
+    except QuantityError:
+        return 0
 
 
 @cause("pacing")
@@ -46,7 +56,7 @@ def idle_window(seen: Seen) -> Suspect | None:
     tell a restart from a window that did not grow: that is `window-validation`.
     """
     suspicion = LIKELY if _waits(seen) and not seen.new else UNSUSPECTED
-    if seen.value("idle_window") == "restart" or seen.apart("idle_window"):
+    if seen.value("idle_window") == "restart":
         suspicion = CERTAIN - 1
     return Suspect(suspicion, "after a pause a sender may begin anew", {"idle_window": ("keep",)})
 
@@ -184,7 +194,7 @@ def tls_records(seen: Seen) -> Suspect | None:
     `tls_record` of less than a packet: what arrived can be decrypted without waiting for the rest.
 
     ## Suspected when
-    the study sets it, or a new connection over TCP waits for a response larger than a packet.
+    the study sets it to more than a segment, or a new connection over TCP waits for a response larger than a packet.
 
     ## Cannot
     be set in a server of another project (nginx: `ssl_buffer_size`); QUIC has no such records.
@@ -192,7 +202,7 @@ def tls_records(seen: Seen) -> Suspect | None:
     if not seen.tcp:
         return None
     own = seen.value("tls_record")
-    set_ = any(unit in own for unit in ("kB", "KiB", "16384"))
+    set_ = _octets(own) > _SEGMENT_BYTES
     suspicion = CERTAIN - 1 if set_ else POSSIBLE - 1 if seen.new and _waits(seen) else UNSUSPECTED
     why = f"a record of {own} does not fit a small window" if set_ else "a record is read when all of it is there"
     return Suspect(suspicion, why, {"tls_record": ("1200 B", "1 kB", "1400 B", "segment")})

@@ -13,13 +13,14 @@ from typing import Any, Literal
 from trifecta.design.errors import UserError
 from trifecta.design.fields import BROWSER_FIELDS, PAGE_FIELDS, REQUESTS_FIELDS, SERVICES_FIELDS, VIDEO_FIELDS
 from trifecta.design.services import SERVER_LEVEL
+from trifecta.design.tuning import SWITCHES
 from trifecta.design.workloads.browsers import PageWorkload, VideoWorkload
 from trifecta.design.workloads.requests import RequestsWorkload
 from trifecta.design.workloads.services import ChainWorkload, FanInWorkload, RegistrationWorkload
 from trifecta.entries import Registry
 
 _REQUESTS = tuple(entry.name for entry in REQUESTS_FIELDS)
-_OF_ONE_SERVER = ("zero_rtt", "client_cpu", "server_cpu", "load_balancer")  # not of services
+_OF_ONE_SERVER = ("zero_rtt", "client_cpu", "server_cpu", "load_balancer", *SWITCHES)  # not of services
 _SHARED = tuple(name for name in _REQUESTS if name not in ("connections", "streams", *_OF_ONE_SERVER))
 _PLACE = ("hosts", "place", "impaired", "conntrack")
 _PROGRAM = ("alpn_mismatch", "connection_leak", "unverified", "retries", "think_time", "names")

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
+from trifecta.design import tuning
 from trifecta.design.by_protocol import Octets, largest, octets_over
 from trifecta.design.path_spec import PathSpec
 from trifecta.design.protocols import CONTENT_METHODS, SAFE_METHODS
@@ -30,7 +31,8 @@ class RequestsWorkload:
     of the server, None where it waits as long as it takes. ``client_cpu`` and ``server_cpu`` are the share of one
     core that the program may use, None where it is not limited. ``load_balancer``: true where one stands before the
     server (``trifecta.lab.balancer``), else None. ``quinn`` says how the engine's QUIC library is adapted
-    (``trifecta.design.quinn``).
+    (``trifecta.design.quinn``). What follows it to ``keylog`` are switches of the transports, each the text of a study
+    file, or None where it is as it is by itself (``trifecta.design.tuning``).
     """
 
     method: str = "GET"
@@ -55,6 +57,16 @@ class RequestsWorkload:
     tls_version: str = "1.3"
     key_exchange: str = "X25519"
     quinn: str = "adapted"
+    initial_window: str | None = None
+    pacing: str | None = None
+    stream_window: str | None = None
+    connection_window: str | None = None
+    idle_window: str | None = None
+    packet_threshold: str | None = None
+    segmentation_offload: str | None = None
+    ack_delay: str | None = None
+    ack_packets: str | None = None
+    tls_record: str | None = None
     keylog: bool = False
     qlog: bool = False
     read_timeout_ns: int | None = None
@@ -195,7 +207,7 @@ class RequestsWorkload:
     @property
     def apart(self) -> list[str]:
         """The settings that it gives apart for TCP and QUIC."""
-        return [name for name in APART if BETWEEN in getattr(self, name)]
+        return [name for name in APART if BETWEEN in (getattr(self, name) or "")]
 
     def for_protocol(self, protocol: str) -> Self:
         """As one protocol meets it, with one value of each setting."""
@@ -249,6 +261,7 @@ class RequestsWorkload:
         """What is impossible of it over these protocols and this path, found before anything is started."""
         return (
             self._transport_problem(protocols)
+            or self._switch_problem(protocols, path)
             or self._concurrency_problem(protocols)
             or self._message_problem()
             or self._loop_problem()
@@ -263,6 +276,11 @@ class RequestsWorkload:
         if "1.2" in self.tls_version and self.key_exchange == "X25519MLKEM768":
             return "key_exchange", "X25519MLKEM768 needs TLS 1.3; use X25519"
         return self._early_data_problem() if self.zero_rtt else None
+
+    def _switch_problem(self, protocols: Sequence[str], path: PathSpec) -> Problem | None:
+        each = ((self.for_protocol(protocol), protocol) for protocol in protocols)
+        problems = (tuning.problem(one, one.congestion_control, protocol, path.rtt_ns) for one, protocol in each)
+        return next(filter(None, problems), None)
 
     def _apart_problem(self) -> Problem | None:
         if self.direct or not self.apart:

@@ -63,6 +63,7 @@ class Origin(ServerAdapter):
             tls_versions=(options.tls_version,),
             zero_rtt=options.zero_rtt,
             quic_adaptations=tuple(quinn.names(options.quinn)),
+            tuning=options.tuning,
             max_concurrent_streams=options.max_streams,
             alt_svc=options.alt_svc,
             replay=_text(site.replay),

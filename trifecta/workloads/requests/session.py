@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from trifecta.contract.probe import MeasureSummary
-from trifecta.design import plan
+from trifecta.design import plan, tuning
 from trifecta.design.by_protocol import octets_over
 from trifecta.design.factors import DEFAULT_CLIENT
 from trifecta.design.model import Cell, Levelled, PathSpec, RequestsWorkload
@@ -52,6 +52,8 @@ def options_for(workload: RequestsWorkload) -> ServerOptions:
         tls_version=workload.tls_version,
         zero_rtt=workload.zero_rtt,
         quinn=workload.quinn,
+        tuning=tuning.engine(workload),
+        tcp=tuning.kernel(workload),
         read_timeout_ns=workload.read_timeout_ns,
         write_timeout_ns=workload.write_timeout_ns,
         max_streams=max(250, workload.streams or workload.in_flight),
@@ -202,7 +204,7 @@ class RequestsSession(Session[RequestsWorkload, ServerKey]):
     def _start(self, server: RunningServer, *, renewed: bool = False) -> None:
         """Start a server; ServerFailed for whatever its adapter or program does wrong."""
         # Before it starts: the connections that a proxy opens now to the server behind it stay open over the trials.
-        self.lab.use_congestion_control(server.options.congestion_control)
+        self.lab.use_tcp(server.options.congestion_control, server.options.tcp)
         bring_up(server, renewed=renewed)
 
     def server_for(self, at: Levelled) -> RunningServer:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from trifecta.contract.run import LeftOut
-from trifecta.design import plan, quinn
+from trifecta.design import plan, quinn, tuning
 from trifecta.design.builds import adapter_of
 from trifecta.design.factors import CLIENT_FACTOR, DEFAULT_CLIENT
-from trifecta.design.model import PROTOCOL_FACTOR, Cell, Study, Treatment
+from trifecta.design.model import PROTOCOL_FACTOR, PROTOCOL_NAMES, Cell, Study, Treatment
 from trifecta.implementations.client import ClientAdapter
 from trifecta.implementations.clients import jobs
 from trifecta.implementations.server import ServerAdapter, Unsupported
@@ -43,6 +43,7 @@ def requests_supported(
         refused_servers({name: servers[name] for name in found.servers}),
         _refused_clients({name: clients[name] for name in found.clients}),
         _without_quinn,
+        _untold,
         _without_shares,
         without_needs,
     )
@@ -97,6 +98,26 @@ def _no_quinn(study: Study, one: Treatment) -> tuple[str, str] | None:
     if level == quinn.ADAPTED or own:
         return None
     return level, f"neither {one.server} nor {one.client} uses {quinn.LIBRARY}; use server: origin or client: load"
+
+
+def _untold(study: Study, cells: Sequence[Cell]) -> Iterator[Refusal]:
+    """Cells that exchange something of the transport of a program that cannot be told."""
+    for cell in cells:
+        found = [reason for one in plan.treatments_of(study, cell) for reason in _not_told(study, one)]
+        for factor, level, reason in dict.fromkeys(found):
+            yield Refusal([cell], factor, f"{level} in {cell.key}", reason)
+
+
+def _not_told(study: Study, one: Treatment) -> Iterator[tuple[str, str, str]]:
+    """The switches that a program of a treatment would have to be told and cannot: name, level, and why."""
+    workload = plan.workload_for(study, one)
+    foreign = [(one.server, "server: origin")] if adapter_of(one.server, study.servers) != "origin" else []
+    foreign += [(one.client, f"client: {DEFAULT_CLIENT}")] if one.client != DEFAULT_CLIENT else []
+    for switch in tuning.of_programs(workload.for_protocol(one.protocol), one.protocol):
+        level = switch.format(getattr(workload, switch.name))
+        for program, remedy in foreign:
+            over = PROTOCOL_NAMES[one.protocol]
+            yield switch.name, level, f"{program} cannot be told '{switch.name}' over {over}; use {remedy}"
 
 
 def _without_shares(study: Study, cells: Sequence[Cell]) -> Iterator[Refusal]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from trifecta.contract.codec import changed
 from trifecta.contract.link import LinkSummary
 from trifecta.contract.load import ClientReady, LoadConfig, LoadSummary
+from trifecta.design import tuning
 from trifecta.design.factors import DEFAULT_CLIENT
 from trifecta.design.model import RequestsWorkload, Trial
 from trifecta.implementations.running import RunningServer
@@ -142,7 +143,7 @@ class RequestsTrialRunner(TrialRunner[RequestsSession, _Requests]):
         session = self._session
         workload = session.workload(trial).for_protocol(trial.protocol)
         server = session.server_for(trial)
-        session.lab.use_congestion_control(workload.congestion_control)
+        session.lab.use_tcp(workload.congestion_control, tuning.kernel(workload))
         samples = session.run.draft("samples", trial.trial, ".parquet")
         capture = TrialCapture(session.run, session.study, trial, workload)
         config = self._load_config(trial, workload, server, samples=samples, capture=capture)

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use trifecta_session::options::Options;
 pub use trifecta_session::options::{ConnectionMode, FieldError, Method, Protocol};
+use trifecta_wire::Tuning;
 use trifecta_wire::quic::Adaptations;
 use trifecta_wire::resolve::{Resolved, resolve};
 use trifecta_wire::tls::{TlsVersion, key_exchange_names};
@@ -139,6 +140,9 @@ pub struct Config {
     /// What is done otherwise than quinn-proto does it.
     #[serde(default)]
     pub quic_adaptations: Adaptations,
+    /// What a study exchanges of the transports.
+    #[serde(default)]
+    pub tuning: Tuning,
 }
 
 fn one() -> u32 {
@@ -271,7 +275,7 @@ impl Config {
         if self.trial.is_empty() || self.trial.len() > 256 {
             return refuse("trial", "must have 1 to 256 octets");
         }
-        Ok(())
+        self.tuning.check().map_err(|(field, message)| FieldError { field, message })
     }
 
     /// Resolves `server_name` when the document gives no address, and returns what was found then.
@@ -361,6 +365,7 @@ impl Config {
             keylog_file: self.keylog_file.clone(),
             qlog_dir: self.qlog_dir.clone(),
             quic_adaptations: self.quic_adaptations,
+            tuning: self.tuning,
         }
     }
 }

@@ -8,6 +8,7 @@ use trifecta_session::caller::Totals;
 use trifecta_session::handshakes::HandshakesSummary;
 use trifecta_session::options::Protocol;
 use trifecta_session::transport_stats::{QuicSummary, TcpSummary};
+use trifecta_wire::Tuning;
 use trifecta_wire::process::Usage;
 
 use crate::config::{Config, Loop};
@@ -59,6 +60,8 @@ pub struct Summary {
     pub handshakes: HandshakesSummary,
     pub tcp: Option<TcpSummary>,
     pub quic: Option<QuicSummary>,
+    /// What was set of it.
+    pub tuning: Tuning,
     pub udp_receive_errors: u64,
     pub versions: Versions,
     /// CPU by wall time of the threads with the event loops.
@@ -150,6 +153,7 @@ pub(crate) fn summary(config: &Config, outcomes: &[Outcome], usage: Usage) -> Su
         handshakes: totals.handshakes.summary(),
         tcp: totals.tcp.summary(),
         quic: totals.quic.summary(),
+        tuning: config.tuning,
         udp_receive_errors: totals.udp_receive_errors,
         versions: Versions {
             engine: env!("CARGO_PKG_VERSION"),

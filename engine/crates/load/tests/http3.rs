@@ -44,7 +44,7 @@ fn every_field_of_a_row_is_true() {
         assert!(row.header_bytes_in > 0 && !row.resumed && !row.zero_rtt);
     }
     let quic = &run.summary["quic"];
-    assert_eq!((&quic["initial_window_bytes"], &quic["mtu_bytes"]), (&json!(14_520), &json!(1452)));
+    assert_eq!((&quic["initial_window_bytes"], &quic["mtu_bytes"]), (&json!(14_521), &json!(1452)));
     assert_eq!((&quic["congestion_control"], &quic["connections"]), (&json!("cubic"), &json!(1)));
     assert!(quic["min_rtt_ns"].as_u64().unwrap() > 0 && run.summary["wire_bytes_in"].as_u64().unwrap() > 1000);
 }

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
+use trifecta_wire::Tuning;
 use trifecta_wire::quic::Adaptations;
 
 /// What the origin serves, where and how. Unknown fields are refused.
@@ -68,6 +69,9 @@ pub struct Config {
     /// What is done otherwise than quinn-proto does it, towards clients and towards other services.
     #[serde(default)]
     pub quic_adaptations: Adaptations,
+    /// What a study exchanges of the transports, towards clients and towards other services.
+    #[serde(default)]
+    pub tuning: Tuning,
     /// CPUs to pin the workers to, in turn.
     #[serde(default)]
     pub cpus: Vec<usize>,
@@ -192,6 +196,7 @@ impl Config {
         if self.max_concurrent_streams == 0 {
             return wrong("max_concurrent_streams", "is 0; use at least 1");
         }
+        self.tuning.check().map_err(|(field, message)| ConfigError { field, message })?;
         self.relay.as_ref().map_or(Ok(()), RelayConfig::check)
     }
 
@@ -287,6 +292,8 @@ mod tests {
             (r#", "max_concurrent_streams": 0"#, "max_concurrent_streams"),
             (r#", "nonsense": 0"#, "nonsense"),
             (r#", "faults": {"explode": true}"#, "explode"),
+            (r#", "tuning": {"initial_window_packets": 1}"#, "tuning.initial_window_packets"),
+            (r#", "tuning": {"window": 1}"#, "window"),
         ] {
             assert_eq!(parse(more).unwrap_err().field, field, "{more}");
         }

@@ -76,7 +76,7 @@ impl Connection {
             tls: TlsStream::server(tls)?,
             session: None,
             held: Vec::new(),
-            record_sizes: RecordSizes::default(),
+            record_sizes: RecordSizes::with(tls.max_fragment_size),
             phase: Phase::Open,
             readable: false,
             writable: true,
@@ -251,9 +251,12 @@ impl Connection {
         };
         context.stats.connection(protocol, self.tls.resumed(), self.tls.key_exchange());
         self.session = Some(match protocol {
-            Protocol::H2 => {
-                Session::H2(Box::new(H2::new(config.max_concurrent_streams, config.serves_pages(), context.plain)))
-            }
+            Protocol::H2 => Session::H2(Box::new(H2::new(
+                config.max_concurrent_streams,
+                config.serves_pages(),
+                &config.tuning,
+                context.plain,
+            ))),
             _ => Session::H1(Box::default()),
         });
     }

@@ -12,19 +12,26 @@ use crate::handler::{HeadCache, collect};
 use crate::summary::{Mishap, ServerFault};
 use request::{MAX_LIST_OCTETS, RequestReader};
 use stream::{Stream, Streams};
-use trifecta_wire::ErrorClass;
 use trifecta_wire::clock::now_ns;
 use trifecta_wire::h2::{
     DEFAULT_MAX_FRAME_OCTETS, DEFAULT_WINDOW_OCTETS, ErrorCode, Event, H2Error, Limits, MAX_WINDOW_OCTETS, PREFACE,
     Parser, Settings, setting, write,
 };
 use trifecta_wire::hpack::HpackError;
+use trifecta_wire::{ErrorClass, Tuning};
 
 /// What a client may send on one stream before it hears from us. Content is thrown away as it comes, so this only has to
 /// be too large to hold up TCP, whose own window is what a study varies.
 const STREAM_WINDOW_OCTETS: u32 = 16 << 20;
 /// The same for the connection.
 const CONNECTION_WINDOW_OCTETS: u32 = 32 << 20;
+/// What a client may send before it hears from us, in octets.
+#[derive(Clone, Copy, Debug)]
+struct Windows {
+    stream: u32,
+    connection: u32,
+}
+
 /// Header blocks above this end the connection.
 const MAX_BLOCK_OCTETS: usize = 64 * 1024;
 /// RST_STREAM frames that a client may send beyond one for each answer it took (CVE-2023-44487).
@@ -49,6 +56,7 @@ pub struct H2 {
     peer_max_frame: usize,
     /// The peer's decoder must hear that we use no dynamic table (RFC 7541 4.2).
     announce_empty_table: bool,
+    windows: Windows,
     /// What the client may still send on the connection.
     receive_window: i64,
     resets_left: u32,
@@ -61,16 +69,23 @@ pub struct H2 {
 
 impl H2 {
     /// A connection whose first frames, SETTINGS and the connection's window, are put into `plain`.
-    pub fn new(max_streams: u32, by_priority: bool, plain: &mut Vec<u8>) -> Self {
+    pub fn new(max_streams: u32, by_priority: bool, tuning: &Tuning, plain: &mut Vec<u8>) -> Self {
+        let windows = Windows {
+            stream: tuning.stream_window_bytes.unwrap_or(STREAM_WINDOW_OCTETS),
+            connection: tuning.connection_window_bytes.unwrap_or(CONNECTION_WINDOW_OCTETS),
+        };
         let settings = [
             (setting::MAX_CONCURRENT_STREAMS, max_streams),
-            (setting::INITIAL_WINDOW_SIZE, STREAM_WINDOW_OCTETS),
+            (setting::INITIAL_WINDOW_SIZE, windows.stream),
             (setting::MAX_HEADER_LIST_SIZE, MAX_LIST_OCTETS as u32),
             // Asks for PRIORITY_UPDATE (RFC 9218 2.1). Last, because it is left out where it says nothing.
             (setting::NO_RFC7540_PRIORITIES, 1),
         ];
         write::settings(&settings[..if by_priority { 4 } else { 3 }], plain);
-        write::window_update(0, CONNECTION_WINDOW_OCTETS - DEFAULT_WINDOW_OCTETS, plain);
+        // An increment of 0 is an error (RFC 9113 6.9).
+        if windows.connection > DEFAULT_WINDOW_OCTETS {
+            write::window_update(0, windows.connection - DEFAULT_WINDOW_OCTETS, plain);
+        }
         let limits = Limits { max_frame_octets: DEFAULT_MAX_FRAME_OCTETS, max_header_block_octets: MAX_BLOCK_OCTETS };
         Self {
             preface_seen: 0,
@@ -86,7 +101,8 @@ impl H2 {
             peer_initial_window: i64::from(DEFAULT_WINDOW_OCTETS),
             peer_max_frame: DEFAULT_MAX_FRAME_OCTETS as usize,
             announce_empty_table: false,
-            receive_window: i64::from(CONNECTION_WINDOW_OCTETS),
+            windows,
+            receive_window: i64::from(windows.connection),
             resets_left: RESET_ALLOWANCE,
             by_priority,
             answered: 0,
@@ -178,13 +194,14 @@ impl H2 {
             return self.trailers(id, block, end_stream, context);
         }
         self.last_stream = id;
+        let windows = (self.peer_initial_window, i64::from(self.windows.stream));
         let refused = self.streams.len() >= self.max_streams || self.goaway_at.is_some_and(|last| id > last);
         // Even the block of a stream that is refused changes the table (RFC 9113 4.3).
         let head = match self.requests.read(block) {
             Ok(head) => head,
             Err(HpackError::ListTooLarge) => {
                 let plan = Plan::status(431);
-                let stream = Stream::new(id, self.peer_initial_window, end_stream, None, context.now_ns);
+                let stream = Stream::new(id, windows, end_stream, None, context.now_ns);
                 self.answer(stream, plan, context);
                 return Ok(());
             }
@@ -202,7 +219,7 @@ impl H2 {
         }
         context.stats.early_requests += u64::from(early);
         let plan = context.handler.plan(head.request(early));
-        let mut stream = Stream::new(id, self.peer_initial_window, end_stream, content_length, context.now_ns);
+        let mut stream = Stream::new(id, windows, end_stream, content_length, context.now_ns);
         // RFC 9218 7: a frame counts for more than the field, also when it came first.
         stream.priority = self.streams.take_priority(id).or(head.priority).unwrap_or_default();
         if end_stream || matches!(plan.head.status, 405 | 413 | 425) {
@@ -250,8 +267,8 @@ impl H2 {
         }
         // Half a window is many frames, and what is used up is given back before the next frame is read: nobody can exceed it.
         self.receive_window -= i64::from(flow_octets);
-        if self.receive_window < i64::from(CONNECTION_WINDOW_OCTETS / 2) {
-            let increment = i64::from(CONNECTION_WINDOW_OCTETS) - self.receive_window;
+        if self.receive_window < i64::from(self.windows.connection / 2) {
+            let increment = i64::from(self.windows.connection) - self.receive_window;
             self.receive_window += increment;
             write::window_update(0, increment as u32, context.plain);
         }
@@ -274,8 +291,8 @@ impl H2 {
         if end_stream {
             return self.content_ended(id, context);
         }
-        if stream.receive_window < i64::from(STREAM_WINDOW_OCTETS / 2) {
-            let increment = i64::from(STREAM_WINDOW_OCTETS) - stream.receive_window;
+        if stream.receive_window < i64::from(self.windows.stream / 2) {
+            let increment = i64::from(self.windows.stream) - stream.receive_window;
             stream.receive_window += increment;
             write::window_update(id, increment as u32, context.plain);
         }

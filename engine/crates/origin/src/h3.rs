@@ -400,7 +400,9 @@ fn server_config(
         // Those that must not take turns get a level of their own.
         takes_turns: config.serves_pages(),
         adaptations: config.quic_adaptations,
+        tuning: config.tuning,
         qlog,
+        ..TransportOptions::default()
     })?;
     quic::server_config(Arc::clone(tls), transport, config.quic_adaptations)
 }

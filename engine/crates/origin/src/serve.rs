@@ -208,7 +208,9 @@ fn tls_config(config: &Config, protocols: &[Protocol]) -> Result<Arc<ServerConfi
         extra_certificates: protocols.iter().map(|one| config.faults.over(*one).extra_certificates).max().unwrap_or(0),
         keylog_file: config.keylog_file.as_deref(),
     };
-    tls::server_config(&options).map(Arc::new).map_err(|error| Failure::input(error.field, error.message))
+    let mut made = tls::server_config(&options).map_err(|error| Failure::input(error.field, error.message))?;
+    made.max_fragment_size = if quic { None } else { tls::fragment_octets(config.tuning.tls_record_bytes) };
+    Ok(Arc::new(made))
 }
 
 /// A listening socket for each worker, all on one port.
@@ -216,6 +218,7 @@ fn listen(config: &Config, wanted: bool) -> Result<Vec<TcpSocket>, Failure> {
     let options = TcpOptions {
         nodelay: config.tcp_nodelay,
         congestion_control: Some(config.congestion_control.clone()),
+        paced: config.tuning.pacing == Some(true),
         unsent_bytes: if config.serves_pages() { PAGE_UNSENT_OCTETS } else { 0 },
         ..TcpOptions::default()
     };

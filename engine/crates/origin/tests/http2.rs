@@ -94,6 +94,24 @@ fn windows_are_obeyed_to_the_octet() {
 }
 
 #[test]
+fn small_windows_for_requests_are_announced_and_given_back() {
+    let server = Server::start(r#", "tuning": {"stream_window_bytes": 2000, "connection_window_bytes": 70000}"#);
+    let mut client = started(&server);
+    client.request(1, "POST", "/bytes/0", false);
+    client.data(1, &[b'a'; 900], false);
+    client.data(1, &[b'a'; 101], false);
+    client.hear(&Said::WindowUpdate(1, 1001));
+    client.data(1, b"", true);
+    client.response(1);
+    assert!(client.said.contains(&Said::WindowUpdate(0, 70_000 - 65_535)));
+    let announced = client.said.iter().find_map(|said| match said {
+        Said::Settings(settings) => settings.iter().find(|(id, _)| *id == setting::INITIAL_WINDOW_SIZE),
+        _ => None,
+    });
+    assert_eq!(announced, Some(&(setting::INITIAL_WINDOW_SIZE, 2000)));
+}
+
+#[test]
 fn a_window_that_shrinks_below_zero_is_waited_out() {
     let server = Server::start("");
     let mut client = server.h2();

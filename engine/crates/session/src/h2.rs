@@ -22,11 +22,9 @@ use crate::transport::{Received, Transport, TransportShared};
 use crate::{NEVER_NS, Session, State};
 use trifecta_wire::ErrorClass;
 
-use frames::Frames;
+use frames::{Frames, Windows};
 use requests::{headers, hello, write_headers};
 
-/// Window for content on a connection and on each stream (as h2load's default), so that the receiver never holds a server up.
-const WINDOW_OCTETS: u32 = 1 << 30;
 /// The last stream identifier that can be used is 2^31 - 1 (RFC 9113 5.1.1); the connection is given up a little before.
 const LAST_STREAM: u32 = (1 << 31) - 1_000;
 
@@ -37,6 +35,7 @@ const SEVERAL_STREAMS: usize = 5;
 /// What the HTTP/2 sessions of a worker share.
 pub struct H2Shared {
     transport: TransportShared,
+    windows: Windows,
     /// Preface, SETTINGS and the connection's WINDOW_UPDATE.
     hello: Vec<u8>,
     /// HEADERS frame of every request; octets 5 to 9 are the stream identifier.
@@ -78,9 +77,11 @@ impl Session for H2Session {
         if headers.len() > h2::DEFAULT_MAX_FRAME_OCTETS as usize {
             return Err(FieldError::new("path", "is too long: the header block must fit into one frame of 16 KiB"));
         }
+        let windows = Windows::of(&options.tuning);
         Ok(H2Shared {
             transport: TransportShared::new(options)?,
-            hello: hello(),
+            windows,
+            hello: hello(windows),
             headers,
             body_octets: options.request_body_bytes,
             authority: options.authority(),
@@ -106,7 +107,7 @@ impl Session for H2Session {
         Ok(Self {
             transport,
             state: State::Opening,
-            frames: Frames::new(shared.streams),
+            frames: Frames::new(shared.streams, shared.windows),
             first: request,
             next_stream: 1,
             unsent: Vec::with_capacity(shared.streams as usize),

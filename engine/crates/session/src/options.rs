@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use trifecta_wire::Tuning;
 use trifecta_wire::quic::Adaptations;
 
 /// A field that cannot be used: its name, what is wrong and how to mend it.
@@ -129,6 +130,8 @@ pub struct Options {
     pub qlog_dir: Option<PathBuf>,
     /// What is done otherwise than quinn-proto does it.
     pub quic_adaptations: Adaptations,
+    /// What a study exchanges of the transports.
+    pub tuning: Tuning,
 }
 
 impl Options {

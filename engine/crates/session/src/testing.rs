@@ -62,5 +62,6 @@ pub(crate) fn options(protocol: Protocol) -> Options {
         keylog_file: None,
         qlog_dir: None,
         quic_adaptations: trifecta_wire::quic::Adaptations::ALL,
+        tuning: trifecta_wire::Tuning::default(),
     }
 }

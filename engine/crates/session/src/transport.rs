@@ -44,7 +44,7 @@ const LINGER_NS: u64 = 1_000_000_000;
 pub fn tls_config(options: &Options) -> Result<ClientConfig, FieldError> {
     let version = TlsVersion::from_name(&options.tls_version)
         .ok_or_else(|| FieldError::new("tls_version", "must be 1.2 or 1.3"))?;
-    tls::client_config(&ClientOptions {
+    let mut config = tls::client_config(&ClientOptions {
         ca_file: &options.ca_file,
         alpn: &[options.protocol.alpn()],
         version,
@@ -54,7 +54,9 @@ pub fn tls_config(options: &Options) -> Result<ClientConfig, FieldError> {
         early_data: options.zero_rtt,
         keylog_file: options.keylog_file.as_deref().map(Path::new),
     })
-    .map_err(|error| FieldError::new(error.field, error.message))
+    .map_err(|error| FieldError::new(error.field, error.message))?;
+    config.max_fragment_size = tls::fragment_octets(options.tuning.tls_record_bytes);
+    Ok(config)
 }
 
 impl TransportShared {
@@ -69,6 +71,7 @@ impl TransportShared {
                 nodelay: options.tcp_nodelay,
                 congestion_control: options.congestion_control.clone(),
                 receive_buffer_bytes: options.tcp_receive_buffer_bytes,
+                paced: options.tuning.pacing == Some(true),
                 ..TcpOptions::default()
             },
             protocol: options.protocol,
@@ -175,7 +178,10 @@ impl Transport {
         if caller.totals().tcp.congestion_control.is_none() {
             caller.totals().tcp.congestion_control = self.socket.congestion_control().ok();
             caller.totals().tcp.nodelay = self.socket.nodelay().ok();
-            caller.totals().tcp.initial_window_bytes = self.socket.info().ok().map(|info| info.congestion_window_bytes);
+            caller.totals().tcp.paced = self.socket.paced().ok();
+            let info = self.socket.info().ok();
+            caller.totals().tcp.initial_window_bytes = info.map(|info| info.congestion_window_bytes);
+            caller.totals().tcp.packet_threshold = info.map(|info| info.reordering);
         }
     }
 

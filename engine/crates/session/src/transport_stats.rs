@@ -21,6 +21,10 @@ pub struct TcpSummary {
     /// As read back.
     pub nodelay: Option<bool>,
     pub initial_window_bytes: Option<u64>,
+    /// Whether a pace was asked for, as read back; BBR has its own.
+    pub paced: Option<bool>,
+    /// Segments that may overtake another before it is taken for lost, at the beginning of a connection.
+    pub packet_threshold: Option<u64>,
 }
 
 /// TCP_INFO of all connections, taken when each is closed. Times in ns, windows in octets.
@@ -36,6 +40,8 @@ pub struct TcpStats {
     pub congestion_control: Option<String>,
     pub nodelay: Option<bool>,
     pub initial_window_bytes: Option<u64>,
+    pub paced: Option<bool>,
+    pub packet_threshold: Option<u64>,
 }
 
 impl TcpStats {
@@ -60,6 +66,8 @@ impl TcpStats {
         self.congestion_control = self.congestion_control.take().or_else(|| other.congestion_control.clone());
         self.nodelay = self.nodelay.or(other.nodelay);
         self.initial_window_bytes = self.initial_window_bytes.or(other.initial_window_bytes);
+        self.paced = self.paced.or(other.paced);
+        self.packet_threshold = self.packet_threshold.or(other.packet_threshold);
     }
 
     /// The `tcp` object of the summary, `None` without a connection.
@@ -75,6 +83,8 @@ impl TcpStats {
             mss_bytes: self.mss_bytes,
             nodelay: self.nodelay,
             initial_window_bytes: self.initial_window_bytes,
+            paced: self.paced,
+            packet_threshold: self.packet_threshold,
         })
     }
 }

@@ -22,6 +22,8 @@ pub mod tcp;
 pub mod ticker;
 pub mod timestamp;
 pub mod tls;
+mod tuning;
 pub mod udp;
 
 pub use error_class::ErrorClass;
+pub use tuning::Tuning;

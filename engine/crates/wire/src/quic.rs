@@ -5,11 +5,13 @@ mod adaptations;
 mod clock;
 pub mod ecn;
 mod error;
+mod idle_restart;
 mod padding;
 mod qlog;
 mod streams;
 mod tls;
 mod transport;
+mod unpaced;
 mod window_validation;
 
 pub use adaptations::Adaptations;

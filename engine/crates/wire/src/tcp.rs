@@ -14,9 +14,16 @@ pub struct TcpOptions {
     pub congestion_control: Option<String>,
     /// SO_RCVBUF in octets; setting it turns the kernel's automatic tuning off.
     pub receive_buffer_bytes: usize,
+    /// Segments leave at the kernel's pace, 2 windows a round trip in slow start and 1.2 later
+    /// (net.ipv4.tcp_pacing_ss_ratio, tcp_pacing_ca_ratio), without a rate as limit.
+    pub paced: bool,
     /// TCP_NOTSENT_LOWAT: octets that the kernel takes before it has sent them; 0 leaves it to the send buffer.
     pub unsent_bytes: u32,
 }
+
+/// SO_MAX_PACING_RATE, in octets per second: any limit has the kernel pace a connection by itself, and none is all ones
+/// (`sk_setsockopt`, net/core/sock.c).
+const LARGEST_PACING_RATE: u64 = u64::MAX - 1;
 
 /// What tcp(7) TCP_INFO says of a connection; times in ns, windows in octets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,6 +33,8 @@ pub struct TcpInfo {
     pub retransmits: u64,
     pub congestion_window_bytes: u64,
     pub mss_bytes: u64,
+    /// Segments that may overtake another before it is taken for lost.
+    pub reordering: u64,
     pub delivered_bytes: u64,
     pub received_bytes: u64,
 }
@@ -128,6 +137,9 @@ impl TcpSocket {
             let bytes = options.receive_buffer_bytes.min(i32::MAX as usize) as i32;
             set_option(self.as_raw_fd(), libc::SOL_SOCKET, libc::SO_RCVBUF, &bytes)?;
         }
+        if options.paced {
+            set_option(self.as_raw_fd(), libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, &LARGEST_PACING_RATE)?;
+        }
         if options.unsent_bytes > 0 {
             set_option(self.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, &options.unsent_bytes)?;
         }
@@ -173,6 +185,14 @@ impl TcpSocket {
         Ok(String::from_utf8_lossy(name.split(|&octet| octet == 0).next().unwrap_or_default()).into_owned())
     }
 
+    /// Whether the kernel was asked to pace: the limit of the rate is another than none.
+    ///
+    /// # Errors
+    /// As getsockopt(2).
+    pub fn paced(&self) -> io::Result<bool> {
+        Ok(get_option::<u64>(self.as_raw_fd(), libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE)?.0 != u64::MAX)
+    }
+
     /// Reads SO_RCVBUF back, in octets (the kernel doubles what was set, socket(7)).
     ///
     /// # Errors
@@ -196,6 +216,7 @@ impl TcpSocket {
             retransmits: u64::from(raw.total_retrans),
             congestion_window_bytes: u64::from(raw.snd_cwnd) * u64::from(raw.snd_mss),
             mss_bytes: u64::from(raw.snd_mss),
+            reordering: u64::from(raw.reordering),
             delivered_bytes: raw.bytes_acked,
             received_bytes: raw.bytes_received,
         })
@@ -411,16 +432,18 @@ mod tests {
             nodelay: true,
             congestion_control: Some("reno".into()),
             receive_buffer_bytes: 100_000,
+            paced: true,
             unsent_bytes: 0,
         };
         let (_listener, client, server) = connected(&options);
         for socket in [&client, &server] {
             assert!(socket.nodelay().unwrap());
             assert_eq!(socket.congestion_control().unwrap(), "reno");
+            assert!(socket.paced().unwrap());
         }
         assert!(client.receive_buffer_bytes().unwrap() >= 100_000);
         let (_listener, client, _server) = connected(&TcpOptions::default());
-        assert!(!client.nodelay().unwrap());
+        assert!(!client.nodelay().unwrap() && !client.paced().unwrap());
     }
 
     #[test]

@@ -14,7 +14,7 @@ pub use config::{
 };
 pub use error::{TlsError, classify};
 pub use keylog::KeyLogWriter;
-pub use record_sizes::RecordSizes;
+pub use record_sizes::{RecordSizes, fragment_octets};
 pub use stream::{ReceiveBuffer, TlsStream};
 
 use rustls::{CipherSuite, CommonState, HandshakeKind, ProtocolVersion};

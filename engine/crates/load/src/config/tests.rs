@@ -102,6 +102,11 @@ fn wrong_values_name_their_field() {
     let mut h3 = document();
     (h3["protocol"], h3["tls_version"]) = (json!("h3"), json!("1.2"));
     assert_eq!(Config::parse(&h3.to_string()).unwrap_err().field, "tls_version");
+    let mut tuned = document();
+    tuned["tuning"] = json!({"initial_window_packets": 1});
+    assert_eq!(Config::parse(&tuned.to_string()).unwrap_err().field, "tuning.initial_window_packets");
+    tuned["tuning"] = json!({"initial_window_packets": 2});
+    assert_eq!(Config::parse(&tuned.to_string()).unwrap().options().tuning.initial_window_packets, Some(2));
 }
 
 #[test]

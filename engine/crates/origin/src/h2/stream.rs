@@ -34,7 +34,13 @@ pub(super) struct Sending {
 
 impl Stream {
     #[inline]
-    pub(super) fn new(id: u32, send_window: i64, ended: bool, expected: Option<u64>, received_ns: u64) -> Self {
+    pub(super) fn new(
+        id: u32,
+        (send_window, receive_window): (i64, i64),
+        ended: bool,
+        expected: Option<u64>,
+        received_ns: u64,
+    ) -> Self {
         Self {
             id,
             received_ns,
@@ -42,7 +48,7 @@ impl Stream {
             receiving: !ended,
             expected,
             received: 0,
-            receive_window: i64::from(super::STREAM_WINDOW_OCTETS),
+            receive_window,
             send_window,
             collected: Vec::new(),
             plan: None,

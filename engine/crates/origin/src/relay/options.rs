@@ -50,6 +50,7 @@ impl RelayConfig {
             keylog_file: config.keylog_file.clone(),
             qlog_dir: config.qlog_dir.clone(),
             quic_adaptations: config.quic_adaptations,
+            tuning: config.tuning,
         })
     }
 

@@ -3,15 +3,32 @@
 use trifecta_wire::h2::{self, ErrorCode, Event, Limits, Parser, Settings, setting, write};
 use trifecta_wire::hpack;
 
-use super::WINDOW_OCTETS;
 use super::streams::Streams;
 use crate::caller::{Caller, Exchange};
-use trifecta_wire::ErrorClass;
+use trifecta_wire::{ErrorClass, Tuning};
 
 /// Octets that the header block of a response may have.
 const MAX_HEADER_BLOCK_OCTETS: usize = 64 * 1024;
 /// How a response of HTTP/1 begins (RFC 9112, section 4). As a frame it would be one of 4.7 MB, which nobody allowed.
 const HTTP1: &[u8; 5] = b"HTTP/";
+
+/// Window for content on a connection and on each stream (as h2load's default), so that the receiver never holds a server up.
+const WINDOW_OCTETS: u32 = 1 << 30;
+
+/// What the peer may send before it hears from us, in octets.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Windows {
+    pub(super) stream: u32,
+    pub(super) connection: u32,
+}
+
+impl Windows {
+    /// Those of a study, else such that never hold a server up.
+    pub(super) fn of(tuning: &Tuning) -> Self {
+        let or_large = |octets: Option<u32>| octets.unwrap_or(WINDOW_OCTETS);
+        Self { stream: or_large(tuning.stream_window_bytes), connection: or_large(tuning.connection_window_bytes) }
+    }
+}
 
 /// A request that has ended.
 #[derive(Clone, Copy, Debug)]
@@ -36,6 +53,7 @@ pub(super) struct Frames {
     pub(super) peer_max_frame: u32,
     /// What the peer lets us send on the connection.
     pub(super) send_window: i64,
+    windows: Windows,
     /// Content octets received that were not yet given back by WINDOW_UPDATE on the connection.
     unacknowledged: u32,
     pub(super) going_away: bool,
@@ -46,7 +64,7 @@ pub(super) struct Frames {
 }
 
 impl Frames {
-    pub(super) fn new(streams: u32) -> Self {
+    pub(super) fn new(streams: u32, windows: Windows) -> Self {
         Self {
             parser: Parser::new(Limits {
                 max_frame_octets: h2::DEFAULT_MAX_FRAME_OCTETS,
@@ -60,6 +78,7 @@ impl Frames {
             peer_initial_window: h2::DEFAULT_WINDOW_OCTETS,
             peer_max_frame: h2::DEFAULT_MAX_FRAME_OCTETS,
             send_window: i64::from(h2::DEFAULT_WINDOW_OCTETS),
+            windows,
             unacknowledged: 0,
             going_away: false,
             saw_settings: false,
@@ -171,10 +190,10 @@ impl Frames {
     /// Gives the connection's window back, in large steps.
     fn acknowledge(&mut self, flow_octets: u32) -> Result<(), ErrorCode> {
         self.unacknowledged = self.unacknowledged.saturating_add(flow_octets);
-        if self.unacknowledged > WINDOW_OCTETS {
+        if self.unacknowledged > self.windows.connection {
             return Err(ErrorCode::FLOW_CONTROL_ERROR);
         }
-        if self.unacknowledged > WINDOW_OCTETS / 2 {
+        if self.unacknowledged > self.windows.connection / 2 {
             write::window_update(0, self.unacknowledged, &mut self.reply);
             self.unacknowledged = 0;
         }
@@ -198,13 +217,13 @@ impl Frames {
         }
         stream.exchange.content(caller, content);
         stream.unacknowledged = stream.unacknowledged.saturating_add(flow_octets);
-        if stream.unacknowledged > WINDOW_OCTETS {
+        if stream.unacknowledged > self.windows.stream {
             self.break_stream(id, ErrorCode::FLOW_CONTROL_ERROR);
             return Ok(());
         }
         if end_stream {
             self.complete(id, now_ns);
-        } else if stream.unacknowledged > WINDOW_OCTETS / 2 {
+        } else if stream.unacknowledged > self.windows.stream / 2 {
             let octets = std::mem::take(&mut stream.unacknowledged);
             write::window_update(id, octets, &mut self.reply);
         }

@@ -5,18 +5,21 @@ use trifecta_wire::h2::{self, setting, write};
 use trifecta_wire::hpack;
 
 use super::streams::Stream;
-use super::{H2Session, H2Shared, LAST_STREAM, WINDOW_OCTETS};
+use super::{H2Session, H2Shared, LAST_STREAM, Windows};
 use crate::caller::{Caller, Exchange, Request};
 use crate::content::Body;
 use crate::options::Options;
 use crate::{Session, State, request_fields};
 
-pub(super) fn hello() -> Vec<u8> {
+pub(super) fn hello(windows: Windows) -> Vec<u8> {
     let mut octets = h2::PREFACE.to_vec();
     let settings =
-        [(setting::HEADER_TABLE_SIZE, 0), (setting::ENABLE_PUSH, 0), (setting::INITIAL_WINDOW_SIZE, WINDOW_OCTETS)];
+        [(setting::HEADER_TABLE_SIZE, 0), (setting::ENABLE_PUSH, 0), (setting::INITIAL_WINDOW_SIZE, windows.stream)];
     write::settings(&settings, &mut octets);
-    write::window_update(0, WINDOW_OCTETS - h2::DEFAULT_WINDOW_OCTETS, &mut octets);
+    // An increment of 0 is an error (RFC 9113 6.9).
+    if windows.connection > h2::DEFAULT_WINDOW_OCTETS {
+        write::window_update(0, windows.connection - h2::DEFAULT_WINDOW_OCTETS, &mut octets);
+    }
     octets
 }
 

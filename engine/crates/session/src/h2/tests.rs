@@ -3,11 +3,12 @@
 use trifecta_wire::h2::{ErrorCode, setting, write};
 use trifecta_wire::hpack::encoder;
 
-use super::frames::Frames;
+use super::frames::{Frames, Windows};
+use super::requests::hello;
 use super::streams::Stream;
 use crate::caller::Caller;
 use crate::testing::caller;
-use trifecta_wire::ErrorClass;
+use trifecta_wire::{ErrorClass, Tuning};
 
 /// What a server may send for streams 1, 3 and 5.
 fn flight() -> Vec<u8> {
@@ -31,7 +32,7 @@ type Ends = Vec<(u32, Option<ErrorClass>)>;
 /// Reads all in pieces of `step`: how streams ended, and the code with which the connection has to be closed.
 fn read(octets: &[u8], step: usize) -> (Ends, Result<(), ErrorCode>, Frames) {
     let mut caller = caller();
-    let mut frames = Frames::new(3);
+    let mut frames = Frames::new(3, Windows::of(&Tuning::default()));
     for id in [1, 3, 5] {
         let exchange = caller.next_request(2_000).unwrap();
         frames.streams.insert(Stream { id, exchange, send_window: 65_535, ..Stream::default() });
@@ -103,6 +104,48 @@ fn a_changed_initial_window_moves_every_stream_even_below_zero() {
     write::settings(&[(setting::INITIAL_WINDOW_SIZE, 65_536)], &mut octets);
     let (_, _, mut frames) = read(&octets, 99);
     assert_eq!(frames.streams.get_mut(3).unwrap().send_window, 65_536);
+}
+
+#[test]
+fn small_windows_are_announced_kept_to_and_given_back_by_halves() {
+    let tuning =
+        Tuning { stream_window_bytes: Some(2_000), connection_window_bytes: Some(65_535), ..Tuning::default() };
+    let windows = Windows::of(&tuning);
+    let opening = hello(windows);
+    assert!(
+        opening.ends_with(&[0, 0x4, 0, 0, 0x07, 0xd0]),
+        "SETTINGS_INITIAL_WINDOW_SIZE is last, and no WINDOW_UPDATE"
+    );
+    assert!(!hello(Windows::of(&Tuning::default())).ends_with(&opening[opening.len() - 6..]));
+    let mut octets = Vec::new();
+    write::settings(&[], &mut octets);
+    write::headers(1, &encoder::block([(&b":status"[..], &b"200"[..])]), false, &mut octets);
+    for (sent, given_back, ended) in [(900, 0, false), (101, 1_001, false), (1_900, 1_900, false), (2_001, 0, true)] {
+        let mut caller = caller();
+        let mut frames = Frames::new(1, windows);
+        let exchange = caller.next_request(2_000).unwrap();
+        frames.streams.insert(Stream { id: 1, exchange, send_window: 65_535, ..Stream::default() });
+        frames.read(&mut caller, &octets, 1, 3).unwrap();
+        if sent == 101 {
+            frames.read(&mut caller, &data(900), 1, 3).unwrap();
+        }
+        frames.reply.clear();
+        frames.read(&mut caller, &data(sent), 1, 3).unwrap();
+        let mut expected = Vec::new();
+        if given_back > 0 {
+            write::window_update(1, given_back, &mut expected);
+        }
+        assert_eq!(frames.finished.len(), usize::from(ended), "{sent}");
+        assert!(ended || frames.reply == expected, "{sent}: {:?}", frames.reply);
+    }
+}
+
+/// DATA of stream 1.
+fn data(octets: u32) -> Vec<u8> {
+    let mut out = Vec::new();
+    write::data_header(1, octets as usize, false, &mut out);
+    out.resize(out.len() + octets as usize, b'a');
+    out
 }
 
 #[test]

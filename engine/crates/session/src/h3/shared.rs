@@ -17,7 +17,7 @@ use trifecta_wire::udp::{ReceiveBatch, UdpOptions};
 
 use crate::caller::Request;
 use crate::options::{ConnectionMode, FieldError, Options, Protocol};
-use trifecta_wire::ErrorClass;
+use trifecta_wire::{ErrorClass, Tuning};
 
 /// Messages taken by one receive call, up to 64 kB each.
 const MESSAGES_PER_RECEIVE: usize = 8;
@@ -51,6 +51,7 @@ pub struct H3Shared {
     client: ClientConfig,
     max_udp_payload_bytes: u16,
     pub(super) adaptations: Adaptations,
+    tuning: Tuning,
     trial: String,
     qlog_dir: Option<PathBuf>,
 }
@@ -107,6 +108,7 @@ impl H3Shared {
             client,
             max_udp_payload_bytes: options.max_udp_payload_bytes,
             adaptations: options.quic_adaptations,
+            tuning: options.tuning,
             trial: options.trial.clone(),
             qlog_dir: options.qlog_dir.clone(),
         })
@@ -150,6 +152,7 @@ impl H3Shared {
             congestion_control: &self.congestion_control,
             max_udp_payload_bytes: self.max_udp_payload_bytes,
             adaptations: self.adaptations,
+            tuning: self.tuning,
             ..TransportOptions::default()
         }
     }
@@ -165,6 +168,7 @@ fn transport(options: &Options, qlog: Option<quinn_proto::QlogStream>) -> Result
         congestion_control: quic_control(options),
         max_udp_payload_bytes: options.max_udp_payload_bytes,
         adaptations: options.quic_adaptations,
+        tuning: options.tuning,
         qlog,
         ..TransportOptions::default()
     })

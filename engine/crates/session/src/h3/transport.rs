@@ -141,7 +141,8 @@ impl H3Session {
                 srtt_ns: whole_ns(path.rtt),
                 lost_packets: path.lost_packets,
                 sent_packets: path.sent_packets,
-                congestion_window_bytes: path.cwnd,
+                // Without a pacer `path.cwnd` is not the window.
+                congestion_window_bytes: self.connection.congestion_state().metrics().congestion_window,
                 congestion_events: path.congestion_events,
                 mtu_bytes: u64::from(path.current_mtu),
             });

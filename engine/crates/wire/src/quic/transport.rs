@@ -1,17 +1,19 @@
 //! Transport configuration, the same for client and server so that what differs between two trials is the protocol.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use quinn_proto::congestion::{BbrConfig, ControllerFactory, CubicConfig, NewRenoConfig};
 use quinn_proto::{
-    EndpointConfig, IdleTimeout, MtuDiscoveryConfig, QlogStream, RandomConnectionIdGenerator, ServerConfig,
-    TransportConfig, VarInt,
+    AckFrequencyConfig, EndpointConfig, IdleTimeout, MtuDiscoveryConfig, QlogStream, RandomConnectionIdGenerator,
+    ServerConfig, TransportConfig, VarInt,
 };
 
 use super::adaptations::Adaptations;
 use super::tls::ServerTls;
+use super::unpaced::Unpaced;
 use super::window_validation::ValidatedWindow;
+use crate::Tuning;
 
 /// Names of the congestion controls, as for TCP.
 pub const CONGESTION_CONTROLS: [&str; 3] = ["cubic", "bbr", "reno"];
@@ -19,6 +21,9 @@ pub const CONGESTION_CONTROLS: [&str; 3] = ["cubic", "bbr", "reno"];
 /// Full-size packets of the initial congestion window: what Linux gives TCP (RFC 6928), and what RFC 9002 section 7.2
 /// comes to for datagrams of 1,472 octets or less.
 pub const INITIAL_WINDOW_PACKETS: u64 = 10;
+
+/// Packets that are acknowledged at once (RFC 9000 section 13.2.2).
+const ACK_PACKETS: u16 = 2;
 
 /// What a transport is set to.
 #[derive(Clone)]
@@ -43,8 +48,13 @@ pub struct TransportOptions<'a> {
     pub max_bidi_streams: u32,
     /// Streams of equal priority take turns, packet by packet, instead of one after the other.
     pub takes_turns: bool,
-    /// Without `settings` only what a study asks for is set: congestion control, idle timeout, streams of the peer, qlog.
+    /// Without `settings` only what a study asks for is set: congestion control, idle timeout, streams of the peer, qlog, and
+    /// the tuning.
     pub adaptations: Adaptations,
+    /// What is set otherwise than above.
+    pub tuning: Tuning,
+    /// What the time is, for a window that restarts after a rest.
+    pub now: fn() -> Instant,
     /// Where events of the connections with this configuration are written.
     pub qlog: Option<QlogStream>,
 }
@@ -62,6 +72,8 @@ impl Default for TransportOptions<'_> {
             max_bidi_streams: 0,
             takes_turns: false,
             adaptations: Adaptations::ALL,
+            tuning: Tuning::default(),
+            now: Instant::now,
             qlog: None,
         }
     }
@@ -78,18 +90,25 @@ pub fn transport_config(options: &TransportOptions<'_>) -> Result<TransportConfi
             "max_udp_payload_bytes: {payload} is below the 1200 that QUIC needs (RFC 9000 section 14)"
         ));
     }
-    let window = |name: &str, bytes: u64| {
-        VarInt::from_u64(bytes).map_err(|_| format!("{name}: {bytes} does not fit a QUIC integer"))
-    };
     let mut config = TransportConfig::default();
     config
         .max_concurrent_bidi_streams(options.max_bidi_streams.into())
         .max_idle_timeout(idle_timeout(options.idle_timeout_ns)?)
         .congestion_controller_factory(congestion(options)?)
         .qlog_stream(options.qlog.clone());
-    if !options.adaptations.settings {
-        return Ok(config);
+    if options.adaptations.settings {
+        adapt(options, &mut config)?;
     }
+    tune(&options.tuning, &mut config);
+    Ok(config)
+}
+
+/// Sets what quinn-proto offers and has otherwise by itself.
+fn adapt(options: &TransportOptions<'_>, config: &mut TransportConfig) -> Result<(), String> {
+    let payload = options.max_udp_payload_bytes;
+    let window = |name: &str, bytes: u64| {
+        VarInt::from_u64(bytes).map_err(|_| format!("{name}: {bytes} does not fit a QUIC integer"))
+    };
     config
         // Control, QPACK encoder, QPACK decoder, and some of unknown types (RFC 9114 section 6.2).
         .max_concurrent_uni_streams(16_u32.into())
@@ -107,7 +126,33 @@ pub fn transport_config(options: &TransportOptions<'_>) -> Result<TransportConfi
         // Responses without a priority are not incremental, and those are best sent one after the other (RFC 9218
         // section 10): taking turns packet by packet would end all of them last.
         .send_fairness(options.takes_turns);
-    Ok(config)
+    Ok(())
+}
+
+/// Sets what a study exchanges, but for the congestion control.
+fn tune(tuning: &Tuning, config: &mut TransportConfig) {
+    if let Some(bytes) = tuning.stream_window_bytes {
+        config.stream_receive_window(bytes.into());
+    }
+    if let Some(bytes) = tuning.connection_window_bytes {
+        config.receive_window(bytes.into());
+    }
+    if let Some(on) = tuning.segmentation_offload {
+        config.enable_segmentation_offload(on);
+    }
+    if tuning.ack_delay_ns.is_some() || tuning.ack_packets.is_some() {
+        let mut asked = AckFrequencyConfig::default();
+        asked
+            .max_ack_delay(tuning.ack_delay_ns.map(Duration::from_nanos))
+            // Of so many packets the last must be acknowledged at once.
+            .ack_eliciting_threshold(u32::from(tuning.ack_packets.unwrap_or(ACK_PACKETS) - 1).into())
+            // As without the extension: what comes out of order is acknowledged at once (RFC 9000 section 13.2.1).
+            .reordering_threshold(1_u32.into());
+        config.ack_frequency_config(Some(asked));
+    }
+    if let Some(packets) = tuning.packet_threshold {
+        config.packet_threshold(packets.into());
+    }
 }
 
 fn idle_timeout(timeout_ns: u64) -> Result<Option<IdleTimeout>, String> {
@@ -120,13 +165,22 @@ fn idle_timeout(timeout_ns: u64) -> Result<Option<IdleTimeout>, String> {
 }
 
 fn congestion(options: &TransportOptions<'_>) -> Result<Arc<dyn ControllerFactory + Send + Sync>, String> {
-    let Adaptations { settings, window_validation, .. } = options.adaptations;
-    let window = settings.then_some(INITIAL_WINDOW_PACKETS * u64::from(options.max_udp_payload_bytes));
+    let controller = controller(options)?;
+    Ok(if options.tuning.pacing == Some(false) { Arc::new(Unpaced::new(controller)) } else { controller })
+}
+
+fn controller(options: &TransportOptions<'_>) -> Result<Arc<dyn ControllerFactory + Send + Sync>, String> {
+    let settings = options.adaptations.settings;
+    let packets = options.tuning.initial_window_packets.map(u64::from).or(settings.then_some(INITIAL_WINDOW_PACKETS));
+    let window = packets.map(|packets| window_octets(packets, options.max_udp_payload_bytes));
     match options.congestion_control {
         "cubic" => {
             let mut config = CubicConfig::default();
             window.map(|window| config.initial_window(window));
-            Ok(validated(config, window_validation))
+            validated(config, options)
+        }
+        "bbr" if options.tuning.idle_window_restarts == Some(true) => {
+            Err("tuning.idle_window_restarts: BBR keeps its window after a rest; use cubic or reno".into())
         }
         "bbr" => {
             let mut config = BbrConfig::default();
@@ -136,7 +190,7 @@ fn congestion(options: &TransportOptions<'_>) -> Result<Arc<dyn ControllerFactor
         "reno" => {
             let mut config = NewRenoConfig::default();
             window.map(|window| config.initial_window(window));
-            Ok(validated(config, window_validation))
+            validated(config, options)
         }
         other => {
             let known = CONGESTION_CONTROLS.join(", ");
@@ -145,11 +199,28 @@ fn congestion(options: &TransportOptions<'_>) -> Result<Arc<dyn ControllerFactor
     }
 }
 
+/// A window that so many packets of full size go into. quinn-proto sends a packet only if that leaves less in flight than the
+/// window, so that it takes an octet more for the last one.
+//= https://www.rfc-editor.org/rfc/rfc9002#section-7
+//# An endpoint MUST NOT send a packet if it would cause bytes_in_flight (see Appendix B.2) to be larger than the
+//# congestion window, unless the packet is sent on a PTO timer expiration (see Section 6.2) or when entering recovery
+//# (see Section 7.3.2).
+fn window_octets(packets: u64, max_udp_payload_bytes: u16) -> u64 {
+    packets * u64::from(max_udp_payload_bytes) + 1
+}
+
 fn validated<F: ControllerFactory + Send + Sync + 'static>(
     config: F,
-    window_validation: bool,
-) -> Arc<dyn ControllerFactory + Send + Sync> {
-    if window_validation { Arc::new(ValidatedWindow::new(config)) } else { Arc::new(config) }
+    options: &TransportOptions<'_>,
+) -> Result<Arc<dyn ControllerFactory + Send + Sync>, String> {
+    let restarts = (options.tuning.idle_window_restarts == Some(true)).then_some(options.now);
+    match (options.adaptations.window_validation, restarts) {
+        (true, restarts) => Ok(Arc::new(ValidatedWindow::new(config, restarts))),
+        (false, None) => Ok(Arc::new(config)),
+        (false, Some(_)) => {
+            Err("tuning.idle_window_restarts: needs window-validation among quic_adaptations, which does it".into())
+        }
+    }
 }
 
 /// The endpoint configuration of a client whose connections have a socket each: connection identifiers of length zero,

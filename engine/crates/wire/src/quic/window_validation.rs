@@ -14,26 +14,33 @@
 
 use std::any::Any;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use quinn_proto::RttEstimator;
 use quinn_proto::congestion::{Controller, ControllerFactory, ControllerMetrics};
 
+use super::idle_restart::IdleRestart;
+
 /// Builds controllers of `F`, each with its window validated as described in the module.
 #[derive(Debug)]
-pub struct ValidatedWindow<F>(Arc<F>);
+pub struct ValidatedWindow<F> {
+    config: Arc<F>,
+    restarts: Option<fn() -> Instant>,
+}
 
 impl<F> ValidatedWindow<F> {
-    /// Wraps the configuration of Cubic or NewReno.
-    pub fn new(config: F) -> Self {
-        Self(Arc::new(config))
+    /// Wraps the configuration of Cubic or NewReno. `restarts`: their window restarts after a rest, by this clock.
+    pub fn new(config: F, restarts: Option<fn() -> Instant>) -> Self {
+        Self { config: Arc::new(config), restarts }
     }
 }
 
 impl<F: ControllerFactory + Send + Sync> ControllerFactory for ValidatedWindow<F> {
     fn build(self: Arc<Self>, now: Instant, current_mtu: u16) -> Box<dyn Controller> {
+        let inner = Arc::clone(&self.config).build(now, current_mtu);
         Box::new(Validated {
-            inner: Arc::clone(&self.0).build(now, current_mtu),
+            restart: self.restarts.map(|clock| IdleRestart::new(clock, inner.initial_window())),
+            inner,
             window_use: WindowUse::default(),
             datagram_bytes: u64::from(current_mtu),
             acked: Vec::new(),
@@ -45,6 +52,7 @@ impl<F: ControllerFactory + Send + Sync> ControllerFactory for ValidatedWindow<F
 /// A controller that hears of underutilization instead of an empty send queue.
 struct Validated {
     inner: Box<dyn Controller>,
+    restart: Option<IdleRestart>,
     window_use: WindowUse,
     datagram_bytes: u64,
     /// The packets of an ACK frame, kept until its end: only then is it known how much was in flight before it.
@@ -65,10 +73,33 @@ impl Validated {
         let slow_start = metrics.ssthresh.is_none_or(|threshold| metrics.congestion_window < threshold);
         self.window_use.underutilized(metrics.congestion_window, slow_start)
     }
+
+    fn srtt(&self) -> Option<Duration> {
+        self.rtt.map(|rtt| rtt.get())
+    }
+
+    /// The window in force: the controller's own, or the smaller one after a rest.
+    fn current(&self) -> u64 {
+        let own = self.inner.window();
+        self.restart.as_ref().map_or(own, |restart| restart.current(own))
+    }
+
+    /// An acknowledged packet for a window that is smaller than the controller's own, after a rest. False where it is not.
+    fn acked_after_rest(&mut self, packet: AckedPacket) -> bool {
+        let own = self.inner.window();
+        let Some(restart) = self.restart.as_mut().filter(|restart| restart.limits(own)) else { return false };
+        let underutilized = packet.app_limited && self.window_use.underutilized(restart.current(own), true);
+        restart.on_acked(packet.bytes, self.datagram_bytes, !underutilized, own);
+        true
+    }
 }
 
 impl Controller for Validated {
     fn on_sent(&mut self, now: Instant, bytes: u64, last_packet_number: u64) {
+        let (own, srtt) = (self.inner.window(), self.srtt());
+        if let Some(restart) = &mut self.restart {
+            restart.on_sent(now, own, srtt);
+        }
         self.inner.on_sent(now, bytes, last_packet_number);
     }
 
@@ -81,7 +112,7 @@ impl Controller for Validated {
         let mut acked = std::mem::take(&mut self.acked);
         if let Some(newest_sent) = acked.iter().map(|packet| packet.sent).max() {
             let before = in_flight + acked.iter().map(|packet| packet.bytes).sum::<u64>();
-            let full = before + self.datagram_bytes >= self.inner.window();
+            let full = before + self.datagram_bytes >= self.current();
             self.window_use.observe(now, newest_sent, before, full);
         }
         if let Some(rtt) = self.rtt {
@@ -93,17 +124,23 @@ impl Controller for Validated {
                 //# the congestion window is underutilized. This can happen due to insufficient application data or
                 //# flow control limits. When this occurs, the congestion window SHOULD NOT be increased in either
                 //# slow start or congestion avoidance.
-                let app_limited = packet.app_limited && self.underutilized();
+                let app_limited = self.acked_after_rest(packet) || (packet.app_limited && self.underutilized());
                 self.inner.on_ack(now, packet.sent, packet.bytes, app_limited, &rtt);
             }
         }
         // The emptied vector, for its memory.
         self.acked = acked;
         let app_limited = app_limited && self.underutilized();
+        if let Some(restart) = &mut self.restart {
+            restart.on_end_acks(in_flight);
+        }
         self.inner.on_end_acks(now, in_flight, app_limited, largest_packet_num_acked);
     }
 
     fn on_congestion_event(&mut self, now: Instant, sent: Instant, is_persistent_congestion: bool, lost_bytes: u64) {
+        if let Some(restart) = &mut self.restart {
+            restart.on_congestion_event(is_persistent_congestion, self.datagram_bytes);
+        }
         self.inner.on_congestion_event(now, sent, is_persistent_congestion, lost_bytes);
     }
 
@@ -113,16 +150,20 @@ impl Controller for Validated {
     }
 
     fn window(&self) -> u64 {
-        self.inner.window()
+        let own = self.inner.window();
+        self.restart.as_ref().map_or(own, |restart| restart.window(own, self.srtt()))
     }
 
     fn metrics(&self) -> ControllerMetrics {
-        self.inner.metrics()
+        let mut metrics = self.inner.metrics();
+        metrics.congestion_window = self.current();
+        metrics
     }
 
     fn clone_box(&self) -> Box<dyn Controller> {
         Box::new(Self {
             inner: self.inner.clone_box(),
+            restart: self.restart.as_ref().map(IdleRestart::copy),
             window_use: self.window_use,
             datagram_bytes: self.datagram_bytes,
             acked: self.acked.clone(),

@@ -8,6 +8,7 @@ use rustls::pki_types::ServerName;
 use rustls::server::UnbufferedServerConnection;
 use rustls::{ClientConfig, ClientConnection, CommonState, HandshakeKind, ServerConfig};
 
+use super::record_sizes::record_octets;
 use super::records::{self, Output, Progress};
 use super::{CertificateChain, TlsError, cipher_name, version_name};
 use crate::ErrorClass;
@@ -42,6 +43,8 @@ pub struct TlsStream {
     /// Octets of a record that is not whole yet.
     pending: Vec<u8>,
     output: Output,
+    /// Octets of plaintext in the largest record that is written.
+    record_octets: usize,
     writable: bool,
     peer_closed: bool,
     /// Nothing can be processed or written any more.
@@ -61,7 +64,7 @@ impl TlsStream {
         } else {
             Connection::Client(Box::new(UnbufferedClientConnection::new(config.clone(), name.clone())?))
         };
-        Ok(Self::new(connection))
+        Ok(Self::new(connection, config.max_fragment_size))
     }
 
     /// The server's side.
@@ -69,14 +72,16 @@ impl TlsStream {
     /// # Errors
     /// When the configuration cannot be used.
     pub fn server(config: &Arc<ServerConfig>) -> Result<Self, TlsError> {
-        Ok(Self::new(Connection::Server(Box::new(UnbufferedServerConnection::new(config.clone())?))))
+        let connection = Connection::Server(Box::new(UnbufferedServerConnection::new(config.clone())?));
+        Ok(Self::new(connection, config.max_fragment_size))
     }
 
-    fn new(connection: Connection) -> Self {
+    fn new(connection: Connection, fragment_octets: Option<usize>) -> Self {
         Self {
             connection,
             pending: Vec::new(),
             output: Output::default(),
+            record_octets: record_octets(fragment_octets),
             writable: false,
             peer_closed: false,
             failed: false,
@@ -138,14 +143,14 @@ impl TlsStream {
         Ok(progress.consumed)
     }
 
-    /// Encrypts `plaintext` into the output, in records of at most 2^14 octets.
+    /// Encrypts `plaintext` into the output, in records of at most 2^14 octets, or as many as the configuration says.
     ///
     /// # Errors
     /// Before [`TlsStream::can_write`], after [`TlsStream::close_notify`], or when the keys are used up.
     pub fn write(&mut self, plaintext: &[u8]) -> Result<(), TlsError> {
         self.usable()?;
         // Header, content type and tag of each record (RFC 8446 5.2), with room for a key update.
-        let room = plaintext.len() + (plaintext.len() / 16_384 + 1) * 40 + 64;
+        let room = plaintext.len() + (plaintext.len() / self.record_octets + 1) * 40 + 64;
         let (pending, output) = (&mut self.pending[..], &mut self.output);
         match &mut self.connection {
             Connection::Client(client) => {

@@ -144,6 +144,38 @@ fn plaintext_crosses_whatever_the_size_of_the_pieces() {
     }
 }
 
+/// Octets of plaintext in each of these records of TLS 1.3 (RFC 8446 5.2).
+fn records(mut octets: &[u8]) -> Vec<usize> {
+    let mut found = Vec::new();
+    while let [_, _, _, high, low, rest @ ..] = octets {
+        let length = usize::from(u16::from_be_bytes([*high, *low]));
+        found.push(length - 16 - 1);
+        octets = &rest[length..];
+    }
+    found
+}
+
+#[test]
+fn records_are_as_large_as_asked_for() {
+    for (size, early) in [(64, false), (1_200, false), (1_200, true), (16_384, false)] {
+        let mut setup = setup(Options { early, resumption: early, ..DEFAULTS });
+        setup.client.max_fragment_size = fragment_octets(Some(size));
+        setup.server.max_fragment_size = fragment_octets(Some(size));
+        let mut pair = Pair::new(&Arc::new(setup.client), &Arc::new(setup.server));
+        pair.carry().unwrap();
+        let plaintext = text(40_000);
+        for side in [&mut pair.client, &mut pair.server] {
+            side.write(&plaintext).unwrap();
+            let found = records(side.output());
+            let (last, whole) = found.split_last().unwrap();
+            assert!(whole.iter().all(|octets| *octets == usize::from(size)), "{size}: {found:?}");
+            assert_eq!(whole.len() * usize::from(size) + last, plaintext.len());
+        }
+        pair.carry().unwrap();
+        assert!(pair.to_server == plaintext && pair.to_client == plaintext);
+    }
+}
+
 #[test]
 fn what_was_negotiated_is_told() {
     let setup = setup(DEFAULTS);

@@ -1,5 +1,6 @@
 //! Client and server in one process over a simulated network: deterministic for a seed, with loss, reordering and delay.
 
+use std::cell::Cell;
 use std::collections::BinaryHeap;
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
@@ -69,7 +70,14 @@ pub(super) const CLEAR: Weather = Weather { lost: 0, late: 0, delay: Duration::f
 pub(super) const ROUGH: Weather = Weather { lost: 60, late: 100, delay: Duration::from_millis(10) };
 
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Flying(std::cmp::Reverse<(Instant, u64)>, bool, pub(super) Vec<u8>);
+pub(super) struct Flying(std::cmp::Reverse<(Instant, u64)>, pub(super) bool, pub(super) Vec<u8>);
+
+thread_local!(static NOW: Cell<Option<Instant>> = const { Cell::new(None) });
+
+/// The time of the network of this thread, for [`TransportOptions::now`].
+pub(super) fn simulated_now() -> Instant {
+    NOW.get().unwrap_or_else(Instant::now)
+}
 
 /// One client and one server, each behind its endpoint.
 pub(super) struct Network {
@@ -86,6 +94,11 @@ pub(super) struct Network {
     pub(super) lost: Option<ConnectionError>,
     /// What the server answers to a whole request; without it, the octets of the request.
     pub(super) answer: Option<Bytes>,
+    /// When the server sent a packet of full size.
+    pub(super) full: Vec<Instant>,
+    /// How often several datagrams were handed over at once.
+    pub(super) trains: u64,
+    full_bytes: usize,
 }
 
 pub(super) const CLIENT: &str = "10.0.0.1:50000";
@@ -133,12 +146,19 @@ impl Network {
             server_connection: None,
             lost: None,
             answer: None,
+            full: Vec::new(),
+            trains: 0,
+            full_bytes: usize::from(payload),
         }
     }
 
     pub(super) fn launch(&mut self, to_server: bool, packets: &[u8], segment: usize) {
+        self.trains += u64::from(packets.len() > segment);
         for datagram in packets.chunks(segment) {
             self.sent += 1;
+            if !to_server && datagram.len() == self.full_bytes {
+                self.full.push(self.now);
+            }
             if self.random.draw() % 1000 < self.weather.lost {
                 continue;
             }
@@ -150,8 +170,9 @@ impl Network {
         }
     }
 
-    /// Lets both ends send and moves time to what comes next. False when nothing will ever come.
-    pub(super) fn step(&mut self) -> bool {
+    /// Lets both ends send.
+    fn send(&mut self) {
+        NOW.set(Some(self.now));
         let mut packets = Vec::new();
         while let Some(transmit) = self.client_connection.1.poll_transmit(self.now, 10, &mut packets) {
             self.launch(true, &packets[..transmit.size], transmit.segment_size.unwrap_or(transmit.size));
@@ -165,12 +186,35 @@ impl Network {
             self.launch(false, &packets[..transmit.size], transmit.segment_size.unwrap_or(transmit.size));
             packets.clear();
         }
+    }
+
+    /// When something comes next: a datagram, or a timeout.
+    fn next_event(&mut self) -> Option<Instant> {
         let arrival = self.flying.peek().map(|flying| flying.0.0.0);
         let timeouts = [
             self.client_connection.1.poll_timeout(),
             self.server_connection.as_mut().and_then(|(_, connection)| connection.poll_timeout()),
         ];
-        let Some(next) = timeouts.into_iter().flatten().chain(arrival).min() else { return false };
+        timeouts.into_iter().flatten().chain(arrival).min()
+    }
+
+    /// Lets time pass in which nobody asks for anything.
+    pub(super) fn rest(&mut self, time: Duration) {
+        let end = self.now + time;
+        loop {
+            self.send();
+            if self.next_event().is_none_or(|next| next > end) {
+                break;
+            }
+            self.step();
+        }
+        self.now = end;
+    }
+
+    /// Lets both ends send and moves time to what comes next. False when nothing will ever come.
+    pub(super) fn step(&mut self) -> bool {
+        self.send();
+        let Some(next) = self.next_event() else { return false };
         self.now = self.now.max(next);
         self.client_connection.1.handle_timeout(self.now);
         if let Some((_, connection)) = &mut self.server_connection {

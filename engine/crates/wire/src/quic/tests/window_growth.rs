@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use quinn_proto::{Connection, StreamId};
 
-use super::network::{CLEAR, Network, Weather, client_tls, read, server_tls};
+use super::network::{CLEAR, Network, Weather, client_tls, read, server_tls, simulated_now};
+use crate::Tuning;
 use crate::quic::*;
 
 const ROUND_TRIP: Duration = Duration::from_millis(80);
@@ -14,13 +15,36 @@ const FAR: Weather = Weather { delay: Duration::from_millis(40), ..CLEAR };
 /// A request of 100 octets is answered with 10 kB, one of 10 kB by itself.
 const SMALL: [u8; 100] = [b'a'; 100];
 const LARGE: [u8; 10_000] = [b'a'; 10_000];
+static HUGE: [u8; 200_000] = [b'a'; 200_000];
 
 fn far_network(congestion_control: &str) -> Network {
-    let options = TransportOptions { congestion_control, ..TransportOptions::default() };
-    let mut network = Network::with(FAR, 1, &client_tls(|_| {}), &server_tls(|_| {}), &options, "origin.lab");
-    network.answer = Some(Bytes::from_static(&LARGE));
+    network_with(&TransportOptions { congestion_control, ..TransportOptions::default() }, &LARGE)
+}
+
+fn network_with(options: &TransportOptions<'_>, answer: &'static [u8]) -> Network {
+    let mut network = Network::with(FAR, 1, &client_tls(|_| {}), &server_tls(|_| {}), options, "origin.lab");
+    network.answer = Some(Bytes::from_static(answer));
     network.connect();
     network
+}
+
+/// When the server sends packets of full size to answer a request after a rest, counted from the first of them.
+fn flight(network: &mut Network, rest: Duration) -> Vec<Duration> {
+    network.rest(rest);
+    network.full.clear();
+    let id = network.ask(&SMALL);
+    network.run_until(|network| read(&mut network.client_connection.1, id).1);
+    network.full.iter().map(|sent| *sent - network.full[0]).collect()
+}
+
+/// Octets of packets on their way from the server.
+fn flying(network: &Network) -> u64 {
+    network.flying.iter().filter(|flying| !flying.1).map(|flying| flying.2.len() as u64).sum()
+}
+
+/// How many packets of full size the server sends before it hears from the client.
+fn first_flight(network: &mut Network, rest: Duration) -> usize {
+    flight(network, rest).iter().filter(|since| **since < ROUND_TRIP).count()
 }
 
 /// Asks ten times at once and waits for the ten answers. Returns how long that took.
@@ -81,5 +105,94 @@ fn an_underutilized_window_does_not_grow() {
             batch(&mut network, &SMALL);
         }
         assert_eq!(server_window(&network), grown, "{congestion_control}");
+    }
+}
+
+#[test]
+fn an_initial_window_of_ten_packets_holds_ten() {
+    for congestion_control in CONGESTION_CONTROLS {
+        let options = TransportOptions { congestion_control, ..TransportOptions::default() };
+        let mut network = network_with(&options, &HUGE);
+        assert_eq!(first_flight(&mut network, 5 * ROUND_TRIP), 10, "{congestion_control}");
+    }
+}
+
+#[test]
+fn an_initial_window_is_as_many_packets_as_asked_for() {
+    for (packets, adaptations) in [(2, Adaptations::ALL), (32, Adaptations::ALL), (3, Adaptations::NONE)] {
+        let tuning = Tuning { initial_window_packets: Some(packets), ..Tuning::default() };
+        let options = TransportOptions { tuning, adaptations, ..TransportOptions::default() };
+        let network = network_with(&options, &HUGE);
+        let initial = network.client_connection.1.congestion_state().initial_window();
+        assert_eq!(initial, u64::from(packets) * 1_452 + 1);
+        if adaptations == Adaptations::ALL {
+            // More than ten packets leave at the pacer's pace.
+            assert_eq!(first_flight(&mut { network }, 5 * ROUND_TRIP), usize::from(packets));
+        }
+    }
+}
+
+#[test]
+fn without_a_pacer_what_the_window_lets_go_leaves_at_once() {
+    for (congestion_control, pacing) in [("cubic", None), ("cubic", Some(false)), ("reno", Some(false))] {
+        let tuning = Tuning { pacing, ..Tuning::default() };
+        let mut network =
+            network_with(&TransportOptions { congestion_control, tuning, ..TransportOptions::default() }, &HUGE);
+        let first = flight(&mut network, ROUND_TRIP);
+        assert!(first.last() > Some(&ROUND_TRIP), "it takes more than a window");
+        flight(&mut network, ROUND_TRIP);
+        let spread = *flight(&mut network, ROUND_TRIP).last().unwrap();
+        if pacing.is_none() {
+            assert!(spread > ROUND_TRIP / 4, "{spread:?}");
+        } else {
+            assert_eq!(spread, Duration::ZERO, "{congestion_control}");
+        }
+    }
+}
+
+#[test]
+fn without_a_pacer_no_more_is_in_flight_than_the_window_has() {
+    for congestion_control in ["cubic", "reno"] {
+        let tuning = Tuning { pacing: Some(false), ..Tuning::default() };
+        let mut network =
+            network_with(&TransportOptions { congestion_control, tuning, ..TransportOptions::default() }, &HUGE);
+        for _ in 0..4 {
+            let id = network.ask(&SMALL);
+            network.run_until(|network| {
+                let connection = &network.server_connection.as_ref().unwrap().1;
+                let window = connection.congestion_state().metrics().congestion_window;
+                // Packets of acknowledgements alone count on the way, and not in flight.
+                assert!(flying(network) <= window + 300, "{congestion_control}: {} of {window}", flying(network));
+                read(&mut network.client_connection.1, id).1
+            });
+        }
+    }
+}
+
+#[test]
+fn a_window_restarts_after_a_rest_only_where_asked_for() {
+    for (congestion_control, idle_window_restarts) in [("cubic", None), ("cubic", Some(true)), ("reno", Some(true))] {
+        // Without a pacer, so that what leaves at once is the window.
+        let tuning = Tuning { idle_window_restarts, pacing: Some(false), ..Tuning::default() };
+        let options =
+            TransportOptions { congestion_control, tuning, now: simulated_now, ..TransportOptions::default() };
+        let mut network = network_with(&options, &HUGE);
+        let whole = 200_000 / 1_452;
+        for _ in 0..2 {
+            first_flight(&mut network, ROUND_TRIP);
+        }
+        assert!(first_flight(&mut network, ROUND_TRIP) >= whole, "{congestion_control}");
+        // A little more than a second is three timeouts of 280 ms and a part: three halvings.
+        let after =
+            [first_flight(&mut network, Duration::from_secs(1)), first_flight(&mut network, Duration::from_secs(20))];
+        if idle_window_restarts.is_none() {
+            assert!(after.iter().all(|packets| *packets >= whole), "{after:?}");
+        } else {
+            assert!((11..whole / 3).contains(&after[0]), "{congestion_control}: {after:?}");
+            assert_eq!(after[1], 10, "{congestion_control}");
+        }
+        // It has grown again meanwhile.
+        assert!(first_flight(&mut network, ROUND_TRIP) >= whole, "{congestion_control}");
+        assert_eq!(network.client_connection.1.stats().path.lost_packets, 0);
     }
 }
