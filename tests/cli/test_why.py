@@ -47,6 +47,8 @@ def test_the_list_has_every_cause_that_the_cell_may_have(run, capsys):
     (server,) = [one for one in told if one["cause"] == "server-program"]
     assert server["levels"] == {"server": "origin"}
     assert server["cannot"]
+    (acks,) = [one for one in told if one["cause"] == "ack-delay"]
+    assert acks["levels"] == {"ack_delay": "1 ms"}, "the first that is taken"
     assert main.run(["why", str(run), "--list"]) == 0
     out = capsys.readouterr().out
     assert out.startswith("h3 against h2 in path=far,connection=reused,server=caddy, the most suspected first:\n")

@@ -96,7 +96,7 @@ def test_settings_of_tcp_are_those_of_new_connections_and_can_be_changed() -> No
         from trifecta.lab.network import SERVER_ADDRESS, two_hosts
         found = []
         with two_hosts() as lab:
-            for window, reordering in ((None, 3), (2, 3), (64, 300), (None, 3)):
+            for window, reordering in ((None, 3), (2, 3), (64, 1000), (None, 3)):
                 lab.use_tcp("cubic", TcpSettings(initial_window=window, reordering=reordering))
                 with lab.host("server").inside(), socket.create_server(("127.0.0.2", 0)) as there:
                     with socket.create_connection(there.getsockname()) as here:
@@ -104,7 +104,7 @@ def test_settings_of_tcp_are_those_of_new_connections_and_can_be_changed() -> No
                 found.append([struct.unpack_from("I", info, 80)[0], struct.unpack_from("I", info, 88)[0]])
         print(json.dumps(found))
         """
-    ) == [[10, 3], [2, 3], [64, 300], [10, 3]]
+    ) == [[10, 3], [2, 3], [64, 1000], [10, 3]]
 
 
 def test_what_a_window_does_after_a_rest_is_set_in_every_host() -> None:

@@ -145,7 +145,6 @@ def _list(asked: Asked, *, as_json: bool) -> int:
 
     case = asked.case
     found = [(cause, suspect, case.change(suspect)) for cause, suspect in suspects(case.seen)]
-    told = [(cause, suspect, change if isinstance(change, str) else "") for cause, suspect, change in found]
     if as_json:
         lines = [
             {
@@ -153,17 +152,19 @@ def _list(asked: Asked, *, as_json: bool) -> int:
                 "title": cause.title,
                 "suspicion": suspect.suspicion,
                 "suspected": suspect.why,
-                "levels": {name: levels[0] for name, levels in suspect.levels.items()},
+                # Where nothing can remove it, what would.
+                "levels": {name: levels[0] for name, levels in suspect.levels.items()}
+                | ({} if isinstance(change, str) else dict(change.levels)),
                 "path": dict(suspect.path),
-                "problem": problem,
+                "problem": change if isinstance(change, str) else "",
                 **{heading.lower().replace(" ", "_"): text for heading, text in cause.documentation.sections.items()},
             }
-            for cause, suspect, problem in told
+            for cause, suspect, change in found
         ]
         click.echo(json.dumps(lines, indent=1, ensure_ascii=False))
     else:
         click.echo(f"{case.seen.arm} against {case.seen.to} in {case.cell.key}, the most suspected first:")
-        shown.print_list(told)
+        shown.print_list(found)
     return 0
 
 

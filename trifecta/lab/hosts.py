@@ -18,6 +18,7 @@ SYSCTLS: dict[str, str] = {
     "net/ipv4/tcp_no_metrics_save": "1",  # else a trial inherits ssthresh and RTT from the one before
     "net/ipv4/tcp_slow_start_after_idle": "1",
     "net/ipv4/tcp_reordering": "3",
+    "net/ipv4/tcp_max_reordering": "300",
     "net/ipv4/tcp_ecn": "2",
     "net/ipv4/tcp_sack": "1",
     "net/ipv4/tcp_timestamps": "1",

@@ -36,6 +36,7 @@ _MOST_NAME = 12  # "to-" before it makes a device's name, of which Linux allows 
 _BRIDGE = "bridge"
 _AGEING_CENTISECONDS = 10_000_000  # a bridge that forgot where a host is would send its packets to all
 _ROUTE_TIMEOUT_S = 5
+_MOST_REORDERING = 300  # the kernel's own net.ipv4.tcp_max_reordering
 
 
 @dataclass(frozen=True)
@@ -227,7 +228,7 @@ class Topology:
             with self.host(spec.name).inside():
                 if lines:
                     ip_batch(lines)
-                for name, value in _sysctls(settings).items():
+                for name, value in _sysctls(settings):
                     (Path("/proc/sys/net/ipv4") / name).write_text(value, encoding="ascii")
 
     def _line(self, route: Route) -> str:
@@ -310,10 +311,17 @@ class Topology:
             )
 
 
-def _sysctls(settings: TcpSettings) -> dict[str, str]:
-    """Of a host's network: what is no route's."""
-    restarts = str(int(settings.idle_restarts))
-    return {"tcp_reordering": str(settings.reordering), "tcp_slow_start_after_idle": restarts}
+def _sysctls(settings: TcpSettings) -> Iterator[tuple[str, str]]:
+    """Of a host's network: what is no route's, in the order in which the kernel takes it."""
+    asked = settings.reordering
+    # No more than its own limit is taken, and that only follows.
+    for name, value in (
+        ("tcp_reordering", min(asked, _MOST_REORDERING)),
+        ("tcp_max_reordering", max(asked, _MOST_REORDERING)),
+        ("tcp_reordering", asked),
+        ("tcp_slow_start_after_idle", int(settings.idle_restarts)),
+    ):
+        yield name, str(value)
 
 
 def check_graph(hosts: Sequence[str], wires: Sequence[Wire]) -> None:

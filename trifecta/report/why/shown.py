@@ -10,6 +10,7 @@ from rich.text import Text
 
 from trifecta.contract.why import NotMeasured, WhyFound
 from trifecta.design.why.cause import Cause, Suspect
+from trifecta.design.why.rungs import Change
 from trifecta.report import grids
 from trifecta.report.figures import picture_files, svg
 from trifecta.report.ladder.words import ratio
@@ -80,12 +81,16 @@ def _plain(out: Console, text: str) -> str:
     return grids.plain(out, text)
 
 
-def print_list(suspects: Sequence[tuple[Cause, Suspect, str]], console: Console | None = None) -> None:
-    """The causes that a cell may have, the most suspected first; the last of each: why it cannot be removed."""
+def print_list(suspects: Sequence[tuple[Cause, Suspect, Change | str]], console: Console | None = None) -> None:
+    """The causes that a cell may have, the most suspected first, each with what removes it or why nothing can."""
     out = console or Console(highlight=False)
-    for cause, suspect, problem in suspects:
+    for cause, suspect, change in suspects:
+        problem = isinstance(change, str)
         out.print(Text(f"{cause.id}: {cause.title}", style="dim" if problem else "bold"), soft_wrap=True)
         points = suspect.why if suspect.suspicion > 0 else "nothing points to it"
-        changes = [f"{name}={levels[0]}" for name, levels in suspect.levels.items()]
-        changes += [f"path.{name}={value}" for name, value in suspect.path.items()]
-        out.print(Text(f"  {problem or ', '.join(changes)}; {points}"), soft_wrap=True)
+        out.print(Text(f"  {change if isinstance(change, str) else _changes(change)}; {points}"), soft_wrap=True)
+
+
+def _changes(change: Change) -> str:
+    fields = [f"{name}={level}" for name, level in change.levels]
+    return ", ".join([*fields, *(f"path.{name}={value}" for name, value in change.path)])
