@@ -9,6 +9,7 @@ unexport PYTHONDONTWRITEBYTECODE
 PYTHON := .venv/bin/python
 CARGO := cargo
 ENGINE := --manifest-path engine/Cargo.toml --target-dir engine/target --locked
+QUICHE := trifecta/implementations/programs/quiche-server
 PYTHON_FILES := trifecta tests scripts $(wildcard bench)
 FUZZ_SECONDS ?= 600
 FUZZ_INPUTS ?= 100000000
@@ -63,6 +64,7 @@ lint: setup-dev ## Check style, types and the arrows between packages
 	.venv/bin/lint-imports --no-logo --no-cache
 	$(CARGO) fmt --manifest-path engine/Cargo.toml --all --check
 	rustfmt --check --edition 2024 --config-path engine engine/crates/link/src/impair/*.rs # a macro names these modules
+	rustfmt --check --edition 2024 --config-path engine $(QUICHE)/build.rs $(QUICHE)/src/main.rs # clippy would build BoringSSL
 	$(CARGO) clippy $(ENGINE) --workspace --all-targets --quiet -- -D warnings
 
 .PHONY: bench

@@ -161,7 +161,7 @@ def test_completion_scripts_name_the_command(shell, capsys):
         ("trifecta race --server haproxy,hapr", {""}),  # it is there already
         ("trifecta run race --client lo", {"load"}),
         ("trifecta race --server an", {"any"}),
-        ("trifecta get quic", {"quic-go"}),
+        ("trifecta get quic", {"quic-go", "quiche"}),
     ],
 )
 def test_completion_knows_commands_studies_and_keys(words, expected):

@@ -94,7 +94,7 @@ def test_a_changed_archive_is_seen(tmp_path: Path) -> None:
     assert _differences(replayed) == [("https://cdn.odd.lab/gone", "status 404 and not 410")] * 3
 
 
-@pytest.mark.parametrize("name", ["hypercorn", "quic-go"])
+@pytest.mark.parametrize("name", ["hypercorn", "quic-go", "quiche"])
 def test_who_cannot_says_so(name: str) -> None:
     with pytest.raises(Unsupported, match="cannot answer from a page archive; use server: origin, nginx or caddy"):
         SERVERS[name].check_workload(PageWorkload())

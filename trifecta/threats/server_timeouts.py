@@ -19,10 +19,10 @@ path with losses, where each waits for those behind it.
 Caddy, which is Go's `http.Server` and quic-go, resets the stream over HTTP/2 and ends the content early over HTTP/3.
 nginx (`client_header_timeout`, `client_body_timeout`, `send_timeout`) and HAProxy (`timeout http-request`, `timeout
 client`) limit the time between two writes, not that of a response: what goes on slowly is not ended. net/http gives a
-handshake of TLS the shorter of the two limits as well. `origin`, Envoy,
-Hypercorn and quic-go cannot be given the two timeouts (`has_timeouts` of an adapter): with `--with server-timeouts`
-they are left out with the reason, and a study of `origin` alone cannot run with it (add `--server caddy`). Services on
-Go have them over TCP only, as the study's had.
+handshake of TLS the shorter of the two limits as well. `origin`, Envoy, Hypercorn, quic-go and quiche cannot be given
+the two timeouts (`has_timeouts` of an adapter): with `--with server-timeouts` they are left out with the reason, and a
+study of `origin` alone cannot run with it (add `--server caddy`). Services on Go have them over TCP only, as the
+study's had.
 """
 
 from __future__ import annotations
