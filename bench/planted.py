@@ -28,7 +28,7 @@ factors:
 {more}
 baseline: HTTP/2
 paths:
-  far: {{rtt: 40 ms, rate: 100 Mbit/s, queue: 1 bdp{path}}}
+  far: {{rtt: {rtt}, rate: 100 Mbit/s, queue: 1 bdp{path}}}
 metric: latency_p50
 blocks: {{at_least: 8, at_most: 8}}
 """
@@ -43,6 +43,7 @@ class Planted:
     levels: str = ""
     response: str = "30 kB"
     connection: str = "new"
+    rtt: str = "40 ms"
     path: str = ""
 
 
@@ -73,6 +74,7 @@ PLANTED = {
         ("ack-delay",),
         "ack_delay: [200 ms]\n  ack_packets: [60]",
         response="300 kB",
+        rtt="200 ms",  # no longer than the path's round trip may be asked of a peer
     ),
     "none": Planted("nothing: HTTP/2 and HTTP/3 alike", (), "pacing: [off]", response="1 kB", connection="reused"),
 }
@@ -84,7 +86,7 @@ def study(name: str, one: Planted) -> str:
     warmup = 6 if one.connection == "reused" else 0
     return STUDY.format(
         name=name, title=one.title, response=one.response, warmup=warmup, connection=one.connection, more=more,
-        path=one.path,
+        rtt=one.rtt, path=one.path,
     )  # fmt: skip
 
 
