@@ -12,7 +12,7 @@ from trifecta.design.model import RequestsWorkload
 from trifecta.implementations.server import ServerOptions, Site, Unsupported
 from trifecta.implementations.servers import envoy
 from trifecta.implementations.servers.envoy import RECIPE, Envoy
-from trifecta.implementations.servers.origin import BACKEND_ADDRESS
+from trifecta.implementations.servers.origin_backend import BACKEND_ADDRESS
 from trifecta.lab.certificates import make_certificates
 
 fetched = pytest.mark.skipif(not RECIPE.installed(), reason="envoy is not in the cache: trifecta get envoy")

@@ -17,7 +17,7 @@ from tests.workloads import drive
 from trifecta.design.model import RequestsWorkload
 from trifecta.implementations.server import ServerOptions, Unsupported
 from trifecta.implementations.servers.haproxy import HAProxy
-from trifecta.implementations.servers.origin import BACKEND_ADDRESS, BACKEND_LINK
+from trifecta.implementations.servers.origin_backend import BACKEND_ADDRESS, BACKEND_LINK
 from trifecta.store.views import connect
 
 _SAYS = """HAProxy version {version} 2026/10/14 - https://haproxy.org/

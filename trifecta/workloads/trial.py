@@ -21,7 +21,7 @@ from trifecta.contract.stored import Server
 from trifecta.contract.trial import TrialRow
 from trifecta.design.model import AA_SUFFIX, PathSpec, Trial
 from trifecta.implementations.running import RunningServer
-from trifecta.implementations.servers.origin import BACKEND_ADDRESS
+from trifecta.implementations.servers.origin_backend import BACKEND_ADDRESS
 from trifecta.lab.engine import EngineError, EngineProgram, as_user_error
 from trifecta.lab.host import Host, keeping_off
 from trifecta.observers.machine import MachineObserver

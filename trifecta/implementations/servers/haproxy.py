@@ -10,7 +10,7 @@ from trifecta.design.model import RequestsWorkload
 from trifecta.implementations.recipes import PROGRAMS
 from trifecta.implementations.recipes.debian import HAPROXY, Program, program_of_build
 from trifecta.implementations.server import Backend, Command, ServerAdapter, ServerOptions, Site, Unsupported, host_name
-from trifecta.implementations.servers.origin import BACKEND_ADDRESS, origin_backend
+from trifecta.implementations.servers.origin_backend import BACKEND_ADDRESS, origin_backend
 
 _GET = "trifecta get haproxy"
 _LIMITED = "+QUIC_OPENSSL_COMPAT "

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
-
-from msgspec import structs
 
 from trifecta.contract.codec import encode_pretty
 from trifecta.contract.common import Declared
 from trifecta.contract.origin import OriginConfig
 from trifecta.design import quinn
 from trifecta.design.errors import CannotError
-from trifecta.implementations.server import Backend, Command, ServerAdapter, ServerOptions, Site, Unsupported
+from trifecta.implementations.server import Command, ServerAdapter, ServerOptions, Site, Unsupported
 from trifecta.lab.engine import engine_versions, find_engine
-
-BACKEND_ADDRESS = "127.0.0.2"  # loopback, but not the address a site could bind: both use the site's port
-BACKEND_LINK = "HTTP/1.1 over TLS 1.3, kept alive, loopback"
-_BACKEND_IDLE_NS = 24 * 3600 * 1_000_000_000
 
 
 class Origin(ServerAdapter):
@@ -84,21 +77,3 @@ class Origin(ServerAdapter):
 
 def _text(path: Path | None) -> str | None:
     return None if path is None else str(path)
-
-
-def origin_backend(site: Site, options: ServerOptions) -> Backend:
-    """The origin behind a proxy, on ``BACKEND_ADDRESS`` and the site's port.
-
-    TLS, because the origin speaks nothing else; its certificate is the site's, for a proxy to verify by the name
-    ``NAME.lab``. HTTP/1.1, because every proxy speaks it to its backend, and requests there do not wait for each other.
-    Idle connections stay open for a day: a proxy that reuses one at the moment it is closed would fail a request.
-    """
-    state = site.state / "backend"
-    state.mkdir(parents=True, exist_ok=True)
-    there = replace(site, address=BACKEND_ADDRESS, state=state, qlog=None)
-    origin = Origin()
-    config = origin.config(there, replace(options, tls_version="1.3", zero_rtt=False))
-    path = state / "origin.json"
-    config = structs.replace(config, protocols=("h1",), idle_timeout_ns=_BACKEND_IDLE_NS)
-    path.write_text(encode_pretty(config), encoding="utf-8")
-    return Backend(origin.name, origin.find(), Command((find_engine(), "origin", path)), BACKEND_LINK)
