@@ -91,7 +91,10 @@ blocks: {at_least: 6, at_most: 6}
 
 @pytest.mark.lab
 def test_a_planted_cause_is_named_first_and_the_search_goes_on(tmp_path: Path) -> None:
-    """quinn-proto as it comes stops its window short of a response of 100 kB: adapted, most of the effect is gone."""
+    """quinn-proto as it comes stops its window short of a response of 100 kB: adapted, most of the effect is gone.
+
+    So it is without its pace, by which the window is never full and so never grows: either may come first.
+    """
     (tmp_path / "planted.yaml").write_text(STUDY)
     ran = trifecta("run", "planted.yaml", "--quiet", "--out", "run", folder=tmp_path)
     assert ran.returncode in (0, 1), ran.stderr  # on a busy machine no trial may have passed its checks
@@ -109,8 +112,9 @@ def test_a_planted_cause_is_named_first_and_the_search_goes_on(tmp_path: Path) -
     assert len(rows) == len({(row["cell"], row["block"], row["arm"]) for row in rows})
     assert len(rows) == made["rounds"] * 3 * (len(made["causes"]) + 2)
     if made["told_apart"] and made["valid"] == made["trials"]:
-        first = made["causes"][0]
-        assert (first["cause"], first["state"]) == ("window-validation", "explains")
+        states = {one["cause"]: one["state"] for one in made["causes"]}
+        assert made["causes"][0]["cause"] in ("window-validation", "pacing")
+        assert states["window-validation"] == "explains"
         assert made["runs"] == ["causes", "together"] or made["no_together"]
     refused = trifecta("resume", str(folder / "causes"), "--quiet", folder=tmp_path)
     assert refused.returncode == 2
