@@ -5,17 +5,15 @@ from __future__ import annotations
 import os
 import platform
 import shutil
-import subprocess
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from trifecta.design.errors import CannotError
-from trifecta.implementations.recipe import ProgramRecipe, Say
-from trifecta.implementations.server import Unsupported
-from trifecta.store.cache import digest_of, is_whole, make_whole
+from trifecta.implementations.recipe import Say
+from trifecta.implementations.recipes.built_program import BuiltProgram, find_builder
+from trifecta.store.cache import digest_of
 
-_TIMEOUT_S = 3600  # a C++ library within takes minutes of one core
 _PLACES = ("/usr/local/cargo/bin",)  # beside where rustup puts it
 _ENVIRONMENT = {"RUSTFLAGS": ""}  # one build, whatever this machine's others are told
 # Where clang-sys looks, from the root on; libclang-cpp is another library.
@@ -42,13 +40,16 @@ BORING_TOOLS: Mapping[str, tuple[Callable[[], bool], str]] = {
 }
 
 
-class CargoProgram(ProgramRecipe):
+class CargoProgram(BuiltProgram):
     """A package that is part of Trifecta, built by the ``cargo`` of this machine.
 
     Downloaded crates stay in cargo's own cache; what was built of them is removed with the rest of an attempt.
     """
 
     origin = "crates.io"
+    builder = "cargo"
+    timeout_s = 3600  # a C++ library within takes minutes of one core
+    variables: Mapping[str, str] = _ENVIRONMENT
 
     def __init__(
         self, name: str, source: Path, tools: Mapping[str, tuple[Callable[[], bool], str]] | None = None
@@ -57,23 +58,6 @@ class CargoProgram(ProgramRecipe):
         self.name = name
         self.source = source
         self.tools = dict(tools or {})
-
-    def installed(self) -> bool:
-        """Whether the program was built from just this source."""
-        return is_whole(self.folder(), self._digest()) and os.access(self._program(self.folder()), os.X_OK)
-
-    def install(self, say: Say) -> None:
-        """Build it."""
-        cargo = find_cargo(self.needs())
-        self._find_tools()
-        make_whole(self.folder(), self._digest(), lambda folder: self._build(cargo, folder, say), say)
-        say(f"{self.name}: built as {self._program(self.folder())}")
-
-    def program(self) -> Path:
-        """The program; Unsupported, with the remedy, when it is not installed."""
-        if not self.installed():
-            raise Unsupported(self.missing())
-        return self._program(self.folder())
 
     def needs(self) -> str:
         """The oldest Rust that builds it, ``1.88``."""
@@ -84,8 +68,10 @@ class CargoProgram(ProgramRecipe):
         package: Mapping[str, object] = document["package"]
         return package
 
-    def _program(self, folder: Path) -> Path:
-        return folder / self.name
+    def _find_builder(self, say: Say) -> Path:
+        cargo = find_cargo(self.needs())
+        self._find_tools()
+        return cargo
 
     def _digest(self) -> str:
         files = self._files()
@@ -102,52 +88,33 @@ class CargoProgram(ProgramRecipe):
             what = f"{self.name} is built with {', '.join(missing)}, which this machine lacks"
             raise CannotError(f"{what}; run: apt install {' '.join(missing.values())}")
 
-    def _build(self, cargo: Path, folder: Path, say: Say) -> None:
+    def _build(self, builder: Path, folder: Path, say: Say) -> None:
         say(f"{self.name}: cargo fetches the crates and builds; that takes minutes")
         target = folder / "target"
         # In the cache's folder: cargo reads settings from where it is called and above, and a checkout has some.
         self._run(
-            [str(cargo), "build", "--release", "--locked", "--manifest-path", str(self.source / "Cargo.toml"),
+            [str(builder), "build", "--release", "--locked", "--manifest-path", str(self.source / "Cargo.toml"),
              "--target-dir", str(target)],
             folder,
         )  # fmt: skip
         (target / "release" / str(self._package()["name"])).rename(self._program(folder))
         shutil.rmtree(target)
 
-    def _run(self, command: Sequence[str], folder: Path) -> None:
-        try:
-            done = subprocess.run(
-                command, capture_output=True, text=True, errors="replace", check=False, timeout=_TIMEOUT_S, cwd=folder,
-                stdin=subprocess.DEVNULL, env={**os.environ, **_ENVIRONMENT},
-            )  # fmt: skip
-        except subprocess.TimeoutExpired as error:
-            raise CannotError(
-                f"{self.name}: cargo did not end within {_TIMEOUT_S} s; check the network and run it again"
-            ) from error
-        if done.returncode != 0:
-            raise CannotError(f"{self.name}: cargo cannot build it: {_reason(done.stderr)}")
+    def _reason(self, stderr: str) -> str:
+        lines = [line.strip() for line in stderr.splitlines() if line.strip()]
+        first = next((place for place, line in enumerate(lines) if line.startswith("error")), 0)
+        said = "; ".join(lines[first:])[:500] or "it said nothing"
+        if "requires rustc" in said or "is not supported by the following package" in said:
+            return f"{said}; install that Rust or a newer one: https://rustup.rs"
+        if "libclang" in said or "stddef.h" in said:  # its headers are a package more than itself
+            return f"{said}; run: apt install libclang-dev"
+        if "--locked" in said or "checksum" in said:
+            remedy = "check cargo's settings, install Trifecta again"
+            return f"{said}; nothing else than what Cargo.lock names is used; {remedy}"
+        return f"{said}; check the network and the disk, then run it again"
 
 
 def find_cargo(needed: str) -> Path:
     """The ``cargo`` command; CannotError, with the remedy, when there is none."""
     home = Path(os.environ.get("CARGO_HOME") or Path.home() / ".cargo")
-    found = shutil.which("cargo") or shutil.which("cargo", path=os.pathsep.join([str(home / "bin"), *_PLACES]))
-    if found is None:
-        raise CannotError(f"cargo is not installed; install Rust {needed} or newer: https://rustup.rs")
-    return Path(found)
-
-
-def _reason(stderr: str) -> str:
-    """What cargo says went wrong, on one line, with what can be done."""
-    lines = [line.strip() for line in stderr.splitlines() if line.strip()]
-    first = next((place for place, line in enumerate(lines) if line.startswith("error")), 0)
-    said = "; ".join(lines[first:])[:500] or "it said nothing"
-    if "requires rustc" in said or "is not supported by the following package" in said:
-        return f"{said}; install that Rust or a newer one: https://rustup.rs"
-    if "libclang" in said or "stddef.h" in said:  # its headers are a package more than itself
-        return f"{said}; run: apt install libclang-dev"
-    if "--locked" in said or "checksum" in said:
-        return (
-            f"{said}; nothing else than what Cargo.lock names is used; check cargo's settings, install Trifecta again"
-        )
-    return f"{said}; check the network and the disk, then run it again"
+    return find_builder("cargo", [str(home / "bin"), *_PLACES], f"install Rust {needed} or newer: https://rustup.rs")

@@ -34,8 +34,8 @@ class GoRelease(GoProgram):
     def _digest(self) -> str:
         return digest_of([], self._package, self._version, platform.machine())
 
-    def _build(self, go: Path, folder: Path, say: Say) -> None:
+    def _build(self, builder: Path, folder: Path, say: Say) -> None:
         say(f"{self.name}: go fetches the modules of version {self._version} and builds")
         self.variables = {**GoProgram.variables, "GOBIN": str(folder)}
         options = ["-trimpath", "-buildvcs=false", "-ldflags=-s -w"]
-        self._run([str(go), "install", *options, f"{self._package}@v{self._version}"], folder)
+        self._run([str(builder), "install", *options, f"{self._package}@v{self._version}"], folder)

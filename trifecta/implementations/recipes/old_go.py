@@ -27,7 +27,7 @@ class OldGoProgram(GoProgram):
         finally:
             shutil.rmtree(self._go.folder(), ignore_errors=True)
 
-    def _find_go(self, say: Say) -> Path:
+    def _find_builder(self, say: Say) -> Path:
         if not self._go.installed():
             self._go.install(say)
         root = self._go.folder() / self._place
