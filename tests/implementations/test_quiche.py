@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import http.client
 import itertools
-import socket
-import ssl
 import subprocess
 from contextlib import contextmanager
 from dataclasses import replace
@@ -13,35 +10,23 @@ from dataclasses import replace
 import pytest
 
 from tests.implementations.site_study import assert_answered, measure
+from tests.implementations.small_server import ask, assert_files_and_nothing_else, make_site, negotiated, tells
 from trifecta.design.model import RequestsWorkload
-from trifecta.implementations.server import ServerOptions, Site, Unsupported
+from trifecta.implementations.server import ServerOptions, Unsupported
 from trifecta.implementations.servers import quiche
 from trifecta.implementations.servers.quiche import RECIPE, Quiche
-from trifecta.lab.certificates import make_certificates
 
 fetched = pytest.mark.skipif(not RECIPE.installed(), reason="quiche is not in the cache: trifecta get quiche")
 
 
 @pytest.fixture
 def site(tmp_path):
-    (tmp_path / "state").mkdir()
-    (tmp_path / "site" / "bytes").mkdir(parents=True)
-    (tmp_path / "site" / "bytes" / "3").write_bytes(b"abc")
-    (tmp_path / "site" / "bytes" / "0").write_bytes(b"")
-    (tmp_path / "secret").write_bytes(b"secret")
-    (tmp_path / "site" / "out").symlink_to(tmp_path / "secret")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    certificates = make_certificates(tmp_path / "pki", ["quiche.lab"], ["127.0.0.1"])
-    return Site(tmp_path / "site", certificates, "127.0.0.1", port, tmp_path / "state")
+    return make_site(tmp_path, "quiche")
 
 
 def told(tmp_path, monkeypatch, words):
     """A program in the place of the server that tells ``words`` as its versions."""
-    program = tmp_path / "program"
-    program.write_text(f"#!/bin/sh\necho '{words}'\n")
-    program.chmod(0o755)
+    program = tells(tmp_path, words)
     monkeypatch.setattr(RECIPE, "program", lambda: program)
     quiche._versions.cache_clear()
 
@@ -102,40 +87,19 @@ def serving(site, options=None):
             assert process.wait(10) == 0
 
 
-def ask(site, method, path, body=None):
-    context = ssl.create_default_context(cafile=site.certificates.authority)
-    connection = http.client.HTTPSConnection("127.0.0.1", site.port, timeout=10, context=context)
-    connection.request(method, path, body)
-    answer = connection.getresponse()
-    return answer.status, answer.read()
-
-
 @fetched
 def test_files_and_nothing_else_are_served(site):
     with serving(site):
-        assert ask(site, "GET", "/bytes/3") == (200, b"abc")
+        assert_files_and_nothing_else(site)
         assert ask(site, "GET", "/bytes/./%33?again") == (200, b"abc")
         assert ask(site, "GET", "/bytes/0") == (200, b"")
-        assert ask(site, "HEAD", "/bytes/3") == (200, b"")
-        for method in ("POST", "PUT", "PATCH"):
-            assert ask(site, method, "/bytes/3", b"x" * 100_000) == (200, b"abc")
-            assert ask(site, method, "/upload", b"x") == (200, b"")
-        assert ask(site, "DELETE", "/bytes/3") == (204, b"")
-        assert (site.folder / "bytes" / "3").exists()
-        assert ask(site, "OPTIONS", "/bytes/3")[0] == 405
-        for path in ("/", "/bytes", "/none", "/out", "/../secret", "/..%2fsecret", "/bytes/../../secret", "/a%00b"):
-            assert ask(site, "GET", path)[0] == 404, path
         assert ask(site, "GET", "/%zz")[0] == 400
 
 
 @fetched
 def test_tls_is_pinned_and_a_taken_port_is_told(site):
     with serving(site, ServerOptions(tls_version="1.2")):
-        context = ssl.create_default_context(cafile=site.certificates.authority)
-        context.set_alpn_protocols(["h2", "http/1.1"])
-        raw = socket.create_connection((site.address, site.port), 5)
-        with context.wrap_socket(raw, server_hostname="quiche.lab") as tls:
-            assert (tls.version(), tls.selected_alpn_protocol()) == ("TLSv1.2", "h2")
+        assert negotiated(site, "quiche") == ("TLSv1.2", "h2")
         second = subprocess.run(
             Quiche().command(site, ServerOptions()).arguments, capture_output=True, check=False, timeout=20
         )
