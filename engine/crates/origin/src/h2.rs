@@ -15,23 +15,14 @@ use stream::{Stream, Streams};
 use trifecta_wire::clock::now_ns;
 use trifecta_wire::h2::{
     DEFAULT_MAX_FRAME_OCTETS, DEFAULT_WINDOW_OCTETS, ErrorCode, Event, H2Error, Limits, MAX_WINDOW_OCTETS, PREFACE,
-    Parser, Settings, setting, write,
+    Parser, Settings, Windows, setting, write,
 };
 use trifecta_wire::hpack::HpackError;
 use trifecta_wire::{ErrorClass, Tuning};
 
-/// What a client may send on one stream before it hears from us. Content is thrown away as it comes, so this only has to
-/// be too large to hold up TCP, whose own window is what a study varies.
-const STREAM_WINDOW_OCTETS: u32 = 16 << 20;
-/// The same for the connection.
-const CONNECTION_WINDOW_OCTETS: u32 = 32 << 20;
-/// What a client may send before it hears from us, in octets.
-#[derive(Clone, Copy, Debug)]
-struct Windows {
-    stream: u32,
-    connection: u32,
-}
-
+/// What a client may send before it hears from us. Content is thrown away as it comes, so this only has to be too large to
+/// hold up TCP, whose own window is what a study varies.
+const WINDOWS: Windows = Windows { stream: 16 << 20, connection: 32 << 20 };
 /// Header blocks above this end the connection.
 const MAX_BLOCK_OCTETS: usize = 64 * 1024;
 /// RST_STREAM frames that a client may send beyond one for each answer it took (CVE-2023-44487).
@@ -70,10 +61,7 @@ pub struct H2 {
 impl H2 {
     /// A connection whose first frames, SETTINGS and the connection's window, are put into `plain`.
     pub fn new(max_streams: u32, by_priority: bool, tuning: &Tuning, plain: &mut Vec<u8>) -> Self {
-        let windows = Windows {
-            stream: tuning.stream_window_bytes.unwrap_or(STREAM_WINDOW_OCTETS),
-            connection: tuning.connection_window_bytes.unwrap_or(CONNECTION_WINDOW_OCTETS),
-        };
+        let windows = tuning.windows(WINDOWS);
         let settings = [
             (setting::MAX_CONCURRENT_STREAMS, max_streams),
             (setting::INITIAL_WINDOW_SIZE, windows.stream),
@@ -82,10 +70,7 @@ impl H2 {
             (setting::NO_RFC7540_PRIORITIES, 1),
         ];
         write::settings(&settings[..if by_priority { 4 } else { 3 }], plain);
-        // An increment of 0 is an error (RFC 9113 6.9).
-        if windows.connection > DEFAULT_WINDOW_OCTETS {
-            write::window_update(0, windows.connection - DEFAULT_WINDOW_OCTETS, plain);
-        }
+        windows.announce(plain);
         let limits = Limits { max_frame_octets: DEFAULT_MAX_FRAME_OCTETS, max_header_block_octets: MAX_BLOCK_OCTETS };
         Self {
             preface_seen: 0,

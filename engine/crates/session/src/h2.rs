@@ -13,7 +13,7 @@ use std::os::fd::RawFd;
 
 use trifecta_wire::clock::now_ns;
 use trifecta_wire::epoll;
-use trifecta_wire::h2::{self, ErrorCode, write};
+use trifecta_wire::h2::{self, ErrorCode, Windows, write};
 
 use crate::caller::{Caller, Exchange};
 use crate::content::Body;
@@ -22,7 +22,7 @@ use crate::transport::{Received, Transport, TransportShared};
 use crate::{NEVER_NS, Session, State};
 use trifecta_wire::ErrorClass;
 
-use frames::{Frames, Windows};
+use frames::{Frames, WINDOWS};
 use requests::{headers, hello, write_headers};
 
 /// The last stream identifier that can be used is 2^31 - 1 (RFC 9113 5.1.1); the connection is given up a little before.
@@ -77,7 +77,7 @@ impl Session for H2Session {
         if headers.len() > h2::DEFAULT_MAX_FRAME_OCTETS as usize {
             return Err(FieldError::new("path", "is too long: the header block must fit into one frame of 16 KiB"));
         }
-        let windows = Windows::of(&options.tuning);
+        let windows = options.tuning.windows(WINDOWS);
         Ok(H2Shared {
             transport: TransportShared::new(options)?,
             windows,

@@ -6,9 +6,11 @@
 mod control;
 mod parser;
 mod transcript;
+mod windows;
 pub mod write;
 
 pub use parser::{Event, Limits, Parser, Settings};
+pub use windows::Windows;
 
 /// What a client sends first (RFC 9113 3.4), before its SETTINGS frame.
 pub const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";

@@ -7,7 +7,7 @@ use std::ops::RangeInclusive;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::h2::DEFAULT_WINDOW_OCTETS;
+use crate::h2::{DEFAULT_WINDOW_OCTETS, Windows};
 
 const LARGEST_WINDOW: u32 = 1_000_000_000;
 
@@ -63,6 +63,14 @@ impl Tuning {
         within("ack_delay_ns", self.ack_delay_ns, 1_000_000..=1_000_000_000)?;
         within("ack_packets", self.ack_packets, 1..=1_000)?;
         within("tls_record_bytes", self.tls_record_bytes, 64..=16_384)
+    }
+
+    /// The windows of an endpoint of HTTP/2 that has these by itself.
+    pub fn windows(&self, own: Windows) -> Windows {
+        Windows {
+            stream: self.stream_window_bytes.unwrap_or(own.stream),
+            connection: self.connection_window_bytes.unwrap_or(own.connection),
+        }
     }
 }
 

@@ -1,34 +1,19 @@
 //! What the frames of the peer mean for the streams of a connection; no I/O.
 
-use trifecta_wire::h2::{self, ErrorCode, Event, Limits, Parser, Settings, setting, write};
+use trifecta_wire::h2::{self, ErrorCode, Event, Limits, Parser, Settings, Windows, setting, write};
 use trifecta_wire::hpack;
 
 use super::streams::Streams;
 use crate::caller::{Caller, Exchange};
-use trifecta_wire::{ErrorClass, Tuning};
+use trifecta_wire::ErrorClass;
 
 /// Octets that the header block of a response may have.
 const MAX_HEADER_BLOCK_OCTETS: usize = 64 * 1024;
 /// How a response of HTTP/1 begins (RFC 9112, section 4). As a frame it would be one of 4.7 MB, which nobody allowed.
 const HTTP1: &[u8; 5] = b"HTTP/";
 
-/// Window for content on a connection and on each stream (as h2load's default), so that the receiver never holds a server up.
-const WINDOW_OCTETS: u32 = 1 << 30;
-
-/// What the peer may send before it hears from us, in octets.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Windows {
-    pub(super) stream: u32,
-    pub(super) connection: u32,
-}
-
-impl Windows {
-    /// Those of a study, else such that never hold a server up.
-    pub(super) fn of(tuning: &Tuning) -> Self {
-        let or_large = |octets: Option<u32>| octets.unwrap_or(WINDOW_OCTETS);
-        Self { stream: or_large(tuning.stream_window_bytes), connection: or_large(tuning.connection_window_bytes) }
-    }
-}
+/// Windows for content (as h2load's default), so that the receiver never holds a server up.
+pub(super) const WINDOWS: Windows = Windows { stream: 1 << 30, connection: 1 << 30 };
 
 /// A request that has ended.
 #[derive(Clone, Copy, Debug)]

@@ -1,11 +1,11 @@
 //! Beginning requests: their streams and HEADERS frames.
 
 use trifecta_wire::clock::now_ns;
-use trifecta_wire::h2::{self, setting, write};
+use trifecta_wire::h2::{self, Windows, setting, write};
 use trifecta_wire::hpack;
 
 use super::streams::Stream;
-use super::{H2Session, H2Shared, LAST_STREAM, Windows};
+use super::{H2Session, H2Shared, LAST_STREAM};
 use crate::caller::{Caller, Exchange, Request};
 use crate::content::Body;
 use crate::options::Options;
@@ -16,10 +16,7 @@ pub(super) fn hello(windows: Windows) -> Vec<u8> {
     let settings =
         [(setting::HEADER_TABLE_SIZE, 0), (setting::ENABLE_PUSH, 0), (setting::INITIAL_WINDOW_SIZE, windows.stream)];
     write::settings(&settings, &mut octets);
-    // An increment of 0 is an error (RFC 9113 6.9).
-    if windows.connection > h2::DEFAULT_WINDOW_OCTETS {
-        write::window_update(0, windows.connection - h2::DEFAULT_WINDOW_OCTETS, &mut octets);
-    }
+    windows.announce(&mut octets);
     octets
 }
 

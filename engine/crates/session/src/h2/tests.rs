@@ -3,7 +3,7 @@
 use trifecta_wire::h2::{ErrorCode, setting, write};
 use trifecta_wire::hpack::encoder;
 
-use super::frames::{Frames, Windows};
+use super::frames::{Frames, WINDOWS};
 use super::requests::hello;
 use super::streams::Stream;
 use crate::caller::Caller;
@@ -32,7 +32,7 @@ type Ends = Vec<(u32, Option<ErrorClass>)>;
 /// Reads all in pieces of `step`: how streams ended, and the code with which the connection has to be closed.
 fn read(octets: &[u8], step: usize) -> (Ends, Result<(), ErrorCode>, Frames) {
     let mut caller = caller();
-    let mut frames = Frames::new(3, Windows::of(&Tuning::default()));
+    let mut frames = Frames::new(3, Tuning::default().windows(WINDOWS));
     for id in [1, 3, 5] {
         let exchange = caller.next_request(2_000).unwrap();
         frames.streams.insert(Stream { id, exchange, send_window: 65_535, ..Stream::default() });
@@ -110,13 +110,13 @@ fn a_changed_initial_window_moves_every_stream_even_below_zero() {
 fn small_windows_are_announced_kept_to_and_given_back_by_halves() {
     let tuning =
         Tuning { stream_window_bytes: Some(2_000), connection_window_bytes: Some(65_535), ..Tuning::default() };
-    let windows = Windows::of(&tuning);
+    let windows = tuning.windows(WINDOWS);
     let opening = hello(windows);
     assert!(
         opening.ends_with(&[0, 0x4, 0, 0, 0x07, 0xd0]),
         "SETTINGS_INITIAL_WINDOW_SIZE is last, and no WINDOW_UPDATE"
     );
-    assert!(!hello(Windows::of(&Tuning::default())).ends_with(&opening[opening.len() - 6..]));
+    assert!(!hello(Tuning::default().windows(WINDOWS)).ends_with(&opening[opening.len() - 6..]));
     let mut octets = Vec::new();
     write::settings(&[], &mut octets);
     write::headers(1, &encoder::block([(&b":status"[..], &b"200"[..])]), false, &mut octets);
