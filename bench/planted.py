@@ -67,7 +67,7 @@ PLANTED = {
         "packet_threshold: [300/3]",
         response="300 kB",
         connection="reused",
-        path=", reorder: {probability: 5 %, gap: 4 ms}",
+        path=", reorder: {probability: 5 %, gap: 2 ms}",
     ),
     "ack-delay": Planted(
         "QUIC's client acknowledges after 200 ms",

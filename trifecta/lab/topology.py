@@ -28,7 +28,7 @@ from typing import Self
 from trifecta.design.errors import CannotError
 from trifecta.design.tuning import TcpSettings
 from trifecta.lab.host import Host
-from trifecta.lab.hosts import MTU, KernelSettings, ip_batch, namespace_path
+from trifecta.lab.hosts import MTU, SYSCTLS, KernelSettings, ip_batch, namespace_path
 
 LINK_DEVICES = ("ra", "rb")
 MOST_HOSTS = 250
@@ -36,7 +36,7 @@ _MOST_NAME = 12  # "to-" before it makes a device's name, of which Linux allows 
 _BRIDGE = "bridge"
 _AGEING_CENTISECONDS = 10_000_000  # a bridge that forgot where a host is would send its packets to all
 _ROUTE_TIMEOUT_S = 5
-_MOST_REORDERING = 300  # the kernel's own net.ipv4.tcp_max_reordering
+_MOST_REORDERING = int(SYSCTLS["net/ipv4/tcp_max_reordering"])
 
 
 @dataclass(frozen=True)
@@ -223,12 +223,15 @@ class Topology:
             return
         self.congestion_control, self.tcp = asked
         same_routes = (asked[0], settings.initial_window) == (before[0], before[1].initial_window)
+        sysctls = [] if settings == before[1] else list(_sysctls(settings))
         for spec in self._specs.values():
             lines = [] if same_routes else [self._line(route) for route in spec.routes if route.controlled]
+            if not lines and not sysctls:
+                continue
             with self.host(spec.name).inside():
                 if lines:
                     ip_batch(lines)
-                for name, value in _sysctls(settings):
+                for name, value in sysctls:
                     (Path("/proc/sys/net/ipv4") / name).write_text(value, encoding="ascii")
 
     def _line(self, route: Route) -> str:
