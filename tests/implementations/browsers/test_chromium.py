@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from contextlib import suppress
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import psutil
 import pytest
@@ -68,9 +68,12 @@ def test_a_cold_visit_is_measured(site, tmp_path, protocol):
         assert 0 < row["header_bytes"] < 600
         known = [(name, row[name]) for name in (*PHASES, "done_ns") if row[name] is not None]
         times = [value for _, value in known]
-        for (_, earlier), (name, later) in pairwise(known):
-            # An answer is met by another thread than the one that notes the end of sending, which may have to wait.
-            assert later > earlier - (5_000_000 if name == "first_byte_ns" else 200_000), (name, row)
+        # Another thread notes the end of sending than the one that meets the answer, and may have to wait for a CPU: on
+        # a busy machine "sent" was read 9 ms after the first octet. The answer follows all that came before sending.
+        answered = [(name, value) for name, value in known if name != "request_sent_ns"]
+        sent = known[: [name for name, _ in known].index("request_sent_ns") + 1]
+        for (_, earlier), (name, later) in chain(pairwise(answered), pairwise(sent)):
+            assert later > earlier - 200_000, (name, row)
         assert before < times[0] < times[-1] < after
     _, visit = rows(tmp_path, "visits")
     assert visit["connections"] == 2 if protocol != "h1" else 2 < visit["connections"] <= 8
