@@ -12,6 +12,7 @@ use trifecta_wire::quic::Adaptations;
 use trifecta_wire::resolve::{Resolved, resolve};
 use trifecta_wire::tls::{TlsVersion, key_exchange_names};
 
+mod asking;
 mod cycle;
 
 pub use cycle::MessageSource;
@@ -20,8 +21,12 @@ pub use cycle::MessageSource;
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase", tag = "kind", deny_unknown_fields)]
 pub enum Loop {
-    /// The next one when one has ended.
-    Closed {},
+    /// The next one when one has ended, and not sooner than `least_gap_ns` after the one before began.
+    Closed {
+        /// Of one worker; 0: at once. With it there is one request in flight at a time.
+        #[serde(default)]
+        least_gap_ns: u64,
+    },
     /// At times that do not depend on responses.
     Open {
         rate_per_s: f64,
@@ -91,6 +96,15 @@ pub struct Config {
     /// `None`: not checked.
     #[serde(default)]
     pub expect_status: Option<u16>,
+    /// Statuses after which no further request begins: the server asks for patience.
+    #[serde(default)]
+    pub end_on_statuses: Vec<u16>,
+    /// Fields of responses whose values the summary has, by name in lower case.
+    #[serde(default)]
+    pub record_fields: Vec<String>,
+    /// `None`: `trifecta/VERSION` over HTTP/1.1 and HTTP/2, none over HTTP/3.
+    #[serde(default)]
+    pub user_agent: Option<String>,
     /// Whether content octets are compared with the pattern; by default for paths that begin with `/bytes/`.
     #[serde(default)]
     pub verify_content: Option<bool>,
@@ -220,11 +234,8 @@ impl Config {
             return refuse("requests", "and duration_ns are both 0; give one of them");
         }
         self.validate_cycle()?;
-        if let Loop::Open { rate_per_s, .. } = self.load
-            && !(rate_per_s.is_finite() && rate_per_s > 0.0 && rate_per_s <= 1e8)
-        {
-            return refuse("loop.rate_per_s", "must be above 0 and at most 1e8 requests per second");
-        }
+        self.validate_loop()?;
+        self.validate_asking()?;
         let times = [
             ("connect_timeout_ns", self.connect_timeout_ns),
             ("request_timeout_ns", self.request_timeout_ns),
@@ -276,6 +287,12 @@ impl Config {
             return refuse("trial", "must have 1 to 256 octets");
         }
         self.tuning.check().map_err(|(field, message)| FieldError { field, message })
+    }
+
+    /// The least time between the starts of two requests, 0 for none.
+    #[must_use]
+    pub fn least_gap_ns(&self) -> u64 {
+        if let Loop::Closed { least_gap_ns } = self.load { least_gap_ns } else { 0 }
     }
 
     /// Resolves `server_name` when the document gives no address, and returns what was found then.
@@ -349,6 +366,7 @@ impl Config {
             streams: self.streams_per_connection(),
             method: self.method,
             path: self.path.clone(),
+            user_agent: self.user_agent.clone(),
             request_body_bytes: self.request_body_bytes,
             connect_timeout_ns: self.connect_timeout_ns,
             request_timeout_ns: self.request_timeout_ns,

@@ -9,6 +9,7 @@ use trifecta_wire::ErrorClass;
 
 use crate::config::{Config, Loop, Method};
 use crate::cycle::Cycles;
+use crate::fields::Fields;
 use crate::lag::LagHistogram;
 use crate::pacer::Pacer;
 
@@ -33,6 +34,7 @@ pub struct Driver {
     pub totals: Totals,
     pub lag: LagHistogram,
     pub samples: SampleStore,
+    pub fields: Fields,
     verify_content: bool,
     to_head: bool,
     expected_content: Option<u64>,
@@ -58,7 +60,11 @@ pub struct Driver {
     /// When no new request may start; `u64::MAX` while not known.
     deadline_ns: u64,
     in_flight: u64,
+    /// No request starts sooner: the least gap of a closed loop; 0 without one.
+    not_before_ns: u64,
     stopped: bool,
+    /// A status after which no request begins has come.
+    turned_away: bool,
     has_response: bool,
     keeps_samples: bool,
 }
@@ -95,6 +101,7 @@ impl Driver {
             totals: Totals::default(),
             lag: LagHistogram::default(),
             samples: SampleStore::default(),
+            fields: Fields::new(&config.record_fields),
             config,
             shared,
             worker: index,
@@ -105,7 +112,9 @@ impl Driver {
             measured: 0,
             first_measured_ns: 0,
             in_flight: 0,
+            not_before_ns: 0,
             stopped: false,
+            turned_away: false,
             has_response: false,
         }
     }
@@ -173,6 +182,9 @@ impl Driver {
         let request = self.ordinal * self.workers + self.worker;
         self.ordinal += 1;
         self.in_flight += 1;
+        if self.config.least_gap_ns() > 0 {
+            self.not_before_ns = now_ns + self.config.least_gap_ns();
+        }
         self.clients.start(client, warmup, now_ns);
         if let Some(cycles) = &mut self.cycles {
             cycles.begin(client);
@@ -188,13 +200,14 @@ impl Driver {
         !self.stopped && self.measured < self.measured_limit && now_ns < self.deadline_ns
     }
 
-    /// When the next request of an open loop is due, `u64::MAX` when none is; in a closed loop always now (0).
+    /// When the next request of an open loop is due, `u64::MAX` when none is; in a closed loop always now (0), or when its
+    /// least gap is over.
     #[must_use]
     pub fn next_due_ns(&self) -> u64 {
         if self.held || self.stopped || self.measured >= self.measured_limit {
             return u64::MAX;
         }
-        self.pacer.next_slot_ns().map_or(0, |offset_ns| self.started_ns + offset_ns)
+        self.pacer.next_slot_ns().map_or(self.not_before_ns, |offset_ns| self.started_ns + offset_ns)
     }
 
     /// When no new request may start any more; `u64::MAX` while not known.
@@ -212,6 +225,12 @@ impl Driver {
     /// No request may start from now on.
     pub fn stop(&mut self) {
         self.stopped = true;
+    }
+
+    /// Whether the server answered with a status after which no request begins.
+    #[must_use]
+    pub fn was_turned_away(&self) -> bool {
+        self.turned_away
     }
 
     /// Whether all requests that were asked for have been started.
@@ -278,7 +297,7 @@ impl Caller for Driver {
     /// [`Driver::finish`].
     #[inline]
     fn next_request(&mut self, now_ns: u64) -> Option<Exchange> {
-        if self.held || !self.may_start(now_ns) {
+        if self.held || !self.may_start(now_ns) || now_ns < self.not_before_ns {
             return None;
         }
         let mut intended_ns = 0;
@@ -299,12 +318,15 @@ impl Caller for Driver {
     }
 
     #[inline]
-    fn wanted_field(&self, _: &Exchange) -> Option<&'static str> {
-        self.cycles.as_ref().and_then(|cycles| cycles.wanted_field())
+    fn wants_fields(&self, _: &Exchange) -> bool {
+        self.fields.wanted() || self.cycles.as_ref().is_some_and(|cycles| cycles.wanted_field().is_some())
     }
 
-    fn field(&mut self, exchange: &Exchange, value: &[u8]) {
-        if let Some(cycles) = &mut self.cycles {
+    fn field(&mut self, exchange: &Exchange, name: &[u8], value: &[u8]) {
+        self.fields.see(name, value);
+        if let Some(cycles) = &mut self.cycles
+            && cycles.wanted_field().is_some_and(|wanted| name.eq_ignore_ascii_case(wanted.as_bytes()))
+        {
             cycles.take(exchange.client, value);
         }
     }
@@ -337,6 +359,10 @@ impl Caller for Driver {
             error = cycles.finish(exchange, client, handshake, done_ns, error);
         }
         self.clients.give_back(exchange.client);
+        if self.config.end_on_statuses.contains(&exchange.status) {
+            self.turned_away = true;
+            self.stopped = true;
+        }
         if error.is_some() || !self.has_response {
             self.note_outcome(exchange, error.is_some());
         }

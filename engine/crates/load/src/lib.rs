@@ -3,6 +3,7 @@
 pub mod config;
 mod cycle;
 pub mod driver;
+mod fields;
 pub mod lag;
 pub mod pacer;
 pub mod run;

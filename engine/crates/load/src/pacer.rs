@@ -27,7 +27,7 @@ impl Pacer {
     pub fn new(load: Loop, seed: u64, worker: u32, workers: u32) -> Self {
         let (worker, workers) = (u64::from(worker), u64::from(workers.max(1)));
         let kind = match load {
-            Loop::Closed {} => Kind::Closed,
+            Loop::Closed { .. } => Kind::Closed,
             Loop::Open { rate_per_s, arrivals: Arrivals::Constant } => {
                 Kind::Constant { gap_ns: NS_PER_S / rate_per_s, worker, workers, taken: 0 }
             }
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn a_closed_loop_has_no_slots() {
-        let mut pacer = Pacer::new(Loop::Closed {}, 1, 0, 1);
+        let mut pacer = Pacer::new(Loop::Closed { least_gap_ns: 0 }, 1, 0, 1);
         assert_eq!(pacer.next_slot_ns(), None);
         pacer.advance();
         assert_eq!(pacer.next_slot_ns(), None);

@@ -1,5 +1,6 @@
 //! The summary line: what the workers saw, added up.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use schemars::JsonSchema;
@@ -13,6 +14,7 @@ use trifecta_wire::process::Usage;
 
 use crate::config::{Config, Loop};
 use crate::driver::{Beginnings, Counters};
+use crate::fields::{Fields, SeenField};
 use crate::lag::LagHistogram;
 pub use crate::worker::Ended;
 use crate::worker::Outcome;
@@ -62,6 +64,8 @@ pub struct Summary {
     pub quic: Option<QuicSummary>,
     /// What was set of it.
     pub tuning: Tuning,
+    /// The fields that were to be recorded, with what the responses had in them.
+    pub response_fields: BTreeMap<String, SeenField>,
     pub udp_receive_errors: u64,
     pub versions: Versions,
     /// CPU by wall time of the threads with the event loops.
@@ -102,6 +106,7 @@ pub(crate) fn summary(config: &Config, outcomes: &[Outcome], usage: Usage) -> Su
     let mut counters = Counters::default();
     let mut lag = LagHistogram::default();
     let mut totals = Totals::default();
+    let mut fields = Fields::new(&config.record_fields);
     let mut beginnings = Beginnings::default();
     let (mut missed_slots, mut thread_cpu_ns, mut thread_wall_ns) = (0, 0, 0);
     let longest_gap_ns = outcomes.iter().map(|outcome| outcome.longest_gap_ns).max().unwrap_or(0);
@@ -110,6 +115,7 @@ pub(crate) fn summary(config: &Config, outcomes: &[Outcome], usage: Usage) -> Su
         add(&mut counters, &driver.counters);
         lag.merge(&driver.lag);
         totals.merge(&driver.totals);
+        fields.merge(&driver.fields);
         beginnings.merge(driver.beginnings());
         missed_slots += outcome.missed_slots;
         thread_cpu_ns += outcome.thread_cpu_ns;
@@ -154,6 +160,7 @@ pub(crate) fn summary(config: &Config, outcomes: &[Outcome], usage: Usage) -> Su
         tcp: totals.tcp.summary(),
         quic: totals.quic.summary(),
         tuning: config.tuning,
+        response_fields: fields.summary(),
         udp_receive_errors: totals.udp_receive_errors,
         versions: Versions {
             engine: env!("CARGO_PKG_VERSION"),
@@ -168,7 +175,15 @@ pub(crate) fn summary(config: &Config, outcomes: &[Outcome], usage: Usage) -> Su
 
 /// The gravest reason of all workers.
 fn ended(outcomes: &[Outcome]) -> Ended {
-    let order = [Ended::Stdin, Ended::Signal, Ended::NoResponse, Ended::TotalTimeout, Ended::Duration, Ended::Requests];
+    let order = [
+        Ended::Stdin,
+        Ended::Signal,
+        Ended::Status,
+        Ended::NoResponse,
+        Ended::TotalTimeout,
+        Ended::Duration,
+        Ended::Requests,
+    ];
     let found = |reason: &Ended| outcomes.iter().any(|outcome| outcome.ended == *reason);
     order.into_iter().find(found).unwrap_or(Ended::Requests)
 }

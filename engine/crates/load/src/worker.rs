@@ -32,7 +32,7 @@ const ALARM_TOKEN: u64 = u64::MAX - 1;
 /// What is due sooner is the timeout of the wait itself (an open loop's next slot); anything later is left to the alarm.
 const SOON_NS: u64 = 2_000_000;
 
-/// Why a run ended.
+/// Why a run ended. `status`: one of those after which no request begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Ended {
@@ -40,6 +40,7 @@ pub enum Ended {
     Duration,
     TotalTimeout,
     NoResponse,
+    Status,
     Signal,
     Stdin,
 }
@@ -187,6 +188,9 @@ impl<S: Session> Worker<S> {
         if process::stop_requested() {
             return Some(if self.stdin_ended { Ended::Stdin } else { Ended::Signal });
         }
+        if self.driver.in_flight() == 0 && self.driver.was_turned_away() {
+            return Some(Ended::Status);
+        }
         if self.driver.in_flight() == 0 && !self.driver.may_start(now_ns) {
             return Some(if self.driver.reached_request_limit() { Ended::Requests } else { Ended::Duration });
         }
@@ -241,7 +245,7 @@ impl<S: Session> Worker<S> {
                     }
                 }
                 Err(error) => {
-                    slot.not_before_ns = opened_ns + RETRY_SPACING_NS;
+                    slot.not_before_ns = opened_ns + RETRY_SPACING_NS.max(self.driver.config.least_gap_ns());
                     match request {
                         Some(mut exchange) => {
                             exchange.first_on_connection = true;
@@ -349,7 +353,9 @@ impl<S: Session> Worker<S> {
             return;
         };
         self.timers_ns[place] = NEVER_NS;
-        slot.not_before_ns = if failed { slot.opened_ns + RETRY_SPACING_NS } else { 0 };
+        // A least gap holds for attempts to connect as well: at somebody's door a failed one is a knock like any other.
+        let spacing_ns = RETRY_SPACING_NS.max(self.driver.config.least_gap_ns());
+        slot.not_before_ns = if failed { slot.opened_ns + spacing_ns } else { 0 };
         slot.session = None;
         self.vacant.push(place as u32);
     }

@@ -155,13 +155,13 @@ pub trait Caller {
         None
     }
 
-    /// The response field, in lower case, whose value is to be handed to [`Caller::field`].
-    fn wanted_field(&self, _exchange: &Exchange) -> Option<&'static str> {
-        None
+    /// Whether the fields of the final response are to be handed to [`Caller::field`].
+    fn wants_fields(&self, _exchange: &Exchange) -> bool {
+        false
     }
 
-    /// The value of the field that [`Caller::wanted_field`] named, if the final response has it.
-    fn field(&mut self, _exchange: &Exchange, _value: &[u8]) {}
+    /// A field of the final response, in order; its name in any case with HTTP/1.1.
+    fn field(&mut self, _exchange: &Exchange, _name: &[u8], _value: &[u8]) {}
 
     /// Content octets of a response, in order, before they are counted in `exchange.bytes_in`.
     fn content(&mut self, exchange: &mut Exchange, octets: &[u8]);

@@ -30,14 +30,15 @@ use trifecta_wire::ErrorClass;
 /// A timeout that never comes.
 pub const NEVER_NS: u64 = u64::MAX;
 
-/// The `user-agent` of each request.
+/// The `user-agent` of each request that has no other.
 pub const USER_AGENT: &str = concat!("trifecta/", env!("CARGO_PKG_VERSION"));
 
 /// Header fields of every request, the same in all protocols, besides method, target, scheme and authority: small, and in
 /// lower case as HTTP/2 and HTTP/3 want it.
 #[must_use]
 pub fn request_fields(options: &Options) -> Vec<(&'static str, String)> {
-    let mut fields = vec![("user-agent", USER_AGENT.to_owned())];
+    let agent = options.user_agent.as_deref().unwrap_or(USER_AGENT);
+    let mut fields = vec![("user-agent", agent.to_owned())];
     // RFC 9110 8.6: a method that gives content a meaning names its length, 0 included.
     if options.method.has_content() {
         fields.push(("content-type", "application/octet-stream".to_owned()));

@@ -110,6 +110,8 @@ pub struct Options {
     pub streams: u32,
     pub method: Method,
     pub path: String,
+    /// The `user-agent` of each request; `None`: [`crate::USER_AGENT`] over HTTP/1.1 and HTTP/2, none over HTTP/3.
+    pub user_agent: Option<String>,
     /// Octets of the pattern that each request carries.
     pub request_body_bytes: u64,
     pub connect_timeout_ns: u64,

@@ -46,6 +46,7 @@ pub(crate) fn options(protocol: Protocol) -> Options {
         streams: 1,
         method: Method::Get,
         path: "/bytes/4".into(),
+        user_agent: None,
         request_body_bytes: 0,
         connect_timeout_ns: 1_000_000_000,
         request_timeout_ns: 1_000_000_000,

@@ -5,7 +5,7 @@ mod chunked;
 mod head;
 
 pub use chunked::{ChunkedDecoder, ChunkedStep};
-pub use head::{RequestHead, ResponseHead, parse_request_head, parse_response_head, response_field};
+pub use head::{RequestHead, ResponseHead, each_response_field, parse_request_head, parse_response_head};
 
 /// Header fields a head may have.
 pub const MAX_FIELDS: usize = 96;

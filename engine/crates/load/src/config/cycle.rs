@@ -24,7 +24,7 @@ impl Config {
             if self.requests > 0 {
                 return refuse("requests", "must be 0 with requests_per_client, which says how many there are");
             }
-            if self.load != (Loop::Closed {}) {
+            if !matches!(self.load, Loop::Closed { .. }) {
                 return refuse("requests_per_client", "needs a closed loop; an open one belongs to no client");
             }
             if self.requests_per_client.checked_mul(self.clients()).is_none() {

@@ -22,7 +22,7 @@ fn document() -> Value {
 fn the_document_of_the_architecture_is_read() {
     let config = Config::parse(&document().to_string()).unwrap();
     assert_eq!(config.protocol, Protocol::H2);
-    assert_eq!(config.load, Loop::Closed {});
+    assert_eq!(config.load, Loop::Closed { least_gap_ns: 0 });
     assert_eq!(config.options().authority(), "origin.lab:8443");
     assert_eq!((config.concurrency(), config.streams_per_connection()), (1, 10));
     assert!(config.verifies_content());
@@ -47,6 +47,11 @@ fn derived_values_follow_the_fields() {
     assert_eq!(with(json!({"port": 443})).options().authority(), "origin.lab");
     let open = with(json!({"loop": {"kind": "open", "rate_per_s": 30_000, "arrivals": "poisson"}}));
     assert_eq!(open.load, Loop::Open { rate_per_s: 30_000.0, arrivals: Arrivals::Poisson });
+    assert_eq!((open.least_gap_ns(), open.options().user_agent), (0, None));
+    let paced = json!({"kind": "closed", "least_gap_ns": 500_000_000});
+    let polite = with(json!({"loop": paced, "streams": 1, "user_agent": "x (y)", "record_fields": ["age", "x-cache"],
+        "end_on_statuses": [429, 503]}));
+    assert_eq!((polite.least_gap_ns(), polite.options().user_agent.as_deref()), (500_000_000, Some("x (y)")));
 }
 
 #[test]
@@ -60,6 +65,11 @@ fn wrong_values_name_their_field() {
         ("port", json!(0)),
         ("requests", json!(0)),
         ("loop.rate_per_s", json!(0)),
+        ("end_on_statuses", json!([42])),
+        ("record_fields", json!(["Age"])),
+        ("record_fields", json!([""])),
+        ("user_agent", json!("a\r\nb: c")),
+        ("user_agent", json!(" x")),
         ("request_timeout_ns", json!(0)),
         ("total_timeout_ns", json!(u64::MAX)),
         ("duration_ns", json!(u64::MAX)),
@@ -107,6 +117,17 @@ fn wrong_values_name_their_field() {
     assert_eq!(Config::parse(&tuned.to_string()).unwrap_err().field, "tuning.initial_window_packets");
     tuned["tuning"] = json!({"initial_window_packets": 2});
     assert_eq!(Config::parse(&tuned.to_string()).unwrap().options().tuning.initial_window_packets, Some(2));
+}
+
+#[test]
+fn a_least_gap_belongs_to_one_request_at_a_time() {
+    for (gap_ns, streams, fits) in [(500_000_000, 1, true), (500_000_000, 2, false), (u64::MAX, 1, false), (0, 9, true)] {
+        let mut document = document();
+        document["streams"] = json!(streams);
+        document["loop"] = json!({"kind": "closed", "least_gap_ns": gap_ns});
+        let refused = Config::parse(&document.to_string()).err().map(|error| error.field);
+        assert_eq!(refused, (!fits).then(|| "loop.least_gap_ns".to_owned()), "{gap_ns} {streams}");
+    }
 }
 
 #[test]

@@ -30,6 +30,7 @@ impl RelayConfig {
             // Each call is a request of its own; nothing is ever sent as described here.
             method: Method::Get,
             path: "/".into(),
+            user_agent: None,
             request_body_bytes: 0,
             connect_timeout_ns: self.connect_timeout_ns,
             request_timeout_ns: self.request_timeout_ns,

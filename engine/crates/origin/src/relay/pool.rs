@@ -83,12 +83,14 @@ impl Caller for DeskCaller<'_> {
         Some(Request { method, path, fields, content })
     }
 
-    fn wanted_field(&self, exchange: &Exchange) -> Option<&'static str> {
-        exchange.to_head.then_some(META_FIELD)
+    fn wants_fields(&self, exchange: &Exchange) -> bool {
+        exchange.to_head
     }
 
-    fn field(&mut self, exchange: &Exchange, value: &[u8]) {
-        if let Some(call) = self.cycles.call(exchange.request as u32) {
+    fn field(&mut self, exchange: &Exchange, name: &[u8], value: &[u8]) {
+        if name.eq_ignore_ascii_case(META_FIELD.as_bytes())
+            && let Some(call) = self.cycles.call(exchange.request as u32)
+        {
             call.response = value.to_vec();
         }
     }

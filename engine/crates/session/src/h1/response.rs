@@ -1,6 +1,6 @@
 //! Reads the response to one request out of whatever pieces the connection delivers.
 
-use trifecta_wire::http1::{ChunkedDecoder, ChunkedStep, Framing, parse_response_head, response_field};
+use trifecta_wire::http1::{ChunkedDecoder, ChunkedStep, Framing, each_response_field, parse_response_head};
 
 use crate::caller::{Caller, Exchange};
 use trifecta_wire::ErrorClass;
@@ -138,11 +138,11 @@ impl ResponseReader {
             }
             return Ok(&[]);
         };
-        if !head.interim()
-            && let Some(name) = caller.wanted_field(exchange)
-            && let Some(value) = response_field(input, name)
-        {
-            caller.field(exchange, value);
+        if !head.interim() {
+            exchange.status = head.status;
+            if caller.wants_fields(exchange) {
+                each_response_field(input, |name, value| caller.field(exchange, name, value));
+            }
         }
         // The head was not whole before these octets, so it ends within them.
         let rest = octets.get(head.head_octets.saturating_sub(kept)..).unwrap_or(&[]);
@@ -153,7 +153,6 @@ impl ResponseReader {
             exchange.first_byte_ns = if rest.is_empty() { 0 } else { now_ns };
             return Ok(rest);
         }
-        exchange.status = head.status;
         self.keep_alive = head.keep_alive;
         self.reading = match head.framing {
             Framing::None | Framing::Length(0) => Reading::Complete,

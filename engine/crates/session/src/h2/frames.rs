@@ -247,13 +247,10 @@ impl Frames {
         }
         exchange.first_byte_ns = now_ns;
         exchange.status = response.status;
-        if let Some(name) = caller.wanted_field(exchange) {
+        if caller.wants_fields(exchange) {
             // The block was found sound above.
-            let _ = hpack::Decoder::new(0, MAX_HEADER_BLOCK_OCTETS * 4).decode(block, |field, value| {
-                if field == name.as_bytes() {
-                    caller.field(exchange, value);
-                }
-            });
+            let _ = hpack::Decoder::new(0, MAX_HEADER_BLOCK_OCTETS * 4)
+                .decode(block, |name, value| caller.field(exchange, name, value));
         }
         stream.content_length = response.content_length;
         if end_stream {

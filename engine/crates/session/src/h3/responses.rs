@@ -109,14 +109,10 @@ fn take(flight: &mut Flight, caller: &mut impl Caller, octets: &[u8]) -> Result<
                 if scan.status >= 200 {
                     flight.exchange.status = scan.status;
                     flight.content_length = scan.content_length;
-                    if let Some(name) = caller.wanted_field(&flight.exchange) {
+                    if caller.wants_fields(&flight.exchange) {
                         // The section was found sound above.
-                        let _ =
-                            qpack::Decoder::new(MAX_FIELD_SECTION_BYTES as usize).decode(section, |field, value| {
-                                if field == name.as_bytes() {
-                                    caller.field(&flight.exchange, value);
-                                }
-                            });
+                        let _ = qpack::Decoder::new(MAX_FIELD_SECTION_BYTES as usize)
+                            .decode(section, |name, value| caller.field(&flight.exchange, name, value));
                     }
                 } else if scan.status == 101 {
                     // RFC 9114 section 4.5.

@@ -187,6 +187,9 @@ fn named(message: String) -> FieldError {
 fn request_block(options: &Options) -> Bytes {
     let octets = options.request_body_bytes;
     block(options.method.name(), &options.authority(), &options.path, octets, |field| {
+        if let Some(agent) = &options.user_agent {
+            field("user-agent", agent);
+        }
         if options.method.has_content() {
             field("content-length", &octets.to_string());
         }

@@ -147,14 +147,16 @@ pub fn parse_response_head(input: &[u8], to_head: bool) -> Result<Option<Respons
     Ok(Some(ResponseHead { status, framing, content_length: fields.content_length, keep_alive, head_octets }))
 }
 
-/// The value of the first field called `name` in a response head that [`parse_response_head`] has read.
-pub fn response_field<'a>(input: &'a [u8], name: &str) -> Option<&'a [u8]> {
+/// Hands each field of a response head that [`parse_response_head`] has read to `on_field`: name and value as they were sent.
+pub fn each_response_field(input: &[u8], mut on_field: impl FnMut(&[u8], &[u8])) {
     let mut headers = [const { MaybeUninit::<Header<'_>>::uninit() }; MAX_FIELDS];
     let mut response = httparse::Response::new(&mut []);
     let config = httparse::ParserConfig::default();
-    config.parse_response_with_uninit_headers(&mut response, input, &mut headers).ok()?;
-    let found = response.headers.iter().find(|header| header.name.eq_ignore_ascii_case(name));
-    found.map(|header| header.value)
+    if let Ok(Status::Complete(_)) = config.parse_response_with_uninit_headers(&mut response, input, &mut headers) {
+        for header in response.headers.iter() {
+            on_field(header.name.as_bytes(), header.value);
+        }
+    }
 }
 
 fn syntax(error: httparse::Error) -> Http1Error {
