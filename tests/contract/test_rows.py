@@ -31,6 +31,7 @@ STORED = [
     (stored.Load, [load.LoadSummary]),
     (stored.Clients, [load.ClientsSummary]),
     (stored.Handshakes, [load.Handshakes]),
+    (stored.SeenField, [load.SeenField]),
     (stored.Chain, [load.Chain]),
     (stored.Transport, [common.TcpSummary, common.QuicSummary]),
     (stored.Quantiles, [common.Quantiles]),

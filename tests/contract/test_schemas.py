@@ -36,7 +36,8 @@ MERGED = {"load.config": {"message"}}
 # Of the load's summary: what only the engine's own load knows. Other clients say null, or leave it out.
 OF_THE_ENGINE_ALONE = {
     "clients", "max_rss_bytes", "missed_slots", "longest_gap_ns", "not_started", "connections_opened",
-    "connections_lost_idle", "wire_bytes_out", "wire_bytes_in", "handshakes", "udp_receive_errors", "versions",
+    "connections_lost_idle", "wire_bytes_out", "wire_bytes_in", "handshakes", "response_fields", "udp_receive_errors",
+    "versions",
 }  # fmt: skip
 # Of which nobody else asks: a client of another kind ends otherwise.
 MORE_VALUES = {("load.summary", "ended"): {"crashed"}}

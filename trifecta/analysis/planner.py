@@ -22,6 +22,7 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
+from typing import Protocol
 
 from trifecta.analysis.estimate import Row, by_cell
 from trifecta.analysis.verdict import verdicts
@@ -44,10 +45,21 @@ class Decision:
 
 @dataclass(frozen=True)
 class Stop:
-    """Run nothing more. ``kind``: "decided", "budget", "blocks" (max_blocks), "unmeasurable" or "captured"."""
+    """Run nothing more. ``kind``: "decided", "budget", "blocks" (max_blocks), "unmeasurable" or "captured"; at a server
+    elsewhere also "capped" and "refused" (`trifecta.analysis.polite`)."""
 
     reason: str
     kind: str
+
+
+class AnyPlanner(Protocol):
+    """What chooses the blocks of a run."""
+
+    def next(self, rows: Sequence[Row], elapsed_ns: int, judged: Sequence[Verdict] | None = None) -> Decision | Stop:
+        """The next block, from the rows of all finished trials and the time so far; or that it is enough.
+
+        ``judged``: the verdicts of these rows, where they are known.
+        """
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,9 @@ from trifecta.contract.common import (
 
 
 class ClosedLoop(Asked, tag_field="kind", tag="closed", frozen=True, kw_only=True):
-    """The next request when one has ended."""
+    """The next request when one has ended, and not sooner than the least gap after the one before began."""
+
+    least_gap_ns: Unsigned = 0
 
 
 class OpenLoop(Asked, tag_field="kind", tag="open", frozen=True, kw_only=True):
@@ -71,6 +73,9 @@ class LoadConfig(Asked, frozen=True, kw_only=True):
     to: str | None = None
     expect_body_bytes: Unsigned | None = None
     expect_status: Unsigned | None = None
+    end_on_statuses: tuple[Unsigned, ...] = ()
+    record_fields: tuple[str, ...] = ()
+    user_agent: str | None = None
     verify_content: bool | None = None
     connect_timeout_ns: Unsigned = 10_000_000_000
     request_timeout_ns: Unsigned = 10_000_000_000
@@ -171,7 +176,14 @@ class Versions(Told, kw_only=True):
     quinn_proto: str
 
 
-Ended = Literal["requests", "duration", "total_timeout", "no_response", "signal", "stdin", "crashed"]
+class SeenField(Told, kw_only=True):
+    """The values that responses had in one field, with how often each came; ``others``: beyond what is kept."""
+
+    values: dict[str, Unsigned]
+    others: Unsigned
+
+
+Ended = Literal["requests", "duration", "total_timeout", "no_response", "status", "signal", "stdin", "crashed"]
 
 
 class LoadSummary(Told, kw_only=True):
@@ -202,6 +214,8 @@ class LoadSummary(Told, kw_only=True):
     quic: QuicSummary | None
     tuning: Tuning = Tuning()
     """What was set of it."""
+    response_fields: dict[str, SeenField] | None = None
+    """Those that were to be recorded."""
     udp_receive_errors: Unsigned | None
     versions: Versions | None = None
     busy_ratio: float

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TypedDict
 
 from trifecta.contract.common import Declared
+from trifecta.contract.elsewhere import Look
 from trifecta.contract.machine import NetworkFacts, StaticFacts
 from trifecta.contract.values import JsonObject
 
@@ -93,6 +94,7 @@ class RunDocument(TypedDict, total=False):
     removed: list[str]
     extended: list[Extension]
     map: MapPlanDocument
+    elsewhere: list[Look]
     resumed: int
     state: str
     ended_because: str | None

@@ -82,6 +82,13 @@ class Clients(TypedDict, total=False):
     last_begun_ns: int
 
 
+class SeenField(TypedDict):
+    """The values that responses had in one field, with how often each came; ``others``: beyond what is kept."""
+
+    values: dict[str, int]
+    others: int
+
+
 class Load(RanWithShare, total=False):
     """``load_json``: `contract.load.LoadSummary`."""
 
@@ -107,6 +114,7 @@ class Load(RanWithShare, total=False):
     tcp: Transport | None
     quic: Transport | None
     tuning: Mapping[str, int | bool]
+    response_fields: dict[str, SeenField] | None
     udp_receive_errors: int | None
     versions: Mapping[str, str] | None
     busy_ratio: float
@@ -302,6 +310,8 @@ class Server(RanWithShare, total=False):
     load_balancer: Mapping[str, int]
     host: str
     address: str
+    url: str
+    resolved: list[str]
     page: str
     live_ended: str | None
     beside: Mapping[str, Beside]

@@ -29,6 +29,7 @@ MAX_CELLS = 1_000
 CLEAN = "clean"  # the path without any impairment is always there
 _LEVEL = re.compile(r"[^,=\x00-\x1f\x7f]{1,64}")
 _LONG_LEVEL = re.compile(r"[^,=\x00-\x1f\x7f]{1,1024}")  # of factors whose levels are paths of files
+_URL_LEVEL = re.compile(r"[^,\x00-\x1f\x7f]{1,1024}")  # a cell's key is split at the first "=" of a part
 FindProgramNear = Callable[..., str]
 """``(text, near=FILE)`` -> the full name of a program or folder, looked for beside the file that names it first;
 QuantityError when it is not there."""
@@ -121,7 +122,7 @@ def read_factors(
             names = known.get(factor)
             if names is not None and level not in names:
                 raise root.document.error(place, f"no {factor} {level!r}; {did_you_mean(level, names)}")
-            if not (_LONG_LEVEL if factor in (*finders, "server") else _LEVEL).fullmatch(plan.level_text(level)):
+            if not _form_of(factor, finders).fullmatch(plan.level_text(level)):
                 raise root.document.error(
                     place, f"{level!r} is not a level's name; use no ',' '=' or control character"
                 )
@@ -190,3 +191,10 @@ def factors_of(workload: RequestsWorkload) -> list[str]:
     kind = WORKLOADS[workload.kind]
     known = [name for name in KNOWN_FACTORS if name not in WORKLOAD_FIELDS or name in kind.fields]
     return [name for name in known if not (kind.clients is None and name == CLIENT_FACTOR)]
+
+
+def _form_of(factor: str, finders: Collection[str]) -> re.Pattern[str]:
+    """What a level of a factor may look like: some are paths of files, or URLs."""
+    if factor == "url":
+        return _URL_LEVEL
+    return _LONG_LEVEL if factor in (*finders, "server") else _LEVEL

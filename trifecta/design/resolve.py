@@ -70,7 +70,7 @@ def resolve(document: Document, surroundings: Surroundings | None = None) -> Stu
         "description": root.parse("description", parse_text, "").strip(),
     }
     workload, canonical["workload"] = _read_workload(root, around)
-    paths, path_text = _read_paths(root, around)
+    paths, path_text = _read_paths(root, around, WORKLOADS[workload.kind].fixed.get("path", CLEAN))
     compare = read_compare(root, workload)
     servers, around = read_servers(root, around, workload)
     factors = read_factors(root, paths, around, workload, compare)
@@ -177,7 +177,8 @@ def _read_workload(root: Section, around: Surroundings) -> tuple[RequestsWorkloa
     return workload, canonical | length_text
 
 
-def _read_paths(root: Section, around: Surroundings) -> tuple[dict[str, PathSpec], dict[str, Any]]:
+def _read_paths(root: Section, around: Surroundings, usual: str) -> tuple[dict[str, PathSpec], dict[str, Any]]:
+    """``usual``: the path without any field is there also where no study names it."""
     section = root.section("paths")
     specs: dict[str, PathSpec] = {}
     canonical: dict[str, Any] = {}
@@ -185,8 +186,8 @@ def _read_paths(root: Section, around: Surroundings) -> tuple[dict[str, PathSpec
         if not _NAME.fullmatch(name):
             raise section.error(name, f"{name!r} is not a name; use letters, digits, '-' and '_'")
         specs[name], canonical[name] = read_path(name, section.section(name), around.read_trace)
-    if CLEAN not in specs:
-        specs[CLEAN], canonical[CLEAN] = PathSpec(name=CLEAN), {}
+    if usual not in specs:
+        specs[usual], canonical[usual] = PathSpec(name=usual), {}
     return specs, canonical
 
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from trifecta.design.model import Study
+from trifecta.analysis.planner import AnyPlanner
+from trifecta.analysis.polite import PolitePlanner
+from trifecta.design.model import Cell, Study
 from trifecta.design.workloads.requests import Family
 from trifecta.lab.host import browser_pin_table, pin_table
+from trifecta.workloads.far.session import FarSession
+from trifecta.workloads.far.supported import far_supported
+from trifecta.workloads.far.trial import FarTrialRunner
 from trifecta.workloads.requests.session import RequestsSession
 from trifecta.workloads.requests.supported import requests_supported
 from trifecta.workloads.requests.trial import RequestsTrialRunner
@@ -31,6 +36,10 @@ Raised = tuple[AnySession, Callable[[], AnyTrialRunner]]
 Own = TypeVar("Own", bound=AnySession)
 
 
+def _without_limit(planner: AnyPlanner, _study: Study, _cells: Sequence[Cell]) -> AnyPlanner:
+    return planner
+
+
 @dataclass(frozen=True)
 class Executor:
     """How a workload is run."""
@@ -44,6 +53,10 @@ class Executor:
     """What ``begin`` raises."""
     conformance: bool = False
     """Whether servers and clients are probed before the trials."""
+    lab: bool = True
+    """Whether it runs inside the sandbox, from which nothing leaves this machine."""
+    within: Callable[[AnyPlanner, Study, Sequence[Cell]], AnyPlanner] = _without_limit
+    """The planner of a run, within what this workload may do at all."""
 
 
 def _raised(
@@ -72,6 +85,13 @@ EXECUTORS: dict[Family, Executor] = {
         lambda study, _, adapters: browsers_supported(study, adapters.servers, adapters.browsers),
         _raised(BrowserSession, BrowserTrialRunner),
         pins=browser_pin_table,
+    ),
+    "far": Executor(
+        lambda study, _, __: far_supported(study),
+        _raised(FarSession, FarTrialRunner),
+        phase="elsewhere",
+        lab=False,
+        within=PolitePlanner,
     ),
 }
 """By the family of the study's workload."""

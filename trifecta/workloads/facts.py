@@ -11,9 +11,10 @@ from pathlib import Path
 
 from trifecta.contract.codec import plain
 from trifecta.contract.run import LeftOut, ProgramFound, RunDocument
+from trifecta.contract.values import JsonObject
 from trifecta.design import plan, quinn
 from trifecta.design.errors import UserError
-from trifecta.design.model import Study
+from trifecta.design.model import RequestsWorkload, Study
 from trifecta.design.transports import BETWEEN
 from trifecta.lab.engine import engine_versions
 from trifecta.lab.host import describe_pins
@@ -56,18 +57,7 @@ def first_facts(
         "unsupported": list(here.left_out),
         "machine": static_facts(),
         "pins": describe_pins(pins),
-        # The same for every arm by construction; each trial's checks compare what was really used.
-        "parity": {
-            "tls_version": workload.tls_version,
-            "cipher": BETWEEN.join(CIPHER[part] for part in workload.tls_version.split(BETWEEN)),
-            "key_exchange": workload.key_exchange,
-            "certificate": "ECDSA P-256, verified",
-            "congestion_control": workload.congestion_control,
-            "tcp_nodelay": workload.tcp_nodelay,
-            "mtu_bytes": MTU,
-            "max_udp_payload_bytes": MAX_UDP_PAYLOAD_BYTES,
-            "udp_receive_buffer_bytes": UDP_RECEIVE_BUFFER_BYTES,
-        },
+        "parity": _parity(workload),
         # Of the engine's own client and server: what is not as the library comes, and which of it the study asks for.
         "quinn": {
             "library": f"{quinn.LIBRARY} {versions.quinn_proto}",
@@ -77,6 +67,22 @@ def first_facts(
         "faults": faults.describe(),
         "state": "running",
     }
+
+
+def _parity(workload: RequestsWorkload) -> JsonObject:
+    """What is the same for every arm by construction; each trial's checks compare what was really used."""
+    told: JsonObject = {
+        "tls_version": workload.tls_version,
+        "cipher": BETWEEN.join(CIPHER[part] for part in workload.tls_version.split(BETWEEN)),
+        "key_exchange": workload.key_exchange,
+        "certificate": "of the server, verified" if workload.outside else "ECDSA P-256, verified",
+        "congestion_control": workload.congestion_control,
+        "tcp_nodelay": workload.tcp_nodelay,
+        "max_udp_payload_bytes": MAX_UDP_PAYLOAD_BYTES,
+        "udp_receive_buffer_bytes": UDP_RECEIVE_BUFFER_BYTES,
+    }
+    # A path that is none of ours has the MTU that it has, and UDP payloads that pass.
+    return told if workload.outside else {**told, "mtu_bytes": MTU}
 
 
 def check_same_study(facts: RunDocument, study: Study, unsupported: Sequence[LeftOut]) -> None:

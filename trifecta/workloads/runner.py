@@ -6,12 +6,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
 
 from trifecta.analysis import checks
 from trifecta.analysis.checks.path import was_delivered
-from trifecta.analysis.estimate import Row
-from trifecta.analysis.planner import Decision, Planner, Stop
+from trifecta.analysis.planner import AnyPlanner, Decision, Planner, Stop
 from trifecta.analysis.verdict import verdicts
 from trifecta.contract.codec import plain
 from trifecta.contract.run import LeftOut, RunDocument
@@ -44,17 +42,6 @@ from trifecta.workloads.supported import Supported
 
 PROBE_EVERY_S = 60.0  # a path that was delivered; see _Run._probe_when_due
 
-
-class AnyPlanner(Protocol):
-    """What chooses the blocks of a run."""
-
-    def next(self, rows: Sequence[Row], elapsed_ns: int, judged: Sequence[Verdict] | None = None) -> Decision | Stop:
-        """The next block, from the rows of all finished trials and the time so far; or that it is enough.
-
-        ``judged``: the verdicts of these rows, where they are known.
-        """
-
-
 NO_MORE = More()
 MakePlanner = Callable[[Study, Sequence[Cell], int], AnyPlanner]
 
@@ -68,7 +55,8 @@ class StudyOutcome:
     checks: list[CheckResult]
     reason: str
     kind: str
-    """``decided``, ``budget``, ``blocks``, ``unmeasurable``, ``captured`` (see the planner), or ``interrupted``."""
+    """``decided``, ``budget``, ``blocks``, ``unmeasurable``, ``captured``, ``capped``, ``refused`` (see the planners), or
+    ``interrupted``."""
     trials: int
     valid_trials: int
     whole_trials: int
@@ -100,13 +88,14 @@ def run_study(
 ) -> StudyOutcome:
     """Run a study into a new run directory, or go on with one (``resume``), ``more`` than it was to be.
 
-    Must run inside the sandbox (``trifecta.lab.sandbox.enter``, called before threads exist). ``stop`` is asked often;
+    Must run inside the sandbox (``trifecta.lab.sandbox.enter``, called before threads exist), but for a workload whose
+    executor needs no lab. ``stop`` is asked often;
     when it says so, the current trial is abandoned and the run ends with what is finished. UserError and CannotError
     are for the user; what goes wrong within a trial is in the trial. ``any_levels``: what ``any`` stood for when the
     study was read, and what was left out then (``trifecta.implementations.survey.Finder.facts``), for ``run.json``.
     ``planner`` makes what chooses the blocks, from the study, the cells that can run, and the time it began.
     """
-    if not sandbox.entered():
+    if EXECUTORS[study.workload.family].lab and not sandbox.entered():
         raise RuntimeError("run_study needs the sandbox: call trifecta.lab.sandbox.enter() first")
     known = Adapters(adapters, clients, browsers).for_study(study)
     run = _Run(study, run_path, progress or NoProgress(), stop or (lambda: False), known, faults, planner)
@@ -166,7 +155,7 @@ class _Run:
                 expected = preflight(self.study, self.cells)  # what is left out was said just now
                 for line in expected.lines():
                     self.progress.note(line)
-            self.planner: AnyPlanner | None = self.make_planner(self.study, self.cells, self.began_ns)
+            self.planner: AnyPlanner | None = self._planner(self.cells)
             self.progress.phase("lab")
             try:
                 common = Common(engine, self.run, self.study, self.stop, self.adapters, self.faults)
@@ -193,6 +182,10 @@ class _Run:
             self.run.close()
             raise
 
+    def _planner(self, cells: Sequence[Cell]) -> AnyPlanner:
+        """What chooses the blocks of these cells, within what this workload may do."""
+        return self.way.within(self.make_planner(self.study, cells, self.began_ns), self.study, cells)
+
     def _measure(self, session: AnySession, make_runner: Callable[[], AnyTrialRunner], here: Supported) -> Stop:
         self._begin(session, here, {name: str(facts["version"]) for name, facts in here.servers.items()})
         self.run.write_facts(self.run.facts | {"network": session.network})
@@ -204,6 +197,7 @@ class _Run:
                 decision = self.planner.next(self.rows, self.elapsed_ns, self.judged)
                 self._mark("plan")
                 if isinstance(decision, Stop):
+                    session.last_look()
                     return decision
                 self._block(session, runner, decision)
         finally:
@@ -312,7 +306,7 @@ class _Run:
         self.cells[:] = [cell for cell in self.cells if reasons[cell.key] is None or cell.key in seen]
         # The cells are the family of the verdicts: a reader who works them out again needs them.
         self.run.write_facts(self.run.facts | {"failed": known, "cells": [cell.key for cell in self.cells]})
-        self.planner = self.make_planner(self.study, alive, self.began_ns) if alive else None
+        self.planner = self._planner(alive) if alive else None
         self.every_cell = len(alive) == len(self.cells)
         self.judged = None
 

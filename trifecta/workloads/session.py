@@ -210,6 +210,9 @@ class Session(ABC, Generic[Work, Key]):
         """Start anew, before a block of a cell, what that costs little beside ``block_ns``; False as `stand_up`."""
         return True
 
+    def last_look(self) -> None:
+        """What is looked at when no block follows: nothing."""
+
     def probe_due(self, at: Levelled, every_s: float) -> bool:
         """Whether the path of a treatment was not probed for so long."""
         last = self.probed_at.get(self.probe_key(at))

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from trifecta.analysis.checks import (
+    answers,
     blocks,
     browser,
     capture,
@@ -19,6 +20,7 @@ from trifecta.analysis.checks import (
     conntrack,
     delayed_ack,
     delivered,
+    drift,
     drops,
     errors,
     frames,
@@ -73,15 +75,21 @@ _TRIAL = {
     "steady_state": TrialCheck(steady_state.check),
     "machine": TrialCheck(machine.check),
     "clocks": TrialCheck(clocks.check),
+    "answers": TrialCheck(answers.check),
     "capture": TrialCheck(capture.check),
 }
 
 _RUN = {
     "blocks": RunCheck(blocks.check),
     "delivered": RunCheck(delivered.check),
+    "drift": RunCheck(drift.check),
     "handshakes": RunCheck(handshakes.check),
     "noise_floor": RunCheck(noise_floor.check),
 }
+
+
+UNSEEN = frozenset({"reordering", "delayed_ack", "conntrack", "service"})
+"""Checks that need both ends, or the wire between: of a server elsewhere they say so, in a word."""
 
 
 TRIAL_CHECKS = Registry("check", _TRIAL, TrialCheck, _adopt, error=UserError, taken=_RUN, beside=(RunCheck,))
@@ -100,7 +108,13 @@ def load() -> None:
 def check_trial(evidence: Evidence) -> list[CheckResult]:
     """Every check of a trial, in the order of the table."""
     return [
-        result for name, each in TRIAL_CHECKS.items() for result in each.results(name, evidence.trial.trial, evidence)
+        result
+        for name, each in TRIAL_CHECKS.items()
+        for result in (
+            evidence.result(name, "unknown", "unseen")
+            if evidence.workload.outside and name in UNSEEN
+            else each.results(name, evidence.trial.trial, evidence)
+        )
     ]
 
 

@@ -1,7 +1,8 @@
 """Did the trial end normally, and what failed?
 
 ## Fails when
-The client crashed, ended early or never succeeded, or TLS failed.
+The client crashed, ended early or never succeeded, or TLS failed; a server elsewhere answered 429 or 503, after which
+nothing more is asked of it in this trial.
 
 ## Warns when
 Anything else failed: timeouts, resets, statuses. Failures are results, and count as infinitely long.
@@ -22,6 +23,7 @@ _CUT_SHORT = {
     "signal": "the client was ended by a signal",
     "stdin": "the client was ended from outside",
     "crashed": "the client was killed",
+    "status": "the server asked for patience (429 or 503)",
 }
 _CARRY = "check that server and path carry this workload"
 # Nothing a path does to a request ends in these: the set-up is wrong.

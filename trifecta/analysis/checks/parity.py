@@ -10,7 +10,8 @@ than a quarter, but for TCP that begins with one segment over a lossy path becau
 ## Warns when
 A server's own congestion control is another than asked (many programs have one only); a study asks for quinn-proto
 without an adaptation, or has services retry, leak connections, look names up over the path or limit answers over TCP
-alone; a client does not verify certificates; one chain of certificates takes another number of flights of the server
+alone; a client does not verify certificates; a server elsewhere shows other certificates over another protocol; one
+chain of certificates takes another number of flights of the server
 than in another arm, on a path that loses nothing and has 2 ms of round trip: over QUIC a server may send three times
 what it got before it hears again.
 
@@ -208,7 +209,9 @@ def _lost_its_first_packet(evidence: Evidence) -> bool:
     """
     tcp = (evidence.load or {}).get("tcp") or {}
     one_segment = int(tcp.get("initial_window_bytes") or 0) <= int(tcp.get("mss_bytes") or 0)
-    lossy = any(kind_of(impairment).removes for impairment in (*evidence.path.forward, *evidence.path.backward))
+    lossy = evidence.workload.outside or any(  # what a path of others loses, nobody here knows before
+        kind_of(impairment).removes for impairment in (*evidence.path.forward, *evidence.path.backward)
+    )
     return bool(one_segment and tcp.get("retransmits") and lossy)
 
 
@@ -218,7 +221,9 @@ def _server(evidence: Evidence) -> list[Finding]:
         return []
     given = _server_congestion_control(evidence)
     if given is None:
-        return [Finding("unknown", "the server's congestion control for this protocol is not known")]
+        what = "the server's congestion control"
+        unseen = f"{what}: unseen" if evidence.workload.outside else f"{what} for this protocol is not known"
+        return [Finding("unknown", unseen)]
     asked = evidence.workload.congestion_control
     if given != asked:
         # A program that has one congestion control only is compared as it is: the difference is named, not left out.
@@ -367,7 +372,7 @@ _TRAITS = (
     _Trait(
         "the kernel's threshold of loss detection",
         lambda e: None if e.trial.protocol == "h3" else _transport(e).get("packet_threshold"),
-        lambda e: int(e.workload.packet_threshold or 3),
+        lambda e: None if e.workload.outside else int(e.workload.packet_threshold or 3),
         "run `trifecta doctor`: this kernel does not let a network set net.ipv4.tcp_reordering",
         lambda e: False,
     ),

@@ -12,7 +12,8 @@ next: once a minute, and before every block while the last found the path off, s
 costs a block.
 
 ## Warns when
-Never.
+Of a server elsewhere: an arm's least round trip differs from that of another arm of its block by more than a fifth and
+2 ms. What the path loses, and its rate, is unseen there.
 
 ## Why
 A verdict is about a path; on another one it may be another.
@@ -24,7 +25,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from trifecta.analysis.chance import consistent, plausible_share
-from trifecta.analysis.checks import echo, lateness
+from trifecta.analysis.checks import echo, from_here, lateness
 from trifecta.analysis.checks.evidence import TRANSPORTS, Evidence, Finding, duration, worst
 from trifecta.contract.impairments import ImpairmentDocument
 from trifecta.contract.stored import Direction, OneLink, OneProbe, Probe
@@ -46,6 +47,8 @@ _ASKED_WRONG = "look at the link's configuration in the run's log"
 
 def check(evidence: Evidence) -> list[CheckResult]:
     """Compare the link's report and the probe with the study's path."""
+    if evidence.workload.outside:
+        return worst(evidence, "path", from_here.findings(evidence))
     path = evidence.path
     links = {name: _link(evidence, name, link) for name, link in evidence.links.items()}
     missing = _wires(path, evidence.workload) - set(links)

@@ -5,7 +5,8 @@ A response was not the one asked for (status, length, content), fewer requests w
 asks for requests or responses of another size over one protocol than over another.
 
 ## Warns when
-Never.
+Answers of a server elsewhere, which may change meanwhile, differ in size between arms of a block by more than 2 %
+(fails beyond 20 %).
 
 ## Why
 A response cut short is a fast one; arms that did different work cannot be compared.
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from trifecta.analysis.checks import answers_alike
 from trifecta.analysis.checks.evidence import Evidence, Finding, SampleFacts, counts, worst
 from trifecta.design import by_protocol, failures, plan, quantity
 from trifecta.design.model import PROTOCOL_FACTOR, PROTOCOL_NAMES, CheckResult
@@ -86,6 +88,12 @@ def _of_visits(evidence: Evidence, facts: SampleFacts) -> list[Finding]:
     return [*_wrong(facts, "visits"), *_visits(evidence, facts)]
 
 
+def _of_a_stranger(evidence: Evidence, facts: SampleFacts) -> list[Finding]:
+    """Of a server elsewhere nobody here knows what is right, but for what the first look got."""
+    wrong = [*_wrong(facts, "answers"), *_requests(evidence, facts)]
+    return [*wrong, *answers_alike.findings(evidence, facts)]
+
+
 def _wrong(facts: SampleFacts, what: str, kinds: Sequence[str] = _WRONG_ANSWERS) -> list[Finding]:
     """Answers that are not what was asked for."""
     wrong = {name: count for name, count in facts.errors.items() if name.split(":")[0] in kinds}
@@ -146,5 +154,6 @@ WORK: Mapping[Family, Callable[[Evidence, SampleFacts], list[Finding]]] = {
     "requests": _of_responses,
     "services": _of_cycles,
     "visits": _of_visits,
+    "far": _of_a_stranger,
 }
 """What is looked at, by the family of the workload."""

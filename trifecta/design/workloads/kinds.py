@@ -11,10 +11,12 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from trifecta.design.errors import UserError
+from trifecta.design.far import AS_IS, ELSEWHERE, FAR_FIELDS
 from trifecta.design.fields import BROWSER_FIELDS, PAGE_FIELDS, REQUESTS_FIELDS, SERVICES_FIELDS, VIDEO_FIELDS
 from trifecta.design.services import SERVER_LEVEL
 from trifecta.design.tuning import SWITCHES
 from trifecta.design.workloads.browsers import PageWorkload, VideoWorkload
+from trifecta.design.workloads.far import FarWorkload
 from trifecta.design.workloads.requests import RequestsWorkload
 from trifecta.design.workloads.services import ChainWorkload, FanInWorkload, RegistrationWorkload
 from trifecta.entries import Registry
@@ -35,7 +37,11 @@ _BROWSER = (
     "keylog",
 )
 DEFAULT_BROWSER = "chromium"
-_FIELDS = {entry.name for entry in (*REQUESTS_FIELDS, *SERVICES_FIELDS, *BROWSER_FIELDS, *PAGE_FIELDS, *VIDEO_FIELDS)}
+_FAR = ("method", "request_timeout", "connect_timeout", "resumption", "key_exchange")
+_FIELDS = {
+    entry.name
+    for entry in (*REQUESTS_FIELDS, *SERVICES_FIELDS, *BROWSER_FIELDS, *PAGE_FIELDS, *VIDEO_FIELDS, *FAR_FIELDS)
+}
 
 
 @dataclass(frozen=True)
@@ -79,6 +85,13 @@ _OWN: dict[str, Kind] = {
     ),
     "page": Kind(PageWorkload, (*(entry.name for entry in PAGE_FIELDS), "place", *_BROWSER), **_BROWSERS),
     "video": Kind(VideoWorkload, (*(entry.name for entry in VIDEO_FIELDS), *_BROWSER), **_BROWSERS),
+    "far": Kind(
+        FarWorkload,
+        (*(entry.name for entry in FAR_FIELDS), *_FAR),
+        fixed={"path": AS_IS, "server": ELSEWHERE},
+        server=ELSEWHERE,
+        clients=None,
+    ),
 }
 assert all(entry.name in (*_OWN["chain"].fields, *_CROWD) for entry in SERVICES_FIELDS)
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,62}")

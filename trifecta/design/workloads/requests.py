@@ -14,7 +14,7 @@ from trifecta.design.protocols import CONTENT_METHODS, SAFE_METHODS
 from trifecta.design.transports import APART, BETWEEN, over
 from trifecta.design.workloads import estimates
 
-Family = Literal["requests", "services", "visits"]
+Family = Literal["requests", "services", "visits", "far"]
 Problem = tuple[str, str]
 """The field at fault; what is wrong with it and how to mend it."""
 
@@ -82,6 +82,11 @@ class RequestsWorkload:
     def family(self) -> Family:
         """Of which kind its work is: how it is carried out and what of it is checked goes by that, in tables."""
         return "requests"
+
+    @property
+    def outside(self) -> bool:
+        """Whether its requests leave this machine: then nothing between is made here, and one side is all there is."""
+        return False
 
     @property
     def visiting(self) -> bool:

@@ -1,0 +1,95 @@
+"""Did the answers come from one place, out of one state of caches, on the connections asked for?
+
+## Fails when
+Of a server elsewhere: the answers of an arm came from another place of a delivery network than those of another arm of
+its block (`cf-ray`, `x-amz-cf-pop`, `x-served-by`, `x-vercel-id`), or a measured request had to open a connection where
+it was to be reused.
+
+## Warns when
+Caches answered one arm otherwise than another (`x-cache`, `cf-cache-status`, `cache-status`, Age), or Via, Server or
+the names in Server-Timing differ.
+
+## Why
+A protocol that is answered from a cache next door is not faster for it. Not asked of servers in the lab, which have no
+caches before them.
+
+## Sources
+RFC 9110, 7.6.3 (Via); RFC 9111, 5.1 (Age); RFC 9211 (Cache-Status).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from trifecta.analysis import far
+from trifecta.analysis.checks.evidence import Evidence, Finding, counts, worst
+from trifecta.analysis.far import Fields
+from trifecta.design.model import CheckResult, CheckStatus
+
+_KEPT = "give more blocks, or another address, where one place answers all protocols (--address IP)"
+_WARM = "measure again when the cache is warm, or ask for what it never keeps"
+
+
+@dataclass(frozen=True)
+class _Sign:
+    """What answers tell: how it is read (empty: they do not), and what it means where two arms differ in it."""
+
+    name: str
+    read: Callable[[Fields], tuple[str, ...]]
+    status: CheckStatus
+    remedy: str
+
+
+_SIGNS = (
+    _Sign("place", far.places, "fail", _KEPT),
+    _Sign("state of caches", lambda fields: tuple(sorted(far.cache_states(fields))), "warn", _WARM),
+    _Sign("proxies (Via)", far.hops, "warn", "read it as a comparison of two ways through the delivery network"),
+    _Sign("program (Server)", far.programs, "warn", "read it as a comparison of two programs"),
+    _Sign("Server-Timing", far.timings, "warn", "look at what the server does otherwise for one protocol"),
+)
+
+
+def check(evidence: Evidence) -> list[CheckResult]:
+    """Compare what the answers say of themselves with those of the other arms of the block."""
+    if not evidence.workload.outside:
+        return []
+    findings = _connections(evidence)
+    own = (evidence.load or {}).get("response_fields")
+    if own is None:
+        return worst(evidence, "answers", [*findings, Finding("unknown", "no field of the answers was recorded")])
+    for sign in _SIGNS:
+        findings += _compared(evidence, sign, own)
+    said = [f"{sign.name} {', '.join(found)}" for sign in _SIGNS if (found := sign.read(own))]
+    states = far.cache_states(own)
+    if len(states) > 1:
+        findings.append(Finding("warn", f"caches answered in several states ({counts(states)})", remedy=_WARM))
+    findings.append(Finding("pass", "; ".join(said) or "the answers say nothing of places and caches"))
+    return worst(evidence, "answers", findings)
+
+
+def _compared(evidence: Evidence, sign: _Sign, own: Fields) -> list[Finding]:
+    """What is told of one sign, where another arm of the block was told otherwise."""
+    here = sign.read(own)
+    for sibling in evidence.siblings:
+        fields = (sibling.load or {}).get("response_fields")
+        if fields is None or not evidence.asked_alike(sibling):
+            continue
+        there = sign.read(fields)
+        if here != there:
+            words = (", ".join(found) or "none" for found in (here, there))
+            text = f"{sign.name} {next(words)} here, {next(words)} in {sibling.trial.arm}"
+            return [Finding(sign.status, text, remedy=sign.remedy)]
+    return []
+
+
+def _connections(evidence: Evidence) -> list[Finding]:
+    """Whether the connection that was to be reused was."""
+    if evidence.samples is None or evidence.trial.connection != "reused":
+        return []
+    opened = sum(evidence.samples.handshakes.values())
+    if not opened:
+        return []
+    text = f"{opened} of {evidence.samples.samples} measured requests had to open a connection, which was to be reused"
+    remedy = "the server closes connections sooner than the pause between requests: compare new ones"
+    return [Finding("fail", text, float(opened), 0.0, remedy)]

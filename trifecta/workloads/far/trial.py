@@ -1,0 +1,122 @@
+"""One trial at a server elsewhere: a load in this machine's own network, which waits for its turn."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from trifecta.analysis.polite import TURNED_AWAY, retry_after_ns
+from trifecta.contract.codec import plain
+from trifecta.contract.load import LoadSummary
+from trifecta.design.model import Trial
+from trifecta.design.workloads.far import FarWorkload
+from trifecta.lab.engine import EXIT_BAD_INPUT, EXIT_CANNOT, EXIT_UNSUPPORTED, EngineError, EngineProgram
+from trifecta.observers.resources import ResourceObserver
+from trifecta.store.run import TrialFiles
+from trifecta.workloads.aggregate import Aggregate
+from trifecta.workloads.capturing import TrialCapture
+from trifecta.workloads.far.configs import Course, Request, load_config
+from trifecta.workloads.far.session import Chosen, FarSession
+from trifecta.workloads.trial import Details, Staged, TrialRunner, Watched, beside_client, read_samples
+
+_GRACE_S = 5.0  # beyond its own total timeout the load is taken for hung
+
+
+@dataclass(kw_only=True)
+class _Far(Staged):
+    """A trial under way."""
+
+    workload: FarWorkload
+    chosen: Chosen
+    load: EngineProgram = field(init=False)
+
+
+class FarTrialRunner(TrialRunner[FarSession, _Far]):
+    """Nothing is started ahead: a request a second is not what a start would hold up."""
+
+    def _prepare(self, trial: Trial) -> _Far:
+        session = self._session
+        workload, chosen = session.workload(trial), session.chosen(trial)
+        session.keeper.wait(chosen.spot.answer_bytes if chosen.spot is not None else 0)
+        return _Far(
+            trial=trial,
+            path=session.path(trial),
+            samples=session.run.draft("samples", trial.trial, ".parquet"),
+            capture=TrialCapture(session.run, session.study, trial, workload),
+            details=Details(probe=None),
+            workload=workload,
+            chosen=chosen,
+        )
+
+    def _start(self, one: _Far, stack: ExitStack) -> None:
+        session = self._session
+        one.load = stack.enter_context(session.here.start("load", session.log("load"), cpus=session.pins["client"]))
+
+    def _watched(self, one: _Far) -> Watched:
+        """The client alone: this machine's counters are of all that it does."""
+        return Watched({"client": one.load.pid}, ())
+
+    def _work(self, one: _Far, resources: ResourceObserver) -> LoadSummary:
+        session, spot, trial = self._session, one.chosen.spot, one.trial
+        if spot is None:
+            raise EngineError("load", None, one.chosen.problem)
+        request = Request(
+            session.targets[one.workload.url],
+            spot.address,
+            trial.protocol,
+            session.authorities,
+            spot.udp_payload_bytes,
+            spot.status,
+        )
+        course = Course(
+            trial.trial,
+            trial.connection,
+            one.workload.requests,
+            one.workload.before(trial.connection),
+            session.keeper.manners.gap_ns(spot.answer_bytes),
+            trial.seed,
+        )
+        config = load_config(request, one.workload, course, one.samples)
+        one.load.configure(config)
+        timeout_s = config.total_timeout_ns / 1e9 + _GRACE_S
+        summary = one.load.wait_summary(LoadSummary, timeout_s, session.stop, resources.sample)
+        one.load.get(one.samples)
+        return summary
+
+    def _codes_for_all(self, one: _Far) -> Collection[int]:
+        return (EXIT_CANNOT, EXIT_BAD_INPUT, EXIT_UNSUPPORTED)
+
+    def _blame(self, one: _Far, error: EngineError) -> str:
+        return error.message if one.chosen.spot is None else f"client {error.message}"
+
+    def _worked(self, one: _Far) -> None:
+        """What was sent counts, whatever became of it; a server that asked for patience gets it."""
+        load, keeper = one.details.load, self._session.keeper
+        if load is None:
+            keeper.made(0)
+            return
+        octets = (load.wire_bytes_in or 0) + (load.wire_bytes_out or 0)
+        keeper.made(octets, max(1, load.samples), load.started_ns)
+        if load.ended == TURNED_AWAY:
+            keeper.turned_away(retry_after_ns(plain(load), datetime.now(UTC).isoformat()))
+        else:
+            keeper.answered()
+
+    def _condense(self, one: _Far) -> Aggregate | None:
+        return read_samples(one.samples, one.details.load, one.errors)
+
+    def _end_links(self, one: _Far) -> None:
+        """There is none of ours."""
+
+    def _describe(self, one: _Far, found: Aggregate | None, resources: ResourceObserver, *, wall_ns: int) -> None:
+        details = one.details
+        details.server = {"name": one.trial.server, "url": one.workload.url, "cpu_ns": None}
+        if one.chosen.spot is not None:
+            details.server |= {"address": one.chosen.spot.address, "resolved": list(one.chosen.resolved)}
+        if details.load is not None:
+            beside_client(details.load, resources.run_delay_ns("client"), wall_ns)
+
+    def _files(self, one: _Far, found: Aggregate | None, resources: ResourceObserver) -> TrialFiles:
+        return TrialFiles(samples=one.samples if found is not None else None, resources=resources.rows)
