@@ -194,6 +194,13 @@ def running(command: Decorated) -> Decorated:
     return command
 
 
+leaving = click.option(
+    "--yes",
+    is_flag=True,
+    help="Of servers elsewhere: send what is asked for without asking; needed where there is no terminal.",
+)
+
+
 def with_seed(changes: list[str], text: str, file: str) -> list[str]:
     """The overrides with a seed drawn fresh, unless they or the study file name one.
 

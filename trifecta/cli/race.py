@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
@@ -21,12 +22,51 @@ Examples:
   trifecta race --blocks 6 --out runs/first --set path=clean
   trifecta race --compare congestion_control=cubic,bbr --set protocol=h3 --server origin
   trifecta race --set connection=new --set paths.rough.loss="5 %" --server caddy
+  trifecta race https://www.example.org/
+  trifecta race https://localhost:8443/index.html --ca lab-ca.pem --i-own-this --yes
+  trifecta race https://www.example.org/ --address IPv4,IPv6 --budget "10 min" --yes
 """
 )
+@click.argument("urls", nargs=-1, metavar="[URL]...")
+@click.option(
+    "--ca",
+    "authorities",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False, readable=True),
+    help="Of URLs: certificate authorities to trust, PEM, in place of the system's.",
+)
+@click.option(
+    "--address",
+    "addresses",
+    multiple=True,
+    metavar="IP,...",
+    help="Of URLs: these addresses, or IPv4 and IPv6, apart from each other.  [default: all of the names]",
+)
+@click.option("--i-own-this", "owned", is_flag=True, help="Of URLs: the server is yours, so it may be asked more.")
 @options.narrowing
+@options.leaving
 @options.running
-def command(**asked: Any) -> int:
+def command(
+    *,
+    urls: tuple[str, ...],
+    authorities: Path | None,
+    addresses: tuple[str, ...],
+    owned: bool,
+    **asked: Any,
+) -> int:
     """Run the bundled study 'race': HTTP/1.1, HTTP/2 and HTTP/3 over three paths, with new and reused connections,
     against two servers, within 3 minutes. Ends with the verdicts and the path of the report.
+
+    With a URL, or several: compare the protocols of the server that answers there, over the path as it is, with new and
+    reused connections. Nothing is emulated. It is asked at most twice a second, after a first look and your consent.
     """
+    from trifecta.cli import far
+    from trifecta.design.errors import UserError
+
+    if urls:
+        far.refuse_options([name for name in far.NOT_WITH_URLS if asked[name]])
+        kept = {name: value for name, value in asked.items() if name not in far.NOT_WITH_URLS}
+        return far.race_urls(urls, authorities=authorities, addresses=addresses, owned=owned, **kept)
+    for option, given in (("--ca", authorities), ("--address", addresses), ("--i-own-this", owned)):
+        if given:
+            raise UserError(f"option {option}: belongs to a URL, and none is given; add the URL, or leave it out")
     return run_study_of("race", **asked)

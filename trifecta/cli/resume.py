@@ -26,9 +26,10 @@ Examples:
     help="Run this many more blocks in every open cell, or in all cells if none is open.",
 )
 @click.option("--budget", metavar="TIME", help="Run this much longer, for example '5 min'.")
+@options.leaving
 @click.option("--quiet", "-q", is_flag=True, help="Show no progress, only the result.")
 @options.as_json
-def command(*, run: Path, blocks: int | None, budget: str | None, quiet: bool, as_json: bool) -> int:
+def command(*, run: Path, blocks: int | None, budget: str | None, yes: bool, quiet: bool, as_json: bool) -> int:
     """Continue RUN after its last finished trial, with the same study, seed and budget.
 
     No trial runs twice: an unfinished block gets the trials it lacks. --blocks or --budget extends a finished run, for
@@ -88,4 +89,6 @@ def command(*, run: Path, blocks: int | None, budget: str | None, quiet: bool, a
 
         return maps.go_on(run, quiet=quiet, as_json=as_json)
     study = parse_study(folder.study_text, str(run / "study.yaml"))
-    return running.carry_out(study, run, resume=True, quiet=quiet, as_json=as_json, blocks=blocks, budget_ns=budget_ns)
+    return running.carry_out(
+        study, run, resume=True, quiet=quiet, as_json=as_json, blocks=blocks, budget_ns=budget_ns, yes=yes
+    )

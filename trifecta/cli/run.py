@@ -29,6 +29,7 @@ def run_study_of(
     baseline: str | None = None,
     quick: bool = False,
     only: tuple[str, ...] = (),
+    yes: bool = False,
 ) -> int:
     """Run a study or a campaign of this name or file as the options of a command line ask."""
     from trifecta import studies
@@ -65,7 +66,9 @@ def run_study_of(
     switched = switches(on, off)
     loaded = studies.load(study, changes, known[0], clients=known[1], found=finder, change=switched)
     folder = out if out is not None else running.default_folder(loaded)
-    return running.carry_out(loaded, folder, resume=False, quiet=quiet, as_json=as_json, any_levels=finder.facts())
+    return running.carry_out(
+        loaded, folder, resume=False, quiet=quiet, as_json=as_json, any_levels=finder.facts(), yes=yes
+    )
 
 
 @click.command(
@@ -90,6 +93,7 @@ Examples:
 @click.option(
     "--only", multiple=True, metavar="NAME,...", help="For a campaign: only these scenarios, suites or studies."
 )
+@options.leaving
 @options.running
 def command(
     *,
@@ -109,6 +113,7 @@ def command(
     quiet: bool,
     as_json: bool,
     quick: bool,
+    yes: bool,
     only: tuple[str, ...],
 ) -> int:
     """Run STUDY, a study file or the name of a bundled study, and say what it decides.
@@ -132,5 +137,6 @@ def command(
         quiet=quiet,
         as_json=as_json,
         quick=quick,
+        yes=yes,
         only=only,
     )

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from trifecta.cli import leaving
+
 if TYPE_CHECKING:
     from trifecta.contract.run import RunDocument
     from trifecta.design.model import Study
@@ -45,16 +47,23 @@ def carry_out(
     any_levels: RunDocument | None = None,
     blocks: int | None = None,
     budget_ns: int | None = None,
+    yes: bool = False,
+    may_leave: bool = False,
 ) -> int:
     """Run a study into a folder, or go on with it, and show the result; the exit code.
 
     ``any_levels``: what ``any`` stood for in the study, as ``Finder.facts`` says it. ``blocks`` and ``budget_ns``: how
-    much more of a run that is gone on with (``workloads.extending.More``).
+    much more of a run that is gone on with (``workloads.extending.More``). ``yes``: what a study sends to servers
+    elsewhere needs no further consent; ``may_leave``: it was agreed to already.
 
     Everything after the sandbox is entered happens in a child process, whose exit code the command ends with. What
-    starts threads (numpy, DuckDB) is imported after that.
+    starts threads (numpy, DuckDB) is imported after that. A study of servers elsewhere enters none.
     """
-    enter_lab([study])
+    if study.workload.outside:
+        if not may_leave:
+            leaving.ask(study, yes=yes, quiet=quiet)
+    else:
+        enter_lab([study])
 
     from trifecta.workloads.extending import More
     from trifecta.workloads.progress import NoProgress

@@ -9,13 +9,14 @@ from typing import Any, TypedDict
 from trifecta.analysis.forecast import FAR_FROM
 from trifecta.analysis.programs import place_of
 from trifecta.analysis.scaling import place_without
+from trifecta.design.far import ELSEWHERE
 from trifecta.design.metric import Metric
 from trifecta.design.metrics import METRICS
 from trifecta.design.model import AA_SUFFIX
 from trifecta.design.services import SERVER_LEVEL
 
 # Levels that all cells of a kind of workload share tell nothing.
-UNTOLD = frozenset({("server", SERVER_LEVEL), ("connection", "browser")})
+UNTOLD = frozenset({("server", SERVER_LEVEL), ("server", ELSEWHERE), ("connection", "browser")})
 
 
 class VerdictRow(TypedDict):

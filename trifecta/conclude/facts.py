@@ -5,13 +5,14 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, TypedDict, cast
+from typing import Any, cast
 
 from trifecta.analysis.bets import fewest_blocks
-from trifecta.conclude import results
-from trifecta.design import naming, numbers, path_words, quantity
+from trifecta.conclude import results, work_words
+from trifecta.conclude.work_words import WorkloadDocument
+from trifecta.contract.elsewhere import Look
+from trifecta.design import naming, path_words
 from trifecta.design.builds import alike
-from trifecta.design.by_protocol import Octets, format_octets
 from trifecta.design.conformance import ConformanceResult
 from trifecta.design.metric import Metric
 from trifecta.design.metrics import METRICS
@@ -19,34 +20,6 @@ from trifecta.design.model import PROTOCOL_FACTOR, PROTOCOLS
 from trifecta.design.plan import level_text
 from trifecta.design.study_file import parse_study
 from trifecta.store.run import RunDirectory
-
-
-class WorkloadDocument(TypedDict, total=False):
-    """The fields of a study's workload that a report asks for; each kind has some of them (`design.model`)."""
-
-    kind: str
-    method: str
-    response_bytes: Octets
-    request_bytes: Octets
-    in_flight: int
-    loop: str
-    rate_per_s: float | None
-    arrivals: str
-    warmup_ns: int
-    connect_timeout_ns: int
-    request_timeout_ns: int
-    visit_timeout_ns: int
-    depth: int
-    clients: int
-    page: str
-    place: str
-    clip: str
-    view: str
-    mode: str
-    discovery: str
-    watch_ns: int
-    visits: int
-    warmup_visits: int
 
 
 @dataclass(frozen=True)
@@ -66,6 +39,7 @@ class RunFacts:
     removed: list[str] = field(default_factory=list)  # trials that were finished, and taken out of the folder
     doubts: list[str] = field(default_factory=list)  # why stored results are not taken as they are
     alike: list[str] = field(default_factory=list)  # levels of one server that are one program, in words
+    looks: list[Look] = field(default_factory=list)  # at servers elsewhere, before, after and between
     rest: dict[str, Any] = field(default_factory=dict)  # versions, machine, parity, ... as they stand in run.json
 
     @property
@@ -118,6 +92,11 @@ class RunFacts:
     def is_map(self) -> bool:
         """Whether the cells are places of a map (docs/map.md): a block or two at each, judged all together."""
         return "map" in self.rest
+
+    @property
+    def is_outside(self) -> bool:
+        """Whether a server elsewhere was asked, over the path as it was: then nothing is emulated."""
+        return self.workload.get("kind") == "far"
 
     @property
     def is_captured(self) -> bool:
@@ -208,58 +187,14 @@ class RunFacts:
 
     def path_words(self, name: str) -> str:
         """What a path was asked to be: ``80 ms round trip, 100 Mbit/s``; empty for one that the study lacks."""
+        if self.is_outside:
+            return "from this machine, nothing emulated"
         spec = (self.study.get("paths") or {}).get(name)
         return path_words.in_words(spec) if spec else ""
 
     def workload_words(self) -> str:
         """What was asked of the network: ``GET of 10 kB, 10 in flight, closed loop``."""
-        work = self.workload
-        if self.is_browser:
-            return _browser_words(work, self.varied)
-        method = "requests" if "method" in self.varied else str(work.get("method", "GET"))
-        size = "" if "response" in self.varied else f" of {format_octets(work.get('response_bytes') or 0)}"
-        said = _services_words(work, self.varied) or [method + size]
-        if work.get("request_bytes") and "request" not in self.varied:
-            said.append(f"{format_octets(work['request_bytes'])} sent with each request")
-        if work.get("kind") != "fan-in" and "in_flight" not in self.varied:
-            said.append(f"{work.get('in_flight', 1)} in flight")
-        if self.closed_loop:
-            said.append("closed loop")
-        else:
-            rate = "" if "rate" in self.varied else f" at {quantity.format_frequency(work['rate_per_s'] or 0)}"
-            said.append(f"open loop{rate}, {work.get('arrivals', 'constant')} arrivals")
-        return ", ".join(said)
-
-
-def _browser_words(work: WorkloadDocument, factors: list[str]) -> str:
-    """``cold loads of the page light, 2 a trial``, without what is a factor."""
-    own = {"view": work.get("view"), "mode": work.get("mode")}
-    known = {name: "" if name in factors else f"{value} " for name, value in own.items()}
-    if work.get("kind") == "video":
-        clip = "" if "clip" in factors else f" of the clip {work.get('clip')}"
-        what = (
-            f"{known['view']}{known['mode']}watches{clip}, {numbers.plain(numbers.duration(work.get('watch_ns')))} each"
-        )
-    else:
-        page = "a page" if "page" in factors else f"the page {Path(str(work.get('page'))).name}"
-        found = "" if work.get("discovery") == "forced" else ", HTTP/3 found by Alt-Svc"
-        inside = "place" not in factors and work.get("place", "native") != "native"
-        what = f"{known['view']}loads of {page}{', its server in a container' if inside else ''}{found}"
-    warm = work.get("warmup_visits") or 0
-    return f"{what}, {work.get('visits')} a trial{f' after {warm} not measured' if warm else ''}"
-
-
-def _services_words(work: WorkloadDocument, factors: list[str]) -> list[str]:
-    """What services were asked, without the numbers that are factors; nothing for other workloads."""
-    kind, method = work.get("kind"), work.get("method", "POST")
-    if kind == "chain":
-        services = "services" if "depth" in factors else f"{work.get('depth')} services"
-        return [f"cycles of {method} through a chain of {services}"]
-    if kind == "fan-in":
-        clients = "clients" if "clients" in factors else f"{work.get('clients')} clients"
-        size = "" if "response" in factors else f" of {format_octets(work.get('response_bytes') or 0)}"
-        return [f"{method}{size} by {clients} at once"]
-    return ["registrations of a user equipment in a 5G core"] if kind == "sba-registration" else []
+        return work_words.in_words(self.workload, self.varied, browsing=self.is_browser, closed=self.closed_loop)
 
 
 def read(run: Path) -> RunFacts:
@@ -270,7 +205,7 @@ def read(run: Path) -> RunFacts:
     study = asdict(written)
     shown = (
         *("study", "seed", "argv", "unsupported", "failed", "not_found", "faults", "state", "ended_because"),
-        *("cells", "removed"),
+        *("cells", "removed", "elsewhere"),
     )
     rest = {name: value for name, value in document.items() if name not in shown}
     return RunFacts(
@@ -289,5 +224,6 @@ def read(run: Path) -> RunFacts:
         removed=list(document.get("removed") or []),
         doubts=results.of(run).said,
         alike=alike(written.servers, document.get("servers") or {}),
+        looks=list(document.get("elsewhere") or []),
         rest=rest,
     )

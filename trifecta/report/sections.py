@@ -23,6 +23,7 @@ GROUP = "trifecta.sections"
 TEMPLATES = Path(__file__).parent / "templates"
 # In the order of the page, and of the parts of a cell.
 SECTIONS = (
+    "trifecta.report.far.section:SECTION",
     "trifecta.report.programs:SECTION",
     "trifecta.report.sweep:SECTION",
     "trifecta.report.sequential:SECTION",

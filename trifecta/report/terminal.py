@@ -184,6 +184,7 @@ def _data(run_dir: Path, summary: Summary) -> dict[str, Any]:
         "trials": summary.totals["trials"],
         "excluded_trials": summary.totals["excluded_trials"],
         "warnings": summary.words.warnings,
+        "elsewhere": {"said": summary.words.elsewhere, "looks": [dict(look) for look in summary.about.looks]},
         "cells": cells,
         "alone": None if summary.single is None else alone.as_data(summary.single),
         "programs": {
@@ -221,7 +222,7 @@ def _print_words(out: Console, summary: Summary) -> None:
     for said in summary.words.warnings:
         out.print(Text(grids.plain(out, said), style="bold red"))
     out.print(Text(grids.plain(out, summary.words.headline), style="bold"))
-    for said in summary.words.uneven:
+    for said in (*summary.words.uneven, *summary.words.elsewhere):
         out.print(Text(grids.plain(out, said)))
     out.print()
     if summary.opening is not None:

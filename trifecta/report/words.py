@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from itertools import groupby
 from pathlib import PurePath
 from typing import TYPE_CHECKING
@@ -18,6 +19,7 @@ from trifecta.design import naming, numbers
 from trifecta.design.metric import TIME
 from trifecta.design.metrics import METRICS
 from trifecta.report import alone, exclusions, going_on, verdict_words
+from trifecta.report.far import said as far
 from trifecta.report.figures.style import name
 from trifecta.report.verdict_words import place_words
 
@@ -40,6 +42,7 @@ class Words:
 
     headline: str
     uneven: list[str]  # arms of which more trials were excluded than of others: they belong to the headline
+    elsewhere: list[str]  # of servers elsewhere: over which path, and what one side cannot know
     scope: str
     count: str  # how many verdicts are decided
     size: str  # how many trials, and how many of them excluded
@@ -64,6 +67,7 @@ def compose(
     return Words(
         headline=answer + _mostly_excluded(totals),
         uneven=[exclusions.text(one) for one in uneven(by_arm)],
+        elsewhere=far.here_lines(facts.looks, _hours(facts)) if facts.is_outside else [],
         scope=_scope(facts, totals),
         count=f"{sum(one.decided for one in found)} of {numbers.count(len(found))} decided",
         size=f"{counted(totals['trials'], 'trial')}, {totals['excluded_trials'] or 'none'} excluded",
@@ -223,10 +227,14 @@ def _scope(facts: RunFacts, totals: dict[str, int]) -> str:
         f"{_levels(facts)}Metric: {facts.metric_label}{of} ({better} is {best}), for {facts.workload_words()}. "
         f"A cell is one combination of {where}. {counted(totals['trials'], 'trial')} in up to "
         f"{counted(totals['blocks'] or 0, 'block')} per cell, {samples}. "
-        f"The {'numbers' if single else 'verdicts'} hold for this traffic, these paths as emulated, these programs, "
-        "this machine and this session, and for no others. Starts of the same program differ by about 1 %, which "
-        f"the {'numbers' if single else 'verdicts'} include only where the server was restarted for every block."
+        f"The {'numbers' if single else 'verdicts'} hold for this traffic, {_conditions(facts)}, "
+        "this machine and this session, and for no others."
     )
+    if not facts.is_outside:
+        said += (
+            " Starts of the same program differ by about 1 %, which "
+            f"the {'numbers' if single else 'verdicts'} include only where the server was restarted for every block."
+        )
     if facts.ending:
         said += f" The run ended because {facts.ending[0].lower()}{facts.ending[1:].rstrip('.')}."
     for entry in facts.rest.get("extended") or []:
@@ -241,6 +249,22 @@ def _scope(facts: RunFacts, totals: dict[str, int]) -> str:
             "a user behind a queue would wait longer."
         )
     return said
+
+
+def _conditions(facts: RunFacts) -> str:
+    """What of path and programs verdicts hold for."""
+    return "this path as it was, this server" if facts.is_outside else "these paths as emulated, these programs"
+
+
+def _hours(facts: RunFacts) -> tuple[str, str] | None:
+    """From when to when a run went on, in UTC; None while it does."""
+    began, took_ns = facts.rest.get("started_utc"), facts.rest.get("elapsed_ns")
+    if not began or took_ns is None:
+        return None
+    first = datetime.fromisoformat(str(began))
+    last = first + timedelta(microseconds=int(took_ns) // 1000)
+    same_day = "%H:%M" if first.date() == last.date() else "%Y-%m-%d %H:%M"
+    return f"{first:%Y-%m-%d %H:%M}", f"{last:{same_day}}"
 
 
 def _by_path(facts: RunFacts, found: Sequence[Comparison]) -> Iterable[PathAnswer]:

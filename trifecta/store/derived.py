@@ -97,6 +97,16 @@ DERIVED: dict[str, Schema] = {
         (_TEXT, "state"),
         (_NUMBER, "knee_low knee_high most_per_s most_per_s_low most_per_s_high"),
     ),
+    # One row a look at a server elsewhere, place and protocol (conclude/far.py).
+    "looks": _schema(
+        (_COUNT, "number"),
+        (_TEXT, "moment utc url address protocol"),
+        (_COUNT, "status"),
+        (_TEXT, "error"),
+        (INT64, "content_bytes connect_ns handshake_ns wait_ns transfer_ns min_rtt_ns lost udp_payload_bytes"),
+        (INT64, "idle_rtt_ns loaded_rtt_ns"),
+        (_TEXT, "udp announced"),
+    ),
     # Of requests made one after the other (analysis/sequential.py). One row a cell, arm and number of requests that
     # were answered: requests per second so far.
     "progress": _schema(

@@ -121,7 +121,8 @@ class FarSession(Session[FarWorkload, FarKey]):
             raise CannotError(f"{target.host} has no {level} address; leave {level} out")
         record = names.https_record(target.host, target.port)
         return [
-            self._looker.see(Request(target, address, "", self.authorities), level, resolved, record, self._protocols)
+            # HTTP/3 too where it is not compared: what becomes of UDP is a result of its own.
+            self._looker.see(Request(target, address, "", self.authorities), level, resolved, record)
             for address in sorted(addresses)[:MOST_LOOKED_AT]
         ]
 

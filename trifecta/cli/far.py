@@ -1,0 +1,105 @@
+"""`trifecta race URL`: look, say what is coming, ask, and measure."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from trifecta.contract.elsewhere import PlaceSeen
+    from trifecta.workloads.far.choose import Choice, Wanted
+
+NOT_WITH_URLS = ("servers", "clients", "threats_on", "threats_off", "capture")
+"""Options of studies in a lab, from which no way leads out."""
+
+
+def race_urls(
+    urls: Sequence[str],
+    *,
+    authorities: Path | None,
+    addresses: tuple[str, ...],
+    owned: bool,
+    yes: bool,
+    overrides: tuple[str, ...],
+    blocks: int | None,
+    budget: str | None,
+    seed: str | None,
+    compare: str | None,
+    baseline: str | None,
+    out: Path | None,
+    quiet: bool,
+    as_json: bool,
+) -> int:
+    """Compare the protocols of servers elsewhere over the path as it is; the exit code of ``trifecta run``."""
+    from trifecta.cli import leaving, options, running
+    from trifecta.design import far
+    from trifecta.design.emit import to_yaml
+    from trifecta.design.errors import UserError
+    from trifecta.design.quantity import QuantityError
+    from trifecta.design.study_file import parse_study
+    from trifecta.workloads.far.choose import Wanted, document
+    from trifecta.workloads.stat import read_url, system_roots
+
+    leaving.refuse_in_silence(yes=yes, what=", ".join(urls))
+    try:
+        targets = tuple(read_url(far.parse_url(url if "://" in url else f"https://{url}")) for url in urls)
+        levels = tuple(far.parse_address(one) for one in options.split_names(addresses))
+    except QuantityError as error:
+        raise UserError(f"race: {error}") from None
+    if len(set(targets)) < len(targets):
+        raise UserError("race: one URL is given twice; give each once")
+    wanted = Wanted(targets, authorities or system_roots(), levels, authorities is not None, owned)
+    seen, choice = _looked(wanted, quiet=quiet)
+    if not quiet:
+        _tell(seen, choice)
+    changes = options.as_overrides(overrides, blocks, budget, seed, (), compare=compare, baseline=baseline)
+    text = to_yaml(document(wanted, choice))
+    study = parse_study(text, "race", options.with_seed(changes, text, "race"))
+    folder = out if out is not None else running.default_folder(study)
+    leaving.ask(study, yes=yes, quiet=quiet, answer_bytes=choice.answer_bytes)
+    return running.carry_out(study, folder, resume=False, quiet=quiet, as_json=as_json, may_leave=True)
+
+
+def refuse_options(given: Sequence[str]) -> None:
+    """UserError for an option, of those in ``NOT_WITH_URLS``, that was given all the same."""
+    from trifecta.design.errors import UserError
+
+    named = {"threats_on": "--with", "threats_off": "--without", "servers": "--server", "clients": "--client"}
+    for name in given:
+        option = named.get(name, f"--{name}")
+        raise UserError(f"option {option}: belongs to a lab, and a URL leads out of it; leave it out")
+
+
+def _looked(wanted: Wanted, *, quiet: bool) -> tuple[list[PlaceSeen], Choice]:
+    """One look at each address, and what it lets compare."""
+    from rich.console import Console
+
+    from trifecta.lab.engine import Stopped, find_engine
+    from trifecta.workloads.far import choose
+    from trifecta.workloads.stopping import StopFlag
+
+    engine = find_engine()
+    try:
+        with (
+            tempfile.TemporaryDirectory(prefix="trifecta-race-") as folder,
+            StopFlag() as stop,
+            Console(stderr=True, quiet=quiet).status("") as status,
+        ):
+            seen = choose.look(engine, wanted, stop, Path(folder), lambda what: status.update(f"looking at {what}"))
+    except Stopped:
+        raise KeyboardInterrupt from None
+    return seen, choose.choose(wanted, seen)
+
+
+def _tell(seen: Sequence[PlaceSeen], choice: Choice) -> None:
+    from trifecta.report.far.said import place_lines
+
+    for place in seen:
+        for line in place_lines(place):
+            click.echo(line, err=True)
+    for line in choice.left_out:
+        click.echo(f"Left out: {line}", err=True)

@@ -1,0 +1,37 @@
+"""Consent: what a study sends to servers elsewhere is said before it is sent, and agreed to."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from trifecta.design.model import Study
+
+
+def refuse_in_silence(*, yes: bool, what: str) -> None:
+    """UserError where nobody can be asked, and nobody said yes."""
+    from trifecta.design.errors import UserError
+
+    if not yes and not sys.stdin.isatty():
+        why = f"requests to {what} leave this machine, and there is no terminal to ask at"
+        raise UserError(f"{why}; add --yes to allow them")
+
+
+def ask(study: Study, *, yes: bool, quiet: bool, answer_bytes: int | None = None) -> None:
+    """Say what is coming and have the user agree; UserError where he does not, or cannot be asked."""
+    from trifecta.design.errors import UserError
+    from trifecta.report.far.said import coming_line
+    from trifecta.workloads.far.coming import coming
+
+    expected = coming(study, answer_bytes)
+    hosts = ", ".join(expected.hosts)
+    refuse_in_silence(yes=yes, what=hosts)
+    requests = expected.fewest_requests, expected.most_requests
+    said = coming_line(expected.hosts, requests, expected.most_bytes, expected.time_ns, expected.manners)
+    if not quiet or not yes:
+        click.echo(said, err=True)
+    if not yes and not click.confirm("Go on?", err=True):
+        raise UserError(f"nothing is measured: requests to {hosts} were not agreed to")

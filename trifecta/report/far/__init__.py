@@ -1,0 +1,1 @@
+"""Servers elsewhere, as a terminal and a report tell of them."""

@@ -1,0 +1,104 @@
+"""What was seen of servers elsewhere, in sentences: looks, what is coming, and what one side cannot know."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from trifecta.contract.elsewhere import Answered, Look, PlaceSeen
+from trifecta.design import numbers, quantity
+from trifecta.design.manners import Manners
+from trifecta.design.model import PROTOCOL_NAMES
+
+UDP = {
+    "open": "UDP passes",
+    "slow": "UDP is slow: content comes over HTTP/3 at less than half of TCP's rate (throttled, or the server's own)",
+    "closed": "nobody listens on UDP",
+    "blocked": "UDP is blocked: HTTP/3 is announced, and no packet came back",
+    "silent": "no packet came back over UDP, and HTTP/3 is not announced: not offered, or blocked",
+    "other": "UDP passes, HTTP/3 fails",
+}
+UNKNOWN = (
+    "One side cannot know what the path loses on the way here, its rate, the server's congestion control, load and "
+    "software, or a cache that does not speak of itself: checks that need the other side say 'unseen'."
+)
+NOTHING_EMULATED = "Nothing is emulated"
+
+
+def place_lines(place: PlaceSeen) -> list[str]:
+    """A place in two or three sentences, a line each."""
+    said = [f"{place['url']} at {place['address']}: {', '.join(map(_answer, place['answers']))}."]
+    idle, loaded = place["idle_rtt_ns"], place["loaded_rtt_ns"]
+    if idle is not None:
+        busy = f", {numbers.duration(loaded)} while content came" if loaded is not None else ""
+        said.append(f"Round trip {numbers.duration(idle)} idle{busy}. {_udp(place)}")
+    else:
+        said.append(_udp(place))
+    return [line for line in said if line]
+
+
+def _answer(one: Answered) -> str:
+    name = PROTOCOL_NAMES[one["protocol"]]
+    if one["error"] is not None:
+        return f"{name} {one['error']}"
+    small = f" in packets of {one['udp_payload_bytes']:,} B" if one["udp_payload_bytes"] == 1200 else ""
+    return f"{name} {one['status']} with {numbers.size(one['content_bytes'])}{small}"
+
+
+def _udp(place: PlaceSeen) -> str:
+    state = place["udp"]
+    ways = " and ".join(place["announced"])
+    found = f"HTTP/3 is announced by {ways}" if ways else "HTTP/3 is not announced, and was forced"
+    record = place["https_record"]
+    unread = f"; the HTTPS record could not be read ({record['error']})" if record and record["found"] is None else ""
+    return f"{UDP[state]}; {found}{unread}." if state is not None else ""
+
+
+def coming_line(
+    hosts: Sequence[str], requests: tuple[int, int], most_bytes: int, time_ns: tuple[int, int], own: Manners
+) -> str:
+    """What is about to be sent, in one sentence."""
+    few, many = requests
+    number = f"{few:,} to {many:,}" if few < many else f"{many:,}"
+    low, high = (numbers.wall(ns) for ns in time_ns)
+    took, most = low if low == high else f"{low} to {high}", numbers.plain(numbers.size(most_bytes))
+    pace, volume = quantity.format_frequency(own.pace_per_s), quantity.format_size(own.volume_bytes)
+    return (
+        f"This sends {number} requests to {', '.join(hosts)}, and {most} both ways at most, in {took}: at most {pace} "
+        f"and {volume} a minute, less when the server asks for patience."
+    )
+
+
+def here_lines(looks: Sequence[Look], hours: tuple[str, str] | None) -> list[str]:
+    """The first screen: over which path it was, and what nobody here knows."""
+    places = {(place["url"], place["address"]): place for look in looks for place in look["places"]}
+    where = [
+        f"{address} ({numbers.duration(place['idle_rtt_ns'])})" if place["idle_rtt_ns"] is not None else address
+        for (_, address), place in places.items()
+    ]
+    hosts = dict.fromkeys(_host(url) for url, _ in places)
+    when = f", as it was from {hours[0]} to {hours[1]} UTC" if hours is not None else ""
+    to = f"{', '.join(hosts)} at {', '.join(dict.fromkeys(where))}" if places else "a server elsewhere"
+    return [f"{NOTHING_EMULATED}: this is the path from this machine to {to}{when}.", *_udp_results(looks), UNKNOWN]
+
+
+def _udp_results(looks: Sequence[Look]) -> list[str]:
+    """What of UDP is not as it should be, each once."""
+    bad = [
+        f"{_host(place['url'])} at {place['address']}: {UDP[place['udp']]}."
+        for look in looks
+        for place in look["places"]
+        if place["udp"] not in (None, "open")
+    ]
+    return list(dict.fromkeys(bad))
+
+
+def _host(url: str) -> str:
+    return url.partition("://")[2].partition("/")[0]
+
+
+def slow(addresses: Sequence[str]) -> list[str]:
+    """What the trials say of content over HTTP/3."""
+    if not addresses:
+        return []
+    where = ", ".join(addresses)
+    return [f"Over all trials at {where}: {UDP['slow']}."]

@@ -1,0 +1,162 @@
+"""From what a first look found to a study: which protocols, and which addresses, can be compared from here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from trifecta.contract.elsewhere import PlaceSeen
+from trifecta.contract.values import JsonObject, JsonValue
+from trifecta.design.errors import CannotError
+from trifecta.design.far import FAMILIES, family_of
+from trifecta.design.model import PROTOCOL_NAMES, PROTOCOLS
+from trifecta.design.stat import Target
+from trifecta.design.workloads.far import FarWorkload
+from trifecta.lab.host import Here
+from trifecta.lab.place import LocalPlace
+from trifecta.workloads.far import names
+from trifecta.workloads.far.configs import Request
+from trifecta.workloads.far.keeper import Keeper
+from trifecta.workloads.far.look import Looker
+from trifecta.workloads.far.session import MOST_LOOKED_AT, spot_of, why_not
+
+MOST_LEVELS = 2  # addresses that are levels by themselves; of more, a block goes to one that is drawn
+_SETS = (PROTOCOLS, ("h2", "h3"), ("h1", "h3"), ("h1", "h2"))
+"""What may be compared, the best first."""
+_LOOK_TIMEOUT_NS = 5_000_000_000
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a user asks for, before anything was looked at."""
+
+    targets: tuple[Target, ...]
+    authorities: Path
+    addresses: tuple[str, ...] = ()
+    """Levels of ``address``; none: whatever the names stand for."""
+    own_authorities: bool = False
+    owned: bool = False
+
+    @property
+    def workload(self) -> FarWorkload:
+        """How it is looked at."""
+        return FarWorkload(
+            url=self.targets[0].url,
+            owned=self.owned or None,
+            requests=1,
+            connect_timeout_ns=_LOOK_TIMEOUT_NS,
+            request_timeout_ns=_LOOK_TIMEOUT_NS,
+        )
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What can be compared, and what was left out, in sentences."""
+
+    protocols: tuple[str, ...]
+    addresses: tuple[str, ...]
+    answer_bytes: int
+    """The most of one answer with its connection, both ways."""
+    left_out: tuple[str, ...]
+
+
+def look(
+    engine: Path, wanted: Wanted, stop: Callable[[], bool], folder: Path, tell: Callable[[str], None]
+) -> list[PlaceSeen]:
+    """One look at every address; ``tell`` is called with each before. CannotError for a name that stands for none."""
+    workload = wanted.workload
+    keeper = Keeper(workload.manners, stop)
+    looker = Looker(LocalPlace(Here(), engine), workload, keeper, folder / "look.log", stop)
+    found: list[PlaceSeen] = []
+    for target in wanted.targets:
+        resolved = names.resolve(target.host, target.port)
+        record = names.https_record(target.host, target.port)
+        for level, address in _to_look_at(resolved, wanted.addresses):
+            tell(f"{target.url} at {address}")
+            request = Request(target, address, "", wanted.authorities)
+            found.append(looker.see(request, level, resolved, record))
+    return found
+
+
+def _to_look_at(resolved: names.Resolved, levels: Sequence[str]) -> list[tuple[str, str]]:
+    """(level, address) of a name; UserError-free: a level without an address is said of the choice."""
+    wanted = levels or tuple(dict.fromkeys(map(family_of, resolved.addresses)))
+    return [(level, address) for level in wanted for address in sorted(resolved.of(level))[:MOST_LOOKED_AT]]
+
+
+def choose(wanted: Wanted, seen: Sequence[PlaceSeen]) -> Choice:
+    """What can be compared at every URL; CannotError, with the reasons, where that is nothing."""
+    for protocols in _SETS:
+        good = [place for place in seen if spot_of(place, protocols) is not None]
+        addresses = _levels(wanted, good)
+        if addresses:
+            break
+    else:
+        reasons = [why_not(place, PROTOCOLS) for place in seen] or ["no address was found"]
+        raise CannotError("; ".join(dict.fromkeys(reasons)))
+    said = [_without(protocol, seen) for protocol in PROTOCOLS if protocol not in protocols]
+    said += [why_not(place, protocols) for place in seen if place not in good]
+    spots = (spot_of(place, protocols) for place in good)
+    most = max(spot.answer_bytes for spot in spots if spot is not None)
+    return Choice(protocols, addresses, most, tuple(dict.fromkeys(said)))
+
+
+def _levels(wanted: Wanted, good: Sequence[PlaceSeen]) -> tuple[str, ...]:
+    """The levels of ``address`` that every URL has: addresses, where these are few and shared, or families."""
+    if wanted.addresses:
+        return _shared(wanted, good, wanted.addresses, lambda place: place["level"])
+    single = tuple(dict.fromkeys(place["address"] for place in good))
+    if len(single) <= MOST_LEVELS and _shared(wanted, good, single, lambda place: place["address"]) == single:
+        return single
+    return _shared(wanted, good, FAMILIES, lambda place: family_of(place["address"]))
+
+
+def _shared(
+    wanted: Wanted, good: Sequence[PlaceSeen], levels: Sequence[str], level_of: Callable[[PlaceSeen], str]
+) -> tuple[str, ...]:
+    """Those of the levels that places of every URL have."""
+    there = {(place["url"], level_of(place)) for place in good}
+    return tuple(level for level in levels if all((target.url, level) in there for target in wanted.targets))
+
+
+def _without(protocol: str, seen: Sequence[PlaceSeen]) -> str:
+    """Why a protocol is not among those that are compared."""
+    for place in seen:
+        answers = [one for one in place["answers"] if one["protocol"] == protocol]
+        if answers and answers[-1]["error"] is not None:
+            udp = f"; UDP is {place['udp']}" if protocol == "h3" and place["udp"] else ""
+            return f"{PROTOCOL_NAMES[protocol]} failed at {place['address']} ({answers[-1]['error']}{udp})"
+    return f"{PROTOCOL_NAMES[protocol]} was not answered as the others were"
+
+
+def document(wanted: Wanted, choice: Choice) -> JsonObject:
+    """The study, as a study file has it."""
+    urls = [target.url for target in wanted.targets]
+    own: dict[str, JsonValue] = {"kind": "far", "requests": 4}
+    own |= {"ca": str(wanted.authorities.resolve())} if wanted.own_authorities else {}
+    own |= {"owned": True} if wanted.owned else {}
+    factors: dict[str, JsonValue] = {
+        "protocol": [PROTOCOL_NAMES[one] for one in choice.protocols],
+        "connection": ["new", "reused"],
+    }
+    for name, levels in (("url", urls), ("address", list(choice.addresses))):
+        if len(levels) > 1:
+            factors[name] = [*levels]
+        else:
+            own[name] = levels[0]
+    first = wanted.targets[0].host
+    more = f" and {len(urls) - 1} more" if len(urls) > 1 else ""
+    return {
+        "study": _name_of(first),
+        "title": f"{first}{more}, from here",
+        "workload": own,
+        "factors": factors,
+        "baseline": PROTOCOL_NAMES["h2" if "h2" in choice.protocols else choice.protocols[0]],
+        "budget": "15 min",
+    }
+
+
+def _name_of(host: str) -> str:
+    """A study's name, which is part of its folder's."""
+    return f"far-{''.join(letter if letter.isalnum() and letter.isascii() else '-' for letter in host)}"[:64]
