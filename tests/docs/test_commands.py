@@ -13,7 +13,7 @@ import pytest
 
 from tests.docs.examples import PAGES, ROOT
 from trifecta import studies
-from trifecta.cli import campaigns, reproducing, running, threats
+from trifecta.cli import campaigns, far, reproducing, running, threats
 from trifecta.cli import gate as gates
 from trifecta.cli import ladder as ladders
 from trifecta.cli import map as maps
@@ -92,6 +92,7 @@ def planned(tmp_path, monkeypatch):
     monkeypatch.setattr(studies, "known_servers", lambda: [*servers, "stdlib-server", "example"])
     monkeypatch.setattr(studies, "known_clients", lambda: [*clients, "stdlib-client"])
     monkeypatch.setattr(running, "carry_out", lambda study, *_, **__: found.append(study) or 0)
+    monkeypatch.setattr(far, "race_urls", lambda urls, **_: found.extend(urls) or 0)
     monkeypatch.setattr(campaigns, "begin", lambda asked, *_, **__: found.append(campaigns.read_asked(asked)) or 0)
     monkeypatch.setattr(maps, "_carry_out", lambda plan, study, *_, **__: found.append(study) or 0)
     monkeypatch.setattr(gates, "_carry_out", lambda gate, *_, **__: found.append(gate.study) or 0)

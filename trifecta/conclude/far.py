@@ -32,12 +32,12 @@ PLACES = Query(
 SELECT t.cell, t.address, t.arm, count(*) AS trials, median(t.latency_p50_ns) AS latency_ns,
        min(t.min_rtt_ns) AS min_rtt_ns, sum(t.lost) AS lost, median(t.transfer_p50_ns) AS transfer_ns,
        median(t.content) AS content_bytes
-FROM (SELECT cell, arm, json_extract_string(server_json, '$.address') AS address, latency_p50_ns, transfer_p50_ns,
+FROM (SELECT cell, arm, json_extract_string(server_json, 'address') AS address, latency_p50_ns, transfer_p50_ns,
              bytes_in / nullif(samples - errors, 0) AS content,
-             CAST(coalesce(json_extract_string(load_json, '$.tcp.min_rtt_ns'),
-                           json_extract_string(load_json, '$.quic.min_rtt_ns')) AS BIGINT) AS min_rtt_ns,
-             CAST(coalesce(json_extract_string(load_json, '$.tcp.retransmits'),
-                           json_extract_string(load_json, '$.quic.lost_packets')) AS BIGINT) AS lost
+             CAST(coalesce(json_extract_string(load_json, '/tcp/min_rtt_ns'),
+                           json_extract_string(load_json, '/quic/min_rtt_ns')) AS BIGINT) AS min_rtt_ns,
+             CAST(coalesce(json_extract_string(load_json, '/tcp/retransmits'),
+                           json_extract_string(load_json, '/quic/lost_packets')) AS BIGINT) AS lost
       FROM trials WHERE valid AND NOT is_aa) AS t
 GROUP BY t.cell, t.address, t.arm
 ORDER BY t.cell, t.address, t.arm
@@ -49,7 +49,7 @@ HOUR = Query(
     "far_hour",
     """
 SELECT t.cell, t.block, min(t.wall_started_utc) AS began_utc, median(t.latency_p50_ns) AS baseline_ns,
-       any_value(json_extract_string(t.server_json, '$.address')) AS address
+       any_value(json_extract_string(t.server_json, 'address')) AS address
 FROM trials AS t
 WHERE t.valid AND (t.arm = '{baseline}' OR t.is_aa)
 GROUP BY t.cell, t.block
@@ -110,7 +110,7 @@ def derive(connection: duckdb.DuckDBPyConnection, about: RunFacts) -> Elsewhere 
     if not about.is_outside:
         return None
     sql = (
-        "SELECT json_extract_string(server_json, '$.address') AS address, protocol, "
+        "SELECT json_extract_string(server_json, 'address') AS address, protocol, "
         "bytes_in / nullif(samples - errors, 0) AS octets, transfer_p50_ns AS took_ns FROM trials WHERE valid"
     )
     return Elsewhere(list(_rows(about.looks)), _slow(queries.select(connection, _Rate, sql)))

@@ -1,0 +1,87 @@
+"""The planner that stops where a server of others has been asked enough."""
+
+import json
+
+import pytest
+
+from trifecta.analysis.planner import Decision, Planner, Stop
+from trifecta.analysis.polite import PolitePlanner, refusals, retry_after_ns, spent
+from trifecta.design import plan
+from trifecta.design.study_file import parse_study
+
+TEXT = """study: far
+workload: {kind: far, requests: 4, url: 'https://a.example/', most_requests: 200}
+factors: {connection: [new]}
+"""
+UTC = "2026-11-26T12:00:00+00:00"
+
+
+def row(number=0, ended="requests", samples=4, octets=1000, retry_after=None, **more):
+    fields = {} if retry_after is None else {"retry-after": {"values": {retry_after: 1}, "others": 0}}
+    load = {"ended": ended, "samples": samples, "wire_bytes_in": octets, "wire_bytes_out": octets, "response_fields": fields}
+    return {"trial": f"t{number:05d}", "load_json": json.dumps(load), "wall_started_utc": UTC, **more}
+
+
+class Always:
+    """A planner that never has enough."""
+
+    def __init__(self, cell):
+        self.cell = cell
+
+    def next(self, rows, elapsed_ns, judged=None):
+        return Decision(self.cell, len(rows), "more")
+
+
+def polite(text=TEXT):
+    study = parse_study(text, "far.yaml")
+    cells = plan.cells(study)
+    return PolitePlanner(Always(cells[0]), study, cells)
+
+
+def test_what_was_sent_counts_whatever_became_of_it():
+    assert spent([row(), row(samples=1, ended="status"), {"load_json": None}]) == (5, 4000)
+
+
+def test_no_block_begins_that_would_pass_the_cap_on_requests():
+    planner = polite()  # a block is 16 requests, and looks are counted
+    assert isinstance(planner.next([row(n) for n in range(40)], 0), Decision)
+    stop = planner.next([row(n) for n in range(46)], 0)
+    assert isinstance(stop, Stop)
+    assert stop.kind == "capped"
+    assert "200 requests at most leave no room" in stop.reason
+
+
+def test_no_block_begins_that_would_pass_the_cap_on_octets():
+    planner = polite(TEXT.replace("most_requests: 200", "most_volume: 100 kB"))
+    assert isinstance(planner.next([row(octets=4_000)], 0), Decision)
+    stop = planner.next([row(octets=20_000)], 0)
+    assert isinstance(stop, Stop)
+    assert "100 kB at most" in stop.reason
+
+
+def test_a_server_that_asks_three_times_for_patience_is_left_alone():
+    away = [row(n, "status", retry_after="5") for n in range(3)]
+    assert refusals(away[:2]) is None
+    assert refusals([*away[:2], row()]) is None
+    assert "3 trials in a row were answered 429 or 503" in refusals(away)
+    assert polite().next(away, 0).kind == "refused"
+
+
+def test_a_server_that_asks_for_an_hour_is_left_alone_at_once():
+    assert "asks for patience for 3600 s" in refusals([row(ended="status", retry_after="3600")])
+    assert refusals([row(ended="status", retry_after="600")]) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("7", 7), ("Thu, 26 Nov 2026 12:00:30 GMT", 30), ("Thu, 26 Nov 2026 11:00:00 GMT", 0), ("soon", None), (None, None)],
+)
+def test_retry_after(text, seconds):
+    found = retry_after_ns(json.loads(row(retry_after=text)["load_json"]), UTC)
+    assert found == (None if seconds is None else seconds * 1_000_000_000)
+
+
+def test_it_wraps_the_planner_of_every_run():
+    study = parse_study(TEXT, "far.yaml")
+    cells = plan.cells(study)
+    assert isinstance(PolitePlanner(Planner(study, cells), study, cells).next([], 0), Decision)

@@ -1,0 +1,120 @@
+"""Servers elsewhere, as they can be: two addresses of different speed, UDP blocked and throttled, a cache, 429."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.workloads.drive import REPOSITORY
+from trifecta.store.views import connect
+
+pytestmark = [pytest.mark.lab, pytest.mark.skipif(shutil.which("nft") is None, reason="needs nft to block UDP")]
+OURS = ("--ca", "{ca}", "--yes", "--i-own-this", "--quiet", "--json", "--set", "connection=new")
+QUICK = (*OURS, "--set", "pace=200/s", "--set", "workload.connect_timeout=1 s")
+
+
+def race(folder: Path, url: str, *more: str) -> list[str]:
+    return ["race", url, *QUICK, "--out", str(folder), *more]
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, dict[str, Any]]]:
+    """Every race of this file, in one Internet."""
+    folder = tmp_path_factory.mktemp("internet")
+    commands = {
+        "two": race(folder / "two", "https://two.lab:8443/bytes/1000", "--blocks", "2"),
+        "family": race(folder / "family", "https://two.lab:8443/bytes/1000", "--blocks", "2", "--address", "IPv4"),
+        "mute": race(folder / "mute", "https://mute.lab:8443/bytes/1000", "--blocks", "2", "--address", "IPv4"),
+        "throttled": race(
+            folder / "throttled", "https://throttled.lab:8443/bytes/200000", "--blocks", "1", "--address", "IPv4"
+        ),
+        "cached": race(folder / "cached", "https://busy.lab:8443/cached", "--blocks", "2", "--address", "IPv4"),
+        "busy": race(folder / "busy", "https://busy.lab:8443/patience", "--blocks", "2", "--address", "IPv4"),
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.workloads.internet", str(folder / "net"), json.dumps({"commands": [*commands.values()]})],
+        capture_output=True, text=True, check=False, cwd=REPOSITORY, timeout=900,
+    )  # fmt: skip
+    said = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(said) == len(commands), done.stderr
+    return {name: (folder / name, one) for name, one in zip(commands, said, strict=True)}
+
+
+def looks(folder: Path) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads((folder / "run.json").read_text())["elsewhere"]
+    return found
+
+
+def select(folder: Path, sql: str) -> list[tuple[Any, ...]]:
+    with connect(folder) as connection:
+        return connection.execute(sql).fetchall()
+
+
+def test_two_addresses_of_a_name_are_never_mixed(runs: dict[str, Any]) -> None:
+    folder, said = runs["two"]
+    assert said["code"] in (0, 1), said["err"]
+    found = select(
+        folder,
+        "SELECT cell, block, count(DISTINCT json_extract_string(server_json, 'address')), "
+        "any_value(json_extract_string(server_json, 'address')), min(latency_p50_ns) FROM trials GROUP BY ALL",
+    )
+    assert {number for _, _, number, _, _ in found} == {1}
+    by_address: dict[str, list[int]] = {}
+    for cell, _, _, address, latency_ns in found:
+        assert f"address={address}" in cell
+        by_address.setdefault(address, []).append(latency_ns)
+    assert set(by_address) == {"10.78.0.2", "fd78::3"}
+    assert min(by_address["fd78::3"]) > 2 * max(by_address["10.78.0.2"])
+
+
+def test_a_family_is_resolved_anew_for_every_block(runs: dict[str, Any]) -> None:
+    folder, said = runs["family"]
+    assert said["code"] in (0, 1), said["err"]
+    sql = "SELECT DISTINCT json_extract_string(server_json, 'address'), json_extract_string(server_json, '/resolved/0') FROM trials"
+    assert select(folder, sql) == [("10.78.0.2", "10.78.0.2")]
+
+
+def test_udp_that_is_blocked_is_a_result_of_its_own(runs: dict[str, Any]) -> None:
+    folder, said = runs["mute"]
+    assert said["code"] in (0, 1), said["err"]
+    (place,) = looks(folder)[0]["places"]
+    assert (place["udp"], place["announced"]) == ("blocked", ["Alt-Svc"])
+    assert {arm for (arm,) in select(folder, "SELECT DISTINCT arm FROM trials")} == {"h1", "h2", "h2#aa"}
+    told = json.loads(said["out"])["elsewhere"]["said"]
+    assert any("UDP is blocked: HTTP/3 is announced, and no packet came back" in one for one in told)
+
+
+def test_udp_that_is_throttled_is_recognised(runs: dict[str, Any]) -> None:
+    folder, said = runs["throttled"]
+    assert said["code"] in (0, 1), said["err"]
+    (place,) = looks(folder)[0]["places"]
+    assert place["udp"] == "slow"
+    assert "h3" in {arm for (arm,) in select(folder, "SELECT DISTINCT arm FROM trials")}
+    assert any("UDP is slow" in one for one in json.loads(said["out"])["elsewhere"]["said"])
+
+
+def test_a_cache_that_answers_one_protocol_otherwise_is_warned_of(runs: dict[str, Any]) -> None:
+    folder, said = runs["cached"]
+    assert said["code"] in (0, 1), said["err"]
+    warned = select(folder, "SELECT evidence FROM checks WHERE \"check\" = 'answers' AND status = 'warn'")
+    assert any("state of caches" in evidence and "HIT" in evidence and "MISS" in evidence for (evidence,) in warned)
+
+
+def test_a_server_that_asks_for_patience_is_not_raced(runs: dict[str, Any]) -> None:
+    folder, said = runs["busy"]
+    assert said["code"] == 3
+    assert "was answered 429, which asks for patience" in said["err"]
+    assert not (folder / "run.json").exists()
+
+
+def test_round_trips_are_those_of_the_paths(runs: dict[str, Any]) -> None:
+    folder, _ = runs["two"]
+    idle = {place["address"]: place["idle_rtt_ns"] for place in looks(folder)[0]["places"]}
+    assert 9_000_000 < idle["10.78.0.2"] < 20_000_000
+    assert 39_000_000 < idle["fd78::3"] < 60_000_000
