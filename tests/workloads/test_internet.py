@@ -16,7 +16,7 @@ from trifecta.store.views import connect
 
 pytestmark = [pytest.mark.lab, pytest.mark.skipif(shutil.which("nft") is None, reason="needs nft to block UDP")]
 OURS = ("--ca", "{ca}", "--yes", "--i-own-this", "--quiet", "--json", "--set", "connection=new")
-QUICK = (*OURS, "--set", "pace=200/s", "--set", "workload.connect_timeout=1 s")
+QUICK = (*OURS, "--set", "pace=200/s", "--set", "connect_timeout=1 s")
 
 
 def race(folder: Path, url: str, *more: str) -> list[str]:
