@@ -43,13 +43,16 @@ def test_places(fields, places):
 
 
 def test_via_is_without_the_protocol_of_the_arm_and_random_names():
-    assert far.hops(seen(via={"1.1 varnish, 2 3f9a8b7c6d.cloudfront.net (CloudFront)": 1})) == ("*.cloudfront.net", "varnish")
+    assert far.hops(seen(via={"1.1 varnish, 2 3f9a8b7c6d.cloudfront.net (CloudFront)": 1})) == (
+        "*.cloudfront.net",
+        "varnish",
+    )
     assert far.hops(seen(via={"3 varnish": 1})) == far.hops(seen(via={"1.1 varnish": 4}))
 
 
 def test_servers_and_timings_are_without_versions_and_durations():
     assert far.programs(seen(server={"nginx/1.27.1": 1, "nginx/1.26": 1, "LiteSpeed": 1})) == ("litespeed", "nginx")
-    said = {'cdn-cache; desc=HIT, edge; dur=1': 1, 'cdn-cache; desc=HIT, edge; dur=9': 1}
+    said = {"cdn-cache; desc=HIT, edge; dur=1": 1, "cdn-cache; desc=HIT, edge; dur=9": 1}
     assert far.timings(seen(server_timing=said)) == ("cdn-cache hit", "edge")
 
 

@@ -18,7 +18,13 @@ UTC = "2026-11-26T12:00:00+00:00"
 
 def row(number=0, ended="requests", samples=4, octets=1000, retry_after=None, **more):
     fields = {} if retry_after is None else {"retry-after": {"values": {retry_after: 1}, "others": 0}}
-    load = {"ended": ended, "samples": samples, "wire_bytes_in": octets, "wire_bytes_out": octets, "response_fields": fields}
+    load = {
+        "ended": ended,
+        "samples": samples,
+        "wire_bytes_in": octets,
+        "wire_bytes_out": octets,
+        "response_fields": fields,
+    }
     return {"trial": f"t{number:05d}", "load_json": json.dumps(load), "wall_started_utc": UTC, **more}
 
 
@@ -74,7 +80,13 @@ def test_a_server_that_asks_for_an_hour_is_left_alone_at_once():
 
 @pytest.mark.parametrize(
     ("text", "seconds"),
-    [("7", 7), ("Thu, 26 Nov 2026 12:00:30 GMT", 30), ("Thu, 26 Nov 2026 11:00:00 GMT", 0), ("soon", None), (None, None)],
+    [
+        ("7", 7),
+        ("Thu, 26 Nov 2026 12:00:30 GMT", 30),
+        ("Thu, 26 Nov 2026 11:00:00 GMT", 0),
+        ("soon", None),
+        (None, None),
+    ],
 )
 def test_retry_after(text, seconds):
     found = retry_after_ns(json.loads(row(retry_after=text)["load_json"]), UTC)

@@ -18,7 +18,10 @@ URL = "https://localhost:8443/"
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        ([URL], "requests to https://localhost:8443/ leave this machine, and there is no terminal to ask at; add --yes"),
+        (
+            [URL],
+            "requests to https://localhost:8443/ leave this machine, and there is no terminal to ask at; add --yes",
+        ),
         ([URL, "--yes", "--server", "caddy"], "option --server: belongs to a lab"),
         ([URL, "--yes", "--capture"], "option --capture: belongs to a lab"),
         ([URL, "--yes", "--with", "stock-quinn"], "option --with: belongs to a lab"),
@@ -52,7 +55,16 @@ def raced(certificates, tmp_path_factory):
     folder = tmp_path_factory.mktemp("race") / "run"
     with origin(certificates) as port:
         url = f"https://localhost:{port}/bytes/2000?x=1"
-        ours = ("--ca", str(certificates.authority), "--i-own-this", "--yes", "--address", "IPv4", "--set", "pace=100/s")
+        ours = (
+            "--ca",
+            str(certificates.authority),
+            "--i-own-this",
+            "--yes",
+            "--address",
+            "IPv4",
+            "--set",
+            "pace=100/s",
+        )
         done = command("race", url, *ours, "--blocks", "2", "--out", str(folder), "--json")
         again = command("resume", str(folder), "--blocks", "1", "--yes", "--quiet")
     return folder, url, done, again
@@ -60,12 +72,14 @@ def raced(certificates, tmp_path_factory):
 
 @pytest.mark.lab
 def test_a_race_looks_says_what_is_coming_and_measures(raced):
-    folder, url, done, again = raced
+    folder, _, done, again = raced
     assert done.returncode in (0, 1), done.stderr
     assert "HTTP/3 200 with 2.00 kB" in done.stderr
     assert "This sends" in done.stderr
     said = json.loads(done.stdout)
-    assert said["elsewhere"]["said"][0].startswith("Nothing is emulated: this is the path from this machine to localhost:")
+    assert said["elsewhere"]["said"][0].startswith(
+        "Nothing is emulated: this is the path from this machine to localhost:"
+    )
     assert [look["when"] for look in said["elsewhere"]["looks"]] == ["before", "after"]
     assert len(said["cells"]) == 2
     assert again.returncode in (0, 1), again.stderr

@@ -72,7 +72,7 @@ def test_a_trial_opens_its_connection_before_it_measures():
         (", warmup: 2 requests", "", "", "comes by itself"),
         (", address: here", "", "", "'here' is not an address; give IPv4, IPv6, or an address like"),
         (", in_flight: 2", "", "", "is not a field of the workload 'far'"),
-        ("", "path: [clean]", "", "no path 'clean'; did you mean 'as-is'"),
+        ("", "path: [clean]", "", "path 'clean' is not defined; choose from as-is"),
         ("", "server: [origin]", "", "no server 'origin'"),
         ("", "client: [curl]", "", "is not a factor of the workload 'far'"),
         ("", "", "paths: {as-is: {rtt: 50 ms}}\n", "nothing of a path to a server elsewhere is emulated"),
@@ -85,7 +85,9 @@ def test_what_it_may_not_ask_is_said_with_the_remedy(workload, factors, more, sa
     assert "\n" not in str(raised.value)
 
 
-@pytest.mark.parametrize("url", ["http://a.example/", "a.example", "https://a.example/a,b", "https://a example/", "https://"])
+@pytest.mark.parametrize(
+    "url", ["http://a.example/", "a.example", "https://a.example/a,b", "https://a example/", "https://"]
+)
 def test_what_is_no_url_is_refused(url):
     with pytest.raises(UserError, match=r"workload\.url: "):
         parse_study(f"study: far\nworkload: {{kind: far, requests: 4, url: '{url}'}}\n", "far.yaml")
@@ -102,6 +104,8 @@ def test_families():
         parse_address("192.0.2")
 
 
-@pytest.mark.parametrize(("answer_bytes", "gap_ms"), [(0, 500), (150_000, 500), (1_000_000, 3_000), (20_000_000, 60_000)])
+@pytest.mark.parametrize(
+    ("answer_bytes", "gap_ms"), [(0, 500), (150_000, 500), (1_000_000, 3_000), (20_000_000, 60_000)]
+)
 def test_the_pause_follows_from_pace_and_volume(answer_bytes, gap_ms):
     assert manners.TO_OTHERS.gap_ns(answer_bytes) == gap_ms * 1_000_000

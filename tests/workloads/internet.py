@@ -1,7 +1,8 @@
 """An Internet of namespaces: origins and Caddy behind links of their own, one that blocks UDP, one that throttles it.
 
 ``python -m tests.workloads.internet FOLDER JSON`` raises it and runs ``trifecta`` in the client's host; JSON:
-``{"commands": [[word, ...], ...]}``, each word with ``{ca}`` filled in. Prints a line of JSON for each: exit code, what was said.
+``{"commands": [[word, ...], ...]}``, each word with ``{ca}`` filled in. Prints a line of JSON for each: exit code, and
+what was said.
 """
 
 from __future__ import annotations
@@ -71,7 +72,9 @@ def main() -> int:
             origin.configure(_origin(certificates, own))
             origin.wait_ready(OriginReady, 10)
         _filter(internet.host("mute"), f"add rule inet t in udp dport {PORT} drop")
-        _filter(internet.host("throttled"), f"add rule inet t out udp sport {PORT} limit rate over 60 kbytes/second drop")
+        _filter(
+            internet.host("throttled"), f"add rule inet t out udp sport {PORT} limit rate over 60 kbytes/second drop"
+        )
         _caddy(stack, internet.host("busy"), folder, certificates)
         for words in asked["commands"]:
             command = [word.format(ca=certificates.authority) for word in words]

@@ -37,8 +37,9 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, dict
         "cached": race(folder / "cached", "https://busy.lab:8443/cached", "--blocks", "2", "--address", "IPv4"),
         "busy": race(folder / "busy", "https://busy.lab:8443/patience", "--blocks", "2", "--address", "IPv4"),
     }
+    asked = json.dumps({"commands": [*commands.values()]})
     done = subprocess.run(
-        [sys.executable, "-m", "tests.workloads.internet", str(folder / "net"), json.dumps({"commands": [*commands.values()]})],
+        [sys.executable, "-m", "tests.workloads.internet", str(folder / "net"), asked],
         capture_output=True, text=True, check=False, cwd=REPOSITORY, timeout=900,
     )  # fmt: skip
     said = [json.loads(line) for line in done.stdout.splitlines()]
@@ -76,7 +77,10 @@ def test_two_addresses_of_a_name_are_never_mixed(runs: dict[str, Any]) -> None:
 def test_a_family_is_resolved_anew_for_every_block(runs: dict[str, Any]) -> None:
     folder, said = runs["family"]
     assert said["code"] in (0, 1), said["err"]
-    sql = "SELECT DISTINCT json_extract_string(server_json, 'address'), json_extract_string(server_json, '/resolved/0') FROM trials"
+    sql = (
+        "SELECT DISTINCT json_extract_string(server_json, 'address'), "
+        "json_extract_string(server_json, '/resolved/0') FROM trials"
+    )
     assert select(folder, sql) == [("10.78.0.2", "10.78.0.2")]
 
 

@@ -1,5 +1,6 @@
 """Manners are kept: never more than two requests a second, nor more octets a minute, whatever is asked for."""
 
+import itertools
 import random
 
 import pytest
@@ -49,7 +50,7 @@ def test_no_second_sees_more_than_two_and_no_minute_more_octets():
         made.append((clock(), octets))
         clock.now_ns += drawn.randrange(S)
     times = [at for at, _ in made]
-    assert all(later - earlier >= S / 2 - 2 for earlier, later in zip(times, times[1:], strict=False))
+    assert all(later - earlier >= S / 2 - 2 for earlier, later in itertools.pairwise(times))
     for at, _ in made:
         assert sum(octets for then, octets in made if at - MINUTE_NS < then <= at) <= TO_OTHERS.volume_bytes
 

@@ -55,8 +55,8 @@ class StudyOutcome:
     checks: list[CheckResult]
     reason: str
     kind: str
-    """``decided``, ``budget``, ``blocks``, ``unmeasurable``, ``captured``, ``capped``, ``refused`` (see the planners), or
-    ``interrupted``."""
+    """``decided``, ``budget``, ``blocks``, ``unmeasurable``, ``captured``, ``capped``, ``refused`` (see the planners),
+    or ``interrupted``."""
     trials: int
     valid_trials: int
     whole_trials: int

@@ -66,9 +66,7 @@ class Looker:
             if answers[-1]["status"] in PATIENCE:
                 break
         if "h3" in protocols and ways and far.udp_of(answers, ways) == "blocked":
-            answers.append(
-                self.once(replace(request, protocol="h3", udp_payload_bytes=SMALL_UDP_PAYLOAD_BYTES), None)
-            )
+            answers.append(self.once(replace(request, protocol="h3", udp_payload_bytes=SMALL_UDP_PAYLOAD_BYTES), None))
         return {
             "url": request.target.url,
             "level": level,
