@@ -40,7 +40,7 @@ def test_bad_input_is_one_line_and_exit_code_2(arguments, said, capsys, monkeypa
         ("reused-more", "gap-grows-with-distance", "compares no two protocols by"),
         ("milicevic2023.reused-more", "ding2022.closer-frames", "compares no two protocols by"),
         ("arm: h3", "arm: h1", "l.yaml: arm: milicevic2023.reused-more is about h3; name one of them"),
-        ("metric: progression_mean", "metric: latency_p50", "study.metric: milicevic2023.reused-more is about progr"),
+        ("progression_mean", "latency_p50", "study.metric: milicevic2023.reused-more is about progr"),
         ("threat: delayed-ack", "threat: delayed", "l.yaml: nagle: no threat 'delayed'; did you mean 'delayed-ack'?"),
     ],
 )  # fmt: skip
