@@ -71,8 +71,7 @@ _TABLES = {
     "light": _Table("The light page", f"{_MEANS} {_PAGE}", _OF_PAGE, "bare-page"),
     "heavy": _Table(
         "The heavy page",
-        f"{_MEANS} {_PAGE} The study's three loads were not the same work: 120, 123 and 134 requests, "
-        "7.3 MB each.",
+        f"{_MEANS} {_PAGE} The study's three loads were not the same work: 120, 123 and 134 requests, 7.3 MB each.",
         _OF_PAGE,
         "bare-page",
     ),

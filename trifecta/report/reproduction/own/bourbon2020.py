@@ -154,8 +154,8 @@ _BOXES = (
     "Each row has an axis of its own."
 )
 _MEAN = (
-    "The study's time here is an average over clients (6.2.1): beside the median that is drawn the CSV has the mean of the "
-    "requests that succeeded."
+    "The study's time here is an average over clients (6.2.1): beside the median that is drawn the CSV has the mean "
+    "of the requests that succeeded."
 )
 _BARS = "A bar is the trial in the middle, its whisker reaches from the least to the most of a trial."
 _THEIRS = "Shaded between dashes: what the study's text gives, of other machines and programs: its order is compared."
