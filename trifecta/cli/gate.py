@@ -29,6 +29,7 @@ Exit code: 0 passes (decided: not worse by more than allowed), 1 fails (decided:
 Examples:
   trifecta gate race --baseline origin --candidate caddy --set path=far --set protocol=h3
   trifecta gate race --baseline tcp_nodelay=on --candidate tcp_nodelay=off --set server=origin --set protocol=h2
+  trifecta gate race --baseline nginx@./build-a --candidate new=nginx@./build-b --set path=far --set protocol=h3
   trifecta gate my-study.yaml --baseline congestion_control=cubic --candidate congestion_control=bbr \\
     --fail-on slower:3% --fail-on more-cpu:10% --summary gate.md --junit gate.xml --references .trifecta
 """
@@ -39,7 +40,8 @@ Examples:
     required=True,
     metavar="REF",
     shell_complete=options.complete_compared,
-    help="The level that is good: FACTOR=LEVEL, or the name of a server.",
+    help="The level that is good: FACTOR=LEVEL, or a server: its name, nginx@./build, caddy@2.10.0, NAME=./server.yaml, "
+    "'cmd:./my-server --port {port} --cert {cert} --key {key}'.",
 )
 @click.option(
     "--candidate",
@@ -101,6 +103,7 @@ def command(
     The two are run side by side in blocks, in one session, until that is decided or the budget is spent.
     """
     from trifecta import studies
+    from trifecta.cli.inputs import own_refs
     from trifecta.cli.running import default_folder
     from trifecta.design.campaign import is_campaign
     from trifecta.design.errors import UserError
@@ -109,7 +112,7 @@ def command(
     from trifecta.implementations.survey import Finder
     from trifecta.store import gates
 
-    refs = read_refs(baseline, candidate)
+    refs = own_refs(read_refs(baseline, candidate))
     refs.refuse_twice(overrides)
     path = studies.find(study)
     text = studies.read_text(path)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from trifecta.design import plan, quantity
 from trifecta.design.arms import arm_words
@@ -42,11 +42,15 @@ class Condition:
 
 @dataclass(frozen=True)
 class Refs:
-    """The two levels as they were asked for; the same twice is the baseline against itself."""
+    """The two levels as they were asked for; the same twice is the baseline against itself.
+
+    ``servers``: what those of them are that the study has to be given, by name (`servers` of a study).
+    """
 
     factor: str
     baseline: str
     candidate: str
+    servers: Mapping[str, str] = field(default_factory=dict)
 
     def change(self, document: Document) -> None:
         """Make the two levels the arms of a study, before it is resolved."""
@@ -54,7 +58,8 @@ class Refs:
         # In quotes, and with a comma behind each: so a command line may hold commas, and one level is a list, too.
         quoted = [json.dumps(level, ensure_ascii=False) for level in levels]
         listed = "".join(f"{level}," for level in quoted)
-        asked = [f"compare={self.factor}", f"{self.factor}=[{listed}]", f"baseline={quoted[0]}"]
+        asked = [f"servers.{name}={json.dumps(written, ensure_ascii=False)}" for name, written in self.servers.items()]
+        asked += [f"compare={self.factor}", f"{self.factor}=[{listed}]", f"baseline={quoted[0]}"]
         apply_overrides(document, asked, self._option)
 
     def refuse_twice(self, overrides: Sequence[str]) -> None:
