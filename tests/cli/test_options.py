@@ -191,7 +191,7 @@ def test_a_server_that_an_option_defines_is_the_candidate_of_a_gate(here):
         ("origin,caddy", "nginx", (), "option --baseline origin,caddy: names 2 servers; give one"),
         ("origin", "cmd:./x 'y", (), "option --candidate cmd:./x 'y: is not a command line"),
         ("origin", "m=./server.yaml", ("servers.m=nginx@./build-a",), "sets servers.m too; leave one out"),
-        ("origin", "caddy", ("servers.m=./server.yaml",), "servers.m: no cell has the server 'm'; add it to the levels"),
+        ("origin", "caddy", ("servers.m=./server.yaml",), "servers.m: no cell has the server 'm'; add it to"),
         ("origin", "m=./server.yaml", ("server=caddy",), "both set server; leave one out"),
     ],
 )

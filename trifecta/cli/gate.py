@@ -40,8 +40,8 @@ Examples:
     required=True,
     metavar="REF",
     shell_complete=options.complete_compared,
-    help="The level that is good: FACTOR=LEVEL, or a server: its name, nginx@./build, caddy@2.10.0, NAME=./server.yaml, "
-    "'cmd:./my-server --port {port} --cert {cert} --key {key}'.",
+    help="The level that is good: FACTOR=LEVEL, or a server: its name, nginx@./build, caddy@2.10.0, "
+    "NAME=./server.yaml, 'cmd:./my-server --port {port} --cert {cert} --key {key}'.",
 )
 @click.option(
     "--candidate",

@@ -6,16 +6,17 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from trifecta.design import plan, quantity
+from trifecta.design import plan, quantity, valued
 from trifecta.design.arms import arm_words
 from trifecta.design.document import Document, did_you_mean
 from trifecta.design.errors import UserError
 from trifecta.design.factors import CLIENT_FACTOR, KNOWN_FACTORS
 from trifecta.design.metric import Metric
 from trifecta.design.metrics import METRICS, PACKETS, asked_for
-from trifecta.design.model import AA_SUFFIX, Cell, Study
+from trifecta.design.model import AA_SUFFIX, DEFAULT_CLIENT, Cell, Study
 from trifecta.design.overrides import apply_overrides, refuse_twice
 from trifecta.design.quantity import QuantityError
+from trifecta.design.services import SERVER_LEVEL
 
 SERVER_FACTOR = "server"  # of a level that is given without its factor
 DEFAULT_CONDITION = "slower:3%"
@@ -155,4 +156,19 @@ def _metric(name: str, text: str, study: Study) -> Metric:
         raise UserError(f"option --fail-on {text}: nothing is called {name!r}; {did_you_mean(name, known)}")
     if metric.by_difference:
         raise UserError(f"option --fail-on {text}: a ratio of {metric.label} says nothing; give another metric")
+    lacking = _uncounted(study) if metric == WIRE_BYTES else valued.no_value(study, metric)
+    if lacking:  # else the gate would be open to its end, whatever the candidate is
+        raise UserError(f"option --fail-on {text}: {lacking}")
     return metric
+
+
+def _uncounted(study: Study) -> str:
+    """Why a cell's client will not tell the octets on the wire, which the engine's own clients count; else empty."""
+    for one in plan.treatments(study):
+        work = plan.workload_for(study, one)
+        foreign = "" if one.client == DEFAULT_CLIENT else one.client
+        if work.family == "services" and one.server != SERVER_LEVEL:
+            foreign = one.server
+        if foreign:
+            return f"{foreign} does not count {WIRE_BYTES.label}, only the engine's own client does; leave it out"
+    return ""
