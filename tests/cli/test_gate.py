@@ -35,8 +35,9 @@ def test_the_exit_code_is_the_verdict(tmp_path, worse, code, word):
 
 
 def test_it_writes_what_is_asked_for_and_keeps_the_last_good_state(tmp_path):
-    files = ("--summary", "out/gate.md", "--junit", "out/gate.xml", "--references", "refs", "--json", "--out", "run")
-    done = gate("race", *PAIR, *NARROW, *files, "--fail-on", "slower:3%", "--fail-on", "latency_mean:9%", cwd=tmp_path)
+    files = ("--summary", "out/gate.md", "--junit", "out/gate.xml", "--references", "refs", "--json")
+    two = ("--fail-on", "slower:3%", "--fail-on", "latency_mean:9%", "--out", "run")
+    done = gate("race", *PAIR, *NARROW, *files, *two, cwd=tmp_path)
     assert done.returncode == 4, "no value of the mean, so it is open"
     assert (tmp_path / "out/gate.md").read_text().startswith("### ❔ UNDECIDED: ")
     suite = ElementTree.parse(tmp_path / "out/gate.xml").getroot()[0]
@@ -45,7 +46,17 @@ def test_it_writes_what_is_asked_for_and_keeps_the_last_good_state(tmp_path):
     assert (document["state"], document["run"]) == ("undecided", "run")
     assert not (tmp_path / "refs").exists()
     assert gate("race", *PAIR, *NARROW, *files, cwd=tmp_path).returncode == 0
-    assert json.loads((tmp_path / "refs/race-tcp_nodelay.json").read_text())["state"] == "pass"
+    (kept,) = (tmp_path / "refs").iterdir()
+    assert re.fullmatch(r"race-tcp_nodelay-[0-9a-f]{8}-[0-9a-f]{8}\.json", kept.name)
+    first = json.loads(kept.read_text())
+    assert first["state"] == "pass"
+    again = (*files, "--seed", "1")
+    assert gate("race", *PAIR, *NARROW, *again, cwd=tmp_path).returncode == 0
+    assert json.loads(kept.read_text()) == first, "passing alone does not replace it"
+    assert gate("race", *PAIR, *NARROW, *again, "--accept", cwd=tmp_path).returncode == 0
+    assert json.loads(kept.read_text())["seed"] == 1
+    assert gate("race", *PAIR, *NARROW, *files, "--set", "response=20 kB", cwd=tmp_path).returncode == 0
+    assert len(list((tmp_path / "refs").iterdir())) == 2, "another question has a file of its own"
 
 
 def test_the_seed_is_drawn_and_the_budget_is_three_minutes_unless_given(tmp_path):
@@ -72,6 +83,7 @@ def test_the_seed_is_drawn_and_the_budget_is_three_minutes_unless_given(tmp_path
         (["race", *PAIR, "--budget", "1 min", "--set", "budget=2 min"], "both set budget; leave one out"),
         (["bourbon2020", *PAIR], "bourbon2020 is a campaign, and a gate is of one study"),
         (["nothing", *PAIR], "no study 'nothing'"),
+        (["race", *PAIR, "--accept"], "option --accept: there is no last good state without --references"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(tmp_path, arguments, said):
@@ -83,10 +95,12 @@ def test_bad_input_is_one_line_and_exit_code_2(tmp_path, arguments, said):
 
 
 def test_a_damaged_reference_is_refused_before_anything_is_measured(tmp_path):
-    (tmp_path / "race-tcp_nodelay.json").write_text("{")
-    done = gate("race", *PAIR, *NARROW, "--references", ".", "--summary", "gate.md", cwd=tmp_path)
+    assert gate("race", *PAIR, *NARROW, "--references", "refs", cwd=tmp_path).returncode == 0
+    (kept,) = (tmp_path / "refs").iterdir()
+    kept.write_text("{")
+    done = gate("race", *PAIR, *NARROW, "--references", "refs", "--summary", "gate.md", cwd=tmp_path)
     assert done.returncode == 2
-    assert "race-tcp_nodelay.json: " in done.stderr
+    assert f"refs/{kept.name}: " in done.stderr
     assert not (tmp_path / "gate.md").exists()
 
 

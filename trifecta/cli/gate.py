@@ -81,6 +81,11 @@ Examples:
     metavar="FOLDER",
     help="Keep the last good state there, and warn of a candidate that is worse than that.",
 )
+@click.option(
+    "--accept",
+    is_flag=True,
+    help="Where the gate passes, make it the last good state in --references, whatever is said against that.",
+)
 @options.running
 def command(
     *,
@@ -94,6 +99,7 @@ def command(
     summary: Path | None,
     junit: Path | None,
     references: Path | None,
+    accept: bool,
     out: Path | None,
     quiet: bool,
     as_json: bool,
@@ -110,8 +116,9 @@ def command(
     from trifecta.design.gate import GatePlan, read_conditions, read_refs
     from trifecta.design.overrides import name_of
     from trifecta.implementations.survey import Finder
-    from trifecta.store import gates
 
+    if accept and references is None:
+        raise UserError("option --accept: there is no last good state without --references FOLDER; add it")
     refs = own_refs(read_refs(baseline, candidate))
     refs.refuse_twice(overrides)
     path = studies.find(study)
@@ -127,20 +134,38 @@ def command(
     if not made.gives_verdicts:
         raise UserError(f"{study}: capture: captured trials decide nothing; leave it out")
     gate = GatePlan(made, read_conditions(fail_on, made))
-    kept = None if references is None else gates.reference_file(references, made.name, made.compare)
-    before = None if kept is None else gates.read(kept)
-    told = Told(summary, junit, kept, before, as_json=as_json)
+    told = Told(summary, junit, LastGood.of(gate, references, accept=accept), as_json=as_json)
     return _carry_out(gate, out or default_folder(made), finder.facts(), told, quiet=quiet)
 
 
 @dataclass(frozen=True)
+class LastGood:
+    """Where the last good state is kept, which it was, and whether this gate takes its place whatever it says."""
+
+    path: Path
+    before: GateDocument | None
+    accept: bool
+
+    @classmethod
+    def of(cls, gate: GatePlan, references: Path | None, *, accept: bool) -> LastGood | None:
+        """That of a gate, read before anything is measured; UserError for one that is damaged."""
+        from trifecta.observers.machine import static_facts
+        from trifecta.store import gates
+
+        if references is None:
+            return None
+        study = gate.study
+        path = gates.reference_file(references, study.name, study.compare, gate.asked_sha256, static_facts())
+        return cls(path, gates.read(path), accept)
+
+
+@dataclass(frozen=True)
 class Told:
-    """How a gate is told: files to write, where the last good state is kept and which it was, and what is printed."""
+    """How a gate is told: files to write, the last good state, and what is printed."""
 
     summary: Path | None
     junit: Path | None
-    kept: Path | None
-    before: GateDocument | None
+    last: LastGood | None
     as_json: bool
 
 
@@ -163,20 +188,23 @@ def _carry_out(gate: GatePlan, folder: Path, facts: RunDocument, told: Told, *, 
         with showing as progress:
             done = gates.run_gate(gate, folder, progress, stop, facts)
         made = concluded.document(gate, done.rows, done.cells, done.facts, run=done.run, interrupted=done.interrupted)
-        if told.before is not None:
-            made = concluded.against_reference(gate, made, told.before)
-        _tell(made, told)
+        _tell(gate, made, told)
     return running.INTERRUPTED if done.interrupted else EXIT_CODES[made["state"]]
 
 
-def _tell(made: GateDocument, told: Told) -> None:
+def _tell(gate: GatePlan, made: GateDocument, told: Told) -> None:
+    from trifecta.conclude import last_good
     from trifecta.contract import codec
     from trifecta.report import gate as view
     from trifecta.store import gates
 
+    last, replaces = told.last, False
+    if last is not None:
+        others, file = gates.others(last.path), str(last.path)
+        made, replaces = last_good.beside(gate, made, last.before, file=file, others=others, accept=last.accept)
     view.write(made, summary=told.summary, xml=told.junit)
-    if told.kept is not None:
-        gates.keep(told.kept, made)
+    if last is not None and replaces:
+        gates.keep(last.path, made)
     if told.as_json:
         click.echo(codec.encode_pretty(made))
     else:

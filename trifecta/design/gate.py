@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 
 from trifecta.design import plan, quantity, valued
 from trifecta.design.arms import arm_words
@@ -89,6 +90,15 @@ class GatePlan:
         """The other arm; of one level against itself the baseline's second run."""
         others = plan.others(self.study)
         return others[0] if others else self.baseline + AA_SUFFIX
+
+    @property
+    def asked_sha256(self) -> str:
+        """The identity of what is asked of a candidate: work, paths, cells and metrics; not its name, nor how long."""
+        study = self.study
+        paths = {name: asdict(path) for name, path in study.paths.items()}
+        cells, metrics = [cell.key for cell in plan.cells(study)], [one.metric.name for one in self.conditions]
+        told = json.dumps([asdict(study.workload), paths, cells, metrics], sort_keys=True, default=str)
+        return hashlib.sha256(told.encode()).hexdigest()
 
     def name(self, arm: str) -> str:
         """An arm in words."""
