@@ -18,11 +18,11 @@ NARROW = ("--set", "server=origin", "--set", "protocol=h2", "--set", "path=clean
 FAKE = f'#!/bin/bash\nexec env PYTHONPATH={ROOT} {sys.executable} -P -m tests.cli.fake_gate "$@"\n'
 
 
-def gate(*arguments, cwd, worse=1.0, module="tests.cli.fake_gate"):
+def gate(*arguments, command="gate", cwd, worse=1.0, module="tests.cli.fake_gate", **more):
     return subprocess.run(
-        [sys.executable, "-P", "-m", module, "gate", *arguments],
+        [sys.executable, "-P", "-m", module, command, *arguments],
         capture_output=True, text=True, check=False, cwd=cwd, stdin=subprocess.DEVNULL, timeout=250,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "FAKE_WORSE": str(worse), "COLUMNS": "120"},
+        env={**os.environ, "PYTHONPATH": str(ROOT), "FAKE_WORSE": str(worse), "COLUMNS": "120", **more},
     )  # fmt: skip
 
 
@@ -57,6 +57,37 @@ def test_it_writes_what_is_asked_for_and_keeps_the_last_good_state(tmp_path):
     assert json.loads(kept.read_text())["seed"] == 1
     assert gate("race", *PAIR, *NARROW, *files, "--set", "response=20 kB", cwd=tmp_path).returncode == 0
     assert len(list((tmp_path / "refs").iterdir())) == 2, "another question has a file of its own"
+
+
+@pytest.mark.parametrize(("worse", "code", "sign"), [(1.0, 0, "✅ PASS"), (1.2, 1, "❌ FAIL")])
+def test_a_gate_that_was_interrupted_is_gone_on_with_as_a_gate(tmp_path, worse, code, sign):
+    files = ("--summary", "out/gate.md", "--junit", "out/gate.xml", "--references", "refs", "--out", "run")
+    asked = ("race", *PAIR, *NARROW, *files, "--fail-on", "slower:9%", "--quiet")
+    done = gate(*asked, cwd=tmp_path, worse=worse, FAKE_INTERRUPTED="1")
+    assert done.returncode == 130, done.stderr
+    assert (tmp_path / "out/gate.md").read_text().startswith("### ❔ UNDECIDED")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    more = ("../run", "--quiet", "--json", "--budget", "2 min")
+    done = gate(*more, command="resume", cwd=elsewhere, worse=worse)
+    assert done.returncode == code, done.stderr
+    document = json.loads(done.stdout)
+    assert [one["condition"] for one in document["tests"]] == ["slower:9 %"]
+    assert document["budget_ns"] == 300 * 10**9
+    assert (tmp_path / "out/gate.md").read_text().startswith(f"### {sign}: ")
+    assert (tmp_path / "out/gate.xml").exists()
+    assert (tmp_path / "refs").exists() == (code == 0)
+    assert not list(elsewhere.iterdir()), "files are where they were asked for"
+
+
+def test_what_a_gate_was_asked_is_refused_where_it_is_damaged(tmp_path):
+    assert gate("race", *PAIR, *NARROW, "--out", "run", cwd=tmp_path).returncode == 0
+    facts = json.loads((tmp_path / "run/run.json").read_text())
+    (tmp_path / "run/manifest.sha256").unlink()
+    (tmp_path / "run/run.json").write_text(json.dumps({**facts, "schema": 1, "gate": {"fail_on": "slower:3%"}}))
+    done = gate("run", command="resume", cwd=tmp_path)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "run.json: gate." in done.stderr
 
 
 def test_the_seed_is_drawn_and_the_budget_is_three_minutes_unless_given(tmp_path):
@@ -215,4 +246,10 @@ def test_our_origin_with_and_without_nodelay(tmp_path, candidate):
     arms = {"true", "false", "true#aa"} if candidate == "off" else {"true", "true#aa"}
     assert {row["arm"] for row in rows} == arms
     assert sum(row["n"] for row in rows) == document["trials"]
-    assert Path(tmp_path / "gate.xml").exists()
+    (tmp_path / "gate.xml").unlink()
+    done = gate("run", "--budget", "5 s", "--json", command="resume", cwd=tmp_path, module="trifecta.cli.main")
+    longer = json.loads(done.stdout)
+    assert done.returncode == {"pass": 0, "fail": 1, "undecided": 4}[longer["state"]], done.stderr
+    assert longer["trials"] >= document["trials"]
+    assert (longer["budget_ns"] > document["budget_ns"], longer["seed"]) == (True, document["seed"])
+    assert Path(tmp_path / "gate.xml").exists(), "where it was asked for, not where the user is"

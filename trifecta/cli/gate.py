@@ -12,8 +12,9 @@ from trifecta.cli import options
 
 if TYPE_CHECKING:
     from trifecta.contract.gate import GateDocument
-    from trifecta.contract.run import RunDocument
+    from trifecta.contract.run import AskedGate, RunDocument
     from trifecta.design.gate import GatePlan
+    from trifecta.store.run import RunDirectory
 
 DEFAULT_BUDGET = "3 min"
 EXIT_CODES = {"pass": 0, "fail": 1, "undecided": 4}
@@ -23,7 +24,8 @@ EXIT_CODES = {"pass": 0, "fail": 1, "undecided": 4}
     epilog="""\
 \b
 Exit code: 0 passes (decided: not worse by more than allowed), 1 fails (decided: worse by more than allowed),
-4 undecided when the budget is spent, 2 bad input, 3 not possible on this machine, 130 interrupted.
+4 undecided when the budget is spent, 2 bad input, 3 not possible on this machine, 130 interrupted (go on with
+`trifecta resume RUN`, whose exit code is the gate's).
 
 \b
 Examples:
@@ -134,8 +136,37 @@ def command(
     if not made.gives_verdicts:
         raise UserError(f"{study}: capture: captured trials decide nothing; leave it out")
     gate = GatePlan(made, read_conditions(fail_on, made))
+    asked: AskedGate = {
+        "fail_on": [*fail_on],
+        "summary": _in_full(summary),
+        "junit": _in_full(junit),
+        "references": _in_full(references),
+        "accept": accept,
+    }
     told = Told(summary, junit, LastGood.of(gate, references, accept=accept), as_json=as_json)
-    return _carry_out(gate, out or default_folder(made), finder.facts(), told, quiet=quiet)
+    facts: RunDocument = {**finder.facts(), "gate": asked}
+    return _carry_out(gate, out or default_folder(made), facts, told, quiet=quiet)
+
+
+def go_on(run: RunDirectory, *, budget_ns: int | None, quiet: bool, as_json: bool) -> int:
+    """Go on with the gate of a run, and write the files that it was asked for; the exit code."""
+    from trifecta.design.gate import GatePlan, read_conditions
+    from trifecta.design.study_file import parse_study
+    from trifecta.store import gates
+
+    asked = gates.asked(run.path, run.facts)
+    study = parse_study(run.study_text, str(run.path / "study.yaml"))
+    gate = GatePlan(study, read_conditions(asked["fail_on"], study))
+    summary, junit, references = (
+        None if name is None else Path(name) for name in (asked["summary"], asked["junit"], asked["references"])
+    )
+    told = Told(summary, junit, LastGood.of(gate, references, accept=asked["accept"]), as_json=as_json)
+    return _carry_out(gate, run.path, {}, told, quiet=quiet, resume=True, budget_ns=budget_ns)
+
+
+def _in_full(path: Path | None) -> str | None:
+    """Who goes on with it may be elsewhere."""
+    return None if path is None else str(path.absolute())
 
 
 @dataclass(frozen=True)
@@ -169,8 +200,17 @@ class Told:
     as_json: bool
 
 
-def _carry_out(gate: GatePlan, folder: Path, facts: RunDocument, told: Told, *, quiet: bool) -> int:
-    """Measure a gate inside the lab, and tell of it; the exit code."""
+def _carry_out(
+    gate: GatePlan,
+    folder: Path,
+    facts: RunDocument,
+    told: Told,
+    *,
+    quiet: bool,
+    resume: bool = False,
+    budget_ns: int | None = None,
+) -> int:
+    """Measure a gate inside the lab, or go on with it, and tell of it; the exit code."""
     from contextlib import AbstractContextManager, nullcontext
 
     from trifecta.cli import running
@@ -186,7 +226,8 @@ def _carry_out(gate: GatePlan, folder: Path, facts: RunDocument, told: Told, *, 
     showing: AbstractContextManager[Progress] = nullcontext(NoProgress()) if quiet else LiveProgress()
     with StopFlag() as stop:
         with showing as progress:
-            done = gates.run_gate(gate, folder, progress, stop, facts)
+            done = gates.run_gate(gate, folder, progress, stop, facts, resume=resume, budget_ns=budget_ns)
+        gate = done.gate
         made = concluded.document(gate, done.rows, done.cells, done.facts, run=done.run, interrupted=done.interrupted)
         _tell(gate, made, told)
     return running.INTERRUPTED if done.interrupted else EXIT_CODES[made["state"]]

@@ -1,4 +1,4 @@
-"""The last good states of gates, JSON files in a folder of references: one for each question and each machine."""
+"""What the run of a gate keeps of what was asked, and the last good states, JSON files in a folder of references."""
 
 from __future__ import annotations
 
@@ -9,11 +9,25 @@ from pathlib import Path
 from trifecta.contract import codec
 from trifecta.contract.gate import SCHEMA, GateDocument
 from trifecta.contract.machine import StaticFacts
+from trifecta.contract.run import AskedGate, RunDocument
 from trifecta.design.errors import UserError
-from trifecta.store import documents, files
+from trifecta.store import documents, facts, files
 
 _REMEDY = "remove it, or give another folder with --references"
 _DIGITS = 8
+
+
+def is_gate(about: RunDocument) -> bool:
+    """Whether a run is a gate, by its ``run.json``."""
+    return "gate" in about
+
+
+def asked(run: Path, about: RunDocument) -> AskedGate:
+    """What the gate of a run was asked; UserError where that is damaged."""
+    try:
+        return codec.convert(AskedGate, about["gate"])
+    except codec.Misfit as error:
+        raise UserError(f"{run / facts.FILE}: gate.{error}; {facts.REMEDY}") from None
 
 
 def reference_file(folder: Path, study: str, factor: str, asked_sha256: str, machine: StaticFacts) -> Path:
