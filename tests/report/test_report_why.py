@@ -11,6 +11,7 @@ from rich.console import Console
 from tests.report.synthetic_why import CELL, asked_of, searched, source
 from trifecta.conclude.why import evidence, found
 from trifecta.design.errors import UserError
+from trifecta.design.why.rungs import case_asked, rungs_of
 from trifecta.report.figures import svg
 from trifecta.report.html import write_report
 from trifecta.report.why import picture, shown, words
@@ -68,6 +69,18 @@ def test_the_server_is_named_and_what_does_nothing_is_not(search):
     assert both["interaction"]["low"] < 1 < both["interaction"]["high"]
     assert both["left"]["share"] == pytest.approx(1 - both["share"])
     assert made["runs"] == ["causes", "together"]
+
+
+def test_a_trial_without_what_was_asked_for_never_counts(search):
+    """Windows may differ where quinn-proto has its own; that the kernel gave none of 100 packets excludes a trial."""
+    asked = asked_of(search[0])
+    one = asked["causes"][0]
+    asked["causes"] = [
+        {**one, "cause": "window-validation", "levels": {"quinn": "stock"}},
+        {**one, "cause": "initial-window", "levels": {"initial_window": "100"}},
+    ]
+    told = [found._tolerated(case_asked(asked), rung, asked) for rung in rungs_of(asked)]
+    assert told == [frozenset(), {found.OTHER_WINDOWS}, frozenset()]
 
 
 def test_the_answer_comes_first_and_is_one_sentence(search):

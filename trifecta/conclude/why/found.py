@@ -12,7 +12,7 @@ from trifecta.analysis.why import Search, Share
 from trifecta.conclude.ladder import ends_of
 from trifecta.conclude.reproduction import places
 from trifecta.contract.why import AskedWhy, CauseFound, ShareFound, TogetherFound, WhyFound
-from trifecta.design import metrics, plan
+from trifecta.design import metrics, plan, quinn
 from trifecta.design.model import Study
 from trifecta.design.study_file import parse_study
 from trifecta.design.why.rungs import Case, Rung, case_asked, changes_of, compatible, rungs_of, together_of
@@ -21,6 +21,8 @@ from trifecta.store.run import RunDirectory
 
 SEARCH, PAIR = "causes", "together"
 """The runs: every cause alone, and the largest two, and all that are named, together."""
+OTHER_WINDOWS = "parity: initial congestion window"
+"""How the check begins what it says of two initial windows (`analysis.checks.parity`)."""
 
 
 def pair_of(folder: Path, asked: AskedWhy) -> tuple[tuple[str, str], list[str]] | str:
@@ -74,7 +76,7 @@ class _Run:
         study = _study(run)
         keys = [cell.key for cell in plan.cells(study)]
         own = dict(zip([case.key(rung) for rung in case.distinct(rungs)], keys, strict=True))
-        tolerated = [_tolerated(rung, asked) for rung in rungs]
+        tolerated = [_tolerated(case, rung, asked) for rung in rungs]
         read = {checks: places.read(run, run.name, checks) for checks in dict.fromkeys(tolerated)}
         here = {checks: {place.cell: place for place in found} for checks, found in read.items()}
         self.places: list[Place | None] = [
@@ -91,10 +93,14 @@ class _Run:
         return (0, 0, {}) if one is None else (one.trials, len(one.rows), dict(one.checks))
 
 
-def _tolerated(rung: Rung, asked: AskedWhy) -> frozenset[str]:
-    """The checks that see a cause at work which a rung still has, or what stands in its place."""
+def _tolerated(case: Case, rung: Rung, asked: AskedWhy) -> frozenset[str]:
+    """The checks that see a cause at work which a rung still has; of a QUIC library that sets its own initial window
+    only that it is another than TCP's: what was asked for and did not take place excludes a trial everywhere.
+    """
     every = [CAUSES[one["cause"]] for one in asked["causes"]]
-    return frozenset(one.check for one in every if one.check and (one.either or one.id not in rung.causes))
+    checks = {one.check for one in every if one.check and one.id not in rung.causes}
+    library = case.levels(rung).get("quinn") or case.seen.value("quinn") or quinn.ADAPTED
+    return frozenset(checks if "settings" in quinn.names(library) else {*checks, OTHER_WINDOWS})
 
 
 def _study(run: Path) -> Study:

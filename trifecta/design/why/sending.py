@@ -126,7 +126,7 @@ def slow_start_exit(seen: Seen) -> Suspect | None:
     return Suspect(suspicion, "Linux's Cubic may leave slow start early", {"congestion_control": ("reno",)})
 
 
-@cause("window-validation", check="parity", either=True)
+@cause("window-validation")
 def window_validation(seen: Seen) -> Suspect | None:
     """what of quinn-proto is adapted, its window's growth first
 
@@ -139,7 +139,8 @@ def window_validation(seen: Seen) -> Suspect | None:
     response ([stock-quinn](threats.md)).
 
     ## Cannot
-    change the QUIC of a server of another project.
+    change the QUIC of a server of another project. Without `settings` its initial window may be another than TCP's,
+    which excludes no trial then.
     """
     own = seen.value("quinn")
     if not own or not seen.quic:
