@@ -14,15 +14,14 @@ from trifecta.design.factors import KNOWN_FACTORS
 from trifecta.design.study import path, requests, study
 from trifecta.design.why.budget import AMPLE_ROUNDS, LEAST_ROUNDS, chosen, pair_rounds, search_blocks
 from trifecta.design.why.cause import UNSUSPECTED
+from trifecta.design.why.change import Change, compatible
 from trifecta.design.why.rungs import (
     ABSENT,
     COMPARED,
     NO_SWITCH,
-    Change,
     Rung,
     case_of,
     cell_named,
-    compatible,
     refuse_unasked,
     with_evidence,
 )
@@ -133,6 +132,46 @@ def test_what_this_version_has_no_field_for_is_said():
     assert own.change(suspect) == COMPARED
     there = replace(case.seen, fields={**case.seen.fields, "quinn": "adapted"})
     assert with_evidence(case, there).change(replace(pacing, levels={"quinn": ("adapted",)})) == ABSENT
+
+
+# By cause the arm that alone meets its removal, "" for both, None where there is nothing to remove.
+ACROSS = {"ack-delay": "h3", "segmentation-offload": "h3", "pacing": "h3", "idle-window": "h2", "initial-window": ""}
+# There is neither a pace nor that delay, and HTTP/1.1 has no window of streams.
+OVER_TCP = {"ack-delay": None, "segmentation-offload": None, "pacing": None, "idle-window": "", "stream-window": "h2"}
+
+
+@pytest.mark.parametrize(
+    ("arm", "to", "fields", "met"),
+    [
+        ("h3", "h2", {}, ACROSS),
+        ("h1", "h2", {}, OVER_TCP),
+        ("h3", "h2", {"congestion_control": "bbr/cubic"}, {"congestion-control": "h3"}),
+        ("h3", "h2", {"tls_version": "1.2/1.3"}, {"tls-version": "h2"}),
+        ("h3", "h2", {"tcp_nodelay": "false"}, {"nagle": "h2"}),
+    ],
+)
+def test_what_no_arm_meets_is_no_cause_and_what_one_meets_says_which(arm, to, fields, met):
+    case = case_of(RACE, cell_named(RACE, "path=far,connection=reused,server=origin"), arm, to)
+    case = with_evidence(case, replace(case.seen, fields={**case.seen.fields, **fields}))
+    found = {one.id: case.change(suspect) for one, suspect in suspects(case.seen)}
+    for name, only in met.items():
+        change = found.get(name, ABSENT)
+        assert (change == ABSENT) == (only is None), name
+        assert only is None or case.only(change) == only, name
+
+
+def test_what_both_arms_speak_decides_where_servers_are_compared():
+    compared = study(
+        "s",
+        workload=requests(requests=10),
+        paths=[path("near", rtt="4 ms")],
+        factors={"path": ["near"], "server": ["origin", "caddy"], "protocol": ["HTTP/3"]},
+        compare="server",
+    )
+    own = case_of(compared, plan.cells(compared)[0], "caddy", "origin")
+    changes = {one.id: own.change(suspect) for one, suspect in suspects(own.seen)}
+    assert changes["idle-window"] == ABSENT, "QUIC keeps its window by itself"
+    assert own.only(changes["pacing"]) == ""
 
 
 def test_two_causes_go_together_unless_they_set_one_field_otherwise():

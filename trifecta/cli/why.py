@@ -68,8 +68,8 @@ def command(
     """Find the causes of a difference in RUN by experiment: remove each, and see what remains.
 
     Takes a cell of RUN and an arm against the baseline, draws up the causes that the run's checks and times point to,
-    and runs the cell as it is and without each cause, both arms alike, in interleaved blocks; then without the two
-    largest together. Says what remains of the effect without each cause, and what is left unexplained.
+    and runs the cell as it is and without each cause, in each arm that has it, in interleaved blocks; then without the
+    two largest together. Says what remains of the effect without each cause, and what is left unexplained.
     """
     from trifecta.cli.inputs import time_ns
     from trifecta.design.study_file import parse_study

@@ -16,11 +16,15 @@ class ShareFound(TypedDict):
 
 
 class CauseFound(Ends, ShareFound):
-    """A cause removed; the ratio is that of what remains, ``change`` by how many times the cause had made it."""
+    """A cause removed; the ratio is that of what remains, ``change`` by how many times the cause had made it.
+
+    ``only``: the arm that alone meets what is exchanged; empty where both do.
+    """
 
     cause: str
     title: str
     exchange: dict[str, list[str]]
+    only: str
     suspicion: float
     suspected: str
     cannot: str

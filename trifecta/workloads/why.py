@@ -11,7 +11,8 @@ from trifecta.design.errors import CannotError, TrifectaError, UserError
 from trifecta.design.model import Study
 from trifecta.design.why import budget
 from trifecta.design.why import rungs as design
-from trifecta.design.why.rungs import Case, Change, Rung
+from trifecta.design.why.change import Change
+from trifecta.design.why.rungs import Case, Rung
 from trifecta.design.why.table import suspects
 from trifecta.workloads.ladder import RunOne, run_rounds
 

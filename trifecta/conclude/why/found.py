@@ -15,7 +15,8 @@ from trifecta.contract.why import AskedWhy, CauseFound, ShareFound, TogetherFoun
 from trifecta.design import metrics, plan, quinn
 from trifecta.design.model import Study
 from trifecta.design.study_file import parse_study
-from trifecta.design.why.rungs import Case, Rung, case_asked, changes_of, compatible, rungs_of, together_of
+from trifecta.design.why.change import compatible
+from trifecta.design.why.rungs import Case, Rung, case_asked, changes_of, rungs_of, together_of
 from trifecta.design.why.table import CAUSES
 from trifecta.store.run import RunDirectory
 
@@ -179,6 +180,7 @@ def _cause(run: _Run, case: Case, asked: AskedWhy, found: Search, place: int) ->
         "cause": cause.id,
         "title": cause.title,
         "exchange": case.exchanged(rung),
+        "only": case.only(rung.change),
         "suspicion": one["suspicion"],
         "suspected": one["suspected"],
         "cannot": " ".join(cause.documentation["Cannot"].split()),

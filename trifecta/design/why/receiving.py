@@ -70,24 +70,20 @@ def ack_delay(seen: Seen) -> Suspect | None:
     """the delay of acknowledgements
 
     ## Removed by
-    the smallest `ack_delay` that the programs take, on both.
+    the smallest `ack_delay` that the programs take, over QUIC.
 
     ## Suspected when
-    the study has one above 25 ms, QUIC's default (RFC 9000 section 18.2), or both transports have their own.
+    the study has one above 25 ms, QUIC's default (RFC 9000 section 18.2).
 
     ## Cannot
-    change how often Linux's TCP acknowledges within the delay.
+    change the delay of TCP, which is the kernel's own.
     """
+    if not seen.quic:
+        return None
     suspicion, why = UNSUSPECTED, "a sender may wait for acknowledgements"
     own = seen.value("ack_delay")
-    for half in _halves(own):
-        try:
-            if parse_time_ns(half) > _USUAL_DELAY_NS:
-                suspicion, why = CERTAIN, f"it is {own}"
-        except QuantityError:
-            continue
-    if seen.apart("ack_delay") and suspicion < POSSIBLE:
-        suspicion = POSSIBLE
+    if own and parse_time_ns(own) > _USUAL_DELAY_NS:
+        suspicion, why = CERTAIN, f"it is {own}"
     return Suspect(suspicion, why, {"ack_delay": ("0 ms", "0", "1 ms", "5 ms", "none")})
 
 

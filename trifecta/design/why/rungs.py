@@ -6,7 +6,6 @@ import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from trifecta.contract.values import JsonValue
 from trifecta.contract.why import AskedWhy
 from trifecta.design import metrics, plan
 from trifecta.design.document import Document
@@ -25,6 +24,7 @@ from trifecta.design.quantity import QuantityError
 from trifecta.design.resolve import Surroundings, resolve
 from trifecta.design.study_file import parse_study
 from trifecta.design.why.cause import Seen, Suspect
+from trifecta.design.why.change import Change, compatible, is_met
 from trifecta.design.why.programs import OWN_SERVER
 from trifecta.design.why.table import CAUSES
 from trifecta.design.yaml_text import parse_document
@@ -32,23 +32,6 @@ from trifecta.design.yaml_text import parse_document
 NO_SWITCH = "cannot be switched in this version"
 COMPARED = "it is what is compared"
 ABSENT = "there is nothing of it to remove"
-
-
-@dataclass(frozen=True)
-class Change:
-    """What is done to a cell: levels of factors, and fields of its path (None: left out)."""
-
-    levels: tuple[tuple[str, str], ...] = ()
-    path: tuple[tuple[str, JsonValue], ...] = ()
-
-    def beside(self, other: Change) -> Change | None:
-        """Both changes; None where they give one field two values."""
-        levels, path = dict(self.levels), dict(self.path)
-        if any(levels.get(name, level) != level for name, level in other.levels):
-            return None
-        if any(path.get(name, value) != value for name, value in other.path):
-            return None
-        return Change(tuple((levels | dict(other.levels)).items()), tuple((path | dict(other.path)).items()))
 
 
 @dataclass(frozen=True)
@@ -90,12 +73,30 @@ class Case:
             level = _first(name, spellings)
             if level is None:
                 return NO_SWITCH
-            if level != self.seen.value(name):
+            if level != self.seen.value(name) and self.arms_of(Change(((name, level),))):
                 levels[name] = level
         path = {name: value for name, value in suspect.path.items() if self.seen.path.get(name) != value}
         if path and self.study.compare == "path":
             return COMPARED
         return Change(tuple(levels.items()), tuple(path.items())) if levels or path else ABSENT
+
+    def arms_of(self, change: Change) -> tuple[str, ...]:
+        """The arms that meet something of a change: ``ack_delay`` is nothing to HTTP/2."""
+        arms = (self.seen.arm, self.seen.to)
+        # Browsers may speak another protocol, too, and so may services with each other.
+        mixed = self.study.workload.family == "visits" or self.seen.value("inside") not in ("", "same")
+        if change.path or mixed:
+            return arms
+        return tuple(arm for arm in arms if any(self._meets(arm, name, level) for name, level in change.levels))
+
+    def only(self, change: Change) -> str:
+        """The arm that alone meets a change; empty where both do."""
+        arms = self.arms_of(change)
+        return arms[0] if len(arms) == 1 else ""
+
+    def _meets(self, arm: str, name: str, level: str) -> bool:
+        protocol = arm if self.study.compare == PROTOCOL_FACTOR else self.seen.levels.get(PROTOCOL_FACTOR, "")
+        return is_met(name, self.seen.value(name), level, protocol)
 
     def exchanged(self, rung: Rung) -> dict[str, list[str]]:
         """What a rung has otherwise than the cell: by field its value there and here."""
@@ -265,11 +266,3 @@ def together_of(asked: AskedWhy, pair: Sequence[str], named: Sequence[str]) -> l
     nearest = next(one["nearest"] for one in asked["causes"] if one["cause"] == pair[0])
     sets = [(), (pair[0],), (pair[1],), tuple(pair), tuple(named)]
     return [Rung(ids, compatible(changes, ids) or Change(), nearest) for ids in sets]
-
-
-def compatible(changes: Mapping[str, Change], ids: Sequence[str]) -> Change | None:
-    """What removes all of these causes together; None where two of them set one field otherwise."""
-    made: Change | None = Change()
-    for one in ids:
-        made = None if made is None else made.beside(changes[one])
-    return made

@@ -214,7 +214,7 @@ def segmentation_offload(seen: Seen) -> Suspect | None:
     """segmentation by the kernel (GSO)
 
     ## Removed by
-    `segmentation_offload: off`: every packet is handed over by itself.
+    `segmentation_offload: off`: every QUIC packet is handed over by itself.
 
     ## Suspected when
     the difference is computing: on a path without a delay, or where the check headroom warned.
@@ -222,6 +222,8 @@ def segmentation_offload(seen: Seen) -> Suspect | None:
     ## Cannot
     switch what the kernel does in the lab's own devices.
     """
+    if not seen.quic:
+        return None
     busy = not seen.far or seen.struck.get("headroom", 0) > 0
     return Suspect(POSSIBLE if busy and seen.crosses else UNSUSPECTED, "the difference may be computing",
                    {"segmentation_offload": _OFF})  # fmt: skip

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from trifecta.contract.why import NotMeasured, WhyFound
 from trifecta.design.why.cause import Cause, Suspect
-from trifecta.design.why.rungs import Change
+from trifecta.design.why.change import Change
 from trifecta.report import grids
 from trifecta.report.figures import picture_files, svg
 from trifecta.report.ladder.words import ratio

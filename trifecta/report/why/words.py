@@ -53,8 +53,9 @@ def share(one: ShareFound) -> str:
 
 
 def exchanged(one: CauseFound) -> str:
-    """``tcp_nodelay false → true``."""
-    return ", ".join(f"{name} {before} → {after}" for name, (before, after) in one["exchange"].items())
+    """``tcp_nodelay false → true, HTTP/2 only``."""
+    fields = [f"{name} {before} → {after}" for name, (before, after) in one["exchange"].items()]
+    return ", ".join([*fields, *([f"{naming.name(one['only'])} only"] if one["only"] else [])])
 
 
 def title(found: WhyFound, cause: str) -> str:
