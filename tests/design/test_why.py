@@ -14,7 +14,7 @@ from trifecta.design.factors import KNOWN_FACTORS
 from trifecta.design.study import path, requests, study
 from trifecta.design.why.budget import AMPLE_ROUNDS, LEAST_ROUNDS, chosen, pair_rounds, search_blocks
 from trifecta.design.why.cause import UNSUSPECTED
-from trifecta.design.why.change import Change, compatible
+from trifecta.design.why.change import Change
 from trifecta.design.why.rungs import (
     ABSENT,
     COMPARED,
@@ -176,10 +176,32 @@ def test_what_both_arms_speak_decides_where_servers_are_compared():
 
 def test_two_causes_go_together_unless_they_set_one_field_otherwise():
     changes = removable(race())
-    both = compatible(changes, ("window-validation", "congestion-control"))
+    both = race().together(changes, ("window-validation", "congestion-control"))
     assert both is not None
-    assert dict(both.levels) == {"quinn": "stock", "congestion_control": "bbr"}
-    assert compatible(changes, ("slow-start-exit", "congestion-control")) is None
+    assert dict(both.levels) == {"quinn": f"{OTHERS}+settings", "congestion_control": "bbr"}
+    assert race().together(changes, ("slow-start-exit", "congestion-control")) is None
+
+
+OTHERS = "padding-cut+parameters-in-order+no-ecn"
+
+
+@pytest.mark.parametrize(
+    ("own", "rule", "settings", "both"),
+    [
+        ("adapted", f"{OTHERS}+settings", f"window-validation+{OTHERS}", OTHERS),
+        ("stock", "window-validation", "settings", "window-validation+settings"),
+        ("window-validation+no-ecn", "no-ecn", "window-validation+no-ecn+settings", "no-ecn+settings"),
+        ("settings", "window-validation+settings", "stock", "window-validation"),
+    ],
+)
+def test_of_quinn_one_adaptation_is_switched_and_the_others_stay(own, rule, settings, both):
+    case = race()
+    case = with_evidence(case, replace(case.seen, fields={**case.seen.fields, "quinn": own}))
+    changes = removable(case)
+    assert dict(changes["window-validation"].levels) == {"quinn": rule}
+    assert dict(changes["quinn-settings"].levels) == {"quinn": settings}
+    for ids in itertools.permutations(("window-validation", "quinn-settings")):
+        assert dict(case.together(changes, ids).levels) == {"quinn": both}
 
 
 def test_the_nearest_stack_is_the_engines_own():

@@ -64,7 +64,7 @@ def searched(folder: Path, asked: AskedWhy, monkeypatch: pytest.MonkeyPatch) -> 
     _write(folder / found.SEARCH, study_of(asked, case))
     pair = found.pair_of(folder, asked)
     if not isinstance(pair, str):
-        rungs = together_of(asked, *pair)
+        rungs = together_of(case, asked, *pair)
         _write(folder / found.PAIR, _pair(case, rungs))
     return folder
 

@@ -130,7 +130,7 @@ def measure(asked: AskedWhy, case: Case, folder: Path, run_one: RunOne, stop: Ca
     pair = found.pair_of(folder, asked)
     if isinstance(pair, str):
         return
-    rungs = design.together_of(asked, *pair)
+    rungs = design.together_of(case, asked, *pair)
     rounds = budget.pair_rounds(int(asked["budget_s"] * 1e9), asked["block_s"] * 1e9)
     other = plan.stable_seed(asked["seed"], "together") % 2**31
     try:

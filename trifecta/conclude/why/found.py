@@ -15,7 +15,6 @@ from trifecta.contract.why import AskedWhy, CauseFound, ShareFound, TogetherFoun
 from trifecta.design import metrics, plan, quinn
 from trifecta.design.model import Study
 from trifecta.design.study_file import parse_study
-from trifecta.design.why.change import compatible
 from trifecta.design.why.rungs import Case, Rung, case_asked, changes_of, rungs_of, together_of
 from trifecta.design.why.table import CAUSES
 from trifecta.store.run import RunDirectory
@@ -30,7 +29,8 @@ def pair_of(folder: Path, asked: AskedWhy) -> tuple[tuple[str, str], list[str]] 
     """The two causes that explain most, the first of them named, and all that are named and go together with it; else
     why no two are measured together.
     """
-    return _pair(_search(_Run(folder / SEARCH, case_asked(asked), rungs_of(asked), asked), asked), asked)
+    case = case_asked(asked)
+    return _pair(_search(_Run(folder / SEARCH, case, rungs_of(asked), asked), asked), case, asked)
 
 
 def read(folder: Path, asked: AskedWhy) -> WhyFound:
@@ -100,7 +100,7 @@ def _tolerated(case: Case, rung: Rung, asked: AskedWhy) -> frozenset[str]:
     """
     every = [CAUSES[one["cause"]] for one in asked["causes"]]
     checks = {one.check for one in every if one.check and one.id not in rung.causes}
-    library = case.levels(rung).get("quinn") or case.seen.value("quinn") or quinn.ADAPTED
+    library = case.levels(rung).get("quinn", case.library)
     return frozenset(checks if "settings" in quinn.names(library) else {*checks, OTHER_WINDOWS})
 
 
@@ -120,7 +120,7 @@ def _search(run: _Run, asked: AskedWhy) -> Search:
     return analysis.search(run.values[0], removed, run.rounds, confidence=run.confidence, margin=run.margin)
 
 
-def _pair(found: Search, asked: AskedWhy) -> tuple[tuple[str, str], list[str]] | str:
+def _pair(found: Search, case: Case, asked: AskedWhy) -> tuple[tuple[str, str], list[str]] | str:
     order, causes, changes = analysis.ranked(found), asked["causes"], changes_of(asked)
     named = [place for place in order if found.removed[place].state == "explains"]
     if not named:
@@ -131,24 +131,24 @@ def _pair(found: Search, asked: AskedWhy) -> tuple[tuple[str, str], list[str]] |
     most = sorted(alike, key=lambda place: (place not in named, -sign * (found.removed[place].change.value or 0.0)))
     for place in most:
         second = causes[place]["cause"]
-        if compatible(changes, (first["cause"], second)) is None:
+        if case.together(changes, (first["cause"], second)) is None:
             continue
         every = [first["cause"]]
         for each in [place, *(one for one in named[1:] if one != place)]:
-            if each in named and each in alike and compatible(changes, (*every, causes[each]["cause"])) is not None:
+            if each in named and each in alike and case.together(changes, (*every, causes[each]["cause"])) is not None:
                 every.append(causes[each]["cause"])
         return (first["cause"], second), every
     return "no other cause that was measured can be removed together with it"
 
 
 def _together(folder: Path, case: Case, asked: AskedWhy, found: Search) -> tuple[TogetherFound | None, str]:
-    pair = _pair(found, asked)
+    pair = _pair(found, case, asked)
     if isinstance(pair, str):
         return None, pair
     if not (folder / PAIR / "run.json").is_file():
         return None, "not measured yet"
     ids, every = pair
-    run = _Run(folder / PAIR, case, together_of(asked, ids, every), asked)
+    run = _Run(folder / PAIR, case, together_of(case, asked, ids, every), asked)
     # A block a round, of even number (`ladder_planner.block_of`).
     made = analysis.together(run.values, run.confidence)
     return {

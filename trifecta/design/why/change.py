@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from trifecta.contract.values import JsonValue
+from trifecta.design import quinn
 from trifecta.design.transports import APART, over
 from trifecta.design.tuning import SWITCHES
 
@@ -24,21 +25,27 @@ class Change:
     levels: tuple[tuple[str, str], ...] = ()
     path: tuple[tuple[str, JsonValue], ...] = ()
 
-    def beside(self, other: Change) -> Change | None:
-        """Both changes; None where they give one field two values."""
+    def beside(self, other: Change, library: str) -> Change | None:
+        """Both changes; None where they give one field two values. ``library``: how the cell has quinn-proto adapted,
+        in which each of them switches its own.
+        """
         levels, path = dict(self.levels), dict(self.path)
-        if any(levels.get(name, level) != level for name, level in other.levels):
-            return None
+        for name, level in other.levels:
+            there = levels.setdefault(name, level)
+            if name == "quinn":
+                levels[name] = quinn.together(library, there, level)
+            elif there != level:
+                return None
         if any(path.get(name, value) != value for name, value in other.path):
             return None
-        return Change(tuple((levels | dict(other.levels)).items()), tuple((path | dict(other.path)).items()))
+        return Change(tuple(levels.items()), tuple((path | dict(other.path)).items()))
 
 
-def compatible(changes: Mapping[str, Change], ids: Sequence[str]) -> Change | None:
+def compatible(changes: Mapping[str, Change], ids: Sequence[str], library: str) -> Change | None:
     """What removes all of these causes together; None where two of them set one field otherwise."""
     made: Change | None = Change()
     for one in ids:
-        made = None if made is None else made.beside(changes[one])
+        made = None if made is None else made.beside(changes[one], library)
     return made
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from trifecta.contract.why import AskedWhy
-from trifecta.design import metrics, plan
+from trifecta.design import metrics, plan, quinn
 from trifecta.design.document import Document
 from trifecta.design.errors import UserError
 from trifecta.design.factors import KNOWN_FACTORS, WORKLOAD_FIELDS, Field, parse_level
@@ -93,6 +93,15 @@ class Case:
         """The arm that alone meets a change; empty where both do."""
         arms = self.arms_of(change)
         return arms[0] if len(arms) == 1 else ""
+
+    @property
+    def library(self) -> str:
+        """How the cell has quinn-proto adapted."""
+        return self.seen.value("quinn") or quinn.ADAPTED
+
+    def together(self, changes: Mapping[str, Change], ids: Sequence[str]) -> Change | None:
+        """What removes all of these causes from the cell; None where two of them set one field otherwise."""
+        return compatible(changes, ids, self.library)
 
     def _meets(self, arm: str, name: str, level: str) -> bool:
         protocol = arm if self.study.compare == PROTOCOL_FACTOR else self.seen.levels.get(PROTOCOL_FACTOR, "")
@@ -260,9 +269,9 @@ def rungs_of(asked: AskedWhy) -> list[Rung]:
     return [Rung(), *([Rung(nearest=True)] if any(one.nearest for one in removed) else []), *removed]
 
 
-def together_of(asked: AskedWhy, pair: Sequence[str], named: Sequence[str]) -> list[Rung]:
+def together_of(case: Case, asked: AskedWhy, pair: Sequence[str], named: Sequence[str]) -> list[Rung]:
     """As it is, without each of two causes, without both, and without all that are named and go together."""
     changes = changes_of(asked)
     nearest = next(one["nearest"] for one in asked["causes"] if one["cause"] == pair[0])
     sets = [(), (pair[0],), (pair[1],), tuple(pair), tuple(named)]
-    return [Rung(ids, compatible(changes, ids) or Change(), nearest) for ids in sets]
+    return [Rung(ids, case.together(changes, ids) or Change(), nearest) for ids in sets]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from trifecta.design import quinn
 from trifecta.design.quantity import QuantityError, parse_size_bytes
+from trifecta.design.transports import over
 from trifecta.design.why.cause import CERTAIN, LIKELY, POSSIBLE, UNLIKELY, UNSUSPECTED, Seen, Suspect, cause
 
 _STANDARD_WINDOW, _LARGE_WINDOW = "10", "100"
@@ -128,26 +130,58 @@ def slow_start_exit(seen: Seen) -> Suspect | None:
 
 @cause("window-validation")
 def window_validation(seen: Seen) -> Suspect | None:
-    """what of quinn-proto is adapted, its window's growth first
+    """the rule by which quinn-proto's window grows
 
     ## Removed by
-    `quinn: adapted` where the study has the library as it comes, or a part of the adaptations; where all are on,
-    `quinn: stock` takes them away.
+    `quinn` with the adaptation `window-validation` where the study has it without, else without it; the other
+    adaptations stay.
 
     ## Suspected when
-    an arm is over QUIC and the study does not have all adaptations: quinn-proto then stops a window short of one
-    response ([stock-quinn](threats.md)).
+    an arm is over QUIC and the study lacks it: quinn-proto then stops a window short of one response
+    ([stock-quinn](threats.md)).
 
     ## Cannot
-    change the QUIC of a server of another project. Without `settings` its initial window may be another than TCP's,
-    which excludes no trial then.
+    change the QUIC of a server of another project, nor BBR, which has no such rule.
+    """
+    own = seen.value("quinn")
+    if not own or not seen.quic or over(seen.value("congestion_control"), "h3") == "bbr":
+        return None
+    if _lacks(own, "window-validation"):
+        return Suspect(CERTAIN, f"quinn-proto is {own}", _switched(own, "window-validation"))
+    why = "the tool's own rule for quinn-proto's window may matter"
+    return Suspect(UNLIKELY, why, _switched(own, "window-validation"))
+
+
+@cause("quinn-settings")
+def quinn_settings(seen: Seen) -> Suspect | None:
+    """the settings of quinn-proto
+
+    ## Removed by
+    `quinn` with the adaptation [`settings`](implementations.md#what-of-quinn-proto-is-adapted) where the study has it
+    without, else without it: size of the first packets, initial window, receive windows, identifiers.
+
+    ## Suspected when
+    an arm is over QUIC and the study lacks it, the more so where every request has a new connection.
+
+    ## Cannot
+    change the QUIC of a server of another project. Without it the initial window may be another than TCP's, which
+    excludes no trial then.
     """
     own = seen.value("quinn")
     if not own or not seen.quic:
         return None
-    if own != "adapted":
-        return Suspect(CERTAIN, f"quinn-proto is {own}", {"quinn": ("adapted",)})
-    return Suspect(UNLIKELY, "the tool's own changes to quinn-proto may matter", {"quinn": ("stock",)})
+    if _lacks(own, "settings"):
+        return Suspect(LIKELY if seen.new else POSSIBLE, f"quinn-proto is {own}", _switched(own, "settings"))
+    why = "the tool's own settings of quinn-proto may matter"
+    return Suspect(UNLIKELY if seen.new else UNSUSPECTED, why, _switched(own, "settings"))
+
+
+def _lacks(own: str, adaptation: str) -> bool:
+    return adaptation not in quinn.names(own)
+
+
+def _switched(own: str, adaptation: str) -> dict[str, tuple[str, ...]]:
+    return {"quinn": (quinn.switched(own, adaptation),)}
 
 
 @cause("packet-threshold", check="reordering")

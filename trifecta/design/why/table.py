@@ -16,6 +16,7 @@ _OWN = {
         sending.congestion_control,
         sending.slow_start_exit,
         sending.window_validation,
+        sending.quinn_settings,
         sending.packet_threshold,
         sending.nagle,
         sending.tls_records,
