@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import pytest
 
 from tests.report.synthetic_why import asked_of, searched, source
 from trifecta.cli import main, why
+from trifecta.design.errors import CannotError
 from trifecta.design.why.table import CAUSES
 from trifecta.store.why import ASKED_FILE
+from trifecta.workloads import why as searches
 
 
 @pytest.fixture(scope="module")
@@ -75,6 +78,23 @@ def test_a_finished_search_is_shown_and_its_exit_code_says_whether_a_cause_is_na
     other = searched(tmp_path / "other", lone, monkeypatch)
     assert why._carry_out(other, lone, quiet=True, as_json=False) == 1
     assert "no cause that was removed is shown" in capsys.readouterr().out.splitlines()[0]
+
+
+def test_what_cannot_run_together_loses_no_search(run, tmp_path, monkeypatch, capsys):
+    asked = asked_of(run)
+    folder = searched(tmp_path / "search", asked, monkeypatch)
+    shutil.rmtree(folder / "together")
+
+    def refuse(*_):
+        raise CannotError("1 of its 4 rungs cannot run here: no BBR")
+
+    monkeypatch.setattr(searches, "run_rounds", refuse)
+    assert why._carry_out(folder, asked, quiet=True, as_json=False) == 0
+    said = "without server-program and congestion-control: 1 of its 4 rungs cannot run here: no BBR"
+    assert said in " ".join(capsys.readouterr().out.split())
+    made = json.loads((folder / "why.json").read_text())
+    assert (made["together"], made["no_together"]) == (None, said)
+    assert made["causes"][0]["state"] == "explains"
 
 
 def test_another_search_or_a_damaged_one_is_refused(run, tmp_path, monkeypatch, capsys):

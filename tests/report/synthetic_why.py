@@ -12,7 +12,8 @@ from trifecta.conclude.why import found
 from trifecta.contract.why import AskedWhy
 from trifecta.design import plan
 from trifecta.design.model import Study
-from trifecta.design.why.rungs import Case, case_asked, together_of
+from trifecta.design.why.asked import case_asked, together_of
+from trifecta.design.why.rungs import Case
 from trifecta.store import why
 from trifecta.workloads.why import study_of
 

@@ -11,7 +11,7 @@ from rich.console import Console
 from tests.report.synthetic_why import CELL, asked_of, searched, source
 from trifecta.conclude.why import evidence, found
 from trifecta.design.errors import UserError
-from trifecta.design.why.rungs import case_asked, rungs_of
+from trifecta.design.why.asked import case_asked, rungs_of
 from trifecta.report.figures import svg
 from trifecta.report.html import write_report
 from trifecta.report.why import picture, shown, words

@@ -98,7 +98,7 @@ def command(
 
 def go_on(folder: Path, *, quiet: bool, as_json: bool, same: tuple[Path, int] | None = None) -> int:
     """Go on with a search; the exit code. ``same``: the run and the budget that are asked for again."""
-    from trifecta.design.why.rungs import case_asked
+    from trifecta.design.why.asked import case_asked
     from trifecta.store import why
 
     asked = why.read(folder) if same is None else _same(folder, *same)
@@ -202,7 +202,7 @@ def _carry_out(folder: Path, asked: AskedWhy, *, quiet: bool, as_json: bool) -> 
     from trifecta.cli.campaigns import rounds_runner
     from trifecta.cli.running import INTERRUPTED
     from trifecta.conclude.why import found
-    from trifecta.design.why.rungs import case_asked
+    from trifecta.design.why.asked import case_asked
     from trifecta.report import html
     from trifecta.report.why import shown
     from trifecta.store import why
@@ -210,10 +210,10 @@ def _carry_out(folder: Path, asked: AskedWhy, *, quiet: bool, as_json: bool) -> 
     from trifecta.workloads.stopping import StopFlag
 
     with StopFlag() as stop:
-        searches.measure(asked, case_asked(asked), folder, rounds_runner(stop, quiet=quiet), stop)
+        problem = searches.measure(asked, case_asked(asked), folder, rounds_runner(stop, quiet=quiet), stop)
         if not (folder / found.SEARCH / "run.json").is_file():
             return INTERRUPTED
-        made: WhyFound = found.read(folder, asked)
+        made: WhyFound = found.read(folder, asked, problem)
         shown.write(made, folder)
         run = Path(asked["run"])
         if folder.parent == run / why.FOLDER and (run / "run.json").is_file():

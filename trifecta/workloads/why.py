@@ -10,9 +10,9 @@ from trifecta.design import plan
 from trifecta.design.errors import CannotError, TrifectaError, UserError
 from trifecta.design.model import Study
 from trifecta.design.why import budget
-from trifecta.design.why import rungs as design
+from trifecta.design.why.asked import rungs_of, together_of
 from trifecta.design.why.change import Change
-from trifecta.design.why.rungs import Case, Rung
+from trifecta.design.why.rungs import ABSENT, Case, Rung
 from trifecta.design.why.table import suspects
 from trifecta.workloads.ladder import RunOne, run_rounds
 
@@ -54,7 +54,7 @@ def ask(
     for cause, suspect, change in asked:
         titles[cause.id] = cause.title
         if isinstance(change, str):
-            if change != design.ABSENT:
+            if change != ABSENT:
                 refused.append({"cause": cause.id, "title": cause.title, "why": change})
             continue
         nearest, reason = (False, "") if whole else _where(case, cause.id, change, seed, possible)
@@ -112,11 +112,13 @@ def _reason(case: Case, rungs: Sequence[Rung], seed: int, possible: Possible) ->
 
 def study_of(asked: AskedWhy, case: Case) -> Study:
     """The study of the cell as it is and without each cause."""
-    return case.study_of(design.rungs_of(asked), rounds=asked["rounds"], seed=asked["seed"], title="why-causes")
+    return case.study_of(rungs_of(asked), rounds=asked["rounds"], seed=asked["seed"], title="why-causes")
 
 
-def measure(asked: AskedWhy, case: Case, folder: Path, run_one: RunOne, stop: Callable[[], bool]) -> None:
-    """Measure what is not over into the folder; must run inside the sandbox."""
+def measure(asked: AskedWhy, case: Case, folder: Path, run_one: RunOne, stop: Callable[[], bool]) -> str:
+    """Measure what is not over into the folder; must run inside the sandbox. Why the largest two could not be measured
+    together, which loses nothing of what was measured before; empty where they were.
+    """
     from trifecta.conclude.why import found
     from trifecta.workloads.campaign import standing
 
@@ -126,11 +128,11 @@ def measure(asked: AskedWhy, case: Case, folder: Path, run_one: RunOne, stop: Ca
         twice = 2 if any(one["nearest"] for one in asked["causes"]) else 1
         run_rounds(study, folder / found.SEARCH, keys[:twice], run_one)
     if stop() or standing(folder, found.SEARCH) != "over" or standing(folder, found.PAIR) == "over":
-        return
+        return ""
     pair = found.pair_of(folder, asked)
     if isinstance(pair, str):
-        return
-    rungs = design.together_of(case, asked, *pair)
+        return ""
+    rungs = together_of(case, asked, *pair)
     rounds = budget.pair_rounds(int(asked["budget_s"] * 1e9), asked["block_s"] * 1e9)
     other = plan.stable_seed(asked["seed"], "together") % 2**31
     try:
@@ -138,4 +140,5 @@ def measure(asked: AskedWhy, case: Case, folder: Path, run_one: RunOne, stop: Ca
             case.study_of(rungs, rounds=rounds, seed=other, title="why-together"), folder / found.PAIR, (), run_one
         )
     except TrifectaError as error:
-        raise CannotError(f"without {' and '.join(pair[0])}: {error}") from None
+        return f"without {' and '.join(pair[0])}: {error}"
+    return ""

@@ -15,7 +15,8 @@ from trifecta.contract.why import AskedWhy, CauseFound, ShareFound, TogetherFoun
 from trifecta.design import metrics, plan, quinn
 from trifecta.design.model import Study
 from trifecta.design.study_file import parse_study
-from trifecta.design.why.rungs import Case, Rung, case_asked, changes_of, rungs_of, together_of
+from trifecta.design.why.asked import case_asked, goes_together, rungs_of, together_of
+from trifecta.design.why.rungs import Case, Rung
 from trifecta.design.why.table import CAUSES
 from trifecta.store.run import RunDirectory
 
@@ -33,13 +34,16 @@ def pair_of(folder: Path, asked: AskedWhy) -> tuple[tuple[str, str], list[str]] 
     return _pair(_search(_Run(folder / SEARCH, case, rungs_of(asked), asked), asked), case, asked)
 
 
-def read(folder: Path, asked: AskedWhy) -> WhyFound:
-    """Everything measured in ``folder``; of what was interrupted, what its finished rounds say."""
+def read(folder: Path, asked: AskedWhy, problem: str = "") -> WhyFound:
+    """Everything measured in ``folder``; of what was interrupted, what its finished rounds say.
+
+    ``problem``: why the largest two could not be measured together here.
+    """
     case = case_asked(asked)
     run = _Run(folder / SEARCH, case, rungs_of(asked), asked)
     found = _search(run, asked)
     nearest = analysis.search(run.values[1], [], run.rounds, confidence=run.confidence, margin=run.margin).effect
-    both, no_both = _together(folder, case, asked, found)
+    both, no_both = _together(folder, case, asked, found, problem)
     trials, valid, checks = run.told(0)
     return {
         "run": asked["run"],
@@ -121,7 +125,7 @@ def _search(run: _Run, asked: AskedWhy) -> Search:
 
 
 def _pair(found: Search, case: Case, asked: AskedWhy) -> tuple[tuple[str, str], list[str]] | str:
-    order, causes, changes = analysis.ranked(found), asked["causes"], changes_of(asked)
+    order, causes = analysis.ranked(found), asked["causes"]
     named = [place for place in order if found.removed[place].state == "explains"]
     if not named:
         return "no cause is named"
@@ -130,23 +134,25 @@ def _pair(found: Search, case: Case, asked: AskedWhy) -> tuple[tuple[str, str], 
     alike = [place for place in order if causes[place]["nearest"] == first["nearest"] and place != named[0]]
     most = sorted(alike, key=lambda place: (place not in named, -sign * (found.removed[place].change.value or 0.0)))
     for place in most:
-        second = causes[place]["cause"]
-        if case.together(changes, (first["cause"], second)) is None:
+        pair = (first["cause"], causes[place]["cause"])
+        if not goes_together(case, asked, pair):
             continue
         every = [first["cause"]]
         for each in [place, *(one for one in named[1:] if one != place)]:
-            if each in named and each in alike and case.together(changes, (*every, causes[each]["cause"])) is not None:
+            if each in named and each in alike and goes_together(case, asked, (*every, causes[each]["cause"])):
                 every.append(causes[each]["cause"])
-        return (first["cause"], second), every
+        return pair, every
     return "no other cause that was measured can be removed together with it"
 
 
-def _together(folder: Path, case: Case, asked: AskedWhy, found: Search) -> tuple[TogetherFound | None, str]:
+def _together(
+    folder: Path, case: Case, asked: AskedWhy, found: Search, problem: str
+) -> tuple[TogetherFound | None, str]:
     pair = _pair(found, case, asked)
     if isinstance(pair, str):
         return None, pair
     if not (folder / PAIR / "run.json").is_file():
-        return None, "not measured yet"
+        return None, problem or "not measured yet"
     ids, every = pair
     run = _Run(folder / PAIR, case, together_of(case, asked, ids, every), asked)
     # A block a round, of even number (`ladder_planner.block_of`).
@@ -163,7 +169,7 @@ def _together(folder: Path, case: Case, asked: AskedWhy, found: Search) -> tuple
         "remains": ends_of(made.remains),
         "left": _share(made.share.rest()),
         **_share(made.share),
-    }, ""
+    }, problem
 
 
 def _share(one: Share) -> ShareFound:

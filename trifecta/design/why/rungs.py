@@ -6,7 +6,6 @@ import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from trifecta.contract.why import AskedWhy
 from trifecta.design import metrics, plan, quinn
 from trifecta.design.document import Document
 from trifecta.design.errors import UserError
@@ -22,11 +21,10 @@ from trifecta.design.model import (
 )
 from trifecta.design.quantity import QuantityError
 from trifecta.design.resolve import Surroundings, resolve
-from trifecta.design.study_file import parse_study
+from trifecta.design.why.budget import LEAST_ROUNDS
 from trifecta.design.why.cause import Seen, Suspect
 from trifecta.design.why.change import Change, compatible, is_met
 from trifecta.design.why.programs import OWN_SERVER
-from trifecta.design.why.table import CAUSES
 from trifecta.design.yaml_text import parse_document
 
 NO_SWITCH = "cannot be switched in this version"
@@ -102,6 +100,14 @@ class Case:
     def together(self, changes: Mapping[str, Change], ids: Sequence[str]) -> Change | None:
         """What removes all of these causes from the cell; None where two of them set one field otherwise."""
         return compatible(changes, ids, self.library)
+
+    def can_be(self, rung: Rung) -> bool:
+        """Whether a study can have the cell of a rung: what removes two causes may exclude each other."""
+        try:
+            self.study_of([Rung(), rung], rounds=LEAST_ROUNDS, seed=0, title="why")
+        except UserError:
+            return False
+        return True
 
     def _meets(self, arm: str, name: str, level: str) -> bool:
         protocol = arm if self.study.compare == PROTOCOL_FACTOR else self.seen.levels.get(PROTOCOL_FACTOR, "")
@@ -193,15 +199,6 @@ def case_of(study: Study, cell: Cell, arm: str, to: str) -> Case:
     return Case(study, cell, Seen(arm, to, study.compare, levels, fields, path))
 
 
-def case_asked(asked: AskedWhy) -> Case:
-    """The cell and the arms that were asked about. UserError where this version lacks a cause that is removed."""
-    for one in asked["causes"]:
-        if one["cause"] not in CAUSES:
-            raise UserError(f"no cause {one['cause']!r} in this version; ask anew with --out")
-    study = parse_study(asked["study"], "study.yaml")
-    return case_of(study, cell_named(study, asked["cell"]), asked["arm"], asked["to"])
-
-
 def cell_named(study: Study, wanted: str) -> Cell:
     """The cell of this key, or the only one that has the levels given (``path=far,connection=new``); else UserError."""
     cells = plan.cells(study)
@@ -255,23 +252,3 @@ def _first(name: str, spellings: Sequence[str]) -> str | None:
         except QuantityError:
             continue
     return None
-
-
-def changes_of(asked: AskedWhy) -> dict[str, Change]:
-    """What removes each of the causes that are measured."""
-    return {one["cause"]: Change(tuple(one["levels"].items()), tuple(one["path"].items())) for one in asked["causes"]}
-
-
-def rungs_of(asked: AskedWhy) -> list[Rung]:
-    """The cell as it is, as it is on the nearest stack where a cause needs that, and without each cause."""
-    changes = changes_of(asked)
-    removed = [Rung((one["cause"],), changes[one["cause"]], one["nearest"]) for one in asked["causes"]]
-    return [Rung(), *([Rung(nearest=True)] if any(one.nearest for one in removed) else []), *removed]
-
-
-def together_of(case: Case, asked: AskedWhy, pair: Sequence[str], named: Sequence[str]) -> list[Rung]:
-    """As it is, without each of two causes, without both, and without all that are named and go together."""
-    changes = changes_of(asked)
-    nearest = next(one["nearest"] for one in asked["causes"] if one["cause"] == pair[0])
-    sets = [(), (pair[0],), (pair[1],), tuple(pair), tuple(named)]
-    return [Rung(ids, case.together(changes, ids) or Change(), nearest) for ids in sets]

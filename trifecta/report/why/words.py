@@ -80,6 +80,8 @@ def closing(found: WhyFound) -> list[str]:
     if both["share"] is not None:
         left = f"; they explain {share(both)} of it, {share(both['left'])} is left unexplained"
     lines.append(f"Without {named} {ratio(both['remains'])} remain{left}.")
+    if found["no_together"]:
+        lines.append(f"More of it was not measured together: {found['no_together']}.")
     return lines
 
 
