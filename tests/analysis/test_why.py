@@ -122,3 +122,12 @@ def test_two_that_act_on_their_own_have_no_interaction_and_leave_the_rest():
     more = together(rungs, 0.95)
     assert more.orders[0].difference.low > 0.1
     assert math.isclose(more.orders[0].difference.value, more.orders[1].difference.value)
+
+
+def test_one_that_is_removed_alone_leaves_a_rest_too():
+    random = np.random.default_rng(9)
+    as_is, without = ({2 * r: level + random.normal(0, 0.01) for r in range(8)} for level in (0.5, 0.2))
+    made = together([as_is, without], 0.95)
+    assert (made.orders, made.both) == ((), None)
+    assert made.alone == (made.remains,)
+    assert made.share.rest().low < 0.4 < made.share.rest().high

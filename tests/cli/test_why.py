@@ -74,6 +74,14 @@ def test_a_finished_search_is_shown_and_its_exit_code_says_whether_a_cause_is_na
     made = json.loads(capsys.readouterr().out)
     assert made["causes"][0]["cause"] == "server-program"
     assert json.loads((folder / "why.json").read_text()) == {key: made[key] for key in made if key != "folder"}
+    alone = {**asked, "causes": asked["causes"][1:]}
+    folder = searched(tmp_path / "alone", alone, monkeypatch)
+    assert why._carry_out(folder, alone, quiet=True, as_json=False) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "In rounds of their own, 1." in out
+    assert "it explains" in out
+    assert "is left unexplained" in out
+    assert "No more was measured together: no other cause that was measured can be removed with it." in out
     lone = {**asked, "causes": asked["causes"][:1]}
     other = searched(tmp_path / "other", lone, monkeypatch)
     assert why._carry_out(other, lone, quiet=True, as_json=False) == 1

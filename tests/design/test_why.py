@@ -240,5 +240,6 @@ def test_a_budget_goes_to_what_is_suspected_first():
         blocks = rounds * search_blocks(count, nearest=True)
         assert blocks <= seconds
         assert count == 0 or rounds >= LEAST_ROUNDS
-    assert pair_rounds(60 * second, second) == LEAST_ROUNDS
+    assert pair_rounds(60 * second, 5, second) == LEAST_ROUNDS
+    assert pair_rounds(60 * second, 2, second) == 10
     assert AMPLE_ROUNDS > LEAST_ROUNDS

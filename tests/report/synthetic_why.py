@@ -64,7 +64,7 @@ def searched(folder: Path, asked: AskedWhy, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(synthetic, "ARMS", ("h2", "h3", "h2#aa"))
     _write(folder / found.SEARCH, study_of(asked, case))
     pair = found.pair_of(folder, asked)
-    if not isinstance(pair, str):
+    if pair is not None:
         rungs = together_of(case, asked, *pair)
         _write(folder / found.PAIR, _pair(case, rungs))
     return folder

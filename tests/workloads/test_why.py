@@ -111,6 +111,14 @@ def test_two_that_exclude_each_other_are_not_measured_together():
     assert len(together_of(of, asked, ("pacing", "packet-threshold"), ("pacing", "packet-threshold"))) == 5
 
 
+@pytest.mark.parametrize("names", [["pacing"], ["pacing", "congestion-control"]])
+def test_one_that_nothing_goes_with_is_measured_alone_so_that_a_rest_is_known(names):
+    of = case()
+    made, asked = searched(names, of)
+    assert found._pair(made, of, asked) == (("pacing",), ["pacing"])
+    assert [one.causes for one in together_of(of, asked, ("pacing",), ("pacing",))] == [(), ("pacing",)]
+
+
 STUDY = """\
 study: planted
 workload: {response: 100 kB, in_flight: 1, requests: 8, warmup: 2 requests, quinn: stock}

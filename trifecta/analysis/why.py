@@ -71,13 +71,14 @@ class Search:
 class Together:
     """Two causes removed, alone and together, and all that are named; from rounds that did not choose them.
 
-    ``orders`` has each before the other and after it; their difference is the interaction.
+    ``orders`` has each before the other and after it; their difference is the interaction. Where one cause alone is
+    removed there are neither ``orders`` nor ``both``.
     """
 
     effect: Estimate
-    alone: tuple[Estimate, Estimate]
-    both: Estimate
-    orders: tuple[Turned, Turned]
+    alone: tuple[Estimate, ...]
+    both: Estimate | None
+    orders: tuple[Turned, ...]
     remains: Estimate
     share: Share
 
@@ -127,17 +128,19 @@ def ranked(found: Search) -> list[int]:
 
 
 def together(rungs: Sequence[Logs], confidence: float) -> Together:
-    """From the rungs of a run: as it is, without the first, without the second, without both, without all named."""
-    as_is, first, second, both, every = rungs
+    """From the rungs of a run: as it is, without the first, without the second, without both, without all named; or
+    as it is and without the only one.
+    """
+    as_is, every = rungs[0], rungs[-1]
     change = {block: as_is[block] - value for block, value in every.items() if block in as_is}
-    return Together(
-        effect=_mean(as_is, confidence),
-        alone=(_mean(first, confidence), _mean(second, confidence)),
-        both=_mean(both, confidence),
-        orders=(turned(as_is, first, second, both, confidence), turned(as_is, second, first, both, confidence)),
-        remains=_mean(every, confidence),
-        share=_share(change, {block: as_is[block] for block in change}, confidence),
-    )
+    effect, remains = _mean(as_is, confidence), _mean(every, confidence)
+    share = _share(change, {block: as_is[block] for block in change}, confidence)
+    if len(rungs) == 2:
+        return Together(effect, (remains,), None, (), remains, share)
+    first, second, both = rungs[1:4]
+    orders = (turned(as_is, first, second, both, confidence), turned(as_is, second, first, both, confidence))
+    alone = (_mean(first, confidence), _mean(second, confidence))
+    return Together(effect, alone, _mean(both, confidence), orders, remains, share)
 
 
 def _state(base: Estimate, effect: Estimate, among: Estimate, margin: float) -> State:

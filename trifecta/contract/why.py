@@ -58,13 +58,14 @@ class OrderFound(TypedDict):
 class TogetherFound(ShareFound):
     """The two largest alone and together, and without all that are named (``causes``), in rounds of their own.
 
-    ``left`` is the share that these do not explain.
+    ``left`` is the share that these do not explain. Where no other cause goes with the largest, ``orders`` is empty,
+    and it alone is removed.
     """
 
     effect: Ends
     orders: list[OrderFound]
-    both: Ends
-    interaction: Ends
+    both: Ends | None
+    interaction: Ends | None
     causes: list[str]
     remains: Ends
     left: ShareFound

@@ -130,10 +130,11 @@ def measure(asked: AskedWhy, case: Case, folder: Path, run_one: RunOne, stop: Ca
     if stop() or standing(folder, found.SEARCH) != "over" or standing(folder, found.PAIR) == "over":
         return ""
     pair = found.pair_of(folder, asked)
-    if isinstance(pair, str):
+    if pair is None:
         return ""
     rungs = together_of(case, asked, *pair)
-    rounds = budget.pair_rounds(int(asked["budget_s"] * 1e9), asked["block_s"] * 1e9)
+    blocks = len(case.distinct(rungs))
+    rounds = budget.pair_rounds(int(asked["budget_s"] * 1e9), blocks, asked["block_s"] * 1e9)
     other = plan.stable_seed(asked["seed"], "together") % 2**31
     try:
         run_rounds(

@@ -26,9 +26,9 @@ OTHER_WINDOWS = "parity: initial congestion window"
 """How the check begins what it says of two initial windows (`analysis.checks.parity`)."""
 
 
-def pair_of(folder: Path, asked: AskedWhy) -> tuple[tuple[str, str], list[str]] | str:
-    """The two causes that explain most, the first of them named, and all that are named and go together with it; else
-    why no two are measured together.
+def pair_of(folder: Path, asked: AskedWhy) -> tuple[tuple[str, ...], list[str]] | None:
+    """The two causes that explain most, the first of them named, and all that are named and go together with it; the
+    first alone where no other goes with it. None where no cause is named.
     """
     case = case_asked(asked)
     return _pair(_search(_Run(folder / SEARCH, case, rungs_of(asked), asked), asked), case, asked)
@@ -124,11 +124,11 @@ def _search(run: _Run, asked: AskedWhy) -> Search:
     return analysis.search(run.values[0], removed, run.rounds, confidence=run.confidence, margin=run.margin)
 
 
-def _pair(found: Search, case: Case, asked: AskedWhy) -> tuple[tuple[str, str], list[str]] | str:
+def _pair(found: Search, case: Case, asked: AskedWhy) -> tuple[tuple[str, ...], list[str]] | None:
     order, causes = analysis.ranked(found), asked["causes"]
     named = [place for place in order if found.removed[place].state == "explains"]
     if not named:
-        return "no cause is named"
+        return None
     first = causes[named[0]]
     sign = found.effect.value or 0.0
     alike = [place for place in order if causes[place]["nearest"] == first["nearest"] and place != named[0]]
@@ -142,15 +142,15 @@ def _pair(found: Search, case: Case, asked: AskedWhy) -> tuple[tuple[str, str], 
             if each in named and each in alike and goes_together(case, asked, (*every, causes[each]["cause"])):
                 every.append(causes[each]["cause"])
         return pair, every
-    return "no other cause that was measured can be removed together with it"
+    return (first["cause"],), [first["cause"]]
 
 
 def _together(
     folder: Path, case: Case, asked: AskedWhy, found: Search, problem: str
 ) -> tuple[TogetherFound | None, str]:
     pair = _pair(found, case, asked)
-    if isinstance(pair, str):
-        return None, pair
+    if pair is None:
+        return None, "no cause is named"
     if not (folder / PAIR / "run.json").is_file():
         return None, problem or "not measured yet"
     ids, every = pair
@@ -161,15 +161,15 @@ def _together(
         "effect": ends_of(made.effect),
         "orders": [
             {"cause": one, "remains": ends_of(alone), "before": ends_of(turn.before), "after": ends_of(turn.after)}
-            for one, alone, turn in zip(ids, made.alone, made.orders, strict=True)
+            for one, alone, turn in zip(ids, made.alone, made.orders, strict=False)
         ],
-        "both": ends_of(made.both),
-        "interaction": ends_of(made.orders[0].difference),
+        "both": None if made.both is None else ends_of(made.both),
+        "interaction": ends_of(made.orders[0].difference) if made.orders else None,
         "causes": every,
         "remains": ends_of(made.remains),
         "left": _share(made.share.rest()),
         **_share(made.share),
-    }, problem
+    }, problem or ("" if made.orders else "no other cause that was measured can be removed with it")
 
 
 def _share(one: Share) -> ShareFound:

@@ -44,8 +44,10 @@ def _is_nearest(asked: AskedWhy, cause: str) -> bool:
 
 
 def together_of(case: Case, asked: AskedWhy, pair: Sequence[str], named: Sequence[str]) -> list[Rung]:
-    """As it is, without each of two causes, without both, and without all that are named and go together."""
+    """As it is, without each of two causes, without both, and without all that are named and go together; where
+    ``pair`` is one cause, as it is and without it.
+    """
     changes = changes_of(asked)
     nearest = _is_nearest(asked, pair[0])
-    sets = [(), (pair[0],), (pair[1],), tuple(pair), tuple(named)]
+    sets = [(), *((one,) for one in pair), tuple(pair), tuple(named)] if len(pair) > 1 else [(), tuple(pair)]
     return [Rung(ids, case.together(changes, ids) or Change(), nearest) for ids in sets]

@@ -13,7 +13,7 @@ from trifecta.report.sections import Run, Section
 from trifecta.report.why import picture, words
 from trifecta.store import why
 
-_RUNS = {SEARCH: "each cause alone", PAIR: "the two largest together"}
+_RUNS = {SEARCH: "each cause alone", PAIR: "together, in rounds of their own"}
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trifecta.contract.ladder import Ends
-from trifecta.contract.why import CauseFound, ShareFound, WhyFound
+from trifecta.contract.why import CauseFound, ShareFound, TogetherFound, WhyFound
 from trifecta.design import metrics, naming, numbers
 from trifecta.report.ladder.words import ratio
 from trifecta.report.words import counted, listed
@@ -68,21 +68,27 @@ def closing(found: WhyFound) -> list[str]:
     both = found["together"]
     if both is None:
         return [f"Not measured together: {found['no_together']}."]
-    first, second = (title(found, one["cause"]) for one in both["orders"])
-    alone = [ratio(one["remains"]) for one in both["orders"]]
-    lines = [
-        f"In rounds of their own, {ratio(both['effect'])} as it is: without {first} {alone[0]}, without {second} "
-        f"{alone[1]}, without both {ratio(both['both'])}; their interaction × {ratio(both['interaction'])}"
-        f"{_acts(both['interaction'])}."
-    ]
+    lines = [f"In rounds of their own, {ratio(both['effect'])} as it is{_pair(found, both)}."]
     named = listed([title(found, one) for one in both["causes"]])
     left = ""
     if both["share"] is not None:
-        left = f"; they explain {share(both)} of it, {share(both['left'])} is left unexplained"
+        who = "they explain" if len(both["causes"]) > 1 else "it explains"
+        left = f"; {who} {share(both)} of it, {share(both['left'])} is left unexplained"
     lines.append(f"Without {named} {ratio(both['remains'])} remain{left}.")
     if found["no_together"]:
-        lines.append(f"More of it was not measured together: {found['no_together']}.")
+        lines.append(f"No more was measured together: {found['no_together']}.")
     return lines
+
+
+def _pair(found: WhyFound, both: TogetherFound) -> str:
+    """What the largest two do alone and together; empty where only one was removed."""
+    if both["both"] is None or both["interaction"] is None:
+        return ""
+    alone = [f"without {title(found, one['cause'])} {ratio(one['remains'])}" for one in both["orders"]]
+    return (
+        f": {', '.join(alone)}, without both {ratio(both['both'])}; their interaction × {ratio(both['interaction'])}"
+        f"{_acts(both['interaction'])}"
+    )
 
 
 def _acts(one: Ends) -> str:
