@@ -70,6 +70,17 @@ def test_an_effect_the_other_way_is_explained_as_well_and_what_works_against_it_
     assert made.removed[1].share.value < 0
 
 
+def test_causes_of_two_stacks_are_ranked_apart_each_by_its_own_effect():
+    random = np.random.default_rng(10)
+    as_is, ((_, small), (_, none)) = world(random, 0.2, [0.1, 0.0], noise=0.005)
+    there, ((_, large), (_, more)) = world(random, -0.6, [-0.2, -0.5], noise=0.005)
+    made = search(
+        as_is, [(there, large), (as_is, none), (as_is, small), (there, more)], ROUNDS, confidence=0.95, margin=0.05
+    )
+    assert [one.state for one in made.removed] == ["explains", "nothing", "explains", "explains"]
+    assert ranked(made, [True, False, False, True]) == [2, 1, 3, 0]
+
+
 def test_intervals_of_what_remains_and_of_shares_hold_as_often_as_they_say():
     random = np.random.default_rng(5)
     parts, runs = [0.3, 0.0, 0.1], 600

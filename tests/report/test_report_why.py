@@ -14,7 +14,7 @@ from trifecta.design.errors import UserError
 from trifecta.design.why.asked import case_asked, rungs_of
 from trifecta.report.figures import svg
 from trifecta.report.html import write_report
-from trifecta.report.why import picture, shown, words
+from trifecta.report.why import picture, section, shown, words
 from trifecta.store import why
 
 
@@ -123,7 +123,32 @@ def test_states_are_worded_each(search):
     said = words.answer(made)
     assert "some of it is hidden by the congestion control" in said
     assert "nothing of it is explained by T" in said
-    assert "(on the engine's own programs)" in words.answer({**made, "causes": [{**first, "nearest": True}]})
+
+
+def test_what_is_of_the_nearest_stack_is_told_of_its_own_effect_everywhere(search):
+    first, second = search[2]["causes"]
+    near = {**second, "nearest": True, "state": "explains", **ends(1.02, 0.99, 1.05)}
+    made = {**search[2], "nearest": ends(1.1, 1.05, 1.15), "causes": [first, near]}
+    said = words.answer(made)
+    own, other = said.split(". On the engine's own programs it is 1.10 [1.05, 1.15] times; of that, ")
+    assert own.startswith("Of 1.")
+    assert "congestion control" not in own
+    assert other.startswith("without the congestion control 1.02 [0.99, 1.05] remain")
+    same = words.answer({**made, "nearest": ends(1.01, 0.97, 1.05)})
+    assert "times, not told apart from 1, so what was removed there explains nothing of it." in same
+    assert "On the engine's own programs" in words.answer({**made, "causes": [near]})
+    assert "the engine's own programs 1.10 [1.05, 1.15]" in " ".join(printed(made, search[1], 200).split())
+    with svg.drawing():
+        assert "as it is on the engine" in picture.draw(made).svg("x")
+        shown_ = section.shown(made, "why", "")
+    assert [one.title for one in shown_.causes] == [
+        first["title"],
+        "as it is on the engine's own programs",
+        near["title"],
+    ]
+    assert "It cannot" in shown.page(made)
+    both = {**made["together"], "causes": [near["cause"]]}
+    assert "In rounds of their own on the engine's own programs, " in words.closing({**made, "together": both})[0]
 
 
 def test_shares_without_bounds_are_said_so():

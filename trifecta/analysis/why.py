@@ -42,11 +42,13 @@ class Share:
 
 @dataclass(frozen=True)
 class Removed:
-    """One cause removed: the effect that remains, what it had of it, the same among all causes, and its share.
+    """One cause removed: the effect before (``base``) and that which remains, what it had of it, the same among all
+    causes, and its share.
 
     *explains*: without it less remains; *hides*: more does; *nothing*: its change lies within the margin; else open.
     """
 
+    base: Estimate
     remains: Estimate
     change: Estimate
     among: Estimate
@@ -110,19 +112,23 @@ def search(
         above, below = of_rounds(base, rounds), of_rounds(without, rounds)
         change = {number: above[number] - value for number, value in below.items() if number in above}
         among = _mean(change, family)
-        state = _state(_mean(above, confidence), effect, among, math.log1p(margin))
+        whole_here = _mean(above, confidence)
+        state = _state(whole_here, effect, among, math.log1p(margin))
         share = _share(change, {number: above[number] for number in change}, confidence)
-        made.append(Removed(_mean(below, confidence), _mean(change, confidence), among, share, state))
+        made.append(Removed(whole_here, _mean(below, confidence), _mean(change, confidence), among, share, state))
     return Search(effect, tuple(made))
 
 
-def ranked(found: Search) -> list[int]:
-    """The places of the causes: those that explain most first, then what hides, is open, and does nothing."""
-    sign = math.copysign(1.0, found.effect.value or 0.0)
+def ranked(found: Search, nearest: Sequence[bool] = ()) -> list[int]:
+    """The places of the causes: those that explain most first, then what hides, is open, and does nothing.
 
-    def order(place: int) -> tuple[int, float]:
+    Those that were removed on the ``nearest`` stack come after the others: they are of another effect.
+    """
+
+    def order(place: int) -> tuple[bool, int, float]:
         one = found.removed[place]
-        return _ORDER.index(one.state), -sign * (one.change.value or 0.0)
+        sign = math.copysign(1.0, one.base.value or 0.0)
+        return bool(nearest) and nearest[place], _ORDER.index(one.state), -sign * (one.change.value or 0.0)
 
     return sorted(range(len(found.removed)), key=order)
 

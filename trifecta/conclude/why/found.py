@@ -57,7 +57,7 @@ def read(folder: Path, asked: AskedWhy, problem: str = "") -> WhyFound:
         "effect": ends_of(found.effect),
         "nearest": ends_of(nearest) if _first(asked) == 2 else None,
         "told_apart": found.told_apart,
-        "causes": [_cause(run, case, asked, found, place) for place in analysis.ranked(found)],
+        "causes": [_cause(run, case, asked, found, place) for place in _ranked(found, asked)],
         "not_switched": asked["not_switched"],
         "not_measured": asked["not_measured"],
         "together": both,
@@ -124,13 +124,17 @@ def _search(run: _Run, asked: AskedWhy) -> Search:
     return analysis.search(run.values[0], removed, run.rounds, confidence=run.confidence, margin=run.margin)
 
 
+def _ranked(found: Search, asked: AskedWhy) -> list[int]:
+    return analysis.ranked(found, [one["nearest"] for one in asked["causes"]])
+
+
 def _pair(found: Search, case: Case, asked: AskedWhy) -> tuple[tuple[str, ...], list[str]] | None:
-    order, causes = analysis.ranked(found), asked["causes"]
+    order, causes = _ranked(found, asked), asked["causes"]
     named = [place for place in order if found.removed[place].state == "explains"]
     if not named:
         return None
     first = causes[named[0]]
-    sign = found.effect.value or 0.0
+    sign = found.removed[named[0]].base.value or 0.0
     alike = [place for place in order if causes[place]["nearest"] == first["nearest"] and place != named[0]]
     most = sorted(alike, key=lambda place: (place not in named, -sign * (found.removed[place].change.value or 0.0)))
     for place in most:

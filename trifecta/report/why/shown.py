@@ -52,7 +52,9 @@ def print_found(found: WhyFound, folder: Path, console: Console | None = None) -
     grid.add_column("without", overflow="fold")
     for name in ("remains", "share of it", "so it"):
         grid.add_column(name, no_wrap=True)
-    for one in found["causes"][:_CAUSES_SHOWN]:
+    for place, one in enumerate(found["causes"][:_CAUSES_SHOWN]):
+        if found["nearest"] is not None and place == words.first_nearest(found):
+            grid.add_row(*(Text(_plain(out, text)) for text in (words.AS_NEAREST, ratio(found["nearest"]), "", "")))
         title = f"{one['title']} ({words.exchanged(one)}){', nearest stack' * one['nearest']}".replace("→", "->")
         said = [_plain(out, text) for text in (title, ratio(one), words.share(one))]
         grid.add_row(*map(Text, said), Text(words.STATES[one["state"]], style=_STYLES[one["state"]]))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from trifecta.contract.ladder import Ends
 from trifecta.contract.why import CauseFound, ShareFound, TogetherFound, WhyFound
 from trifecta.design import metrics, naming, numbers
@@ -9,6 +11,7 @@ from trifecta.report.ladder.words import ratio
 from trifecta.report.words import counted, listed
 
 STATES = {"explains": "explains it", "hides": "hides some of it", "nothing": "explains nothing", "open": "open"}
+NEAREST, AS_NEAREST = "On the engine's own programs", "as it is on the engine's own programs"
 _MOST_NAMED = 3
 
 
@@ -26,20 +29,40 @@ def answer(found: WhyFound) -> str:
         return "No round has a value of the cell as it is: nothing can be said."
     if not found["told_apart"]:
         return f"As it is {ratio(effect)} times: no difference to explain, so no cause is named."
-    said = [one for one in found["causes"] if one["state"] == "explains"]
-    parts = [f"without {one['title']} {ratio(one)} remain{_nearest(one)}" for one in said[:_MOST_NAMED]]
+    own = [one for one in found["causes"] if not one["nearest"]]
+    said = f"Of {ratio(effect)} times, {_told(own)}." if own else f"As it is {ratio(effect)} times."
+    return f"{said} {_nearest(found['nearest'], found['causes'])}" if found["nearest"] is not None else said
+
+
+def _nearest(effect: Ends, causes: Sequence[CauseFound]) -> str:
+    """What was measured on the engine's own programs, whose effect is another."""
+    head = f"{NEAREST} it is {ratio(effect)} times"
+    if not _excludes_one(effect):
+        return f"{head}, not told apart from 1, so what was removed there explains nothing of it."
+    return f"{head}; of that, {_told([one for one in causes if one['nearest']])}."
+
+
+def first_nearest(found: WhyFound) -> int:
+    """The place of the first cause that was removed on the engine's own programs; how many there are without one."""
+    return sum(not one["nearest"] for one in found["causes"])
+
+
+def _told(causes: Sequence[CauseFound]) -> str:
+    """What remains without the causes that are named, and what else the removals say."""
+    said = [one for one in causes if one["state"] == "explains"]
+    parts = [f"without {one['title']} {ratio(one)} remain" for one in said[:_MOST_NAMED]]
     if not parts:
         parts = ["no cause that was removed is shown to explain it"]
     if more := said[_MOST_NAMED:]:
         parts.append(f"{listed([one['title'] for one in more])} explain some of it, too")
     for state, what in (("hides", "of it is hidden by"), ("nothing", "nothing of it is explained by")):
-        if named := [one["title"] for one in found["causes"] if one["state"] == state]:
+        if named := [one["title"] for one in causes if one["state"] == state]:
             parts.append(f"{what} {listed(named)}" if state == "nothing" else f"some {what} {listed(named)}")
-    return f"Of {ratio(effect)} times, {'; '.join(parts)}."
+    return "; ".join(parts)
 
 
-def _nearest(one: CauseFound) -> str:
-    return " (on the engine's own programs)" if one["nearest"] else ""
+def _excludes_one(one: Ends) -> bool:
+    return one["low"] is not None and one["high"] is not None and not one["low"] <= 1 <= one["high"]
 
 
 def share(one: ShareFound) -> str:
@@ -68,7 +91,8 @@ def closing(found: WhyFound) -> list[str]:
     both = found["together"]
     if both is None:
         return [f"Not measured together: {found['no_together']}."]
-    lines = [f"In rounds of their own, {ratio(both['effect'])} as it is{_pair(found, both)}."]
+    where = f" {NEAREST.lower()}" if _is_nearest(found, both) else ""
+    lines = [f"In rounds of their own{where}, {ratio(both['effect'])} as it is{_pair(found, both)}."]
     named = listed([title(found, one) for one in both["causes"]])
     left = ""
     if both["share"] is not None:
@@ -78,6 +102,10 @@ def closing(found: WhyFound) -> list[str]:
     if found["no_together"]:
         lines.append(f"No more was measured together: {found['no_together']}.")
     return lines
+
+
+def _is_nearest(found: WhyFound, both: TogetherFound) -> bool:
+    return any(one["nearest"] for one in found["causes"] if one["cause"] in both["causes"])
 
 
 def _pair(found: WhyFound, both: TogetherFound) -> str:
