@@ -106,7 +106,11 @@ def test_a_narrow_terminal_loses_nothing(search, width):
 
 def test_what_is_no_difference_has_no_cause_and_a_cell_without_values_says_so(search):
     made = {**search[2], "told_apart": False, "effect": ends(1.01, 0.98, 1.04)}
-    assert "no difference to explain" in words.answer(made)
+    assert "no difference to explain, for it lies within 5 %, so no cause is named" in words.answer(made)
+    assert "there is no interval yet" in words.answer({**made, "effect": ends(1.37)})
+    wide = words.answer({**made, "effect": ends(1.37, 0.9, 2.1)})
+    said = "not told apart from 1, which more time decides, so no cause is named."
+    assert wide == f"As it is 1.37 [0.90, 2.10] times: {said}"
     assert "nothing can be said" in words.answer({**made, "effect": ends(None)})
     open_ = {**search[2], "causes": [{**one, "state": "open"} for one in search[2]["causes"]], "together": None}
     said = words.answer(open_ | {"no_together": "no cause is named"})

@@ -28,10 +28,19 @@ def answer(found: WhyFound) -> str:
     if effect["ratio"] is None:
         return "No round has a value of the cell as it is: nothing can be said."
     if not found["told_apart"]:
-        return f"As it is {ratio(effect)} times: no difference to explain, so no cause is named."
+        return f"As it is {ratio(effect)} times: {_no_effect(effect, found['margin'])}, so no cause is named."
     own = [one for one in found["causes"] if not one["nearest"]]
     said = f"Of {ratio(effect)} times, {_told(own)}." if own else f"As it is {ratio(effect)} times."
     return f"{said} {_nearest(found['nearest'], found['causes'])}" if found["nearest"] is not None else said
+
+
+def _no_effect(one: Ends, margin: float) -> str:
+    """What is said of a ratio that does not exclude 1."""
+    if one["low"] is None or one["high"] is None:
+        return "there is no interval yet"
+    if _within(one, margin):
+        return f"no difference to explain, for it lies within {numbers.percent(margin)}"
+    return "not told apart from 1, which more time decides"
 
 
 def _nearest(effect: Ends, causes: Sequence[CauseFound]) -> str:
@@ -59,6 +68,12 @@ def _told(causes: Sequence[CauseFound]) -> str:
         if named := [one["title"] for one in causes if one["state"] == state]:
             parts.append(f"{what} {listed(named)}" if state == "nothing" else f"some {what} {listed(named)}")
     return "; ".join(parts)
+
+
+def _within(one: Ends, margin: float) -> bool:
+    if one["low"] is None or one["high"] is None:
+        return False
+    return 1 / (1 + margin) <= one["low"] and one["high"] <= 1 + margin
 
 
 def _excludes_one(one: Ends) -> bool:
