@@ -155,6 +155,20 @@ def test_what_is_of_the_nearest_stack_is_told_of_its_own_effect_everywhere(searc
     assert "In rounds of their own on the engine's own programs, " in words.closing({**made, "together": both})[0]
 
 
+@pytest.mark.parametrize(
+    ("interaction", "said"),
+    [
+        (ends(1.01, 0.97, 1.04), "× 1.01 [0.97, 1.04], so they act on their own."),
+        (ends(1.3, 0.6, 2.9), "× 1.30 [0.60, 2.90], so whether they act on their own is open."),
+        (ends(1.3), ", so whether they act on their own is open."),
+        (ends(1.3, 1.1, 1.5), ", so one changes what the other does."),
+    ],
+)
+def test_that_two_act_on_their_own_is_said_where_it_is_known(search, interaction, said):
+    both = {**search[2]["together"], "interaction": interaction}
+    assert words.closing({**search[2], "together": both})[0].endswith(said)
+
+
 def test_shares_without_bounds_are_said_so():
     assert words.share({"share": None, "share_low": None, "share_high": None}) == "–"
     assert words.share({"share": 0.5, "share_low": None, "share_high": None}) == "50 % [not bounded]"

@@ -130,14 +130,16 @@ def _pair(found: WhyFound, both: TogetherFound) -> str:
     alone = [f"without {title(found, one['cause'])} {ratio(one['remains'])}" for one in both["orders"]]
     return (
         f": {', '.join(alone)}, without both {ratio(both['both'])}; their interaction × {ratio(both['interaction'])}"
-        f"{_acts(both['interaction'])}"
+        f"{_acts(both['interaction'], found['margin'])}"
     )
 
 
-def _acts(one: Ends) -> str:
-    if one["low"] is None or one["high"] is None:
-        return ""
-    return ", so they act on their own" if one["low"] <= 1 <= one["high"] else ", so one changes what the other does"
+def _acts(one: Ends, margin: float) -> str:
+    if _within(one, margin):
+        return ", so they act on their own"
+    if _excludes_one(one):
+        return ", so one changes what the other does"
+    return ", so whether they act on their own is open"
 
 
 def left_out(found: WhyFound) -> str:
