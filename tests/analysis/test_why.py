@@ -100,6 +100,16 @@ def test_a_cause_that_does_less_than_the_margin_explains_nothing_and_one_that_va
     assert found(random, 0.4, [0.0], noise=0.3).removed[0].state == "open"
 
 
+def test_of_a_small_effect_what_may_be_half_of_it_is_not_called_nothing():
+    """Effect 1.04, change 1.02 among all: within the margin of 5 %, and about half of what there is to explain."""
+    as_is = {block_of(r, end=end): 0.04 + 0.001 * (r % 2) for r in range(ROUNDS) for end in (False, True)}
+    without = {block_of(r): 0.02 + 0.03 * (-1) ** r for r in range(ROUNDS)}
+    (made,) = search(as_is, [(as_is, without)], ROUNDS, confidence=0.95, margin=0.05).removed
+    assert made.among.low < 0 < made.among.high < math.log1p(0.05)
+    assert made.share.value == pytest.approx(0.5, abs=0.05)
+    assert made.state == "open"
+
+
 def test_a_round_without_a_block_is_left_out_and_none_at_all_says_nothing():
     as_is = {0: 0.4, 1: 0.5, 2: 0.4, 4: 0.42}
     assert of_rounds(as_is, 3) == {0: 0.45, 1: 0.4, 2: 0.42}

@@ -23,6 +23,8 @@ from trifecta.analysis.ladder_planner import block_of
 from trifecta.analysis.student import t_quantile
 
 State = Literal["explains", "hides", "nothing", "open"]
+SMALL_SHARE = 0.1
+"""A small effect can have its half within the margin: a cause explains nothing of it only where its share is small."""
 _ORDER: tuple[State, ...] = ("explains", "hides", "open", "nothing")
 
 
@@ -45,7 +47,8 @@ class Removed:
     """One cause removed: the effect before (``base``) and that which remains, what it had of it, the same among all
     causes, and its share.
 
-    *explains*: without it less remains; *hides*: more does; *nothing*: its change lies within the margin; else open.
+    *explains*: without it less remains; *hides*: more does; *nothing*: its change lies within the margin, and its share
+    within `SMALL_SHARE` of the effect, both among all causes; else open.
     """
 
     base: Estimate
@@ -113,8 +116,9 @@ def search(
         change = {number: above[number] - value for number, value in below.items() if number in above}
         among = _mean(change, family)
         whole_here = _mean(above, confidence)
-        state = _state(whole_here, effect, among, math.log1p(margin))
-        share = _share(change, {number: above[number] for number in change}, confidence)
+        paired = {number: above[number] for number in change}
+        state = _state(whole_here, effect, among, _share(change, paired, family), math.log1p(margin))
+        share = _share(change, paired, confidence)
         made.append(Removed(whole_here, _mean(below, confidence), _mean(change, confidence), among, share, state))
     return Search(effect, tuple(made))
 
@@ -149,14 +153,17 @@ def together(rungs: Sequence[Logs], confidence: float) -> Together:
     return Together(effect, alone, _mean(both, confidence), orders, remains, share)
 
 
-def _state(base: Estimate, effect: Estimate, among: Estimate, margin: float) -> State:
+def _state(base: Estimate, effect: Estimate, among: Estimate, share: Share, margin: float) -> State:
     """What a cause does; nothing is named of what is no effect, on the rung it is removed from and as it is."""
     named = excludes_nothing(among) and excludes_nothing(effect) and excludes_nothing(base)
     if named and among.value is not None and base.value is not None:
         return "explains" if among.value * base.value > 0 else "hides"
-    if among.low is not None and among.high is not None and -margin <= among.low and among.high <= margin:
-        return "nothing"
-    return "open"
+    small = _within(among.low, among.high, margin) and _within(share.low, share.high, SMALL_SHARE)
+    return "nothing" if small else "open"
+
+
+def _within(low: float | None, high: float | None, most: float) -> bool:
+    return low is not None and high is not None and -most <= low and high <= most
 
 
 def _share(change: Mapping[int, float], whole: Mapping[int, float], confidence: float) -> Share:
