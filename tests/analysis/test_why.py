@@ -115,6 +115,7 @@ def test_a_round_without_a_block_is_left_out_and_none_at_all_says_nothing():
     assert of_rounds(as_is, 3) == {0: 0.45, 1: 0.4, 2: 0.42}
     made = search(as_is, [(as_is, {0: 0.1, 4: 0.12}), (as_is, {})], 3, confidence=0.95, margin=0.05)
     assert made.removed[0].change.blocks == 2
+    assert made.removed[0].remains_among.reach > made.removed[0].remains.reach
     assert made.removed[1].remains.value is None
     assert made.removed[1].share == Share(None, None, None)
     assert made.removed[1].state == "open"

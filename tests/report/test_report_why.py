@@ -129,6 +129,19 @@ def test_states_are_worded_each(search):
     assert "nothing of it is explained by T" in said
 
 
+def test_what_remains_without_the_largest_does_not_come_from_the_rounds_that_chose_it(search):
+    first, second = search[2]["causes"]
+    wide = {**first, **ends(1.0, 0.99, 1.01), "remains_low": 0.95, "remains_high": 1.06}
+    pair = search[2]["together"]
+    fresh = {**pair, "orders": [{**pair["orders"][0], "remains": ends(1.03, 1.01, 1.05)}, pair["orders"][1]]}
+    alone = {**pair, "orders": [], "both": None, "interaction": None, "remains": ends(1.04, 1.02, 1.06)}
+    lost = {**fresh, "orders": [{**pair["orders"][0], "remains": ends(None)}, pair["orders"][1]]}
+    for both, said in ((fresh, "1.03 [1.01, 1.05]"), (alone, "1.04 [1.02, 1.06]"), (lost, "1.00 [0.95, 1.06]"),
+                       (None, "1.00 [0.95, 1.06]")):  # fmt: skip
+        made = {**search[2], "causes": [wide, second], "together": both}
+        assert f"without the server {said} remain" in words.answer(made), said
+
+
 def test_what_is_of_the_nearest_stack_is_told_of_its_own_effect_everywhere(search):
     first, second = search[2]["causes"]
     near = {**second, "nearest": True, "state": "explains", **ends(1.02, 0.99, 1.05)}
@@ -137,7 +150,7 @@ def test_what_is_of_the_nearest_stack_is_told_of_its_own_effect_everywhere(searc
     own, other = said.split(". On the engine's own programs it is 1.10 [1.05, 1.15] times; of that, ")
     assert own.startswith("Of 1.")
     assert "congestion control" not in own
-    assert other.startswith("without the congestion control 1.02 [0.99, 1.05] remain")
+    assert other.startswith("without the congestion control 1.")
     same = words.answer({**made, "nearest": ends(1.01, 0.97, 1.05)})
     assert "times, not told apart from 1, so what was removed there explains nothing of it." in same
     assert "On the engine's own programs" in words.answer({**made, "causes": [near]})

@@ -44,8 +44,8 @@ class Share:
 
 @dataclass(frozen=True)
 class Removed:
-    """One cause removed: the effect before (``base``) and that which remains, what it had of it, the same among all
-    causes, and its share.
+    """One cause removed: the effect before (``base``) and that which remains, what it had of it, and its share.
+    ``remains_among`` and ``among`` are what remains and what it had with intervals that hold for all causes at once.
 
     *explains*: without it less remains; *hides*: more does; *nothing*: its change lies within the margin, and its share
     within `SMALL_SHARE` of the effect, both among all causes; else open.
@@ -53,6 +53,7 @@ class Removed:
 
     base: Estimate
     remains: Estimate
+    remains_among: Estimate
     change: Estimate
     among: Estimate
     share: Share
@@ -119,7 +120,8 @@ def search(
         paired = {number: above[number] for number in change}
         state = _state(whole_here, effect, among, _share(change, paired, family), math.log1p(margin))
         share = _share(change, paired, confidence)
-        made.append(Removed(whole_here, _mean(below, confidence), _mean(change, confidence), among, share, state))
+        remains = _mean(below, confidence), _mean(below, family)
+        made.append(Removed(whole_here, *remains, _mean(change, confidence), among, share, state))
     return Search(effect, tuple(made))
 
 

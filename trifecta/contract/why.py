@@ -18,7 +18,8 @@ class ShareFound(TypedDict):
 class CauseFound(Ends, ShareFound):
     """A cause removed; the ratio is that of what remains, ``change`` by how many times the cause had made it.
 
-    ``only``: the arm that alone meets what is exchanged; empty where both do.
+    ``only``: the arm that alone meets what is exchanged; empty where both do. ``remains_`` and ``family_``: the ends of
+    what remains and of ``change`` that hold for all causes at once.
     """
 
     cause: str
@@ -30,6 +31,8 @@ class CauseFound(Ends, ShareFound):
     cannot: str
     nearest: bool
     change: Ends
+    remains_low: float | None
+    remains_high: float | None
     family_low: float | None
     family_high: float | None
     state: Literal["explains", "hides", "nothing", "open"]

@@ -185,7 +185,7 @@ def _cause(run: _Run, case: Case, asked: AskedWhy, found: Search, place: int) ->
     one, removed = asked["causes"][place], found.removed[place]
     cause, rung = CAUSES[one["cause"]], rungs_of(asked)[at]
     trials, valid, checks = run.told(at)
-    among = ends_of(removed.among)
+    among, remains = ends_of(removed.among), ends_of(removed.remains_among)
     return {
         "cause": cause.id,
         "title": cause.title,
@@ -196,6 +196,8 @@ def _cause(run: _Run, case: Case, asked: AskedWhy, found: Search, place: int) ->
         "cannot": " ".join(cause.documentation["Cannot"].split()),
         "nearest": one["nearest"],
         "change": ends_of(removed.change),
+        "remains_low": remains["low"],
+        "remains_high": remains["high"],
         "family_low": among["low"],
         "family_high": among["high"],
         "state": removed.state,

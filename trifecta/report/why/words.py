@@ -30,8 +30,8 @@ def answer(found: WhyFound) -> str:
     if not found["told_apart"]:
         return f"As it is {ratio(effect)} times: {_no_effect(effect, found['margin'])}, so no cause is named."
     own = [one for one in found["causes"] if not one["nearest"]]
-    said = f"Of {ratio(effect)} times, {_told(own)}." if own else f"As it is {ratio(effect)} times."
-    return f"{said} {_nearest(found['nearest'], found['causes'])}" if found["nearest"] is not None else said
+    said = f"Of {ratio(effect)} times, {_told(found, own)}." if own else f"As it is {ratio(effect)} times."
+    return f"{said} {_nearest(found, found['nearest'])}" if found["nearest"] is not None else said
 
 
 def _no_effect(one: Ends, margin: float) -> str:
@@ -43,12 +43,12 @@ def _no_effect(one: Ends, margin: float) -> str:
     return "not told apart from 1, which more time decides"
 
 
-def _nearest(effect: Ends, causes: Sequence[CauseFound]) -> str:
+def _nearest(found: WhyFound, effect: Ends) -> str:
     """What was measured on the engine's own programs, whose effect is another."""
     head = f"{NEAREST} it is {ratio(effect)} times"
     if not _excludes_one(effect):
         return f"{head}, not told apart from 1, so what was removed there explains nothing of it."
-    return f"{head}; of that, {_told([one for one in causes if one['nearest']])}."
+    return f"{head}; of that, {_told(found, [one for one in found['causes'] if one['nearest']])}."
 
 
 def first_nearest(found: WhyFound) -> int:
@@ -56,10 +56,10 @@ def first_nearest(found: WhyFound) -> int:
     return sum(not one["nearest"] for one in found["causes"])
 
 
-def _told(causes: Sequence[CauseFound]) -> str:
+def _told(found: WhyFound, causes: Sequence[CauseFound]) -> str:
     """What remains without the causes that are named, and what else the removals say."""
     said = [one for one in causes if one["state"] == "explains"]
-    parts = [f"without {one['title']} {ratio(one)} remain" for one in said[:_MOST_NAMED]]
+    parts = [f"without {one['title']} {ratio(_remains(found, one))} remain" for one in said[:_MOST_NAMED]]
     if not parts:
         parts = ["no cause that was removed is shown to explain it"]
     if more := said[_MOST_NAMED:]:
@@ -68,6 +68,18 @@ def _told(causes: Sequence[CauseFound]) -> str:
         if named := [one["title"] for one in causes if one["state"] == state]:
             parts.append(f"{what} {listed(named)}" if state == "nothing" else f"some {what} {listed(named)}")
     return "; ".join(parts)
+
+
+def _remains(found: WhyFound, one: CauseFound) -> Ends:
+    """What remains without a cause that was chosen for how much it explains: as the rounds have it that did not choose
+    it, else with the interval that holds for all causes at once.
+    """
+    both = found["together"]
+    if both is not None:
+        fresh = {each["cause"]: each["remains"] for each in both["orders"]} or {both["causes"][0]: both["remains"]}
+        if one["cause"] in fresh and fresh[one["cause"]]["ratio"] is not None:
+            return fresh[one["cause"]]
+    return {"ratio": one["ratio"], "low": one["remains_low"], "high": one["remains_high"], "blocks": one["blocks"]}
 
 
 def _within(one: Ends, margin: float) -> bool:
