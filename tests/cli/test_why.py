@@ -9,7 +9,7 @@ import pytest
 
 from tests.report.synthetic_why import asked_of, searched, source
 from trifecta.cli import main, why
-from trifecta.design.errors import CannotError
+from trifecta.design.errors import CannotError, UserError
 from trifecta.design.why.table import CAUSES
 from trifecta.store.why import ASKED_FILE
 from trifecta.workloads import why as searches
@@ -109,7 +109,15 @@ def test_another_search_or_a_damaged_one_is_refused(run, tmp_path, monkeypatch, 
     asked = asked_of(run)
     folder = searched(tmp_path / "search", asked, monkeypatch)
     assert main.run(["why", str(run), "--budget", "9 min", "--out", str(folder)]) == 2
-    assert "holds another search for causes" in capsys.readouterr().err
+    assert "holds another search for causes (of another budget)" in capsys.readouterr().err
+    for option, value in (("arm", "h1"), ("seed", "9")):
+        assert main.run(["why", str(run), f"--{option}", value, "--out", str(folder)]) == 2
+        error = capsys.readouterr().err
+        assert f"holds another search for causes (of another {option})" in error
+        assert error.count("\n") == 1
+    with pytest.raises(UserError, match=r"\(of another cell\)"):
+        why._same(folder, run, 300 * 10**9, None, "path=near", None)
+    assert why._same(folder, run, 300 * 10**9, 3, asked["cell"], "h3") == asked
     assert main.run(["resume", str(folder), "--blocks", "3"]) == 2
     assert "is a search for causes, which continues to its own end" in capsys.readouterr().err
     assert main.run(["resume", str(folder / "causes")]) == 2
