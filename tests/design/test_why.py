@@ -12,7 +12,15 @@ from trifecta.design import plan
 from trifecta.design.errors import UserError
 from trifecta.design.factors import KNOWN_FACTORS
 from trifecta.design.study import path, requests, study
-from trifecta.design.why.budget import AMPLE_ROUNDS, LEAST_ROUNDS, chosen, pair_rounds, search_blocks
+from trifecta.design.why.budget import (
+    AMPLE_ROUNDS,
+    LEAST_ROUNDS,
+    chosen,
+    pair_rounds,
+    pair_within_ns,
+    search_blocks,
+    search_within_ns,
+)
 from trifecta.design.why.cause import UNSUSPECTED
 from trifecta.design.why.change import Change
 from trifecta.design.why.rungs import (
@@ -243,3 +251,5 @@ def test_a_budget_goes_to_what_is_suspected_first():
     assert pair_rounds(60 * second, 5, second) == LEAST_ROUNDS
     assert pair_rounds(60 * second, 2, second) == 10
     assert AMPLE_ROUNDS > LEAST_ROUNDS
+    assert search_within_ns(60 * second) == pytest.approx(43.2 * second)
+    assert pair_within_ns(60 * second, 50 * second) == pytest.approx(22 * second)

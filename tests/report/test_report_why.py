@@ -97,6 +97,15 @@ def test_the_answer_comes_first_and_is_one_sentence(search):
     assert "the pace of packets, socket buffers: cannot be" in text  # one reason, once
 
 
+def test_rounds_are_those_that_were_measured(search):
+    _, folder, made = search
+    assert (made["rounds"], made["planned"]) == (4, 4)
+    assert words.method(made).startswith("4 rounds of the cell as it is")
+    late = found.read(folder, {**asked_of(search[0]), "rounds": 9})
+    assert (late["rounds"], late["planned"]) == (4, 9)
+    assert words.method(late).startswith("4 rounds, of 9 that were planned, of the cell as it is")
+
+
 @pytest.mark.parametrize("width", [60, 80])
 def test_a_narrow_terminal_loses_nothing(search, width):
     text = printed(search[2], search[1], width).replace("\n", " ")

@@ -75,7 +75,7 @@ class TogetherFound(ShareFound):
 
 
 class WhyFound(TypedDict):
-    """``why.json``."""
+    """``why.json``. ``rounds`` are whole, of those that were ``planned``."""
 
     run: str
     study: str
@@ -94,6 +94,7 @@ class WhyFound(TypedDict):
     together: TogetherFound | None
     no_together: str
     rounds: int
+    planned: int
     trials: int
     valid: int
     checks: dict[str, int]

@@ -120,13 +120,15 @@ def measure(asked: AskedWhy, case: Case, folder: Path, run_one: RunOne, stop: Ca
     together, which loses nothing of what was measured before; empty where they were.
     """
     from trifecta.conclude.why import found
+    from trifecta.store.run import RunDirectory
     from trifecta.workloads.campaign import standing
 
+    budget_ns = int(asked["budget_s"] * 1e9)
     if standing(folder, found.SEARCH) != "over":
         study = study_of(asked, case)
         keys = [cell.key for cell in plan.cells(study)]
         twice = 2 if any(one["nearest"] for one in asked["causes"]) else 1
-        run_rounds(study, folder / found.SEARCH, keys[:twice], run_one)
+        run_rounds(study, folder / found.SEARCH, keys[:twice], run_one, budget.search_within_ns(budget_ns))
     if stop() or standing(folder, found.SEARCH) != "over" or standing(folder, found.PAIR) == "over":
         return ""
     pair = found.pair_of(folder, asked)
@@ -134,12 +136,12 @@ def measure(asked: AskedWhy, case: Case, folder: Path, run_one: RunOne, stop: Ca
         return ""
     rungs = together_of(case, asked, *pair)
     blocks = len(case.distinct(rungs))
-    rounds = budget.pair_rounds(int(asked["budget_s"] * 1e9), blocks, asked["block_s"] * 1e9)
+    rounds = budget.pair_rounds(budget_ns, blocks, asked["block_s"] * 1e9)
+    spent_ns = int(RunDirectory.open(folder / found.SEARCH).facts.get("elapsed_ns") or 0)
     other = plan.stable_seed(asked["seed"], "together") % 2**31
     try:
-        run_rounds(
-            case.study_of(rungs, rounds=rounds, seed=other, title="why-together"), folder / found.PAIR, (), run_one
-        )
+        study = case.study_of(rungs, rounds=rounds, seed=other, title="why-together")
+        run_rounds(study, folder / found.PAIR, (), run_one, budget.pair_within_ns(budget_ns, spent_ns))
     except TrifectaError as error:
         return f"without {' and '.join(pair[0])}: {error}"
     return ""

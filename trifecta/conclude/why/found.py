@@ -62,7 +62,8 @@ def read(folder: Path, asked: AskedWhy, problem: str = "") -> WhyFound:
         "not_measured": asked["not_measured"],
         "together": both,
         "no_together": no_both,
-        "rounds": asked["rounds"],
+        "rounds": run.done(_first(asked)),
+        "planned": asked["rounds"],
         "trials": trials,
         "valid": valid,
         "checks": checks,
@@ -91,6 +92,13 @@ class _Run:
             {} if place is None else log_ratios(place, study.metric, asked["arm"], asked["to"]) for place in self.places
         ]
         self.rounds, self.confidence, self.margin = study.min_blocks, study.confidence, study.margin
+        self.arms = len(plan.arms(study))
+
+    def done(self, twice: int) -> int:
+        """How many rounds are whole; the first ``twice`` rungs have two blocks in each."""
+        trials = [0 if one is None else one.trials for one in self.places]
+        whole = [number // (self.arms * (2 if at < twice else 1)) for at, number in enumerate(trials)]
+        return min(whole)
 
     def told(self, place: int) -> tuple[int, int, dict[str, int]]:
         """Trials of a rung, how many count, and which checks spoke up."""

@@ -171,8 +171,9 @@ def left_out(found: WhyFound) -> str:
 
 def method(found: WhyFound) -> str:
     """How it was measured, in a line."""
+    fewer = f", of {found['planned']} that were planned," if found["rounds"] < found["planned"] else ""
     return (
-        f"{counted(found['rounds'], 'round')} of the cell as it is, twice, and without each of "
+        f"{counted(found['rounds'], 'round')}{fewer} of the cell as it is, twice, and without each of "
         f"{counted(len(found['causes']), 'cause')}, in random order; a cause is named where its interval among all "
         "excludes 1."
     )
