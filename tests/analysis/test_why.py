@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from trifecta.analysis.ladder_planner import block_of
+from trifecta.analysis.places import Place, censored, log_ratios
 from trifecta.analysis.why import Share, of_rounds, ranked, search, together
 
 ROUNDS, CAUSES = 10, 8
@@ -108,6 +109,22 @@ def test_of_a_small_effect_what_may_be_half_of_it_is_not_called_nothing():
     assert made.among.low < 0 < made.among.high < math.log1p(0.05)
     assert made.share.value == pytest.approx(0.5, abs=0.05)
     assert made.state == "open"
+
+
+def test_blocks_in_which_too_much_failed_are_counted():
+    values = {("h2", 0): 1e8, ("h3", 0): math.inf, ("h2", 1): math.inf, ("h3", 1): math.inf, ("h2", 2): 1e8,
+              ("h3", 2): 2e8, ("h2", 3): 1e8}  # fmt: skip
+    rows = [{"arm": arm, "block": block, "latency_p50_ns": value} for (arm, block), value in values.items()]
+    place = Place("run", "cell", {}, rows)
+    assert log_ratios(place, "latency_p50_ns", "h3", "h2") == {2: pytest.approx(math.log(2))}
+    assert censored(place, "latency_p50_ns", "h3", "h2") == 2
+
+
+def test_a_cause_whose_worst_blocks_have_no_value_stays_open():
+    random = np.random.default_rng(11)
+    as_is, removed = world(random, 0.4, [0.3, 0.0, 0.3], noise=0.01)
+    made = search(as_is, removed, ROUNDS, confidence=0.95, margin=0.05, censored=[0, 1])
+    assert [one.state for one in made.removed] == ["open", "open", "explains"]
 
 
 def test_a_round_without_a_block_is_left_out_and_none_at_all_says_nothing():

@@ -97,6 +97,21 @@ def test_the_answer_comes_first_and_is_one_sentence(search):
     assert "the pace of packets, socket buffers: cannot be" in text  # one reason, once
 
 
+def test_blocks_without_a_value_are_counted_and_their_causes_open(search, monkeypatch):
+    """Of what is left of a cell whose worst blocks failed nothing is concluded."""
+    run, folder, made = search
+    assert (made["censored"], [one["censored"] for one in made["causes"]]) == (0, [0, 0])
+    assert words.left_out(made) == ""
+    monkeypatch.setattr(found, "censored", lambda place, *_: 2 if "server=origin" in place.cell else 0)
+    failed = found.read(folder, asked_of(run))
+    by = {one["cause"]: one for one in failed["causes"]}
+    assert (by["server-program"]["state"], by["server-program"]["censored"]) == ("open", 2)
+    assert words.left_out(failed) == "Too much failed in 2 blocks for a value: the causes of their cells stay open."
+    assert "too much failed in 2 blocks" in words.closing({**made, "together": {**made["together"], "censored": 2}})[-1]
+    monkeypatch.setattr(found, "censored", lambda place, *_: int("server=origin" not in place.cell))
+    assert {one["state"] for one in found.read(folder, asked_of(run))["causes"]} == {"open"}, "as it is failed, too"
+
+
 def test_rounds_are_those_that_were_measured(search):
     _, folder, made = search
     assert (made["rounds"], made["planned"]) == (4, 4)

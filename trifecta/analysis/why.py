@@ -10,7 +10,7 @@ of rounds set in advance.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -105,20 +105,31 @@ def of_rounds(values: Logs, rounds: int) -> dict[int, float]:
 
 
 def search(
-    as_is: Logs, removed: Sequence[tuple[Logs, Logs]], rounds: int, *, confidence: float, margin: float
+    as_is: Logs,
+    removed: Sequence[tuple[Logs, Logs]],
+    rounds: int,
+    *,
+    confidence: float,
+    margin: float,
+    censored: Collection[int] = (),
 ) -> Search:
-    """``removed`` has for each cause the rung that it is removed from, and that without it."""
+    """``removed`` has for each cause the rung that it is removed from, and that without it.
+
+    Of causes whose places are ``censored`` some blocks have no value because too much failed: what is left of them is
+    a choice of the better ones, so they stay open.
+    """
     whole = of_rounds(as_is, rounds)
     effect = _mean(whole, confidence)
     family = 1 - (1 - confidence) / max(1, len(removed))
     made = []
-    for base, without in removed:
+    for place, (base, without) in enumerate(removed):
         above, below = of_rounds(base, rounds), of_rounds(without, rounds)
         change = {number: above[number] - value for number, value in below.items() if number in above}
         among = _mean(change, family)
         whole_here = _mean(above, confidence)
         paired = {number: above[number] for number in change}
         state = _state(whole_here, effect, among, _share(change, paired, family), math.log1p(margin))
+        state = "open" if place in censored else state
         share = _share(change, paired, confidence)
         remains = _mean(below, confidence), _mean(below, family)
         made.append(Removed(whole_here, *remains, _mean(change, confidence), among, share, state))

@@ -19,7 +19,8 @@ class CauseFound(Ends, ShareFound):
     """A cause removed; the ratio is that of what remains, ``change`` by how many times the cause had made it.
 
     ``only``: the arm that alone meets what is exchanged; empty where both do. ``remains_`` and ``family_``: the ends of
-    what remains and of ``change`` that hold for all causes at once.
+    what remains and of ``change`` that hold for all causes at once. ``censored``: blocks without a value because too
+    much failed in them.
     """
 
     cause: str
@@ -39,6 +40,7 @@ class CauseFound(Ends, ShareFound):
     trials: int
     valid: int
     checks: dict[str, int]
+    censored: int
 
 
 class NotMeasured(TypedDict):
@@ -71,11 +73,16 @@ class TogetherFound(ShareFound):
     interaction: Ends | None
     causes: list[str]
     remains: Ends
+    censored: int
     left: ShareFound
 
 
 class WhyFound(TypedDict):
-    """``why.json``. ``rounds`` are whole, of those that were ``planned``."""
+    """``why.json``.
+
+    ``rounds`` are whole, of those that were ``planned``; ``trials`` and what follows it are of the cell as it is,
+    ``censored`` also of that on the nearest stack.
+    """
 
     run: str
     study: str
@@ -98,6 +105,7 @@ class WhyFound(TypedDict):
     trials: int
     valid: int
     checks: dict[str, int]
+    censored: int
     margin: float
     confidence: float
     budget_s: float

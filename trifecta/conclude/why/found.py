@@ -7,7 +7,7 @@ from pathlib import Path
 
 from trifecta.analysis import why as analysis
 from trifecta.analysis.ladder import Logs
-from trifecta.analysis.places import Place, log_ratios
+from trifecta.analysis.places import Place, censored, log_ratios
 from trifecta.analysis.why import Search, Share
 from trifecta.conclude.ladder import ends_of
 from trifecta.conclude.reproduction import places
@@ -67,6 +67,7 @@ def read(folder: Path, asked: AskedWhy, problem: str = "") -> WhyFound:
         "trials": trials,
         "valid": valid,
         "checks": checks,
+        "censored": sum(run.censored[: _first(asked)]),
         "margin": run.margin,
         "confidence": run.confidence,
         "budget_s": asked["budget_s"],
@@ -90,6 +91,9 @@ class _Run:
         ]
         self.values: list[Logs] = [
             {} if place is None else log_ratios(place, study.metric, asked["arm"], asked["to"]) for place in self.places
+        ]
+        self.censored = [
+            0 if place is None else censored(place, study.metric, asked["arm"], asked["to"]) for place in self.places
         ]
         self.rounds, self.confidence, self.margin = study.min_blocks, study.confidence, study.margin
         self.arms = len(plan.arms(study))
@@ -129,7 +133,11 @@ def _search(run: _Run, asked: AskedWhy) -> Search:
     nearest = [one["nearest"] for one in asked["causes"]]
     without = run.values[_first(asked) :]
     removed = [(run.values[int(base)], values) for base, values in zip(nearest, without, strict=True)]
-    return analysis.search(run.values[0], removed, run.rounds, confidence=run.confidence, margin=run.margin)
+    own = run.censored[_first(asked) :]
+    lost = [at for at, base in enumerate(nearest) if run.censored[0] or run.censored[int(base)] or own[at]]
+    return analysis.search(
+        run.values[0], removed, run.rounds, confidence=run.confidence, margin=run.margin, censored=lost
+    )
 
 
 def _ranked(found: Search, asked: AskedWhy) -> list[int]:
@@ -179,6 +187,7 @@ def _together(
         "interaction": ends_of(made.orders[0].difference) if made.orders else None,
         "causes": every,
         "remains": ends_of(made.remains),
+        "censored": sum(run.censored),
         "left": _share(made.share.rest()),
         **_share(made.share),
     }, problem or ("" if made.orders else "no other cause that was measured can be removed with it")
@@ -212,6 +221,7 @@ def _cause(run: _Run, case: Case, asked: AskedWhy, found: Search, place: int) ->
         "trials": trials,
         "valid": valid,
         "checks": checks,
+        "censored": run.censored[at],
         **ends_of(removed.remains),
         **_share(removed.share),
     }

@@ -126,6 +126,9 @@ def closing(found: WhyFound) -> list[str]:
         who = "they explain" if len(both["causes"]) > 1 else "it explains"
         left = f"; {who} {share(both)} of it, {share(both['left'])} is left unexplained"
     lines.append(f"Without {named} {ratio(both['remains'])} remain{left}.")
+    if both["censored"]:
+        blocks = counted(both["censored"], "block")
+        lines.append(f"Of these rounds too much failed in {blocks} for a value; the others are left.")
     if found["no_together"]:
         lines.append(f"No more was measured together: {found['no_together']}.")
     return lines
@@ -155,18 +158,22 @@ def _acts(one: Ends, margin: float) -> str:
 
 
 def left_out(found: WhyFound) -> str:
-    """How many trials do not count, and which checks spoke up; empty where all do."""
+    """How many trials do not count, and which checks spoke up; how many blocks failed; empty where all do."""
     cells = [found, *found["causes"]]
     trials, valid = (sum(one[name] for one in cells) for name in ("trials", "valid"))
-    if trials == valid:
-        return ""
     checks: dict[str, int] = {}
     for one in cells:
         for name, number in one["checks"].items():
             checks[name] = checks.get(name, 0) + number
-    most = sorted(checks.items(), key=lambda pair: -pair[1])[:3]
-    told = ", ".join(f"{name} in {number}" for name, number in most)
-    return f"{trials - valid} of {trials} trials do not count; checks that warned or failed: {told or 'none'}."
+    said = []
+    if trials > valid:
+        most = sorted(checks.items(), key=lambda pair: -pair[1])[:3]
+        told = ", ".join(f"{name} in {number}" for name, number in most) or "none"
+        said.append(f"{trials - valid} of {trials} trials do not count; checks that warned or failed: {told}.")
+    if censored := sum(one["censored"] for one in cells):
+        blocks = counted(censored, "block")
+        said.append(f"Too much failed in {blocks} for a value: the causes of their cells stay open.")
+    return " ".join(said)
 
 
 def method(found: WhyFound) -> str:
