@@ -83,6 +83,24 @@ def test_a_threshold_is_suspected_where_packets_overtake():
     assert unsuspected["packet-threshold"] == UNSUSPECTED
 
 
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ({}, "QUIC is paced and TCP is not"),
+        ({"pacing": "on/off"}, "TCP is paced and QUIC is not"),
+        ({"pacing": "on"}, "both are paced, each in its own way"),
+        ({"congestion_control": "bbr/cubic"}, "both are paced, each in its own way"),
+        ({"pacing": "off", "congestion_control": "bbr/cubic"}, "TCP is paced and QUIC is not"),
+    ],
+)
+def test_who_is_paced_is_what_the_study_says(fields, why):
+    seen = race().seen
+    seen = replace(seen, fields={**seen.fields, **fields})
+    assert CAUSES["pacing"].find(seen).why == why
+    bare = {**seen.fields, "pacing": "off", "congestion_control": "cubic"}
+    assert CAUSES["pacing"].find(replace(seen, fields=bare)) is None
+
+
 def test_the_programs_of_others_are_causes_where_they_are():
     ids = [one.id for one, _ in suspects(race("path=far,connection=reused,server=caddy").seen)]
     assert "server-program" in ids

@@ -33,14 +33,28 @@ def pacing(seen: Seen) -> Suspect | None:
     `pacing: off` on TCP and QUIC: a sender hands over at once what its window allows.
 
     ## Suspected when
-    one arm is over QUIC and the other over TCP, on a path with a delay: quinn-proto paces at 1.25 windows a round trip
-    (RFC 9002 section 7.7), Linux's TCP does not without fq or BBR.
+    one arm is over QUIC and the other over TCP, one of them paced and the other not, on a path with a delay:
+    quinn-proto paces at 1.25 windows a round trip (RFC 9002 section 7.7), Linux's TCP not without fq or BBR.
 
     ## Cannot
     switch the pace of a server of another project, nor BBR's, which is part of its model.
     """
-    suspicion = LIKELY + 1 if seen.crosses and _waits(seen) else POSSIBLE if seen.crosses else UNSUSPECTED
-    return Suspect(suspicion, "QUIC is paced and TCP is not", {"pacing": _OFF})
+    transports = (("TCP", "h2", seen.tcp), ("QUIC", "h3", seen.quic))
+    paced = [name for name, protocol, there in transports if there and _is_paced(seen, protocol)]
+    if not paced:
+        return None
+    if not seen.crosses:
+        return Suspect(UNSUSPECTED, "what is paced waits", {"pacing": _OFF})
+    if len(paced) != 1:
+        return Suspect(POSSIBLE, "both are paced, each in its own way", {"pacing": _OFF})
+    why = f"{paced[0]} is paced and {'TCP' if paced[0] == 'QUIC' else 'QUIC'} is not"
+    return Suspect(LIKELY + 1 if _waits(seen) else POSSIBLE, why, {"pacing": _OFF})
+
+
+def _is_paced(seen: Seen, protocol: str) -> bool:
+    """Whether a transport spreads its packets; BBR does over TCP whatever the study says."""
+    bbr = over(seen.value("congestion_control"), protocol) == "bbr" and protocol != "h3"
+    return bbr or over(seen.value("pacing") or "off/on", protocol) == "on"
 
 
 @cause("idle-window")
