@@ -7,6 +7,7 @@ from trifecta.design.why.cause import CERTAIN, POSSIBLE, UNLIKELY, UNSUSPECTED, 
 
 _SMALL_BYTES = 1_000_000
 _USUAL_DELAY_NS = 25_000_000  # RFC 9000 section 18.2
+_USUAL_ACK_PACKETS = "2"
 _LARGE = ("16 MB", "8 MB", "none")
 
 
@@ -85,6 +86,30 @@ def ack_delay(seen: Seen) -> Suspect | None:
     if own and parse_time_ns(own) > _USUAL_DELAY_NS:
         suspicion, why = CERTAIN, f"it is {own}"
     return Suspect(suspicion, why, {"ack_delay": ("0 ms", "0", "1 ms", "5 ms", "none")})
+
+
+@cause("ack-frequency")
+def ack_frequency(seen: Seen) -> Suspect | None:
+    """how many packets are acknowledged at once
+
+    ## Removed by
+    `ack_packets: 2` over QUIC where the study has another number; where it has that, 10.
+
+    ## Suspected when
+    the study has another number than two (RFC 9000 section 13.2.2), or the difference may be computing: arms over both
+    transports, on a path without a delay or where the check headroom warned.
+
+    ## Cannot
+    change how often TCP acknowledges, which is the kernel's own.
+    """
+    if not seen.quic:
+        return None
+    own = seen.value("ack_packets")
+    if own and own != _USUAL_ACK_PACKETS:
+        return Suspect(CERTAIN - 1, f"it is {own}, not {_USUAL_ACK_PACKETS}", {"ack_packets": (_USUAL_ACK_PACKETS,)})
+    busy = not seen.far or seen.struck.get("headroom", 0) > 0
+    suspicion = UNLIKELY if busy and seen.crosses else UNSUSPECTED
+    return Suspect(suspicion, "every second packet is acknowledged", {"ack_packets": ("10",)})
 
 
 @cause("merged-frames", check="frames")

@@ -22,6 +22,7 @@ _OWN = {
         sending.tls_records,
         sending.segmentation_offload,
         receiving.ack_delay,
+        receiving.ack_frequency,
         receiving.stream_window,
         receiving.connection_window,
         receiving.merged_frames,
