@@ -50,6 +50,9 @@ def test_the_list_has_every_cause_that_the_cell_may_have(run, capsys):
     (server,) = [one for one in told if one["cause"] == "server-program"]
     assert server["levels"] == {"server": "origin"}
     assert server["cannot"]
+    unsuspected = [one["suspected"] for one in told if one["suspicion"] == 0]
+    assert "udp-buffers" in [one["cause"] for one in told if one["suspicion"] == 0]
+    assert set(unsuspected) == {"nothing points to it"}
     (acks,) = [one for one in told if one["cause"] == "ack-delay"]
     assert acks["levels"] == {"ack_delay": "1 ms"}, "the first that is taken"
     assert main.run(["why", str(run), "--list"]) == 0

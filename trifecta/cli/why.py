@@ -154,7 +154,7 @@ def _list(asked: Asked, *, as_json: bool) -> int:
                 "cause": cause.id,
                 "title": cause.title,
                 "suspicion": suspect.suspicion,
-                "suspected": suspect.why,
+                "suspected": suspect.said,
                 # Where nothing can remove it, what would.
                 "levels": {name: levels[0] for name, levels in suspect.levels.items()}
                 | ({} if isinstance(change, str) else dict(change.levels)),

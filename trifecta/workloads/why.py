@@ -65,7 +65,7 @@ def ask(
             {
                 "cause": cause.id,
                 "suspicion": suspect.suspicion,
-                "suspected": suspect.why if suspect.suspicion > 0 else "nothing points to it",
+                "suspected": suspect.said,
                 "levels": dict(change.levels),
                 "path": {name: value for name, value in change.path if isinstance(value, str | bool | None)},
                 "nearest": nearest,

@@ -96,6 +96,11 @@ class Suspect:
     levels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     path: Mapping[str, JsonValue] = field(default_factory=dict)
 
+    @property
+    def said(self) -> str:
+        """What points to it, as it is told."""
+        return self.why if self.suspicion > 0 else "nothing points to it"
+
 
 Find = Callable[[Seen], "Suspect | None"]
 

@@ -156,7 +156,7 @@ def udp_buffers(seen: Seen) -> Suspect | None:
     `udp_buffer` of 16 MB.
 
     ## Suspected when
-    the check drops warns: packets were dropped before a program read them.
+    the check drops failed: packets were dropped before a program read them.
 
     ## Cannot
     be switched in this version.

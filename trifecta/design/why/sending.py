@@ -65,8 +65,9 @@ def idle_window(seen: Seen) -> Suspect | None:
     `idle_window: keep`: a connection that was silent keeps its congestion window.
 
     ## Suspected when
-    connections are reused on a path with a delay: Linux's TCP begins again with its initial window after a pause of a
-    retransmission timeout (RFC 9293 section 3.8.6.2.2, RFC 5681 section 4.1), quinn-proto does not.
+    connections are reused on a path with a delay: Linux's TCP halves its window for each retransmission timeout that a
+    pause lasts, down to the initial one (RFC 5681 section 4.1), quinn-proto keeps it. Surely where the study has
+    `restart` for both.
 
     ## Cannot
     tell a restart from a window that did not grow: that is `window-validation`.
@@ -225,7 +226,7 @@ def nagle(seen: Seen) -> Suspect | None:
     `tcp_nodelay: true`.
 
     ## Suspected when
-    the study has it on, or the check delayed_ack warns.
+    the study has it on (`tcp_nodelay: false`) and an arm is over TCP.
 
     ## Cannot
     change what is sent over QUIC, which has no such algorithm.

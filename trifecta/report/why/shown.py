@@ -89,8 +89,7 @@ def print_list(suspects: Sequence[tuple[Cause, Suspect, Change | str]], console:
     for cause, suspect, change in suspects:
         problem = isinstance(change, str)
         out.print(Text(f"{cause.id}: {cause.title}", style="dim" if problem else "bold"), soft_wrap=True)
-        points = suspect.why if suspect.suspicion > 0 else "nothing points to it"
-        out.print(Text(f"  {change if isinstance(change, str) else _changes(change)}; {points}"), soft_wrap=True)
+        out.print(Text(f"  {change if isinstance(change, str) else _changes(change)}; {suspect.said}"), soft_wrap=True)
 
 
 def _changes(change: Change) -> str:
