@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from tests.workloads.test_campaign import trifecta
 from trifecta import studies
@@ -16,8 +18,9 @@ from trifecta.design import plan
 from trifecta.design.errors import CannotError, UserError
 from trifecta.design.why.asked import rungs_of, together_of
 from trifecta.design.why.rungs import case_of, cell_named, with_evidence
+from trifecta.report.why import shown
 from trifecta.store.run import RunDirectory
-from trifecta.workloads.why import ask, study_of
+from trifecta.workloads.why import ask, candidates, study_of
 
 SECOND = 1_000_000_000
 RACE = studies.load("race")
@@ -75,6 +78,26 @@ def test_what_a_foreign_server_cannot_is_measured_on_the_engines_own_and_said():
     assert rungs[1].nearest
     keys = [cell.key for cell in plan.cells(study_of(asked, of))]
     assert len(keys) == len(set(keys)) == len(made) + 1  # without the server is the nearest stack as it is
+
+
+def test_the_list_asks_what_this_stack_can_be_told():
+    """Behind caddy pace is a matter of the engine's own programs: the list says so, as the search does."""
+
+    def only_origin(study):
+        odd = [one for one in plan.cells(study) if one.levels["server"] == "caddy" and "pacing" in one.levels]
+        never = [one for one in plan.cells(study) if one.levels.get("congestion_control") == "bbr"]
+        told = any(one.levels["pacing"] == "off" for one in odd)
+        return "nothing has BBR" if never else "caddy cannot be told 'pacing'" if told else ""
+
+    by = {one.cause.id: one for one in candidates(case("caddy"), 1, only_origin)}
+    assert (by["pacing"].nearest, by["pacing"].problem, by["pacing"].only) == (True, "", "h3")
+    assert by["congestion-control"].problem == "nothing has BBR"
+    assert not by["server-program"].nearest
+    out = Console(file=io.StringIO(), width=200)
+    shown.print_list([by["pacing"], by["congestion-control"]], out)
+    said = out.file.getvalue()
+    assert "\n  pacing=off, HTTP/3 only, on the engine's own programs; QUIC is paced and TCP is not\n" in said
+    assert "\n  nothing has BBR; nothing points to it\n" in said
 
 
 def test_a_cell_that_cannot_run_here_and_one_without_causes_are_refused():

@@ -143,26 +143,31 @@ def _folder(run: Path, case: Case) -> Path:
 
 
 def _list(asked: Asked, *, as_json: bool) -> int:
-    from trifecta.design.why.table import suspects
     from trifecta.report.why import shown
+    from trifecta.workloads import why as searches
 
     case = asked.case
-    found = [(cause, suspect, case.change(suspect)) for cause, suspect in suspects(case.seen)]
+    reason = searches.unable(case, 0)
+    if reason:
+        click.echo(f"trifecta: the cell as it is cannot run here: {reason}; so this is not asked of causes", err=True)
+    found = searches.candidates(case, 0, (lambda _: "") if reason else searches.here)
     if as_json:
         lines = [
             {
-                "cause": cause.id,
-                "title": cause.title,
-                "suspicion": suspect.suspicion,
-                "suspected": suspect.said,
+                "cause": one.cause.id,
+                "title": one.cause.title,
+                "suspicion": one.suspect.suspicion,
+                "suspected": one.suspect.said,
                 # Where nothing can remove it, what would.
-                "levels": {name: levels[0] for name, levels in suspect.levels.items()}
-                | ({} if isinstance(change, str) else dict(change.levels)),
-                "path": dict(suspect.path),
-                "problem": change if isinstance(change, str) else "",
-                **{heading.lower().replace(" ", "_"): text for heading, text in cause.documentation.sections.items()},
+                "levels": {name: levels[0] for name, levels in one.suspect.levels.items()}
+                | ({} if one.change is None else dict(one.change.levels)),
+                "path": dict(one.suspect.path),
+                "problem": one.problem,
+                "nearest": one.nearest,
+                "only": one.only,
+                **{name.lower().replace(" ", "_"): text for name, text in one.cause.documentation.sections.items()},
             }
-            for cause, suspect, change in found
+            for one in found
         ]
         click.echo(json.dumps(lines, indent=1, ensure_ascii=False))
     else:

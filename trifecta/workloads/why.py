@@ -11,6 +11,7 @@ from trifecta.design.errors import CannotError, TrifectaError, UserError
 from trifecta.design.model import Study
 from trifecta.design.why import budget
 from trifecta.design.why.asked import rungs_of, together_of
+from trifecta.design.why.candidate import Candidate
 from trifecta.design.why.change import Change
 from trifecta.design.why.rungs import ABSENT, Case, Rung
 from trifecta.design.why.table import suspects
@@ -35,6 +36,26 @@ def here(study: Study) -> str:
     return "; ".join(dict.fromkeys(item["reason"] for item in found.left_out))
 
 
+def candidates(case: Case, seed: int, possible: Possible = here) -> list[Candidate]:
+    """The causes that the cell may have, the most suspected first, and whether each can be removed here."""
+    asked = [(cause, suspect, case.change(suspect)) for cause, suspect in suspects(case.seen)]
+    removed = [Rung((cause.id,), change) for cause, _, change in asked if isinstance(change, Change)]
+    whole = not _reason(case, [Rung(), *removed], seed, possible)  # else each is asked about by itself
+    made = []
+    for cause, suspect, change in asked:
+        if isinstance(change, str):
+            made.append(Candidate(cause, suspect, None, change))
+            continue
+        nearest, reason = (False, "") if whole else _where(case, cause.id, change, seed, possible)
+        made.append(Candidate(cause, suspect, change, reason, nearest, case.only(change)))
+    return made
+
+
+def unable(case: Case, seed: int, possible: Possible = here) -> str:
+    """Why the cell as it is cannot run here; empty where it can."""
+    return _reason(case, [Rung()], seed, possible)
+
+
 def ask(
     case: Case, block_ns: float, budget_ns: int, seed: int, possible: Possible = here
 ) -> tuple[list[AskedCause], int, list[NotMeasured], list[NotMeasured]]:
@@ -43,39 +64,32 @@ def ask(
 
     CannotError where the cell as it is cannot run here, UserError where the budget is too short for a single cause.
     """
-    if reason := _reason(case, [Rung()], seed, possible):
+    if reason := unable(case, seed, possible):
         raise CannotError(f"the cell as it is cannot run here: {reason}")
     made: list[AskedCause] = []
     refused: list[NotMeasured] = []
     titles: dict[str, str] = {}
-    asked = [(cause, suspect, case.change(suspect)) for cause, suspect in suspects(case.seen)]
-    removed = [Rung((cause.id,), change) for cause, _, change in asked if isinstance(change, Change)]
-    whole = not _reason(case, [Rung(), *removed], seed, possible)  # else each is asked about by itself
-    for cause, suspect, change in asked:
-        titles[cause.id] = cause.title
-        if isinstance(change, str):
-            if change != ABSENT:
-                refused.append({"cause": cause.id, "title": cause.title, "why": change})
-            continue
-        nearest, reason = (False, "") if whole else _where(case, cause.id, change, seed, possible)
-        if reason:
-            refused.append({"cause": cause.id, "title": cause.title, "why": reason})
+    for one in candidates(case, seed, possible):
+        titles[one.cause.id] = one.cause.title
+        if one.change is None or one.problem:
+            if one.problem != ABSENT:
+                refused.append({"cause": one.cause.id, "title": one.cause.title, "why": one.problem})
             continue
         made.append(
             {
-                "cause": cause.id,
-                "suspicion": suspect.suspicion,
-                "suspected": suspect.said,
-                "levels": dict(change.levels),
-                "path": {name: value for name, value in change.path if isinstance(value, str | bool | None)},
-                "nearest": nearest,
+                "cause": one.cause.id,
+                "suspicion": one.suspect.suspicion,
+                "suspected": one.suspect.said,
+                "levels": dict(one.change.levels),
+                "path": {name: value for name, value in one.change.path if isinstance(value, str | bool | None)},
+                "nearest": one.nearest,
             }
         )
     if not made:
-        told = "; ".join(f"{one['title']}: {one['why']}" for one in refused)
+        told = "; ".join(f"{each['title']}: {each['why']}" for each in refused)
         raise CannotError(f"no cause of it can be removed here ({told or 'there is none that this cell may have'})")
-    near = any(one["nearest"] for one in made)
-    count, rounds = budget.chosen([one["suspicion"] for one in made], budget_ns, block_ns, nearest=near)
+    near = any(each["nearest"] for each in made)
+    count, rounds = budget.chosen([each["suspicion"] for each in made], budget_ns, block_ns, nearest=near)
     if not count:
         blocks = budget.search_blocks(1, nearest=near) * budget.LEAST_ROUNDS
         least_s = (blocks * block_ns + budget.RUN_NS) / budget.SEARCH_SHARE / 1e9
@@ -85,11 +99,11 @@ def ask(
         )
     late: list[NotMeasured] = [
         {
-            "cause": one["cause"],
-            "title": titles[one["cause"]],
-            "why": f"{one['suspected']}, and the budget has no room",
+            "cause": each["cause"],
+            "title": titles[each["cause"]],
+            "why": f"{each['suspected']}, and the budget has no room",
         }
-        for one in made[count:]
+        for each in made[count:]
     ]
     return made[:count], rounds, refused, late
 

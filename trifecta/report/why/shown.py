@@ -9,7 +9,8 @@ from rich.console import Console
 from rich.text import Text
 
 from trifecta.contract.why import NotMeasured, WhyFound
-from trifecta.design.why.cause import Cause, Suspect
+from trifecta.design import naming
+from trifecta.design.why.candidate import Candidate
 from trifecta.design.why.change import Change
 from trifecta.report import grids
 from trifecta.report.figures import picture_files, svg
@@ -83,15 +84,18 @@ def _plain(out: Console, text: str) -> str:
     return grids.plain(out, text)
 
 
-def print_list(suspects: Sequence[tuple[Cause, Suspect, Change | str]], console: Console | None = None) -> None:
+def print_list(found: Sequence[Candidate], console: Console | None = None) -> None:
     """The causes that a cell may have, the most suspected first, each with what removes it or why nothing can."""
     out = console or Console(highlight=False)
-    for cause, suspect, change in suspects:
-        problem = isinstance(change, str)
-        out.print(Text(f"{cause.id}: {cause.title}", style="dim" if problem else "bold"), soft_wrap=True)
-        out.print(Text(f"  {change if isinstance(change, str) else _changes(change)}; {suspect.said}"), soft_wrap=True)
+    for one in found:
+        title = f"{one.cause.id}: {one.cause.title}"
+        out.print(Text(title, style="dim" if one.problem else "bold"), soft_wrap=True)
+        out.print(Text(f"  {one.problem or _changes(one)}; {one.suspect.said}"), soft_wrap=True)
 
 
-def _changes(change: Change) -> str:
+def _changes(one: Candidate) -> str:
+    change = one.change or Change()
     fields = [f"{name}={level}" for name, level in change.levels]
-    return ", ".join([*fields, *(f"path.{name}={value}" for name, value in change.path)])
+    fields += [f"path.{name}={value}" for name, value in change.path]
+    where = [f"{naming.name(one.only)} only"] * bool(one.only) + [words.NEAREST.lower()] * one.nearest
+    return ", ".join([*fields, *where])
