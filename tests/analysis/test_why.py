@@ -47,7 +47,7 @@ def test_of_a_difference_that_no_cause_explains_none_is_named_in_at_least_95_per
     runs = 600
     false = sum(any(one.state in ("explains", "hides") for one in found(random, 0.4, [0.0] * CAUSES).removed)
                 for _ in range(runs))  # fmt: skip
-    # Bonferroni is about exact here: 4.9 % in 40,000 searches, so 600 may lie three standard errors above 5 %.
+    # Bonferroni is about exact here, so 600 searches may lie three standard errors above 5 %.
     assert 0.01 <= false / runs <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / runs)
 
 
