@@ -246,6 +246,8 @@ def test_a_screen_has_fifty_lines_and_says_how_to_see_the_rest(run: Path, width:
     assert len(text.splitlines()) <= brief.LINES == 50
     assert f"{len(decided)} of {len(found.chains)} verdicts decided." in text
     assert f"Open: {len(found.chains) - len(decided)}." in text
+    assert "What would overturn it: " in text
+    assert f"Causes, by experiment: trifecta why {shlex.quote(str(run))}\n" in text
     shown = text.count(": HTTP/")
     more = re.search(r"And (\d+) more decided verdict", text)
     assert shown + int(more[1]) == len(decided) if more else shown == len(decided)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import io
 import json
+import shlex
 
 import pytest
 from rich.console import Console
 
 from tests.report.synthetic_why import CELL, asked_of, searched, source
+from trifecta.conclude.explain.chain import explain as explain_run
 from trifecta.conclude.why import evidence, found
 from trifecta.design.errors import UserError
 from trifecta.design.why.asked import case_asked, rungs_of
+from trifecta.report import explain
 from trifecta.report.figures import svg
 from trifecta.report.html import write_report
 from trifecta.report.why import picture, section, shown, words
@@ -235,6 +238,30 @@ def test_files_page_and_the_section_of_the_report(search):
     (folder / "why.json").write_text(json.dumps({**made, "rounds": 7}))
     with pytest.raises(UserError, match=r"why\.json: is not what"):
         why.of_run(run)
+
+
+def test_explain_tells_what_a_search_answered_and_else_how_to_ask(search, monkeypatch):
+    run, folder, made = search
+    explained = explain_run(run)
+
+    def brief():
+        out = Console(file=io.StringIO(), width=120)
+        explain.print_brief(explained, out)
+        return " ".join(out.file.getvalue().split())
+
+    monkeypatch.setattr(why, "of_run", lambda _: [])
+    bare = brief()
+    assert f"Causes, by experiment: trifecta why {shlex.quote(str(run))}" in bare
+    assert "By experiment" not in bare
+    monkeypatch.setattr(why, "of_run", lambda _: [(folder, made)])
+    assert f"By experiment: {words.answer(made)}" in brief()
+    assert "trifecta why" not in brief()
+    out = Console(file=io.StringIO(), width=120)
+    explain.print_chains(explained, [], out)
+    assert "By experiment: Of 1." in out.file.getvalue()
+    told = {(one["arm"], one["reference"]): one["by_experiment"] for one in explain.as_data(explained, [])["chains"]}
+    assert told["h3", "h2"] == words.answer(made)
+    assert told["h1", "h2"] == ""
 
 
 def test_a_run_without_a_search_has_no_section(small):
