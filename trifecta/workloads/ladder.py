@@ -71,9 +71,7 @@ def measure(
     return "; ".join(problems)
 
 
-def run_rounds(
-    study: Study, run: Path, ends: Sequence[str], run_one: RunOne, within_ns: float | None = None
-) -> None:
+def run_rounds(study: Study, run: Path, ends: Sequence[str], run_one: RunOne, within_ns: float | None = None) -> None:
     """Run a study's cells in rounds, those of ``ends`` twice in each, as many as fit ``within_ns``. CannotError where
     one of them cannot run here.
     """

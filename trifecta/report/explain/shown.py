@@ -74,9 +74,7 @@ def as_data(found: Explained, concluded: list[Concluded]) -> JsonObject:
         }
 
 
-def _chain(
-    found: Explained, chain: Chain, concluded: list[Concluded], answered: experiments.Answers
-) -> dict[str, Any]:
+def _chain(found: Explained, chain: Chain, concluded: list[Concluded], answered: experiments.Answers) -> dict[str, Any]:
     one = chain.comparison
     pair = (one.cell, one.arm, one.reference)
     return {

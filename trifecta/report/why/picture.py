@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from matplotlib.axes import Axes
+
 from trifecta.contract.ladder import Ends
 from trifecta.contract.why import CauseFound, WhyFound
 from trifecta.report.figures import ratios, scales, style, svg
