@@ -30,7 +30,7 @@ def test_all_four_studies_are_there_with_every_claim_and_figure() -> None:
     }
     assert found == {
         "bourbon2020": (38, 16),
-        "baccichet2021": (5, 36),
+        "baccichet2021": (6, 36),
         "ding2022": (11, 24),
         "milicevic2023": (5, 16),
     }
