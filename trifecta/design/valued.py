@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from trifecta.design import percentiles, plan
 from trifecta.design.metric import Metric
-from trifecta.design.model import BrowserWorkload, RequestsWorkload, Study
+from trifecta.design.model import RequestsWorkload, Study
 
 _LIVE = ("live_latency_p50_ns",)
 _OF_VIDEOS = (*_LIVE, "bitrate_mean_bits_per_s")
@@ -44,6 +44,6 @@ def _lacking(work: RequestsWorkload, metric: Metric) -> str:
         return f"is of videos, and the workload {work.kind} plays none"
     if metric.name in _LIVE and not work.live:
         return "is of live videos, and this one is on demand"
-    if metric.name in _OF_FILMS and not (isinstance(work, BrowserWorkload) and work.films):
+    if metric.name in _OF_FILMS and not work.films:
         return "is of film strips, and these visits are not filmed"
     return ""
