@@ -19,6 +19,7 @@ from trifecta.design.factors import (
     WORKLOAD_FACTORS,
     WORKLOAD_FIELDS,
 )
+from trifecta.design.hosts import choose_direct
 from trifecta.design.model import PROTOCOL_FACTOR
 
 
@@ -46,6 +47,7 @@ def apply_overrides(document: Document, overrides: Sequence[str], source: str | 
     if document.tree.get("compare", PROTOCOL_FACTOR) != compared:
         _forget_compared(document)
     _use_defined(document)
+    choose_direct(document)
     _lengthen_paths(document)
 
 

@@ -13,6 +13,7 @@ from trifecta.design.document import Document, Section, did_you_mean, one_of, pa
 from trifecta.design.effort import least_ns
 from trifecta.design.emit import to_yaml
 from trifecta.design.factors import LENGTH_FIELDS, WORKLOAD_FIELDS
+from trifecta.design.hosts import read_direct, read_hosts
 from trifecta.design.lengths import read_length
 from trifecta.design.levels import CLEAN, Surroundings, named_things, read_cells, read_factors
 from trifecta.design.metric import Metric
@@ -36,6 +37,7 @@ STUDY_FIELDS = (
     "servers",
     "cells",
     "paths",
+    "hosts",
     "compare",
     "baseline",
     "metric",
@@ -70,7 +72,8 @@ def resolve(document: Document, surroundings: Surroundings | None = None) -> Stu
         "description": root.parse("description", parse_text, "").strip(),
     }
     workload, canonical["workload"] = _read_workload(root, around)
-    paths, path_text = _read_paths(root, around)
+    hosts = read_hosts(root, workload)
+    paths, path_text = read_direct(root, around.read_trace) if hosts else _read_paths(root, around)
     compare = read_compare(root, workload)
     servers, around = read_servers(root, around, workload)
     factors = read_factors(root, paths, around, workload, compare)
@@ -85,6 +88,8 @@ def resolve(document: Document, surroundings: Surroundings | None = None) -> Stu
     canonical |= {"cells": list(cells)} if cells else {}
     used = [str(level) for level in factors["path"]]
     canonical["paths"] = {path: path_text[path] for path in used}
+    if hosts:  # else left out: the identity of studies from before stays
+        canonical["hosts"] = {role: machine.as_data() for role, machine in hosts.items()}
     baseline = read_baseline(root, factors, compare, around)
     if compare != PROTOCOL_FACTOR:  # else left out: the identity of studies from before stays
         canonical["compare"] = compare
@@ -107,6 +112,8 @@ def resolve(document: Document, surroundings: Surroundings | None = None) -> Stu
     if "conformance" in root:  # else left out: the identity of studies from before there was a probe stays
         canonical["conformance"] = conformance
     capture, count = _read_capture(root)
+    if capture and hosts:
+        raise root.error("capture", "packets are captured by the link of a lab, and hosts have none; leave it out")
     if capture:
         canonical |= {"capture": capture, "captured_trials_count": count}
     study = Study(
@@ -131,6 +138,7 @@ def resolve(document: Document, surroundings: Surroundings | None = None) -> Stu
         captured_trials_count=count,
         cells=cells,
         servers=servers,
+        hosts=hosts,
         source=to_yaml(canonical),
     )
     refuse_unlike_work(root, study)
