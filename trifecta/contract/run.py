@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TypedDict
 
 from trifecta.contract.common import Declared
-from trifecta.contract.machine import NetworkFacts, StaticFacts
+from trifecta.contract.machine import HostFacts, NetworkFacts, StaticFacts
 from trifecta.contract.values import JsonObject
 
 
@@ -88,6 +88,7 @@ class RunDocument(TypedDict, total=False):
     parity: JsonObject
     quinn: JsonObject
     network: NetworkFacts
+    hosts: dict[str, HostFacts]
     faults: JsonObject
     cells: list[str]
     removed: list[str]

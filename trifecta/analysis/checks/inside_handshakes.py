@@ -72,4 +72,4 @@ def _comparable(evidence: Evidence, other: Evidence) -> bool:
 def _loses(evidence: Evidence) -> bool:
     """A flight that is lost comes again, which is the path's doing."""
     kinds = [kind_of(each) for each in (*evidence.path.forward, *evidence.path.backward)]
-    return any(kind.removes or kind.damages or (kind.queues and kind.wavers) for kind in kinds)
+    return evidence.path.as_is or any(kind.removes or kind.damages or (kind.queues and kind.wavers) for kind in kinds)
