@@ -1,6 +1,6 @@
 """Counters of machines that are not the lab's own: how much they grew over a trial.
 
-What a machine's devices drop is part of the network as it is, and who else uses it is not known: of its kernel's counters
+What a machine's devices drop is part of the network as it is, and who else uses it is not known: of its counters
 those alone are read that say that a host itself lost something. Who tracks connections there is not told to everybody.
 """
 

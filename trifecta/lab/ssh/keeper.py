@@ -7,10 +7,9 @@ It is told a line at a time and answers in lines. It starts no program for that,
 * ``show ID FILE...``: what these files hold, each after a line ``== FILE``, then ``done ID``.
 * ``used ID NAME``: the same of what the kernel counts of a program's threads.
 
-At the end of its input it ends the programs and removes the folder. A connection that froze, or a link that is cut, ends
-no input for hours: a watch beside it does the same when nothing was heard for a while, also when the keeper was killed.
-A program is known by its working directory, so that nobody else's is ended whose process has an old number.
-"""
+At the end of its input it ends the programs and removes the folder. A connection that froze, or a link that is cut,
+ends no input for hours: a watch beside it does the same when nothing was heard for a while, also when the keeper was
+killed. A program is known by its working directory, so that nobody else is ended whose process has an old number.
 
 from __future__ import annotations
 
@@ -74,7 +73,7 @@ done
 leave
 """
 
-START = r'umask 077; cd "$1" && echo $$ >"$2.pid" && exec "$3" "$4" -'
+START = r'umask 077; cd "$1" && echo $$ >"$2.pid" || exit 70; exec "$3" "$4" -'
 """Folder, name, engine, role: a program of the engine takes the place of the shell, and is the keeper's by its name."""
 
 FIND = r"""

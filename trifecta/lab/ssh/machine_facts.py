@@ -12,6 +12,7 @@ printf 'cpu_model %s\n' "$(sed -n 's/^model name[^:]*: *//p' /proc/cpuinfo | hea
 printf 'distribution %s\n' "$(. /etc/os-release && echo "$PRETTY_NAME")"
 printf 'free_kb %s\n' "$(df -Pk "${TMPDIR:-/tmp}" | tail -n 1 | tr -s ' ' | cut -d ' ' -f 4)"
 say clocksource /sys/devices/system/clocksource/clocksource0/current_clocksource
+say metrics_unsaved /proc/sys/net/ipv4/tcp_no_metrics_save
 say rmem_max /proc/sys/net/core/rmem_max
 say wmem_max /proc/sys/net/core/wmem_max
 say congestion_controls /proc/sys/net/ipv4/tcp_allowed_congestion_control
@@ -41,5 +42,6 @@ def read(machine: Machine, address: str, said: str) -> HostFacts:
         "udp_receive_limit_bytes": number("rmem_max"),
         "udp_send_limit_bytes": number("wmem_max"),
         "congestion_controls": found.get("congestion_controls", "").split(),
+        "tcp_remembers": None if (unsaved := number("metrics_unsaved")) is None else not unsaved,
         "free_bytes": None if free_kb is None else free_kb * 1024,
     }
