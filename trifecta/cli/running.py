@@ -27,10 +27,16 @@ def default_folder(study: Study) -> Path:
 
 
 def enter_lab(studies: Iterable[Study]) -> None:
-    """Enter the sandbox; the control groups of containers and of limited programs are removed however it ends."""
+    """Enter the sandbox; the control groups of containers and of limited programs are removed however it ends.
+
+    Studies between hosts have no lab: what they need is this machine's own network.
+    """
     from trifecta.design.plan import limits_cpu, places
     from trifecta.lab import cgroups, sandbox
 
+    studies = [study for study in studies if not study.hosts]
+    if not studies:
+        return
     grouped = any(places(study) - {"native"} or limits_cpu(study) for study in studies)
     sandbox.enter(cgroups.forget if grouped else None)
 
