@@ -10,6 +10,7 @@ It is told a line at a time and answers in lines. It starts no program for that,
 At the end of its input it ends the programs and removes the folder. A connection that froze, or a link that is cut,
 ends no input for hours: a watch beside it does the same when nothing was heard for a while, also when the keeper was
 killed. A program is known by its working directory, so that nobody else is ended whose process has an old number.
+"""
 
 from __future__ import annotations
 
