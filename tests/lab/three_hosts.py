@@ -61,9 +61,10 @@ class ThreeHosts:
         """Where working folders are made on a host."""
         return self.folder / name / "tmp"
 
-    def engines(self, name: str) -> list[int]:
-        """The engine's programs on a host, by role, oldest first."""
-        return [pid for pid in self.processes(name) if "trifecta-engine" in _command(pid)[0]]
+    def engines(self, name: str, role: str = "") -> list[int]:
+        """The engine's programs on a host, those of a role where it is named, the oldest first."""
+        told = {pid: _command(pid) for pid in self.processes(name)}
+        return [pid for pid, words in told.items() if "trifecta-engine" in words[0] and role in (*words[1:2], "")]
 
     def processes(self, name: str) -> list[int]:
         """Every process on a host but its sshd that listens."""

@@ -24,11 +24,13 @@ import json, os, random, signal, subprocess, time
 from pathlib import Path
 from tests.lab.three_hosts import CLIENT, FAR, HERE, SERVER, three_hosts
 
-def race(hosts, out, *more, blocks=2, client=None):
+SHORT = ("requests=40", "warmup=5 requests", "server=origin")
+
+def race(hosts, out, *changes, blocks=2, client=None, lengths=SHORT):
     places = {"client": client or hosts.url(CLIENT), "server": hosts.url(SERVER)}
     named = [word for role, place in places.items() for word in ("--host", f"{role}={place}")]
-    lengths = ["--set", "requests=40", "--set", "warmup=5 requests", "--set", "connection=reused"]
-    return ["race", *named, *lengths, "--server", "origin", "--blocks", str(blocks), "--out", str(out), "--quiet", *more]
+    asked = [word for change in ("connection=reused", *lengths, *changes) for word in ("--set", change)]
+    return ["race", *named, *asked, "--blocks", str(blocks), "--out", str(out), "--quiet"]
 """
 
 
@@ -108,8 +110,8 @@ def test_what_only_a_lab_has_is_left_out_with_the_reason(tmp_path: Path) -> None
         tmp_path,
         """
         with three_hosts(folder) as hosts:
-            asked = [word for word in race(hosts, folder / "run", blocks=1) if word not in ("--server", "origin")]
-            code, said, errors = hosts.run(*asked, "--set", "server=origin,caddy")
+            asked = race(hosts, folder / "run", "server=origin,caddy", blocks=1, lengths=("requests=40",))
+            code, said, errors = hosts.run(*asked)
         print(json.dumps([code, errors]))
         """,
     )
@@ -144,16 +146,15 @@ def test_a_trial_that_is_hit_is_marked_and_the_run_goes_on(tmp_path: Path, what:
         f"""
         what = {what!r}
         with three_hosts(folder) as hosts:
-            lengths = ["--set", "duration=3 s", "--set", "protocol=h2,h3"]
-            asked = [word for word in race(hosts, folder / "run", blocks=3) if word not in ("requests=40",)]
-            asked = asked[:5] + asked[6:] if asked[5] == "--set" and asked[6] != "requests=40" else asked
-            process = hosts.start(*asked, *lengths, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+            lengths = ("duration=3 s", "requests=0", "warmup=100 ms", "server=origin", "protocol=h2,h3")
+            asked = race(hosts, folder / "run", blocks=3, lengths=lengths)
+            process = hosts.start(*asked, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
             until = time.monotonic() + 60
             while not list((folder / "run" / "trials").glob("t*.parquet")) and time.monotonic() < until:
                 time.sleep(0.05)
             time.sleep(1.5)
-            load = [pid for pid in hosts.engines(CLIENT) if b"\\0load\\0" in Path(f"/proc/{{pid}}/cmdline").read_bytes()]
-            origin = [pid for pid in hosts.engines(SERVER) if b"\\0origin\\0" in Path(f"/proc/{{pid}}/cmdline").read_bytes()]
+            load = hosts.engines(CLIENT, "load")
+            origin = hosts.engines(SERVER, "origin")
             if what == "killed client":
                 os.kill(load[0], signal.SIGKILL)
             elif what == "frozen client":
@@ -208,7 +209,6 @@ def test_a_user_who_is_killed_or_cut_off_leaves_nothing(tmp_path: Path) -> None:
                 for name in FAR:
                     hosts.cut(HERE, name, mend=True)
                 found.append([left, time.monotonic() - began])
-            resumed = hosts.run("resume", str(folder / "run0"), "--quiet", "--blocks", "1") if False else None
         print(json.dumps(found))
         """,
         timeout_s=1100,
