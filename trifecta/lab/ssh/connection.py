@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -67,7 +68,7 @@ class Talk:
 
     def drop(self) -> None:
         """Close the channel: whatever it still says is not heard."""
-        self._do(lambda channel: channel.close())
+        self._do(lambda channel: channel.abort())
 
     async def _begin(self, connection: asyncssh.SSHClientConnection, command: str) -> None:
         from trifecta.lab.ssh import wire
@@ -89,7 +90,8 @@ class Talk:
         """In the loop's thread. A channel that is closed takes nothing: its ears have heard that."""
         if self._channel is None:
             self._waiting.append(action)
-        elif not self._channel.is_closing():
+            return
+        with suppress(OSError):
             action(self._channel)
 
 
@@ -158,7 +160,7 @@ class Connection:
             the_loop().wait(wire.close(self._connection), _CLOSE_S)
         except wire.Failure:
             # It does not answer any more; the other end notices by itself (`trifecta.lab.ssh.keeper`).
-            self._connection.abort()
+            the_loop().soon(self._connection.abort)
 
 
 def listed(words: Sequence[str]) -> str:
