@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from trifecta.analysis.offsets import FourTimes, offset, one_way
 
-ways = st.lists(st.tuples(st.integers(0, 10**9), st.integers(0, 10**9), st.integers(0, 10**8)), min_size=1, max_size=30)
+ways = st.lists(st.tuples(st.integers(0, 10**9), st.integers(0, 10**9), st.integers(0, 10**8)), min_size=1, max_size=10)
 
 
 def times(trips: list[tuple[int, int, int]], ahead: int, since: int = 10**15) -> FourTimes:

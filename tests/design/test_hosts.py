@@ -35,10 +35,11 @@ def test_a_place_is_read(text: str, parts: tuple[str, str | None, int | None]) -
 
 
 @pytest.mark.parametrize(
-    "text", ["a", "http://a", "ssh://", "ssh://-oProxyCommand=x", "ssh://a:0", "ssh://a:70000", "ssh://a/b", "ssh://a b", ""]
+    "text",
+    ["a", "http://a", "ssh://", "ssh://-oProxyCommand=x", "ssh://a:0", "ssh://a:70000", "ssh://a/b", "ssh://a b", ""],
 )
 def test_what_is_no_place_is_refused(text: str) -> None:
-    with pytest.raises(QuantityError, match="write ssh://HOST|give 1 to 65535"):
+    with pytest.raises(QuantityError, match=r"write ssh://HOST|give 1 to 65535"):
         parse_machine(text)
 
 
@@ -79,7 +80,10 @@ def test_the_path_between_them_can_have_a_length_of_its_own() -> None:
         ("hosts: {client: here, server: here}", "hosts: are both here"),
         ("hosts: {client: ssh://a, server: b}", "hosts.server: 'b' is not a host"),
         ("hosts: {client: ssh://a, sever: ssh://b}", "hosts.sever: unknown field; did you mean 'server'"),
-        ("hosts: {client: ssh://a, server: {at: ssh://b, address: b}}", "hosts.server.address: 'b' is not an IP address"),
+        (
+            "hosts: {client: ssh://a, server: {at: ssh://b, address: b}}",
+            "hosts.server.address: 'b' is not an IP address",
+        ),
         ("hosts: {client: ssh://a, server: {address: 192.0.2.1}}", "hosts.server.at: is missing"),
         ("hosts: {client: ssh://a, server: ssh://b}\npaths: {far: {rtt: 60 ms}}", "paths.far: hosts have the network"),
         ("hosts: {client: ssh://a, server: ssh://b}\npaths: {direct: {rtt: 60 ms}}", "paths.direct.rtt: unknown field"),

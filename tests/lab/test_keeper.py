@@ -58,20 +58,21 @@ class Kept:
         return lines
 
     def start(self, name: str = "p1") -> subprocess.Popen[bytes]:
-        """A program of the role 'asks', whose standard input stays open: `cat` takes it for the engine's."""
+        """A program that stands in for the engine, and does nothing."""
         program = self.folder.parent / "program"
         program.write_text("#!/bin/sh\nexec sleep 1000\n")
         program.chmod(0o755)
         started = subprocess.Popen(
             ["sh", "-c", keeper.START, "sh", str(self.folder), name, str(program), "load"], stdin=subprocess.PIPE
         )
-        wait_until(lambda: (self.folder / f"{name}.pid").exists())
+        wait_until((self.folder / f"{name}.pid").exists)
         return started
 
     def group(self) -> list[int]:
-        """The processes of its session that are left."""
-        done = subprocess.run(["ps", "-o", "pid=", "-s", str(self.process.pid)], capture_output=True, check=False)
-        return [int(pid) for pid in done.stdout.split()]
+        """The living processes of its session that are left."""
+        command = ["ps", "-o", "pid=,stat=", "-s", str(self.process.pid)]
+        lines = subprocess.run(command, capture_output=True, check=False, text=True).stdout.splitlines()
+        return [int(pid) for pid, state in map(str.split, lines) if not state.startswith("Z")]
 
 
 @pytest.fixture

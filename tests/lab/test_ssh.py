@@ -226,7 +226,11 @@ def test_a_host_that_was_lost_is_connected_to_again_and_its_port_is_free(tmp_pat
 @pytest.mark.parametrize(
     ("change", "said", "remedy"),
     [
-        ("(hosts.home / '.ssh/known_hosts').write_text('')", "its key is not verified", "connect once with `ssh -p 2222"),
+        (
+            "(hosts.home / '.ssh/known_hosts').write_text('')",
+            "its key is not verified",
+            "connect once with `ssh -p 2222",
+        ),
         ("(folder / 'client/authorized_keys').write_text('')", "it takes none of your keys", "ssh-add"),
         ("hosts.listeners[CLIENT].kill()", "cannot be reached", "try `ssh -p 2222 root@10.78.0.2`"),
     ],
@@ -264,7 +268,9 @@ def test_doctor_tries_every_host_that_is_named(tmp_path: Path) -> None:
     found = json.loads(said)["hosts"]
     good, bad = found["ssh://root@10.78.0.2:2222"], found["ssh://root@10.78.0.3:1"]
     assert good["able"] and not bad["able"]
-    assert {"connection", "engine", "system", "cores", "clock source", "disk"} <= {one["name"] for one in good["findings"]}
+    assert {"connection", "engine", "system", "cores", "clock source", "disk"} <= {
+        one["name"] for one in good["findings"]
+    }
     (refused,) = bad["findings"]
     assert refused["status"] == "missing"
     assert refused["remedy"].startswith("try `ssh -p 1")

@@ -138,7 +138,15 @@ def test_a_server_that_nobody_lets_through_is_told_in_one_line(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    "what", ["killed client", "killed sshd of client", "frozen sshd of server", "killed server", "cut for 5 s", "frozen client"]
+    "what",
+    [
+        "killed client",
+        "killed sshd of client",
+        "frozen sshd of server",
+        "killed server",
+        "cut for 5 s",
+        "frozen client",
+    ],
 )
 def test_a_trial_that_is_hit_is_marked_and_the_run_goes_on(tmp_path: Path, what: str) -> None:
     code, errors, left = inside(
@@ -197,7 +205,8 @@ def test_a_user_who_is_killed_or_cut_off_leaves_nothing(tmp_path: Path) -> None:
         with three_hosts(folder) as hosts:
             for number in range({KILLS}):
                 out = folder / f"run{{number}}"
-                process = hosts.start(*race(hosts, out, blocks=50), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                quiet = dict(stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                process = hosts.start(*race(hosts, out, blocks=50), **quiet)
                 time.sleep(2 + 4 * random.random())
                 if number % 2:
                     hosts.cut(HERE, random.choice(FAR))

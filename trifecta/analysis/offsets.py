@@ -1,9 +1,9 @@
 """How far apart two clocks are, from the four times of packets that went to and fro, with its bound (RFC 5905, 8).
 
-A packet cannot arrive before it was sent. So what the far clock is ahead of the near one is at most the least time that a
-packet seems to have taken there, and at least minus the least that one seems to have taken back: half the shortest round
-trip either way of the middle, whatever the path does. Between two packets the clocks themselves drift by some 50 µs a
-second at most, which a probe of a second leaves out.
+A packet cannot arrive before it was sent. So what the far clock is ahead of the near one is at most the least time that
+a packet seems to have taken there, and at least minus the least that one seems to have taken back: half the shortest
+round trip either way of the middle, whatever the path does. Clocks drift by some 50 µs a second at most between two
+packets, which a probe of a second leaves out.
 """
 
 from __future__ import annotations

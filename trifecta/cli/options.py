@@ -156,8 +156,8 @@ def narrowing(command: Decorated) -> Decorated:
                 "hosts",
                 multiple=True,
                 metavar="ROLE=PLACE",
-                help="Where client and server run: client=ssh://USER@HOST:PORT, server=here. Both are needed; the path is "
-                "then the network between them. Repeatable.",
+                help="Where client and server run, both: client=ssh://USER@HOST:PORT, server=here. The path is then "
+                "the network between them. Repeatable.",
             ),
             click.option(
                 "--with",
@@ -259,7 +259,7 @@ def as_overrides(
     for role, place in placed:
         if (other := next((one for known, one in placed if known == role), place)) != place:
             raise UserError(f"options --host {role}={other} and --host {role}={place}: both set it; leave one out")
-    said |= {"hosts": f"--host {text}" for text in hosts[:1]}
+    said |= {"hosts": f"--host {hosts[0]}"} if hosts else {}
     said |= {name: f"--{name} {','.join(names)}" for name, names in narrowed.items()}
     if levels:
         if factor in said:

@@ -36,7 +36,7 @@ class HostFacts(TypedDict):
     udp_receive_limit_bytes: int | None
     udp_send_limit_bytes: int | None
     congestion_controls: list[str]
-    """Those that an ordinary user may ask for over TCP."""
+    """Those that its user may ask for over TCP."""
     tcp_remembers: bool | None
     """Whether a connection begins with what the kernel kept of one before it (net.ipv4.tcp_no_metrics_save is 0)."""
     free_bytes: int | None

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Mapping
 from typing import Any
 
+from trifecta.contract.values import JsonValue
 from trifecta.design.document import Document, Section, parse_text
 from trifecta.design.errors import UserError
 from trifecta.design.impairments import ReadTrace, no_trace_files
@@ -36,6 +38,11 @@ def read_hosts(root: Section, workload: RequestsWorkload) -> dict[str, Machine]:
     if all(machine.is_here for machine in found.values()):
         raise section.error(None, f"are both {HERE}, where a lab has a network of its own; leave the hosts out")
     return found
+
+
+def written(hosts: Mapping[str, Machine]) -> dict[str, JsonValue]:
+    """Hosts in the canonical form of a study; nothing without, so that older studies keep their identity."""
+    return {"hosts": {role: machine.as_data() for role, machine in hosts.items()}} if hosts else {}
 
 
 def _read_machine(section: Section, role: str) -> Machine:

@@ -18,7 +18,8 @@ DIRECT = PathSpec(name="clean", as_is=True)
 HOSTS = {"client": Machine("ssh://a"), "server": Machine("ssh://b")}
 COUNTERS = {"counters": sound.HOST["counters"], "devices": {}, "loopback": {}}
 UNSEEN: dict[str, Any] = {
-    "cpus": None, "steal_share": None, "other_cpu_share": None, "resolution": 0.0, "pressure_share": {}, "cpu_mhz": None,
+    "cpus": None, "steal_share": None, "other_cpu_share": None, "resolution": 0.0, "pressure_share": {},
+    "cpu_mhz": None,
 }  # fmt: skip
 PROBE = sound.PROBE | {"clock_offset_ns": -3_000_000_000, "clock_bound_ns": 25_000_000}
 FAR = 7 * 86_400 * 10**9  # the client's machine runs for a week, the runner's for a second

@@ -37,7 +37,7 @@ born() { read -r line <"/proc/$server/stat" && set -- $line && birth=${22}; }
 born
 before=$birth
 (
-  trap 'kill "$sleeper"; exit' TERM
+  trap 'kill "$sleeper"; wait "$sleeper"; exit' TERM
   trap '' HUP INT
   while :; do
     sleep "$patience" &

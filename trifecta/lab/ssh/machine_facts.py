@@ -15,7 +15,9 @@ say clocksource /sys/devices/system/clocksource/clocksource0/current_clocksource
 say metrics_unsaved /proc/sys/net/ipv4/tcp_no_metrics_save
 say rmem_max /proc/sys/net/core/rmem_max
 say wmem_max /proc/sys/net/core/wmem_max
-say congestion_controls /proc/sys/net/ipv4/tcp_allowed_congestion_control
+allowed=/proc/sys/net/ipv4/tcp_allowed_congestion_control
+[ "$(id -u)" != 0 ] && [ -r "$allowed" ] || allowed=/proc/sys/net/ipv4/tcp_available_congestion_control
+say congestion_controls "$allowed"
 exit 0
 """
 

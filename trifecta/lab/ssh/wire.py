@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable
+from typing import Any
 
 import asyncssh
 
@@ -14,7 +15,12 @@ CONNECT_S, LOGIN_S = 10, 20
 # A link that is down for less than this is waited for: TCP sends again what was lost.
 ALIVE_EVERY_S, ALIVE_MISSED = 3, 3
 
-Failure = (OSError, asyncssh.Error, asyncssh.misc.ConfigParseError, asyncssh.KeyImportError)
+
+class Unverified(Exception):
+    """The configuration has no file of known hosts, which asyncssh takes for a wish not to verify keys."""
+
+
+Failure = (OSError, asyncssh.Error, asyncssh.ConfigParseError, asyncssh.KeyImportError, Unverified)
 """What can go wrong with a connection, TimeoutError among it."""
 
 
@@ -61,8 +67,10 @@ async def connect(machine: Machine, lost: Callable[[str], None]) -> asyncssh.SSH
 
     ``lost`` is called when it has ended, with the reason. One of `Failure` when there is none.
     """
-    # What is not given is the configuration's. Its patience is ours: a run must not wait for hours.
-    named = {"username": machine.user, "port": machine.port}
+    named: dict[str, Any] = {"username": machine.user, "port": machine.port}  # what is not given is the configuration's
+    given = {name: value for name, value in named.items() if value is not None}
+    if (await asyncssh.SSHClientConnectionOptions.construct(host=machine.host, **given)).known_hosts is None:
+        raise Unverified("UserKnownHostsFile is none")
     connection, _ = await asyncssh.create_connection(
         lambda: _Client(lost),
         machine.host,
@@ -72,14 +80,12 @@ async def connect(machine: Machine, lost: Callable[[str], None]) -> asyncssh.SSH
         keepalive_count_max=ALIVE_MISSED,
         agent_forwarding=False,
         x11_forwarding=False,
-        **{name: value for name, value in named.items() if value is not None},
+        **given,
     )
     return connection
 
 
-async def begin(
-    connection: asyncssh.SSHClientConnection, command: str, ears: Ears
-) -> asyncssh.SSHClientChannel[bytes]:
+async def begin(connection: asyncssh.SSHClientConnection, command: str, ears: Ears) -> asyncssh.SSHClientChannel[bytes]:
     """Start a command at the other end; it has no terminal, whatever the configuration says."""
     channel, _ = await connection.create_session(lambda: _Session(ears), command, encoding=None, request_pty=False)
     return channel
@@ -96,10 +102,13 @@ def refusal(machine: Machine, error: BaseException) -> str:
     if isinstance(error, asyncssh.HostKeyNotVerifiable):
         remedy = f"connect once with `{machine.command}` and compare its key"
         return f"host {machine.at}: its key is not verified ({words(error)}); {remedy}"
+    if isinstance(error, Unverified):
+        text = f"host {machine.at}: its key would not be verified ({words(error)} in your configuration of SSH)"
+        return f"{text}; name a file of known hosts for it"
     if isinstance(error, asyncssh.PermissionDenied):
         remedy = f"try `{machine.command}`; a key with a passphrase has to be in the agent (`ssh-add`)"
         return f"host {machine.at}: it takes none of your keys ({words(error)}); {remedy}"
-    if isinstance(error, asyncssh.misc.ConfigParseError | asyncssh.KeyImportError):
+    if isinstance(error, asyncssh.ConfigParseError | asyncssh.KeyImportError):
         return f"host {machine.at}: your configuration of SSH cannot be used ({words(error)}); mend it"
     return f"host {machine.at}: cannot be reached ({words(error)}); try `{machine.command}`"
 

@@ -207,7 +207,7 @@ class HostsSession(Session[RequestsWorkload, ServerKey]):
         return at.path
 
     def _measure(self, at: Levelled, seed: int, *, first: bool) -> MeasureSummary:
-        """What the network between the machines does now. One that is lost meanwhile is connected to again, and it is measured anew."""
+        """What the network does now; where a machine is lost meanwhile, anew after it was connected to again."""
         try:
             self._connect_again()
             return self._measured(first)
@@ -264,7 +264,7 @@ def across_clocks(summary: MeasureSummary, file: Path) -> MeasureSummary:
     """
     columns = parquet.read_arrays(file, _TIMES)
     file.unlink()
-    times = FourTimes(*(columns[name] for name in _TIMES))
+    times = FourTimes(*(columns[name].tolist() for name in _TIMES))
     apart = offset(times)
     if apart is None:
         none = Quantiles(min=None, p50=None, p90=None, p99=None, max=None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Collection
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
