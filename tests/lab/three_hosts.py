@@ -75,10 +75,10 @@ class ThreeHosts:
         return [pid for pid in self.processes(name) if _command(pid)[0].startswith("sshd")]
 
     def left(self) -> dict[str, list[str]]:
-        """What is left on the hosts: files of working folders, and processes."""
+        """What is left on the hosts: working folders, and processes."""
         return {
             name: [
-                *(str(path.relative_to(self.room(name))) for path in self.room(name).rglob("*")),
+                *(path.name for path in self.room(name).iterdir()),
                 *(" ".join(_command(pid)) for pid in self.processes(name)),
             ]
             for name in FAR

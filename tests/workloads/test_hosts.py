@@ -207,7 +207,11 @@ def test_a_user_who_is_killed_or_cut_off_leaves_nothing(tmp_path: Path) -> None:
                 out = folder / f"run{{number}}"
                 quiet = dict(stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
                 process = hosts.start(*race(hosts, out, blocks=50), **quiet)
-                time.sleep(2 + 4 * random.random())
+                until = time.monotonic() + 60
+                while not hosts.engines(random.choice(FAR)) and time.monotonic() < until:
+                    time.sleep(0.05)
+                time.sleep(3 * random.random())
+                found_there = sum(len(hosts.processes(name)) for name in FAR)
                 if number % 2:
                     hosts.cut(HERE, random.choice(FAR))
                     time.sleep(1)
@@ -217,13 +221,14 @@ def test_a_user_who_is_killed_or_cut_off_leaves_nothing(tmp_path: Path) -> None:
                 left = hosts.wait_clean(45)
                 for name in FAR:
                     hosts.cut(HERE, name, mend=True)
-                found.append([left, time.monotonic() - began])
+                found.append([left, time.monotonic() - began, found_there])
         print(json.dumps(found))
         """,
         timeout_s=1100,
     )
     assert len(found) == KILLS
-    for number, (left, took_s) in enumerate(found):
+    for number, (left, took_s, there) in enumerate(found):
+        assert there > 2, "it was not killed at work"
         assert left == {"client": [], "server": []}, number
         assert took_s < (45 if number % 2 else 5)
         assert_whole(tmp_path / f"run{number}")

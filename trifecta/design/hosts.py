@@ -12,7 +12,7 @@ from trifecta.design.errors import UserError
 from trifecta.design.impairments import ReadTrace, no_trace_files
 from trifecta.design.machine import HERE, WRITTEN, Machine, parse_machine
 from trifecta.design.model import PathSpec, RequestsWorkload
-from trifecta.design.paths import read_path
+from trifecta.design.paths import Canonical, read_path
 from trifecta.design.quantity import QuantityError
 
 ROLES = ("client", "server")
@@ -68,7 +68,7 @@ def asked_by_option(document: Document) -> str | None:
     return next((option for place, option in document.options.items() if place[:1] == ("hosts",)), None)
 
 
-def read_direct(root: Section, read_trace: ReadTrace = no_trace_files) -> tuple[dict[str, PathSpec], dict[str, Any]]:
+def read_direct(root: Section, read_trace: ReadTrace = no_trace_files) -> tuple[dict[str, PathSpec], dict[str, Canonical]]:
     """The only path between hosts, with the length of its trials where it has one, and its canonical form.
 
     UserError for another path in a file that names hosts itself; a study that an option gives them leaves its own out.
