@@ -199,3 +199,21 @@ def test_an_interrupted_ladder_goes_on_where_it_was():
     found = LadderPlanner(of, cells, ends).next(rows, 0)
     assert isinstance(found, Decision)
     assert (found.cell.key, found.block) == whole[4]
+
+
+@pytest.mark.parametrize(("within_ns", "rounds"), [(22e9, 4), (1e9, 2), (None, 10)])
+def test_a_round_that_would_end_too_late_is_not_begun_but_for_two(within_ns, rounds):
+    of = small(10)
+    cells = plan.cells(of)
+    ends = [cells[0].key, cells[-1].key]
+    planner, rows, blocks = LadderPlanner(of, cells, ends, within_ns), [], 0
+    while isinstance(found := planner.next(rows, blocks * 10**9), Decision):  # a block takes a second
+        rows += [{"cell": found.cell.key, "block": found.block, "arm": arm} for arm in plan.arms(of)]
+        blocks += 1
+    assert blocks == 5 * rounds
+    said = "every rung has had its 10 rounds" if rounds == 10 else f"the time was over after {rounds} of 10 rounds"
+    assert (found.reason, found.kind) == (said, "blocks" if rounds == 10 else "budget")
+    if rounds == 2:  # one that is begun ends
+        begun = LadderPlanner(of, cells, ends).next(rows, 0)
+        rows.append({"cell": begun.cell.key, "block": begun.block, "arm": plan.arms(of)[0]})
+        assert isinstance(planner.next(rows, 10**12), Decision)

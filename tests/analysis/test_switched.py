@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from trifecta.analysis.switched import EVERYWHERE, Asked, countable, detected, left_out, switched
+from trifecta.analysis.switched import EVERYWHERE, Asked, countable, detected, left_out, switched, tolerated
 
 ASKED = Asked("path", "in-order", "overtaking", "latency_p50_ns", ("h2", "h3"), "h2", 0.95)
 
@@ -95,6 +95,18 @@ def test_trials_count_that_only_the_threats_own_check_excludes():
     assert [row["valid"] for row in countable(rows, "protocol")] == [True, False, False, True]
     assert [row["valid"] for row in countable(rows, None)] == [False, False, False, True]
     assert [row["valid"] for row in countable(rows, "protocol", "success_rate")] == [True, True, False, True]
+
+
+def test_a_check_can_be_tolerated_for_one_of_its_findings_alone():
+    """A kernel that does not give the initial window that is asked for must not count as one that does."""
+    windows = "initial congestion window 240000 B here, 14480 B in h2"
+    untaken = "the initial congestion window has 10 packets, requested: 100"
+    said = [windows, untaken, f"{windows}; {untaken}", f"{windows}; TLS version is 1.2, requested: 1.3"]
+    failed = [[{"check": "parity", "status": "fail", "evidence": one}] for one in said]
+    rows = [{"valid": False, "error": None, "checks_json": json.dumps(one)} for one in failed]
+    assert [row["valid"] for row in tolerated(rows, {"parity: initial congestion window"})] == [True, *[False] * 3]
+    assert [row["valid"] for row in tolerated(rows, {"parity"})] == [True] * 4
+    assert [row["valid"] for row in tolerated(rows, {"path: initial congestion window"})] == [False] * 4
 
 
 def test_what_a_check_says_is_counted_off_and_on():

@@ -55,7 +55,7 @@ def test_one_that_is_kept_has_statements_that_are_still_made_and_no_path(path: P
     here = {one["id"]: one["defined"] for kind in ("claims", "figures") for one in document[kind]}
     assert here.items() <= known.items()
     assert not set(here) & set(document["no_longer"])
-    assert len(here) > len(known) / 2
+    assert len(here) > len(known) * 0.4  # else it is of no use any more, and goes
     assert {one["threat"] for one in document["threats"]} >= {"round-trips", "cpu-bound", "single-load"}
     assert not re.search(r"(^|[\s\"'])/(tmp|work|root|home|usr)/", path.read_text())
 

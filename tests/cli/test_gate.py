@@ -18,11 +18,11 @@ NARROW = ("--set", "server=origin", "--set", "protocol=h2", "--set", "path=clean
 FAKE = f'#!/bin/bash\nexec env PYTHONPATH={ROOT} {sys.executable} -P -m tests.cli.fake_gate "$@"\n'
 
 
-def gate(*arguments, cwd, worse=1.0, module="tests.cli.fake_gate"):
+def gate(*arguments, command="gate", cwd, worse=1.0, module="tests.cli.fake_gate", **more):
     return subprocess.run(
-        [sys.executable, "-P", "-m", module, "gate", *arguments],
+        [sys.executable, "-P", "-m", module, command, *arguments],
         capture_output=True, text=True, check=False, cwd=cwd, stdin=subprocess.DEVNULL, timeout=250,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "FAKE_WORSE": str(worse), "COLUMNS": "120"},
+        env={**os.environ, "PYTHONPATH": str(ROOT), "FAKE_WORSE": str(worse), "COLUMNS": "120", **more},
     )  # fmt: skip
 
 
@@ -35,8 +35,9 @@ def test_the_exit_code_is_the_verdict(tmp_path, worse, code, word):
 
 
 def test_it_writes_what_is_asked_for_and_keeps_the_last_good_state(tmp_path):
-    files = ("--summary", "out/gate.md", "--junit", "out/gate.xml", "--references", "refs", "--json", "--out", "run")
-    done = gate("race", *PAIR, *NARROW, *files, "--fail-on", "slower:3%", "--fail-on", "latency_mean:9%", cwd=tmp_path)
+    files = ("--summary", "out/gate.md", "--junit", "out/gate.xml", "--references", "refs", "--json")
+    two = ("--fail-on", "slower:3%", "--fail-on", "latency_mean:9%", "--out", "run")
+    done = gate("race", *PAIR, *NARROW, *files, *two, cwd=tmp_path)
     assert done.returncode == 4, "no value of the mean, so it is open"
     assert (tmp_path / "out/gate.md").read_text().startswith("### ❔ UNDECIDED: ")
     suite = ElementTree.parse(tmp_path / "out/gate.xml").getroot()[0]
@@ -45,7 +46,48 @@ def test_it_writes_what_is_asked_for_and_keeps_the_last_good_state(tmp_path):
     assert (document["state"], document["run"]) == ("undecided", "run")
     assert not (tmp_path / "refs").exists()
     assert gate("race", *PAIR, *NARROW, *files, cwd=tmp_path).returncode == 0
-    assert json.loads((tmp_path / "refs/race-tcp_nodelay.json").read_text())["state"] == "pass"
+    (kept,) = (tmp_path / "refs").iterdir()
+    assert re.fullmatch(r"race-tcp_nodelay-[0-9a-f]{8}-[0-9a-f]{8}\.json", kept.name)
+    first = json.loads(kept.read_text())
+    assert first["state"] == "pass"
+    again = (*files, "--seed", "1")
+    assert gate("race", *PAIR, *NARROW, *again, cwd=tmp_path).returncode == 0
+    assert json.loads(kept.read_text()) == first, "passing alone does not replace it"
+    assert gate("race", *PAIR, *NARROW, *again, "--accept", cwd=tmp_path).returncode == 0
+    assert json.loads(kept.read_text())["seed"] == 1
+    assert gate("race", *PAIR, *NARROW, *files, "--set", "response=20 kB", cwd=tmp_path).returncode == 0
+    assert len(list((tmp_path / "refs").iterdir())) == 2, "another question has a file of its own"
+
+
+@pytest.mark.parametrize(("worse", "code", "sign"), [(1.0, 0, "✅ PASS"), (1.2, 1, "❌ FAIL")])
+def test_a_gate_that_was_interrupted_is_gone_on_with_as_a_gate(tmp_path, worse, code, sign):
+    files = ("--summary", "out/gate.md", "--junit", "out/gate.xml", "--references", "refs", "--out", "run")
+    asked = ("race", *PAIR, *NARROW, *files, "--fail-on", "slower:9%", "--quiet")
+    done = gate(*asked, cwd=tmp_path, worse=worse, FAKE_INTERRUPTED="1")
+    assert done.returncode == 130, done.stderr
+    assert (tmp_path / "out/gate.md").read_text().startswith("### ❔ UNDECIDED")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    more = ("../run", "--quiet", "--json", "--budget", "2 min")
+    done = gate(*more, command="resume", cwd=elsewhere, worse=worse)
+    assert done.returncode == code, done.stderr
+    document = json.loads(done.stdout)
+    assert [one["condition"] for one in document["tests"]] == ["slower:9 %"]
+    assert document["budget_ns"] == 300 * 10**9
+    assert (tmp_path / "out/gate.md").read_text().startswith(f"### {sign}: ")
+    assert (tmp_path / "out/gate.xml").exists()
+    assert (tmp_path / "refs").exists() == (code == 0)
+    assert not list(elsewhere.iterdir()), "files are where they were asked for"
+
+
+def test_what_a_gate_was_asked_is_refused_where_it_is_damaged(tmp_path):
+    assert gate("race", *PAIR, *NARROW, "--out", "run", cwd=tmp_path).returncode == 0
+    facts = json.loads((tmp_path / "run/run.json").read_text())
+    (tmp_path / "run/manifest.sha256").unlink()
+    (tmp_path / "run/run.json").write_text(json.dumps({**facts, "schema": 1, "gate": {"fail_on": "slower:3%"}}))
+    done = gate("run", command="resume", cwd=tmp_path)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "run.json: gate." in done.stderr
 
 
 def test_the_seed_is_drawn_and_the_budget_is_three_minutes_unless_given(tmp_path):
@@ -72,6 +114,7 @@ def test_the_seed_is_drawn_and_the_budget_is_three_minutes_unless_given(tmp_path
         (["race", *PAIR, "--budget", "1 min", "--set", "budget=2 min"], "both set budget; leave one out"),
         (["bourbon2020", *PAIR], "bourbon2020 is a campaign, and a gate is of one study"),
         (["nothing", *PAIR], "no study 'nothing'"),
+        (["race", *PAIR, "--accept"], "option --accept: there is no last good state without --references"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(tmp_path, arguments, said):
@@ -83,10 +126,12 @@ def test_bad_input_is_one_line_and_exit_code_2(tmp_path, arguments, said):
 
 
 def test_a_damaged_reference_is_refused_before_anything_is_measured(tmp_path):
-    (tmp_path / "race-tcp_nodelay.json").write_text("{")
-    done = gate("race", *PAIR, *NARROW, "--references", ".", "--summary", "gate.md", cwd=tmp_path)
+    assert gate("race", *PAIR, *NARROW, "--references", "refs", cwd=tmp_path).returncode == 0
+    (kept,) = (tmp_path / "refs").iterdir()
+    kept.write_text("{")
+    done = gate("race", *PAIR, *NARROW, "--references", "refs", "--summary", "gate.md", cwd=tmp_path)
     assert done.returncode == 2
-    assert "race-tcp_nodelay.json: " in done.stderr
+    assert f"refs/{kept.name}: " in done.stderr
     assert not (tmp_path / "gate.md").exists()
 
 
@@ -201,4 +246,10 @@ def test_our_origin_with_and_without_nodelay(tmp_path, candidate):
     arms = {"true", "false", "true#aa"} if candidate == "off" else {"true", "true#aa"}
     assert {row["arm"] for row in rows} == arms
     assert sum(row["n"] for row in rows) == document["trials"]
-    assert Path(tmp_path / "gate.xml").exists()
+    (tmp_path / "gate.xml").unlink()
+    done = gate("run", "--budget", "5 s", "--json", command="resume", cwd=tmp_path, module="trifecta.cli.main")
+    longer = json.loads(done.stdout)
+    assert done.returncode == {"pass": 0, "fail": 1, "undecided": 4}[longer["state"]], done.stderr
+    assert longer["trials"] >= document["trials"]
+    assert (longer["budget_ns"] > document["budget_ns"], longer["seed"]) == (True, document["seed"])
+    assert Path(tmp_path / "gate.xml").exists(), "where it was asked for, not where the user is"

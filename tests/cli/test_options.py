@@ -3,8 +3,10 @@
 import pytest
 
 from trifecta import studies
+from trifecta.cli.inputs import own_refs
 from trifecta.cli.options import as_overrides
 from trifecta.design.errors import UserError
+from trifecta.design.gate import GatePlan, read_refs
 
 
 def test_blocks_are_exact_and_need_no_budget():
@@ -146,5 +148,58 @@ def test_a_server_of_the_users_own_is_compared(here):
 def test_what_is_wrong_with_a_server_of_the_users_own(servers, options, said, here):
     with pytest.raises(UserError) as error:
         named(*servers, **options)
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def gated(baseline, candidate, sets=()):
+    """The gate of two servers, as `trifecta gate` reads it."""
+    refs = own_refs(read_refs(baseline, candidate))
+    refs.refuse_twice(sets)
+    known = studies.known_servers()
+    return GatePlan(studies.load("race", ["protocol=h3", "path=clean", *sets], known, change=refs.change), ())
+
+
+@pytest.mark.parametrize(
+    ("baseline", "candidate", "levels"),
+    [
+        ("origin", "mine=./server.yaml", ("origin", "mine")),
+        ("server=./server.yaml", "caddy", ("server", "caddy")),
+        (f"cmd:./my-server {TOLD} --list a,b", f"server=new=cmd:./other {TOLD} -x=1", ("my-server", "new")),
+        ("nginx@./build-a", "b=caddy@2.10.0", ("nginx@./build-a", "b")),
+        ("mine=./server.yaml", "mine", ("mine",)),
+    ],
+)
+def test_a_gate_takes_servers_of_the_users_own(baseline, candidate, levels, here):
+    gate = gated(baseline, candidate)
+    assert gate.study.factors["server"] == levels
+    assert {*gate.study.servers} == {*levels} - {*studies.known_servers()}
+    assert (gate.baseline, gate.candidate) == (levels[0], levels[1] if len(levels) > 1 else f"{levels[0]}#aa")
+
+
+def test_a_server_that_an_option_defines_is_the_candidate_of_a_gate(here):
+    gate = gated("origin", "mine", ["servers.mine=./server.yaml"])
+    assert (gate.study.factors["server"], [*gate.study.servers]) == (("origin", "mine"), ["mine"])
+
+
+@pytest.mark.parametrize(
+    ("baseline", "candidate", "sets", "said"),
+    [
+        ("./server.yaml", f"server=cmd:./other {TOLD}", (), ""),  # a name of its own
+        ("m=./server.yaml", f"m=cmd:./other {TOLD}", (), "option --candidate m=cmd:./other --port {port}"),
+        ("origin", "m=./gone.yaml", (), "servers.m: the file './gone.yaml' is not there; correct the path"),
+        ("origin,caddy", "nginx", (), "option --baseline origin,caddy: names 2 servers; give one"),
+        ("origin", "cmd:./x 'y", (), "option --candidate cmd:./x 'y: is not a command line"),
+        ("origin", "m=./server.yaml", ("servers.m=nginx@./build-a",), "sets servers.m too; leave one out"),
+        ("origin", "caddy", ("servers.m=./server.yaml",), "servers.m: no cell has the server 'm'; add it to"),
+        ("origin", "m=./server.yaml", ("server=caddy",), "both set server; leave one out"),
+    ],
+)
+def test_what_is_wrong_with_a_server_of_a_gates_own(baseline, candidate, sets, said, here):
+    if not said:
+        assert gated(baseline, candidate, sets).candidate == "other"
+        return
+    with pytest.raises(UserError) as error:
+        gated(baseline, candidate, sets)
     assert said in str(error.value)
     assert "\n" not in str(error.value)

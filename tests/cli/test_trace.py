@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import itertools
 import json
 import os
 import shutil
@@ -16,7 +18,7 @@ from trifecta.report.trace import published
 CAPTURES = Path(__file__).resolve().parents[1] / "trace" / "captures"
 needs_tshark = pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
 STUDY = Path(os.environ.get("TRIFECTA_DING_CAPTURES", Path(__file__).resolve().parents[3] / "shared/ding-captures"))
-# What the study's own captures come to (frames, seconds, octets): shared/published/ding2022.yaml.
+# What its own captures and dissections come to (frames, seconds, octets): trifecta/studies/published/ding2022.yaml.
 CELLS = {
     "hello-closed-http2": (64, 0.840, 10073),
     "hello-closed-http3": (43, 0.0987, 25329),
@@ -24,6 +26,8 @@ CELLS = {
     "hello-sim-http3": (27, 0.0293, 13108),
     "small-closed-http2": (461, 1.178, 3178009),
     "small-closed-http3": (3251, 0.289, 3420469),
+    "small-sim-http2": (335, 0.580, 3167979),
+    "small-sim-http3": (3235, 0.202, 3398379),
     "large-closed-http2": (2308, 3.802, 31608847),
     "large-closed-http3": (31995, 1.546, 33828684),
     "large-sim-http2": (2348, 3.234, 31606124),
@@ -56,7 +60,7 @@ def test_captures_of_the_study_stand_beside_what_it_published() -> None:
 
     theirs = [capture(name, f"h{name[-1]}", *numbers) for name, numbers in CELLS.items()]
     said = published(theirs)
-    assert said[0] == "ding2022 published the same packets, seconds and bytes of 10 of these captures."
+    assert said[0] == "ding2022 published the same packets, seconds and bytes of 12 of these captures."
     assert len(said) == 2 and said[1].startswith("loopback-offload: ") and "65,539 B" in said[1]
     ours = capture("small-closed-http3", "h3", 2290, 1.2, 3300000)
     assert published([theirs[0], ours])[:2] == [
@@ -129,6 +133,29 @@ def test_the_published_cells_are_recomputed(capsys: pytest.CaptureFixture[str]) 
         elif endpoint != "hello":
             assert 16_000 < one["largest_wire_bytes"] <= 65_539
             assert any(f"{one['capture']}.pcapng: frames are not wire packets" in note for note in told["notes"])
+
+
+@pytest.mark.skipif(not STUDY.is_dir(), reason="the study's captures are not here (TRIFECTA_DING_CAPTURES)")
+@pytest.mark.parametrize(("name", "waited_ms"), [("hello-closed", 667), ("hello-sim", 225), ("small-closed", 644)])
+def test_the_studys_client_waits_before_tls_over_http2_alone(name: str, waited_ms: int) -> None:
+    """What `wait-before-tls` of the published study says, by the dissections beside its captures."""
+
+    def frames(http: str) -> list[dict[str, str]]:
+        with (STUDY / f"{name}-{http}.csv").open(newline="", encoding="utf-8") as file:
+            return list(csv.DictReader(file))
+
+    connected: dict[str, float] = {}
+    waits = []
+    for row in frames("http2"):
+        at, port = float(row["Time"]) * 1000, row["Source"]
+        if row["Destination"] == "7443" and "[ACK]" in row["Info"]:
+            connected.setdefault(port, at)
+        elif row["Info"] == "Client Hello":
+            waits.append(at - connected[port])
+    assert round(sum(waits)) == waited_ms
+    assert all(205 < one < 228 for one in waits)
+    times = [float(row["Time"]) * 1000 for row in frames("http3")]
+    assert max(after - before for before, after in itertools.pairwise(times)) < 100
 
 
 @needs_tshark

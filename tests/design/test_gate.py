@@ -149,3 +149,40 @@ def test_what_is_no_condition_is_refused_in_one_line(asked, said):
         read_conditions(asked, gate_of().study)
     assert str(error.value).startswith(said)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("study", "sets", "refs", "asked", "said"),
+    [
+        (
+            "race", ("requests=20",), ("origin", "caddy"), "latency_p99:5%",
+            "the 99th percentile of latency needs 100 requests a trial, protocol=h2,path=far,connection=reused has "
+            "20; ask for more (--set requests=100) or for another metric",
+        ),
+        ("race", ("client=curl",), ("origin", "caddy"), "more-bytes:2%", "curl does not count octets on the wire per"),
+        ("race", (), ("client=load", "client=curl"), "more-bytes:2%", "curl does not count octets on the wire per"),
+        ("race", (), ("origin", "caddy"), "lcp_p50:5%", "is of visits, and the workload requests has none; give"),
+        ("page", (), ("origin", "caddy"), "bitrate_mean:5%", "is of videos, and the workload page plays none"),
+        ("page", ("filmstrip=false",), ("origin", "caddy"), "speed_index_p50:5%", "and these visits are not filmed"),
+        ("page", (), ("origin", "caddy"), "more-bytes:2%", "chromium does not count octets on the wire per request"),
+        ("page", ("visits=3",), ("origin", "caddy"), "latency_p95:5%", "needs 20 visits a trial"),
+        ("chain", (), ("services", "go-services"), "more-bytes:2%", "go-services does not count octets on the wire"),
+        ("video", ("mode=on-demand",), ("origin", "caddy"), "live_latency_p50:5%", "and this one is on demand"),
+    ],
+)  # fmt: skip
+def test_what_no_trial_will_have_a_value_of_is_refused_before_anything_runs(study, sets, refs, asked, said):
+    narrowed = ("path=far", "connection=reused") if study == "race" else ()
+    made = studies.load(study, ("protocol=h2", *narrowed, *sets), change=read_refs(*refs).change)
+    with pytest.raises(UserError) as error:
+        read_conditions([asked], made)
+    assert str(error.value).startswith(f"option --fail-on {asked}: ")
+    assert said in str(error.value)
+
+
+def test_what_a_trial_may_have_a_value_of_is_asked():
+    timed = "study: s\nworkload: {duration: 1 s}\nfactors: {protocol: [h2], path: [clean]}\n"
+    made = parse_study(timed, "s.yaml", change=read_refs("origin", "caddy").change)
+    asked = read_conditions(["latency_p99:5%", "more-bytes:2%"], made)
+    assert [one.name for one in asked] == ["latency_p99", "more-bytes"]
+    page = studies.load("page", ("protocol=h2",), change=read_refs("origin", "caddy").change)
+    assert len(read_conditions(["lcp_p50:5%", "speed_index_p50:5%", "slower:5%"], page)) == 3

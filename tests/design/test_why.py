@@ -12,17 +12,24 @@ from trifecta.design import plan
 from trifecta.design.errors import UserError
 from trifecta.design.factors import KNOWN_FACTORS
 from trifecta.design.study import path, requests, study
-from trifecta.design.why.budget import AMPLE_ROUNDS, LEAST_ROUNDS, chosen, pair_rounds, search_blocks
+from trifecta.design.why.budget import (
+    AMPLE_ROUNDS,
+    LEAST_ROUNDS,
+    chosen,
+    pair_rounds,
+    pair_within_ns,
+    search_blocks,
+    search_within_ns,
+)
 from trifecta.design.why.cause import UNSUSPECTED
+from trifecta.design.why.change import Change
 from trifecta.design.why.rungs import (
     ABSENT,
     COMPARED,
     NO_SWITCH,
-    Change,
     Rung,
     case_of,
     cell_named,
-    compatible,
     refuse_unasked,
     with_evidence,
 )
@@ -55,6 +62,7 @@ PLANTED = {
     "congestion-control": {"congestion_control": "bbr/cubic"},
     "initial-window": {"initial_window": "10/2"},
     "ack-delay": {"ack_delay": "200 ms"},
+    "ack-frequency": {"ack_packets": "10"},
     "stream-window": {"stream_window": "16 kB"},
     "tls-records": {"tls_record": "16 kB"},
 }
@@ -74,6 +82,24 @@ def test_a_threshold_is_suspected_where_packets_overtake():
     assert suspects(replace(race().seen, overtaken=3))[0][0].id == "packet-threshold"
     unsuspected = {one.id: suspect.suspicion for one, suspect in suspects(race().seen)}
     assert unsuspected["packet-threshold"] == UNSUSPECTED
+
+
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ({}, "QUIC is paced and TCP is not"),
+        ({"pacing": "on/off"}, "TCP is paced and QUIC is not"),
+        ({"pacing": "on"}, "both are paced, each in its own way"),
+        ({"congestion_control": "bbr/cubic"}, "both are paced, each in its own way"),
+        ({"pacing": "off", "congestion_control": "bbr/cubic"}, "TCP is paced and QUIC is not"),
+    ],
+)
+def test_who_is_paced_is_what_the_study_says(fields, why):
+    seen = race().seen
+    seen = replace(seen, fields={**seen.fields, **fields})
+    assert CAUSES["pacing"].find(seen).why == why
+    bare = {**seen.fields, "pacing": "off", "congestion_control": "cubic"}
+    assert CAUSES["pacing"].find(replace(seen, fields=bare)) is None
 
 
 def test_the_programs_of_others_are_causes_where_they_are():
@@ -135,12 +161,75 @@ def test_what_this_version_has_no_field_for_is_said():
     assert with_evidence(case, there).change(replace(pacing, levels={"quinn": ("adapted",)})) == ABSENT
 
 
+# By cause the arm that alone meets its removal, "" for both, None where there is nothing to remove.
+ACROSS = {"ack-delay": "h3", "segmentation-offload": "h3", "pacing": "h3", "idle-window": "h2", "initial-window": ""}
+# There is neither a pace nor that delay, and HTTP/1.1 has no window of streams.
+OVER_TCP = dict.fromkeys(("ack-delay", "ack-frequency", "segmentation-offload", "pacing"))
+OVER_TCP |= {"idle-window": "", "stream-window": "h2"}
+
+
+@pytest.mark.parametrize(
+    ("arm", "to", "fields", "met"),
+    [
+        ("h3", "h2", {}, ACROSS),
+        ("h1", "h2", {}, OVER_TCP),
+        ("h3", "h2", {"congestion_control": "bbr/cubic"}, {"congestion-control": "h3"}),
+        ("h3", "h2", {"tls_version": "1.2/1.3"}, {"tls-version": "h2"}),
+        ("h3", "h2", {"tcp_nodelay": "false"}, {"nagle": "h2"}),
+    ],
+)
+def test_what_no_arm_meets_is_no_cause_and_what_one_meets_says_which(arm, to, fields, met):
+    case = case_of(RACE, cell_named(RACE, "path=far,connection=reused,server=origin"), arm, to)
+    case = with_evidence(case, replace(case.seen, fields={**case.seen.fields, **fields}))
+    found = {one.id: case.change(suspect) for one, suspect in suspects(case.seen)}
+    for name, only in met.items():
+        change = found.get(name, ABSENT)
+        assert (change == ABSENT) == (only is None), name
+        assert only is None or case.only(change) == only, name
+
+
+def test_what_both_arms_speak_decides_where_servers_are_compared():
+    compared = study(
+        "s",
+        workload=requests(requests=10),
+        paths=[path("near", rtt="4 ms")],
+        factors={"path": ["near"], "server": ["origin", "caddy"], "protocol": ["HTTP/3"]},
+        compare="server",
+    )
+    own = case_of(compared, plan.cells(compared)[0], "caddy", "origin")
+    changes = {one.id: own.change(suspect) for one, suspect in suspects(own.seen)}
+    assert changes["idle-window"] == ABSENT, "QUIC keeps its window by itself"
+    assert own.only(changes["pacing"]) == ""
+
+
 def test_two_causes_go_together_unless_they_set_one_field_otherwise():
     changes = removable(race())
-    both = compatible(changes, ("window-validation", "congestion-control"))
+    both = race().together(changes, ("window-validation", "congestion-control"))
     assert both is not None
-    assert dict(both.levels) == {"quinn": "stock", "congestion_control": "bbr"}
-    assert compatible(changes, ("slow-start-exit", "congestion-control")) is None
+    assert dict(both.levels) == {"quinn": f"{OTHERS}+settings", "congestion_control": "bbr"}
+    assert race().together(changes, ("slow-start-exit", "congestion-control")) is None
+
+
+OTHERS = "padding-cut+parameters-in-order+no-ecn"
+
+
+@pytest.mark.parametrize(
+    ("own", "rule", "settings", "both"),
+    [
+        ("adapted", f"{OTHERS}+settings", f"window-validation+{OTHERS}", OTHERS),
+        ("stock", "window-validation", "settings", "window-validation+settings"),
+        ("window-validation+no-ecn", "no-ecn", "window-validation+no-ecn+settings", "no-ecn+settings"),
+        ("settings", "window-validation+settings", "stock", "window-validation"),
+    ],
+)
+def test_of_quinn_one_adaptation_is_switched_and_the_others_stay(own, rule, settings, both):
+    case = race()
+    case = with_evidence(case, replace(case.seen, fields={**case.seen.fields, "quinn": own}))
+    changes = removable(case)
+    assert dict(changes["window-validation"].levels) == {"quinn": rule}
+    assert dict(changes["quinn-settings"].levels) == {"quinn": settings}
+    for ids in itertools.permutations(("window-validation", "quinn-settings")):
+        assert dict(case.together(changes, ids).levels) == {"quinn": both}
 
 
 def test_the_nearest_stack_is_the_engines_own():
@@ -179,5 +268,8 @@ def test_a_budget_goes_to_what_is_suspected_first():
         blocks = rounds * search_blocks(count, nearest=True)
         assert blocks <= seconds
         assert count == 0 or rounds >= LEAST_ROUNDS
-    assert pair_rounds(60 * second, second) == LEAST_ROUNDS
+    assert pair_rounds(60 * second, 5, second) == LEAST_ROUNDS
+    assert pair_rounds(60 * second, 2, second) == 10
     assert AMPLE_ROUNDS > LEAST_ROUNDS
+    assert search_within_ns(60 * second) == pytest.approx(43.2 * second)
+    assert pair_within_ns(60 * second, 50 * second) == pytest.approx(22 * second)

@@ -12,7 +12,8 @@ from trifecta.conclude.why import found
 from trifecta.contract.why import AskedWhy
 from trifecta.design import plan
 from trifecta.design.model import Study
-from trifecta.design.why.rungs import Case, case_asked, together_of
+from trifecta.design.why.asked import case_asked, together_of
+from trifecta.design.why.rungs import Case
 from trifecta.store import why
 from trifecta.workloads.why import study_of
 
@@ -63,8 +64,8 @@ def searched(folder: Path, asked: AskedWhy, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(synthetic, "ARMS", ("h2", "h3", "h2#aa"))
     _write(folder / found.SEARCH, study_of(asked, case))
     pair = found.pair_of(folder, asked)
-    if not isinstance(pair, str):
-        rungs = together_of(asked, *pair)
+    if pair is not None:
+        rungs = together_of(case, asked, *pair)
         _write(folder / found.PAIR, _pair(case, rungs))
     return folder
 

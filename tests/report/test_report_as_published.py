@@ -122,7 +122,7 @@ def test_as_published_says_so_on_its_page_and_is_contradicted_by_itself(both: Re
     result = read(both.folder / "as-published", {STUDY: campaign}, {})
     text = pages.read(render(result)).root.text
     assert "Published, and measured as published" in text
-    told = "the load balancer is a host that translates addresses, and CPUs are those of this machine, not AWS's"
+    told = "the load balancer is a host that translates addresses, CPUs are those of this machine, not AWS's"
     assert told in text.replace("\n", " ")
     assert {result.answer(one)[0] for one in result.evaluations()} >= {"contradicted"}
 

@@ -10,6 +10,7 @@ from rich.console import Console
 
 from tests.analysis.gates import FACTS, gate_of, load_json, some_rows
 from trifecta.conclude import gate as concluded
+from trifecta.conclude import last_good
 from trifecta.contract import codec
 from trifecta.contract.gate import GateDocument
 from trifecta.design import plan
@@ -123,32 +124,98 @@ def test_json_reads_back_and_has_every_value(tmp_path):
     assert [one["state"] for one in document["tests"] if one["metric"] == "wire_bytes"] == ["pass", "pass"]
 
 
-def test_the_last_good_state_is_kept_when_a_gate_passes_without_a_warning(tmp_path):
-    _, document = made(tmp_path)
-    path = gates.reference_file(tmp_path / "refs", "gated", "server")
-    assert path.name == "gated-server.json"
+def beside(gate, document, before=None, **more):
+    told, replaces = last_good.beside(gate, document, before, file="refs/it.json", **more)
+    assert told["state"] == document["state"], "a warning only"
+    return told["warnings"], told["notes"], replaces
+
+
+def test_each_question_and_each_machine_has_a_state_of_its_own(tmp_path):
+    def file(machine=FACTS["machine"], **more):
+        gate = made(tmp_path, **more)[0]
+        return gates.reference_file(tmp_path, "gated", "server", gate.asked_sha256, machine)
+
+    same = file()
+    assert re.fullmatch(r"gated-server-[0-9a-f]{8}-[0-9a-f]{8}\.json", same.name)
+    assert file(sets=["seed=7"]) == same, "another seed is the same question"
+    assert file(candidate="nginx") == same, "so is another candidate"
+    elsewhere = file({**FACTS["machine"], "cpus": 64})
+    names = {same, file(sets=["response=20 kB"]), file(fail_on=["latency_p95:3%"]), elsewhere}
+    assert len(names) == 4
+    for path in (*names, tmp_path / "gated-server-old-12345678-12345678.json", tmp_path / "gated-server.json"):
+        path.write_text("")
+    assert gates.others(same) == 3
+    assert gates.others(tmp_path / "none" / same.name) == 0
+
+
+def test_the_first_gate_that_passes_is_the_last_good_state(tmp_path):
+    gate, document = made(tmp_path)
+    _, notes, replaces = beside(gate, document, others=2)
+    assert replaces
+    assert notes == [
+        "there is no last good state of this question on this machine (but 2 of other questions or machines)",
+        "it is the last good state from now on: refs/it.json",
+    ]
+    path = tmp_path / "refs" / "it.json"
     assert gates.read(path) is None
-    assert not gates.keep(path, made(tmp_path, h2=SLOW)[1])
-    assert not gates.keep(path, {**document, "warnings": ["worse"]})
-    assert not path.exists()
-    assert gates.keep(path, document)
+    gates.keep(path, document)
     assert gates.read(path) == document
+    failed = made(tmp_path, h2=SLOW)
+    assert not beside(*failed)[2]
+    assert not beside(*failed, accept=True)[2]
+    assert beside(*failed, accept=True)[1][-1].startswith("--accept: it is not the last good state")
+
+
+def test_steps_that_each_pass_add_up_to_a_warning(tmp_path):
+    kept, warned_at = None, []
+    for step in range(10):
+        gate, document = made(tmp_path, scale=1.02**step)
+        assert document["state"] == "pass", "beside a baseline that is as slow"
+        warnings, _, replaces = beside(gate, document, kept)
+        kept = document if replaces else kept
+        warned_at += [step] if warnings else []
+    assert warned_at == [3, 4, 5, 6, 7, 8, 9], "1.02 ** 3 is beyond 3 % and what sessions differ by"
+    assert kept == made(tmp_path)[1]
+
+
+def test_a_gate_that_is_better_takes_the_place_of_the_last_good_state(tmp_path):
+    before = made(tmp_path)[1]
+    for now, replaces in (
+        ({"scale": 0.9}, True),
+        ({"scale": 0.99}, False),  # sessions differ by as much
+        ({"h2": 0.9, "h3": 1.01}, False),  # better here and worse there, which could go on for ever
+        ({"h2": 0.9, "h3": 1.0}, True),
+        ({"scale": 0.9, "h3": SLOW}, False),
+    ):
+        found = made(tmp_path, **now)
+        assert beside(*found, before)[2] == replaces, now
+    earlier = {**before, "tests": before["tests"][:1]}
+    warnings, notes, replaces = beside(*made(tmp_path, scale=0.9), earlier)
+    assert (warnings, replaces) == ([], False), "of one test nothing is known"
+    assert notes[0].startswith("HTTP/3, far, reused: median latency has no value in the last good state")
+
+
+def test_what_is_accepted_is_the_last_good_state_from_now_on(tmp_path):
+    before = made(tmp_path)[1]
+    worse = made(tmp_path, scale=1.2)
+    warnings, notes, replaces = beside(*worse, before)
+    assert (len(warnings), replaces) == (2, False)
+    assert notes == ["the last good state stays as it is; --accept puts this one in its place"]
+    warnings, notes, replaces = beside(*worse, before, accept=True)
+    assert (len(warnings), replaces) == (2, True)
+    assert notes == ["it is the last good state from now on: refs/it.json"]
 
 
 def warned(tmp_path, before, **now):
-    gate, document = made(tmp_path, **now)
-    told = concluded.against_reference(gate, document, before)
-    assert told["state"] == document["state"], "a warning only"
-    return told["warnings"], told["notes"]
+    return beside(*made(tmp_path, **now), before)[:2]
 
 
 def test_a_candidate_that_is_worse_than_the_last_good_one_is_warned_of(tmp_path):
     before = made(tmp_path)[1]
     assert warned(tmp_path, before) == ([], [])
-    assert warned(tmp_path, before, scale=0.5) == ([], [])
+    assert warned(tmp_path, before, scale=0.97) == ([], [])
     assert warned(tmp_path, before, scale=1.04) == ([], []), "sessions differ by as much"
-    told, notes = warned(tmp_path, before, scale=1.2)
-    assert notes == []
+    told, _ = warned(tmp_path, before, scale=1.2)
     assert told[0] == (
         "HTTP/2, far, reused: median latency is 1.20 ms, and was 1.00 ms in the last good state (caddy, "
         "2026-11-25T12:00:00+00:00): worse by more than slower:3 % and than sessions differ"
@@ -156,15 +223,32 @@ def test_a_candidate_that_is_worse_than_the_last_good_one_is_warned_of(tmp_path)
     assert len(told) == 2
 
 
+def test_trials_without_a_value_are_not_left_out(tmp_path):
+    gate, before = made(tmp_path)
+    now = made(tmp_path)[1]
+    now["tests"][0]["candidate_values"] = [None] * 8
+    warnings, notes, _ = beside(gate, now, before)
+    assert len(warnings) == 1, "its median is beyond every value"
+    assert "median latency: 8 of 8 trials have no value, and 0 of 8 had none in the last good state" in notes[0]
+    now["tests"][0]["candidate_values"] = [None] * 3 + [1e6] * 5
+    warnings, notes, replaces = beside(gate, now, before)
+    assert (warnings, len(notes), replaces) == ([], 1, False)
+    assert "3 of 8 trials have no value" in notes[0]
+    assert beside(gate, before, now)[:2] == ([], []), "there are fewer than before"
+
+
 def test_what_was_measured_otherwise_is_not_compared(tmp_path):
     before = made(tmp_path)[1]
     elsewhere = {**FACTS, "machine": {**FACTS["machine"], "cpu_model": "another"}}
-    told, (note,) = warned(tmp_path, before, scale=2.0, facts=elsewhere)
+    told, (note, stays) = warned(tmp_path, before, scale=2.0, facts=elsewhere)
     assert told == []
     assert note.endswith("2026-11-25T12:00:00+00:00): machines differ")
+    assert stays.startswith("the last good state stays as it is; --accept")
     assert warned(tmp_path, before, scale=2.0, sets=["response=20 kB"])[1][0].endswith(": what is asked differ")
     newer = {**FACTS, "trifecta": "0.2.0"}
     assert warned(tmp_path, before, facts=newer)[1][0].endswith(": versions of what measures differ")
+    assert not beside(*made(tmp_path, facts=newer), before)[2], "or an update would begin anew in silence"
+    assert beside(*made(tmp_path, facts=newer), before, accept=True)[2]
     assert warned(tmp_path, before, sets=["seed=7"]) == ([], []), "another seed is the same question"
 
 

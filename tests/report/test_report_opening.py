@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from pathlib import Path
 
 import pytest
@@ -119,7 +120,11 @@ def test_next_is_what_spoils_most_trials_then_what_is_open_then_why(run: Path, t
     assert opening._next(summary.about, summary.comparisons, totals, checks).startswith(
         "Measure more: `trifecta resume"
     )
-    assert opening._next(summary.about, decided, totals, checks).startswith("See why: `trifecta explain ")
+    said = opening._next(summary.about, decided, totals, checks)
+    assert said.startswith("See where the time is: `trifecta explain ")
+    assert said.endswith(f"remove causes: `trifecta why {shlex.quote(str(run))}`.")
+    same = [one for one in decided if one.kind == "same"]
+    assert "trifecta why" not in opening._next(summary.about, same, totals, checks)
     most = totals | {"excluded_trials": totals["trials"]}
     assert checks.rows[0]["remedy"]
     assert opening._next(summary.about, decided, most, checks).startswith("Most trials failed a check. ")

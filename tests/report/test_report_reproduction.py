@@ -113,7 +113,7 @@ def test_the_page_holds_every_statement_and_nothing_from_outside(result: Result)
     assert "no time for tshark <i>" in text  # between backticks it is code
     assert "<code>tshark</code> &lt;i&gt;" in (result.folder / "reproduction.html").read_text()
     assert "with trifecta reproduce --only 'two words'." in text
-    assert "Of 15 claims" in text
+    assert "Of 16 claims" in text
     assert "python-latency" in text
     seed = json.loads((result.folder / "milicevic2023" / "python-latency" / "run.json").read_text())["seed"]
     assert f"seed {seed}" in text
@@ -181,7 +181,7 @@ def test_the_data_have_what_the_table_says(result: Result) -> None:
     assert "path=far" in claim["cell"]
     assert {one["study"] for one in data["missing"]} == {"milicevic2023", "ding2022"}
     assert data["threats"][0]["threat"] == "round-trips"
-    assert len(data["figures"]) == 37
+    assert len(data["figures"]) == 40
 
 
 @pytest.mark.parametrize("width", [40, 80, 109, 110, 200])
@@ -189,11 +189,11 @@ def test_the_terminal_has_a_row_for_each_at_any_width(result: Result, width: int
     out = Console(file=io.StringIO(), width=width)
     print_result(result, out)
     said = out.file.getvalue()  # type: ignore[attr-defined]
-    assert "Of 15 claims" in said.replace("\n", " ")
+    assert "Of 16 claims" in said.replace("\n", " ")
     words = " ".join(said.split())
     assert "open" in words
     if width in (80, 200):
-        assert ("published: 102 to 118 requests/s against 20 (5.1 to 5.9);" in words) == (width == 80)
+        assert ("published: 102 to 118 requests/s against 20 (5.1 to 5.9, our ratio);" in words) == (width == 80)
     assert max(map(len, said.splitlines())) <= max(width, len(str(result.folder)) + 40, 200)
 
 

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import io
 import json
+import shlex
 
 import pytest
 from rich.console import Console
 
 from tests.report.synthetic_why import CELL, asked_of, searched, source
+from trifecta.conclude.explain.chain import explain as explain_run
 from trifecta.conclude.why import evidence, found
 from trifecta.design.errors import UserError
+from trifecta.design.why.asked import case_asked, rungs_of
+from trifecta.report import explain
 from trifecta.report.figures import svg
 from trifecta.report.html import write_report
-from trifecta.report.why import picture, shown, words
+from trifecta.report.why import picture, section, shown, words
 from trifecta.store import why
 
 
@@ -70,6 +74,18 @@ def test_the_server_is_named_and_what_does_nothing_is_not(search):
     assert made["runs"] == ["causes", "together"]
 
 
+def test_a_trial_without_what_was_asked_for_never_counts(search):
+    """Windows may differ where quinn-proto has its own; that the kernel gave none of 100 packets excludes a trial."""
+    asked = asked_of(search[0])
+    one = asked["causes"][0]
+    asked["causes"] = [
+        {**one, "cause": "window-validation", "levels": {"quinn": "stock"}},
+        {**one, "cause": "initial-window", "levels": {"initial_window": "100"}},
+    ]
+    told = [found._tolerated(case_asked(asked), rung, asked) for rung in rungs_of(asked)]
+    assert told == [frozenset(), {found.OTHER_WINDOWS}, frozenset()]
+
+
 def test_the_answer_comes_first_and_is_one_sentence(search):
     made = search[2]
     said = words.answer(made)
@@ -84,6 +100,30 @@ def test_the_answer_comes_first_and_is_one_sentence(search):
     assert "the pace of packets, socket buffers: cannot be" in text  # one reason, once
 
 
+def test_blocks_without_a_value_are_counted_and_their_causes_open(search, monkeypatch):
+    """Of what is left of a cell whose worst blocks failed nothing is concluded."""
+    run, folder, made = search
+    assert (made["censored"], [one["censored"] for one in made["causes"]]) == (0, [0, 0])
+    assert words.left_out(made) == ""
+    monkeypatch.setattr(found, "censored", lambda place, *_: 2 if "server=origin" in place.cell else 0)
+    failed = found.read(folder, asked_of(run))
+    by = {one["cause"]: one for one in failed["causes"]}
+    assert (by["server-program"]["state"], by["server-program"]["censored"]) == ("open", 2)
+    assert words.left_out(failed) == "Too much failed in 2 blocks for a value: the causes of their cells stay open."
+    assert "too much failed in 2 blocks" in words.closing({**made, "together": {**made["together"], "censored": 2}})[-1]
+    monkeypatch.setattr(found, "censored", lambda place, *_: int("server=origin" not in place.cell))
+    assert {one["state"] for one in found.read(folder, asked_of(run))["causes"]} == {"open"}, "as it is failed, too"
+
+
+def test_rounds_are_those_that_were_measured(search):
+    _, folder, made = search
+    assert (made["rounds"], made["planned"]) == (4, 4)
+    assert words.method(made).startswith("4 rounds of the cell as it is")
+    late = found.read(folder, {**asked_of(search[0]), "rounds": 9})
+    assert (late["rounds"], late["planned"]) == (4, 9)
+    assert words.method(late).startswith("4 rounds, of 9 that were planned, of the cell as it is")
+
+
 @pytest.mark.parametrize("width", [60, 80])
 def test_a_narrow_terminal_loses_nothing(search, width):
     text = printed(search[2], search[1], width).replace("\n", " ")
@@ -93,7 +133,11 @@ def test_a_narrow_terminal_loses_nothing(search, width):
 
 def test_what_is_no_difference_has_no_cause_and_a_cell_without_values_says_so(search):
     made = {**search[2], "told_apart": False, "effect": ends(1.01, 0.98, 1.04)}
-    assert "no difference to explain" in words.answer(made)
+    assert "no difference to explain, for it lies within 5 %, so no cause is named" in words.answer(made)
+    assert "there is no interval yet" in words.answer({**made, "effect": ends(1.37)})
+    wide = words.answer({**made, "effect": ends(1.37, 0.9, 2.1)})
+    said = "not told apart from 1, which more time decides, so no cause is named."
+    assert wide == f"As it is 1.37 [0.90, 2.10] times: {said}"
     assert "nothing can be said" in words.answer({**made, "effect": ends(None)})
     open_ = {**search[2], "causes": [{**one, "state": "open"} for one in search[2]["causes"]], "together": None}
     said = words.answer(open_ | {"no_together": "no cause is named"})
@@ -110,7 +154,59 @@ def test_states_are_worded_each(search):
     said = words.answer(made)
     assert "some of it is hidden by the congestion control" in said
     assert "nothing of it is explained by T" in said
-    assert "(on the engine's own programs)" in words.answer({**made, "causes": [{**first, "nearest": True}]})
+
+
+def test_what_remains_without_the_largest_does_not_come_from_the_rounds_that_chose_it(search):
+    first, second = search[2]["causes"]
+    wide = {**first, **ends(1.0, 0.99, 1.01), "remains_low": 0.95, "remains_high": 1.06}
+    pair = search[2]["together"]
+    fresh = {**pair, "orders": [{**pair["orders"][0], "remains": ends(1.03, 1.01, 1.05)}, pair["orders"][1]]}
+    alone = {**pair, "orders": [], "both": None, "interaction": None, "remains": ends(1.04, 1.02, 1.06)}
+    lost = {**fresh, "orders": [{**pair["orders"][0], "remains": ends(None)}, pair["orders"][1]]}
+    for both, said in ((fresh, "1.03 [1.01, 1.05]"), (alone, "1.04 [1.02, 1.06]"), (lost, "1.00 [0.95, 1.06]"),
+                       (None, "1.00 [0.95, 1.06]")):  # fmt: skip
+        made = {**search[2], "causes": [wide, second], "together": both}
+        assert f"without the server {said} remain" in words.answer(made), said
+
+
+def test_what_is_of_the_nearest_stack_is_told_of_its_own_effect_everywhere(search):
+    first, second = search[2]["causes"]
+    near = {**second, "nearest": True, "state": "explains", **ends(1.02, 0.99, 1.05)}
+    made = {**search[2], "nearest": ends(1.1, 1.05, 1.15), "causes": [first, near]}
+    said = words.answer(made)
+    own, other = said.split(". On the engine's own programs it is 1.10 [1.05, 1.15] times; of that, ")
+    assert own.startswith("Of 1.")
+    assert "congestion control" not in own
+    assert other.startswith("without the congestion control 1.")
+    same = words.answer({**made, "nearest": ends(1.01, 0.97, 1.05)})
+    assert "times, not told apart from 1, so what was removed there explains nothing of it." in same
+    assert "On the engine's own programs" in words.answer({**made, "causes": [near]})
+    assert "the engine's own programs 1.10 [1.05, 1.15]" in " ".join(printed(made, search[1], 200).split())
+    with svg.drawing():
+        assert "as it is on the engine" in picture.draw(made).svg("x")
+        shown_ = section.shown(made, "why", "")
+    assert [one.title for one in shown_.causes] == [
+        first["title"],
+        "as it is on the engine's own programs",
+        near["title"],
+    ]
+    assert "It cannot" in shown.page(made)
+    both = {**made["together"], "causes": [near["cause"]]}
+    assert "In rounds of their own on the engine's own programs, " in words.closing({**made, "together": both})[0]
+
+
+@pytest.mark.parametrize(
+    ("interaction", "said"),
+    [
+        (ends(1.01, 0.97, 1.04), "× 1.01 [0.97, 1.04], so they act on their own."),
+        (ends(1.3, 0.6, 2.9), "× 1.30 [0.60, 2.90], so whether they act on their own is open."),
+        (ends(1.3), ", so whether they act on their own is open."),
+        (ends(1.3, 1.1, 1.5), ", so one changes what the other does."),
+    ],
+)
+def test_that_two_act_on_their_own_is_said_where_it_is_known(search, interaction, said):
+    both = {**search[2]["together"], "interaction": interaction}
+    assert words.closing({**search[2], "together": both})[0].endswith(said)
 
 
 def test_shares_without_bounds_are_said_so():
@@ -142,6 +238,30 @@ def test_files_page_and_the_section_of_the_report(search):
     (folder / "why.json").write_text(json.dumps({**made, "rounds": 7}))
     with pytest.raises(UserError, match=r"why\.json: is not what"):
         why.of_run(run)
+
+
+def test_explain_tells_what_a_search_answered_and_else_how_to_ask(search, monkeypatch):
+    run, folder, made = search
+    explained = explain_run(run)
+
+    def brief():
+        out = Console(file=io.StringIO(), width=120)
+        explain.print_brief(explained, out)
+        return " ".join(out.file.getvalue().split())
+
+    monkeypatch.setattr(why, "of_run", lambda _: [])
+    bare = brief()
+    assert f"Causes, by experiment: trifecta why {shlex.quote(str(run))}" in bare
+    assert "By experiment" not in bare
+    monkeypatch.setattr(why, "of_run", lambda _: [(folder, made)])
+    assert f"By experiment: {words.answer(made)}" in brief()
+    assert "trifecta why" not in brief()
+    out = Console(file=io.StringIO(), width=120)
+    explain.print_chains(explained, [], out)
+    assert "By experiment: Of 1." in out.file.getvalue()
+    told = {(one["arm"], one["reference"]): one["by_experiment"] for one in explain.as_data(explained, [])["chains"]}
+    assert told["h3", "h2"] == words.answer(made)
+    assert told["h1", "h2"] == ""
 
 
 def test_a_run_without_a_search_has_no_section(small):

@@ -62,6 +62,7 @@ FIELDS: dict[str, tuple[str, Any, str]] = {
     "half a surrogate": ("ended_because", "\ud800", "field 'ended_because' holds half of a surrogate pair"),
     "half of one in a name": ("machine", {"\udfff": 1}, "a name in field 'machine' holds half of a surrogate pair"),
     "a map that is none": ("map", [], "field 'map' is not an object"),
+    "a gate that is none": ("gate", [], "field 'gate' is not an object"),
 }  # fmt: skip
 
 

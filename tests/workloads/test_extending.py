@@ -103,6 +103,13 @@ def test_where_nothing_is_open_every_cell_gets_the_blocks_and_time_alone_is_refu
     assert isinstance(extending.planner(run.facts)(longer, cells).next(run.rows(), 0), Decision)
 
 
+def test_a_gate_whose_tests_are_open_gets_time_where_all_verdicts_are_decided(ended):
+    run, study, cells = ended("budget=90 s", blocks=(14, 14), faster=(1.5, 1.5), state="budget")
+    longer = extending.extend(run, study, cells, More(budget_ns=MINUTE, of_gate=True))
+    assert longer.budget_ns == 150_000_000_000
+    assert not More(of_gate=True), "that alone asks for nothing"
+
+
 def test_a_run_killed_between_its_two_files_is_mended(ended):
     run, study, cells = ended("blocks={at_least: 2, at_most: 3}", "budget=none")
     old = run.study_text

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import io
 import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from tests.workloads.test_campaign import trifecta
 from trifecta import studies
+from trifecta.analysis.why import search
+from trifecta.conclude.why import found
 from trifecta.design import plan
 from trifecta.design.errors import CannotError, UserError
-from trifecta.design.why.rungs import case_of, cell_named, rungs_of, with_evidence
+from trifecta.design.why.asked import rungs_of, together_of
+from trifecta.design.why.rungs import case_of, cell_named, with_evidence
+from trifecta.report.why import shown
 from trifecta.store.run import RunDirectory
-from trifecta.workloads.why import ask, study_of
+from trifecta.workloads.why import ask, candidates, study_of
 
 SECOND = 1_000_000_000
 RACE = studies.load("race")
@@ -56,7 +62,8 @@ def test_what_the_budget_has_no_room_for_is_said_the_least_suspected_first():
 def test_what_a_foreign_server_cannot_is_measured_on_the_engines_own_and_said():
     def only_origin(study):
         cells = plan.cells(study)
-        odd = [one for one in cells if one.levels["server"] == "caddy" and one.levels.get("quinn") == "stock"]
+        other = [one for one in cells if one.levels.get("quinn", "adapted") != "adapted"]
+        odd = [one for one in other if one.levels["server"] == "caddy"]
         never = [one for one in cells if one.levels.get("congestion_control") == "bbr"]
         return "nothing has BBR" if never else "caddy has no quinn-proto" if odd else ""
 
@@ -73,11 +80,66 @@ def test_what_a_foreign_server_cannot_is_measured_on_the_engines_own_and_said():
     assert len(keys) == len(set(keys)) == len(made) + 1  # without the server is the nearest stack as it is
 
 
+def test_the_list_asks_what_this_stack_can_be_told():
+    """Behind caddy pace is a matter of the engine's own programs: the list says so, as the search does."""
+
+    def only_origin(study):
+        odd = [one for one in plan.cells(study) if one.levels["server"] == "caddy" and "pacing" in one.levels]
+        never = [one for one in plan.cells(study) if one.levels.get("congestion_control") == "bbr"]
+        told = any(one.levels["pacing"] == "off" for one in odd)
+        return "nothing has BBR" if never else "caddy cannot be told 'pacing'" if told else ""
+
+    by = {one.cause.id: one for one in candidates(case("caddy"), 1, only_origin)}
+    assert (by["pacing"].nearest, by["pacing"].problem, by["pacing"].only) == (True, "", "h3")
+    assert by["congestion-control"].problem == "nothing has BBR"
+    assert not by["server-program"].nearest
+    out = Console(file=io.StringIO(), width=200)
+    shown.print_list([by["pacing"], by["congestion-control"]], out)
+    said = out.file.getvalue()
+    assert "\n  pacing=off, HTTP/3 only, on the engine's own programs; QUIC is paced and TCP is not\n" in said
+    assert "\n  nothing has BBR; nothing points to it\n" in said
+
+
 def test_a_cell_that_cannot_run_here_and_one_without_causes_are_refused():
     with pytest.raises(CannotError, match="the cell as it is cannot run here: no engine"):
         ask(case(), SECOND, 600 * SECOND, 1, lambda _: "no engine")
     with pytest.raises(CannotError, match="no cause of it can be removed here"):
         ask(case(), SECOND, 600 * SECOND, 1, lambda study: "" if len(plan.cells(study)) == 1 else "no")
+
+
+CHANGES = {
+    "pacing": {"pacing": "off"},
+    "congestion-control": {"congestion_control": "bbr"},
+    "packet-threshold": {"packet_threshold": "1000"},
+}
+REMAINS = {"pacing": 0.05, "congestion-control": 0.1, "packet-threshold": 0.2}
+
+
+def searched(names, of):
+    """A search in which each of these causes is named, and what it found."""
+    one = {"suspicion": 1.0, "suspected": "", "path": {}, "nearest": False}
+    asked = asked_of([{**one, "cause": name, "levels": CHANGES[name]} for name in names], 6, of)
+    as_is = {block: 0.4 + 0.001 * (block % 3) for block in range(12)}
+    without = [(as_is, {2 * r: REMAINS[name] + 0.001 * (r % 2) for r in range(6)}) for name in names]
+    made = search(as_is, without, 6, confidence=0.95, margin=0.05)
+    assert {one.state for one in made.removed} == {"explains"}
+    return made, asked
+
+
+def test_two_that_exclude_each_other_are_not_measured_together():
+    """BBR over TCP has a pace of its own, so a cell cannot be without pace and Cubic both."""
+    of = case()
+    made, asked = searched(list(CHANGES), of)
+    assert found._pair(made, of, asked) == (("pacing", "packet-threshold"), ["pacing", "packet-threshold"])
+    assert len(together_of(of, asked, ("pacing", "packet-threshold"), ("pacing", "packet-threshold"))) == 5
+
+
+@pytest.mark.parametrize("names", [["pacing"], ["pacing", "congestion-control"]])
+def test_one_that_nothing_goes_with_is_measured_alone_so_that_a_rest_is_known(names):
+    of = case()
+    made, asked = searched(names, of)
+    assert found._pair(made, of, asked) == (("pacing",), ["pacing"])
+    assert [one.causes for one in together_of(of, asked, ("pacing",), ("pacing",))] == [(), ("pacing",)]
 
 
 STUDY = """\

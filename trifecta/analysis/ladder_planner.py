@@ -20,18 +20,26 @@ def block_of(round_: int, *, end: bool = False) -> int:
     return 2 * round_ + int(end)
 
 
+FEWEST_ROUNDS = 2
+"""So many are run however long they take: one alone has no interval."""
+
+
 class LadderPlanner:
     """Keeps nothing that the rows do not say, so that a ladder that was interrupted goes on as it would have.
 
-    ``ends`` are the keys of the cells that have a second block in every round.
+    ``ends`` are the keys of the cells that have a second block in every round. A round that would end later than
+    ``within_ns`` is not begun, by what the rounds before it took: time alone decides, and no value is looked at.
     """
 
-    def __init__(self, study: Study, cells: Sequence[Cell], ends: Sequence[str]) -> None:
+    def __init__(
+        self, study: Study, cells: Sequence[Cell], ends: Sequence[str], within_ns: float | None = None
+    ) -> None:
         """A number of rounds is set in advance: the study's fewest blocks."""
         self.study = study
         self.cells = {cell.key: cell for cell in cells}
         self.ends = tuple(ends)
         self.rounds = study.min_blocks
+        self.within_ns = within_ns
         self._arms = frozenset(plan.arms(study))
 
     def round(self, number: int) -> list[tuple[str, int]]:
@@ -47,7 +55,14 @@ class LadderPlanner:
         for row in rows:
             seen.setdefault((str(row["cell"]), int(row["block"])), set()).add(str(row["arm"]))
         for number in range(self.rounds):
-            for key, block in self.round(number):
+            order = self.round(number)
+            if number >= FEWEST_ROUNDS and seen.keys().isdisjoint(order) and self._is_late(number, elapsed_ns):
+                return Stop(f"the time was over after {number} of {self.rounds} rounds", "budget")
+            for key, block in order:
                 if not self._arms <= seen.get((key, block), set()):
                     return Decision(self.cells[key], block, f"round {number + 1} of {self.rounds}")
         return Stop(f"every rung has had its {self.rounds} rounds", "blocks")
+
+    def _is_late(self, done: int, elapsed_ns: int) -> bool:
+        """Whether one more round would end too late."""
+        return self.within_ns is not None and elapsed_ns * (done + 1) / done > self.within_ns

@@ -170,9 +170,17 @@ def block_values(place: Place, metric: str, arm: str, over: str = "", *, by_diff
 
 def log_ratios(place: Place, metric: str, arm: str, to: str) -> dict[int, float]:
     """By block the log of arm / reference; blocks in which either is censored are left out."""
+    return {block: value for block, value in _logs(place, metric, arm, to).items() if math.isfinite(value)}
+
+
+def censored(place: Place, metric: str, arm: str, to: str) -> int:
+    """How many blocks are left out of these ratios because either is censored."""
+    return sum(not math.isfinite(value) for value in _logs(place, metric, arm, to).values())
+
+
+def _logs(place: Place, metric: str, arm: str, to: str) -> dict[int, float]:
     own, base = (block_values(place, metric, one, by_difference=False) for one in (arm, to))
-    logs = {block: value - base[block] for block, value in own.items() if block in base}
-    return {block: value for block, value in logs.items() if math.isfinite(value)}
+    return {block: value - base[block] for block, value in own.items() if block in base}
 
 
 def _of_arm(says: Says, place: Place, arm: str) -> dict[int, float]:

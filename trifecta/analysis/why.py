@@ -10,7 +10,7 @@ of rounds set in advance.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -23,6 +23,8 @@ from trifecta.analysis.ladder_planner import block_of
 from trifecta.analysis.student import t_quantile
 
 State = Literal["explains", "hides", "nothing", "open"]
+SMALL_SHARE = 0.1
+"""A small effect can have its half within the margin: a cause explains nothing of it only where its share is small."""
 _ORDER: tuple[State, ...] = ("explains", "hides", "open", "nothing")
 
 
@@ -42,12 +44,16 @@ class Share:
 
 @dataclass(frozen=True)
 class Removed:
-    """One cause removed: the effect that remains, what it had of it, the same among all causes, and its share.
+    """One cause removed: the effect before (``base``) and that which remains, what it had of it, and its share.
+    ``remains_among`` and ``among`` are what remains and what it had with intervals that hold for all causes at once.
 
-    *explains*: without it less remains; *hides*: more does; *nothing*: its change lies within the margin; else open.
+    *explains*: without it less remains; *hides*: more does; *nothing*: its change lies within the margin, and its share
+    within `SMALL_SHARE` of the effect, both among all causes; else open.
     """
 
+    base: Estimate
     remains: Estimate
+    remains_among: Estimate
     change: Estimate
     among: Estimate
     share: Share
@@ -71,13 +77,14 @@ class Search:
 class Together:
     """Two causes removed, alone and together, and all that are named; from rounds that did not choose them.
 
-    ``orders`` has each before the other and after it; their difference is the interaction.
+    ``orders`` has each before the other and after it; their difference is the interaction. Where one cause alone is
+    removed there are neither ``orders`` nor ``both``.
     """
 
     effect: Estimate
-    alone: tuple[Estimate, Estimate]
-    both: Estimate
-    orders: tuple[Turned, Turned]
+    alone: tuple[Estimate, ...]
+    both: Estimate | None
+    orders: tuple[Turned, ...]
     remains: Estimate
     share: Share
 
@@ -98,56 +105,78 @@ def of_rounds(values: Logs, rounds: int) -> dict[int, float]:
 
 
 def search(
-    as_is: Logs, removed: Sequence[tuple[Logs, Logs]], rounds: int, *, confidence: float, margin: float
+    as_is: Logs,
+    removed: Sequence[tuple[Logs, Logs]],
+    rounds: int,
+    *,
+    confidence: float,
+    margin: float,
+    censored: Collection[int] = (),
 ) -> Search:
-    """``removed`` has for each cause the rung that it is removed from, and that without it."""
+    """``removed`` has for each cause the rung that it is removed from, and that without it.
+
+    Of causes whose places are ``censored`` some blocks have no value because too much failed: what is left of them is
+    a choice of the better ones, so they stay open.
+    """
     whole = of_rounds(as_is, rounds)
     effect = _mean(whole, confidence)
     family = 1 - (1 - confidence) / max(1, len(removed))
     made = []
-    for base, without in removed:
+    for place, (base, without) in enumerate(removed):
         above, below = of_rounds(base, rounds), of_rounds(without, rounds)
         change = {number: above[number] - value for number, value in below.items() if number in above}
         among = _mean(change, family)
-        state = _state(_mean(above, confidence), effect, among, math.log1p(margin))
-        share = _share(change, {number: above[number] for number in change}, confidence)
-        made.append(Removed(_mean(below, confidence), _mean(change, confidence), among, share, state))
+        whole_here = _mean(above, confidence)
+        paired = {number: above[number] for number in change}
+        state = _state(whole_here, effect, among, _share(change, paired, family), math.log1p(margin))
+        state = "open" if place in censored else state
+        share = _share(change, paired, confidence)
+        remains = _mean(below, confidence), _mean(below, family)
+        made.append(Removed(whole_here, *remains, _mean(change, confidence), among, share, state))
     return Search(effect, tuple(made))
 
 
-def ranked(found: Search) -> list[int]:
-    """The places of the causes: those that explain most first, then what hides, is open, and does nothing."""
-    sign = math.copysign(1.0, found.effect.value or 0.0)
+def ranked(found: Search, nearest: Sequence[bool] = ()) -> list[int]:
+    """The places of the causes: those that explain most first, then what hides, is open, and does nothing.
 
-    def order(place: int) -> tuple[int, float]:
+    Those that were removed on the ``nearest`` stack come after the others: they are of another effect.
+    """
+
+    def order(place: int) -> tuple[bool, int, float]:
         one = found.removed[place]
-        return _ORDER.index(one.state), -sign * (one.change.value or 0.0)
+        sign = math.copysign(1.0, one.base.value or 0.0)
+        return bool(nearest) and nearest[place], _ORDER.index(one.state), -sign * (one.change.value or 0.0)
 
     return sorted(range(len(found.removed)), key=order)
 
 
 def together(rungs: Sequence[Logs], confidence: float) -> Together:
-    """From the rungs of a run: as it is, without the first, without the second, without both, without all named."""
-    as_is, first, second, both, every = rungs
+    """From the rungs of a run: as it is, without the first, without the second, without both, without all named; or
+    as it is and without the only one.
+    """
+    as_is, every = rungs[0], rungs[-1]
     change = {block: as_is[block] - value for block, value in every.items() if block in as_is}
-    return Together(
-        effect=_mean(as_is, confidence),
-        alone=(_mean(first, confidence), _mean(second, confidence)),
-        both=_mean(both, confidence),
-        orders=(turned(as_is, first, second, both, confidence), turned(as_is, second, first, both, confidence)),
-        remains=_mean(every, confidence),
-        share=_share(change, {block: as_is[block] for block in change}, confidence),
-    )
+    effect, remains = _mean(as_is, confidence), _mean(every, confidence)
+    share = _share(change, {block: as_is[block] for block in change}, confidence)
+    if len(rungs) == 2:
+        return Together(effect, (remains,), None, (), remains, share)
+    first, second, both = rungs[1:4]
+    orders = (turned(as_is, first, second, both, confidence), turned(as_is, second, first, both, confidence))
+    alone = (_mean(first, confidence), _mean(second, confidence))
+    return Together(effect, alone, _mean(both, confidence), orders, remains, share)
 
 
-def _state(base: Estimate, effect: Estimate, among: Estimate, margin: float) -> State:
+def _state(base: Estimate, effect: Estimate, among: Estimate, share: Share, margin: float) -> State:
     """What a cause does; nothing is named of what is no effect, on the rung it is removed from and as it is."""
     named = excludes_nothing(among) and excludes_nothing(effect) and excludes_nothing(base)
     if named and among.value is not None and base.value is not None:
         return "explains" if among.value * base.value > 0 else "hides"
-    if among.low is not None and among.high is not None and -margin <= among.low and among.high <= margin:
-        return "nothing"
-    return "open"
+    small = _within(among.low, among.high, margin) and _within(share.low, share.high, SMALL_SHARE)
+    return "nothing" if small else "open"
+
+
+def _within(low: float | None, high: float | None, most: float) -> bool:
+    return low is not None and high is not None and -most <= low and high <= most
 
 
 def _share(change: Mapping[int, float], whole: Mapping[int, float], confidence: float) -> Share:

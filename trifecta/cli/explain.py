@@ -25,10 +25,11 @@ Examples:
 @click.option("--full", is_flag=True, help="All evidence of each verdict, not just one screen.")
 @as_json
 def command(*, run: Path, cell: str | None, arm: str | None, full: bool, as_json: bool) -> None:
-    """Explain the verdicts of RUN on one screen: the main cause of each, what is open, which threats are on.
+    """Explain the verdicts of RUN on one screen: where the time of each is, what is open, which threats are on.
 
-    With --full, for each verdict: what differed, what was ruled out, the share of each cause, what would overturn it,
-    the threats, and what a published procedure would have concluded from the same samples. --json has all of it.
+    With --full, for each verdict: what differed, what was ruled out, the share of each part of the time, what would
+    overturn it, the threats, and what a published procedure would have concluded from the same samples. --json has all
+    of it. Where the time is says nothing of why: `trifecta why RUN` removes causes by experiment.
     """
     from trifecta.conclude.explain import chain, resampled
     from trifecta.report import explain

@@ -12,8 +12,9 @@ from trifecta.cli import options
 
 if TYPE_CHECKING:
     from trifecta.contract.gate import GateDocument
-    from trifecta.contract.run import RunDocument
+    from trifecta.contract.run import AskedGate, RunDocument
     from trifecta.design.gate import GatePlan
+    from trifecta.store.run import RunDirectory
 
 DEFAULT_BUDGET = "3 min"
 EXIT_CODES = {"pass": 0, "fail": 1, "undecided": 4}
@@ -23,12 +24,14 @@ EXIT_CODES = {"pass": 0, "fail": 1, "undecided": 4}
     epilog="""\
 \b
 Exit code: 0 passes (decided: not worse by more than allowed), 1 fails (decided: worse by more than allowed),
-4 undecided when the budget is spent, 2 bad input, 3 not possible on this machine, 130 interrupted.
+4 undecided when the budget is spent, 2 bad input, 3 not possible on this machine, 130 interrupted (go on with
+`trifecta resume RUN`, whose exit code is the gate's).
 
 \b
 Examples:
   trifecta gate race --baseline origin --candidate caddy --set path=far --set protocol=h3
   trifecta gate race --baseline tcp_nodelay=on --candidate tcp_nodelay=off --set server=origin --set protocol=h2
+  trifecta gate race --baseline nginx@./build-a --candidate new=nginx@./build-b --set path=far --set protocol=h3
   trifecta gate my-study.yaml --baseline congestion_control=cubic --candidate congestion_control=bbr \\
     --fail-on slower:3% --fail-on more-cpu:10% --summary gate.md --junit gate.xml --references .trifecta
 """
@@ -39,7 +42,8 @@ Examples:
     required=True,
     metavar="REF",
     shell_complete=options.complete_compared,
-    help="The level that is good: FACTOR=LEVEL, or the name of a server.",
+    help="The level that is good: FACTOR=LEVEL, or a server: its name, nginx@./build, caddy@2.10.0, "
+    "NAME=./server.yaml, 'cmd:./my-server --port {port} --cert {cert} --key {key}'.",
 )
 @click.option(
     "--candidate",
@@ -79,6 +83,11 @@ Examples:
     metavar="FOLDER",
     help="Keep the last good state there, and warn of a candidate that is worse than that.",
 )
+@click.option(
+    "--accept",
+    is_flag=True,
+    help="Where the gate passes, make it the last good state in --references, whatever is said against that.",
+)
 @options.running
 def command(
     *,
@@ -92,6 +101,7 @@ def command(
     summary: Path | None,
     junit: Path | None,
     references: Path | None,
+    accept: bool,
     out: Path | None,
     quiet: bool,
     as_json: bool,
@@ -101,15 +111,17 @@ def command(
     The two are run side by side in blocks, in one session, until that is decided or the budget is spent.
     """
     from trifecta import studies
+    from trifecta.cli.inputs import own_refs
     from trifecta.cli.running import default_folder
     from trifecta.design.campaign import is_campaign
     from trifecta.design.errors import UserError
     from trifecta.design.gate import GatePlan, read_conditions, read_refs
     from trifecta.design.overrides import name_of
     from trifecta.implementations.survey import Finder
-    from trifecta.store import gates
 
-    refs = read_refs(baseline, candidate)
+    if accept and references is None:
+        raise UserError("option --accept: there is no last good state without --references FOLDER; add it")
+    refs = own_refs(read_refs(baseline, candidate))
     refs.refuse_twice(overrides)
     path = studies.find(study)
     text = studies.read_text(path)
@@ -124,25 +136,81 @@ def command(
     if not made.gives_verdicts:
         raise UserError(f"{study}: capture: captured trials decide nothing; leave it out")
     gate = GatePlan(made, read_conditions(fail_on, made))
-    kept = None if references is None else gates.reference_file(references, made.name, made.compare)
-    before = None if kept is None else gates.read(kept)
-    told = Told(summary, junit, kept, before, as_json=as_json)
-    return _carry_out(gate, out or default_folder(made), finder.facts(), told, quiet=quiet)
+    asked: AskedGate = {
+        "fail_on": [*fail_on],
+        "summary": _in_full(summary),
+        "junit": _in_full(junit),
+        "references": _in_full(references),
+        "accept": accept,
+    }
+    told = Told(summary, junit, LastGood.of(gate, references, accept=accept), as_json=as_json)
+    facts: RunDocument = {**finder.facts(), "gate": asked}
+    return _carry_out(gate, out or default_folder(made), facts, told, quiet=quiet)
+
+
+def go_on(run: RunDirectory, *, budget_ns: int | None, quiet: bool, as_json: bool) -> int:
+    """Go on with the gate of a run, and write the files that it was asked for; the exit code."""
+    from trifecta.design.gate import GatePlan, read_conditions
+    from trifecta.design.study_file import parse_study
+    from trifecta.store import gates
+
+    asked = gates.asked(run.path, run.facts)
+    study = parse_study(run.study_text, str(run.path / "study.yaml"))
+    gate = GatePlan(study, read_conditions(asked["fail_on"], study))
+    summary, junit, references = (
+        None if name is None else Path(name) for name in (asked["summary"], asked["junit"], asked["references"])
+    )
+    told = Told(summary, junit, LastGood.of(gate, references, accept=asked["accept"]), as_json=as_json)
+    return _carry_out(gate, run.path, {}, told, quiet=quiet, resume=True, budget_ns=budget_ns)
+
+
+def _in_full(path: Path | None) -> str | None:
+    """Who goes on with it may be elsewhere."""
+    return None if path is None else str(path.absolute())
+
+
+@dataclass(frozen=True)
+class LastGood:
+    """Where the last good state is kept, which it was, and whether this gate takes its place whatever it says."""
+
+    path: Path
+    before: GateDocument | None
+    accept: bool
+
+    @classmethod
+    def of(cls, gate: GatePlan, references: Path | None, *, accept: bool) -> LastGood | None:
+        """That of a gate, read before anything is measured; UserError for one that is damaged."""
+        from trifecta.observers.machine import static_facts
+        from trifecta.store import gates
+
+        if references is None:
+            return None
+        study = gate.study
+        path = gates.reference_file(references, study.name, study.compare, gate.asked_sha256, static_facts())
+        return cls(path, gates.read(path), accept)
 
 
 @dataclass(frozen=True)
 class Told:
-    """How a gate is told: files to write, where the last good state is kept and which it was, and what is printed."""
+    """How a gate is told: files to write, the last good state, and what is printed."""
 
     summary: Path | None
     junit: Path | None
-    kept: Path | None
-    before: GateDocument | None
+    last: LastGood | None
     as_json: bool
 
 
-def _carry_out(gate: GatePlan, folder: Path, facts: RunDocument, told: Told, *, quiet: bool) -> int:
-    """Measure a gate inside the lab, and tell of it; the exit code."""
+def _carry_out(
+    gate: GatePlan,
+    folder: Path,
+    facts: RunDocument,
+    told: Told,
+    *,
+    quiet: bool,
+    resume: bool = False,
+    budget_ns: int | None = None,
+) -> int:
+    """Measure a gate inside the lab, or go on with it, and tell of it; the exit code."""
     from contextlib import AbstractContextManager, nullcontext
 
     from trifecta.cli import running
@@ -158,22 +226,26 @@ def _carry_out(gate: GatePlan, folder: Path, facts: RunDocument, told: Told, *, 
     showing: AbstractContextManager[Progress] = nullcontext(NoProgress()) if quiet else LiveProgress()
     with StopFlag() as stop:
         with showing as progress:
-            done = gates.run_gate(gate, folder, progress, stop, facts)
+            done = gates.run_gate(gate, folder, progress, stop, facts, resume=resume, budget_ns=budget_ns)
+        gate = done.gate
         made = concluded.document(gate, done.rows, done.cells, done.facts, run=done.run, interrupted=done.interrupted)
-        if told.before is not None:
-            made = concluded.against_reference(gate, made, told.before)
-        _tell(made, told)
+        _tell(gate, made, told)
     return running.INTERRUPTED if done.interrupted else EXIT_CODES[made["state"]]
 
 
-def _tell(made: GateDocument, told: Told) -> None:
+def _tell(gate: GatePlan, made: GateDocument, told: Told) -> None:
+    from trifecta.conclude import last_good
     from trifecta.contract import codec
     from trifecta.report import gate as view
     from trifecta.store import gates
 
+    last, replaces = told.last, False
+    if last is not None:
+        others, file = gates.others(last.path), str(last.path)
+        made, replaces = last_good.beside(gate, made, last.before, file=file, others=others, accept=last.accept)
     view.write(made, summary=told.summary, xml=told.junit)
-    if told.kept is not None:
-        gates.keep(told.kept, made)
+    if last is not None and replaces:
+        gates.keep(last.path, made)
     if told.as_json:
         click.echo(codec.encode_pretty(made))
     else:

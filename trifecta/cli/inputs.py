@@ -10,17 +10,18 @@ from pathlib import PurePath
 
 from trifecta.design.builds import COMMAND, ENDINGS
 from trifecta.design.errors import UserError
+from trifecta.design.gate import SERVER_FACTOR, Refs
 from trifecta.design.model import PathSpec
 from trifecta.design.quantity import QuantityError, parse_time_ns
 
 _LAST_COMMAND = re.compile(r"(?:^|,)\s*((?:[\w.-]+=)?cmd:.*)", re.DOTALL)
 
 
-def own_servers(values: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+def own_servers(values: Sequence[str], option: str = "--server") -> tuple[list[str], dict[str, str]]:
     """The levels that ``--server`` names, in order, and what those of them are that it brings itself, by name.
 
     ``NAME=...`` has the name that it says; a command has that of its program, and a file its own. A command takes all
-    that follows it: it may have commas.
+    that follows it: it may have commas. ``option``: the one that a message names.
     """
     levels: list[str] = []
     own: dict[str, str] = {}
@@ -30,30 +31,48 @@ def own_servers(values: Sequence[str]) -> tuple[list[str], dict[str, str]]:
         for text in [*(part.strip() for part in head.split(",") if part.strip()), *tail]:
             name, equals, written = text.partition("=")
             if text.startswith(COMMAND):
-                name, written = _program_of(text), text
+                name, written = _program_of(text, option), text
             elif text.endswith(ENDINGS) and not equals:
                 name, written = PurePath(text).stem, text
             elif not equals:
                 name = text
             if written and own.setdefault(name, written) != written:
                 what = f"another one is called {name!r} too"
-                raise UserError(f"{_said(text)}: {what}; write NAME={_one_line(written)}")
+                raise UserError(f"{_said(text, option)}: {what}; write NAME={_one_line(written)}")
             levels += [name] if name not in levels else []
     return levels, own
 
 
-def _program_of(text: str) -> str:
+def own_refs(refs: Refs) -> Refs:
+    """The two levels of a gate under the names that results have, with the servers among them that it brings itself.
+
+    UserError where one of them names no server, or several.
+    """
+    if refs.factor != SERVER_FACTOR:
+        return refs
+    asked = {"--baseline": refs.baseline, "--candidate": refs.candidate}
+    names = []
+    for option, text in asked.items():
+        levels, _ = own_servers([text], option)
+        if len(levels) != 1:
+            raise UserError(f"{_said(text, option)}: names {len(levels)} servers; give one")
+        names += levels
+    _, own = own_servers([*asked.values()], "--candidate")  # which refuses two of one name
+    return Refs(refs.factor, names[0], names[1], own)
+
+
+def _program_of(text: str, option: str) -> str:
     try:
         words = shlex.split(text.removeprefix(COMMAND))
     except ValueError as error:
-        raise UserError(f"{_said(text)}: is not a command line ({error}); close the quotation mark") from None
+        raise UserError(f"{_said(text, option)}: is not a command line ({error}); close the quotation mark") from None
     if not words:
-        raise UserError(f"{_said(text)}: names no program; write cmd:./my-server --port {{port}} ...")
+        raise UserError(f"{_said(text, option)}: names no program; write cmd:./my-server --port {{port}} ...")
     return PurePath(words[0]).name
 
 
-def _said(text: str) -> str:
-    return f"option --server {_one_line(text)}"
+def _said(text: str, option: str) -> str:
+    return f"option {option} {_one_line(text)}"
 
 
 def _one_line(text: str) -> str:

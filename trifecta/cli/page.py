@@ -154,7 +154,7 @@ def _servers(names: tuple[str, ...]) -> dict[str, ServerAdapter]:
 )
 @click.option("--requests", type=click.IntRange(10, 20_000), default=1000, show_default=True, help="Of `many`.")
 def make(what: str, out: Path, seed: int, requests: int) -> None:
-    """Make a page from a seed: light, light-fonts and heavy as in the study baccichet2021, or many small resources."""
+    """Make a page from a seed: light, light-fonts and heavy of the sizes of baccichet2021, or many small resources."""
     from trifecta.pages import generate
     from trifecta.pages.many import many
 

@@ -34,16 +34,14 @@ def command(*, run: Path, blocks: int | None, budget: str | None, quiet: bool, a
     No trial runs twice: an unfinished block gets the trials it lacks. --blocks or --budget extends a finished run, for
     the verdicts that are still open. RUN can also be the folder of a campaign, a reproduction, a map, ladders or a
     search for causes, which continue to their own end; --budget extends a reproduction, too, for the claims that are
-    still open.
+    still open. A gate ends as `trifecta gate` does: with its exit code and the files that were asked for; --budget
+    gives it more time, and --blocks measures it as a run of its study.
     """
-    from trifecta.cli import running
     from trifecta.cli.inputs import time_ns
     from trifecta.design.errors import UserError
-    from trifecta.design.study_file import parse_study
-    from trifecta.store import facts, ladders, manifest, why
+    from trifecta.store import ladders, why
     from trifecta.store.campaign import is_campaign
     from trifecta.store.reproduction import is_reproduction
-    from trifecta.store.run import RunDirectory
     from trifecta.workloads.mapping import is_map
 
     budget_ns = None if budget is None else time_ns("--budget", budget)
@@ -79,6 +77,17 @@ def command(*, run: Path, blocks: int | None, budget: str | None, quiet: bool, a
         from trifecta.cli import campaigns
 
         return campaigns.go_on(run, quiet=quiet, as_json=as_json)
+    return _go_on(run, blocks, budget_ns, quiet=quiet, as_json=as_json)
+
+
+def _go_on(run: Path, blocks: int | None, budget_ns: int | None, *, quiet: bool, as_json: bool) -> int:
+    """Go on with a folder that is one run: of a study, a map, or a gate; the exit code."""
+    from trifecta.cli import running
+    from trifecta.design.study_file import parse_study
+    from trifecta.store import facts, gates, manifest
+    from trifecta.store.run import RunDirectory
+    from trifecta.workloads.mapping import is_map
+
     folder = RunDirectory.open(run)
     # Before the lab is entered, so that what is wrong is said at once.
     manifest.check(folder.path, resuming=True)
@@ -87,5 +96,9 @@ def command(*, run: Path, blocks: int | None, budget: str | None, quiet: bool, a
         from trifecta.cli import map as maps
 
         return maps.go_on(run, quiet=quiet, as_json=as_json)
+    if gates.is_gate(folder.facts) and blocks is None:  # else more of the study's verdicts, as the report advises
+        from trifecta.cli import gate
+
+        return gate.go_on(folder, budget_ns=budget_ns, quiet=quiet, as_json=as_json)
     study = parse_study(folder.study_text, str(run / "study.yaml"))
     return running.carry_out(study, run, resume=True, quiet=quiet, as_json=as_json, blocks=blocks, budget_ns=budget_ns)

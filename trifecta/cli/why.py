@@ -68,12 +68,12 @@ def command(
     """Find the causes of a difference in RUN by experiment: remove each, and see what remains.
 
     Takes a cell of RUN and an arm against the baseline, draws up the causes that the run's checks and times point to,
-    and runs the cell as it is and without each cause, both arms alike, in interleaved blocks; then without the two
-    largest together. Says what remains of the effect without each cause, and what is left unexplained.
+    and runs the cell as it is and without each cause, in each arm that has it, in interleaved blocks; then without the
+    two largest together. Says what remains of the effect without each cause, and what is left unexplained.
     """
     from trifecta.cli.inputs import time_ns
     from trifecta.design.study_file import parse_study
-    from trifecta.design.why.rungs import refuse_unasked
+    from trifecta.design.why.rungs import cell_named, refuse_unasked
     from trifecta.store.run import RunDirectory
 
     budget_ns = time_ns("--budget", budget)
@@ -83,8 +83,8 @@ def command(
         from trifecta.conclude.why import evidence
 
         return _list(evidence.read(run, cell, arm), as_json=as_json)
-    if out is not None and _is_there(out):
-        return go_on(out, quiet=quiet, as_json=as_json, same=(run, budget_ns))
+    if out is not None and _is_there(out):  # before the lab: as far as it is known what is asked
+        _same(out, run, budget_ns, seed, cell and cell_named(study, cell).key, arm)
     _enter(study)
 
     from trifecta.conclude.why import evidence
@@ -92,16 +92,17 @@ def command(
     asked = evidence.read(run, cell, arm)
     folder = out if out is not None else _folder(run, asked.case)
     if _is_there(folder):
-        return _carry_out(folder.resolve(), _same(folder, run, budget_ns), quiet=quiet, as_json=as_json)
+        there = _same(folder, run, budget_ns, seed, asked.case.cell.key, asked.case.seen.arm)
+        return _carry_out(folder.resolve(), there, quiet=quiet, as_json=as_json)
     return _begin(asked, run, folder, budget_ns, secrets.randbelow(2**31) if seed is None else seed, quiet, as_json)
 
 
-def go_on(folder: Path, *, quiet: bool, as_json: bool, same: tuple[Path, int] | None = None) -> int:
-    """Go on with a search; the exit code. ``same``: the run and the budget that are asked for again."""
-    from trifecta.design.why.rungs import case_asked
+def go_on(folder: Path, *, quiet: bool, as_json: bool) -> int:
+    """Go on with a search; the exit code."""
+    from trifecta.design.why.asked import case_asked
     from trifecta.store import why
 
-    asked = why.read(folder) if same is None else _same(folder, *same)
+    asked = why.read(folder)
     _enter(case_asked(asked).study)
     return _carry_out(folder.resolve(), asked, quiet=quiet, as_json=as_json)
 
@@ -118,16 +119,18 @@ def _is_there(folder: Path) -> bool:
     return why.is_why(folder)
 
 
-def _same(folder: Path, run: Path, budget_ns: int) -> AskedWhy:
-    """What the folder was made for, where that is what is asked for again; UserError where not."""
+def _same(folder: Path, run: Path, budget_ns: int, seed: int | None, cell: str | None, arm: str | None) -> AskedWhy:  # noqa: PLR0917
+    """What the folder was made for, where that is what is asked for again; UserError where not. None is not asked."""
     from trifecta.design.errors import UserError
     from trifecta.store import why
 
     there = why.read(folder)
-    if there["run"] != str(run.resolve()) or there["budget_s"] != budget_ns / 1e9:
+    asked = {"cell": cell, "arm": arm, "seed": seed, "budget_s": budget_ns / 1e9, "run": str(run.resolve())}
+    other = [name for name, value in asked.items() if value is not None and there.get(name) != value]
+    if other:
         raise UserError(
-            f"{folder} holds another search for causes; choose another folder with --out, or go on with it: "
-            f"`trifecta resume {folder}`"
+            f"{folder} holds another search for causes (of another {other[0].removesuffix('_s')}); choose another "
+            f"folder with --out, or go on with it: `trifecta resume {folder}`"
         )
     return there
 
@@ -140,26 +143,31 @@ def _folder(run: Path, case: Case) -> Path:
 
 
 def _list(asked: Asked, *, as_json: bool) -> int:
-    from trifecta.design.why.table import suspects
     from trifecta.report.why import shown
+    from trifecta.workloads import why as searches
 
     case = asked.case
-    found = [(cause, suspect, case.change(suspect)) for cause, suspect in suspects(case.seen)]
+    reason = searches.unable(case, 0)
+    if reason:
+        click.echo(f"trifecta: the cell as it is cannot run here: {reason}; so this is not asked of causes", err=True)
+    found = searches.candidates(case, 0, (lambda _: "") if reason else searches.here)
     if as_json:
         lines = [
             {
-                "cause": cause.id,
-                "title": cause.title,
-                "suspicion": suspect.suspicion,
-                "suspected": suspect.why,
+                "cause": one.cause.id,
+                "title": one.cause.title,
+                "suspicion": one.suspect.suspicion,
+                "suspected": one.suspect.said,
                 # Where nothing can remove it, what would.
-                "levels": {name: levels[0] for name, levels in suspect.levels.items()}
-                | ({} if isinstance(change, str) else dict(change.levels)),
-                "path": dict(suspect.path),
-                "problem": change if isinstance(change, str) else "",
-                **{heading.lower().replace(" ", "_"): text for heading, text in cause.documentation.sections.items()},
+                "levels": {name: levels[0] for name, levels in one.suspect.levels.items()}
+                | ({} if one.change is None else dict(one.change.levels)),
+                "path": dict(one.suspect.path),
+                "problem": one.problem,
+                "nearest": one.nearest,
+                "only": one.only,
+                **{name.lower().replace(" ", "_"): text for name, text in one.cause.documentation.sections.items()},
             }
-            for cause, suspect, change in found
+            for one in found
         ]
         click.echo(json.dumps(lines, indent=1, ensure_ascii=False))
     else:
@@ -202,7 +210,7 @@ def _carry_out(folder: Path, asked: AskedWhy, *, quiet: bool, as_json: bool) -> 
     from trifecta.cli.campaigns import rounds_runner
     from trifecta.cli.running import INTERRUPTED
     from trifecta.conclude.why import found
-    from trifecta.design.why.rungs import case_asked
+    from trifecta.design.why.asked import case_asked
     from trifecta.report import html
     from trifecta.report.why import shown
     from trifecta.store import why
@@ -210,10 +218,10 @@ def _carry_out(folder: Path, asked: AskedWhy, *, quiet: bool, as_json: bool) -> 
     from trifecta.workloads.stopping import StopFlag
 
     with StopFlag() as stop:
-        searches.measure(asked, case_asked(asked), folder, rounds_runner(stop, quiet=quiet), stop)
+        problem = searches.measure(asked, case_asked(asked), folder, rounds_runner(stop, quiet=quiet), stop)
         if not (folder / found.SEARCH / "run.json").is_file():
             return INTERRUPTED
-        made: WhyFound = found.read(folder, asked)
+        made: WhyFound = found.read(folder, asked, problem)
         shown.write(made, folder)
         run = Path(asked["run"])
         if folder.parent == run / why.FOLDER and (run / "run.json").is_file():

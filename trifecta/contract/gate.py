@@ -49,7 +49,7 @@ class GateDocument(TypedDict):
     """A gate that was carried out. ``servers``: name and version; ``code``: digests of what measured.
 
     ``failed_checks``: trials by the check that failed; ``warnings``: in what the candidate is worse than the last good
-    state; ``notes``: why that was not looked at.
+    state; ``notes``: what else there is to say of that state, and whether this gate takes its place.
     """
 
     schema: int

@@ -47,6 +47,16 @@ class MapPlanDocument(TypedDict, total=False):
     budget_ns: int | None
 
 
+class AskedGate(TypedDict):
+    """What a run that is a gate was asked beside its study; files and folders in full."""
+
+    fail_on: list[str]
+    summary: str | None
+    junit: str | None
+    references: str | None
+    accept: bool
+
+
 class Extension(TypedDict, total=False):
     """How a run that had ended was gone on with: what was asked, what had been done, and its new end."""
 
@@ -94,6 +104,7 @@ class RunDocument(TypedDict, total=False):
     removed: list[str]
     extended: list[Extension]
     map: MapPlanDocument
+    gate: AskedGate
     resumed: int
     state: str
     ended_because: str | None

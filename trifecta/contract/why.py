@@ -16,22 +16,31 @@ class ShareFound(TypedDict):
 
 
 class CauseFound(Ends, ShareFound):
-    """A cause removed; the ratio is that of what remains, ``change`` by how many times the cause had made it."""
+    """A cause removed; the ratio is that of what remains, ``change`` by how many times the cause had made it.
+
+    ``only``: the arm that alone meets what is exchanged; empty where both do. ``remains_`` and ``family_``: the ends of
+    what remains and of ``change`` that hold for all causes at once. ``censored``: blocks without a value because too
+    much failed in them.
+    """
 
     cause: str
     title: str
     exchange: dict[str, list[str]]
+    only: str
     suspicion: float
     suspected: str
     cannot: str
     nearest: bool
     change: Ends
+    remains_low: float | None
+    remains_high: float | None
     family_low: float | None
     family_high: float | None
     state: Literal["explains", "hides", "nothing", "open"]
     trials: int
     valid: int
     checks: dict[str, int]
+    censored: int
 
 
 class NotMeasured(TypedDict):
@@ -54,20 +63,26 @@ class OrderFound(TypedDict):
 class TogetherFound(ShareFound):
     """The two largest alone and together, and without all that are named (``causes``), in rounds of their own.
 
-    ``left`` is the share that these do not explain.
+    ``left`` is the share that these do not explain. Where no other cause goes with the largest, ``orders`` is empty,
+    and it alone is removed.
     """
 
     effect: Ends
     orders: list[OrderFound]
-    both: Ends
-    interaction: Ends
+    both: Ends | None
+    interaction: Ends | None
     causes: list[str]
     remains: Ends
+    censored: int
     left: ShareFound
 
 
 class WhyFound(TypedDict):
-    """``why.json``."""
+    """``why.json``.
+
+    ``rounds`` are whole, of those that were ``planned``; ``trials`` and what follows it are of the cell as it is,
+    ``censored`` also of that on the nearest stack.
+    """
 
     run: str
     study: str
@@ -86,9 +101,11 @@ class WhyFound(TypedDict):
     together: TogetherFound | None
     no_together: str
     rounds: int
+    planned: int
     trials: int
     valid: int
     checks: dict[str, int]
+    censored: int
     margin: float
     confidence: float
     budget_s: float

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 
-from trifecta.design import plan, quantity
+from trifecta.design import plan, quantity, valued
 from trifecta.design.arms import arm_words
 from trifecta.design.document import Document, did_you_mean
 from trifecta.design.errors import UserError
 from trifecta.design.factors import CLIENT_FACTOR, KNOWN_FACTORS
 from trifecta.design.metric import Metric
 from trifecta.design.metrics import METRICS, PACKETS, asked_for
-from trifecta.design.model import AA_SUFFIX, Cell, Study
+from trifecta.design.model import AA_SUFFIX, DEFAULT_CLIENT, Cell, Study
 from trifecta.design.overrides import apply_overrides, refuse_twice
 from trifecta.design.quantity import QuantityError
+from trifecta.design.services import SERVER_LEVEL
 
 SERVER_FACTOR = "server"  # of a level that is given without its factor
 DEFAULT_CONDITION = "slower:3%"
@@ -42,11 +44,15 @@ class Condition:
 
 @dataclass(frozen=True)
 class Refs:
-    """The two levels as they were asked for; the same twice is the baseline against itself."""
+    """The two levels as they were asked for; the same twice is the baseline against itself.
+
+    ``servers``: what those of them are that the study has to be given, by name (`servers` of a study).
+    """
 
     factor: str
     baseline: str
     candidate: str
+    servers: Mapping[str, str] = field(default_factory=dict)
 
     def change(self, document: Document) -> None:
         """Make the two levels the arms of a study, before it is resolved."""
@@ -54,7 +60,8 @@ class Refs:
         # In quotes, and with a comma behind each: so a command line may hold commas, and one level is a list, too.
         quoted = [json.dumps(level, ensure_ascii=False) for level in levels]
         listed = "".join(f"{level}," for level in quoted)
-        asked = [f"compare={self.factor}", f"{self.factor}=[{listed}]", f"baseline={quoted[0]}"]
+        asked = [f"servers.{name}={json.dumps(written, ensure_ascii=False)}" for name, written in self.servers.items()]
+        asked += [f"compare={self.factor}", f"{self.factor}=[{listed}]", f"baseline={quoted[0]}"]
         apply_overrides(document, asked, self._option)
 
     def refuse_twice(self, overrides: Sequence[str]) -> None:
@@ -83,6 +90,15 @@ class GatePlan:
         """The other arm; of one level against itself the baseline's second run."""
         others = plan.others(self.study)
         return others[0] if others else self.baseline + AA_SUFFIX
+
+    @property
+    def asked_sha256(self) -> str:
+        """The identity of what is asked of a candidate: work, paths, cells and metrics; not its name, nor how long."""
+        study = self.study
+        paths = {name: asdict(path) for name, path in study.paths.items()}
+        cells, metrics = [cell.key for cell in plan.cells(study)], [one.metric.name for one in self.conditions]
+        told = json.dumps([asdict(study.workload), paths, cells, metrics], sort_keys=True, default=str)
+        return hashlib.sha256(told.encode()).hexdigest()
 
     def name(self, arm: str) -> str:
         """An arm in words."""
@@ -150,4 +166,19 @@ def _metric(name: str, text: str, study: Study) -> Metric:
         raise UserError(f"option --fail-on {text}: nothing is called {name!r}; {did_you_mean(name, known)}")
     if metric.by_difference:
         raise UserError(f"option --fail-on {text}: a ratio of {metric.label} says nothing; give another metric")
+    lacking = _uncounted(study) if metric == WIRE_BYTES else valued.no_value(study, metric)
+    if lacking:  # else the gate would be open to its end, whatever the candidate is
+        raise UserError(f"option --fail-on {text}: {lacking}")
     return metric
+
+
+def _uncounted(study: Study) -> str:
+    """Why a cell's client will not tell the octets on the wire, which the engine's own clients count; else empty."""
+    for one in plan.treatments(study):
+        work = plan.workload_for(study, one)
+        foreign = "" if one.client == DEFAULT_CLIENT else one.client
+        if work.family == "services" and one.server != SERVER_LEVEL:
+            foreign = one.server
+        if foreign:
+            return f"{foreign} does not count {WIRE_BYTES.label}, only the engine's own client does; leave it out"
+    return ""

@@ -144,6 +144,7 @@ SAMPLES = (
     Metric("latency_spread_ns", "10th to 90th percentile of latency", "ns", aggregate="p90 - p10", wording=LESS),
     Metric("tcp_ns", "TCP handshake", "ns"),
     _count("later_to_first", "transfer of later answers by the first of a connection", "ratio"),
+    Metric("progression_mean", "mean of the progression", "1/s", "more", aggregate="mean", wording=REQUESTS),
     _count("progression_range", "fastest by slowest progress", "ratio"),
     _count("progression_after_15_percent", "progress at the end by that at 15 %", "ratio"),
     Metric("cpu_share", "CPU", "share", aggregate="mean", wording=LESS),
@@ -308,7 +309,8 @@ latency_mode_ns: the most frequent latency, of a histogram
 latency_spread_ns: 90th percentile less 10th
 tcp_ns: from the start of a connection until TCP is connected
 later_to_first: median time from first to last octet of later answers of a connection by that of its first
-progression_range: requests done by the time since the first was sent: the highest such rate by the lowest
+progression_mean: requests done by the time since the first was sent, after each request: the mean of these rates
+progression_range: the highest such rate by the lowest
 progression_after_15_percent: the same rate at the end by that when 15 % of the requests were done
 cpu_share: CPU time of a process by time
 elapsed_ns: from a service's call until the other has it, or from its answer until that is back

@@ -93,8 +93,14 @@ def unused(document: Document) -> dict[str, str]:
 
 
 def _refuse_undoing(document: Document, place: Place, option: str) -> None:
-    """UserError where an option of another name (``--set``, ``--with``, ``--only``) has set this, or a part of it."""
+    """UserError where an option of another name (``--set``, ``--with``, ``--only``) has set this, or a part of it.
+
+    A server that an option defines is a level by itself (`_use_defined`) only as long as nothing names levels.
+    """
+    defining = {other for known, other in document.options.items() if known[:1] == ("servers",)}
     for known, other in document.options.items():
+        if known == ("factors", "server") and other in defining:
+            continue
         if known[: len(place)] == place and other.split()[0] != option.split(maxsplit=1)[0]:
             raise UserError(f"option {option}: {other} sets {dotted(place)} too; leave one out")
 

@@ -6,7 +6,7 @@ A study says in ``quinn`` which of these adaptations are on: ``adapted`` (all), 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from trifecta.design.document import did_you_mean, parse_text
@@ -48,3 +48,19 @@ def names(value: str) -> list[str]:
     if value == ADAPTED:
         return list(ADAPTATIONS)
     return [] if value == STOCK else value.split("+")
+
+
+def switched(value: str, name: str) -> str:
+    """The same without an adaptation that is on, with one that is off."""
+    return of_names({*names(value)} ^ {name})
+
+
+def together(value: str, first: str, second: str) -> str:
+    """``value`` with all that either of two others has otherwise than it."""
+    own, one, other = ({*names(each)} for each in (value, first, second))
+    return of_names(own ^ ((own ^ one) | (own ^ other)))
+
+
+def of_names(on: Collection[str]) -> str:
+    """The text of a study file for these adaptations."""
+    return parse("+".join(on)) if on else STOCK

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, Literal, cast
 
-from trifecta.design import percentiles, plan, quantity
+from trifecta.design import plan, quantity, valued
 from trifecta.design.any_level import expand_any
 from trifecta.design.builds import as_data
 from trifecta.design.compared import read_baseline, read_compare, refuse_uncompared, refuse_unlike_work
@@ -241,17 +241,9 @@ def _refuse_impossible_cells(root: Section, study: Study) -> None:
 
 def _refuse_small_samples(root: Section, study: Study) -> None:
     """A percentile that the requests of a trial cannot hold is no metric: every trial would be without a value."""
-    quantile = METRICS[study.metric].quantile
-    if quantile is None or quantile in (0.5, 1.0) or not study.workload.direct:
-        return
-    for one in plan.treatments(study):
-        requests, needs = plan.workload_for(study, one).requests, percentiles.needed(quantile)
-        if 0 < requests < needs:
-            raise root.error(
-                "metric",
-                f"the {METRICS[study.metric].label} needs {needs} requests a trial, {one.cell.key} has {requests}; "
-                f"ask for more (--set requests={needs}) or for another metric",
-            )
+    said = valued.short_of(study, METRICS[study.metric]) if study.workload.direct else ""
+    if said:
+        raise root.error("metric", said)
 
 
 def _refuse_small_budget(root: Section, study: Study) -> None:

@@ -1,4 +1,4 @@
-"""What to type so that an open verdict gets the blocks it lacks: ``trifecta resume RUN --blocks N``."""
+"""What to type so that an open verdict gets the blocks it lacks, or a decided one its causes."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from trifecta.conclude import more_blocks
 from trifecta.conclude.comparisons import Comparison
 from trifecta.conclude.facts import RunFacts
 from trifecta.design import numbers
+from trifecta.design.metrics import BY_DIFFERENCE, METRICS
 
 
 def command(facts: RunFacts, more: int | None) -> str | None:
@@ -28,6 +29,16 @@ def sentence(facts: RunFacts, found: Iterable[Comparison], trials: int) -> str:
     ones = list(found)
     line, took = command(facts, more_blocks.asked(facts, ones)), estimate(facts, ones, trials)
     return f"More blocks: `{line}`{took and f' ({took})'}." if line else ""
+
+
+def causes(facts: RunFacts, found: Iterable[Comparison]) -> str | None:
+    """The command line that removes causes of the largest difference; None where none to the baseline is decided, or
+    it has no ratio.
+    """
+    decided = any(one.kind in ("faster", "slower") and one.reference == facts.baseline for one in found)
+    if not decided or METRICS[facts.metric].name in BY_DIFFERENCE:
+        return None
+    return f"trifecta why {shlex.quote(near(facts.folder))}"
 
 
 def near(folder: Path) -> str:

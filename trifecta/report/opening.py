@@ -148,7 +148,7 @@ def _open(facts: RunFacts, found: Sequence[Comparison]) -> str:
 
 
 def _next(facts: RunFacts, found: Sequence[Comparison], totals: Mapping[str, int], checks: Answer) -> str:
-    """The one thing to do: fix what spoils most trials, else measure what is open, else ask why."""
+    """The one thing to do: fix what spoils most trials, else measure what is open, else ask where and why."""
     remedy = checks.rows[0]["remedy"] if checks else ""
     if remedy and 2 * totals["excluded_trials"] >= totals["trials"]:
         return f"Most trials failed a check. {remedy[:1].upper()}{remedy[1:].rstrip('.')}, then measure again."
@@ -156,7 +156,9 @@ def _next(facts: RunFacts, found: Sequence[Comparison], totals: Mapping[str, int
     if more is not None:
         took = going_on.estimate(facts, found, totals["trials"])
         return f"Measure more: `{going_on.command(facts, more)}`{took and f' ({took})'}."
-    return f"See why: `trifecta explain {shlex.quote(going_on.near(facts.folder))}`."
+    said = f"See where the time is: `trifecta explain {shlex.quote(going_on.near(facts.folder))}`"
+    line = going_on.causes(facts, found)
+    return f"{said}; remove causes: `{line}`." if line else f"{said}."
 
 
 def spread(row: PathRow, arm: str, metric: str) -> str:

@@ -14,7 +14,8 @@ from trifecta.analysis.intervals import Estimate
 from trifecta.analysis.two_runs import ALIKE, NEWLY, NO_LONGER, NOT_TOLD, OPEN_IN_BOTH, OTHERWISE, OUTCOMES
 from trifecta.conclude.comparisons import levels
 from trifecta.conclude.two_runs.differences import Difference
-from trifecta.conclude.two_runs.questions import Compared, Lone, Question, ratio
+from trifecta.conclude.two_runs.matched import Lone
+from trifecta.conclude.two_runs.questions import Compared, Question, ratio
 from trifecta.conclude.two_runs.side import Side
 from trifecta.contract.values import JsonObject
 from trifecta.design import naming, numbers

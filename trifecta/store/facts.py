@@ -45,6 +45,7 @@ _FIELDS: dict[str, type | tuple[type, ...]] = {
     "removed": list,
     "extended": list,
     "map": dict,
+    "gate": dict,
     "resumed": int,
     "state": str,
     "ended_because": (str, type(None)),

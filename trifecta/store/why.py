@@ -77,7 +77,8 @@ def load(folder: Path) -> WhyFound:
     """What was written there; UserError where it is not what was."""
     remedy = "make it again: `trifecta resume` with its folder"
     noted.check(folder, [FILE], remedy)
-    return cast(WhyFound, documents.read_object(folder / FILE, remedy, {"causes": list, "effect": dict}))
+    fields: dict[str, type | tuple[type, ...]] = {"causes": list, "effect": dict, "planned": int}
+    return cast(WhyFound, documents.read_object(folder / FILE, remedy, fields))
 
 
 def of_run(run: Path) -> list[tuple[Path, WhyFound]]:

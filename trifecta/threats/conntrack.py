@@ -2,8 +2,9 @@
 
 ## Why
 Connection tracking sees a TCP connection end; a flow over UDP it keeps for 30 s after the last packet, 120 s if it
-went both ways for 2 s (nf_conntrack_udp_timeout, _stream). bourbon2020 had its table overflow with 50 clients over
-HTTP/3 until their traffic was taken out of it. What finds no room is dropped: a lost handshake, over QUIC only.
+went both ways for 2 s (nf_conntrack_udp_timeout, _stream). bourbon2020 met "a very high rate of connection drops for
+HTTP/3" with 50 clients until their traffic was taken out of it (annex VI). "It was solved" (7), so its figures are
+presumably from after that. What finds no room is dropped: a lost handshake, over QUIC only.
 
 ## Switch
 `conntrack=100`, `conntrack=bypass`.

@@ -3,9 +3,9 @@
 ## Why
 One core does so many requests a second and no more; beyond that rate a study compares the cost of libraries, not
 protocols on a path. QUIC in Python costs several times what HTTP/2 costs there, because its packets are made in
-Python and those of TCP in the kernel. milicevic2023 says that its client was CPU bound. A container with a limit of
-CPU time is a program with less than a core (sched-bwc.rst): `--set client_cpu=10%` and `--set server_cpu=25%` make
-one.
+Python and those of TCP in the kernel. milicevic2023 says "our benchmark is CPU bound" (VI), and not which side. A
+container with a limit of CPU time is a program with less than a core (sched-bwc.rst): `--set client_cpu=10%` and
+`--set server_cpu=25%` make one.
 
 ## Switch
 Hypercorn and `python-client`; `origin` and `load`, with a core each.

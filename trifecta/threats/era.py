@@ -1,10 +1,11 @@
 """HTTP/3 of the year of a study taken for HTTP/3
 
 ## Why
-bourbon2020's HTTP/3 is quic-go of March 2019 (4.4), six years of drafts and of work on the library before RFC 9000
-and quic-go of today, beside a TCP and a net/http that had been in use for decades. Its conclusion in 7.1 is about
-HTTP/3, not about a program of that month. Servers of that year also answered every new connection with a Retry
-(draft-ietf-quic-transport-22, 8.1.1): a round trip more than HTTP/3 needs.
+bourbon2020's HTTP/3 is quic-go of 2019 (4.4: a merge of "Tuesday, 21st March 2019", which was a Thursday, so the date
+is in doubt), six years of drafts and of work on the library before RFC 9000 and quic-go of today, beside a TCP and a
+net/http that had been in use for decades. Its conclusion in 7.1 is about HTTP/3, not about a program of that month.
+Servers of that year also answered every new connection with a Retry (draft-ietf-quic-transport-22, 8.1.1): a round
+trip more than HTTP/3 needs.
 
 ## Switch
 `server=go-services-2019` in the place of `go-services` or the engine's own, and `go-services` in its place.
@@ -14,8 +15,8 @@ Four clients of one service, a new connection for every request, with quic-go of
 without delay and over 20 ms. HTTP/2 is the same net/http in both.
 
 ## Notes
-The oldest quic-go that today's Go builds is 0.12.1 of August 2019, five months after the study's
-([other programs](services.md#other-programs)). [`implementation`](#implementation) compares programs of one time.
+The oldest quic-go that today's Go builds is 0.12.1 of August 2019 ([other programs](services.md#other-programs)).
+[`implementation`](#implementation) compares programs of one time.
 """
 
 from __future__ import annotations

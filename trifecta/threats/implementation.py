@@ -2,7 +2,7 @@
 
 ## Why
 A study with one server and one client cannot tell what is the protocol's and what the program's: kernel TCP against a
-QUIC library of that year (quic-go of March 2019, nginx with a draft-27 patch). With several programs side by side the
+QUIC library of that year (quic-go of 2019, nginx with a draft-27 patch). With several programs side by side the
 variation of the effect splits into protocol, server and client (docs/methodology.md, decomposition).
 
 ## Switch

@@ -3,10 +3,11 @@
 ## Why
 Go's resolver keeps nothing, and bourbon2020's services opened a connection for every request; its name server BIND was
 on the host of service A (5.9), across the impaired network from B and C. A look-up is a round trip more for every
-protocol, and a question that is lost is asked again after 5 s (resolv.conf(5)), whatever HTTP does. The times of the
-study have none of that in them: its cycles with delay are "above 1.2s", those with loss within "[200ms, 1.2s]" (6.1.1),
-as ours with its programs are when names are asked for once; asked for over the path they take 7.8 s over TCP with
-delay, where a reply of B comes after the 1 s that its server has to write it.
+protocol, and a question that is lost is asked again after 5 s (resolv.conf(5)), whatever HTTP does. We take it that
+the times of the study have none of that in them: its cycles with delay are "above 1.2s", those with loss within
+"[200ms, 1.2s]" (6.1.1), as ours with its programs are when names are asked for once; with look-ups over the path ours
+took 7.8 s over TCP with delay, where a reply of B comes after the 1 s that its server has to write it. So it is a
+threat to those who build such a chain, and named with no claim of the study.
 
 ## Switch
 `names: path` of services of `go-services`, which then ask a name server on the client's host; `local` asks once.

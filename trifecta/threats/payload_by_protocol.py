@@ -1,9 +1,11 @@
 """a payload of another size over each protocol
 
 ## Why
-bourbon2020's table 11 has 128 B in all of suite B. Its table 2 and its code (`services/testbed.go`, `testMap`) have
-test B1 ask for 128 B, B2 for 1 kB and B3 for 10 kB, and its scripts run B1 over HTTP/1.1, B2 over HTTP/2 and B3 over
-HTTP/3: what the sizes do stands in the figures as what the protocols do.
+bourbon2020's text has four versions of what suite B asked for: 128 B (table 11); 128 B in test B1, 1 kB in B2 and
+10 kB in B3 (table 2); "all the payload sizes, in all the HTTP versions" (5.3); and one that is "constant, and is the
+same used in test case 1, 4 and 7" (6.2), which have three. Its code has table 2 (`services/testbed.go`, `testMap`), and
+its scripts run B1 over HTTP/1.1, B2 over HTTP/2 and B3 over HTTP/3: what the sizes do stands in the figures as what
+the protocols do.
 
 ## Switch
 `response='128 B/1 kB/10 kB'`, of a chain `request`, and back to the first of them: HTTP/1.1, HTTP/2, HTTP/3.

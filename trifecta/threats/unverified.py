@@ -4,7 +4,8 @@
 bourbon2020's clients set `InsecureSkipVerify` over every protocol (`services/tcp.go`, `quic.go` of its repository),
 although its 4.8 installs a root certificate for them in every container. A handshake is then cheaper than it is
 anywhere else, and with a new connection for every request handshakes are most of what was measured. Where that saves
-the same on all protocols, what differs between them becomes a larger share of less.
+the same on all protocols, what differs between them becomes a larger share of less. ding2022's curl had `-k` over both
+(`tests/closed-test.sh`, `sim-test.sh` of its repository; its 5.1).
 
 ## Switch
 `unverified=true` with `go-services` in the place of the engine's own; left out.
@@ -21,7 +22,7 @@ from trifecta.threats.threat import Effect, Threat
 THREAT = Threat(
     id="unverified",
     docstring=__doc__,
-    studies=("bourbon2020",),
+    studies=("bourbon2020", "ding2022"),
     on=of_go_services("unverified", True),
     off=of_go_services("unverified"),
     check="parity",

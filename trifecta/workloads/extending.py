@@ -35,11 +35,13 @@ class More:
     """How much more of a run: so many blocks of every cell that is open, so much time, or whichever ends first.
 
     ``cells``: how many blocks these cells are to have in all, whatever their verdicts; the others get none.
+    ``of_gate``: of a gate, whose tests may be open where all verdicts of its study are decided.
     """
 
     blocks: int | None = None
     budget_ns: int | None = None
     cells: Mapping[str, int] | None = None
+    of_gate: bool = False
 
     def __bool__(self) -> bool:
         """Whether anything is asked for."""
@@ -79,7 +81,7 @@ def extend(run: RunDirectory, study: Study, cells: Sequence[Cell], more: More) -
     state, done = run.facts.get("state"), _blocks(rows)
     judged = verdicts(study, rows, cells, fixed=False)
     open_cells = {one.cell for one in judged if one.verdict == "undecided"} if study.gives_verdicts else set()
-    if not open_cells and more.blocks is None and more.cells is None:
+    if not open_cells and more.blocks is None and more.cells is None and not more.of_gate:
         said = f"all {len(judged)} verdicts are decided" if judged else "it has no verdict that could be open"
         raise UserError(f"option --budget: {said}, so no block would be chosen; --blocks N measures every cell longer")
     most: dict[str, int] = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,9 +20,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Measured:
-    """A gate's run: the rows of its trials, the cells that it began with, and its ``run.json``."""
+    """A gate's run: the gate (with its end put off, where it was), the rows of its trials, the cells that it began
+    with, and its ``run.json``.
+    """
 
     run: Path
+    gate: GatePlan
     rows: list[TrialRow]
     cells: list[Cell]
     facts: RunDocument
@@ -30,19 +33,32 @@ class Measured:
 
 
 def run_gate(
-    gate: GatePlan, folder: Path, progress: Progress, stop: Callable[[], bool], facts: RunDocument
+    gate: GatePlan,
+    folder: Path,
+    progress: Progress,
+    stop: Callable[[], bool],
+    facts: RunDocument,
+    *,
+    resume: bool = False,
+    budget_ns: int | None = None,
 ) -> Measured:
-    """Measure a gate into a new folder; inside the sandbox, as `run_study`. ``facts``: what ``any`` stood for."""
+    """Measure a gate into a new folder, or go on with it (``budget_ns``: for so much longer); inside the sandbox, as
+    `run_study`. ``facts``: what ``any`` stood for, and what was asked, for a new one's ``run.json``.
+    """
     from trifecta.analysis.gate_planner import GatePlanner
+    from trifecta.workloads.extending import More
     from trifecta.workloads.runner import run_study
 
     family: list[Cell] = []
+    gates: list[GatePlan] = [gate]
 
-    def planner(_: Study, cells: Sequence[Cell], now_ns: int) -> GatePlanner:
+    def planner(study: Study, cells: Sequence[Cell], now_ns: int) -> GatePlanner:
         if not family:  # later ones lack the cells of servers that have failed, whose tests stay open
             family.extend(cells)
-        return GatePlanner(gate, family, cells, now_ns)
+        gates[:] = [replace(gate, study=study)]
+        return GatePlanner(gates[0], family, cells, now_ns)
 
-    outcome = run_study(gate.study, folder, progress, stop, any_levels=facts, planner=planner)
+    more = More(budget_ns=budget_ns, of_gate=True)
+    outcome = run_study(gate.study, folder, progress, stop, resume=resume, any_levels=facts, planner=planner, more=more)
     run = RunDirectory.open(outcome.run_path)
-    return Measured(outcome.run_path, run.rows(), family, run.facts, outcome.interrupted)
+    return Measured(outcome.run_path, gates[0], run.rows(), family, run.facts, outcome.interrupted)

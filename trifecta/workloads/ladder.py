@@ -71,8 +71,10 @@ def measure(
     return "; ".join(problems)
 
 
-def run_rounds(study: Study, run: Path, ends: Sequence[str], run_one: RunOne) -> None:
-    """Run a study's cells in rounds, those of ``ends`` twice in each. CannotError where one of them cannot run here."""
+def run_rounds(study: Study, run: Path, ends: Sequence[str], run_one: RunOne, within_ns: float | None = None) -> None:
+    """Run a study's cells in rounds, those of ``ends`` twice in each, as many as fit ``within_ns``. CannotError where
+    one of them cannot run here.
+    """
     from trifecta.analysis.ladder_planner import LadderPlanner
     from trifecta.store.run import clear_unmade
     from trifecta.workloads.campaign import standing
@@ -81,7 +83,7 @@ def run_rounds(study: Study, run: Path, ends: Sequence[str], run_one: RunOne) ->
         lost = {cell.key for cell in plan.cells(of)} - {cell.key for cell in cells}
         if lost:
             raise CannotError(f"{len(lost)} rungs cannot run any more ({', '.join(sorted(lost))})")
-        return LadderPlanner(of, cells, ends)
+        return LadderPlanner(of, cells, ends, within_ns)
 
     clear_unmade(run)
     _refuse_lacking(study)

@@ -10,8 +10,10 @@ from trifecta.design import plan
 from trifecta.design.errors import CannotError, TrifectaError, UserError
 from trifecta.design.model import Study
 from trifecta.design.why import budget
-from trifecta.design.why import rungs as design
-from trifecta.design.why.rungs import Case, Change, Rung
+from trifecta.design.why.asked import rungs_of, together_of
+from trifecta.design.why.candidate import Candidate
+from trifecta.design.why.change import Change
+from trifecta.design.why.rungs import ABSENT, Case, Rung
 from trifecta.design.why.table import suspects
 from trifecta.workloads.ladder import RunOne, run_rounds
 
@@ -34,6 +36,26 @@ def here(study: Study) -> str:
     return "; ".join(dict.fromkeys(item["reason"] for item in found.left_out))
 
 
+def candidates(case: Case, seed: int, possible: Possible = here) -> list[Candidate]:
+    """The causes that the cell may have, the most suspected first, and whether each can be removed here."""
+    asked = [(cause, suspect, case.change(suspect)) for cause, suspect in suspects(case.seen)]
+    removed = [Rung((cause.id,), change) for cause, _, change in asked if isinstance(change, Change)]
+    whole = not _reason(case, [Rung(), *removed], seed, possible)  # else each is asked about by itself
+    made = []
+    for cause, suspect, change in asked:
+        if isinstance(change, str):
+            made.append(Candidate(cause, suspect, None, change))
+            continue
+        nearest, reason = (False, "") if whole else _where(case, cause.id, change, seed, possible)
+        made.append(Candidate(cause, suspect, change, reason, nearest, case.only(change)))
+    return made
+
+
+def unable(case: Case, seed: int, possible: Possible = here) -> str:
+    """Why the cell as it is cannot run here; empty where it can."""
+    return _reason(case, [Rung()], seed, possible)
+
+
 def ask(
     case: Case, block_ns: float, budget_ns: int, seed: int, possible: Possible = here
 ) -> tuple[list[AskedCause], int, list[NotMeasured], list[NotMeasured]]:
@@ -42,39 +64,32 @@ def ask(
 
     CannotError where the cell as it is cannot run here, UserError where the budget is too short for a single cause.
     """
-    if reason := _reason(case, [Rung()], seed, possible):
+    if reason := unable(case, seed, possible):
         raise CannotError(f"the cell as it is cannot run here: {reason}")
     made: list[AskedCause] = []
     refused: list[NotMeasured] = []
     titles: dict[str, str] = {}
-    asked = [(cause, suspect, case.change(suspect)) for cause, suspect in suspects(case.seen)]
-    removed = [Rung((cause.id,), change) for cause, _, change in asked if isinstance(change, Change)]
-    whole = not _reason(case, [Rung(), *removed], seed, possible)  # else each is asked about by itself
-    for cause, suspect, change in asked:
-        titles[cause.id] = cause.title
-        if isinstance(change, str):
-            if change != design.ABSENT:
-                refused.append({"cause": cause.id, "title": cause.title, "why": change})
-            continue
-        nearest, reason = (False, "") if whole else _where(case, cause.id, change, seed, possible)
-        if reason:
-            refused.append({"cause": cause.id, "title": cause.title, "why": reason})
+    for one in candidates(case, seed, possible):
+        titles[one.cause.id] = one.cause.title
+        if one.change is None or one.problem:
+            if one.problem != ABSENT:
+                refused.append({"cause": one.cause.id, "title": one.cause.title, "why": one.problem})
             continue
         made.append(
             {
-                "cause": cause.id,
-                "suspicion": suspect.suspicion,
-                "suspected": suspect.why if suspect.suspicion > 0 else "nothing points to it",
-                "levels": dict(change.levels),
-                "path": {name: value for name, value in change.path if isinstance(value, str | bool | None)},
-                "nearest": nearest,
+                "cause": one.cause.id,
+                "suspicion": one.suspect.suspicion,
+                "suspected": one.suspect.said,
+                "levels": dict(one.change.levels),
+                "path": {name: value for name, value in one.change.path if isinstance(value, str | bool | None)},
+                "nearest": one.nearest,
             }
         )
     if not made:
-        told = "; ".join(f"{one['title']}: {one['why']}" for one in refused)
+        told = "; ".join(f"{each['title']}: {each['why']}" for each in refused)
         raise CannotError(f"no cause of it can be removed here ({told or 'there is none that this cell may have'})")
-    near = any(one["nearest"] for one in made)
-    count, rounds = budget.chosen([one["suspicion"] for one in made], budget_ns, block_ns, nearest=near)
+    near = any(each["nearest"] for each in made)
+    count, rounds = budget.chosen([each["suspicion"] for each in made], budget_ns, block_ns, nearest=near)
     if not count:
         blocks = budget.search_blocks(1, nearest=near) * budget.LEAST_ROUNDS
         least_s = (blocks * block_ns + budget.RUN_NS) / budget.SEARCH_SHARE / 1e9
@@ -84,11 +99,11 @@ def ask(
         )
     late: list[NotMeasured] = [
         {
-            "cause": one["cause"],
-            "title": titles[one["cause"]],
-            "why": f"{one['suspected']}, and the budget has no room",
+            "cause": each["cause"],
+            "title": titles[each["cause"]],
+            "why": f"{each['suspected']}, and the budget has no room",
         }
-        for one in made[count:]
+        for each in made[count:]
     ]
     return made[:count], rounds, refused, late
 
@@ -111,30 +126,36 @@ def _reason(case: Case, rungs: Sequence[Rung], seed: int, possible: Possible) ->
 
 def study_of(asked: AskedWhy, case: Case) -> Study:
     """The study of the cell as it is and without each cause."""
-    return case.study_of(design.rungs_of(asked), rounds=asked["rounds"], seed=asked["seed"], title="why-causes")
+    return case.study_of(rungs_of(asked), rounds=asked["rounds"], seed=asked["seed"], title="why-causes")
 
 
-def measure(asked: AskedWhy, case: Case, folder: Path, run_one: RunOne, stop: Callable[[], bool]) -> None:
-    """Measure what is not over into the folder; must run inside the sandbox."""
+def measure(asked: AskedWhy, case: Case, folder: Path, run_one: RunOne, stop: Callable[[], bool]) -> str:
+    """Measure what is not over into the folder; must run inside the sandbox. Why the largest two could not be measured
+    together, which loses nothing of what was measured before; empty where they were.
+    """
     from trifecta.conclude.why import found
+    from trifecta.store.run import RunDirectory
     from trifecta.workloads.campaign import standing
 
+    budget_ns = int(asked["budget_s"] * 1e9)
     if standing(folder, found.SEARCH) != "over":
         study = study_of(asked, case)
         keys = [cell.key for cell in plan.cells(study)]
         twice = 2 if any(one["nearest"] for one in asked["causes"]) else 1
-        run_rounds(study, folder / found.SEARCH, keys[:twice], run_one)
+        run_rounds(study, folder / found.SEARCH, keys[:twice], run_one, budget.search_within_ns(budget_ns))
     if stop() or standing(folder, found.SEARCH) != "over" or standing(folder, found.PAIR) == "over":
-        return
+        return ""
     pair = found.pair_of(folder, asked)
-    if isinstance(pair, str):
-        return
-    rungs = design.together_of(asked, *pair)
-    rounds = budget.pair_rounds(int(asked["budget_s"] * 1e9), asked["block_s"] * 1e9)
+    if pair is None:
+        return ""
+    rungs = together_of(case, asked, *pair)
+    blocks = len(case.distinct(rungs))
+    rounds = budget.pair_rounds(budget_ns, blocks, asked["block_s"] * 1e9)
+    spent_ns = int(RunDirectory.open(folder / found.SEARCH).facts.get("elapsed_ns") or 0)
     other = plan.stable_seed(asked["seed"], "together") % 2**31
     try:
-        run_rounds(
-            case.study_of(rungs, rounds=rounds, seed=other, title="why-together"), folder / found.PAIR, (), run_one
-        )
+        study = case.study_of(rungs, rounds=rounds, seed=other, title="why-together")
+        run_rounds(study, folder / found.PAIR, (), run_one, budget.pair_within_ns(budget_ns, spent_ns))
     except TrifectaError as error:
-        raise CannotError(f"without {' and '.join(pair[0])}: {error}") from None
+        return f"without {' and '.join(pair[0])}: {error}"
+    return ""

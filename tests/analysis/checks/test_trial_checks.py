@@ -20,6 +20,7 @@ from tests.analysis.checks.sound import (
     judge,
 )
 from trifecta.analysis.checks import TRIAL_CHECKS, check_trial, is_valid
+from trifecta.conclude.why.found import OTHER_WINDOWS
 from trifecta.design import quinn
 from trifecta.design.model import Cell, PathSpec, RequestsWorkload
 
@@ -180,6 +181,12 @@ def test_nagle_on_in_one_arm_fails_whichever_side_has_it():
 )
 def test_an_arm_with_another_set_up_than_its_siblings_fails(changes):
     assert judge("parity", siblings=(evidence("h1"),), **changes).status == "fail"
+
+
+def test_windows_that_differ_are_told_in_words_that_a_search_for_causes_knows():
+    load = LOAD | {"quic": {"initial_window_bytes": 40_000, "congestion_control": "cubic"}}
+    evidence_ = judge("parity", siblings=(evidence("h1"),), load=load).evidence
+    assert f"parity: {evidence_}".startswith(OTHER_WINDOWS)
 
 
 def test_a_lost_syn_leaves_tcp_one_segment_and_is_no_fault_of_the_trial():

@@ -1,4 +1,4 @@
-"""The chain of evidence of a verdict: what differed, what was ruled out, causes and their shares, what overturns it."""
+"""The chain of evidence of a verdict: what differed, what was ruled out, where the time is, what overturns it."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Split:
-    """Causes of the difference, and whose time was split (`parts`)."""
+    """The parts of the difference, and whose time was split (`parts`)."""
 
     parts: parts.Parts
     causes: Causes

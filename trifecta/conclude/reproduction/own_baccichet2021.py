@@ -15,7 +15,9 @@ ARMS = ("h3", "h2", "h1")
 """In the order of the study's tables."""
 WEIGHT = "wire_bytes"
 _WEIGHTS = {"light": 3.5e6, "heavy": 7.3e6}
-"""Page weight, README, Web page performance, both tables; no statement compares it: it is the same for all."""
+"""Page weight, README, Web page performance, both tables; no statement compares it: it is the same for all.
+
+The study's is that of the page's assets, ours what was sent, fields and all."""
 _MISMATCH = {"httpstat": "httpstat-mismatch"}
 """A table whose row of HTTP/3 the study's own output shows to be HTTP/2: its numbers are listed by themselves."""
 

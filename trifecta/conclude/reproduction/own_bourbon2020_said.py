@@ -30,7 +30,7 @@ def elapsed(one: Cell, about: Published) -> Said | None:
 
 
 def success(one: Cell, about: Published) -> Said | None:
-    """Of figure 15 (share): 100 % but where HTTP/1.1 and HTTP/2 meet loss; of these no number is given."""
+    """Of figure 15 (share): 100 % but in some tests of HTTP/1.1 and HTTP/2 with loss; of these no number is given."""
     if one.suite != "A":
         return None
     if one.scenario.path == "lossy" and one.arm != "h3":

@@ -54,6 +54,7 @@ trial AS (
          -- not from when a request was sent, which curl does not tell over HTTP/3
          median(done_ns - first_byte_ns) FILTER (WHERE of_connection > 1)
            / nullif(median(done_ns - first_byte_ns) FILTER (WHERE of_connection = 1), 0) AS later_to_first,
+         avg(place * 1e9 / since_ns) FILTER (WHERE since_ns > 0) AS progression_mean,
          max(place / since_ns) FILTER (WHERE place >= greatest(10, 0.01 * requests))
            / nullif(min(place / since_ns) FILTER (WHERE place >= greatest(10, 0.01 * requests)), 0)
            AS progression_range,

@@ -13,6 +13,7 @@ from trifecta.conclude.two_runs import side as sides
 from trifecta.conclude.two_runs.side import NONE, Side
 from trifecta.contract.trial import TrialRow
 from trifecta.design import numbers, plan, quantity
+from trifecta.design.builds import as_data
 
 Of = Literal["study", "workload", "path", "program", "version", "machine", "settings", "session", "measured", "checks"]
 
@@ -27,19 +28,19 @@ class Difference:
     second: str
 
 
-Said = Mapping[tuple[Of, str], str]
-
-
 def differences(first: Side, second: Side) -> list[Difference]:
     """All that is not the same, in the order of `Of`; what one does not say is ``none`` there."""
     here, there = _said(first), _said(second)
+    programs, others = _programs_in_full(first), _programs_in_full(second)
+    both = [one for one in programs if one in others]  # that the other lacks one is told by its name
+    here, there = here | {one: programs[one] for one in both}, there | {one: others[one] for one in both}
     names = dict.fromkeys([*here, *there])
     found = [Difference(*name, here.get(name, NONE), there.get(name, NONE)) for name in names]
     order = list(dict.fromkeys(of for of, _ in names))
     return sorted((one for one in found if one.first != one.second), key=lambda one: order.index(one.of))
 
 
-def _said(side: Side) -> Said:
+def _said(side: Side) -> dict[tuple[Of, str], str]:
     facts = side.facts
     parity, pins, network = (
         _mapping(found) for found in (facts.get("parity"), facts.get("pins"), facts.get("network"))
@@ -91,6 +92,17 @@ def _study(side: Side) -> dict[str, str]:
 def _programs(side: Side) -> dict[str, str]:
     """Servers, clients, browsers, the engine with its libraries, and digests of the code."""
     return programs_of(side.folder, ["."])
+
+
+def _programs_in_full(side: Side) -> dict[tuple[Of, str], str]:
+    """What a version number does not tell of servers: how the study defines its own, and which program was run."""
+    found: dict[tuple[Of, str], str] = {
+        ("study", f"server {level}"): _text(as_data(one)) for level, one in side.study.servers.items()
+    }
+    for level, program in (side.facts.get("servers") or {}).items():
+        if digest := program.get("sha256"):
+            found["version", f"program of {level}"] = f"sha256 {str(digest)[:12]}"
+    return found
 
 
 def _session(side: Side) -> dict[str, object]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,25 +20,16 @@ from trifecta.analysis.sessions import between_starts
 from trifecta.analysis.two_runs import OTHERWISE, Apart, Became
 from trifecta.analysis.verdict import interval_alone
 from trifecta.conclude.comparisons import levels
-from trifecta.conclude.two_runs.differences import Difference, Of, differences
-from trifecta.conclude.two_runs.side import Side, asked_of, metric_of, path, read
-from trifecta.design import numbers, plan
+from trifecta.conclude.two_runs import matched
+from trifecta.conclude.two_runs.differences import Difference, differences
+from trifecta.conclude.two_runs.matched import Key, Lone
+from trifecta.conclude.two_runs.side import Side, metric_of, read
+from trifecta.design import plan
 from trifecta.design.errors import UserError
 from trifecta.design.metric import Metric
-from trifecta.design.model import Cell, Study, Verdict
+from trifecta.design.model import Verdict
 
 Floats = NDArray[np.float64]
-Place: TypeAlias = frozenset[tuple[str, str]]
-"""The levels that make a cell, but for factors that only one of two studies has."""
-
-
-@dataclass(frozen=True)
-class Lone:
-    """A question of one run that the other did not ask."""
-
-    cell: str
-    arm: str
-    reference: str
 
 
 @dataclass(frozen=True)
@@ -133,14 +124,15 @@ def compare(first: Path, second: Path, *, metric: str | None = None, cell: str |
             f"have no question in common; run one again with `--compare {studies[0].compare}`"
         )
     by = metric_of(sides[0], metric), metric_of(sides[1], metric)
-    both, only_first, only_second = _matched(*sides)
+    builds = matched.builds(*studies)
+    both, only_first, only_second = matched.questions(*sides, builds)
     if not both:
         raise UserError(
             f"{second} asks no question that {first} asks: {_asks(sides[1])}, and {_asks(sides[0])}; give two runs "
             "that have a cell and two levels in common"
         )
     verdicts = sides[0].verdicts(by[0]), sides[1].verdicts(by[1])
-    hindrances = [_hindrances(sides, by, pair) for pair in both]
+    hindrances = [matched.hindrances(sides, by, pair, builds) for pair in both]
     among = sum(not one for one in hindrances)
     made = _Maker(sides, by, max(study.confidence for study in studies), among)
     questions = [
@@ -160,32 +152,6 @@ def compare(first: Path, second: Path, *, metric: str | None = None, cell: str |
     )
 
 
-Key: TypeAlias = tuple[str, str, str]
-
-
-def _matched(first: Side, second: Side) -> tuple[list[tuple[Key, Key]], list[Lone], list[Lone]]:
-    """The questions of both, as each calls them, and those of one only, in the order of its study."""
-    here, there = _asked(first, second.study), _asked(second, first.study)
-    both = [(key, there[name]) for name, key in here.items() if name in there]
-    lone = [
-        [Lone(*key) for name, key in one.items() if name not in other] for one, other in ((here, there), (there, here))
-    ]
-    return both, lone[0], lone[1]
-
-
-def _asked(side: Side, other: Study) -> dict[tuple[Place, str, str], Key]:
-    """The questions of a run by what they are about. A factor of one level tells no cells apart, so the other study
-    need not have it; that it was the same there is seen by what was asked (`asked_of`).
-    """
-    told = {name for name, found in side.study.factors.items() if len(found) > 1 or name in other.factors}
-    made = {}
-    for cell in side.cells:
-        place = frozenset((name, plan.level_text(level)) for name, level in cell.levels.items() if name in told)
-        for arm, reference in arm_pairs(side.study):
-            made[place, arm, reference] = (cell.key, arm, reference)
-    return made
-
-
 def _asks(side: Side) -> str:
     """What a run compares, and where, for a message."""
     pairs = ", ".join(f"{arm} against {reference}" for arm, reference in arm_pairs(side.study)) or "one level alone"
@@ -193,44 +159,6 @@ def _asks(side: Side) -> str:
     return (
         f"{side.folder} compares {pairs} in {side.cells[0].key}{more}" if side.cells else f"{side.folder} has no cell"
     )
-
-
-def _hindrances(
-    sides: tuple[Side, Side], metrics: tuple[Metric, Metric], pair: tuple[Key, Key]
-) -> tuple[Difference, ...]:
-    """What two runs do not ask alike in one question: each makes its ratios those of something else."""
-    found = []
-    if metrics[0] != metrics[1]:
-        found.append(Difference("study", "metric", metrics[0].label, metrics[1].label))
-    studies = sides[0].study, sides[1].study
-    if studies[0].margin != studies[1].margin:
-        margins = [numbers.percent(study.margin) for study in studies]
-        found.append(Difference("study", "margin", margins[0], margins[1]))
-    cells = [next(one for one in side.cells if one.key == key[0]) for side, key in zip(sides, pair, strict=True)]
-    for arm in pair[0][1:]:
-        found += _asked_otherwise(studies, (cells[0], cells[1]), arm)
-    return tuple(dict.fromkeys(found))
-
-
-def _asked_otherwise(studies: tuple[Study, Study], cells: tuple[Cell, Cell], arm: str) -> Iterator[Difference]:
-    first, second = (asked_of(study, cell, arm) for study, cell in zip(studies, cells, strict=True))
-    if first["kind"] != second["kind"]:  # which have other fields
-        yield Difference("workload", "kind", first["kind"], second["kind"])
-        return
-    for name in dict.fromkeys([*first, *second]):
-        one, other = first.get(name, "none"), second.get(name, "none")
-        if one != other:
-            of: Of = "path" if name == "path" else "program" if name in ("server", "client") else "workload"
-            yield Difference(of, _path_name(cells[0], arm, studies[0]) if of == "path" else name, one, other)
-    names = [_path_name(cell, arm, study) for cell, study in zip(cells, studies, strict=True)]
-    specs = [study.paths.get(name) for name, study in zip(names, studies, strict=True)]
-    done = [None if one is None else (one.forward, one.backward, one.frames) for one in specs]
-    if done[0] != done[1] and path(specs[0]) == path(specs[1]):
-        yield Difference("path", names[0], path(specs[0]), "the same in short, not in its details (study.yaml)")
-
-
-def _path_name(cell: Cell, arm: str, study: Study) -> str:
-    return str(plan.treatment(study, cell, arm).levels.get("path", ""))
 
 
 class _Maker:

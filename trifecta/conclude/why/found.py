@@ -7,36 +7,43 @@ from pathlib import Path
 
 from trifecta.analysis import why as analysis
 from trifecta.analysis.ladder import Logs
-from trifecta.analysis.places import Place, log_ratios
+from trifecta.analysis.places import Place, censored, log_ratios
 from trifecta.analysis.why import Search, Share
 from trifecta.conclude.ladder import ends_of
 from trifecta.conclude.reproduction import places
 from trifecta.contract.why import AskedWhy, CauseFound, ShareFound, TogetherFound, WhyFound
-from trifecta.design import metrics, plan
+from trifecta.design import metrics, plan, quinn
 from trifecta.design.model import Study
 from trifecta.design.study_file import parse_study
-from trifecta.design.why.rungs import Case, Rung, case_asked, changes_of, compatible, rungs_of, together_of
+from trifecta.design.why.asked import case_asked, goes_together, rungs_of, together_of
+from trifecta.design.why.rungs import Case, Rung
 from trifecta.design.why.table import CAUSES
 from trifecta.store.run import RunDirectory
 
 SEARCH, PAIR = "causes", "together"
 """The runs: every cause alone, and the largest two, and all that are named, together."""
+OTHER_WINDOWS = "parity: initial congestion window"
+"""How the check begins what it says of two initial windows (`analysis.checks.parity`)."""
 
 
-def pair_of(folder: Path, asked: AskedWhy) -> tuple[tuple[str, str], list[str]] | str:
-    """The two causes that explain most, the first of them named, and all that are named and go together with it; else
-    why no two are measured together.
+def pair_of(folder: Path, asked: AskedWhy) -> tuple[tuple[str, ...], list[str]] | None:
+    """The two causes that explain most, the first of them named, and all that are named and go together with it; the
+    first alone where no other goes with it. None where no cause is named.
     """
-    return _pair(_search(_Run(folder / SEARCH, case_asked(asked), rungs_of(asked), asked), asked), asked)
+    case = case_asked(asked)
+    return _pair(_search(_Run(folder / SEARCH, case, rungs_of(asked), asked), asked), case, asked)
 
 
-def read(folder: Path, asked: AskedWhy) -> WhyFound:
-    """Everything measured in ``folder``; of what was interrupted, what its finished rounds say."""
+def read(folder: Path, asked: AskedWhy, problem: str = "") -> WhyFound:
+    """Everything measured in ``folder``; of what was interrupted, what its finished rounds say.
+
+    ``problem``: why the largest two could not be measured together here.
+    """
     case = case_asked(asked)
     run = _Run(folder / SEARCH, case, rungs_of(asked), asked)
     found = _search(run, asked)
     nearest = analysis.search(run.values[1], [], run.rounds, confidence=run.confidence, margin=run.margin).effect
-    both, no_both = _together(folder, case, asked, found)
+    both, no_both = _together(folder, case, asked, found, problem)
     trials, valid, checks = run.told(0)
     return {
         "run": asked["run"],
@@ -50,15 +57,17 @@ def read(folder: Path, asked: AskedWhy) -> WhyFound:
         "effect": ends_of(found.effect),
         "nearest": ends_of(nearest) if _first(asked) == 2 else None,
         "told_apart": found.told_apart,
-        "causes": [_cause(run, case, asked, found, place) for place in analysis.ranked(found)],
+        "causes": [_cause(run, case, asked, found, place) for place in _ranked(found, asked)],
         "not_switched": asked["not_switched"],
         "not_measured": asked["not_measured"],
         "together": both,
         "no_together": no_both,
-        "rounds": asked["rounds"],
+        "rounds": run.done(_first(asked)),
+        "planned": asked["rounds"],
         "trials": trials,
         "valid": valid,
         "checks": checks,
+        "censored": sum(run.censored[: _first(asked)]),
         "margin": run.margin,
         "confidence": run.confidence,
         "budget_s": asked["budget_s"],
@@ -74,7 +83,7 @@ class _Run:
         study = _study(run)
         keys = [cell.key for cell in plan.cells(study)]
         own = dict(zip([case.key(rung) for rung in case.distinct(rungs)], keys, strict=True))
-        tolerated = [_tolerated(rung, asked) for rung in rungs]
+        tolerated = [_tolerated(case, rung, asked) for rung in rungs]
         read = {checks: places.read(run, run.name, checks) for checks in dict.fromkeys(tolerated)}
         here = {checks: {place.cell: place for place in found} for checks, found in read.items()}
         self.places: list[Place | None] = [
@@ -83,7 +92,17 @@ class _Run:
         self.values: list[Logs] = [
             {} if place is None else log_ratios(place, study.metric, asked["arm"], asked["to"]) for place in self.places
         ]
+        self.censored = [
+            0 if place is None else censored(place, study.metric, asked["arm"], asked["to"]) for place in self.places
+        ]
         self.rounds, self.confidence, self.margin = study.min_blocks, study.confidence, study.margin
+        self.arms = len(plan.arms(study))
+
+    def done(self, twice: int) -> int:
+        """How many rounds are whole; the first ``twice`` rungs have two blocks in each."""
+        trials = [0 if one is None else one.trials for one in self.places]
+        whole = [number // (self.arms * (2 if at < twice else 1)) for at, number in enumerate(trials)]
+        return min(whole)
 
     def told(self, place: int) -> tuple[int, int, dict[str, int]]:
         """Trials of a rung, how many count, and which checks spoke up."""
@@ -91,10 +110,14 @@ class _Run:
         return (0, 0, {}) if one is None else (one.trials, len(one.rows), dict(one.checks))
 
 
-def _tolerated(rung: Rung, asked: AskedWhy) -> frozenset[str]:
-    """The checks that see a cause at work which a rung still has, or what stands in its place."""
+def _tolerated(case: Case, rung: Rung, asked: AskedWhy) -> frozenset[str]:
+    """The checks that see a cause at work which a rung still has; of a QUIC library that sets its own initial window
+    only that it is another than TCP's: what was asked for and did not take place excludes a trial everywhere.
+    """
     every = [CAUSES[one["cause"]] for one in asked["causes"]]
-    return frozenset(one.check for one in every if one.check and (one.either or one.id not in rung.causes))
+    checks = {one.check for one in every if one.check and one.id not in rung.causes}
+    library = case.levels(rung).get("quinn", case.library)
+    return frozenset(checks if "settings" in quinn.names(library) else {*checks, OTHER_WINDOWS})
 
 
 def _study(run: Path) -> Study:
@@ -110,53 +133,64 @@ def _search(run: _Run, asked: AskedWhy) -> Search:
     nearest = [one["nearest"] for one in asked["causes"]]
     without = run.values[_first(asked) :]
     removed = [(run.values[int(base)], values) for base, values in zip(nearest, without, strict=True)]
-    return analysis.search(run.values[0], removed, run.rounds, confidence=run.confidence, margin=run.margin)
+    own = run.censored[_first(asked) :]
+    lost = [at for at, base in enumerate(nearest) if run.censored[0] or run.censored[int(base)] or own[at]]
+    return analysis.search(
+        run.values[0], removed, run.rounds, confidence=run.confidence, margin=run.margin, censored=lost
+    )
 
 
-def _pair(found: Search, asked: AskedWhy) -> tuple[tuple[str, str], list[str]] | str:
-    order, causes, changes = analysis.ranked(found), asked["causes"], changes_of(asked)
+def _ranked(found: Search, asked: AskedWhy) -> list[int]:
+    return analysis.ranked(found, [one["nearest"] for one in asked["causes"]])
+
+
+def _pair(found: Search, case: Case, asked: AskedWhy) -> tuple[tuple[str, ...], list[str]] | None:
+    order, causes = _ranked(found, asked), asked["causes"]
     named = [place for place in order if found.removed[place].state == "explains"]
     if not named:
-        return "no cause is named"
+        return None
     first = causes[named[0]]
-    sign = found.effect.value or 0.0
+    sign = found.removed[named[0]].base.value or 0.0
     alike = [place for place in order if causes[place]["nearest"] == first["nearest"] and place != named[0]]
     most = sorted(alike, key=lambda place: (place not in named, -sign * (found.removed[place].change.value or 0.0)))
     for place in most:
-        second = causes[place]["cause"]
-        if compatible(changes, (first["cause"], second)) is None:
+        pair = (first["cause"], causes[place]["cause"])
+        if not goes_together(case, asked, pair):
             continue
         every = [first["cause"]]
         for each in [place, *(one for one in named[1:] if one != place)]:
-            if each in named and each in alike and compatible(changes, (*every, causes[each]["cause"])) is not None:
+            if each in named and each in alike and goes_together(case, asked, (*every, causes[each]["cause"])):
                 every.append(causes[each]["cause"])
-        return (first["cause"], second), every
-    return "no other cause that was measured can be removed together with it"
+        return pair, every
+    return (first["cause"],), [first["cause"]]
 
 
-def _together(folder: Path, case: Case, asked: AskedWhy, found: Search) -> tuple[TogetherFound | None, str]:
-    pair = _pair(found, asked)
-    if isinstance(pair, str):
-        return None, pair
+def _together(
+    folder: Path, case: Case, asked: AskedWhy, found: Search, problem: str
+) -> tuple[TogetherFound | None, str]:
+    pair = _pair(found, case, asked)
+    if pair is None:
+        return None, "no cause is named"
     if not (folder / PAIR / "run.json").is_file():
-        return None, "not measured yet"
+        return None, problem or "not measured yet"
     ids, every = pair
-    run = _Run(folder / PAIR, case, together_of(asked, ids, every), asked)
+    run = _Run(folder / PAIR, case, together_of(case, asked, ids, every), asked)
     # A block a round, of even number (`ladder_planner.block_of`).
     made = analysis.together(run.values, run.confidence)
     return {
         "effect": ends_of(made.effect),
         "orders": [
             {"cause": one, "remains": ends_of(alone), "before": ends_of(turn.before), "after": ends_of(turn.after)}
-            for one, alone, turn in zip(ids, made.alone, made.orders, strict=True)
+            for one, alone, turn in zip(ids, made.alone, made.orders, strict=False)
         ],
-        "both": ends_of(made.both),
-        "interaction": ends_of(made.orders[0].difference),
+        "both": None if made.both is None else ends_of(made.both),
+        "interaction": ends_of(made.orders[0].difference) if made.orders else None,
         "causes": every,
         "remains": ends_of(made.remains),
+        "censored": sum(run.censored),
         "left": _share(made.share.rest()),
         **_share(made.share),
-    }, ""
+    }, problem or ("" if made.orders else "no other cause that was measured can be removed with it")
 
 
 def _share(one: Share) -> ShareFound:
@@ -168,22 +202,26 @@ def _cause(run: _Run, case: Case, asked: AskedWhy, found: Search, place: int) ->
     one, removed = asked["causes"][place], found.removed[place]
     cause, rung = CAUSES[one["cause"]], rungs_of(asked)[at]
     trials, valid, checks = run.told(at)
-    among = ends_of(removed.among)
+    among, remains = ends_of(removed.among), ends_of(removed.remains_among)
     return {
         "cause": cause.id,
         "title": cause.title,
         "exchange": case.exchanged(rung),
+        "only": case.only(rung.change),
         "suspicion": one["suspicion"],
         "suspected": one["suspected"],
         "cannot": " ".join(cause.documentation["Cannot"].split()),
         "nearest": one["nearest"],
         "change": ends_of(removed.change),
+        "remains_low": remains["low"],
+        "remains_high": remains["high"],
         "family_low": among["low"],
         "family_high": among["high"],
         "state": removed.state,
         "trials": trials,
         "valid": valid,
         "checks": checks,
+        "censored": run.censored[at],
         **ends_of(removed.remains),
         **_share(removed.share),
     }

@@ -9,7 +9,8 @@ AMPLE_ROUNDS = 12
 """With so many rounds there is room for causes that nothing points to."""
 SEARCH_SHARE = 0.6
 """Of the budget for every cause alone; the rest is for the largest two, and all that are named, together."""
-_PAIR_BLOCKS = 5
+MOST_OF_IT = 1.2
+"""How much of the budget is taken at the most."""
 RUN_NS = 3_000_000_000
 """Raising the lab, and what is written at the end."""
 
@@ -39,6 +40,16 @@ def chosen(suspicions: Sequence[float], budget_ns: int, block_ns: float, *, near
     return count, rounds
 
 
-def pair_rounds(budget_ns: int, block_ns: float) -> int:
-    """The rounds of the largest two together."""
-    return max(LEAST_ROUNDS, rounds_in((1 - SEARCH_SHARE) * budget_ns, _PAIR_BLOCKS, block_ns))
+def pair_rounds(budget_ns: int, blocks: int, block_ns: float) -> int:
+    """The rounds of so many blocks in which the largest two are removed together."""
+    return max(LEAST_ROUNDS, rounds_in((1 - SEARCH_SHARE) * budget_ns, blocks, block_ns))
+
+
+def search_within_ns(budget_ns: int) -> float:
+    """How long the causes alone may take, on a machine that is slower than the run was."""
+    return MOST_OF_IT * SEARCH_SHARE * budget_ns
+
+
+def pair_within_ns(budget_ns: int, spent_ns: int) -> float:
+    """How long the largest two together may take after that."""
+    return MOST_OF_IT * budget_ns - spent_ns

@@ -96,6 +96,11 @@ class Suspect:
     levels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     path: Mapping[str, JsonValue] = field(default_factory=dict)
 
+    @property
+    def said(self) -> str:
+        """What points to it, as it is told."""
+        return self.why if self.suspicion > 0 else "nothing points to it"
+
 
 Find = Callable[[Seen], "Suspect | None"]
 
@@ -105,14 +110,12 @@ class Cause:
     """One cause. ``find`` says what removes it from a cell, None where the cell has nothing of it; its docstring is the
     documentation: the title in a line, then `HEADINGS`.
 
-    ``check``: the check that sees it at work, which excludes no trial as long as the cause is there; ``either``: nor
-    without it, as it speaks up of what stands in its place, too.
+    ``check``: the check that sees it at work, which excludes no trial as long as the cause is there.
     """
 
     id: str
     find: Find
     check: str = ""
-    either: bool = False
 
     @cached_property
     def documentation(self) -> Documentation:
@@ -126,6 +129,6 @@ class Cause:
         return self.documentation.title
 
 
-def cause(name: str, check: str = "", *, either: bool = False) -> Callable[[Find], Cause]:
+def cause(name: str, check: str = "") -> Callable[[Find], Cause]:
     """Make a cause of the function that finds it."""
-    return lambda find: Cause(name, find, check, either)
+    return lambda find: Cause(name, find, check)

@@ -7,6 +7,7 @@ from trifecta.design.why.cause import CERTAIN, POSSIBLE, UNLIKELY, UNSUSPECTED, 
 
 _SMALL_BYTES = 1_000_000
 _USUAL_DELAY_NS = 25_000_000  # RFC 9000 section 18.2
+_USUAL_ACK_PACKETS = "2"
 _LARGE = ("16 MB", "8 MB", "none")
 
 
@@ -70,25 +71,45 @@ def ack_delay(seen: Seen) -> Suspect | None:
     """the delay of acknowledgements
 
     ## Removed by
-    the smallest `ack_delay` that the programs take, on both.
+    the smallest `ack_delay` that the programs take, over QUIC.
 
     ## Suspected when
-    the study has one above 25 ms, QUIC's default (RFC 9000 section 18.2), or both transports have their own.
+    the study has one above 25 ms, QUIC's default (RFC 9000 section 18.2).
 
     ## Cannot
-    change how often Linux's TCP acknowledges within the delay.
+    change the delay of TCP, which is the kernel's own.
     """
+    if not seen.quic:
+        return None
     suspicion, why = UNSUSPECTED, "a sender may wait for acknowledgements"
     own = seen.value("ack_delay")
-    for half in _halves(own):
-        try:
-            if parse_time_ns(half) > _USUAL_DELAY_NS:
-                suspicion, why = CERTAIN, f"it is {own}"
-        except QuantityError:
-            continue
-    if seen.apart("ack_delay") and suspicion < POSSIBLE:
-        suspicion = POSSIBLE
+    if own and parse_time_ns(own) > _USUAL_DELAY_NS:
+        suspicion, why = CERTAIN, f"it is {own}"
     return Suspect(suspicion, why, {"ack_delay": ("0 ms", "0", "1 ms", "5 ms", "none")})
+
+
+@cause("ack-frequency")
+def ack_frequency(seen: Seen) -> Suspect | None:
+    """how many packets are acknowledged at once
+
+    ## Removed by
+    `ack_packets: 2` over QUIC where the study has another number; where it has that, 10.
+
+    ## Suspected when
+    the study has another number than two (RFC 9000 section 13.2.2), or the difference may be computing: arms over both
+    transports, on a path without a delay or where the check headroom warned.
+
+    ## Cannot
+    change how often TCP acknowledges, which is the kernel's own.
+    """
+    if not seen.quic:
+        return None
+    own = seen.value("ack_packets")
+    if own and own != _USUAL_ACK_PACKETS:
+        return Suspect(CERTAIN - 1, f"it is {own}, not {_USUAL_ACK_PACKETS}", {"ack_packets": (_USUAL_ACK_PACKETS,)})
+    busy = not seen.far or seen.struck.get("headroom", 0) > 0
+    suspicion = UNLIKELY if busy and seen.crosses else UNSUSPECTED
+    return Suspect(suspicion, "every second packet is acknowledged", {"ack_packets": ("10",)})
 
 
 @cause("merged-frames", check="frames")
@@ -135,7 +156,7 @@ def udp_buffers(seen: Seen) -> Suspect | None:
     `udp_buffer` of 16 MB.
 
     ## Suspected when
-    the check drops warns: packets were dropped before a program read them.
+    the check drops failed: packets were dropped before a program read them.
 
     ## Cannot
     be switched in this version.

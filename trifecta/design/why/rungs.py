@@ -6,9 +6,7 @@ import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from trifecta.contract.values import JsonValue
-from trifecta.contract.why import AskedWhy
-from trifecta.design import metrics, plan
+from trifecta.design import metrics, plan, quinn
 from trifecta.design.document import Document
 from trifecta.design.errors import UserError
 from trifecta.design.factors import KNOWN_FACTORS, WORKLOAD_FIELDS, Field, parse_level
@@ -23,32 +21,15 @@ from trifecta.design.model import (
 )
 from trifecta.design.quantity import QuantityError
 from trifecta.design.resolve import Surroundings, resolve
-from trifecta.design.study_file import parse_study
+from trifecta.design.why.budget import LEAST_ROUNDS
 from trifecta.design.why.cause import Seen, Suspect
+from trifecta.design.why.change import Change, compatible, is_met
 from trifecta.design.why.programs import OWN_SERVER
-from trifecta.design.why.table import CAUSES
 from trifecta.design.yaml_text import parse_document
 
 NO_SWITCH = "cannot be switched in this version"
 COMPARED = "it is what is compared"
 ABSENT = "there is nothing of it to remove"
-
-
-@dataclass(frozen=True)
-class Change:
-    """What is done to a cell: levels of factors, and fields of its path (None: left out)."""
-
-    levels: tuple[tuple[str, str], ...] = ()
-    path: tuple[tuple[str, JsonValue], ...] = ()
-
-    def beside(self, other: Change) -> Change | None:
-        """Both changes; None where they give one field two values."""
-        levels, path = dict(self.levels), dict(self.path)
-        if any(levels.get(name, level) != level for name, level in other.levels):
-            return None
-        if any(path.get(name, value) != value for name, value in other.path):
-            return None
-        return Change(tuple((levels | dict(other.levels)).items()), tuple((path | dict(other.path)).items()))
 
 
 @dataclass(frozen=True)
@@ -90,12 +71,47 @@ class Case:
             level = _first(name, spellings)
             if level is None:
                 return NO_SWITCH
-            if level != self.seen.value(name):
+            if level != self.seen.value(name) and self.arms_of(Change(((name, level),))):
                 levels[name] = level
         path = {name: value for name, value in suspect.path.items() if self.seen.path.get(name) != value}
         if path and self.study.compare == "path":
             return COMPARED
         return Change(tuple(levels.items()), tuple(path.items())) if levels or path else ABSENT
+
+    def arms_of(self, change: Change) -> tuple[str, ...]:
+        """The arms that meet something of a change: ``ack_delay`` is nothing to HTTP/2."""
+        arms = (self.seen.arm, self.seen.to)
+        # Browsers may speak another protocol, too, and so may services with each other.
+        mixed = self.study.workload.family == "visits" or self.seen.value("inside") not in ("", "same")
+        if change.path or mixed:
+            return arms
+        return tuple(arm for arm in arms if any(self._meets(arm, name, level) for name, level in change.levels))
+
+    def only(self, change: Change) -> str:
+        """The arm that alone meets a change; empty where both do."""
+        arms = self.arms_of(change)
+        return arms[0] if len(arms) == 1 else ""
+
+    @property
+    def library(self) -> str:
+        """How the cell has quinn-proto adapted."""
+        return self.seen.value("quinn") or quinn.ADAPTED
+
+    def together(self, changes: Mapping[str, Change], ids: Sequence[str]) -> Change | None:
+        """What removes all of these causes from the cell; None where two of them set one field otherwise."""
+        return compatible(changes, ids, self.library)
+
+    def can_be(self, rung: Rung) -> bool:
+        """Whether a study can have the cell of a rung: what removes two causes may exclude each other."""
+        try:
+            self.study_of([Rung(), rung], rounds=LEAST_ROUNDS, seed=0, title="why")
+        except UserError:
+            return False
+        return True
+
+    def _meets(self, arm: str, name: str, level: str) -> bool:
+        protocol = arm if self.study.compare == PROTOCOL_FACTOR else self.seen.levels.get(PROTOCOL_FACTOR, "")
+        return is_met(name, self.seen.value(name), level, protocol)
 
     def exchanged(self, rung: Rung) -> dict[str, list[str]]:
         """What a rung has otherwise than the cell: by field its value there and here."""
@@ -183,15 +199,6 @@ def case_of(study: Study, cell: Cell, arm: str, to: str) -> Case:
     return Case(study, cell, Seen(arm, to, study.compare, levels, fields, path))
 
 
-def case_asked(asked: AskedWhy) -> Case:
-    """The cell and the arms that were asked about. UserError where this version lacks a cause that is removed."""
-    for one in asked["causes"]:
-        if one["cause"] not in CAUSES:
-            raise UserError(f"no cause {one['cause']!r} in this version; ask anew with --out")
-    study = parse_study(asked["study"], "study.yaml")
-    return case_of(study, cell_named(study, asked["cell"]), asked["arm"], asked["to"])
-
-
 def cell_named(study: Study, wanted: str) -> Cell:
     """The cell of this key, or the only one that has the levels given (``path=far,connection=new``); else UserError."""
     cells = plan.cells(study)
@@ -245,31 +252,3 @@ def _first(name: str, spellings: Sequence[str]) -> str | None:
         except QuantityError:
             continue
     return None
-
-
-def changes_of(asked: AskedWhy) -> dict[str, Change]:
-    """What removes each of the causes that are measured."""
-    return {one["cause"]: Change(tuple(one["levels"].items()), tuple(one["path"].items())) for one in asked["causes"]}
-
-
-def rungs_of(asked: AskedWhy) -> list[Rung]:
-    """The cell as it is, as it is on the nearest stack where a cause needs that, and without each cause."""
-    changes = changes_of(asked)
-    removed = [Rung((one["cause"],), changes[one["cause"]], one["nearest"]) for one in asked["causes"]]
-    return [Rung(), *([Rung(nearest=True)] if any(one.nearest for one in removed) else []), *removed]
-
-
-def together_of(asked: AskedWhy, pair: Sequence[str], named: Sequence[str]) -> list[Rung]:
-    """As it is, without each of two causes, without both, and without all that are named and go together."""
-    changes = changes_of(asked)
-    nearest = next(one["nearest"] for one in asked["causes"] if one["cause"] == pair[0])
-    sets = [(), (pair[0],), (pair[1],), tuple(pair), tuple(named)]
-    return [Rung(ids, compatible(changes, ids) or Change(), nearest) for ids in sets]
-
-
-def compatible(changes: Mapping[str, Change], ids: Sequence[str]) -> Change | None:
-    """What removes all of these causes together; None where two of them set one field otherwise."""
-    made: Change | None = Change()
-    for one in ids:
-        made = None if made is None else made.beside(changes[one])
-    return made

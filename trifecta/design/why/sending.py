@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from trifecta.design import quinn
 from trifecta.design.quantity import QuantityError, parse_size_bytes
+from trifecta.design.transports import over
 from trifecta.design.why.cause import CERTAIN, LIKELY, POSSIBLE, UNLIKELY, UNSUSPECTED, Seen, Suspect, cause
 
 _STANDARD_WINDOW, _LARGE_WINDOW = "10", "100"
@@ -31,14 +33,28 @@ def pacing(seen: Seen) -> Suspect | None:
     `pacing: off` on TCP and QUIC: a sender hands over at once what its window allows.
 
     ## Suspected when
-    one arm is over QUIC and the other over TCP, on a path with a delay: quinn-proto paces at 1.25 windows a round trip
-    (RFC 9002 section 7.7), Linux's TCP does not without fq or BBR.
+    one arm is over QUIC and the other over TCP, one of them paced and the other not, on a path with a delay:
+    quinn-proto paces at 1.25 windows a round trip (RFC 9002 section 7.7), Linux's TCP not without fq or BBR.
 
     ## Cannot
     switch the pace of a server of another project, nor BBR's, which is part of its model.
     """
-    suspicion = LIKELY + 1 if seen.crosses and _waits(seen) else POSSIBLE if seen.crosses else UNSUSPECTED
-    return Suspect(suspicion, "QUIC is paced and TCP is not", {"pacing": _OFF})
+    transports = (("TCP", "h2", seen.tcp), ("QUIC", "h3", seen.quic))
+    paced = [name for name, protocol, there in transports if there and _is_paced(seen, protocol)]
+    if not paced:
+        return None
+    if not seen.crosses:
+        return Suspect(UNSUSPECTED, "what is paced waits", {"pacing": _OFF})
+    if len(paced) != 1:
+        return Suspect(POSSIBLE, "both are paced, each in its own way", {"pacing": _OFF})
+    why = f"{paced[0]} is paced and {'TCP' if paced[0] == 'QUIC' else 'QUIC'} is not"
+    return Suspect(LIKELY + 1 if _waits(seen) else POSSIBLE, why, {"pacing": _OFF})
+
+
+def _is_paced(seen: Seen, protocol: str) -> bool:
+    """Whether a transport spreads its packets; BBR does over TCP whatever the study says."""
+    bbr = over(seen.value("congestion_control"), protocol) == "bbr" and protocol != "h3"
+    return bbr or over(seen.value("pacing") or "off/on", protocol) == "on"
 
 
 @cause("idle-window")
@@ -49,8 +65,9 @@ def idle_window(seen: Seen) -> Suspect | None:
     `idle_window: keep`: a connection that was silent keeps its congestion window.
 
     ## Suspected when
-    connections are reused on a path with a delay: Linux's TCP begins again with its initial window after a pause of a
-    retransmission timeout (RFC 9293 section 3.8.6.2.2, RFC 5681 section 4.1), quinn-proto does not.
+    connections are reused on a path with a delay: Linux's TCP halves its window for each retransmission timeout that a
+    pause lasts, down to the initial one (RFC 5681 section 4.1), quinn-proto keeps it. Surely where the study has
+    `restart` for both.
 
     ## Cannot
     tell a restart from a window that did not grow: that is `window-validation`.
@@ -126,27 +143,60 @@ def slow_start_exit(seen: Seen) -> Suspect | None:
     return Suspect(suspicion, "Linux's Cubic may leave slow start early", {"congestion_control": ("reno",)})
 
 
-@cause("window-validation", check="parity", either=True)
+@cause("window-validation")
 def window_validation(seen: Seen) -> Suspect | None:
-    """what of quinn-proto is adapted, its window's growth first
+    """the rule by which quinn-proto's window grows
 
     ## Removed by
-    `quinn: adapted` where the study has the library as it comes, or a part of the adaptations; where all are on,
-    `quinn: stock` takes them away.
+    `quinn` with the adaptation `window-validation` where the study has it without, else without it; the other
+    adaptations stay.
 
     ## Suspected when
-    an arm is over QUIC and the study does not have all adaptations: quinn-proto then stops a window short of one
-    response ([stock-quinn](threats.md)).
+    an arm is over QUIC and the study lacks it: quinn-proto then stops a window short of one response
+    ([stock-quinn](threats.md)).
 
     ## Cannot
-    change the QUIC of a server of another project.
+    change the QUIC of a server of another project, nor BBR, which has no such rule.
+    """
+    own = seen.value("quinn")
+    if not own or not seen.quic or over(seen.value("congestion_control"), "h3") == "bbr":
+        return None
+    if _lacks(own, "window-validation"):
+        return Suspect(CERTAIN, f"quinn-proto is {own}", _switched(own, "window-validation"))
+    why = "the tool's own rule for quinn-proto's window may matter"
+    return Suspect(UNLIKELY, why, _switched(own, "window-validation"))
+
+
+@cause("quinn-settings")
+def quinn_settings(seen: Seen) -> Suspect | None:
+    """the settings of quinn-proto
+
+    ## Removed by
+    `quinn` with the adaptation [`settings`](implementations.md#what-of-quinn-proto-is-adapted) where the study has it
+    without, else without it: size of the first packets, initial window, receive windows, identifiers.
+
+    ## Suspected when
+    an arm is over QUIC and the study lacks it, the more so where every request has a new connection.
+
+    ## Cannot
+    change the QUIC of a server of another project. Without it the initial window may be another than TCP's, which
+    excludes no trial then.
     """
     own = seen.value("quinn")
     if not own or not seen.quic:
         return None
-    if own != "adapted":
-        return Suspect(CERTAIN, f"quinn-proto is {own}", {"quinn": ("adapted",)})
-    return Suspect(UNLIKELY, "the tool's own changes to quinn-proto may matter", {"quinn": ("stock",)})
+    if _lacks(own, "settings"):
+        return Suspect(LIKELY if seen.new else POSSIBLE, f"quinn-proto is {own}", _switched(own, "settings"))
+    why = "the tool's own settings of quinn-proto may matter"
+    return Suspect(UNLIKELY if seen.new else UNSUSPECTED, why, _switched(own, "settings"))
+
+
+def _lacks(own: str, adaptation: str) -> bool:
+    return adaptation not in quinn.names(own)
+
+
+def _switched(own: str, adaptation: str) -> dict[str, tuple[str, ...]]:
+    return {"quinn": (quinn.switched(own, adaptation),)}
 
 
 @cause("packet-threshold", check="reordering")
@@ -176,7 +226,7 @@ def nagle(seen: Seen) -> Suspect | None:
     `tcp_nodelay: true`.
 
     ## Suspected when
-    the study has it on, or the check delayed_ack warns.
+    the study has it on (`tcp_nodelay: false`) and an arm is over TCP.
 
     ## Cannot
     change what is sent over QUIC, which has no such algorithm.
@@ -213,7 +263,7 @@ def segmentation_offload(seen: Seen) -> Suspect | None:
     """segmentation by the kernel (GSO)
 
     ## Removed by
-    `segmentation_offload: off`: every packet is handed over by itself.
+    `segmentation_offload: off`: every QUIC packet is handed over by itself.
 
     ## Suspected when
     the difference is computing: on a path without a delay, or where the check headroom warned.
@@ -221,6 +271,8 @@ def segmentation_offload(seen: Seen) -> Suspect | None:
     ## Cannot
     switch what the kernel does in the lab's own devices.
     """
+    if not seen.quic:
+        return None
     busy = not seen.far or seen.struck.get("headroom", 0) > 0
     return Suspect(POSSIBLE if busy and seen.crosses else UNSUSPECTED, "the difference may be computing",
                    {"segmentation_offload": _OFF})  # fmt: skip

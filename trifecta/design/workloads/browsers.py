@@ -73,11 +73,6 @@ class BrowserWorkload(RequestsWorkload):
         return 0
 
     @property
-    def films(self) -> bool:
-        """Whether a visit's film strip is kept."""
-        return False
-
-    @property
     def shown(self) -> tuple[str, str]:
         """What it shows: the field that names it, and the name."""
         raise NotImplementedError

@@ -163,6 +163,11 @@ class RequestsWorkload:
         return False
 
     @property
+    def films(self) -> bool:
+        """Whether the film strip of a visit is kept."""
+        return False
+
+    @property
     def live(self) -> bool:
         """Whether what is played comes into being as it plays."""
         return False

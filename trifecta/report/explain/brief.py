@@ -1,4 +1,4 @@
-"""The chains of evidence on one screen: what decided each verdict, how many are open, which threats are on."""
+"""The chains of evidence on one screen: where the time of each verdict is, what would overturn it, what is open."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rich.text import Text
 
 from trifecta.conclude.explain.chain import Chain, Explained
 from trifecta.report import going_on, grids
-from trifecta.report.explain import words
+from trifecta.report.explain import experiments, words
 from trifecta.report.explain.shown import place
 from trifecta.report.figures.style import name
 from trifecta.report.words import counted, listed, reach
@@ -29,14 +29,15 @@ def print_brief(found: Explained, console: Console | None = None) -> None:
 
 
 def _print(found: Explained, out: Console) -> None:
-    head, tail = list(_head(found)), list(_tail(out, found))
+    answered = experiments.answers(found)
+    head, tail = list(_head(found)), list(_tail(out, found, asked=bool(answered)))
     left = LINES - _lines(out, head) - _lines(out, tail) - 1
     chains = [one for one in found.chains if one.comparison.decided]
     if len({one.comparison.cell for one in found.chains}) == 1:
         chains = found.chains  # one cell was asked for: its open verdicts, too
     shown: list[RenderableType] = []
     for number, chain in enumerate(chains):
-        entry = list(_verdict(out, found, chain, brief=len(chains) > 3))
+        entry = list(_verdict(out, found, chain, answered, brief=len(chains) > 3))
         size = _lines(out, entry)
         more = len(chains) - number
         if size > left - (more > 1):
@@ -65,19 +66,23 @@ def _head(found: Explained) -> Iterator[RenderableType]:
     yield Text()
 
 
-def _verdict(out: Console, found: Explained, chain: Chain, *, brief: bool) -> Iterator[RenderableType]:
+def _verdict(
+    out: Console, found: Explained, chain: Chain, answered: experiments.Answers, *, brief: bool
+) -> Iterator[RenderableType]:
     one = chain.comparison
     pair = (name(one.arm), name(one.reference))
     yield Text(f"{place(one.cell)}: {pair[0]} against {pair[1]}", style="bold")
     yield _indented(out, words.conclusion(found.about, chain))
+    if said := experiments.told(answered, one):
+        yield _indented(out, said)
     failed = [
         f"{each.check.replace('_', ' ')} ({each.counts['fail']})" for each in chain.checked if each.status == "fail"
     ]
     if failed and not brief:
         yield _indented(out, f"Failed checks: {listed(failed)}.")
-    if one.decided and not brief:
+    if one.decided:
         yield _indented(out, f"What would overturn it: {words.overturn(found.about, chain, pair)[0]}")
-        for said in words.steadiness(chain.challenge):
+        for said in () if brief else words.steadiness(chain.challenge):
             yield _indented(out, said)
 
 
@@ -85,7 +90,7 @@ def _indented(out: Console, said: str) -> Padding:
     return Padding(Text(grids.plain(out, said.replace("`", ""))), (0, 0, 0, 2))
 
 
-def _tail(out: Console, found: Explained) -> Iterator[RenderableType]:
+def _tail(out: Console, found: Explained, *, asked: bool) -> Iterator[RenderableType]:
     opened = [one.comparison for one in found.chains if not one.comparison.decided]
     yield Text()
     if opened:
@@ -102,6 +107,9 @@ def _tail(out: Console, found: Explained) -> Iterator[RenderableType]:
             yield _indented(out, f"in {len(where)} of {counted(len(found.chains), 'verdict')}: {said}")
         if len(worst) > _THREATS:
             yield _indented(out, f"and {len(worst) - _THREATS} more")
+    line = going_on.causes(found.about, [one.comparison for one in found.chains])
+    if line and not asked:
+        yield Text(f"Causes, by experiment: {line}", no_wrap=True)
     folder = shlex.quote(going_on.near(found.about.folder))
     yield Text(f"All evidence: trifecta explain {folder} --full", no_wrap=True)
     if len(found.chains) > 3:

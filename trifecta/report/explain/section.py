@@ -34,7 +34,7 @@ ORDER BY t.cell, t.arm, t.reference, t.source, t.place
 
 @dataclass(frozen=True)
 class Told:
-    """One verdict explained: its conclusion, the links of its chain, the table of its causes."""
+    """One verdict explained: its conclusion, the links of its chain, the table of its parts."""
 
     title: str
     conclusion: str
@@ -83,7 +83,7 @@ def _table(answer: queries.Answer, one: Comparison) -> Table:
     made = tables.build(
         tables.with_rows(answer, rows),
         f"causes-{one.arm}-{one.reference}",
-        "Causes of the difference, means over blocks",
+        "Parts of the difference, means over blocks",
         ("part", "part"),
         columns,
         cell=one.cell,

@@ -1,4 +1,4 @@
-"""What share each cause has of a difference, in sentences."""
+"""What share each part of the time has of a difference, in sentences: where it is, not why."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ _SMALL = 0.02  # parts below this share are told together
 
 
 def sentences(about: RunFacts, chain: Chain, pair: tuple[str, str]) -> list[str]:
-    """The link of the causes; ``pair`` are the names of both protocols."""
+    """The link of the parts; ``pair`` are the names of both protocols."""
     told = [line for split in chain.splits for line in _split(about, split, chain.comparison, pair)]
     whole = first(about, chain)
     if not chain.splits:
         told.append(_nothing(about))
     elif not chain.comparison.excludes_one:
         told.append(
-            "The interval of the verdict holds a ratio of 1, so there is no difference to find causes of."
+            "The interval of the verdict holds a ratio of 1, so there is no difference to share out."
             if chain.comparison.has_interval
-            else "The verdict has no interval yet, so there is no difference to find causes of."
+            else "The verdict has no interval yet, so there is no difference to share out."
         )
     if not chain.comparison.excludes_one:
         return told
@@ -100,7 +100,7 @@ def _split(about: RunFacts, split: Split, comparison: Comparison, pair: tuple[st
     if not found.told_apart:
         apart = " Of the means that is no difference that could be shared out." if comparison.excludes_one else ""
         return [head + apart]
-    told = [head, f"By cause: {_parts(found)}."]
+    told = [head, f"By part: {_parts(found)}."]
     trips = [parts.round_trips.get(arm) for arm in (comparison.arm, comparison.reference)]
     if trips[0] is not None and trips[1] is not None and parts.rtt_ns and max(trips[0], trips[1]) > 0:
         expected = (trips[0] - trips[1]) * parts.rtt_ns
@@ -134,7 +134,7 @@ def _cause(one: Cause) -> str:
 
 
 def part(one: Cause) -> str:
-    """What a cause is, short."""
+    """What a part is, short."""
     return _SHORT.get(one.part, one.part)
 
 

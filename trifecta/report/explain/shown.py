@@ -15,7 +15,7 @@ from trifecta.conclude.comparisons import levels
 from trifecta.conclude.explain.chain import Chain, Explained
 from trifecta.contract.values import JsonObject
 from trifecta.report import grids
-from trifecta.report.explain import words
+from trifecta.report.explain import experiments, words
 from trifecta.report.explain.resampled import told
 from trifecta.report.figures.style import name
 from trifecta.report.verdict_words import place_words
@@ -31,16 +31,19 @@ def _print(found: Explained, concluded: list[Concluded], out: Console) -> None:
     out.print(Text(found.about.title, style="bold"))
     if not found.chains:
         out.print("There is no verdict to explain.")
+    answered = experiments.answers(found)
     for chain in found.chains:
         one = chain.comparison
         out.print()
         out.print(Text(f"{place(one.cell)}: {name(one.arm)} against {name(one.reference)}", style="bold"))
         out.print(Text(grids.plain(out, words.conclusion(found.about, chain))))
+        if said := experiments.told(answered, one):
+            out.print(Text(grids.plain(out, said)))
         for link in words.links(found.about, chain):
             out.print(Text(link.heading, style="bold cyan"))
             for sentence in link.sentences:
-                said, _, command = grids.plain(out, sentence).partition("`trifecta resume ")
-                out.print(Padding(Text(f"- {said.rstrip()}"), (0, 0, 0, 2)))
+                head, _, command = grids.plain(out, sentence).partition("`trifecta resume ")
+                out.print(Padding(Text(f"- {head.rstrip()}"), (0, 0, 0, 2)))
                 if command:  # not wrapped: a command must stay in one piece to be copied
                     out.print(Text(f"    trifecta resume {command.rstrip('`.')}"), soft_wrap=True)
         mine = [
@@ -61,16 +64,17 @@ def place(cell: str) -> str:
 def as_data(found: Explained, concluded: list[Concluded]) -> JsonObject:
     """The same for a program."""
     with found.about.naming():
+        answered = experiments.answers(found)
         return {
             "run": str(found.about.folder),
             "title": found.about.title,
             "metric": found.about.metric,
             "compare": found.about.compare,
-            "chains": [_chain(found, chain, concluded) for chain in found.chains],
+            "chains": [_chain(found, chain, concluded, answered) for chain in found.chains],
         }
 
 
-def _chain(found: Explained, chain: Chain, concluded: list[Concluded]) -> dict[str, Any]:
+def _chain(found: Explained, chain: Chain, concluded: list[Concluded], answered: experiments.Answers) -> dict[str, Any]:
     one = chain.comparison
     pair = (one.cell, one.arm, one.reference)
     return {
@@ -79,6 +83,7 @@ def _chain(found: Explained, chain: Chain, concluded: list[Concluded]) -> dict[s
         "reference": one.reference,
         "verdict": {key: _finite(value) for key, value in one.row.items()},
         "said": words.conclusion(found.about, chain),
+        "by_experiment": answered.get(pair, ""),
         "links": [asdict(link) for link in words.links(found.about, chain)],
         "settings": [asdict(each) | {"same": each.same} for each in chain.settings],
         "checks": [asdict(each) | {"counts": dict(each.counts)} for each in chain.checked],

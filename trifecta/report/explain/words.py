@@ -45,7 +45,7 @@ def links(about: RunFacts, chain: Chain) -> list[Link]:
             "What is due to the program",
             [apart.sentence(one, about.metric, place=False) for one in chain.apart],
         ),
-        Link("causes", "What share each cause has", shares.sentences(about, chain, pair)),
+        Link("causes", "Where the time of the difference is", shares.sentences(about, chain, pair)),
         Link("overturn", "What would overturn it", overturn(about, chain, pair)),
         Link("threats", "Threats to validity", _threats(chain)),
     ]
@@ -53,7 +53,7 @@ def links(about: RunFacts, chain: Chain) -> list[Link]:
 
 
 def conclusion(about: RunFacts, chain: Chain) -> str:
-    """The verdict and its largest cause in one sentence."""
+    """The verdict, and the part of the time that has most of it, in one sentence."""
     said = sentence(verdict_words.statement(chain.comparison, about.metric_label))
     found = shares.first(about, chain)
     told = found.causes[:1] if found is not None and found.told_apart else ()

@@ -26,7 +26,9 @@ def published_words(statement: Statement) -> str:
     if says is not None and says.by_difference and statement.published is not None:
         value = f"{statement.published:+g}"
     if statement.said:
-        return f"{statement.said} ({value})" if value else statement.said
+        # Of two numbers that the study gives the ratio is ours.
+        ours = ", our ratio" if " against " in statement.said else ""
+        return f"{statement.said} ({value}{ours})" if value else statement.said
     if value and says is not None and says.relation == "about":
         return f"about {value}"
     if value:

@@ -158,7 +158,7 @@ def _print_study(out: Console, study: StudyResult, result: Result) -> None:
             else:
                 out.print(_grid(out, found, what, result))
         if about.here:
-            out.print(Text(f"not as the study had it: {about.here}", style="dim"), soft_wrap=True)
+            out.print(Text(f"not as the study had it: {about.here}", style="dim"))
     else:
         out.print(Text("nothing of it was run"))
     for name, reason in study.missing.items():

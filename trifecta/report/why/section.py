@@ -13,7 +13,7 @@ from trifecta.report.sections import Run, Section
 from trifecta.report.why import picture, words
 from trifecta.store import why
 
-_RUNS = {SEARCH: "each cause alone", PAIR: "the two largest together"}
+_RUNS = {SEARCH: "each cause alone", PAIR: "together, in rounds of their own"}
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def shown(found: WhyFound, identity: str, folder: str) -> ShownWhy:
     """A search for a page from which its folder is reached by ``folder``, empty or with a slash at its end. Ask within
     ``svg.drawing()``.
     """
-    causes = tuple(
+    causes = [
         ShownCause(
             title=one["title"],
             exchanged=words.exchanged(one) + (", on the nearest stack" if one["nearest"] else ""),
@@ -61,7 +61,10 @@ def shown(found: WhyFound, identity: str, folder: str) -> ShownWhy:
             cannot=one["cannot"],
         )
         for one in found["causes"]
-    )
+    ]
+    if found["nearest"] is not None:
+        as_is = ShownCause(words.AS_NEAREST, "", "", ratio(found["nearest"]), "", "", named=False, cannot="")
+        causes.insert(words.first_nearest(found), as_is)
     lines = [*words.closing(found), words.method(found)]
     if lost := words.left_out(found):
         lines.append(lost)
@@ -70,7 +73,7 @@ def shown(found: WhyFound, identity: str, folder: str) -> ShownWhy:
         answer=words.answer(found),
         quantity=words.quantity(found),
         picture=picture.draw(found).svg(f"{identity}-picture"),
-        causes=causes,
+        causes=tuple(causes),
         lines=tuple(lines),
         missing=(*found["not_switched"], *found["not_measured"]),
         runs=tuple((_RUNS[name], f"{folder}{name}/report.html") for name in found["runs"]),

@@ -9,8 +9,9 @@ from rich.console import Console
 from rich.text import Text
 
 from trifecta.contract.why import NotMeasured, WhyFound
-from trifecta.design.why.cause import Cause, Suspect
-from trifecta.design.why.rungs import Change
+from trifecta.design import naming
+from trifecta.design.why.candidate import Candidate
+from trifecta.design.why.change import Change
 from trifecta.report import grids
 from trifecta.report.figures import picture_files, svg
 from trifecta.report.ladder.words import ratio
@@ -52,7 +53,9 @@ def print_found(found: WhyFound, folder: Path, console: Console | None = None) -
     grid.add_column("without", overflow="fold")
     for name in ("remains", "share of it", "so it"):
         grid.add_column(name, no_wrap=True)
-    for one in found["causes"][:_CAUSES_SHOWN]:
+    for place, one in enumerate(found["causes"][:_CAUSES_SHOWN]):
+        if found["nearest"] is not None and place == words.first_nearest(found):
+            grid.add_row(*(Text(_plain(out, text)) for text in (words.AS_NEAREST, ratio(found["nearest"]), "", "")))
         title = f"{one['title']} ({words.exchanged(one)}){', nearest stack' * one['nearest']}".replace("→", "->")
         said = [_plain(out, text) for text in (title, ratio(one), words.share(one))]
         grid.add_row(*map(Text, said), Text(words.STATES[one["state"]], style=_STYLES[one["state"]]))
@@ -81,16 +84,18 @@ def _plain(out: Console, text: str) -> str:
     return grids.plain(out, text)
 
 
-def print_list(suspects: Sequence[tuple[Cause, Suspect, Change | str]], console: Console | None = None) -> None:
+def print_list(found: Sequence[Candidate], console: Console | None = None) -> None:
     """The causes that a cell may have, the most suspected first, each with what removes it or why nothing can."""
     out = console or Console(highlight=False)
-    for cause, suspect, change in suspects:
-        problem = isinstance(change, str)
-        out.print(Text(f"{cause.id}: {cause.title}", style="dim" if problem else "bold"), soft_wrap=True)
-        points = suspect.why if suspect.suspicion > 0 else "nothing points to it"
-        out.print(Text(f"  {change if isinstance(change, str) else _changes(change)}; {points}"), soft_wrap=True)
+    for one in found:
+        title = f"{one.cause.id}: {one.cause.title}"
+        out.print(Text(title, style="dim" if one.problem else "bold"), soft_wrap=True)
+        out.print(Text(f"  {one.problem or _changes(one)}; {one.suspect.said}"), soft_wrap=True)
 
 
-def _changes(change: Change) -> str:
+def _changes(one: Candidate) -> str:
+    change = one.change or Change()
     fields = [f"{name}={level}" for name, level in change.levels]
-    return ", ".join([*fields, *(f"path.{name}={value}" for name, value in change.path)])
+    fields += [f"path.{name}={value}" for name, value in change.path]
+    where = [f"{naming.name(one.only)} only"] * bool(one.only) + [words.NEAREST.lower()] * one.nearest
+    return ", ".join([*fields, *where])

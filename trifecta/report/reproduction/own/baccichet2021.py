@@ -17,7 +17,10 @@ from trifecta.report.reproduction.own.study_figure import StudyFigure
 
 Value = str | float | int | None
 _MEANS = "Of a trial the median, of trials the mean over blocks with its interval; the study has one number each."
-_PAGE = "TTFB is what DevTools call waiting, from the request to the first octet. Page weight is what was sent, fields and all."  # noqa: E501
+_PAGE = (
+    "TTFB is taken for what DevTools call waiting, from the request to the first octet. Our page weight is what was "
+    "sent, fields and all; theirs is that of the page's assets."
+)
 _PHASES = {
     "dns_ns": PartLook("DNS lookup", style.DNS),
     "tcp_ns": PartLook("TCP connection", style.TCP, "//", "tcp"),
@@ -53,7 +56,7 @@ _TABLES = {
         "One request for index.html, by phases (httpstat)",
         f"{_MEANS} A bar is the sum of its phases. Trifecta's client stands in for httpstat and has the address "
         "without asking for a name. HTTP/3 has one handshake, QUIC's, told under TLS. The study's row of HTTP/3 was "
-        "answered over HTTP/2, as its own output shows.",
+        "answered over HTTP/2, as its authors note.",
         (
             ("dns_lookup", "_ns", "dns_ns"),
             ("tcp_connection", "_ns", "tcp_ns"),
@@ -68,14 +71,15 @@ _TABLES = {
     "light": _Table("The light page", f"{_MEANS} {_PAGE}", _OF_PAGE, "bare-page"),
     "heavy": _Table(
         "The heavy page",
-        f"{_MEANS} {_PAGE} The study's three loads were not the same work: 120, 123 and 134 requests.",
+        f"{_MEANS} {_PAGE} The study's three loads were not the same work: 120, 123 and 134 requests, 7.3 MB each.",
         _OF_PAGE,
         "bare-page",
     ),
     "video": _Table(
         "The video",
         f"{_MEANS} Latency is that of a segment's first octet, bitrate the rate of its download, as hls.js's page has "
-        "them; the study writes MB/s, its player Mbit/s. Frames are dropped by a decoder in software, for want of CPU.",
+        "them; the study writes MB/s, its player Mbit/s. Its startup time is another player's, THEOplayer's. Frames "
+        "are dropped by a decoder in software, for want of CPU: measured here, of the study a conjecture.",
         (
             ("startup", "_ns", "startup_ns"),
             ("average_latency", "_ns", "segment_ttfb_ns"),
