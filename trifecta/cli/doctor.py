@@ -3,28 +3,42 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from trifecta.cli.options import as_json
 
+if TYPE_CHECKING:
+    from trifecta.lab.doctor import Finding
+
 
 @click.command(
     epilog="""\
 \b
-Exit code: 0 when a study can run here, 1 when something it needs is missing.
+Exit code: 0 when a study can run here, or on every host that is named, 1 when something it needs is missing.
 
 \b
 Examples:
   trifecta doctor
   trifecta doctor --json
+  trifecta doctor --host ssh://a --host ssh://me@b:2222
 """
 )
+@click.option(
+    "--host",
+    "hosts",
+    multiple=True,
+    metavar="PLACE",
+    help="Check a host by SSH instead: ssh://USER@HOST:PORT. The engine is brought there. Repeatable.",
+)
 @as_json
-def command(as_json: bool) -> int:
-    """Check what this machine can do, what is missing, and the command that fixes each."""
-    from trifecta.cli.tables import hanging, terminal_width
+def command(hosts: tuple[str, ...], as_json: bool) -> int:
+    """Check what this machine can do, or hosts by SSH, what is missing, and the command that fixes each."""
+    if hosts:
+        return _of_hosts(hosts, as_json)
     from trifecta.implementations.survey import as_findings, survey
     from trifecta.lab import doctor
 
@@ -33,6 +47,44 @@ def command(as_json: bool) -> int:
     if as_json:
         click.echo(json.dumps({"able": able, "findings": doctor.as_dicts(findings)}, indent=2))
         return 0 if able else 1
+    _show(findings)
+    click.echo("A study can run here." if able else "No study can run here: install what is missing.")
+    return 0 if able else 1
+
+
+def _of_hosts(hosts: Sequence[str], as_json: bool) -> int:
+    from trifecta.design.errors import UserError
+    from trifecta.design.machine import parse_machine
+    from trifecta.design.quantity import QuantityError
+    from trifecta.lab import doctor
+    from trifecta.lab.ssh.doctor import examine
+
+    machines = []
+    for text in hosts:
+        try:
+            machine = parse_machine(text)
+        except QuantityError as error:
+            raise UserError(f"option --host: {error}") from None
+        if machine.is_here:
+            raise UserError("option --host here: `trifecta doctor` alone is about this machine; leave it out")
+        machines.append(machine)
+    found = {machine.at: examine(machine) for machine in machines}
+    able = {at: doctor.able(findings) for at, findings in found.items()}
+    if as_json:
+        told = {at: {"able": able[at], "findings": doctor.as_dicts(findings)} for at, findings in found.items()}
+        click.echo(json.dumps({"hosts": told}, indent=2))
+    else:
+        for at, findings in found.items():
+            click.echo(f"{at}:")
+            _show(findings)
+            click.echo(f"A program of a study can run on {at}." if able[at] else f"Nothing can run on {at}.")
+    return 0 if all(able.values()) else 1
+
+
+def _show(findings: Sequence[Finding]) -> None:
+    """A line each, and what mends it."""
+    from trifecta.cli.tables import hanging, terminal_width
+
     columns = terminal_width()
     width = max(len(finding.name) for finding in findings)
     colours = {"ok": "green", "warn": "yellow", "missing": "red"}
@@ -44,5 +96,3 @@ def command(as_json: bool) -> int:
             click.echo(line)
         if finding.remedy:
             click.echo(f"{'':9}{'':{width}}  -> {finding.remedy}")
-    click.echo("A study can run here." if able else "No study can run here: install what is missing.")
-    return 0 if able else 1

@@ -152,6 +152,14 @@ def narrowing(command: Decorated) -> Decorated:
                 help="These clients instead of the engine's 'load'; 'any': all that are found. Repeatable.",
             ),
             click.option(
+                "--host",
+                "hosts",
+                multiple=True,
+                metavar="ROLE=PLACE",
+                help="Where client and server run, both: client=ssh://USER@HOST:PORT, server=here. The path is then "
+                "the network between them. Repeatable.",
+            ),
+            click.option(
                 "--with",
                 "threats_on",
                 metavar="ID,...",
@@ -233,6 +241,7 @@ def as_overrides(
     servers: tuple[str, ...],
     *,
     clients: tuple[str, ...] = (),
+    hosts: tuple[str, ...] = (),
     capture: bool = False,
     compare: str | None = None,
     baseline: str | None = None,
@@ -243,6 +252,7 @@ def as_overrides(
     """
     from trifecta.cli.inputs import own_servers
     from trifecta.design.errors import UserError
+    from trifecta.design.hosts import parse_host_option
     from trifecta.design.overrides import name_of, refuse_twice
 
     named, own = own_servers(servers)
@@ -252,6 +262,11 @@ def as_overrides(
     given = {"compare": compare, "baseline": baseline, "blocks": blocks, "budget": budget, "seed": seed}
     said = {name: f"--{name} {value}" for name, value in given.items() if value is not None}
     said |= {"capture": "--capture"} if capture else {}
+    placed = [parse_host_option(text) for text in hosts]
+    for role, place in placed:
+        if (other := next((one for known, one in placed if known == role), place)) != place:
+            raise UserError(f"options --host {role}={other} and --host {role}={place}: both set it; leave one out")
+    said |= {"hosts": f"--host {hosts[0]}"} if hosts else {}
     said |= {name: f"--{name} {','.join(names)}" for name, names in narrowed.items()}
     if levels:
         if factor in said:
@@ -273,5 +288,6 @@ def as_overrides(
         asked.append(f"seed={seed}")
     if capture:
         asked.append("capture=true")
+    asked += [f"hosts.{role}={place}" for role, place in placed]
     asked += [f"{name}={','.join(names)}" for name, names in narrowed.items()]
     return asked

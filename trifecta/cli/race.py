@@ -21,6 +21,7 @@ Examples:
   trifecta race
   trifecta race --blocks 6 --out runs/first --set path=clean
   trifecta race --compare congestion_control=cubic,bbr --set protocol=h3 --server origin
+  trifecta race --host client=here --host server=ssh://b
   trifecta race --set connection=new --set paths.rough.loss="5 %" --server caddy
   trifecta race https://www.example.org/
   trifecta race https://localhost:8443/index.html --ca lab-ca.pem --i-own-this --yes

@@ -19,6 +19,7 @@ def run_study_of(
     seed: str | None,
     servers: tuple[str, ...],
     clients: tuple[str, ...],
+    hosts: tuple[str, ...],
     threats_on: tuple[str, ...],
     threats_off: tuple[str, ...],
     capture: bool,
@@ -41,7 +42,16 @@ def run_study_of(
 
     on, off = options.split_names(threats_on), options.split_names(threats_off)
     changes = options.as_overrides(
-        overrides, blocks, budget, seed, servers, clients=clients, capture=capture, compare=compare, baseline=baseline
+        overrides,
+        blocks,
+        budget,
+        seed,
+        servers,
+        clients=clients,
+        hosts=hosts,
+        capture=capture,
+        compare=compare,
+        baseline=baseline,
     )
     path = studies.find(study)
     text = studies.read_text(path)
@@ -82,6 +92,7 @@ Examples:
   trifecta run race --set path=clean --blocks 8
   trifecta run my-study.yaml --set response="1 kB,100 kB" --budget "10 min"
   trifecta run race --compare server=origin,caddy --set protocol=h3 --set path=far
+  trifecta run my-study.yaml --host client=ssh://a --host server=ssh://me@b:2222
   trifecta run chain --set depth=2,4,8 --set hosts=1 --set path=normal
   trifecta run my-study.yaml --without jitter-reordering
   trifecta run bourbon2020 --quick --only distributed_02
@@ -104,6 +115,7 @@ def command(
     seed: str | None,
     servers: tuple[str, ...],
     clients: tuple[str, ...],
+    hosts: tuple[str, ...],
     threats_on: tuple[str, ...],
     threats_off: tuple[str, ...],
     capture: bool,
@@ -128,6 +140,7 @@ def command(
         seed=seed,
         servers=servers,
         clients=clients,
+        hosts=hosts,
         threats_on=threats_on,
         threats_off=threats_off,
         capture=capture,

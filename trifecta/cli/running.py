@@ -29,10 +29,16 @@ def default_folder(study: Study) -> Path:
 
 
 def enter_lab(studies: Iterable[Study]) -> None:
-    """Enter the sandbox; the control groups of containers and of limited programs are removed however it ends."""
+    """Enter the sandbox; the control groups of containers and of limited programs are removed however it ends.
+
+    Studies between hosts and of servers elsewhere have no lab: what they need is this machine's own network.
+    """
     from trifecta.design.plan import limits_cpu, places
     from trifecta.lab import cgroups, sandbox
 
+    studies = [study for study in studies if not (study.hosts or study.workload.outside)]
+    if not studies:
+        return
     grouped = any(places(study) - {"native"} or limits_cpu(study) for study in studies)
     sandbox.enter(cgroups.forget if grouped else None)
 
@@ -59,11 +65,9 @@ def carry_out(
     Everything after the sandbox is entered happens in a child process, whose exit code the command ends with. What
     starts threads (numpy, DuckDB) is imported after that. A study of servers elsewhere enters none.
     """
-    if study.workload.outside:
-        if not may_leave:
-            leaving.ask(study, yes=yes, quiet=quiet)
-    else:
-        enter_lab([study])
+    if study.workload.outside and not may_leave:
+        leaving.ask(study, yes=yes, quiet=quiet)
+    enter_lab([study])
 
     from trifecta.workloads.extending import More
     from trifecta.workloads.progress import NoProgress

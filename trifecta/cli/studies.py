@@ -73,12 +73,12 @@ def _expected(study: Study) -> tuple[Preflight, str | None]:
     """What the study comes to here, and why it cannot run here at all."""
     from trifecta.design.errors import TrifectaError
     from trifecta.lab.engine import find_engine
-    from trifecta.workloads.executors import EXECUTORS
+    from trifecta.workloads.executors import executor_of
     from trifecta.workloads.preflight import preflight
     from trifecta.workloads.session import Adapters
 
     try:
-        here = EXECUTORS[study.workload.family].cells(study, find_engine(), Adapters().for_study(study))
+        here = executor_of(study).cells(study, find_engine(), Adapters().for_study(study))
     except TrifectaError as error:
         return preflight(study), str(error)
     return preflight(study, here.cells, here.left_out), None

@@ -20,6 +20,29 @@ class StaticFacts(TypedDict):
     distribution: str | None
 
 
+class HostFacts(TypedDict):
+    """What a host by SSH says of itself, for ``run.json``; None is what it does not tell."""
+
+    at: str
+    """As the study has it."""
+    address: str
+    """At which the other host finds it."""
+    kernel: str | None
+    architecture: str | None
+    distribution: str | None
+    cpu_model: str | None
+    cpus: int | None
+    clocksource: str | None
+    udp_receive_limit_bytes: int | None
+    udp_send_limit_bytes: int | None
+    congestion_controls: list[str]
+    """Those that its user may ask for over TCP."""
+    tcp_remembers: bool | None
+    """Whether a connection begins with what the kernel kept of one before it (net.ipv4.tcp_no_metrics_save is 0)."""
+    free_bytes: int | None
+    """Where working folders are."""
+
+
 class MachineShares(TypedDict):
     """What the machine did over a trial, in shares of one second of one CPU."""
 

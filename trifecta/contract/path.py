@@ -19,3 +19,4 @@ class PathDocument(TypedDict, total=False):
     forward: Sequence[ImpairmentDocument]
     backward: Sequence[ImpairmentDocument]
     frames: str
+    as_is: bool

@@ -76,3 +76,7 @@ class MeasureSummary(Told, tag_field="role", tag="measure", kw_only=True):
     # What the runner adds.
     wire: str | None = None
     """Of several wires, the one that was measured."""
+    clock_offset_ns: int | None = None
+    """Between machines: how far the clock of the far end is ahead; one-way times are without it."""
+    clock_bound_ns: Unsigned | None = None
+    """How far the truth can be from that, and each one-way time with it."""

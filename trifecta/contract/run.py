@@ -6,7 +6,7 @@ from typing import TypedDict
 
 from trifecta.contract.common import Declared
 from trifecta.contract.elsewhere import Look
-from trifecta.contract.machine import NetworkFacts, StaticFacts
+from trifecta.contract.machine import HostFacts, NetworkFacts, StaticFacts
 from trifecta.contract.values import JsonObject
 
 
@@ -99,6 +99,7 @@ class RunDocument(TypedDict, total=False):
     parity: JsonObject
     quinn: JsonObject
     network: NetworkFacts
+    hosts: dict[str, HostFacts]
     faults: JsonObject
     cells: list[str]
     removed: list[str]

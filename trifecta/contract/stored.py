@@ -243,6 +243,8 @@ class OneProbe(TypedDict, total=False):
     rate_bits_per_s: float | None
     largest_payload_bytes: int | None
     wire: str | None
+    clock_offset_ns: int | None
+    clock_bound_ns: int | None
 
 
 class Probe(OneProbe, total=False):

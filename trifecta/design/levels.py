@@ -86,7 +86,8 @@ def read_factors(
     section = root.section("factors")
     kind = WORKLOADS[workload.kind]
     _allow_factors(section, workload)
-    declared = list(root.section("paths").mapping) or [CLEAN]
+    as_is = [name for name, path in paths.items() if path.as_is]  # between hosts there is no other
+    declared = as_is or list(root.section("paths").mapping) or [CLEAN]
     factors: dict[str, tuple[Any, ...]] = {
         "protocol": PROTOCOLS,
         "path": tuple(declared),

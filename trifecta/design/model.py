@@ -12,6 +12,7 @@ from typing import Any, Literal, cast
 
 from trifecta.contract.values import Level
 from trifecta.design.builds import ServerDefinition
+from trifecta.design.machine import Machine
 from trifecta.design.path_spec import PathSpec, TrialLength
 from trifecta.design.protocols import PROTOCOL_NAMES, PROTOCOLS, Protocol
 from trifecta.design.workloads.browsers import BrowserWorkload, PageWorkload, VideoWorkload
@@ -31,6 +32,7 @@ __all__ = [
     "CheckResult",
     "CheckStatus",
     "Levelled",
+    "Machine",
     "PageWorkload",
     "PathSpec",
     "Protocol",
@@ -89,6 +91,7 @@ class Study:
     captured_trials_count: bool = False  # let trials that were captured decide verdicts
     cells: tuple[str, ...] = ()  # keys of the cells that are run; empty: every combination of the factors
     servers: Mapping[str, ServerDefinition] = field(default_factory=dict)  # those that it brings itself, by level
+    hosts: Mapping[str, Machine] = field(default_factory=dict)  # by role; empty: a lab on this machine
     source: str = ""  # canonical YAML of the study as resolved
 
     @property

@@ -19,6 +19,7 @@ from trifecta.design.factors import (
     WORKLOAD_FACTORS,
     WORKLOAD_FIELDS,
 )
+from trifecta.design.hosts import choose_direct
 from trifecta.design.model import PROTOCOL_FACTOR
 
 
@@ -46,6 +47,7 @@ def apply_overrides(document: Document, overrides: Sequence[str], source: str | 
     if document.tree.get("compare", PROTOCOL_FACTOR) != compared:
         _forget_compared(document)
     _use_defined(document)
+    choose_direct(document)
     _lengthen_paths(document)
 
 
@@ -189,7 +191,8 @@ def _place(document: Document, key: str, option: str) -> Place:
     parts = ("servers", key.removeprefix("servers.")) if key.startswith("servers.") else tuple(key.split("."))
     if not all(parts):
         raise UserError(f"option {option}: {key!r} has an empty part; write for example paths.rough.loss")
-    if len(parts) > 1 or key in STUDY_FIELDS:
+    # Services have a number of `hosts`; what a study says of machines is no single value.
+    if len(parts) > 1 or (key in STUDY_FIELDS and key not in WORKLOAD_FIELDS):
         if parts[0] not in STUDY_FIELDS:
             raise UserError(
                 f"option {option}: no field {parts[0]!r} in a study; {did_you_mean(parts[0], STUDY_FIELDS)}"

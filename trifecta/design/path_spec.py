@@ -43,6 +43,8 @@ class PathSpec:
     backward: tuple[ImpairmentDocument, ...] = ()
     trial: TrialLength | Mapping[str, TrialLength] | None = None
     frames: Literal["merged", "wire"] = "merged"
+    as_is: bool = False
+    """Whether it is the network between two machines, of which nothing is asked and nothing is known beforehand."""
 
     def length(self, connection: str) -> TrialLength | None:
         """How long a trial is here with this connection mode; None: as the workload says."""

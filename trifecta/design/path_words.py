@@ -14,10 +14,13 @@ from trifecta.design.impairment_kind import Subject
 from trifecta.design.impairments import KINDS, PATH_FIELDS
 
 NOTHING = "no impairment"
+AS_IS = "the network between the hosts, as it is"
 
 
 def in_words(spec: PathDocument) -> str:
     """What the path of this description does to packets."""
+    if spec.get("as_is"):
+        return AS_IS
     there, back = (_by_kind(spec.get("forward") or ()), _by_kind(spec.get("backward") or ()))
     said = [
         phrase

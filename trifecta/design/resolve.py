@@ -13,11 +13,12 @@ from trifecta.design.document import Document, Section, did_you_mean, one_of, pa
 from trifecta.design.effort import least_ns
 from trifecta.design.emit import to_yaml
 from trifecta.design.factors import LENGTH_FIELDS, WORKLOAD_FIELDS
+from trifecta.design.hosts import read_direct, read_hosts, written
 from trifecta.design.lengths import read_length
 from trifecta.design.levels import CLEAN, Surroundings, named_things, read_cells, read_factors
 from trifecta.design.metric import Metric
 from trifecta.design.metrics import METRICS, asked_for
-from trifecta.design.model import PROTOCOL_FACTOR, Baseline, PathSpec, RequestsWorkload, Study, TrialLength
+from trifecta.design.model import PROTOCOL_FACTOR, Baseline, Machine, PathSpec, RequestsWorkload, Study, TrialLength
 from trifecta.design.paths import read_path
 from trifecta.design.protocols import CONTENT_METHODS
 from trifecta.design.quantity import QuantityError
@@ -36,6 +37,7 @@ STUDY_FIELDS = (
     "servers",
     "cells",
     "paths",
+    "hosts",
     "compare",
     "baseline",
     "metric",
@@ -70,7 +72,7 @@ def resolve(document: Document, surroundings: Surroundings | None = None) -> Stu
         "description": root.parse("description", parse_text, "").strip(),
     }
     workload, canonical["workload"] = _read_workload(root, around)
-    paths, path_text = _read_paths(root, around, WORKLOADS[workload.kind].fixed.get("path", CLEAN))
+    hosts, paths, path_text = _read_places(root, around, workload)
     compare = read_compare(root, workload)
     servers, around = read_servers(root, around, workload)
     factors = read_factors(root, paths, around, workload, compare)
@@ -84,7 +86,7 @@ def resolve(document: Document, surroundings: Surroundings | None = None) -> Stu
     cells = read_cells(root, factors, around, compare)
     canonical |= {"cells": list(cells)} if cells else {}
     used = [str(level) for level in factors["path"]]
-    canonical["paths"] = {path: path_text[path] for path in used}
+    canonical |= {"paths": {path: path_text[path] for path in used}, **written(hosts)}
     baseline = read_baseline(root, factors, compare, around)
     if compare != PROTOCOL_FACTOR:  # else left out: the identity of studies from before stays
         canonical["compare"] = compare
@@ -106,7 +108,7 @@ def resolve(document: Document, surroundings: Surroundings | None = None) -> Stu
     conformance = root.parse("conformance", one_of("a depth of the conformance probe", *DEPTHS), "quick")
     if "conformance" in root:  # else left out: the identity of studies from before there was a probe stays
         canonical["conformance"] = conformance
-    capture, count = _read_capture(root)
+    capture, count = _read_capture(root, bool(hosts))
     if capture:
         canonical |= {"capture": capture, "captured_trials_count": count}
     study = Study(
@@ -131,6 +133,7 @@ def resolve(document: Document, surroundings: Surroundings | None = None) -> Stu
         captured_trials_count=count,
         cells=cells,
         servers=servers,
+        hosts=hosts,
         source=to_yaml(canonical),
     )
     refuse_unlike_work(root, study)
@@ -177,6 +180,16 @@ def _read_workload(root: Section, around: Surroundings) -> tuple[RequestsWorkloa
     return workload, canonical | length_text
 
 
+def _read_places(
+    root: Section, around: Surroundings, workload: RequestsWorkload
+) -> tuple[dict[str, Machine], dict[str, PathSpec], dict[str, Any]]:
+    """The machines of a study, where it has some, and its paths: between machines there is one."""
+    hosts = read_hosts(root, workload)
+    if hosts:
+        return hosts, *read_direct(root, around.read_trace)
+    return hosts, *_read_paths(root, around, WORKLOADS[workload.kind].fixed.get("path", CLEAN))
+
+
 def _read_paths(root: Section, around: Surroundings, usual: str) -> tuple[dict[str, PathSpec], dict[str, Any]]:
     """``usual``: the path without any field is there also where no study names it."""
     section = root.section("paths")
@@ -201,9 +214,11 @@ def _read_blocks(root: Section) -> tuple[int, int]:
     return at_least, at_most
 
 
-def _read_capture(root: Section) -> tuple[bool, bool]:
+def _read_capture(root: Section, between_hosts: bool) -> tuple[bool, bool]:
     """Whether every trial is captured, and whether captured trials count."""
     capture = root.parse("capture", parse_flag, False)
+    if capture and between_hosts:
+        raise root.error("capture", "packets are captured by the link of a lab, and hosts have none; leave it out")
     count = root.parse("captured_trials_count", parse_flag, False)
     if count and not capture and ("captured_trials_count",) in root.document.options:
         raise root.error("captured_trials_count", "no trial is captured; add --capture, or leave it out")

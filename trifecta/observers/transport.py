@@ -6,7 +6,7 @@ received packets (softnet) belongs to a CPU: its drops are those of the whole ma
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -40,6 +40,8 @@ _NETSTAT = {
 # Of /proc/net/stat/nf_conntrack: packets of new connections that found the table full (``drop``), entries that were
 # thrown out to make room (``early_drop``), entries that could not be put in (``insert_failed``).
 _CONNTRACK = ("drop", "early_drop", "insert_failed", "invalid")
+COUNTED = ("snmp", "netstat", "snmp6")
+"""Files of /proc/net; a kernel without IPv6 lacks the last."""
 _CONNTRACK_SIZE = "/proc/sys/net/netfilter/nf_conntrack_max"
 _CONNTRACK_COUNT = "/proc/sys/net/netfilter/nf_conntrack_count"
 
@@ -81,17 +83,9 @@ class TransportObserver:
 
 def _take_host(host: Host) -> dict[str, Any]:
     with host.inside():
-        snmp = parse_counters(_text("/proc/thread-self/net/snmp"))
-        netstat = parse_counters(_text("/proc/thread-self/net/netstat"))
-        snmp_6 = parse_pairs(_text_if_there("/proc/thread-self/net/snmp6"))
+        counters = counters_of({name: _text_if_there(f"/proc/thread-self/net/{name}") for name in COUNTED})
         devices = parse_devices(_text("/proc/thread-self/net/dev"))
         conntrack = parse_conntrack(_text_if_there("/proc/thread-self/net/stat/nf_conntrack"))
-    counters: dict[str, int] = {name: snmp_6[name] for name in _SNMP_6 if name in snmp_6}
-    for table, wanted in ((snmp, _SNMP), (netstat, _NETSTAT)):
-        for protocol, names in wanted.items():
-            for name in names:
-                if name in table.get(protocol, {}):
-                    counters[f"{protocol}{name}"] = table[protocol][name]
     loopback = devices.pop("lo", {})
     tracked: dict[str, int] | None = None
     if conntrack:
@@ -99,6 +93,19 @@ def _take_host(host: Host) -> dict[str, Any]:
         if host.tracking is not None and host.tracking.table_size is not None:
             tracked["refused"] = host.tracking.refused()
     return {"counters": counters, "devices": devices, "loopback": loopback, "conntrack": tracked}
+
+
+def counters_of(texts: Mapping[str, str]) -> dict[str, int]:
+    """The counters that the files `COUNTED` of a host hold, by the kernel's names with the protocol before them."""
+    snmp, netstat = (parse_counters(texts.get(name, "")) for name in ("snmp", "netstat"))
+    snmp_6 = parse_pairs(texts.get("snmp6", ""))
+    counters = {name: snmp_6[name] for name in _SNMP_6 if name in snmp_6}
+    for table, wanted in ((snmp, _SNMP), (netstat, _NETSTAT)):
+        for protocol, names in wanted.items():
+            for name in names:
+                if name in table.get(protocol, {}):
+                    counters[f"{protocol}{name}"] = table[protocol][name]
+    return counters
 
 
 def _text(path: str) -> str:

@@ -16,6 +16,9 @@ from trifecta.lab.host import browser_pin_table, pin_table
 from trifecta.workloads.far.session import FarSession
 from trifecta.workloads.far.supported import far_supported
 from trifecta.workloads.far.trial import FarTrialRunner
+from trifecta.workloads.hosts.session import HostsSession
+from trifecta.workloads.hosts.supported import hosts_supported
+from trifecta.workloads.hosts.trial import HostsTrialRunner
 from trifecta.workloads.requests.session import RequestsSession
 from trifecta.workloads.requests.supported import requests_supported
 from trifecta.workloads.requests.trial import RequestsTrialRunner
@@ -95,3 +98,16 @@ EXECUTORS: dict[Family, Executor] = {
     ),
 }
 """By the family of the study's workload."""
+
+HOSTS = Executor(
+    lambda study, _, adapters: hosts_supported(study, adapters.servers),
+    _raised(HostsSession, HostsTrialRunner),
+    pins=lambda: {"client": None, "server": None},
+    lab=False,
+)
+"""Between machines of a study's own."""
+
+
+def executor_of(study: Study) -> Executor:
+    """How a study is run: in a lab, by its workload, or between its hosts."""
+    return HOSTS if study.hosts else EXECUTORS[study.workload.family]

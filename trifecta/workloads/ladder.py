@@ -94,10 +94,10 @@ def run_rounds(study: Study, run: Path, ends: Sequence[str], run_one: RunOne, wi
 def _refuse_lacking(study: Study) -> None:
     """CannotError with the reasons where a rung cannot run here, before its folder is made."""
     from trifecta.lab.engine import find_engine
-    from trifecta.workloads.executors import EXECUTORS
+    from trifecta.workloads.executors import executor_of
     from trifecta.workloads.session import Adapters
 
-    here = EXECUTORS[study.workload.family].cells(study, find_engine(), Adapters())
+    here = executor_of(study).cells(study, find_engine(), Adapters())
     lost = len(plan.cells(study)) - len(here.cells)
     if lost:
         reasons = "; ".join(dict.fromkeys(item["reason"] for item in here.left_out))

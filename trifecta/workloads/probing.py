@@ -43,9 +43,12 @@ def measure_path(
     near, far = between
     with far.start("probe", log, name="probe (far end)") as reflect, near.start("probe", log) as measure:
         try:
-            reflect.configure(ReflectConfig(address=at or config.address, port=PROBE_PORT))
+            reflect.configure(ReflectConfig(address=at or config.address, port=config.port))
             reflect.wait_ready(ReflectReady, _READY_S, stop)
             measure.configure(config)
-            return measure.wait_summary(MeasureSummary, 60 + 3 * config.timeout_ns / 1e9, stop)
+            summary = measure.wait_summary(MeasureSummary, 60 + 3 * config.timeout_ns / 1e9, stop)
+            if config.samples_file is not None:
+                measure.get(Path(config.samples_file))
+            return summary
         except EngineError as error:
             raise as_user_error(error) from error

@@ -29,7 +29,7 @@ from trifecta.store import files
 from trifecta.store.run import RunDirectory
 from trifecta.workloads import aggregate, extending
 from trifecta.workloads.conformance import study as conformance
-from trifecta.workloads.executors import EXECUTORS, AnySession, AnyTrialRunner
+from trifecta.workloads.executors import AnySession, AnyTrialRunner, executor_of
 from trifecta.workloads.extending import More
 from trifecta.workloads.facts import check_same_builds, check_same_study, first_facts
 from trifecta.workloads.faults import NO_FAULTS, Faults
@@ -88,14 +88,14 @@ def run_study(
 ) -> StudyOutcome:
     """Run a study into a new run directory, or go on with one (``resume``), ``more`` than it was to be.
 
-    Must run inside the sandbox (``trifecta.lab.sandbox.enter``, called before threads exist), but for a workload whose
-    executor needs no lab. ``stop`` is asked often;
-    when it says so, the current trial is abandoned and the run ends with what is finished. UserError and CannotError
-    are for the user; what goes wrong within a trial is in the trial. ``any_levels``: what ``any`` stood for when the
-    study was read, and what was left out then (``trifecta.implementations.survey.Finder.facts``), for ``run.json``.
+    Must run inside the sandbox (``trifecta.lab.sandbox.enter``, called before threads exist), but for a study whose
+    executor needs no lab. ``stop`` is asked often; when it says so, the current trial is abandoned and the run ends with
+    what is finished. UserError and CannotError are for the user; what goes wrong within a trial is in the trial.
+    ``any_levels``: what ``any`` stood for when the study was read, and what was left out then
+    (``trifecta.implementations.survey.Finder.facts``), for ``run.json``.
     ``planner`` makes what chooses the blocks, from the study, the cells that can run, and the time it began.
     """
-    if EXECUTORS[study.workload.family].lab and not sandbox.entered():
+    if executor_of(study).lab and not sandbox.entered():
         raise RuntimeError("run_study needs the sandbox: call trifecta.lab.sandbox.enter() first")
     known = Adapters(adapters, clients, browsers).for_study(study)
     run = _Run(study, run_path, progress or NoProgress(), stop or (lambda: False), known, faults, planner)
@@ -126,7 +126,7 @@ class _Run:
         checks.load()
         aggregate.load()
         engine = find_engine()
-        self.way = EXECUTORS[self.study.workload.family]
+        self.way = executor_of(self.study)
         here = self.way.cells(self.study, engine, self.adapters)
         self.cells, left_out = here.cells, here.left_out
         if resume:
@@ -188,7 +188,7 @@ class _Run:
 
     def _measure(self, session: AnySession, make_runner: Callable[[], AnyTrialRunner], here: Supported) -> Stop:
         self._begin(session, here, {name: str(facts["version"]) for name, facts in here.servers.items()})
-        self.run.write_facts(self.run.facts | {"network": session.network})
+        self.run.write_facts(self.run.facts | session.facts())
         runner = make_runner()
         try:
             while True:

@@ -15,6 +15,7 @@ from trifecta.contract.codec import changed
 from trifecta.contract.link import LinkConfig, LinkReady
 from trifecta.contract.machine import NetworkFacts
 from trifecta.contract.probe import MeasureSummary
+from trifecta.contract.run import RunDocument
 from trifecta.design import plan
 from trifecta.design.errors import CannotError
 from trifecta.design.model import Cell, Levelled, PathSpec, RequestsWorkload, Study
@@ -174,6 +175,10 @@ class Session(ABC, Generic[Work, Key]):
         """Settings of the lab's kernel, for ``run.json``."""
         kernel = next((topology.kernel for topology in self.topologies), KernelSettings())
         return kernel.facts()
+
+    def facts(self) -> RunDocument:
+        """What is known once it is raised, for ``run.json``."""
+        return {"network": self.network}
 
     def keys_of(self, cell: Cell) -> list[Key]:
         """What a cell needs, each once."""

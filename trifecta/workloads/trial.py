@@ -135,7 +135,7 @@ class TrialRunner(ABC, Generic[Own, One]):
             resources.sample()
             self._worked(one)
             shares = self._machine.end(time.monotonic_ns(), self._own_cpu_ns(one, resources))
-            details.machine = {**shares, "transport": transport.end(), "sampler": resources.cost()}
+            details.machine = self._around(one, {**shares, "transport": transport.end(), "sampler": resources.cost()})
             found = self._condense(one)
             marks.append(time.monotonic_ns())
             self._end_links(one)
@@ -191,6 +191,10 @@ class TrialRunner(ABC, Generic[Own, One]):
 
     def _worked(self, one: One) -> None:
         """What is to be done first, when the client has worked."""
+
+    def _around(self, one: One, machine: MachineFacts) -> MachineFacts:
+        """What was seen around the trial: of this machine, where its programs ran on it."""
+        return machine
 
     def _own_cpu_ns(self, one: One, resources: ResourceObserver) -> int:
         """CPU time of this process and of everything it runs for the trial, as of the last reading."""

@@ -24,11 +24,11 @@ Possible = Callable[[Study], str]
 def here(study: Study) -> str:
     """Why one of the cells of a study cannot run on this machine."""
     from trifecta.lab.engine import find_engine
-    from trifecta.workloads.executors import EXECUTORS
+    from trifecta.workloads.executors import executor_of
     from trifecta.workloads.session import Adapters
 
     try:
-        found = EXECUTORS[study.workload.family].cells(study, find_engine(), Adapters())
+        found = executor_of(study).cells(study, find_engine(), Adapters())
     except CannotError as error:
         return str(error)
     if len(found.cells) == len(plan.cells(study)):

@@ -1,13 +1,18 @@
 """Are all times from one clock and in order?
 
 ## Fails when
-Readings of client and runner are out of order by more than 1 ms.
+Readings of client and runner are out of order by more than 1 ms. Between hosts the client has a clock of its own: by
+that it took no longer than it was waited for.
 
 ## Warns when
 The clock is one that takes a system call to read.
 
 ## Why
-A duration is a difference of two readings of one clock.
+A duration is a difference of two readings of one clock. Between hosts latencies are the client's alone, and the one-way
+times of the probe are known up to a bound: half the shortest round trip, or less.
+
+## Sources
+RFC 5905, 8 (the bound).
 """
 
 from __future__ import annotations
@@ -20,7 +25,9 @@ SLOW_SOURCES = ("hpet", "acpi_pm", "jiffies", "refined-jiffies", "pit")  # micro
 
 
 def check(evidence: Evidence) -> list[CheckResult]:
-    """The client's clock readings lie within the runner's: both read CLOCK_MONOTONIC of one machine."""
+    """The client's clock readings lie within the runner's, where both read CLOCK_MONOTONIC of one machine."""
+    if evidence.study.hosts:
+        return worst(evidence, "clocks", _between_hosts(evidence))
     findings = []
     began, ended = evidence.row.get("started_ns"), evidence.row.get("ended_ns")
     load = evidence.load or {}
@@ -41,3 +48,23 @@ def check(evidence: Evidence) -> list[CheckResult]:
         text = f"the kernel's clock source is {source}, which is slow and coarse"
         findings.append(Finding("warn", text, remedy="boot with clocksource=tsc where the processor allows it"))
     return worst(evidence, "clocks", findings)
+
+
+def _between_hosts(evidence: Evidence) -> list[Finding]:
+    """Latencies are differences on the client's clock; how far the server's is apart, the probe says with its bound."""
+    load, probe = evidence.load or {}, evidence.probe or {}
+    began, ended = load.get("started_ns"), load.get("ended_ns")
+    if began is None or ended is None:
+        return []
+    # Clocks count alike within 1 part in 1,000: what the client says it took lies within what it was waited for.
+    took, waited = ended - began, int(evidence.row.get("ended_ns") or 0) - int(evidence.row.get("started_ns") or 0)
+    off = max(-took, took - waited - waited // 1000, 0)
+    if off > DISORDER_LIMIT_NS:
+        text = f"the client says that it took {duration(off)} longer than it was waited for: its clock was set"
+        return [Finding("fail", text, off, DISORDER_LIMIT_NS, "let nobody set the clocks of hosts while a study runs")]
+    text = "all latencies are of the client's CLOCK_MONOTONIC"
+    apart, bound = probe.get("clock_offset_ns"), probe.get("clock_bound_ns")
+    if apart is None or bound is None:
+        return [Finding("pass", f"{text}; how far the server's is apart is not known", off, DISORDER_LIMIT_NS)]
+    text += f"; the server's is {duration(apart)} ahead, give or take {duration(bound)}"
+    return [Finding("pass", text, off, DISORDER_LIMIT_NS)]

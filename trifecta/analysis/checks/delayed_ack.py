@@ -63,13 +63,13 @@ def _by_timer(evidence: Evidence) -> int | None:
 
 def _wait_ns(evidence: Evidence) -> float | None:
     """How much longer than a round trip the median request waited; None where the path explains waiting."""
-    row, path, workload = evidence.row, evidence.path, evidence.workload
+    row, path, workload, rtt_ns = evidence.row, evidence.path, evidence.workload, evidence.rtt_ns
     # What was sent to what came: a request that is held back was written before. Without it the whole request, on a
     # connection that stands.
     waited = row.get("wait_p50_ns")
     if waited is None and evidence.trial.connection != "new":
         waited = row.get("latency_p50_ns")
-    if waited is None or not workload.direct:
+    if waited is None or rtt_ns is None or not workload.direct:
         return None  # the time of several services' calls is more than one round trip
     octets = workload.in_flight * max(one_size(workload.response_bytes), one_size(workload.request_bytes))
     # A response in two writes is held back after its first octet; one that fits into a window is not, by the path.
@@ -77,4 +77,4 @@ def _wait_ns(evidence: Evidence) -> float | None:
         waited += row.get("transfer_p50_ns") or 0
     if path.rate_bits_per_s and octets * 8e9 / path.rate_bits_per_s > QUEUE_NS:
         return None
-    return float(waited) - path.rtt_ns
+    return float(waited) - rtt_ns

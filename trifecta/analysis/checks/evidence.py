@@ -13,6 +13,7 @@ from trifecta.contract import stored
 from trifecta.contract.machine import HostGrowth, MachineFacts, StaticFacts, TransportGrowth
 from trifecta.design import plan
 from trifecta.design.factors import DEFAULT_CLIENT
+from trifecta.design.impairments import kind_of
 from trifecta.design.model import Cell, CheckResult, CheckStatus, PathSpec, RequestsWorkload, Study, Trial
 from trifecta.design.services import SERVER_LEVEL
 
@@ -105,6 +106,19 @@ class Evidence:
         """The path as asked for in this trial."""
         name = str(self.trial.levels.get("path", ""))
         return self.study.paths.get(name, PathSpec(name=name or "clean"))
+
+    @property
+    def rtt_ns(self) -> float | None:
+        """The path's round trip: as asked for, or of a network as it is as the probe found it; None without one."""
+        if not self.path.as_is:
+            return self.path.rtt_ns
+        return ((self.probe or {}).get("rtt_ns") or {}).get("p50")
+
+    @property
+    def lossy(self) -> bool:
+        """Whether the path may lose packets: it was asked to, or is of others or a network as it is."""
+        both = (*self.path.forward, *self.path.backward)
+        return self.path.as_is or self.workload.outside or any(kind_of(impairment).removes for impairment in both)
 
     @property
     def links(self) -> dict[str, stored.OneLink]:

@@ -77,4 +77,4 @@ def _loses(evidence: Evidence) -> bool:
     if evidence.workload.outside:
         return True
     kinds = [kind_of(each) for each in (*evidence.path.forward, *evidence.path.backward)]
-    return any(kind.removes or kind.damages or (kind.queues and kind.wavers) for kind in kinds)
+    return evidence.path.as_is or any(kind.removes or kind.damages or (kind.queues and kind.wavers) for kind in kinds)

@@ -34,7 +34,6 @@ from trifecta.analysis.checks.evidence import Evidence, Finding, worst
 from trifecta.contract.codec import plain
 from trifecta.contract.stored import Transport
 from trifecta.design import plan, quinn, tuning
-from trifecta.design.impairments import kind_of
 from trifecta.design.model import CheckResult
 from trifecta.design.transports import over
 
@@ -209,10 +208,7 @@ def _lost_its_first_packet(evidence: Evidence) -> bool:
     """
     tcp = (evidence.load or {}).get("tcp") or {}
     one_segment = int(tcp.get("initial_window_bytes") or 0) <= int(tcp.get("mss_bytes") or 0)
-    lossy = evidence.workload.outside or any(  # what a path of others loses, nobody here knows before
-        kind_of(impairment).removes for impairment in (*evidence.path.forward, *evidence.path.backward)
-    )
-    return bool(one_segment and tcp.get("retransmits") and lossy)
+    return bool(one_segment and tcp.get("retransmits") and evidence.lossy)
 
 
 def _server(evidence: Evidence) -> list[Finding]:

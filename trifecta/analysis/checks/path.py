@@ -14,6 +14,8 @@ costs a block.
 ## Warns when
 Of a server elsewhere: an arm's least round trip differs from that of another arm of its block by more than a fifth and
 2 ms. What the path loses, and its rate, is unseen there.
+Between hosts, over a network as it is, of which nothing is asked: the largest UDP payload is below 1,452 octets. Else
+it is unknown what that network did to a trial, and what the probe saw of it last is told.
 
 ## Why
 A verdict is about a path; on another one it may be another.
@@ -30,7 +32,7 @@ from trifecta.analysis.checks.evidence import TRANSPORTS, Evidence, Finding, dur
 from trifecta.contract.impairments import ImpairmentDocument
 from trifecta.contract.stored import Direction, OneLink, OneProbe, Probe
 from trifecta.design.impairments import kind_of, lost_share
-from trifecta.design.model import CheckResult, PathSpec, RequestsWorkload
+from trifecta.design.model import CheckResult, CheckStatus, PathSpec, RequestsWorkload
 
 DELAY_SHARE, DELAY_FLOOR_NS = 0.02, 100_000  # one direction, by the link: whichever allows more
 RTT_SHARE, RTT_FLOOR_NS = 0.02, 200_000  # both directions and both hosts, by the probe
@@ -66,18 +68,33 @@ def check(evidence: Evidence) -> list[CheckResult]:
 
 def was_delivered(path: PathSpec, workload: RequestsWorkload, probe: Probe | None) -> bool:
     """Whether the probe (its summary, as in a trial's ``probe_json``) found the path that was asked for."""
-    return all(finding.status == "pass" for finding in _of_probes(path, workload, probe))
+    return all(finding.status != "fail" for finding in _of_probes(path, workload, probe))
 
 
 def _of_probes(path: PathSpec, workload: RequestsWorkload, probe: Probe | None) -> list[Finding]:
     if probe is None:
         return []
+    if path.as_is:
+        return _as_it_is(probe)
     findings = []
     every = probe["links"] if "links" in probe else {str(probe.get("wire") or ""): probe}
     for name, summary in every.items():
         on_path = not name or name in _wires(path, workload)
         findings += _probed(path if on_path else PathSpec(path.name), f"probe {name}".rstrip(), summary)
     return findings
+
+
+def _as_it_is(probe: OneProbe) -> list[Finding]:
+    """Of a network as it is nothing was asked, so nothing of it is wrong; what it did to a trial, nobody saw."""
+    if not probe.get("received"):
+        text = f"none of {probe.get('sent', 0)} packets of the probe came back over the network between the hosts"
+        return [Finding("unknown", text, 0.0, None, "let UDP to the port before the server's through")]
+    findings = _size("probe", probe, "warn", "read HTTP/3 as over a path that its packets do not fit")
+    said = [f"median RTT {duration(float((probe.get('rtt_ns') or {}).get('p50') or 0))}"]
+    for name, share in (("to the server", probe.get("loss_forward")), ("to the client", probe.get("loss_backward"))):
+        said += [] if share is None else [f"{share:.2%} lost {name}"]
+    text = f"the network between the hosts is as it is: {', '.join(said)} when it was probed last"
+    return [*findings, Finding("unknown", text)]
 
 
 def _balancer(evidence: Evidence) -> list[Finding]:
@@ -256,11 +273,17 @@ def _probed(path: PathSpec, who: str, probe: OneProbe) -> list[Finding]:
         remedy = "look at the link's configuration, and at what else the machine does"
         wrong = abs(off) > limit
         findings.append(Finding("fail" if wrong else "pass", text, off, limit, remedy if wrong else ""))
-    largest = probe.get("largest_payload_bytes")
-    if largest is not None and int(largest) < SMALLEST_PAYLOAD_BYTES:
-        text = f"{who}: the largest UDP payload that passes has {largest} B"
-        findings.append(Finding("fail", text, float(largest), float(SMALLEST_PAYLOAD_BYTES), "use an MTU of 1500"))
+    findings += _size(who, probe, "fail", "use an MTU of 1500")
     return findings + _probed_rate(who, probe, path.forward) + _probed_loss(who, probe, path)
+
+
+def _size(who: str, probe: OneProbe, otherwise: CheckStatus, remedy: str) -> list[Finding]:
+    """Whether datagrams pass that are as large as those of QUIC are here."""
+    largest = probe.get("largest_payload_bytes")
+    if largest is None or int(largest) >= SMALLEST_PAYLOAD_BYTES:
+        return []
+    text = f"{who}: the largest UDP payload that passes has {largest} B"
+    return [Finding(otherwise, text, float(largest), float(SMALLEST_PAYLOAD_BYTES), remedy)]
 
 
 def _probed_rate(who: str, probe: OneProbe, forward: Sequence[ImpairmentDocument]) -> list[Finding]:

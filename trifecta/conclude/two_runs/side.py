@@ -101,7 +101,9 @@ def path(spec: PathSpec | None) -> str:
     """What a path was asked to do to packets."""
     if spec is None:
         return NONE
-    return path_words.in_words({"forward": spec.forward, "backward": spec.backward, "frames": spec.frames})
+    return path_words.in_words(
+        {"forward": spec.forward, "backward": spec.backward, "frames": spec.frames, "as_is": spec.as_is}
+    )
 
 
 def workload(study: Study) -> dict[str, str]:

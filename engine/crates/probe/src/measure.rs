@@ -35,10 +35,11 @@ pub struct RoundTrip {
 }
 
 impl RoundTrip {
-    /// Time on the way, without the time in the reflector.
+    /// Time on the way, without the time in the reflector: differences on one clock each, whatever the other one says.
     #[must_use]
     pub fn rtt_ns(&self) -> u64 {
-        self.forward_ns() + self.backward_ns()
+        let away = self.received_ns.saturating_sub(self.sent_ns);
+        away.saturating_sub(self.reflected_out_ns.saturating_sub(self.reflected_in_ns))
     }
 
     #[must_use]
@@ -262,5 +263,27 @@ mod tests {
         let trip =
             RoundTrip { sequence: 0, sent_ns: 100, reflected_in_ns: 150, reflected_out_ns: 900, received_ns: 970 };
         assert_eq!((trip.forward_ns(), trip.backward_ns(), trip.rtt_ns()), (50, 70, 120));
+    }
+
+    #[test]
+    fn a_round_trip_needs_no_common_clock() {
+        for ahead in [1_000_000, 50] {
+            let trip = RoundTrip {
+                sequence: 0,
+                sent_ns: 100,
+                reflected_in_ns: 150 + ahead,
+                reflected_out_ns: 900 + ahead,
+                received_ns: 970,
+            };
+            assert_eq!(trip.rtt_ns(), 120);
+        }
+        let behind = RoundTrip {
+            sequence: 0,
+            sent_ns: 10_100,
+            reflected_in_ns: 150,
+            reflected_out_ns: 900,
+            received_ns: 10_970,
+        };
+        assert_eq!(behind.rtt_ns(), 120);
     }
 }

@@ -1,0 +1,81 @@
+"""Files at the other end: configurations name them there, and an archive that comes back is not trusted."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from trifecta.contract.load import ClosedLoop, LoadConfig
+from trifecta.contract.origin import OriginConfig
+from trifecta.contract.probe import MeasureConfig
+from trifecta.lab.ssh import there
+
+
+def load(**changes: object) -> LoadConfig:
+    return LoadConfig(
+        trial="t00001", protocol="h3", port=1, server_name="a", connection_mode="new", loop=ClosedLoop(), method="GET",
+        path="/bytes/1", **{"ca_file": "/run/pki/ca.pem", "samples_file": "/run/samples/.tmp-t1", **changes},
+    )  # fmt: skip
+
+
+def test_a_configuration_names_the_files_of_the_other_end() -> None:
+    given = {Path("/run/pki/ca.pem"): False, Path("/run/samples"): True}
+    told = there.told(load(), "/tmp/trifecta-x/files", given)
+    assert told.ca_file == "/tmp/trifecta-x/files/run/pki/ca.pem"
+    assert told.samples_file == "/tmp/trifecta-x/files/run/samples/.tmp-t1"
+    assert told.path == "/bytes/1"
+    server = OriginConfig(address="192.0.2.1", port=1, certificate_file="/run/pki/ca.pem", key_file="/run/pki/ca.pem")
+    assert there.told(server, "/f", given).key_file == "/f/run/pki/ca.pem"
+    probe = MeasureConfig(address="192.0.2.1", port=1)
+    assert there.told(probe, "/f", given) == probe
+
+
+@pytest.mark.parametrize("changes", [{"samples_file": "/elsewhere/x"}, {"keylog_file": "/run/keys"}])
+def test_a_file_that_was_not_put_there_is_a_fault(changes: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match="was not put"):
+        there.told(load(**changes), "/f", {Path("/run/pki/ca.pem"): False, Path("/run/samples"): True})
+
+
+def test_files_and_folders_go_there_and_come_back(tmp_path: Path) -> None:
+    folder = tmp_path / "run" / "samples"
+    folder.mkdir(parents=True)
+    (folder / "one").write_bytes(b"1" * 5000)
+    (folder / "deep").mkdir()
+    (folder / "deep" / "two").write_bytes(b"2")
+    packed = there.pack(folder)
+    for path in (folder / "one", folder / "deep" / "two"):
+        path.unlink()
+    there.unpack(packed, folder)
+    assert (folder / "one").read_bytes() == b"1" * 5000
+    assert (folder / "deep" / "two").read_bytes() == b"2"
+    alone = there.pack(folder / "one")
+    (folder / "one").unlink()
+    there.unpack(alone, folder / "one")
+    assert (folder / "one").read_bytes() == b"1" * 5000
+
+
+def archive(name: str, kind: bytes = tarfile.REGTYPE, link: str = "") -> bytes:
+    made = io.BytesIO()
+    with tarfile.open(fileobj=made, mode="w") as tar:
+        member = tarfile.TarInfo(name)
+        member.type, member.linkname = kind, link
+        tar.addfile(member, io.BytesIO(b""))
+    return made.getvalue()
+
+
+@pytest.mark.parametrize("name", ["../x", "./{root}/../../x", "/etc/passwd", "./elsewhere", "./{root}x"])
+def test_an_archive_with_another_name_is_refused(tmp_path: Path, name: str) -> None:
+    root = there.below(tmp_path / "samples").removeprefix("./")
+    with pytest.raises(ValueError, match="not what was asked for"):
+        there.unpack(archive(name.format(root=root)), tmp_path / "samples")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE, tarfile.FIFOTYPE])
+def test_an_archive_with_a_link_or_a_device_is_refused(tmp_path: Path, kind: bytes) -> None:
+    with pytest.raises(ValueError, match="neither a file nor a folder"):
+        there.unpack(archive(there.below(tmp_path / "samples"), kind, "/etc/passwd"), tmp_path / "samples")
+    assert list(tmp_path.iterdir()) == []

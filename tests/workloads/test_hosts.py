@@ -1,0 +1,234 @@
+"""A race between two hosts by SSH: what it measures, what it says, and what is left when things go wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.lab.inside import run_inside
+from tests.lab.three_hosts import missing
+from tests.workloads.test_checks_fail import _engine_missing
+from tests.workloads.test_failures import assert_whole
+
+WHY = missing() or _engine_missing()
+pytestmark = [pytest.mark.lab, pytest.mark.skipif(bool(WHY), reason=WHY or "there")]
+KILLS = int(os.environ.get("TRIFECTA_HOST_KILLS", "4"))
+
+HELPERS = """
+import json, os, random, signal, subprocess, time
+from pathlib import Path
+from tests.lab.three_hosts import CLIENT, FAR, HERE, SERVER, three_hosts
+
+SHORT = ("requests=40", "warmup=5 requests", "server=origin")
+
+def race(hosts, out, *changes, blocks=2, client=None, lengths=SHORT):
+    places = {"client": client or hosts.url(CLIENT), "server": hosts.url(SERVER)}
+    named = [word for role, place in places.items() for word in ("--host", f"{role}={place}")]
+    asked = [word for change in ("connection=reused", *lengths, *changes) for word in ("--set", change)]
+    return ["race", *named, *asked, "--blocks", str(blocks), "--out", str(out), "--quiet"]
+"""
+
+
+def inside(folder: Path, code: str, timeout_s: float = 280) -> Any:
+    head = f"{HELPERS}\nfolder = Path({str(folder)!r})\n"
+    done = run_inside(head + textwrap.dedent(code), timeout_s)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def rows(run: Path) -> list[dict[str, Any]]:
+    from trifecta.store.run import RunDirectory
+
+    return [dict(row) for row in RunDirectory.open(run).rows()]
+
+
+def checks(row: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {one["check"]: one for one in json.loads(row["checks_json"])}
+
+
+@pytest.mark.parametrize("ahead_s", [0, 777_777])
+def test_a_race_between_hosts_is_measured_on_the_clients_clock(tmp_path: Path, ahead_s: int) -> None:
+    code, errors, left = inside(
+        tmp_path,
+        f"""
+        with three_hosts(folder, ahead_s={ahead_s}) as hosts:
+            code, said, errors = hosts.run(*race(hosts, folder / "run"))
+            left = hosts.wait_clean(5)
+        print(json.dumps([code, errors, left]))
+        """,
+    )
+    assert code == 0, errors
+    assert left == {"client": [], "server": []}
+    found = rows(tmp_path / "run")
+    assert len(found) == 2 * 4
+    assert all(row["error"] is None and row["valid"] for row in found), [
+        (row["trial"], row["error"], [one for one in checks(row).values() if one["status"] == "fail"]) for row in found
+    ]
+    for row in found:
+        load, probe, server = (json.loads(row[f"{name}_json"]) for name in ("load", "probe", "server"))
+        assert row["samples"] == 40
+        assert 0 < row["latency_p50_ns"] < 1_000_000_000
+        assert 0 <= load["ended_ns"] - load["started_ns"] <= row["ended_ns"] - row["started_ns"]
+        assert 0 < probe["rtt_ns"]["p50"] < 100_000_000
+        apart = probe["clock_offset_ns"] - ahead_s * 10**9
+        assert abs(apart) <= probe["clock_bound_ns"] <= probe["rtt_ns"]["min"]
+        assert 0 <= probe["one_way_forward_ns"]["min"] <= probe["rtt_ns"]["p50"]
+        assert server["cpu_ns"] > 0
+        told = checks(row)
+        assert told["clocks"]["status"] == "pass"
+        assert told["path"]["status"] == "unknown"
+        assert told["drops"]["status"] == "pass"
+        assert json.loads(row["machine_json"])["transport"].keys() == {"client", "server"}
+    document = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert document["hosts"]["server"]["address"] == "10.78.0.3"
+    assert document["hosts"]["client"]["kernel"].startswith("Linux")
+    assert_whole(tmp_path / "run")
+
+
+def test_a_client_here_and_a_server_there(tmp_path: Path) -> None:
+    code, errors, left = inside(
+        tmp_path,
+        """
+        with three_hosts(folder) as hosts:
+            code, said, errors = hosts.run(*race(hosts, folder / "run", blocks=1, client="here"))
+            left = hosts.wait_clean(5)
+        print(json.dumps([code, errors, left]))
+        """,
+    )
+    assert code == 0, errors
+    assert left == {"client": [], "server": []}
+    assert all(row["valid"] for row in rows(tmp_path / "run"))
+
+
+def test_what_only_a_lab_has_is_left_out_with_the_reason(tmp_path: Path) -> None:
+    code, errors = inside(
+        tmp_path,
+        """
+        with three_hosts(folder) as hosts:
+            asked = race(hosts, folder / "run", "server=origin,caddy", blocks=1, lengths=("requests=40",))
+            code, said, errors = hosts.run(*asked)
+        print(json.dumps([code, errors]))
+        """,
+    )
+    assert code == 0, errors
+    (left_out,) = json.loads((tmp_path / "run" / "run.json").read_text())["unsupported"]
+    assert left_out["level"] == "caddy"
+    assert left_out["reason"] == "only the engine's own programs are brought to a host; use server: origin"
+
+
+def test_a_server_that_nobody_lets_through_is_told_in_one_line(tmp_path: Path) -> None:
+    code, errors = inside(
+        tmp_path,
+        """
+        with three_hosts(folder) as hosts:
+            hosts.cut(CLIENT, SERVER)
+            code, said, errors = hosts.run(*race(hosts, folder / "run", blocks=1))
+        print(json.dumps([code, errors]))
+        """,
+    )
+    assert code == 3
+    (line,) = errors.splitlines()
+    assert "origin at 10.78.0.3 does not answer the client's host" in line
+    assert "let TCP and UDP to port 8443 through" in line
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        "killed client",
+        "killed sshd of client",
+        "frozen sshd of server",
+        "killed server",
+        "cut for 5 s",
+        "frozen client",
+    ],
+)
+def test_a_trial_that_is_hit_is_marked_and_the_run_goes_on(tmp_path: Path, what: str) -> None:
+    code, errors, left = inside(
+        tmp_path,
+        f"""
+        what = {what!r}
+        with three_hosts(folder) as hosts:
+            lengths = ("duration=3 s", "requests=0", "warmup=100 ms", "server=origin", "protocol=h2,h3")
+            asked = race(hosts, folder / "run", blocks=3, lengths=lengths)
+            process = hosts.start(*asked, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+            until = time.monotonic() + 60
+            while not list((folder / "run" / "trials").glob("t*.parquet")) and time.monotonic() < until:
+                time.sleep(0.05)
+            time.sleep(1.5)
+            load = hosts.engines(CLIENT, "load")
+            origin = hosts.engines(SERVER, "origin")
+            if what == "killed client":
+                os.kill(load[0], signal.SIGKILL)
+            elif what == "frozen client":
+                os.kill(load[0], signal.SIGSTOP)
+            elif what == "killed server":
+                os.kill(origin[0], signal.SIGKILL)
+            elif what == "killed sshd of client":
+                os.kill(hosts.sessions(CLIENT)[-1], signal.SIGKILL)
+            elif what == "frozen sshd of server":
+                for pid in hosts.sessions(SERVER):
+                    os.kill(pid, signal.SIGSTOP)
+            else:
+                hosts.cut(HERE, CLIENT)
+                time.sleep(5)
+                hosts.cut(HERE, CLIENT, mend=True)
+            _, errors = process.communicate(timeout=200)
+            left = hosts.wait_clean(35)
+        print(json.dumps([process.returncode, errors.decode(), left]))
+        """,
+    )
+    assert code == 0, errors
+    assert left == {"client": [], "server": []}
+    found = rows(tmp_path / "run")
+    assert len(found) == 3 * 3
+    marked = [row for row in found if row["error"] is not None]
+    if what == "cut for 5 s":
+        assert len(marked) <= 1  # a trial outlives it, or is marked
+    else:
+        assert len(marked) == 1, [row["error"] for row in found]
+    assert not any(row["valid"] for row in marked)
+    assert_whole(tmp_path / "run")
+
+
+@pytest.mark.timeout(1200)
+def test_a_user_who_is_killed_or_cut_off_leaves_nothing(tmp_path: Path) -> None:
+    found = inside(
+        tmp_path,
+        f"""
+        found, random = [], random.Random(7)
+        with three_hosts(folder) as hosts:
+            for number in range({KILLS}):
+                out = folder / f"run{{number}}"
+                quiet = dict(stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                process = hosts.start(*race(hosts, out, blocks=50), **quiet)
+                until = time.monotonic() + 60
+                while not hosts.engines(random.choice(FAR)) and time.monotonic() < until:
+                    time.sleep(0.05)
+                time.sleep(3 * random.random())
+                found_there = sum(len(hosts.processes(name)) for name in FAR)
+                if number % 2:
+                    hosts.cut(HERE, random.choice(FAR))
+                    time.sleep(1)
+                process.kill()
+                process.wait()
+                began = time.monotonic()
+                left = hosts.wait_clean(45)
+                for name in FAR:
+                    hosts.cut(HERE, name, mend=True)
+                found.append([left, time.monotonic() - began, found_there])
+        print(json.dumps(found))
+        """,
+        timeout_s=1100,
+    )
+    assert len(found) == KILLS
+    for number, (left, took_s, there) in enumerate(found):
+        assert there > 2, "it was not killed at work"
+        assert left == {"client": [], "server": []}, number
+        assert took_s < (45 if number % 2 else 5)
+        assert_whole(tmp_path / f"run{number}")

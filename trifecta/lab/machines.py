@@ -1,0 +1,151 @@
+"""Machines as they stand in a run: this one in its own network, or one by SSH. Nobody above `lab` asks which it is."""
+
+from __future__ import annotations
+
+import subprocess
+from contextlib import suppress
+from pathlib import Path
+from typing import Protocol
+
+from trifecta.contract.machine import HostFacts
+from trifecta.design.machine import Machine
+from trifecta.lab.engine import EngineProgram
+from trifecta.lab.host import Here
+from trifecta.lab.place import LocalPlace, Place
+from trifecta.lab.ssh import machine_facts
+from trifecta.lab.ssh.host import SshHost
+from trifecta.lab.ssh.place import SshPlace
+from trifecta.lab.ssh.program import SshProgram
+
+_FACTS_S = 20
+
+
+class StandingMachine(Protocol):
+    """A machine on which programs of the engine can be started, until it is closed or lost."""
+
+    machine: Machine
+
+    @property
+    def place(self) -> Place:
+        """Where programs are started."""
+
+    @property
+    def lost(self) -> str | None:
+        """Why it cannot be used any more, in a few words; None while it stands."""
+
+    @property
+    def address(self) -> str:
+        """The IP address at which others find it; empty where it does not know."""
+
+    @property
+    def peer(self) -> str:
+        """The IP address of this machine, as it sees it; empty where it does not know."""
+
+    def reopen(self) -> None:
+        """Have it stand again after it was lost; CannotError when it does not. Programs there are gone."""
+
+    def read(self, *files: str) -> dict[str, str]:
+        """What files of its kernel say; those that are not there are left out. CannotError when it is lost."""
+
+    def used(self, program: EngineProgram) -> tuple[int, int] | None:
+        """CPU time of a program's threads there, and how long they waited for a core, in ns; None: not told."""
+
+    def facts(self) -> HostFacts:
+        """What it says of itself; CannotError when it is lost."""
+
+    def close(self) -> None:
+        """Leave it as it was found, but for the engine, which is kept there."""
+
+
+class ThisMachine:
+    """This machine in its own network."""
+
+    lost = None
+    peer = ""
+
+    def __init__(self, machine: Machine, engine: Path) -> None:
+        """Nothing is started."""
+        self.machine = machine
+        self.place: Place = LocalPlace(Here(), engine)
+        self.address = ""
+
+    def reopen(self) -> None:
+        """It is never lost."""
+
+    def read(self, *files: str) -> dict[str, str]:
+        """As `StandingMachine.read`."""
+        found = {}
+        for name in files:
+            with suppress(OSError):
+                found[name] = Path(name).read_text(encoding="ascii", errors="replace")
+        return found
+
+    def used(self, program: EngineProgram) -> tuple[int, int] | None:
+        """As `StandingMachine.used` (schedstats of Linux)."""
+        told = []
+        with suppress(OSError):
+            for file in Path(f"/proc/{program.pid}/task").glob("*/schedstat"):
+                cpu_ns, delay_ns, _ = file.read_text(encoding="ascii").split()
+                told.append((int(cpu_ns), int(delay_ns)))
+        return (sum(cpu for cpu, _ in told), sum(delay for _, delay in told)) if told else None
+
+    def facts(self) -> HostFacts:
+        """As `StandingMachine.facts`."""
+        done = subprocess.run(
+            ["sh", "-c", machine_facts.ASK], capture_output=True, text=True, check=False, timeout=_FACTS_S
+        )
+        return machine_facts.read(self.machine, self.address, done.stdout)
+
+    def close(self) -> None:
+        """Nothing was made."""
+
+
+class FarMachine:
+    """A machine by SSH."""
+
+    def __init__(self, name: str, machine: Machine, engine: Path) -> None:
+        """Connect, and bring the engine where it is not there yet; CannotError in one line when that is refused."""
+        self.machine = machine
+        self._host = SshHost(name, machine, engine)
+        self._host.open()
+        self.place: Place = SshPlace(self._host)
+
+    @property
+    def lost(self) -> str | None:
+        """As `StandingMachine.lost`."""
+        return self._host.lost
+
+    @property
+    def address(self) -> str:
+        """As `StandingMachine.address`: that to which the connection was made."""
+        return self._host.address
+
+    @property
+    def peer(self) -> str:
+        """As `StandingMachine.peer`."""
+        return self._host.peer
+
+    def reopen(self) -> None:
+        """As `StandingMachine.reopen`."""
+        self._host.reopen()
+
+    def read(self, *files: str) -> dict[str, str]:
+        """As `StandingMachine.read`."""
+        return self._host.read(*files)
+
+    def used(self, program: EngineProgram) -> tuple[int, int] | None:
+        """As `StandingMachine.used`."""
+        return program.used() if isinstance(program, SshProgram) else None
+
+    def facts(self) -> HostFacts:
+        """As `StandingMachine.facts`."""
+        return self._host.facts()
+
+    def close(self) -> None:
+        """As `StandingMachine.close`."""
+        self._host.close()
+
+
+def stand(name: str, machine: Machine, engine: Path) -> StandingMachine:
+    """Have a machine stand; CannotError in one line when it does not. ``name`` distinguishes it in messages."""
+    return ThisMachine(machine, engine) if machine.is_here else FarMachine(name, machine, engine)

@@ -1,0 +1,219 @@
+"""A host by SSH: connected to, with the engine there and a working folder that is gone with the connection."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import itertools
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from trifecta.contract.codec import Misfit, decode
+from trifecta.contract.common import EngineVersion
+from trifecta.contract.machine import HostFacts
+from trifecta.design.errors import CannotError
+from trifecta.design.machine import Machine
+from trifecta.lab.ssh import keeper, machine_facts, there
+from trifecta.lab.ssh.connection import Connection, HostLost, Talk, listed, shell
+from trifecta.lab.ssh.ears import Ears
+from trifecta.lab.ssh.keeping import Keeping
+from trifecta.lab.ssh.there import Config
+
+_COMMAND_S = 20.0
+_BRING_S = 600.0  # some 12 MB, over whatever the user has
+_FILES_S = 120.0
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What there is as long as a connection stands."""
+
+    connection: Connection
+    engine: str
+    keeping: Keeping
+
+    @property
+    def lost(self) -> str | None:
+        """Why it does not stand any more."""
+        return self.connection.lost or self.keeping.lost
+
+
+class SshHost:
+    """A host that stands from `open` to `close`; a context manager. It is `lost` when its connection ends before."""
+
+    def __init__(self, name: str, machine: Machine, engine: Path) -> None:
+        """Nothing is connected yet. ``name`` distinguishes it in messages, ``engine`` is the program to bring."""
+        self.name = name
+        self.machine = machine
+        self.brought = False
+        """Whether the engine was brought, and not there before."""
+        self._engine = engine
+        self._given: dict[Path, bool] = {}
+        """What was put there, and whether it may be written."""
+        self._numbers = itertools.count(1)
+        self._standing: Standing | None = None
+        self._left: list[str] = []
+        """Working folders of connections that ended without a word."""
+
+    def __enter__(self) -> Self:
+        """Open it."""
+        self.open()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close it."""
+        self.close()
+
+    def open(self) -> None:
+        """Connect, bring the engine unless it is there, make the folder; what was put there before is put again.
+
+        CannotError in one line when any of it is refused. Nothing of it stands then.
+        """
+        connection = Connection(self.machine)
+        try:
+            engine = self._bring(connection)
+            self._standing = Standing(connection, engine, Keeping(connection, self._left))
+            self._left.clear()
+            for path, writable in self._given.items():
+                self._put(path, writable=writable)
+        except BaseException:
+            self.close()
+            connection.close()
+            raise
+
+    def close(self) -> None:
+        """End what runs there, have the folder removed, and end the connection; it waits for that, but not for ever."""
+        standing, self._standing = self._standing, None
+        if standing is None:
+            return
+        if not standing.keeping.leave():
+            self._left.append(standing.keeping.folder)
+        standing.connection.close()
+
+    def reopen(self) -> None:
+        """Connect again; what a connection that was lost left there is ended and removed first."""
+        self.close()
+        self.open()
+
+    @property
+    def lost(self) -> str | None:
+        """Why it cannot be used any more, in a few words; None while it stands."""
+        return "it is not connected to" if self._standing is None else self._standing.lost
+
+    @property
+    def standing(self) -> Standing:
+        """What there is now; HostLost when there is nothing."""
+        if self._standing is None or self._standing.lost is not None:
+            raise self.error()
+        return self._standing
+
+    def error(self) -> HostLost:
+        """The error of who needs it, and it is lost."""
+        return HostLost(f"host {self.machine.at}: the connection ended ({self.lost}); try `{self.machine.command}`")
+
+    @property
+    def address(self) -> str:
+        """The IP address at which it was reached, as it knows it; empty where it does not say."""
+        return self.standing.keeping.address
+
+    @property
+    def peer(self) -> str:
+        """The IP address from which it was reached; empty where it does not say."""
+        return self.standing.keeping.peer
+
+    def put(self, path: Path, *, writable: bool = False) -> None:
+        """Have a file or folder of this machine there. One that may be written is made there, and is empty.
+
+        HostLost, or CannotError when there is no room.
+        """
+        path = path.absolute()
+        self._put(path, writable=writable)
+        self._given[path] = writable
+
+    def get(self, path: Path) -> None:
+        """Have here what was written there; a file is then gone there. HostLost, or CannotError when it is not."""
+        standing = self.standing
+        done = standing.connection.run(keeper.GET, standing.keeping.folder, there.below(path), timeout_s=_FILES_S)
+        if done.code != 0:
+            text = f"host {self.machine.at}: {path.name} cannot be brought here ({done.said})"
+            raise CannotError(f"{text}; give its user room in ${{TMPDIR:-/tmp}}")
+        there.unpack(done.output, path.absolute())
+
+    def told(self, config: Config) -> Config:
+        """A configuration with the paths of the other end."""
+        return there.told(config, f"{self.standing.keeping.folder}/files", self._given)
+
+    def begin(self, role: str, ears: Ears) -> tuple[Talk, str]:
+        """Start a program of the engine; how it is talked with, and its name for `signal`. HostLost when it is lost."""
+        standing, name = self.standing, f"p{next(self._numbers)}"
+        command = shell(keeper.START, standing.keeping.folder, name, standing.engine, role)
+        return standing.connection.begin(command, ears), name
+
+    def signal(self, name: str, signal: str) -> None:
+        """Send a program a signal (``TERM``, ``KILL``); nothing where it, or the host, is gone."""
+        if self._standing is not None:
+            self._standing.keeping.say("signal", name, signal)
+
+    def read(self, *files: str) -> dict[str, str]:
+        """What these files of the kernel say; those that are not there are left out. HostLost without an answer."""
+        return self.standing.keeping.ask("show", *files)
+
+    def used(self, name: str) -> tuple[int, int] | None:
+        """CPU time of a program's threads, and how long they waited for a core, in ns; None where that is not told.
+
+        As of now, and without threads that have ended (schedstats of Linux). HostLost when there is no answer.
+        """
+        pairs = [text.split() for text in self.standing.keeping.ask("used", name).values()]
+        told = [(int(pair[0]), int(pair[1])) for pair in pairs if len(pair) == 3]
+        return (sum(cpu for cpu, _ in told), sum(delay for _, delay in told)) if told else None
+
+    def facts(self) -> HostFacts:
+        """What it says of itself. HostLost when it does not."""
+        standing = self.standing
+        done = standing.connection.run(machine_facts.ASK, timeout_s=_COMMAND_S)
+        return machine_facts.read(self.machine, standing.keeping.address, done.output.decode(errors="replace"))
+
+    def _bring(self, connection: Connection) -> str:
+        """Where the engine lies there, with the digest of the one here; CannotError when it does not run there."""
+        lacking = connection.run(keeper.LACKING, *keeper.NEEDED, timeout_s=_COMMAND_S)
+        if names := lacking.output.decode(errors="replace").split():
+            raise CannotError(f"host {self.machine.at}: {listed(names)} is missing there; install what brings it")
+        content = self._engine.read_bytes()
+        digest = hashlib.sha256(content).hexdigest()
+        done = connection.run(keeper.FIND, digest, timeout_s=_COMMAND_S)
+        self.brought = done.code != 0
+        if self.brought:
+            packed = gzip.compress(content, 1, mtime=0)
+            done = connection.run(keeper.BRING, digest, given=packed, timeout_s=_BRING_S)
+        if done.code != 0:
+            text = f"host {self.machine.at}: the engine cannot be brought there ({done.said})"
+            raise CannotError(f"{text}; give its user a home with {len(content) / 1e6:.0f} MB free")
+        engine = done.output.decode()
+        self._try(connection, engine)
+        return engine
+
+    def _try(self, connection: Connection, engine: str) -> None:
+        done = connection.run('exec "$1" --version', engine, timeout_s=_COMMAND_S)
+        try:
+            decode(EngineVersion, done.output)
+            why = ""
+        except Misfit as error:
+            why = done.said if done.code != 0 else str(error)
+        if why:
+            needs = "Linux, this machine's kind of processor, a home without noexec, and no older C library than here"
+            raise CannotError(f"host {self.machine.at}: the engine does not run there ({why}); it needs {needs}")
+
+    def _put(self, path: Path, *, writable: bool) -> None:
+        standing = self.standing
+        run, folder = standing.connection.run, standing.keeping.folder
+        if writable:
+            done = run(keeper.MAKE, folder, there.below(path), timeout_s=_COMMAND_S)
+        else:
+            done = run(keeper.PUT, folder, given=there.pack(path), timeout_s=_FILES_S)
+        if done.code != 0:
+            text = f"host {self.machine.at}: {path.name} cannot be put there ({done.said})"
+            raise CannotError(f"{text}; give its user room in ${{TMPDIR:-/tmp}}")

@@ -1,0 +1,82 @@
+"""Files at the other end: what was put there lies below the working folder, and configurations are told where."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+from typing import TypeVar
+
+import msgspec
+from msgspec.structs import replace
+
+from trifecta.contract.load import LoadConfig, Message
+from trifecta.contract.origin import OriginConfig
+from trifecta.contract.probe import MeasureConfig, ReflectConfig
+
+Config = TypeVar("Config", bound=msgspec.Struct)
+_FIELDS: Mapping[type[msgspec.Struct], tuple[str, ...]] = {
+    LoadConfig: ("ca_file", "samples_file", "spans_file", "keylog_file", "qlog_dir", "message"),
+    OriginConfig: ("certificate_file", "key_file", "folder", "replay", "live", "keylog_file", "qlog_dir", "relay"),
+    MeasureConfig: ("samples_file",),
+    ReflectConfig: (),
+}
+"""The fields that name files, of the configurations of the programs that can run on a host."""
+
+
+def below(path: Path) -> str:
+    """Where a file of this machine lies at the other end, from the folder of files: its own path below that."""
+    return f".{path.absolute().as_posix()}"
+
+
+def told(config: Config, folder: str, given: Mapping[Path, bool]) -> Config:
+    """A configuration with the paths of the other end, whose files are in ``folder``.
+
+    ValueError for one that names a file which was not put there: that is a fault of ours, and of no user's.
+    """
+    fields = _FIELDS.get(type(config))
+    if fields is None:
+        raise ValueError(f"it is not known which files {type(config).__name__} names")
+    named = {name: value for name in fields if (value := getattr(config, name)) is not None}
+    return replace(config, **{name: _there(value, folder, given) for name, value in named.items()})
+
+
+def _there(value: object, folder: str, given: Mapping[Path, bool]) -> object:
+    if isinstance(value, Message):
+        return value if value.folder is None else replace(value, folder=_there(value.folder, folder, given))
+    if not isinstance(value, str):
+        raise ValueError(f"{type(value).__name__} cannot be used on a host")
+    path = Path(value).absolute()
+    if not any(path == one or one in path.parents for one in given):
+        raise ValueError(f"{path} was not put on the host")
+    return f"{folder}/{PurePosixPath(below(path))}"
+
+
+def pack(path: Path) -> bytes:
+    """A file or folder of this machine as an archive that lays it below its own path."""
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w", format=tarfile.PAX_FORMAT) as tar:
+        tar.add(path, arcname=below(path))
+    return archive.getvalue()
+
+
+def unpack(archive: bytes, path: Path) -> None:
+    """Lay the files of an archive where they belong: ``path``, or what is below it. ValueError for anything else.
+
+    The other end is not trusted with names, modes or links.
+    """
+    root = PurePosixPath(below(path))
+    with tarfile.open(fileobj=io.BytesIO(archive), mode="r:") as tar:
+        for member in tar:
+            name = PurePosixPath(member.name)
+            if ".." in name.parts or (name != root and root not in name.parents):
+                raise ValueError(f"{member.name!r} is not what was asked for")
+            target = path / name.relative_to(root)
+            if member.isdir():
+                target.mkdir(parents=True, exist_ok=True)
+            elif (content := tar.extractfile(member) if member.isreg() else None) is not None:
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes(content.read())
+            else:
+                raise ValueError(f"{member.name!r} is neither a file nor a folder")

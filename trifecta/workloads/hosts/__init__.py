@@ -1,0 +1,1 @@
+"""Requests between two machines, over the network as it is: a study with ``hosts``."""

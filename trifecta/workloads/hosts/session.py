@@ -1,0 +1,275 @@
+"""The session between hosts: two machines with the network between them as it is, and the engine's origin on one."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+from trifecta.analysis.offsets import FourTimes, offset, one_way
+from trifecta.contract.common import Quantiles
+from trifecta.contract.probe import MeasureConfig, MeasureSummary
+from trifecta.contract.run import RunDocument
+from trifecta.design import plan
+from trifecta.design.by_protocol import octets_over
+from trifecta.design.errors import CannotError
+from trifecta.design.hosts import ROLES
+from trifecta.design.model import Cell, Levelled, RequestsWorkload
+from trifecta.implementations.running import ServerFailed
+from trifecta.implementations.server import ServerOptions, Site, host_name
+from trifecta.lab.engine import EngineProgram, Stopped
+from trifecta.lab.machines import StandingMachine, stand
+from trifecta.lab.topology import Topology
+from trifecta.store import parquet
+from trifecta.workloads.asking import ask
+from trifecta.workloads.hosts.server import FarOrigin
+from trifecta.workloads.hosts.supported import SERVER
+from trifecta.workloads.probing import PROBE_INTERVAL_NS, PROBE_PACKETS, measure_path
+from trifecta.workloads.requests.session import CHEAP_START, FIRST_PORT, ServerKey, options_for
+from trifecta.workloads.session import Common, Session
+
+PROBE_PORT = FIRST_PORT - 1  # the port of discard, which the lab's probe has, is for root alone
+_REPLY_TIMEOUT_NS = 2_000_000_000  # a round trip that nobody asked for
+_TIMES = ("sent_ns", "reflected_in_ns", "reflected_out_ns", "received_ns")
+
+
+class HostsSession(Session[RequestsWorkload, ServerKey]):
+    """Two machines that stand over the run. One that is lost costs the trial under way, and is connected to again."""
+
+    def __init__(self, common: Common) -> None:
+        """Prepare; nothing is connected to before ``__enter__``."""
+        super().__init__(common, RequestsWorkload, {"client": None, "server": None})
+        self.machines: dict[str, StandingMachine] = {}
+        self.servers: dict[ServerKey, FarOrigin] = {}
+        self.protocols: dict[ServerKey, list[str]] = {}
+        self.start_ns: dict[ServerKey, int] = {}
+        """What a start of a server for a block costs: the quickest until now."""
+
+    def _raise(self) -> None:
+        """Both machines, the certificates, and what programs there read and write."""
+        for role in ROLES:
+            machine = stand(role, self.study.hosts[role], self.engine)
+            self._stack.callback(machine.close)
+            self.machines[role] = machine
+        self._stack.callback(self._end_all)
+        self.address = self._address()
+        self.certify([host_name(SERVER)], [self.address])
+        self.drafts = self.run.path / "samples"
+        client, server = self.client.place, self.server.place
+        for path in (self.certificates.chain, self.certificates.key):
+            server.put(path)
+        client.put(self.certificates.authority)
+        client.put(self.drafts, writable=True)
+
+    def _end_all(self) -> None:
+        for server in self.servers.values():
+            server.end()
+
+    @property
+    def client(self) -> StandingMachine:
+        """Where clients run."""
+        return self.machines["client"]
+
+    @property
+    def server(self) -> StandingMachine:
+        """Where servers run."""
+        return self.machines["server"]
+
+    def _address(self) -> str:
+        """Where the client finds the server; CannotError where nobody knows."""
+        named = self.study.hosts["server"].address
+        found = named or (self.client.peer if self.server.machine.is_here else self.server.address)
+        if not found:
+            raise CannotError("hosts.server: its IP address is not known; give it, as {at: ..., address: 192.0.2.1}")
+        return found
+
+    @property
+    def topologies(self) -> Sequence[Topology]:
+        """None: the network is not ours."""
+        return ()
+
+    def facts(self) -> RunDocument:
+        """What the machines say of themselves."""
+        said = {role: machine.facts() for role, machine in self.machines.items()}
+        said["server"]["address"] = self.address
+        return {**super().facts(), "hosts": said}
+
+    @property
+    def lost(self) -> str | None:
+        """Which machine cannot be used any more, and why; None while both stand."""
+        found = {machine.machine.at: machine.lost for machine in self.machines.values()}
+        words = [f"host {at} is lost ({why})" for at, why in found.items() if why]
+        return "; ".join(words) or None
+
+    def keys(self, at: Levelled) -> tuple[ServerKey, ...]:
+        """The server that answers a treatment."""
+        return (self._key(at),)
+
+    def level(self, key: ServerKey) -> tuple[str, str]:
+        """The server, by name."""
+        return "server", key[0]
+
+    def problem(self, key: ServerKey) -> str | None:
+        """Which machine is lost, or how the server ended; None while all of it stands."""
+        server = self.servers[key]
+        return self.lost or (None if server.running() else server.describe_end())
+
+    def _stand(self, key: ServerKey) -> None:
+        """Connect again to what is lost, and have the server answer; ServerFailed when either fails."""
+        try:
+            self._connect_again()
+            if not self.servers[key].running():
+                self.restart(key)
+        except CannotError as error:
+            raise ServerFailed(str(error)) from error
+
+    def _connect_again(self) -> None:
+        """What a connection left there is removed, what was put there is put again; CannotError when it is refused."""
+        for machine in self.machines.values():
+            if machine.lost is not None:
+                machine.reopen()
+
+    def _end(self, key: ServerKey) -> None:
+        self.servers[key].end()
+
+    def begin(self, cells: Sequence[Cell], versions: Mapping[str, str], more_sizes: Iterable[int] = ()) -> None:
+        """Start every server that the cells need and wait until each answers the client over every protocol.
+
+        Those that do not come up are in ``failed``. It serves any size, so ``more_sizes`` too.
+        """
+        for one in plan.treatments(self.study, cells):
+            self._prepare(one, versions)
+        for key in self.servers:
+            began = time.monotonic_ns()
+            try:
+                self.servers[key].start(self.stop)
+                self.start_ns[key] = time.monotonic_ns() - began
+                self._wait_answers(key)
+            except ServerFailed as error:
+                self.fail(key, str(error))
+
+    def _key(self, at: Levelled) -> ServerKey:
+        return at.server, options_for(self.workload(at).for_protocol(at.protocol))
+
+    def _prepare(self, at: Levelled, versions: Mapping[str, str]) -> None:
+        """Make a server ready to be started, once."""
+        key = self._key(at)
+        asked = self.protocols.setdefault(key, [])
+        if at.protocol not in asked:
+            asked.append(at.protocol)
+        if key not in self.servers:
+            number = len(self.servers)
+            self.servers[key] = self._server(key[1], versions[key[0]], number)
+
+    def _server(self, options: ServerOptions, version: str, number: int) -> FarOrigin:
+        name = f"{SERVER}-{number}"
+        site = Site(
+            folder=self.run.path / "site",
+            certificates=self.certificates,
+            address=self.address,
+            port=FIRST_PORT + number,
+            state=self.run.path / "logs" / name,
+        )
+        return FarOrigin(version, site, options, self.server, self.log(name))
+
+    def server_for(self, at: Levelled) -> FarOrigin:
+        """The server of a treatment."""
+        return self.servers[self._key(at)]
+
+    def restart(self, key: ServerKey) -> None:
+        """Start a server again, and wait until it answers; ServerFailed when it does not."""
+        self.servers[key].start(self.stop)
+        self._wait_answers(key)
+
+    def renew(self, cell: Cell, block_ns: int) -> bool:
+        """Start servers of a cell anew where that is cheap beside a block; False when one does not come up."""
+        for key in self.keys_of(cell):
+            if self.start_ns.get(key, 0) > CHEAP_START * block_ns or self.problem(key) is not None:
+                continue
+            began = time.monotonic_ns()
+            try:
+                self.servers[key].start(self.stop, renewed=True)
+            except ServerFailed as error:
+                if self.lost is None:
+                    self.fail(key, str(error))
+                    return False
+            took = time.monotonic_ns() - began
+            self.start_ns[key] = min(took, self.start_ns.get(key, took))
+        return True
+
+    def spawn_client(self) -> EngineProgram:
+        """Start a client; it waits for its configuration. CannotError when its host is lost."""
+        return self.client.place.start("load", self.log("load"))
+
+    def probe_key(self, at: Levelled) -> Hashable:
+        """There is one way."""
+        return at.path
+
+    def _measure(self, at: Levelled, seed: int, *, first: bool) -> MeasureSummary:
+        """What the network does now; where a machine is lost meanwhile, anew after it was connected to again."""
+        try:
+            self._connect_again()
+            return self._measured(first)
+        except CannotError:
+            if self.lost is None:
+                raise
+        self._connect_again()
+        return self._measured(first)
+
+    def _measured(self, first: bool) -> MeasureSummary:
+        file = self.drafts / ".tmp-probe.parquet"
+        config = MeasureConfig(
+            address=self.address,
+            port=PROBE_PORT,
+            packets=PROBE_PACKETS,
+            interval_ns=PROBE_INTERVAL_NS,
+            payload_bytes=64,
+            timeout_ns=_REPLY_TIMEOUT_NS,
+            largest=first,
+            samples_file=str(file),
+        )
+        ends = (self.client.place, self.server.place)
+        return across_clocks(measure_path(ends, self.log("probe"), config, self.stop), file)
+
+    def _wait_answers(self, key: ServerKey) -> None:
+        def stopped() -> None:
+            if self.stop():
+                raise Stopped
+
+        self.servers[key].wait_answers([partial(self._ask, key, one) for one in self.protocols[key]], stopped)
+
+    def _ask(self, key: ServerKey, protocol: str) -> str | None:
+        """One real request over a protocol; None when it was answered rightly, else what went wrong."""
+        server = self.servers[key]
+        one = next(one for one in plan.treatments(self.study) if self._key(one) == key and one.protocol == protocol)
+        size = octets_over(self.workload(one).response_bytes, protocol)
+        return ask(
+            self.client.place.start("load", self.log("load"), name=f"load ({server.name} over {protocol})"),
+            (self.address, server.site.port, host_name(SERVER)),
+            protocol,
+            self.certificates,
+            draft=self.drafts / ".tmp-ready.parquet",
+            stop=self.stop,
+            tls_version=server.options.tls_version,
+            path=f"/bytes/{size}",
+            body_bytes=size,
+        )
+
+
+def across_clocks(summary: MeasureSummary, file: Path) -> MeasureSummary:
+    """A summary whose one-way times are without the offset of the clocks, and which has its bound beside them.
+
+    ``file`` has the four times of each packet, and is removed. Without an offset there are no one-way times either.
+    """
+    columns = parquet.read_arrays(file, _TIMES)
+    file.unlink()
+    times = FourTimes(*(columns[name].tolist() for name in _TIMES))
+    apart = offset(times)
+    if apart is None:
+        none = Quantiles(min=None, p50=None, p90=None, p99=None, max=None)
+        summary.one_way_forward_ns = summary.one_way_backward_ns = none
+        return summary
+    summary.one_way_forward_ns, summary.one_way_backward_ns = one_way(times, apart)
+    summary.clock_offset_ns, summary.clock_bound_ns = apart.offset_ns, apart.bound_ns
+    return summary

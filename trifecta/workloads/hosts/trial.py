@@ -1,0 +1,199 @@
+"""One trial of requests between hosts: the load is started ahead of it on one, the origin stays on the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+
+from trifecta.contract.codec import changed
+from trifecta.contract.load import LoadConfig, LoadSummary
+from trifecta.contract.machine import MachineFacts, TransportGrowth
+from trifecta.contract.stored import Server
+from trifecta.design.errors import CannotError
+from trifecta.design.model import PathSpec, RequestsWorkload, Trial
+from trifecta.implementations.server import host_name
+from trifecta.lab.engine import EXIT_BAD_INPUT, EXIT_CANNOT, EXIT_UNSUPPORTED, EngineError, EngineProgram
+from trifecta.observers.machines import MachinesObserver
+from trifecta.observers.resources import ResourceObserver
+from trifecta.store.run import TrialFiles
+from trifecta.workloads.aggregate import Aggregate
+from trifecta.workloads.capturing import TrialCapture
+from trifecta.workloads.hosts.server import FarOrigin, Used
+from trifecta.workloads.hosts.session import HostsSession
+from trifecta.workloads.hosts.supported import SERVER
+from trifecta.workloads.load_configs import load_config
+from trifecta.workloads.requests.trial import LAST_WORDS
+from trifecta.workloads.trial import Details, Staged, TrialRunner, Watched, let_pass, read_samples
+
+_LOAD_GRACE_S = 5.0  # beyond its own total timeout the load is taken for hung
+_SLOWEST_BITS_PER_S = 1_000_000  # of networks as they are: how long a trial may take is reckoned with it, nothing else
+_NOTHING = Used(None, None)
+
+
+@dataclass(kw_only=True)
+class _Between(Staged):
+    """A trial between hosts under way."""
+
+    workload: RequestsWorkload
+    server: FarOrigin
+    config: LoadConfig
+    load: EngineProgram = field(init=False)
+    counters: MachinesObserver = field(init=False)
+    grown: TransportGrowth = field(default_factory=dict)
+    before: Used = _NOTHING
+    after: Used = _NOTHING
+
+
+class HostsTrialRunner(TrialRunner[HostsSession, _Between]):
+    """Nothing is read of a machine while its programs work: before a trial and after it, counters of the kernel are."""
+
+    def __init__(self, session: HostsSession) -> None:
+        """Nothing is started yet."""
+        super().__init__(session)
+        self._ahead: EngineProgram | None = None
+
+    def start_ahead(self, trial: Trial) -> None:
+        """Start the client of the next trial, unless its host is lost; waiting costs no CPU."""
+        if self._ahead is None and self._session.client.lost is None:
+            self._ahead = self._session.spawn_client()
+
+    def _take(self) -> EngineProgram:
+        """The client that was started ahead; a new one where there is none, or its connection has ended since."""
+        ahead, self._ahead = self._ahead, None
+        if ahead is not None and ahead.running():
+            return ahead
+        if ahead is not None:
+            ahead.close()
+        return self._session.spawn_client()
+
+    def close(self) -> None:
+        """End what was started ahead."""
+        if self._ahead is not None:
+            self._ahead.close()
+            self._ahead = None
+
+    def _prepare(self, trial: Trial) -> _Between:
+        session = self._session
+        workload = session.workload(trial).for_protocol(trial.protocol)
+        server = session.server_for(trial)
+        details = Details(probe=session.probe_of(trial))
+        path = self._as_probed(session.path(trial), details)
+        samples = session.run.draft("samples", trial.trial, ".parquet")
+        config = load_config(
+            trial,
+            workload,
+            replace(path, rate_bits_per_s=_SLOWEST_BITS_PER_S),
+            address=session.address,
+            port=server.site.port,
+            server_name=host_name(SERVER),
+            certificates=session.certificates,
+            samples_file=samples,
+        )
+        return _Between(
+            trial=trial,
+            path=path,
+            samples=samples,
+            capture=TrialCapture(session.run, session.study, trial, workload),
+            details=details,
+            workload=workload,
+            server=server,
+            config=changed(config, self._faults.load_changes(trial.arm)),
+        )
+
+    def _as_probed(self, path: PathSpec, details: Details) -> PathSpec:
+        """The path with the round trip that the probe found, for how long to wait; nothing is asked of it."""
+        found = None if details.probe is None else details.probe.rtt_ns.p50
+        return path if found is None else replace(path, rtt_ns=found)
+
+    def _start(self, one: _Between, stack: ExitStack) -> None:
+        try:
+            one.load = self._take()
+        except CannotError:  # the host was lost since it was looked at: the trial says so when it asks for its client
+            one.errors.append(self._session.lost or "the client cannot be started")
+            return
+        stack.callback(one.load.close)
+
+    def _watched(self, one: _Between) -> Watched:
+        return Watched({}, ())
+
+    def _about_to_work(self, one: _Between) -> None:
+        one.counters = MachinesObserver(self._session.machines)
+        self._read(one, one.counters.begin)
+        one.before = one.server.used()
+
+    def _work(self, one: _Between, resources: ResourceObserver) -> LoadSummary:
+        if one.errors:
+            raise EngineError("client", None, "was not started")
+        one.load.configure(one.config)
+        timeout_s = one.config.total_timeout_ns / 1e9 + _LOAD_GRACE_S
+        summary = one.load.wait_summary(LoadSummary, timeout_s, self._session.stop, self._look)
+        one.after = one.server.used()
+        one.load.get(one.samples)
+        return summary
+
+    def _look(self) -> None:
+        """Ten times a second: a trial whose server's host is lost need not wait for all of its timeouts."""
+        if (lost := self._session.lost) is not None:
+            raise EngineError("client", None, f"had no more to do: {lost}")
+
+    def _codes_for_all(self, one: _Between) -> Collection[int]:
+        return (EXIT_CANNOT, EXIT_BAD_INPUT, EXIT_UNSUPPORTED)
+
+    def _blame(self, one: _Between, error: EngineError) -> str:
+        return f"client {error.message}"
+
+    def _worked(self, one: _Between) -> None:
+        def end() -> None:
+            one.grown = one.counters.end()
+
+        if not one.errors:
+            self._read(one, end)
+
+    def _read(self, one: _Between, read: Callable[[], None]) -> None:
+        """Read counters; a machine that is lost is an error of the trial."""
+        try:
+            read()
+        except CannotError as error:
+            one.errors.append(str(error))
+
+    def _around(self, one: _Between, machine: MachineFacts) -> MachineFacts:
+        """Of this machine nothing matters. What others did on a host is not known: it is told by none of them."""
+        return {
+            "wall_ns": machine["wall_ns"],
+            "steal_share": None,
+            "other_cpu_share": None,
+            "interrupt_share": None,
+            "iowait_share": None,
+            "resolution": 0.0,
+            "pressure_share": {},
+            "load_average_1m": None,
+            "cpu_mhz": None,
+            "cpus": None,
+            "transport": one.grown,
+            "sampler": machine["sampler"],
+        }
+
+    def _condense(self, one: _Between) -> Aggregate | None:
+        if not one.server.running():
+            one.errors.append(one.server.describe_end())
+        return read_samples(one.samples, one.details.load, one.errors)
+
+    def _end_links(self, one: _Between) -> None:
+        if one.details.load is not None:
+            let_pass(one.path, since_ns=one.ended_ns, round_trips=LAST_WORDS[one.trial.protocol])
+
+    def _describe(self, one: _Between, found: Aggregate | None, resources: ResourceObserver, *, wall_ns: int) -> None:
+        server: Server = {**one.server.facts(), "cpu_ns": _grown(one.before.cpu_ns, one.after.cpu_ns)}
+        waited = _grown(one.before.run_delay_ns, one.after.run_delay_ns)
+        if waited is not None:
+            server |= {"run_delay_ns": waited, "wall_ns": wall_ns}
+        one.details.server = server
+
+    def _files(self, one: _Between, found: Aggregate | None, resources: ResourceObserver) -> TrialFiles:
+        return TrialFiles(samples=one.samples if found is not None else None)
+
+
+def _grown(before: int | None, after: int | None) -> int | None:
+    """None where either was not told, and where threads with what they had used are gone."""
+    return None if before is None or after is None or after < before else after - before
