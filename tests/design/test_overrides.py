@@ -76,6 +76,7 @@ def test_every_workload_factor_can_be_given_levels(factor):
         "idle_window": "keep",
         "packet_threshold": "100",
         "tls_record": "1200 B",
+        "tls_wait": "220 ms",
         "stream_window": "16 kB",
         "connection_window": "64 KiB",
     }.get(factor, "false")

@@ -93,6 +93,14 @@ def test_small_records_take_more_octets(tmp_path: Path) -> None:
     assert octets["h3", "100 B"] < 1.1 * octets["h3", "none"], "QUIC has no such records"
 
 
+def test_a_client_that_waits_before_tls_takes_so_much_longer_over_tcp(tmp_path: Path) -> None:
+    """Of 200 ms, five round trips; QUIC has no gap to wait in."""
+    rows = measured(tmp_path, "tls_wait", "none,200 ms", "connection=new", "response=1 kB", "requests=4")
+    for protocol in ("h1", "h2"):
+        assert 4.9 < took(rows, protocol, "200 ms") - took(rows, protocol, "none") < 6
+    assert abs(took(rows, "h3", "200 ms") - took(rows, "h3", "none")) < 0.5
+
+
 def test_a_large_threshold_takes_nothing_overtaken_for_lost(tmp_path: Path) -> None:
     """Every fifth packet is 2 ms ahead of its time, and overtakes what the rate let go before it.
 

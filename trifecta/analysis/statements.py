@@ -71,6 +71,8 @@ class WrittenDocument(TypedDict, total=False):
     threats: list[str]
     quote: str
     here: str
+    as_published: Levels
+    """Levels of ``where`` that it has under the study's own conditions."""
 
 
 class NumberDocument(TypedDict, total=False):
@@ -239,8 +241,9 @@ def parse(document: PublishedDocument, *, as_published: bool = False) -> Publish
     study = str(document["id"])
     conditions: ConditionsDocument = document.get("as_published", {}) if as_published else {}
     where: Levels = {**(document.get("where") or {}), **(conditions.get("where") or {})}
-    made = [_written(study, where, "claim", one) for one in document.get("claims") or ()]
-    made += [_written(study, where, "figure", one) for one in document.get("figures") or ()]
+    written: list[tuple[Kind, WrittenDocument]] = [("claim", one) for one in document.get("claims") or ()]
+    written += [("figure", one) for one in document.get("figures") or ()]
+    made = [_written(study, where, kind, one, as_published=as_published) for kind, one in written]
     for subject in document.get("numbers") or ():
         made += _numbers(study, where, str(document["baseline"]), subject)
     instead = conditions.get("instead") or {}
@@ -268,8 +271,9 @@ def _instead(where: Levels, instead: Mapping[str, Mapping[str, str]]) -> Levels:
     return {**where, **own}
 
 
-def _written(study: str, where: Levels, kind: Kind, one: WrittenDocument) -> Statement:
+def _written(study: str, where: Levels, kind: Kind, one: WrittenDocument, *, as_published: bool) -> Statement:
     """A claim, or a figure that is written out: its words, and how it is compared or why it is not."""
+    then: Levels = one.get("as_published", {}) if as_published else {}
     size = _size(one.get("published"))
     return Statement(
         id=f"{study}.{one['id']}",
@@ -277,7 +281,7 @@ def _written(study: str, where: Levels, kind: Kind, one: WrittenDocument) -> Sta
         kind=kind,
         text=str(one["text"]),
         source=str(one.get("source", "")),
-        where={**where, **(one.get("where") or {})},
+        where={**where, **(one.get("where") or {}), **then},
         says=_says(one["says"], size) if "says" in one else None,
         published=_middle(size),
         said=str(one.get("said", "")),

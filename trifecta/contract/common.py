@@ -47,6 +47,8 @@ class Tuning(Asked, omit_defaults=True, frozen=True, kw_only=True):
     ack_packets: Unsigned | None = None
     tls_record_bytes: Unsigned | None = None
     """Of plaintext, over TCP."""
+    tls_wait_ns: Unsigned | None = None
+    """Of a client, over TCP: from TCP's handshake to its Client Hello."""
 
 
 class Quantiles(Told, kw_only=True):

@@ -101,6 +101,16 @@ def _ack_delay(value: Any) -> str:
     return quantity.format_time(time_ns)
 
 
+def _wait(value: Any) -> str:
+    """A time within limits, or ``none``."""
+    if value == "none":
+        return "none"
+    time_ns = quantity.parse_time_ns(value)
+    if not _LEAST_WAIT_NS <= time_ns <= _MOST_WAIT_NS:
+        raise QuantityError(f"{value!r} is out of range; give 1 ms to 10 s, or 'none'")
+    return quantity.format_time(time_ns)
+
+
 def _word(what: str, *choices: str) -> Callable[[Any], str]:
     one = one_of(what, *choices)
     # Readers of YAML 1.1, and Python, have `on` and `off` as true and false.
@@ -114,6 +124,7 @@ _STREAMS: dict[str, Setter] = {"h2": "engine", **_QUIC}
 _TLS_OVER_TCP: dict[str, Setter] = {"h1": "engine", "h2": "engine"}
 _LARGEST_WINDOW = 10**9
 _LEAST_ACK_DELAY_NS, _MOST_ACK_DELAY_NS = 1_000_000, 1_000_000_000
+_LEAST_WAIT_NS, _MOST_WAIT_NS = 1_000_000, 10_000_000_000
 _ALWAYS_ASKED_NS = 25_000_000  # quinn-proto asks its peer for more only up to the round trip
 
 SWITCHES: dict[str, Switch] = {
@@ -134,6 +145,7 @@ SWITCHES: dict[str, Switch] = {
         Switch("ack_delay", "25 ms", _ack_delay, _QUIC, apart=False),
         Switch("ack_packets", "2", _count("packets", 1, 1000), _QUIC, apart=False),
         Switch("tls_record", "none", _size(64, 16_384, " of plaintext"), _TLS_OVER_TCP, apart=False),
+        Switch("tls_wait", "none", _wait, _TLS_OVER_TCP, apart=False),
     )
 }
 
@@ -185,6 +197,10 @@ class Tuned(Protocol):
     def tls_record(self) -> str | None:
         """Octets of plaintext in the largest TLS record over TCP."""
 
+    @property
+    def tls_wait(self) -> str | None:
+        """How long a client waits before TLS over TCP."""
+
 
 def engine(asked: Tuned) -> Tuning:
     """What the engine's programs are told."""
@@ -199,6 +215,7 @@ def engine(asked: Tuned) -> Tuning:
         ack_delay_ns=None if asked.ack_delay is None else quantity.parse_time_ns(asked.ack_delay),
         ack_packets=_whole(asked.ack_packets),
         tls_record_bytes=_octets(asked.tls_record),
+        tls_wait_ns=None if asked.tls_wait is None else quantity.parse_time_ns(asked.tls_wait),
     )
 
 

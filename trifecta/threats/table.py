@@ -28,6 +28,7 @@ from trifecta.threats import (
     think_time,
     tls_version,
     unverified,
+    wait_before_tls,
 )
 from trifecta.threats.threat import Threat
 
@@ -51,6 +52,7 @@ _OWN = {
         connection_leak.THREAT,
         think_time.THREAT,
         unverified.THREAT,
+        wait_before_tls.THREAT,
         retries_hidden.THREAT,
         payload_by_protocol.THREAT,
         names_over_path.THREAT,

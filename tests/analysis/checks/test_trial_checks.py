@@ -355,6 +355,16 @@ def test_initial_windows_of_tcp_are_counted_in_its_segments_and_compared_where_a
     assert "the initial congestion window has 10 packets, requested: 2" in route.evidence
 
 
+def test_a_client_that_waits_before_tls_is_told_of_over_tcp():
+    waiting = RequestsWorkload(requests=220, warmup_requests=20, tls_wait="222 ms")
+    told = {"quic": None, "tcp": TCP, "tuning": {"tls_wait_ns": 222_000_000}}
+    result = judge("parity", "h2", workload=waiting, load=LOAD | told)
+    assert result.status == "warn"
+    assert "the study has the client wait 222 ms before TLS over TCP, and not over QUIC" in result.evidence
+    assert judge("parity", "h3", workload=waiting, load=tuned({}, tls_wait_ns=222_000_000)).status == "pass"
+    assert judge("parity", "h2", workload=waiting, load=LOAD | {"quic": None, "tcp": TCP}).status == "fail"
+
+
 # --- gaps
 
 

@@ -10,7 +10,7 @@ than a quarter, but for TCP that begins with one segment over a lossy path becau
 ## Warns when
 A server's own congestion control is another than asked (many programs have one only); a study asks for quinn-proto
 without an adaptation, or has services retry, leak connections, look names up over the path or limit answers over TCP
-alone; a client does not verify certificates; a server elsewhere shows other certificates over another protocol; one
+alone, or a client wait before TLS over TCP; a client does not verify certificates; a server elsewhere shows other certificates over another protocol; one
 chain of certificates takes another number of flights of the server
 than in another arm, on a path that loses nothing and has 2 ms of round trip: over QUIC a server may send three times
 what it got before it hears again.
@@ -130,9 +130,19 @@ def _tuned(evidence: Evidence) -> list[Finding]:
         return []
     given, asked = dict(evidence.load.get("tuning") or {}), plain(tuning.engine(evidence.workload))
     if given == asked:
-        return [Finding("pass", f"set of the transports: {_listed(given)}")] if asked else []
+        told = [Finding("pass", f"set of the transports: {_listed(given)}")] if asked else []
+        return told + _waits(evidence)
     text = f"set of the client's transports is {_listed(given)}, requested: {_listed(asked)}"
     return [Finding("fail", text, remedy="install the engine again: `trifecta doctor` says how")]
+
+
+def _waits(evidence: Evidence) -> list[Finding]:
+    """A client that is made to wait where TCP has a gap before TLS, and QUIC none."""
+    wait = evidence.workload.tls_wait
+    if wait is None or evidence.trial.protocol == "h3":
+        return []
+    text = f"the study has the client wait {wait} before TLS over TCP, and not over QUIC"
+    return [Finding("warn", text, remedy="read times over TCP with the wait in them, or leave `tls_wait` out")]
 
 
 def _listed(settings: Mapping[str, object]) -> str:

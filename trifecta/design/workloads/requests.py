@@ -67,6 +67,7 @@ class RequestsWorkload:
     ack_delay: str | None = None
     ack_packets: str | None = None
     tls_record: str | None = None
+    tls_wait: str | None = None
     keylog: bool = False
     qlog: bool = False
     read_timeout_ns: int | None = None

@@ -126,6 +126,11 @@ impl Session for H1Session {
             self.end(caller, false);
             return;
         }
+        if self.transport.is_held() {
+            self.deadline_ns = self.transport.connect_deadline_ns;
+            self.on_ready(shared, caller, epoll::WRITABLE);
+            return;
+        }
         let error = if self.state == State::Opening { ErrorClass::ConnectTimeout } else { ErrorClass::Timeout };
         self.fail(caller, error);
     }
@@ -172,6 +177,10 @@ impl H1Session {
     }
 
     fn connected(&mut self, shared: &mut H1Shared, caller: &mut impl Caller, flags: u32) -> Result<(), ErrorClass> {
+        if let Some(until_ns) = self.transport.hold(&shared.transport, flags) {
+            self.deadline_ns = until_ns;
+            return Ok(());
+        }
         let mut early: &[u8] = &[];
         if shared.zero_rtt && flags & epoll::WRITABLE != 0 {
             if self.exchange.is_none()

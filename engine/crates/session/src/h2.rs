@@ -140,6 +140,11 @@ impl Session for H2Session {
         if now_ns < self.deadline_ns {
             return;
         }
+        if self.transport.is_held() {
+            self.deadline_ns = self.transport.connect_deadline_ns;
+            self.on_ready(shared, caller, epoll::WRITABLE);
+            return;
+        }
         if self.state == State::Opening {
             self.fail(caller, ErrorClass::ConnectTimeout);
             return;
@@ -211,6 +216,10 @@ impl H2Session {
     }
 
     fn connected(&mut self, shared: &mut H2Shared, caller: &mut impl Caller, flags: u32) -> Result<(), ErrorClass> {
+        if let Some(until_ns) = self.transport.hold(&shared.transport, flags) {
+            self.deadline_ns = until_ns;
+            return Ok(());
+        }
         let mut early = Vec::new();
         if shared.zero_rtt && flags & epoll::WRITABLE != 0 {
             if self.first.is_none()

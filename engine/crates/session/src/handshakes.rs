@@ -19,7 +19,7 @@ pub struct Arrivals {
 }
 
 impl Arrivals {
-    /// Takes in that octets were received at `now_ns`. `asked_ns`: when the client began to ask, of TCP when it was connected.
+    /// Takes in that octets were received at `now_ns`. `asked_ns`: when the client began to ask, of TCP when its Client Hello left.
     pub fn note(&mut self, asked_ns: u64, now_ns: u64) {
         if self.flights == 0 {
             self.rtt_ns = now_ns.saturating_sub(asked_ns);

@@ -28,6 +28,8 @@ pub(crate) struct TransportShared {
     options: TcpOptions,
     protocol: Protocol,
     connect_timeout_ns: u64,
+    /// How long TLS waits once TCP is connected; 0: not at all.
+    tls_wait_ns: u64,
     zero_rtt: bool,
     /// False once a connection waited for session tickets in vain: this server sends none.
     tickets_come: bool,
@@ -76,6 +78,7 @@ impl TransportShared {
             },
             protocol: options.protocol,
             connect_timeout_ns: options.connect_timeout_ns,
+            tls_wait_ns: options.tuning.tls_wait_ns.unwrap_or(0),
             zero_rtt: options.zero_rtt,
             tickets_come: true,
             receive: ReceiveBuffer::new(RECEIVE_OCTETS),
@@ -106,6 +109,10 @@ pub(crate) struct Transport {
     pub(crate) handshake: Handshake,
     arrivals: Arrivals,
     connected: bool,
+    /// Until when TLS waits, while TCP is connected; 0: it does not wait.
+    held_until_ns: u64,
+    /// When the Client Hello was written.
+    asked_ns: u64,
     secured: bool,
     /// Whether receives may wait: not tried yet, or what the kernel said.
     may_wait: Option<bool>,
@@ -128,6 +135,8 @@ impl Transport {
             handshake: Handshake { connection, connect_start_ns: now_ns, ..Handshake::default() },
             arrivals: Arrivals::default(),
             connected: false,
+            held_until_ns: 0,
+            asked_ns: 0,
             secured: false,
             may_wait: None,
             waits: false,
@@ -150,6 +159,25 @@ impl Transport {
         self.secured
     }
 
+    /// The socket became ready while connecting, or a wait is over: until when TLS is to wait, from TCP's handshake on; `None`:
+    /// it begins now, if TCP is connected at all.
+    pub(crate) fn hold(&mut self, shared: &TransportShared, flags: u32) -> Option<u64> {
+        if shared.tls_wait_ns == 0 || flags & epoll::CLOSING != 0 || flags & epoll::WRITABLE == 0 {
+            return None;
+        }
+        let now_ns = now_ns();
+        if self.held_until_ns == 0 {
+            self.handshake.tcp_connected_ns = now_ns;
+            self.held_until_ns = now_ns + shared.tls_wait_ns;
+        }
+        (now_ns < self.held_until_ns).then_some(self.held_until_ns)
+    }
+
+    /// Whether TLS waits until a timer is due: then it begins.
+    pub(crate) fn is_held(&self) -> bool {
+        self.held_until_ns > 0 && !self.connected
+    }
+
     /// The socket became ready while connecting. `early` goes out as 0-RTT data when a ticket allows it; returns whether it did.
     pub(crate) fn on_connected(
         &mut self,
@@ -164,7 +192,10 @@ impl Transport {
             return Ok(false);
         }
         self.connected = true;
-        self.handshake.tcp_connected_ns = now_ns();
+        self.asked_ns = now_ns();
+        if self.held_until_ns == 0 {
+            self.handshake.tcp_connected_ns = self.asked_ns;
+        }
         self.read_back(caller);
         let class = |error: tls::TlsError| error.class;
         self.tls.start().map_err(class)?;
@@ -204,7 +235,7 @@ impl Transport {
         };
         let now_ns = now_ns();
         if !self.secured {
-            self.arrivals.note(self.handshake.tcp_connected_ns, now_ns);
+            self.arrivals.note(self.asked_ns, now_ns);
         }
         self.wire_octets_in += octets as u64;
         let result = self.tls.process(&mut shared.receive, octets, &mut |plaintext, _| on_plaintext(plaintext, now_ns));

@@ -48,6 +48,10 @@ pub struct Tuning {
     /// segment, and a client has 16,384.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tls_record_bytes: Option<u16>,
+    /// How long a client waits between TCP's handshake and its Client Hello, 1 ms to 10 s; else not at all. A server has no
+    /// such wait.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tls_wait_ns: Option<u64>,
 }
 
 impl Tuning {
@@ -62,7 +66,8 @@ impl Tuning {
         within("packet_threshold", self.packet_threshold, 3..=1_000)?;
         within("ack_delay_ns", self.ack_delay_ns, 1_000_000..=1_000_000_000)?;
         within("ack_packets", self.ack_packets, 1..=1_000)?;
-        within("tls_record_bytes", self.tls_record_bytes, 64..=16_384)
+        within("tls_record_bytes", self.tls_record_bytes, 64..=16_384)?;
+        within("tls_wait_ns", self.tls_wait_ns, 1_000_000..=10_000_000_000)
     }
 
     /// The windows of an endpoint of HTTP/2 that has these by itself.
@@ -110,13 +115,14 @@ mod tests {
     fn values_out_of_range_are_named() {
         assert_eq!(Tuning::default().check(), Ok(()));
         for (field, least, most) in [
-            ("initial_window_packets", 2_u32, 1_000),
+            ("initial_window_packets", 2_u64, 1_000),
             ("stream_window_bytes", 1_000, 1_000_000_000),
             ("connection_window_bytes", 65_535, 1_000_000_000),
             ("packet_threshold", 3, 1_000),
             ("ack_delay_ns", 1_000_000, 1_000_000_000),
             ("ack_packets", 1, 1_000),
             ("tls_record_bytes", 64, 16_384),
+            ("tls_wait_ns", 1_000_000, 10_000_000_000),
         ] {
             for (value, right) in [(least - 1, false), (least, true), (most, true), (most + 1, false)] {
                 let found = read(json!({field: value})).check();

@@ -1,0 +1,72 @@
+"""a client that waits before TLS over TCP, and not over QUIC
+
+## Why
+In each of the 12 HTTP/2 connections of ding2022's captures curl waits 206 to 227 ms between TCP's handshake and its
+Client Hello, in none of HTTP/3 (sums are ours; its text does not name it): 667 of the 840 ms of its short string,
+closed. Without that HTTP/3 takes 0.57, 0.42, 0.54 and 0.55 of HTTP/2's time in its four tests, not 0.12, 0.10, 0.25 and
+0.35, of which it concludes "20.6% of the time". Why it waits the captures do not say. That under WSL 1 poll() misses
+the end of connect() until curl's Happy Eyeballs timer of 200 ms (`CURL_HET_DEFAULT`) is a conjecture of ours. A client
+that polls for what it could be told of does the same to any protocol that it opens that way.
+
+## Switch
+`tls_wait=222 ms` with `load` in the place of other clients, which cannot be told; `tls_wait=none`.
+
+## Experiment
+A short string and 1 MB, a new connection for every request, without the wait and with it.
+"""
+
+from __future__ import annotations
+
+from trifecta.design.any_level import ANY
+from trifecta.design.document import Document
+from trifecta.design.errors import UserError
+from trifecta.threats.changes import factors, kind, levels, put
+from trifecta.threats.threat import Effect, Threat
+
+WAIT = "222 ms"  # a third of the 667 ms that three connections waited
+_CLIENT = "load"
+
+
+def _requests_only(document: Document) -> None:
+    if kind(document) != "requests":
+        text = f"clients of single requests can wait so, and this is the workload {kind(document)!r}"
+        raise UserError(f"{text}; give a study of requests, for example `trifecta run transfer`")
+
+
+def _on(document: Document) -> None:
+    _requests_only(document)
+    given = levels(document, "client", _CLIENT)
+    if given != [_CLIENT]:
+        asked = next((option for place, option in document.options.items() if place[:2] == ("factors", "client")), None)
+        if asked is not None or ANY in given:
+            who = asked or f"client: {ANY}"
+            raise UserError(f"only {_CLIENT} can be told to wait, and {who} asks for others; give client={_CLIENT}")
+        factors(document)["client"] = [_CLIENT]
+    put(document, "tls_wait", WAIT)
+
+
+_on.__doc__ = f"client={_CLIENT}; tls_wait={WAIT}"
+
+
+def _off(document: Document) -> None:
+    """tls_wait=none"""
+    _requests_only(document)
+    put(document, "tls_wait", None)
+
+
+THREAT = Threat(
+    id="wait-before-tls",
+    docstring=__doc__,
+    studies=("ding2022",),
+    on=_on,
+    off=_off,
+    check="parity",
+    told="before TLS",
+    experiment="wait-before-tls",
+    effects=(
+        Effect("tls_wait", "none", WAIT, title="a short string", where=(("response", "35 B"),)),
+        Effect("tls_wait", "none", WAIT, title="1 MB", where=(("response", "1 MB"),)),
+    ),
+    quick=("blocks={at_least: 6, at_most: 6}",),
+    by_itself=("wait-before-tls",),
+)
