@@ -10,10 +10,10 @@ than a quarter, but for TCP that begins with one segment over a lossy path becau
 ## Warns when
 A server's own congestion control is another than asked (many programs have one only); a study asks for quinn-proto
 without an adaptation, or has services retry, leak connections, look names up over the path or limit answers over TCP
-alone, or a client wait before TLS over TCP; a client does not verify certificates; a server elsewhere shows other certificates over another protocol; one
-chain of certificates takes another number of flights of the server
-than in another arm, on a path that loses nothing and has 2 ms of round trip: over QUIC a server may send three times
-what it got before it hears again.
+alone, or a client wait before TLS over TCP; a client does not verify certificates; a server elsewhere shows other
+certificates over another protocol; one chain of certificates takes another number of flights of the server than in
+another arm, on a path that loses nothing and has 2 ms of round trip: over QUIC a server may send three times what it
+got before it hears again.
 
 ## Why
 What differs besides the protocol is compared along with it.
