@@ -77,6 +77,8 @@ def test_every_workload_factor_can_be_given_levels(factor):
         "packet_threshold": "100",
         "tls_record": "1200 B",
         "tls_wait": "220 ms",
+        "mtu": "1280",
+        "udp_buffer": "16 MB",
         "stream_window": "16 kB",
         "connection_window": "64 KiB",
     }.get(factor, "false")

@@ -27,6 +27,8 @@ LEVELS = {
     "ack_packets": "10",
     "tls_record": "1.2 kB",
     "tls_wait": "220 ms",
+    "mtu": "1280",
+    "udp_buffer": "16 MB",
 }
 """Of each switch one that is not as it is by itself."""
 MINE = "study: mine\nworkload: {{requests: 10{}}}\n{}"
@@ -72,6 +74,9 @@ def test_a_study_that_sets_it_reads_back_the_same(name):
         ("connection_window: 64 kB", "(HTTP/2 begins with 65,535 octets, RFC 9113 section 6.9.2), or 'none'"),
         ("tls_record: 20 kB", "tls_record: '20 kB' is out of range; give 64 B to 16.384 kB of plaintext, or 'none'"),
         ("tls_record: 1 kB/none", "tls_record: '1 kB/none' has 2 parts; give one value alone"),
+        ("mtu: 1200", "mtu: '1200' is not a number of octets of a packet; give 1280 to 1500"),
+        ("mtu: 1280/1500", "mtu: '1280/1500' has 2 parts; give one value alone"),
+        ("udp_buffer: 1 kB", "udp_buffer: '1 kB' is out of range; give 4.096 kB to 1 GB, or 'none'"),
         ("tls_wait: 0 ms", "tls_wait: '0 ms' is out of range; give 1 ms to 10 s, or 'none'"),
         ("tls_wait: 10 ms/none", "tls_wait: '10 ms/none' has 2 parts; give one value alone"),
         (
@@ -110,6 +115,9 @@ def test_what_cannot_be_is_refused(fields, said):
         ("connection_window: 1 MB/none", "h3", {}, TcpSettings()),
         ("tls_record: 1200 B", "h1", {"tls_record_bytes": 1200}, TcpSettings()),
         ("tls_wait: 220 ms", "h2", {"tls_wait_ns": 220_000_000}, TcpSettings()),
+        ("mtu: 1280", "h2", {"udp_payload_bytes": 1232}, TcpSettings(mtu=1280)),
+        ("mtu: 1280", "h3", {"udp_payload_bytes": 1232}, TcpSettings(mtu=1280)),
+        ("udp_buffer: 16 MB", "h3", {"udp_buffer_bytes": 16_000_000}, TcpSettings()),
         ("idle_window: keep", "h2", {"idle_window_restarts": False}, TcpSettings(idle_restarts=False)),
         ("idle_window: restart", "h3", {"idle_window_restarts": True}, TcpSettings()),
         ("segmentation_offload: off", "h3", {"segmentation_offload": False}, TcpSettings()),
@@ -143,6 +151,8 @@ def test_what_is_given_apart_is_a_difference_of_the_arms():
         ("connection_window: none/1 MB", {"h3": ["connection_window"]}),
         ("tls_record: 16 KiB", {"h1": ["tls_record"], "h2": ["tls_record"]}),
         ("tls_wait: 220 ms", {"h1": ["tls_wait"], "h2": ["tls_wait"]}),
+        ("mtu: 1280", {"h3": ["mtu"]}),
+        ("udp_buffer: 16 MB", {"h3": ["udp_buffer"]}),
         ("idle_window: keep", {}),
         ("idle_window: restart", {"h3": ["idle_window"]}),
         ("segmentation_offload: off", {"h3": ["segmentation_offload"]}),
@@ -163,7 +173,7 @@ def test_every_setting_of_the_engine_is_some_switchs():
 
 @pytest.mark.parametrize("name", [name for name in SWITCHES if name not in ("ack_packets", "tls_wait")])
 def test_a_cause_is_removed_by_it(name):
-    cause = CAUSES[{"tls_record": "tls-records"}.get(name, name.replace("_", "-"))]
+    cause = CAUSES[{"tls_record": "tls-records", "udp_buffer": "udp-buffers"}.get(name, name.replace("_", "-"))]
     assert f"`{name}" in cause.documentation.sections["Removed by"]
 
 

@@ -101,6 +101,26 @@ def test_a_client_that_waits_before_tls_takes_so_much_longer_over_tcp(tmp_path: 
     assert abs(took(rows, "h3", "200 ms") - took(rows, "h3", "none")) < 0.5
 
 
+def test_smaller_packets_are_more_packets(tmp_path: Path) -> None:
+    """Of 1280 octets instead of 1500 it takes a sixth more."""
+    rows = measured(tmp_path, "mtu", "1500,1280", "connection=reused", "response=500 kB", "requests=4")
+    for protocol in ("h1", "h2", "h3"):
+        windows = {level: {_window(row) for row in rows[protocol, level]} for level in ("1500", "1280")}
+        least, most = min(windows["1280"]), max(windows["1500"])
+        assert 0.84 < least / most < 0.86, "ten packets of each"
+
+
+def test_a_small_buffer_loses_what_a_large_one_holds(tmp_path: Path) -> None:
+    """Half a megabyte at once, of a sender without a pace, does not fit into 8 kB."""
+    more = ("connection=reused", "response=500 kB", "requests=6", "pacing=off", "initial_window=300", "protocol=h3")
+    rows = measured(tmp_path, "udp_buffer", "16 MB,8 kB", *more)
+    dropped = {
+        key[1]: [json.loads(row["load_json"])["udp_receive_errors"] for row in found] for key, found in rows.items()
+    }
+    small = next(counts for level, counts in dropped.items() if level != "16 MB")
+    assert max(dropped["16 MB"]) == 0 < min(small)
+
+
 def test_a_large_threshold_takes_nothing_overtaken_for_lost(tmp_path: Path) -> None:
     """Every fifth packet is 2 ms ahead of its time, and overtakes what the rate let go before it.
 

@@ -49,6 +49,10 @@ class Tuning(Asked, omit_defaults=True, frozen=True, kw_only=True):
     """Of plaintext, over TCP."""
     tls_wait_ns: Unsigned | None = None
     """Of a client, over TCP: from TCP's handshake to its Client Hello."""
+    udp_payload_bytes: Unsigned | None = None
+    """Of QUIC's largest packet."""
+    udp_buffer_bytes: Unsigned | None = None
+    """Of QUIC's socket, to receive."""
 
 
 class Quantiles(Told, kw_only=True):

@@ -32,6 +32,8 @@ class TcpSettings:
     """Segments that may overtake another before it is taken for lost (net.ipv4.tcp_reordering)."""
     idle_restarts: bool = True
     """Whether a window begins anew after a rest (net.ipv4.tcp_slow_start_after_idle)."""
+    mtu: int | None = None
+    """Octets of the largest packet with its IP header, by the segment size that routes advertise; None: the wires'."""
 
 
 @dataclass(frozen=True)
@@ -125,6 +127,8 @@ _TLS_OVER_TCP: dict[str, Setter] = {"h1": "engine", "h2": "engine"}
 _LARGEST_WINDOW = 10**9
 _LEAST_ACK_DELAY_NS, _MOST_ACK_DELAY_NS = 1_000_000, 1_000_000_000
 _LEAST_WAIT_NS, _MOST_WAIT_NS = 1_000_000, 10_000_000_000
+_WIRE_MTU = 1500
+_QUIC_HEADERS = 48  # of IPv6 and UDP: what of a packet is no payload, whichever IP it is
 _ALWAYS_ASKED_NS = 25_000_000  # quinn-proto asks its peer for more only up to the round trip
 
 SWITCHES: dict[str, Switch] = {
@@ -146,6 +150,8 @@ SWITCHES: dict[str, Switch] = {
         Switch("ack_packets", "2", _count("packets", 1, 1000), _QUIC, apart=False),
         Switch("tls_record", "none", _size(64, 16_384, " of plaintext"), _TLS_OVER_TCP, apart=False),
         Switch("tls_wait", "none", _wait, _TLS_OVER_TCP, apart=False),
+        Switch("mtu", str(_WIRE_MTU), _count("octets of a packet", 1280, _WIRE_MTU), _OVER_TCP_KERNEL, apart=False),
+        Switch("udp_buffer", "none", _size(4096, _LARGEST_WINDOW, ""), _QUIC, apart=False),
     )
 }
 
@@ -201,6 +207,14 @@ class Tuned(Protocol):
     def tls_wait(self) -> str | None:
         """How long a client waits before TLS over TCP."""
 
+    @property
+    def mtu(self) -> str | None:
+        """Octets of the largest packet."""
+
+    @property
+    def udp_buffer(self) -> str | None:
+        """Octets that a QUIC socket holds until its program reads them."""
+
 
 def engine(asked: Tuned) -> Tuning:
     """What the engine's programs are told."""
@@ -216,6 +230,8 @@ def engine(asked: Tuned) -> Tuning:
         ack_packets=_whole(asked.ack_packets),
         tls_record_bytes=_octets(asked.tls_record),
         tls_wait_ns=None if asked.tls_wait is None else quantity.parse_time_ns(asked.tls_wait),
+        udp_payload_bytes=None if asked.mtu is None else int(asked.mtu) - _QUIC_HEADERS,
+        udp_buffer_bytes=_octets(asked.udp_buffer),
     )
 
 
@@ -226,6 +242,7 @@ def kernel(asked: Tuned) -> TcpSettings:
         initial_window=_whole(asked.initial_window),
         reordering=_whole(asked.packet_threshold) or own.reordering,
         idle_restarts=asked.idle_window != "keep",
+        mtu=_whole(asked.mtu),
     )
 
 

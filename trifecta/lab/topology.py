@@ -77,11 +77,12 @@ class Route:
     controlled: bool = True
     """Whether the connections over it have the congestion control of the network."""
 
-    def line(self, congestion_control: str, initial_window: int | None = None) -> str:
+    def line(self, congestion_control: str, initial_window: int | None = None, mtu: int | None = None) -> str:
         """The line of ip(8) that makes it.
 
         A route may name any congestion control (congctl), whereas the sysctl of a namespace accepts only what the
         whole machine allows unprivileged users. There is no other way to an initial window (initcwnd, in packets).
+        ``mtu`` becomes the size of the segments that are asked for (advmss): a route's own mtu would hold for UDP, too.
         """
         words = ["route replace", *(["local"] if self.own else []), self.to]
         words += ["via", self.via] if self.via else []
@@ -91,6 +92,7 @@ class Route:
         words += ["src", self.source] if self.source else []
         words += ["congctl", congestion_control] if self.controlled else []
         words += ["initcwnd", str(initial_window)] if self.controlled and initial_window else []
+        words += ["advmss", str(mtu - _headers(self.to))] if self.controlled and mtu else []
         return " ".join(words)
 
 
@@ -222,7 +224,7 @@ class Topology:
         if asked == before:
             return
         self.congestion_control, self.tcp = asked
-        same_routes = (asked[0], settings.initial_window) == (before[0], before[1].initial_window)
+        same_routes = _of_routes(*asked) == _of_routes(*before)
         sysctls = [] if settings == before[1] else list(_sysctls(settings))
         for spec in self._specs.values():
             lines = [] if same_routes else [self._line(route) for route in spec.routes if route.controlled]
@@ -235,7 +237,7 @@ class Topology:
                     (Path("/proc/sys/net/ipv4") / name).write_text(value, encoding="ascii")
 
     def _line(self, route: Route) -> str:
-        return route.line(self.congestion_control, self.tcp.initial_window)
+        return route.line(*_of_routes(self.congestion_control, self.tcp))
 
     def _cable(self) -> None:
         """Make all cables in one run of ``ip``, then what is inside each namespace, one run each.
@@ -312,6 +314,16 @@ class Topology:
                 tuple(one.partition("/")[0] for one in dict.fromkeys((*device.addresses, *other.loopback))),
                 device.mac,
             )
+
+
+def _of_routes(congestion_control: str, settings: TcpSettings) -> tuple[str, int | None, int | None]:
+    """What routes say of TCP."""
+    return congestion_control, settings.initial_window, settings.mtu
+
+
+def _headers(to: str) -> int:
+    """Octets of the headers of IP and TCP, without options."""
+    return 60 if ":" in to else 40
 
 
 def _sysctls(settings: TcpSettings) -> Iterator[tuple[str, str]]:

@@ -44,6 +44,25 @@ def certificate(seen: Seen) -> Suspect | None:
     return Suspect(suspicion, "every handshake carries it", {"resumption": ("true",)})
 
 
+@cause("mtu")
+def mtu(seen: Seen) -> Suspect | None:
+    """the size of packets (MTU)
+
+    ## Removed by
+    `mtu: 1500` on TCP and QUIC: segments and datagrams are as large as the wire lets them be.
+
+    ## Suspected when
+    the study has less: a flight of as many packets then holds fewer octets of a certificate or a response.
+
+    ## Cannot
+    change the largest QUIC packet of a program of another project.
+    """
+    own = seen.value("mtu")
+    if own in ("", "1500"):
+        return None
+    return Suspect(CERTAIN if seen.new and seen.far else LIKELY, f"it is {own}", {"mtu": ("1500",)})
+
+
 @cause("tls-version")
 def tls_version(seen: Seen) -> Suspect | None:
     """the version of TLS

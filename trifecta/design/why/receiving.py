@@ -153,13 +153,19 @@ def udp_buffers(seen: Seen) -> Suspect | None:
     """socket buffers: the kernel's of TCP, the program's of QUIC
 
     ## Removed by
-    `udp_buffer` of 16 MB.
+    `udp_buffer` of 16 MB, as the kernel's own for TCP grow to at most.
 
     ## Suspected when
-    the check drops failed: packets were dropped before a program read them.
+    the study has one of less than 1 MB, or the check drops failed: packets were dropped before a program read them.
 
     ## Cannot
-    be switched in this version.
+    give a socket more than `net.core.rmem_max` without CAP_NET_ADMIN, nor change that of a program of another project.
     """
-    suspicion = POSSIBLE if seen.struck.get("drops", 0) else UNSUSPECTED
-    return Suspect(suspicion, "a host dropped packets", {"udp_buffer": ("16 MB",)}) if seen.quic else None
+    if not seen.quic:
+        return None
+    least = _least_bytes(seen.value("udp_buffer"))
+    if least is not None and least < _SMALL_BYTES:
+        return Suspect(CERTAIN, f"it is {seen.value('udp_buffer')}", {"udp_buffer": _LARGE})
+    if seen.struck.get("drops", 0):
+        return Suspect(POSSIBLE, "a host dropped packets", {"udp_buffer": _LARGE})
+    return Suspect(UNSUSPECTED, "a program may read too late what came", {"udp_buffer": _LARGE})

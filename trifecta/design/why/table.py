@@ -30,6 +30,7 @@ _OWN = {
         receiving.udp_buffers,
         opening.handshake,
         opening.certificate,
+        opening.mtu,
         opening.tls_version,
         opening.key_exchange,
         programs.client_cpu,

@@ -68,6 +68,8 @@ class RequestsWorkload:
     ack_packets: str | None = None
     tls_record: str | None = None
     tls_wait: str | None = None
+    mtu: str | None = None
+    udp_buffer: str | None = None
     keylog: bool = False
     qlog: bool = False
     read_timeout_ns: int | None = None

@@ -66,6 +66,6 @@ def _of_a_lab(study: Study, one: Levelled) -> Iterator[tuple[str, str]]:
             yield share, f"{value:.0%}"
     met = workload.for_protocol(one.protocol)
     if one.protocol != "h3" and tuning.kernel(met) != TcpSettings():
-        for name in ("initial_window", "packet_threshold", "idle_window"):
+        for name in ("initial_window", "packet_threshold", "idle_window", "mtu"):
             if (value := getattr(met, name)) is not None:
                 yield name, str(value)

@@ -105,7 +105,7 @@ impl Server {
             bytes => bytes,
         };
         let options = UdpOptions {
-            receive_buffer_bytes: buffer_bytes,
+            receive_buffer_bytes: config.tuning.udp_buffer(buffer_bytes),
             send_buffer_bytes: SOCKET_BUFFER_BYTES,
             ecn: !config.quic_adaptations.no_ecn,
             ..UdpOptions::default()
@@ -114,8 +114,8 @@ impl Server {
             .map_err(|error| wrong("port", format!("UDP {address}: {error}")))?;
         let local = outbox.local_address();
         let server = server_config(config, &tls, None).map_err(named)?;
-        let endpoint =
-            quic::server_endpoint_config(config.max_udp_payload_bytes, config.quic_adaptations).map_err(named)?;
+        let payload_bytes = config.tuning.udp_payload(config.max_udp_payload_bytes);
+        let endpoint = quic::server_endpoint_config(payload_bytes, config.quic_adaptations).map_err(named)?;
         let qlog = match &config.qlog_dir {
             None => None,
             Some(folder) => {
@@ -390,7 +390,7 @@ fn server_config(
 ) -> Result<ServerConfig, String> {
     let transport = quic::transport_config(&TransportOptions {
         congestion_control: &config.congestion_control,
-        max_udp_payload_bytes: config.max_udp_payload_bytes,
+        max_udp_payload_bytes: config.tuning.udp_payload(config.max_udp_payload_bytes),
         mtu_discovery: false,
         idle_timeout_ns: config.idle_timeout_ns,
         stream_window_bytes: STREAM_WINDOW_BYTES,

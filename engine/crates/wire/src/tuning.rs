@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::h2::{DEFAULT_WINDOW_OCTETS, Windows};
 
 const LARGEST_WINDOW: u32 = 1_000_000_000;
+const LARGEST_BUFFER: u32 = 1_000_000_000;
 
 /// What is set otherwise. The kernel's own settings of TCP are those of the host and its routes, and not in here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
@@ -52,6 +53,14 @@ pub struct Tuning {
     /// such wait.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tls_wait_ns: Option<u64>,
+    /// Octets of UDP payload in the largest QUIC packet, 1,200 to 65,527, in the place of `max_udp_payload_bytes`. TCP has its
+    /// segments' size of its route.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub udp_payload_bytes: Option<u16>,
+    /// Octets of receive buffer of QUIC's socket, 4,096 to 10^9, in the place of `udp_receive_buffer_bytes`; TCP's is the
+    /// kernel's, which sizes it by itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub udp_buffer_bytes: Option<u32>,
 }
 
 impl Tuning {
@@ -67,7 +76,19 @@ impl Tuning {
         within("ack_delay_ns", self.ack_delay_ns, 1_000_000..=1_000_000_000)?;
         within("ack_packets", self.ack_packets, 1..=1_000)?;
         within("tls_record_bytes", self.tls_record_bytes, 64..=16_384)?;
-        within("tls_wait_ns", self.tls_wait_ns, 1_000_000..=10_000_000_000)
+        within("tls_wait_ns", self.tls_wait_ns, 1_000_000..=10_000_000_000)?;
+        within("udp_payload_bytes", self.udp_payload_bytes, 1_200..=65_527)?;
+        within("udp_buffer_bytes", self.udp_buffer_bytes, 4_096..=LARGEST_BUFFER)
+    }
+
+    /// The largest UDP payload of an endpoint that has this by itself.
+    pub fn udp_payload(&self, own: u16) -> u16 {
+        self.udp_payload_bytes.unwrap_or(own)
+    }
+
+    /// The receive buffer of a UDP socket that has this by itself.
+    pub fn udp_buffer(&self, own: usize) -> usize {
+        self.udp_buffer_bytes.map_or(own, |octets| octets as usize)
     }
 
     /// The windows of an endpoint of HTTP/2 that has these by itself.
@@ -123,6 +144,8 @@ mod tests {
             ("ack_packets", 1, 1_000),
             ("tls_record_bytes", 64, 16_384),
             ("tls_wait_ns", 1_000_000, 10_000_000_000),
+            ("udp_payload_bytes", 1_200, 65_527),
+            ("udp_buffer_bytes", 4_096, 1_000_000_000),
         ] {
             for (value, right) in [(least - 1, false), (least, true), (most, true), (most + 1, false)] {
                 let found = read(json!({field: value})).check();

@@ -83,7 +83,7 @@ impl H3Shared {
         Ok(Self {
             peer: options.address,
             socket: UdpOptions {
-                receive_buffer_bytes: options.udp_receive_buffer_bytes,
+                receive_buffer_bytes: options.tuning.udp_buffer(options.udp_receive_buffer_bytes),
                 ecn: !options.quic_adaptations.no_ecn,
                 ..UdpOptions::default()
             },
@@ -103,10 +103,10 @@ impl H3Shared {
             server_name: options.server_name.clone(),
             authority: options.authority(),
             endpoint: Arc::new(
-                quic::client_endpoint_config(options.max_udp_payload_bytes, options.quic_adaptations).map_err(named)?,
+                quic::client_endpoint_config(payload_of(options), options.quic_adaptations).map_err(named)?,
             ),
             client,
-            max_udp_payload_bytes: options.max_udp_payload_bytes,
+            max_udp_payload_bytes: payload_of(options),
             adaptations: options.quic_adaptations,
             tuning: options.tuning,
             trial: options.trial.clone(),
@@ -158,6 +158,11 @@ impl H3Shared {
     }
 }
 
+/// The largest UDP payload, as it is tuned.
+fn payload_of(options: &Options) -> u16 {
+    options.tuning.udp_payload(options.max_udp_payload_bytes)
+}
+
 /// QUIC has no kernel that would choose one.
 fn quic_control(options: &Options) -> &str {
     options.congestion_control.as_deref().unwrap_or("cubic")
@@ -166,7 +171,7 @@ fn quic_control(options: &Options) -> &str {
 fn transport(options: &Options, qlog: Option<quinn_proto::QlogStream>) -> Result<TransportConfig, FieldError> {
     quic::transport_config(&TransportOptions {
         congestion_control: quic_control(options),
-        max_udp_payload_bytes: options.max_udp_payload_bytes,
+        max_udp_payload_bytes: payload_of(options),
         adaptations: options.quic_adaptations,
         tuning: options.tuning,
         qlog,
