@@ -24,6 +24,7 @@ URL = "https://localhost:8443/"
         ),
         ([URL, "--yes", "--server", "caddy"], "option --server: belongs to a lab"),
         ([URL, "--yes", "--capture"], "option --capture: belongs to a lab"),
+        ([URL, "--yes", "--host", "client=ssh://a"], "option --host: a URL names its server"),
         ([URL, "--yes", "--with", "stock-quinn"], "option --with: belongs to a lab"),
         (["http://localhost/", "--yes"], "is not a URL that can be measured"),
         (["https://a.example/x,y", "--yes"], "has a comma"),

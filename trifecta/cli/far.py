@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from trifecta.contract.elsewhere import PlaceSeen
     from trifecta.workloads.far.choose import Choice, Wanted
 
-NOT_WITH_URLS = ("servers", "clients", "threats_on", "threats_off", "capture")
-"""Options of studies in a lab, from which no way leads out."""
+NOT_WITH_URLS = ("servers", "clients", "hosts", "threats_on", "threats_off", "capture")
+"""Options of studies in a lab, from which no way leads out, and of places: a URL is asked from here."""
 
 
 def race_urls(
@@ -70,6 +70,8 @@ def refuse_options(given: Sequence[str]) -> None:
 
     named = {"threats_on": "--with", "threats_off": "--without", "servers": "--server", "clients": "--client"}
     for name in given:
+        if name == "hosts":
+            raise UserError("option --host: a URL names its server, and is asked from this machine; leave it out")
         option = named.get(name, f"--{name}")
         raise UserError(f"option {option}: belongs to a lab, and a URL leads out of it; leave it out")
 
