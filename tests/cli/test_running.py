@@ -7,6 +7,7 @@ import pytest
 
 from trifecta import studies
 from trifecta.cli import running
+from trifecta.design.errors import UserError
 from trifecta.design.study import chain, study
 from trifecta.lab import cgroups
 from trifecta.workloads.runner import StudyOutcome
@@ -55,3 +56,17 @@ def test_with_containers_what_outlives_them_is_removed_afterwards(places, after,
     race = studies.load("race")
     running.enter_lab([race, study("c", workload=chain(requests=1), factors={"place": places})])
     assert asked == [after]
+
+
+BETWEEN = ["hosts.client=ssh://a", "hosts.server=ssh://b"]
+
+
+def test_a_study_between_hosts_enters_no_lab(monkeypatch):
+    monkeypatch.setattr("trifecta.lab.sandbox.enter", lambda _: pytest.fail("it lost this machine's network"))
+    running.enter_lab([studies.load("race", BETWEEN)])
+
+
+def test_a_lab_and_hosts_cannot_be_had_in_one_command(monkeypatch):
+    monkeypatch.setattr("trifecta.lab.sandbox.enter", lambda _: pytest.fail("it was entered"))
+    with pytest.raises(UserError, match="needs this machine's own network, and study race a lab: .*run them apart"):
+        running.enter_lab([studies.load("race"), studies.load("race", BETWEEN)])

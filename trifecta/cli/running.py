@@ -31,15 +31,22 @@ def default_folder(study: Study) -> Path:
 def enter_lab(studies: Iterable[Study]) -> None:
     """Enter the sandbox; the control groups of containers and of limited programs are removed however it ends.
 
-    Studies between hosts and of servers elsewhere have no lab: what they need is this machine's own network.
+    Studies between hosts and of servers elsewhere have no lab: what they need is this machine's own network, to which
+    no way leads back. UserError where some need the one and some the other.
     """
+    from trifecta.design.errors import UserError
     from trifecta.design.plan import limits_cpu, places
     from trifecta.lab import cgroups, sandbox
 
-    studies = [study for study in studies if not (study.hosts or study.workload.outside)]
-    if not studies:
+    every = list(studies)
+    inside = [study for study in every if not (study.hosts or study.workload.outside)]
+    if not inside:
         return
-    grouped = any(places(study) - {"native"} or limits_cpu(study) for study in studies)
+    if len(inside) < len(every):
+        outside = next(study for study in every if study not in inside)
+        text = f"study {outside.name} needs this machine's own network, and study {inside[0].name} a lab"
+        raise UserError(f"{text}: one command cannot have both; run them apart")
+    grouped = any(places(study) - {"native"} or limits_cpu(study) for study in inside)
     sandbox.enter(cgroups.forget if grouped else None)
 
 
