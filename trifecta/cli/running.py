@@ -31,12 +31,15 @@ def default_folder(study: Study) -> Path:
 def enter_lab(studies: Iterable[Study]) -> None:
     """Enter the sandbox; the control groups of containers and of limited programs are removed however it ends.
 
-    Studies between hosts and of servers elsewhere have no lab: what they need is this machine's own network.
+    Studies between hosts have no lab: what they need is this machine's own network. UserError for one of a server
+    elsewhere: nobody was asked whether it may leave the machine (`carry_out` asks).
     """
     from trifecta.design.plan import limits_cpu, places
     from trifecta.lab import cgroups, sandbox
 
-    studies = [study for study in studies if not (study.hosts or study.workload.outside)]
+    studies = list(studies)
+    leaving.refuse(studies)
+    studies = [study for study in studies if not study.hosts]
     if not studies:
         return
     grouped = any(places(study) - {"native"} or limits_cpu(study) for study in studies)
@@ -65,9 +68,10 @@ def carry_out(
     Everything after the sandbox is entered happens in a child process, whose exit code the command ends with. What
     starts threads (numpy, DuckDB) is imported after that. A study of servers elsewhere enters none.
     """
-    if study.workload.outside and not may_leave:
+    if not study.workload.outside:
+        enter_lab([study])
+    elif not may_leave:
         leaving.ask(study, yes=yes, quiet=quiet)
-    enter_lab([study])
 
     from trifecta.workloads.extending import More
     from trifecta.workloads.progress import NoProgress
