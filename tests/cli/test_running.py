@@ -9,6 +9,7 @@ from trifecta import studies
 from trifecta.cli import running
 from trifecta.design.errors import UserError
 from trifecta.design.study import chain, study
+from trifecta.design.study_file import parse_study
 from trifecta.lab import cgroups
 from trifecta.workloads.runner import StudyOutcome
 
@@ -70,3 +71,10 @@ def test_a_lab_and_hosts_cannot_be_had_in_one_command(monkeypatch):
     monkeypatch.setattr("trifecta.lab.sandbox.enter", lambda _: pytest.fail("it was entered"))
     with pytest.raises(UserError, match="needs this machine's own network, and study race a lab: .*run them apart"):
         running.enter_lab([studies.load("race"), studies.load("race", BETWEEN)])
+
+
+def test_a_command_that_asks_nobody_measures_no_server_elsewhere(monkeypatch):
+    monkeypatch.setattr("trifecta.lab.sandbox.enter", lambda _: pytest.fail("it was entered"))
+    far = parse_study("study: site\nworkload: {kind: far, requests: 4, url: 'https://a.example/'}\n", "site.yaml")
+    with pytest.raises(UserError, match="study 'site' asks a server elsewhere, and this command measures in a lab"):
+        running.enter_lab([studies.load("race"), far])
