@@ -44,7 +44,7 @@ if [ ${#packages[@]} -gt 0 ]; then
     [ -n "$python" ] || refuse "needs Python 3.11 or newer; this system's is $(python3 --version 2>&1)"
 fi
 
-# What only tests of browsers, videos and captures need: they are skipped without.
+# What only tests of browsers, videos, captures and hosts by SSH need: they are skipped without.
 extras=()
 command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null ||
     extras+=(chromium)
@@ -53,12 +53,29 @@ command -v certutil >/dev/null || extras+=(libnss3-tools)
 command -v ffmpeg >/dev/null || extras+=(ffmpeg)
 command -v tshark >/dev/null || extras+=(tshark)
 hint="for page loads, videos and captures: apt-get install -y --no-install-recommends ${extras[*]:-}"
+if [ "$kind" = dev ]; then # the command needs neither
+    command -v ssh-keygen >/dev/null || extras+=(openssh-client)
+    [ -n "${TRIFECTA_TEST_SSHD:-}" ] || command -v sshd >/dev/null || [ -x /usr/sbin/sshd ] || extras+=(openssh-server)
+    hint="for tests of page loads, videos, captures and hosts: apt-get install -y --no-install-recommends ${extras[*]:-}"
+fi
 if [ "$kind" = dev ] && [ ${#extras[@]} -gt 0 ]; then
     if [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then
         say "installing ${extras[*]}"
+        # The tests start an sshd of their own, in a network of its own: this machine gets no service of it.
+        policy=""
+        if [[ " ${extras[*]} " == *" openssh-server "* ]] && [ ! -e /usr/sbin/policy-rc.d ]; then
+            policy=/usr/sbin/policy-rc.d
+            trap 'rm -f "$policy"' EXIT
+            printf '#!/bin/sh\nexit 101\n' >"$policy"
+            chmod 755 "$policy"
+        fi
         DEBIAN_FRONTEND=noninteractive apt-get update -qq
         DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends -qq "${extras[@]}" >/dev/null ||
             say "not installed: ${extras[*]}; tests that need them will be skipped"
+        [ -z "$policy" ] || rm -f "$policy"
+        if [[ " ${extras[*]} " == *" openssh-server "* ]]; then
+            systemctl disable --quiet ssh.service ssh.socket 2>/dev/null || true # nor at the next boot
+        fi
     else
         say "optional, $hint"
     fi

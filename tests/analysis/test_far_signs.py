@@ -56,11 +56,11 @@ def test_servers_and_timings_are_without_versions_and_durations():
     assert far.timings(seen(server_timing=said)) == ("cdn-cache hit", "edge")
 
 
-def answered(protocol, error=None, size=1000, transfer_ns=1_000_000):
+def answered(protocol, error=None, size=1000, transfer_ns=1_000_000, handshake_ns=None):
     return {
         "protocol": protocol, "error": error, "status": None if error else 200, "content_bytes": size,
-        "wire_bytes": size, "connect_ns": None, "handshake_ns": None, "wait_ns": None, "transfer_ns": transfer_ns,
-        "min_rtt_ns": None, "lost": 0, "udp_payload_bytes": None, "fields": {},
+        "wire_bytes": size, "connect_ns": None, "handshake_ns": handshake_ns, "wait_ns": None,
+        "transfer_ns": transfer_ns, "min_rtt_ns": None, "lost": 0, "udp_payload_bytes": None, "fields": {},
     }  # fmt: skip
 
 
@@ -73,6 +73,8 @@ def answered(protocol, error=None, size=1000, transfer_ns=1_000_000):
         (answered("h3", "connect_timeout"), [], "silent"),
         (answered("h3", "connect_refused"), ["Alt-Svc"], "closed"),
         (answered("h3", "tls:certificate"), [], "other"),
+        (answered("h3", "quic:timeout", handshake_ns=1_000_000), ["Alt-Svc"], "other"),
+        (answered("h3", "timeout", handshake_ns=1_000_000), ["Alt-Svc"], "other"),
         (answered("h3", None, 200_000, 900_000_000), [], "slow"),
         (answered("h3", None, 200_000, 110_000_000), [], "open"),
         (answered("h3", None, 9_000, 900_000_000), [], "open"),

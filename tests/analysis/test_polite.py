@@ -10,7 +10,7 @@ from trifecta.design import plan
 from trifecta.design.study_file import parse_study
 
 TEXT = """study: far
-workload: {kind: far, requests: 4, url: 'https://a.example/', most_requests: 200}
+workload: {kind: far, requests: 4, url: 'https://a.example/', address: 192.0.2.1, most_requests: 200}
 factors: {connection: [new]}
 """
 UTC = "2026-11-26T12:00:00+00:00"
@@ -49,7 +49,7 @@ def test_what_was_sent_counts_whatever_became_of_it():
 
 
 def test_no_block_begins_that_would_pass_the_cap_on_requests():
-    planner = polite()  # a block is 16 requests, and looks are counted
+    planner = polite()  # a block is 16 requests, and three looks are 8 each
     assert isinstance(planner.next([row(n) for n in range(40)], 0), Decision)
     stop = planner.next([row(n) for n in range(46)], 0)
     assert isinstance(stop, Stop)

@@ -124,6 +124,15 @@ def test_a_folder_that_cannot_be_written(monkeypatch, tmp_path):
     assert finding("disk", doctor.examine(tmp_path)).status == "missing"
 
 
+def test_a_host_that_is_none_is_refused(capsys):
+    assert main.run(["doctor", "--host", "a"]) == 2
+    assert "option --host: 'a' is not a host; write ssh://HOST" in capsys.readouterr().err
+    assert main.run(["doctor", "--host", "here"]) == 2
+    assert "`trifecta doctor` alone is about this machine" in capsys.readouterr().err
+    assert main.run(["doctor", "--host", "ssh://me:secret@a"]) == 2
+    assert "secret" not in capsys.readouterr().err
+
+
 @pytest.mark.lab
 def test_this_machine(capsys):
     code = main.run(["doctor", "--json"])

@@ -7,7 +7,9 @@ import pytest
 
 from trifecta import studies
 from trifecta.cli import running
+from trifecta.design.errors import UserError
 from trifecta.design.study import chain, study
+from trifecta.design.study_file import parse_study
 from trifecta.lab import cgroups
 from trifecta.workloads.runner import StudyOutcome
 
@@ -55,3 +57,24 @@ def test_with_containers_what_outlives_them_is_removed_afterwards(places, after,
     race = studies.load("race")
     running.enter_lab([race, study("c", workload=chain(requests=1), factors={"place": places})])
     assert asked == [after]
+
+
+BETWEEN = ["hosts.client=ssh://a", "hosts.server=ssh://b"]
+
+
+def test_a_study_between_hosts_enters_no_lab(monkeypatch):
+    monkeypatch.setattr("trifecta.lab.sandbox.enter", lambda _: pytest.fail("it lost this machine's network"))
+    running.enter_lab([studies.load("race", BETWEEN)])
+
+
+def test_a_lab_and_hosts_cannot_be_had_in_one_command(monkeypatch):
+    monkeypatch.setattr("trifecta.lab.sandbox.enter", lambda _: pytest.fail("it was entered"))
+    with pytest.raises(UserError, match="needs this machine's own network, and study race a lab: .*run them apart"):
+        running.enter_lab([studies.load("race"), studies.load("race", BETWEEN)])
+
+
+def test_a_command_that_asks_nobody_measures_no_server_elsewhere(monkeypatch):
+    monkeypatch.setattr("trifecta.lab.sandbox.enter", lambda _: pytest.fail("it was entered"))
+    far = parse_study("study: site\nworkload: {kind: far, requests: 4, url: 'https://a.example/'}\n", "site.yaml")
+    with pytest.raises(UserError, match="study 'site' asks a server elsewhere, and this command measures in a lab"):
+        running.enter_lab([studies.load("race"), far])

@@ -103,6 +103,15 @@ def test_services_do_not_run_on_hosts() -> None:
         studies.load("chain", BETWEEN)
 
 
+def test_a_server_elsewhere_is_not_asked_from_hosts() -> None:
+    work = "{kind: far, requests: 4, url: 'https://www.example.org/'}"
+    with pytest.raises(UserError) as error:
+        parse_study(f"study: mine\nworkload: {work}\nhosts: {{client: ssh://a, server: ssh://b}}\n", "mine.yaml")
+    said = "hosts: the workload 'far' does not run on hosts, only 'requests' does; leave the hosts out"
+    assert str(error.value).endswith(said)
+    assert "\n" not in str(error.value)
+
+
 def test_what_an_option_asks_of_another_path_is_not_lost() -> None:
     with pytest.raises(UserError, match=r"paths\.rough\.loss.*no cell has the path 'rough'"):
         studies.load("race", [*BETWEEN, "paths.rough.loss=5 %"])

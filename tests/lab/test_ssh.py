@@ -12,7 +12,6 @@ import pytest
 from tests.lab.inside import run_inside
 from tests.lab.three_hosts import missing
 from tests.workloads.test_checks_fail import _engine_missing
-from trifecta.cli import main
 
 WHY = missing() or _engine_missing()
 pytestmark = [pytest.mark.lab, pytest.mark.skipif(bool(WHY), reason=WHY or "there")]
@@ -213,7 +212,7 @@ def test_a_host_that_was_lost_is_connected_to_again_and_its_port_is_free(tmp_pat
             first.close()
             second.close()
             host.close()
-            found["left"] = hosts.wait_clean(5)
+            found["left"] = hosts.wait_clean(35)  # the watch of the connection that was lost looks every 15 s
         print(json.dumps(found))
         """,
     )
@@ -274,10 +273,3 @@ def test_doctor_tries_every_host_that_is_named(tmp_path: Path) -> None:
     (refused,) = bad["findings"]
     assert refused["status"] == "missing"
     assert refused["remedy"].startswith("try `ssh -p 1")
-
-
-def test_a_place_that_is_none_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main.run(["doctor", "--host", "a"]) == 2
-    assert "option --host: 'a' is not a host; write ssh://HOST" in capsys.readouterr().err
-    assert main.run(["doctor", "--host", "ssh://me:secret@a"]) == 2
-    assert "secret" not in capsys.readouterr().err

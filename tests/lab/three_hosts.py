@@ -25,6 +25,7 @@ HERE, CLIENT, SERVER = "here", "client", "server"
 FAR = (CLIENT, SERVER)
 WIRES = [Wire(HERE, CLIENT), Wire(HERE, SERVER), Wire(CLIENT, SERVER)]
 PORT = 2222
+ENDED_S = 20  # by then a process that was killed is gone
 REPOSITORY = Path(__file__).resolve().parents[2]
 _SSHD = "TRIFECTA_TEST_SSHD"
 
@@ -62,9 +63,10 @@ class ThreeHosts:
         return self.folder / name / "tmp"
 
     def engines(self, name: str, role: str = "") -> list[int]:
-        """The engine's programs on a host, those of a role where it is named, the oldest first."""
+        """The engine's programs at work on a host, those of a role where it is named, the oldest first."""
         told = {pid: _command(pid) for pid in self.processes(name)}
-        return [pid for pid, words in told.items() if "trifecta-engine" in words[0] and role in (*words[1:2], "")]
+        roles = [role] if role else ["load", "origin", "probe"]  # and not `--version`, which each connection asks for
+        return [pid for pid, words in told.items() if "trifecta-engine" in words[0] and words[1] in roles]
 
     def processes(self, name: str) -> list[int]:
         """Every process on a host but its sshd that listens."""
@@ -112,7 +114,12 @@ class ThreeHosts:
     def run(self, *arguments: str, timeout_s: float = 240) -> tuple[int, str, str]:
         """Run the command to its end: exit code, and what it said."""
         process = self.start(*arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        out, errors = process.communicate(timeout=timeout_s)
+        try:
+            out, errors = process.communicate(timeout=timeout_s)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            out, errors = process.communicate(timeout=ENDED_S)
+            raise AssertionError(f"no end within {timeout_s:g} s: {out.decode()}{errors.decode()}") from None
         return process.returncode, out.decode(), errors.decode()
 
     def serve(self, name: str, wrapper: Sequence[str] = ()) -> None:
@@ -131,11 +138,17 @@ class ThreeHosts:
             time.sleep(0.02)
 
     def close(self) -> None:
-        for name in self.listeners:
-            for pid in (*self.processes(name), self.listeners[name].pid):
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-            self.listeners[name].wait()
+        """End all that is left, who would start more of it first; a process that outlives SIGKILL is an error."""
+        for name, listener in self.listeners.items():
+            listener.kill()
+            listener.wait(ENDED_S)
+            until = time.monotonic() + ENDED_S
+            while left := self.processes(name):
+                assert time.monotonic() < until, [_command(pid) for pid in left]
+                for pid in left:
+                    with suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGKILL)
+                time.sleep(0.02)
 
 
 def _again(lab: Topology, end: str, peer: str) -> list[str]:

@@ -164,7 +164,7 @@ def test_doctor_says_what_wants_which_extra(installed: Installed) -> None:
     told = json.loads(installed.run("trifecta", "doctor", "--json"))
     assert told["able"]
     extras = {one["name"]: one for one in told["findings"] if one["name"].startswith("extra ")}
-    assert {name.removeprefix("extra ") for name in extras} == {"browser", "video", "capture", "containers"}
+    assert {name.removeprefix("extra ") for name in extras} == {"browser", "video", "capture", "containers", "hosts"}
     for name, one in extras.items():
         assert one["status"] == "missing"
         assert one["remedy"] == f"pip install 'trifecta[{name.removeprefix('extra ')}]'"
@@ -173,7 +173,11 @@ def test_doctor_says_what_wants_which_extra(installed: Installed) -> None:
 
 @pytest.mark.parametrize(
     ("words", "extra"),
-    [(("trace", "some.pcapng"), "capture"), (("page", "make", "light", "--out", "light"), "browser")],
+    [
+        (("trace", "some.pcapng"), "capture"),
+        (("page", "make", "light", "--out", "light"), "browser"),
+        (("race", "--quiet", "--host", "client=here", "--host", "server=ssh://a"), "hosts"),
+    ],
 )
 def test_what_wants_an_extra_names_it_in_one_line(installed: Installed, words: tuple[str, ...], extra: str) -> None:
     there = sorted(installed.work.iterdir())

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from trifecta.conclude import catalogue
 from trifecta.conclude.comparisons import Comparison
+from trifecta.conclude.facts import RunFacts
 from trifecta.conclude.queries import Answer
-from trifecta.report.words import _checks, _open, command_line, reach
+from trifecta.report.words import _checks, _conditions, _hosts, _open, _seed, command_line, reach
 
 FAILED = {"check_name": "machine", "passed": 0, "warned": 0, "failed": 9, "unknown": 0}
 MENDS = "To fix most of them: end other programs."
@@ -70,3 +72,15 @@ def test_how_far_off_open_verdicts_are(found: list[Comparison], said: str) -> No
 def test_one_verdict_is_not_all_of_them(verdicts: int, said: str) -> None:
     decided = SimpleNamespace(decided=True)
     assert _open(SimpleNamespace(arms=["a", "b"]), [decided] * verdicts) == said
+
+
+def test_between_hosts_nothing_is_emulated_and_nothing_of_the_network_repeated() -> None:
+    machines = {"client": {"at": "here", "address": None}, "server": {"at": "ssh://b", "address": None}}
+    facts = RunFacts(Path("run"), {"hosts": machines}, 7, [], rest={"hosts": {"server": {"address": "192.0.2.7"}}})
+    said = "client on here and server on ssh://b (192.0.2.7), over the network between them as it was."
+    assert list(_hosts(facts)) == [f"Nothing is emulated: {said}"]
+    assert _conditions(facts) == "the network between these hosts as it was, these programs"
+    assert "losses" not in _seed(facts)
+    lab = RunFacts(Path("run"), {}, 7, [])
+    assert (list(_hosts(lab)), _conditions(lab)) == ([], "these paths as emulated, these programs")
+    assert "the same orders, losses and arrivals" in _seed(lab)

@@ -1,40 +1,64 @@
-"""An Internet of namespaces: origins and Caddy behind links of their own, one that blocks UDP, one that throttles it.
+"""An Internet of namespaces: origins, Caddy and nginx behind links of their own; one blocks UDP, one throttles it.
 
-``python -m tests.workloads.internet FOLDER JSON`` raises it and runs ``trifecta`` in the client's host; JSON:
-``{"commands": [[word, ...], ...]}``, each word with ``{ca}`` filled in. Prints a line of JSON for each: exit code, and
-what was said.
+``python -m tests.workloads.internet FOLDER JSON`` raises it and runs ``trifecta`` in the client's host. JSON:
+``{"commands": [[word, ...], ...], "nginx": whether it is there, "busy": {"2": RUN}}``, each word with ``{ca}`` filled
+in. While the command of that number makes its RUN, Caddy asks for patience once, after three trials. Prints a line of
+JSON for each command: exit code, and what was said.
 """
 
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 import sys
+import threading
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
 PORT = 8443
-HOSTS = ("client", "fast", "slow", "mute", "throttled", "busy")
-DELAYS_NS = {"fast": 5_000_000, "slow": 20_000_000, "mute": 5_000_000, "throttled": 5_000_000, "busy": 5_000_000}
+ORIGINS = ("fast", "slow", "mute", "throttled")
+HOSTS = ("client", *ORIGINS, "busy", "nginx")
+DELAYS_NS = dict.fromkeys(HOSTS[1:], 5_000_000) | {"slow": 20_000_000}
 """Each way, of the wire between the client and a host."""
 CADDY = """{{
   admin off
   auto_https off
+  persist_config off
   storage file_system {state}
 }}
 https://busy.lab:8443 {{
   tls {chain} {key}
-  respond /cached "hello" 200
-  header /cached X-Cache MISS
+  root * {site}
+  log {{
+    output file {log}
+  }}
+  @h3 {{
+    path /cached
+    protocol http/3
+  }}
+  @tcp {{
+    path /cached
+    not protocol http/3
+  }}
   header /cached Age 7
-  @h3 protocol http/3
   header @h3 X-Cache HIT
+  header @tcp X-Cache MISS
+  respond /cached "hello" 200
   header /patience Retry-After 1
   respond /patience 429
+  @late file /busy
+  route /later {{
+    header @late Retry-After 1
+    respond @late 429
+    respond "hello" 200
+  }}
 }}
 """
+AWAY = '"status":429'
+"""In Caddy's log of requests."""
 
 
 def main() -> int:
@@ -53,7 +77,8 @@ def main() -> int:
     from trifecta.lab.place import LocalPlace
     from trifecta.lab.topology import Wire
 
-    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "site").mkdir(parents=True)
+    (folder / "site" / "page").write_text("x" * 3000)
     wires = [Wire("client", host, impaired=True) for host in HOSTS[1:]]
     with ExitStack() as stack:
         internet = stack.enter_context(host_graph(HOSTS, wires))
@@ -66,22 +91,25 @@ def main() -> int:
             way = path(wire.b, rtt=f"{2 * DELAYS_NS[wire.b] // 1_000_000} ms").spec()
             link.configure(link_config(way, 1))
             link.wait_ready(LinkReady, 10)
-        for host in HOSTS[1:-1]:
+        for host in ORIGINS:
             origin = stack.enter_context(LocalPlace(internet.host(host)).start("origin", folder / f"{host}.log"))
             own = internet.address_6(host) if host == "slow" else internet.address(host)
             origin.configure(_origin(certificates, own))
             origin.wait_ready(OriginReady, 10)
         _filter(internet.host("mute"), f"add rule inet t in udp dport {PORT} drop")
-        _filter(
-            internet.host("throttled"), f"add rule inet t out udp sport {PORT} limit rate over 60 kbytes/second drop"
-        )
+        over = f"udp sport {PORT} limit rate over 200 kbytes/second drop"
+        _filter(internet.host("throttled"), f"add rule inet t out {over}")
         _caddy(stack, internet.host("busy"), folder, certificates)
-        for words in asked["commands"]:
+        if asked["nginx"]:
+            _nginx(stack, internet.host("nginx"), internet.address("nginx"), folder, certificates)
+        for number, words in enumerate(asked["commands"]):
             command = [word.format(ca=certificates.authority) for word in words]
             process = internet.host("client").popen(
                 [sys.executable, "-m", "trifecta.cli.main", *command],
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             )  # fmt: skip
+            if (run := asked["busy"].get(str(number))) is not None:
+                threading.Thread(target=_be_busy, args=(process, Path(run), folder), daemon=True).start()
             out, err = process.communicate(timeout=240)
             print(json.dumps({"code": process.returncode, "out": out.decode(), "err": err.decode()}), flush=True)
     return 0
@@ -101,10 +129,12 @@ def _origin(certificates: Any, address: str) -> Any:
 
 def _filter(host: Any, rule: str) -> None:
     """A filter of what a host takes or sends."""
+    from trifecta.lab.conntrack import find_nft
+
     hooks = ("in { type filter hook input priority 0; }", "out { type filter hook output priority 0; }")
     lines = ["add table inet t", *(f"add chain inet t {hook}" for hook in hooks), rule]
-    process = host.popen(["nft", "-f", "-"], stdin=subprocess.PIPE, stderr=subprocess.PIPE)
-    _, said = process.communicate("\n".join(lines).encode())
+    process = host.popen([find_nft(), "-f", "-"], stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+    _, said = process.communicate(("\n".join(lines) + "\n").encode())
     assert process.returncode == 0, said
 
 
@@ -113,16 +143,53 @@ def _caddy(stack: ExitStack, host: Any, folder: Path, certificates: Any) -> None
     from trifecta.implementations.servers.caddy import Caddy
     from trifecta.lab.place import LocalPlace
 
-    config = folder / "Caddyfile"
-    config.write_text(CADDY.format(state=folder / "caddy", chain=certificates.chain, key=certificates.key))
+    config, state = folder / "Caddyfile", folder / "caddy"
+    state.mkdir()
+    places = {"state": state, "site": folder / "site", "log": folder / "access.log"}
+    config.write_text(CADDY.format(**places, chain=certificates.chain, key=certificates.key))
     command = [Caddy().program(), "run", "--config", config, "--adapter", "caddyfile"]
-    running = LocalPlace(host).run(command, folder / "caddy.log")
+    environment = dict.fromkeys(("HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME"), str(state))
+    running = LocalPlace(host).run(command, folder / "caddy.log", environment=environment)
     stack.callback(running.close)
+    _await_port(running, host, "127.0.0.1", folder / "caddy.log")
+
+
+def _nginx(stack: ExitStack, host: Any, address: str, folder: Path, certificates: Any) -> None:
+    """nginx as the lab has it, with HTTP/3 announced."""
+    from trifecta.implementations.server import ServerOptions, Site
+    from trifecta.implementations.servers.nginx import Nginx
+    from trifecta.lab.place import LocalPlace
+
+    state = folder / "nginx"
+    state.mkdir()
+    site = Site(folder=folder / "site", certificates=certificates, address=address, port=PORT, state=state)
+    command = Nginx().command(site, ServerOptions(alt_svc=True))
+    log = folder / "nginx.log"
+    running = LocalPlace(host).run(command.arguments, log, environment=command.environment)
+    stack.callback(running.close)
+    _await_port(running, host, address, log)
+
+
+def _await_port(running: Any, host: Any, address: str, log: Path) -> None:
+    """Wait until a program takes connections."""
     until = time.monotonic() + 20
-    while "serving initial configuration" not in (folder / "caddy.log").read_text():
-        assert running.running(), (folder / "caddy.log").read_text()
-        assert time.monotonic() < until, "Caddy did not come up"
-        time.sleep(0.1)
+    while True:
+        with suppress(OSError), host.inside(), socket.create_connection((address, PORT), timeout=1):
+            return
+        assert running.running(), log.read_text()
+        assert time.monotonic() < until, log.read_text()
+        time.sleep(0.05)
+
+
+def _be_busy(process: subprocess.Popen[bytes], run: Path, folder: Path) -> None:
+    """Ask for patience from the third trial on, until one was answered so."""
+    flag, log = folder / "site" / "busy", folder / "access.log"
+    before = log.read_text().count(AWAY) if log.exists() else 0
+    while process.poll() is None and (not log.exists() or log.read_text().count(AWAY) == before):
+        if len([*(run / "trials").glob("t*.parquet")]) >= 3:
+            flag.touch()
+        time.sleep(0.01)
+    flag.unlink(missing_ok=True)
 
 
 if __name__ == "__main__":

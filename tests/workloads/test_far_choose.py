@@ -8,8 +8,14 @@ from tests.analysis.test_far_signs import answered
 from trifecta.design.emit import to_yaml
 from trifecta.design.errors import CannotError
 from trifecta.design.study_file import parse_study
+from trifecta.design.workloads.far import FarWorkload
+from trifecta.lab.host import Here
+from trifecta.lab.place import LocalPlace
 from trifecta.workloads.far.choose import Wanted, choose, document
 from trifecta.workloads.far.coming import coming
+from trifecta.workloads.far.configs import Request
+from trifecta.workloads.far.keeper import Keeper
+from trifecta.workloads.far.look import Looker
 from trifecta.workloads.far.names import Resolved
 from trifecta.workloads.far.session import spot_of, why_not
 from trifecta.workloads.stat import read_url
@@ -86,7 +92,7 @@ def test_what_is_coming_is_no_more_than_the_caps():
     study = parse_study(to_yaml(document(wanted(), found)), "race")
     one = coming(study, found.answer_bytes)
     assert one.hosts == ("a.example",)
-    assert one.fewest_requests == 6 * 4 * (4 + 5) + 10
+    assert one.fewest_requests == 6 * 4 * (4 + 5) + 3 * 8
     assert one.most_requests == 1000
     assert one.most_bytes == 1000 * found.answer_bytes
     own = coming(parse_study(to_yaml(document(wanted(owned=True), found)), "race"))
@@ -98,3 +104,26 @@ def test_what_a_level_stands_for():
     found = Resolved(("192.0.2.1", "2001:db8::1", "192.0.2.2"), 1)
     assert found.of("IPv4") == ["192.0.2.1", "192.0.2.2"]
     assert found.of("192.0.2.9") == ["192.0.2.9"]
+
+
+def test_what_would_be_too_much_in_all_is_refused_before_anything_is_measured():
+    large = place()
+    large["answers"] = [one | {"wire_bytes": 12_000_000} for one in large["answers"]]
+    with pytest.raises(CannotError, match=r"an answer took 12\.0 MB, and the 20 of a block would be more than 200 MB"):
+        choose(wanted(), [large])
+    assert choose(wanted(owned=True), [large]).answer_bytes == 12_000_000
+
+
+def test_a_look_ends_at_an_answer_that_is_more_than_a_minute_may_have(tmp_path):
+    asked = []
+
+    class Large(Looker):
+        def once(self, request, connects=None):
+            asked.append(request.protocol)
+            return answered(request.protocol, size=21_000_000)
+
+    workload = FarWorkload(url=A.url)
+    looker = Large(LocalPlace(Here()), workload, Keeper(workload.manners), tmp_path / "look.log")
+    with pytest.raises(CannotError, match=r"an answer took 21\.0 MB, and 20 MB a minute are the most"):
+        looker.see(Request(A, "192.0.2.1", "", Path("ca.pem")), "IPv4", Resolved(("192.0.2.1",), None), None)
+    assert asked == ["h1"]

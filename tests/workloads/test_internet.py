@@ -1,4 +1,4 @@
-"""Servers elsewhere, as they can be: two addresses of different speed, UDP blocked and throttled, a cache, 429."""
+"""Servers elsewhere, as they can be: two addresses of unlike speed, UDP blocked and throttled, a cache, 429, nginx."""
 
 from __future__ import annotations
 
@@ -12,11 +12,29 @@ from typing import Any
 import pytest
 
 from tests.workloads.drive import REPOSITORY
+from trifecta.implementations.server import Unsupported
+from trifecta.implementations.servers.nginx import Nginx
 from trifecta.store.views import connect
 
-pytestmark = [pytest.mark.lab, pytest.mark.skipif(shutil.which("nft") is None, reason="needs nft to block UDP")]
+NFT = shutil.which("nft", path="/usr/sbin:/sbin:/usr/bin:/bin")
+pytestmark = [
+    pytest.mark.lab,
+    pytest.mark.timeout(1200),  # the first test raises the Internet, and runs every race in it
+    pytest.mark.skipif(NFT is None, reason="nft is missing"),
+]
 OURS = ("--ca", "{ca}", "--yes", "--i-own-this", "--quiet", "--json", "--set", "connection=new")
 QUICK = (*OURS, "--set", "pace=200/s", "--set", "connect_timeout=1 s")
+
+
+def nginx_missing() -> str:
+    try:
+        Nginx().find()
+    except Unsupported as missing:
+        return str(missing)
+    return ""
+
+
+NGINX_MISSING = nginx_missing()
 
 
 def race(folder: Path, url: str, *more: str) -> list[str]:
@@ -27,20 +45,28 @@ def race(folder: Path, url: str, *more: str) -> list[str]:
 def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, dict[str, Any]]]:
     """Every race of this file, in one Internet."""
     folder = tmp_path_factory.mktemp("internet")
+    over_ipv4 = ("--address", "IPv4")
     commands = {
         "two": race(folder / "two", "https://two.lab:8443/bytes/1000", "--blocks", "2"),
-        "family": race(folder / "family", "https://two.lab:8443/bytes/1000", "--blocks", "2", "--address", "IPv4"),
-        "mute": race(folder / "mute", "https://mute.lab:8443/bytes/1000", "--blocks", "2", "--address", "IPv4"),
+        "family": race(folder / "family", "https://two.lab:8443/bytes/1000", "--blocks", "2", *over_ipv4),
+        "mute": race(folder / "mute", "https://mute.lab:8443/bytes/1000", "--blocks", "2", *over_ipv4),
         "throttled": race(
-            folder / "throttled", "https://throttled.lab:8443/bytes/200000", "--blocks", "1", "--address", "IPv4"
+            folder / "throttled", "https://throttled.lab:8443/bytes/400000", "--blocks", "1", *over_ipv4
         ),
-        "cached": race(folder / "cached", "https://busy.lab:8443/cached", "--blocks", "2", "--address", "IPv4"),
-        "busy": race(folder / "busy", "https://busy.lab:8443/patience", "--blocks", "2", "--address", "IPv4"),
+        "cached": race(folder / "cached", "https://busy.lab:8443/cached", "--blocks", "2", *over_ipv4),
+        "busy": race(folder / "busy", "https://busy.lab:8443/patience", "--blocks", "2", *over_ipv4),
+        "later": race(folder / "later", "https://busy.lab:8443/later", "--blocks", "2", *over_ipv4),
     }
-    asked = json.dumps({"commands": [*commands.values()]})
+    if not NGINX_MISSING:
+        commands["nginx"] = race(folder / "nginx", "https://nginx.lab:8443/page", "--blocks", "1", *over_ipv4)
+    asked = {
+        "commands": [*commands.values()],
+        "nginx": not NGINX_MISSING,
+        "busy": {str([*commands].index("later")): str(folder / "later")},
+    }
     done = subprocess.run(
-        [sys.executable, "-m", "tests.workloads.internet", str(folder / "net"), asked],
-        capture_output=True, text=True, check=False, cwd=REPOSITORY, timeout=900,
+        [sys.executable, "-m", "tests.workloads.internet", str(folder / "net"), json.dumps(asked)],
+        capture_output=True, text=True, check=False, cwd=REPOSITORY, timeout=1000,
     )  # fmt: skip
     said = [json.loads(line) for line in done.stdout.splitlines()]
     assert len(said) == len(commands), done.stderr
@@ -122,3 +148,34 @@ def test_round_trips_are_those_of_the_paths(runs: dict[str, Any]) -> None:
     idle = {place["address"]: place["idle_rtt_ns"] for place in looks(folder)[0]["places"]}
     assert 9_000_000 < idle["10.78.0.2"] < 20_000_000
     assert 39_000_000 < idle["fd78::3"] < 60_000_000
+
+
+def test_patience_that_is_asked_for_during_a_run_is_given(runs: dict[str, Any]) -> None:
+    folder, said = runs["later"]
+    assert said["code"] in (0, 1), said["err"]
+    trials = select(
+        folder,
+        "SELECT trial, valid, json_extract_string(load_json, 'ended'), started_ns, ended_ns, "
+        "json_extract_string(load_json, '/response_fields/retry-after/values/1') FROM trials ORDER BY trial",
+    )
+    assert len(trials) == 8, "the other trials are made"
+    ((place, away),) = [(number, row) for number, row in enumerate(trials) if row[2] == "status"]
+    assert place >= 3
+    assert (away[1], away[5]) == (False, "1")
+    # The last trial has nothing behind it but a look, which is not made while the server is to be left alone.
+    if place + 1 < len(trials):
+        assert trials[place + 1][3] - away[4] >= 900_000_000
+        assert [look["when"] for look in looks(folder)] == ["before", "after"]
+    why = select(folder, f"SELECT evidence FROM checks WHERE \"check\" = 'errors' AND scope = '{away[0]}'")
+    assert "the server asked for patience (429 or 503)" in why[0][0]
+
+
+@pytest.mark.skipif(bool(NGINX_MISSING), reason=NGINX_MISSING or "found")
+def test_nginx_is_raced_over_every_protocol(runs: dict[str, Any]) -> None:
+    folder, said = runs["nginx"]
+    assert said["code"] in (0, 1), said["err"]
+    (place,) = looks(folder)[0]["places"]
+    assert (place["udp"], place["announced"]) == ("open", ["Alt-Svc"])
+    assert {one["fields"]["server"].partition("/")[0] for one in place["answers"]} == {"nginx"}
+    assert {one["content_bytes"] for one in place["answers"]} == {3000}
+    assert {arm for (arm,) in select(folder, "SELECT DISTINCT arm FROM trials")} == {"h1", "h2", "h2#aa", "h3"}

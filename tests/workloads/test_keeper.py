@@ -2,6 +2,7 @@
 
 import itertools
 import random
+from collections import deque
 
 import pytest
 
@@ -91,3 +92,12 @@ def test_a_wait_ends_when_the_user_wants_to_stop():
     one, _ = keeper(stop=lambda: True)
     with pytest.raises(Stopped):
         one.wait()
+
+
+def test_a_look_before_a_run_takes_of_the_runs_minute():
+    clock, sent = Clock(), deque()
+    own = Manners(2.0, 1_000_000, 100, 10**9)
+    look, run = (Keeper(own, sent=sent, now_ns=clock, sleep=clock.sleep) for _ in range(2))
+    look.made(900_000)
+    assert run.due_ns(200_000) == clock() + MINUTE_NS
+    assert run.due_ns(100_000) == clock() + S // 2

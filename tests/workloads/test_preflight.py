@@ -26,6 +26,12 @@ def test_a_race_is_counted_timed_and_weighed():
     assert line.endswith(" to keep")
 
 
+def test_between_hosts_a_time_is_told_without_what_nobody_knows():
+    between = race("hosts.client=ssh://a", "hosts.server=ssh://b")
+    assert " (without the round trips between the hosts) of a budget of 3 min, " in preflight(between).lines()[0]
+    assert "round trips" not in preflight(race()).lines()[0]
+
+
 def test_octets_are_those_of_every_request():
     settings = ("path=far", "connection=new", "server=origin", "requests=7", "warmup=3 requests", "response=2 kB")
     assert preflight(race(*settings)).sent_bytes == 6 * 4 * 10 * 2_000

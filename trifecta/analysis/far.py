@@ -14,7 +14,7 @@ from trifecta.design.far import CACHE_FIELDS
 _STATES = ("hit", "miss", "expired", "stale", "revalidated", "updating", "dynamic", "bypass")
 _WORD = re.compile(r"[a-z]+")
 _RANDOM = re.compile(r"[0-9a-f]{6,}|\d+")  # names of machines behind one place, which differ from answer to answer
-_SILENCE = ("connect_timeout", "quic:timeout", "timeout")
+_SILENCE = ("connect_timeout", "quic:timeout")
 _REFUSAL = ("connect_refused", "unreachable", "connect_reset")
 ENOUGH_BYTES = 100_000  # of content: less fits into the first windows, and says nothing of a rate
 SLOW_SHARE = 0.5  # of the rate over TCP
@@ -100,7 +100,7 @@ def udp_of(answers: Sequence[Answered], announced: Sequence[str]) -> Udp | None:
     error = quic[-1]["error"] or ""
     if error in _REFUSAL:
         return "closed"
-    if error in _SILENCE:
+    if error in _SILENCE and quic[-1]["handshake_ns"] is None:  # else it came later: packets pass
         return "blocked" if announced else "silent"
     return "other"
 

@@ -7,7 +7,7 @@ within its caps.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
@@ -17,12 +17,12 @@ from trifecta.analysis.estimate import Row
 from trifecta.analysis.planner import AnyPlanner, Decision, Stop
 from trifecta.contract.stored import Load
 from trifecta.design import manners, plan, quantity
+from trifecta.design.far import FAMILIES
 from trifecta.design.manners import Manners
 from trifecta.design.model import Cell, Study, Verdict
 from trifecta.design.workloads.far import FarWorkload
 
 TURNED_AWAY = "status"  # how a load ended that was answered 429 or 503
-LOOK_REQUESTS = 5  # of one address at one time: each protocol, one more over UDP, connects while content comes
 
 
 class PolitePlanner:
@@ -39,8 +39,7 @@ class PolitePlanner:
         }
         first = next(iter(work.values()))[0][0]
         self._caps: Manners = first.manners
-        places = {(workload.url, workload.address) for every in work.values() for workload, _ in every}
-        self._looks = 2 * LOOK_REQUESTS * len(places)
+        self._looks = look_requests(workload for every in work.values() for workload, _ in every)
 
     def next(self, rows: Sequence[Row], elapsed_ns: int, judged: Sequence[Verdict] | None = None) -> Decision | Stop:
         """The next block, or that it is enough, as `trifecta.analysis.planner.Planner.next`."""
@@ -63,6 +62,13 @@ class PolitePlanner:
             sent = f"{octets / 1e6:.3g} MB"
             return Stop(f"{sent} were sent both ways, and {most} at most leave no room for a block", "capped")
         return None
+
+
+def look_requests(every: Iterable[FarWorkload]) -> int:
+    """The most requests that the looks at the places of these workloads make."""
+    levels = {(one.url, one.address) for one in every}
+    addresses = sum(manners.MOST_ADDRESSES if level in FAMILIES else 1 for _, level in levels)
+    return manners.LOOKS * manners.LOOK_REQUESTS * addresses
 
 
 def _workloads(study: Study, cell: Cell) -> list[tuple[FarWorkload, str]]:

@@ -32,7 +32,8 @@ Examples:
     "hosts",
     multiple=True,
     metavar="PLACE",
-    help="Check a host by SSH instead: ssh://USER@HOST:PORT. The engine is brought there. Repeatable.",
+    help="Check a host by SSH instead, by itself: ssh://USER@HOST:PORT. The engine is brought there, and stays. "
+    "Repeatable.",
 )
 @as_json
 def command(hosts: tuple[str, ...], as_json: bool) -> int:

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from trifecta.contract.elsewhere import PlaceSeen
     from trifecta.workloads.far.choose import Choice, Wanted
 
-NOT_WITH_URLS = ("servers", "clients", "threats_on", "threats_off", "capture")
-"""Options of studies in a lab, from which no way leads out."""
+NOT_WITH_URLS = ("servers", "clients", "hosts", "threats_on", "threats_off", "capture")
+"""Options of studies whose server is ours: in a lab, or on a host of the user's."""
 
 
 def race_urls(
@@ -68,10 +68,10 @@ def refuse_options(given: Sequence[str]) -> None:
     """UserError for an option, of those in ``NOT_WITH_URLS``, that was given all the same."""
     from trifecta.design.errors import UserError
 
-    named = {"threats_on": "--with", "threats_off": "--without", "servers": "--server", "clients": "--client"}
+    named = {"threats_on": "with", "threats_off": "without", "servers": "server", "clients": "client", "hosts": "host"}
     for name in given:
-        option = named.get(name, f"--{name}")
-        raise UserError(f"option {option}: belongs to a lab, and a URL leads out of it; leave it out")
+        option = f"--{named.get(name, name)}"
+        raise UserError(f"option {option}: belongs to servers of a study, and a URL has its own; leave it out")
 
 
 def _looked(wanted: Wanted, *, quiet: bool) -> tuple[list[PlaceSeen], Choice]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import click
@@ -18,6 +19,16 @@ def refuse_in_silence(*, yes: bool, what: str) -> None:
     if not yes and not sys.stdin.isatty():
         why = f"requests to {what} leave this machine, and there is no terminal to ask at"
         raise UserError(f"{why}; add --yes to allow them")
+
+
+def refuse(studies: Iterable[Study]) -> None:
+    """UserError for a study of a server elsewhere, in a command that measures in a lab and asks nobody."""
+    from trifecta.design.errors import UserError
+
+    for study in studies:
+        if study.workload.outside:
+            what = f"study {study.name!r} asks a server elsewhere, and this command measures in a lab"
+            raise UserError(f"{what}; give it to `trifecta run` by itself")
 
 
 def ask(study: Study, *, yes: bool, quiet: bool, answer_bytes: int | None = None) -> None:

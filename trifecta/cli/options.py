@@ -157,7 +157,7 @@ def narrowing(command: Decorated) -> Decorated:
                 multiple=True,
                 metavar="ROLE=PLACE",
                 help="Where client and server run, both: client=ssh://USER@HOST:PORT, server=here. The path is then "
-                "the network between them. Repeatable.",
+                "the network between them, as it is, and both are the engine's own. Repeatable.",
             ),
             click.option(
                 "--with",

@@ -31,15 +31,24 @@ def default_folder(study: Study) -> Path:
 def enter_lab(studies: Iterable[Study]) -> None:
     """Enter the sandbox; the control groups of containers and of limited programs are removed however it ends.
 
-    Studies between hosts and of servers elsewhere have no lab: what they need is this machine's own network.
+    Studies between hosts have no lab: what they need is this machine's own network, to which no way leads back.
+    UserError where some need the one and some the other, and for one of a server elsewhere: nobody was asked whether it
+    may leave the machine (`carry_out` asks).
     """
+    from trifecta.design.errors import UserError
     from trifecta.design.plan import limits_cpu, places
     from trifecta.lab import cgroups, sandbox
 
-    studies = [study for study in studies if not (study.hosts or study.workload.outside)]
-    if not studies:
+    every = list(studies)
+    leaving.refuse(every)
+    inside = [study for study in every if not study.hosts]
+    if not inside:
         return
-    grouped = any(places(study) - {"native"} or limits_cpu(study) for study in studies)
+    if len(inside) < len(every):
+        between = next(study for study in every if study.hosts)
+        text = f"study {between.name} needs this machine's own network, and study {inside[0].name} a lab"
+        raise UserError(f"{text}: one command cannot have both; run them apart")
+    grouped = any(places(study) - {"native"} or limits_cpu(study) for study in inside)
     sandbox.enter(cgroups.forget if grouped else None)
 
 
@@ -65,9 +74,10 @@ def carry_out(
     Everything after the sandbox is entered happens in a child process, whose exit code the command ends with. What
     starts threads (numpy, DuckDB) is imported after that. A study of servers elsewhere enters none.
     """
-    if study.workload.outside and not may_leave:
+    if not study.workload.outside:
+        enter_lab([study])
+    elif not may_leave:
         leaving.ask(study, yes=yes, quiet=quiet)
-    enter_lab([study])
 
     from trifecta.workloads.extending import More
     from trifecta.workloads.progress import NoProgress

@@ -99,6 +99,11 @@ class RunFacts:
         return self.workload.get("kind") == "far"
 
     @property
+    def is_between_hosts(self) -> bool:
+        """Whether client and server ran on machines of the study's own: then nothing is emulated either."""
+        return bool(self.study.get("hosts"))
+
+    @property
     def is_captured(self) -> bool:
         """Whether the packets of every trial were kept."""
         return bool(self.study.get("capture"))

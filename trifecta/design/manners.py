@@ -13,6 +13,10 @@ BACK_OFF_NS = 30 * _SECOND_NS  # after the first 429 or 503 without Retry-After;
 LONGEST_BACK_OFF_NS = 10 * MINUTE_NS  # a server that asks for more is left alone: the run ends
 MOST_REFUSALS = 3  # trials in a row that were answered so: then the run ends, too
 PATIENCE = (429, 503)  # Too Many Requests (RFC 6585, 4) and Service Unavailable (RFC 9110, 15.6.4)
+LOOKS = 3  # of `race URL` itself, before the first block and after the last; going on with a run takes two more
+MOST_ADDRESSES = 4  # of a name's family, looked at one after the other
+MOST_CONNECTS = 2  # beside one answer over TCP, while its content comes
+LOOK_REQUESTS = 4 + 2 * MOST_CONNECTS  # the most of one address at one time: each protocol, and one more over UDP
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ class Words:
 
     headline: str
     uneven: list[str]  # arms of which more trials were excluded than of others: they belong to the headline
-    elsewhere: list[str]  # of servers elsewhere: over which path, and what one side cannot know
+    elsewhere: list[str]  # of servers elsewhere: over which path, and what one side cannot know; of hosts: which
     scope: str
     count: str  # how many verdicts are decided
     size: str  # how many trials, and how many of them excluded
@@ -67,7 +67,7 @@ def compose(
     return Words(
         headline=answer + _mostly_excluded(totals),
         uneven=[exclusions.text(one) for one in uneven(by_arm)],
-        elsewhere=far.here_lines(facts.looks, _hours(facts)) if facts.is_outside else [],
+        elsewhere=far.here_lines(facts.looks, _hours(facts)) if facts.is_outside else list(_hosts(facts)),
         scope=_scope(facts, totals),
         count=f"{sum(one.decided for one in found)} of {numbers.count(len(found))} decided",
         size=f"{counted(totals['trials'], 'trial')}, {totals['excluded_trials'] or 'none'} excluded",
@@ -75,8 +75,7 @@ def compose(
         open=_OF_A_MAP if facts.is_map else " ".join(part for part in (_open(facts, found), _modes(found)) if part),
         checks=_checks(totals, replace(check_matrix, rows=rows)),
         noise=_NOISE_OF_A_MAP if facts.is_map else _noise(facts, found),
-        seed=f"Seed {facts.seed}. `--seed {facts.seed}` repeats the same orders, losses and arrivals, so such a run is "
-        "not an independent repetition. Without it a new seed is drawn.",
+        seed=_seed(facts),
         more=going_on.sentence(facts, found, totals["trials"]),
         left_out=[f"{item.get('factor')} {item.get('level')}: {item.get('reason')}" for item in facts.left_out],
         warnings=list(_warnings(facts)),
@@ -107,6 +106,26 @@ def _warnings(facts: RunFacts) -> Iterable[str]:
         )
     if not facts.ending:
         yield "This run has not finished: it is still running, or was killed. What follows covers the finished trials."
+
+
+def _seed(facts: RunFacts) -> str:
+    """What the seed repeats, and what not."""
+    said, drawn = f"Seed {facts.seed}. `--seed {facts.seed}` repeats the same orders", "Without it a new seed is drawn."
+    if facts.is_outside or facts.is_between_hosts:
+        return f"{said} and arrivals; what the network does is not repeated. {drawn}"
+    return f"{said}, losses and arrivals, so such a run is not an independent repetition. {drawn}"
+
+
+def _hosts(facts: RunFacts) -> Iterable[str]:
+    """Of a run between hosts: where the programs were, as the study has it, and at which addresses."""
+    if not facts.is_between_hosts:
+        return
+    known = facts.rest.get("hosts") or {}
+    said = []
+    for role, machine in facts.study["hosts"].items():
+        address = (known.get(role) or {}).get("address")
+        said.append(f"{role} on {machine['at']}{f' ({address})' if address else ''}")
+    yield f"Nothing is emulated: {listed(said)}, over the network between them as it was."
 
 
 def _pair(found: Iterable[Comparison], arm: str, reference: str) -> list[Comparison]:
@@ -228,7 +247,7 @@ def _scope(facts: RunFacts, totals: dict[str, int]) -> str:
         f"A cell is one combination of {where}. {counted(totals['trials'], 'trial')} in up to "
         f"{counted(totals['blocks'] or 0, 'block')} per cell, {samples}. "
         f"The {'numbers' if single else 'verdicts'} hold for this traffic, {_conditions(facts)}, "
-        "this machine and this session, and for no others."
+        f"{'these hosts' if facts.is_between_hosts else 'this machine'} and this session, and for no others."
     )
     if not facts.is_outside:
         said += (
@@ -253,6 +272,8 @@ def _scope(facts: RunFacts, totals: dict[str, int]) -> str:
 
 def _conditions(facts: RunFacts) -> str:
     """What of path and programs verdicts hold for."""
+    if facts.is_between_hosts:
+        return "the network between these hosts as it was, these programs"
     return "this path as it was, this server" if facts.is_outside else "these paths as emulated, these programs"
 
 

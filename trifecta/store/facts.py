@@ -40,6 +40,7 @@ _FIELDS: dict[str, type | tuple[type, ...]] = {
     "pins": dict,
     "parity": dict,
     "network": dict,
+    "hosts": dict,
     "faults": dict,
     "cells": list,
     "removed": list,
@@ -60,6 +61,7 @@ _OF_STUDY: dict[str, type | tuple[type, ...]] = {
     "metric": str,
 }
 _ITEMS: dict[str, type | tuple[type, ...]] = {
+    "hosts": dict,
     "servers": dict,
     "clients": dict,
     "unsupported": dict,

@@ -14,7 +14,7 @@ from trifecta.contract.run import LeftOut, ProgramFound, RunDocument
 from trifecta.contract.values import JsonObject
 from trifecta.design import plan, quinn
 from trifecta.design.errors import UserError
-from trifecta.design.model import RequestsWorkload, Study
+from trifecta.design.model import Study
 from trifecta.design.transports import BETWEEN
 from trifecta.lab.engine import engine_versions
 from trifecta.lab.host import describe_pins
@@ -40,7 +40,6 @@ def first_facts(
     pins: Mapping[str, frozenset[int] | None],
 ) -> RunDocument:
     """What is known before the first trial."""
-    workload = study.workload
     versions = engine_versions(engine)
     return {
         "schema": SCHEMA_VERSION,
@@ -57,7 +56,7 @@ def first_facts(
         "unsupported": list(here.left_out),
         "machine": static_facts(),
         "pins": describe_pins(pins),
-        "parity": _parity(workload),
+        "parity": _parity(study),
         # Of the engine's own client and server: what is not as the library comes, and which of it the study asks for.
         "quinn": {
             "library": f"{quinn.LIBRARY} {versions.quinn_proto}",
@@ -69,8 +68,9 @@ def first_facts(
     }
 
 
-def _parity(workload: RequestsWorkload) -> JsonObject:
+def _parity(study: Study) -> JsonObject:
     """What is the same for every arm by construction; each trial's checks compare what was really used."""
+    workload = study.workload
     told: JsonObject = {
         "tls_version": workload.tls_version,
         "cipher": BETWEEN.join(CIPHER[part] for part in workload.tls_version.split(BETWEEN)),
@@ -82,7 +82,7 @@ def _parity(workload: RequestsWorkload) -> JsonObject:
         "udp_receive_buffer_bytes": UDP_RECEIVE_BUFFER_BYTES,
     }
     # A path that is none of ours has the MTU that it has, and UDP payloads that pass.
-    return told if workload.outside else {**told, "mtu_bytes": MTU}
+    return told if workload.outside or study.hosts else {**told, "mtu_bytes": MTU}
 
 
 def check_same_study(facts: RunDocument, study: Study, unsupported: Sequence[LeftOut]) -> None:

@@ -40,6 +40,8 @@ class Preflight:
     kept_bytes: int | None
     left_out: Sequence[LeftOut] = field(default_factory=list)
     warnings: Sequence[str] = field(default_factory=list)
+    as_is: bool = False
+    """Whether a path is the network between hosts, whose round trips nobody knows yet: ``time_ns`` is without them."""
 
     def lines(self) -> list[str]:
         """In words, a line each."""
@@ -48,6 +50,8 @@ class Preflight:
             f"{_counted(self.cells, 'cell')} x {_counted(self.arms, 'arm')} x {_counted(self.blocks, 'block')}: "
             f"{_counted(self.trials, 'trial')}, {low if low == high else f'{low} to {high}'}"
         )
+        if self.as_is:
+            said += " (without the round trips between the hosts)"
         if self.budget_ns is not None:
             said += f" of a budget of {quantity.format_time(self.budget_ns)}"
         if self.sent_bytes is not None:
@@ -102,6 +106,7 @@ def preflight(study: Study, cells: Sequence[Cell] | None = None, left_out: Seque
         else blocks * sum(_KEPT_TRIAL_BYTES + _KEPT_SAMPLE_BYTES * (one or 0) for one in samples),
         left_out=list(left_out),
         warnings=list(_warnings(study, fewest, len(own), each_ns)),
+        as_is=any(path.as_is for path in study.paths.values()),
     )
 
 

@@ -142,6 +142,14 @@ def test_a_lost_first_packet_is_what_the_path_did():
     assert (result.status, "unseen" in result.evidence) == ("unknown", True), result
 
 
+def test_the_clients_window_is_about_what_it_sends_and_is_warned_of():
+    remembered = dict(TCP) | {"initial_window_bytes": 327_410, "packet_threshold": 3, "paced": False}
+    result = judge("parity", siblings=(evidence("h2", load={"tcp": remembered}),))
+    assert (result.status, result.value) == ("warn", 327_410 / 14_720)
+    assert result.evidence == "initial congestion window 14720 B here, 327410 B in h2"
+    assert judge("parity", siblings=(evidence("h2"),)).status == "unknown", "of the server's nobody knows"
+
+
 def rows(*medians):
     return [
         {

@@ -104,5 +104,7 @@ def test_what_a_host_itself_loses_fails_and_damage_on_the_way_does_not() -> None
     for name, status in (("UdpRcvbufErrors", "fail"), ("UdpInErrors", "pass")):
         counters = {**COUNTERS, "counters": sound.HOST["counters"] | {name: 2}}
         assert result("drops", evidence(transport={"client": counters, "server": COUNTERS})).status == status
+    lost = result("drops", evidence(load=None, transport={}))
+    assert (lost.status, lost.evidence) == ("unknown", "nothing of it was measured in this trial")
     told = sound.LOAD | {"udp_receive_errors": 3}
     assert result("drops", evidence(load=told)).status == "fail"

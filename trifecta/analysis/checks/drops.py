@@ -57,7 +57,7 @@ def check(evidence: Evidence) -> list[CheckResult]:
             findings.append(_drop(text, told, "raise net.core.rmem_max"))
     if evidence.foreign and evidence.transport is None:
         findings.append(Finding("unknown", f"{evidence.client} does not report whether its receive buffer overflowed"))
-    if load.get("udp_receive_errors") is not None or evidence.transport is not None:
+    if load.get("udp_receive_errors") is not None or evidence.transport:
         findings.append(Finding("pass", "no host dropped a packet", 0.0, 0.0))
     for name, value in (evidence.transport or {}).items():
         if isinstance(value, dict):

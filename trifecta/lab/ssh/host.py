@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -16,7 +16,7 @@ from trifecta.contract.machine import HostFacts
 from trifecta.design.errors import CannotError
 from trifecta.design.machine import Machine
 from trifecta.lab.ssh import keeper, machine_facts, there
-from trifecta.lab.ssh.connection import Connection, HostLost, Talk, listed, shell
+from trifecta.lab.ssh.connection import Connection, Done, HostLost, Talk, listed, shell
 from trifecta.lab.ssh.ears import Ears
 from trifecta.lab.ssh.keeping import Keeping
 from trifecta.lab.ssh.there import Config
@@ -139,8 +139,7 @@ class SshHost:
         standing = self.standing
         done = standing.connection.run(keeper.GET, standing.keeping.folder, there.below(path), timeout_s=_FILES_S)
         if done.code != 0:
-            text = f"host {self.machine.at}: {path.name} cannot be brought here ({done.said})"
-            raise CannotError(f"{text}; give its user room in ${{TMPDIR:-/tmp}}")
+            raise self._no_room(path, "cannot be brought here", done)
         there.unpack(done.output, path.absolute())
 
     def told(self, config: Config) -> Config:
@@ -215,5 +214,12 @@ class SshHost:
         else:
             done = run(keeper.PUT, folder, given=there.pack(path), timeout_s=_FILES_S)
         if done.code != 0:
-            text = f"host {self.machine.at}: {path.name} cannot be put there ({done.said})"
-            raise CannotError(f"{text}; give its user room in ${{TMPDIR:-/tmp}}")
+            raise self._no_room(path, "cannot be put there", done)
+
+    def _no_room(self, path: Path, what: str, done: Done) -> CannotError:
+        """The error for a file; without where it lies on this machine, which its path there tells: runs keep it."""
+        told = done.diagnostics
+        for one in (path, *path.parents[:-1]):
+            told = told.replace(there.below(one), path.name if one == path else "...")
+        text = f"host {self.machine.at}: {path.name} {what} ({replace(done, diagnostics=told).said})"
+        return CannotError(f"{text}; give its user room in ${{TMPDIR:-/tmp}}")

@@ -1,10 +1,11 @@
 """Who keeps order at the other end: a shell that lives as long as the connection, and removes all that was left.
 
-It is told a line at a time and answers in lines. It starts no program for that, so that it takes nothing from a trial:
+It is told a line at a time and answers in lines. For what it is told while a trial runs it starts no program, so that
+it takes nothing from one; the watch (below) does every 15 s, a `sleep` and a `rm`:
 
 * ``beat``: the connection stands. Any other line says so, too.
 * ``signal NAME SIGNAL``: to a program that was started in the working folder under this name.
-* ``show ID FILE...``: what these files hold, each after a line ``== FILE``, then ``done ID``.
+* ``show ID FILE...``: what these files hold, each after a line ``== FILE``, then ``done ID``. A `cat` for each.
 * ``used ID NAME``: the same of what the kernel counts of a program's threads.
 
 At the end of its input it ends the programs and removes the folder. A connection that froze, or a link that is cut,
@@ -23,10 +24,13 @@ umask 077
 patience=$1
 shift
 end() {
-  for file in "$1"/*.pid; do
-    read -r pid <"$file" && [ "/proc/$pid/cwd" -ef "$1" ] && kill -KILL "$pid"
+  for again in 1 2 3; do # what is being started, or still writes, may come in behind the first
+    [ -d "$1" ] || break
+    for file in "$1"/*.pid; do
+      read -r pid <"$file" && [ "/proc/$pid/cwd" -ef "$1" ] && kill -KILL "$pid"
+    done
+    rm -rf "$1"
   done
-  rm -rf "$1"
 } 2>/dev/null
 for old in "$@"; do case $old in */trifecta-*) end "$old" ;; esac; done
 dir=$(mktemp -d "${TMPDIR:-/tmp}/trifecta-XXXXXXXXXX") || exit 3
@@ -37,12 +41,11 @@ born() { read -r line <"/proc/$server/stat" && set -- $line && birth=${22}; }
 born
 before=$birth
 (
-  trap 'kill "$sleeper"; wait "$sleeper"; exit' TERM
+  trap 'kill $!; wait $!; exit' TERM
   trap '' HUP INT
   while :; do
     sleep "$patience" &
-    sleeper=$!
-    wait "$sleeper" || continue
+    wait $! || continue
     rm "$dir/alive" && continue
     [ "/proc/$keeper/cwd" -ef "$dir" ] && kill -KILL "$keeper"
     end "$dir"

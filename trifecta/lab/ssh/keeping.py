@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import queue
 import threading
+import time
 from collections.abc import Sequence
 
 from trifecta.design.errors import CannotError
@@ -61,8 +62,9 @@ class Keeping:
         with self._asking:
             if self.lost is not None:
                 raise self._connection.error(self.lost)
+            until = time.monotonic() + _ANSWER_S
             self.say(word, number, *rest)
-            while (line := self._next(_ANSWER_S)) != f"done {number}":
+            while (line := self._next(until)) != f"done {number}":
                 if line is None:
                     self._reason = self._reason or _SILENT  # what it says later would be taken for another answer
                     raise self._connection.error(self._reason)
@@ -78,9 +80,10 @@ class Keeping:
         self._left = True
         if self.lost is not None:
             return False
+        until = time.monotonic() + _LEAVE_S
         self._talk.end_input()
-        while (line := self._next(_LEAVE_S)) is not None:
-            del line  # an answer that nobody waited for
+        while self._next(until) is not None:
+            pass  # an answer that nobody waited for
         return self._reason == _ENDED
 
     async def _beat(self) -> None:
@@ -91,7 +94,7 @@ class Keeping:
 
     def _first(self, word: str) -> str:
         """The rest of the next line, which begins with this word."""
-        line = self._next(_READY_S)
+        line = self._next(time.monotonic() + _READY_S)
         if line is not None and line.partition(" ")[0] == word:
             return line.partition(" ")[2]
         if self._connection.lost is not None or self._reason is None:
@@ -99,10 +102,11 @@ class Keeping:
         at = self._connection.machine.at
         raise CannotError(f"host {at}: no working folder can be made there; give its user room in ${{TMPDIR:-/tmp}}")
 
-    def _next(self, timeout_s: float) -> str | None:
-        """Its next line; None at its end, or when it says nothing for so long."""
+    def _next(self, until_s: float) -> str | None:
+        """Its next line; None at its end, or when it has said none until then, however much it says meanwhile."""
+        left_s = until_s - time.monotonic()
         try:
-            return self._lines.get(timeout=timeout_s)
+            return self._lines.get(timeout=left_s) if left_s > 0 else None
         except queue.Empty:
             return None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import asyncssh
@@ -20,8 +21,8 @@ class Unverified(Exception):
     """The configuration has no file of known hosts, which asyncssh takes for a wish not to verify keys."""
 
 
-Failure = (OSError, asyncssh.Error, asyncssh.ConfigParseError, asyncssh.KeyImportError, Unverified)
-"""What can go wrong with a connection, TimeoutError among it."""
+Failure = (OSError, asyncssh.Error, ValueError, Unverified)
+"""What can go wrong with a connection, TimeoutError among it; a ValueError is of the configuration, or of a key."""
 
 
 class _Client(asyncssh.SSHClient):
@@ -108,14 +109,14 @@ def refusal(machine: Machine, error: BaseException) -> str:
     if isinstance(error, asyncssh.PermissionDenied):
         remedy = f"try `{machine.command}`; a key with a passphrase has to be in the agent (`ssh-add`)"
         return f"host {machine.at}: it takes none of your keys ({words(error)}); {remedy}"
-    if isinstance(error, asyncssh.ConfigParseError | asyncssh.KeyImportError):
+    if isinstance(error, ValueError):
         return f"host {machine.at}: your configuration of SSH cannot be used ({words(error)}); mend it"
     return f"host {machine.at}: cannot be reached ({words(error)}); try `{machine.command}`"
 
 
 def words(error: BaseException) -> str:
-    """What an error says, on one line."""
+    """What an error says, on one line, without where this user's home is: a run keeps it, and runs are handed on."""
     if isinstance(error, TimeoutError):
         return "no answer in time"
     text = getattr(error, "reason", None) or getattr(error, "strerror", None) or str(error) or type(error).__name__
-    return " ".join(str(text).split())
+    return " ".join(str(text).split()).replace(f"{Path.home()}/", "~/")

@@ -60,10 +60,14 @@ def coming_line(
     few, many = requests
     number = f"{few:,} to {many:,}" if few < many else f"{many:,}"
     low, high = (numbers.wall(ns) for ns in time_ns)
-    took, most = low if low == high else f"{low} to {high}", numbers.plain(numbers.size(most_bytes))
+    took = low if low == high else f"{low} to {high}"
+    octets, cap = (numbers.plain(numbers.size(size)) for size in (most_bytes, own.most_bytes))
+    most = f"{cap} both ways at most"
+    if most_bytes < own.most_bytes:
+        most = f"up to {octets} both ways if answers stay as they are ({cap} at most)"
     pace, volume = quantity.format_frequency(own.pace_per_s), quantity.format_size(own.volume_bytes)
     return (
-        f"This sends {number} requests to {', '.join(hosts)}, and {most} both ways at most, in {took}: at most {pace} "
+        f"This sends {number} requests to {', '.join(hosts)}, and {most}, in {took}: no more than {pace} "
         f"and {volume} a minute, less when the server asks for patience."
     )
 

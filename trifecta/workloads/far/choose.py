@@ -10,6 +10,7 @@ from trifecta.contract.elsewhere import PlaceSeen
 from trifecta.contract.values import JsonObject, JsonValue
 from trifecta.design.errors import CannotError
 from trifecta.design.far import FAMILIES, family_of
+from trifecta.design.manners import MOST_ADDRESSES
 from trifecta.design.model import PROTOCOL_NAMES, PROTOCOLS
 from trifecta.design.stat import Target
 from trifecta.design.workloads.far import FarWorkload
@@ -17,13 +18,14 @@ from trifecta.lab.host import Here
 from trifecta.lab.place import LocalPlace
 from trifecta.workloads.far import names
 from trifecta.workloads.far.configs import Request
-from trifecta.workloads.far.keeper import Keeper
+from trifecta.workloads.far.keeper import OF_THIS_PROCESS, Keeper
 from trifecta.workloads.far.look import Looker
-from trifecta.workloads.far.session import MOST_LOOKED_AT, spot_of, why_not
+from trifecta.workloads.far.session import no_room, spot_of, why_not
 
 MOST_LEVELS = 2  # addresses that are levels by themselves; of more, a block goes to one that is drawn
 _SETS = (PROTOCOLS, ("h2", "h3"), ("h1", "h3"), ("h1", "h2"))
 """What may be compared, the best first."""
+_REQUESTS = 4  # a trial that are measured
 _LOOK_TIMEOUT_NS = 5_000_000_000
 
 
@@ -66,7 +68,7 @@ def look(
 ) -> list[PlaceSeen]:
     """One look at every address; ``tell`` is called with each before. CannotError for a name that stands for none."""
     workload = wanted.workload
-    keeper = Keeper(workload.manners, stop)
+    keeper = Keeper(workload.manners, stop, sent=OF_THIS_PROCESS)
     looker = Looker(LocalPlace(Here(), engine), workload, keeper, folder / "look.log", stop)
     found: list[PlaceSeen] = []
     for target in wanted.targets:
@@ -82,7 +84,7 @@ def look(
 def _to_look_at(resolved: names.Resolved, levels: Sequence[str]) -> list[tuple[str, str]]:
     """(level, address) of a name; UserError-free: a level without an address is said of the choice."""
     wanted = levels or tuple(dict.fromkeys(map(family_of, resolved.addresses)))
-    return [(level, address) for level in wanted for address in sorted(resolved.of(level))[:MOST_LOOKED_AT]]
+    return [(level, address) for level in wanted for address in sorted(resolved.of(level))[:MOST_ADDRESSES]]
 
 
 def choose(wanted: Wanted, seen: Sequence[PlaceSeen]) -> Choice:
@@ -99,6 +101,9 @@ def choose(wanted: Wanted, seen: Sequence[PlaceSeen]) -> Choice:
     said += [why_not(place, protocols) for place in seen if place not in good]
     spots = (spot_of(place, protocols) for place in good)
     most = max(spot.answer_bytes for spot in spots if spot is not None)
+    # Every protocol, the baseline twice, with the request that opens a connection.
+    if reason := no_room(most, (len(protocols) + 1) * (_REQUESTS + 1), wanted.workload.manners):
+        raise CannotError(f"{wanted.targets[0].url}: {reason}")
     return Choice(protocols, addresses, most, tuple(dict.fromkeys(said)))
 
 
@@ -133,7 +138,7 @@ def _without(protocol: str, seen: Sequence[PlaceSeen]) -> str:
 def document(wanted: Wanted, choice: Choice) -> JsonObject:
     """The study, as a study file has it."""
     urls = [target.url for target in wanted.targets]
-    own: dict[str, JsonValue] = {"kind": "far", "requests": 4}
+    own: dict[str, JsonValue] = {"kind": "far", "requests": _REQUESTS}
     own |= {"ca": str(wanted.authorities.resolve())} if wanted.own_authorities else {}
     own |= {"owned": True} if wanted.owned else {}
     factors: dict[str, JsonValue] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from trifecta.analysis.polite import LOOK_REQUESTS
+from trifecta.analysis.polite import look_requests
 from trifecta.design import plan
 from trifecta.design.manners import Manners
 from trifecta.design.model import Study
@@ -35,7 +35,7 @@ def coming(study: Study, answer_bytes: int | None = None) -> Coming:
         for cell in plan.cells(study)
         for one in (plan.treatment(study, cell, arm) for arm in plan.arms(study))
     )
-    looks = 2 * LOOK_REQUESTS * len({(one.url, one.address) for one in every})
+    looks = look_requests(every)
     expected = preflight(study)
     fewest = expected.blocks * round_requests + looks
     most = min(own.most_requests, study.max_blocks * round_requests + looks)

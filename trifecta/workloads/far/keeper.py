@@ -11,6 +11,8 @@ from trifecta.design.manners import MINUTE_NS, Manners
 from trifecta.lab.engine import Stopped
 
 _TICK_NS = 100_000_000  # how often a wait asks whether the user wants to stop
+OF_THIS_PROCESS: deque[tuple[int, int]] = deque()
+"""When octets went, and how many: of a look before a run and of the run, which share their minutes."""
 
 
 class Keeper:
@@ -21,10 +23,11 @@ class Keeper:
         own: Manners,
         stop: Callable[[], bool] = lambda: False,
         *,
+        sent: deque[tuple[int, int]] | None = None,
         now_ns: Callable[[], int] = time.monotonic_ns,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        """``stop`` is asked while waiting; ``now_ns`` and ``sleep`` are the clock's."""
+        """``stop`` is asked while waiting; ``sent`` is what went before; ``now_ns`` and ``sleep`` are the clock's."""
         self.manners = own
         self._stop = stop
         self._now_ns = now_ns
@@ -32,7 +35,7 @@ class Keeper:
         self._last_ns = now_ns()
         self._not_before_ns = 0
         self._refusals = 0
-        self._sent: deque[tuple[int, int]] = deque()
+        self._sent: deque[tuple[int, int]] = deque() if sent is None else sent
 
     def wait(self, expected_bytes: int = 0) -> None:
         """Wait until the next request may begin, whose answer is expected to have so many octets; Stopped on request.

@@ -17,7 +17,9 @@ from trifecta.analysis.polite import retry_after_ns
 from trifecta.contract.codec import plain
 from trifecta.contract.elsewhere import Answered, HttpsRecord, PlaceSeen
 from trifecta.contract.load import LoadSummary
-from trifecta.design.manners import PATIENCE
+from trifecta.design import numbers
+from trifecta.design.errors import CannotError
+from trifecta.design.manners import MOST_CONNECTS, PATIENCE
 from trifecta.design.model import PROTOCOLS
 from trifecta.design.workloads.far import FarWorkload
 from trifecta.lab.engine import EngineError, as_user_error
@@ -53,7 +55,8 @@ class Looker:
     ) -> PlaceSeen:
         """One address, of ``request``, over these protocols, HTTP/3 last. UserError and CannotError from the engine.
 
-        Where HTTP/3 is announced and nobody answers, it is asked once more with the smallest packets.
+        Where HTTP/3 is announced and nobody answers, it is asked once more with the smallest packets. CannotError also
+        for an answer that by itself is more than a minute may have: the others are not asked for then.
         """
         answers: list[Answered] = []
         loaded: list[int] = []
@@ -62,6 +65,7 @@ class Looker:
         for protocol in (one for one in PROTOCOLS if one in protocols):
             connects = loaded if protocol != "h3" else None
             answers.append(self.once(replace(request, protocol=protocol), connects))
+            self._refuse_huge(request, answers[-1]["wire_bytes"])
             ways = list(dict.fromkeys([*ways, *far.announced(answers[-1]["fields"], alpn)]))
             if answers[-1]["status"] in PATIENCE:
                 break
@@ -81,6 +85,14 @@ class Looker:
             "udp": far.udp_of(answers, ways),
         }
 
+    def _refuse_huge(self, request: Request, octets: int) -> None:
+        """How large an answer is, nobody knows before it comes; that one was enough."""
+        most = self._keeper.manners.volume_bytes
+        if octets > most:
+            limit = numbers.plain(numbers.size(most))
+            what = f"an answer took {numbers.size(octets)}, and {limit} a minute are the most"
+            raise CannotError(f"{request.target.url} at {request.address}: {what}; ask for something smaller")
+
     def once(self, request: Request, connects: list[int] | None = None) -> Answered:
         """One request; how long TCP took to connect meanwhile, while content came, is added to ``connects``."""
         self._keeper.wait()
@@ -88,9 +100,12 @@ class Looker:
             samples = Path(folder) / "samples.parquet"
             config = load_config(request, self._workload, Course("look", "new", 1, 0, 0), samples)
             tries: list[tuple[int, int]] = []
+            begun = 0
 
             def meanwhile() -> None:
-                if connects is not None and self._keeper.may_now():
+                nonlocal begun
+                if connects is not None and begun < MOST_CONNECTS and self._keeper.may_now():
+                    begun += 1
                     tries.extend(_connect(request))
                     self._keeper.made(0)
 

@@ -10,10 +10,10 @@ from typing import Literal
 
 from trifecta.contract.elsewhere import Answered, Look, PlaceSeen
 from trifecta.contract.probe import MeasureSummary
-from trifecta.design import plan
+from trifecta.design import numbers, plan
 from trifecta.design.errors import CannotError
 from trifecta.design.far import FAMILIES
-from trifecta.design.manners import PATIENCE
+from trifecta.design.manners import MOST_ADDRESSES, PATIENCE, Manners
 from trifecta.design.model import PROTOCOL_FACTOR, PROTOCOL_NAMES, Cell, Levelled, Trial
 from trifecta.design.workloads.far import FarWorkload
 from trifecta.lab import sandbox
@@ -22,7 +22,7 @@ from trifecta.lab.place import LocalPlace
 from trifecta.lab.topology import Topology
 from trifecta.workloads.far import names
 from trifecta.workloads.far.configs import Request
-from trifecta.workloads.far.keeper import Keeper
+from trifecta.workloads.far.keeper import OF_THIS_PROCESS, Keeper
 from trifecta.workloads.far.look import Looker
 from trifecta.workloads.far.supported import authorities, targets
 from trifecta.workloads.load_configs import MAX_UDP_PAYLOAD_BYTES
@@ -30,7 +30,6 @@ from trifecta.workloads.session import Common, Session
 
 FarKey = tuple[str, str]
 """A URL, and a level of the factor ``address``."""
-MOST_LOOKED_AT = 4  # addresses of a level, at one time
 
 
 @dataclass(frozen=True)
@@ -62,11 +61,12 @@ class FarSession(Session[FarWorkload, FarKey]):
         self.targets = targets(self.study)
         self.authorities = authorities(self.study)
         first = self.workload(plan.treatments(self.study)[0])
-        self.keeper = Keeper(first.manners, self.stop)
+        self.keeper = Keeper(first.manners, self.stop, sent=OF_THIS_PROCESS)
         self.spots: dict[FarKey, dict[str, Spot]] = {}
         """By address, those where every protocol of the study was answered."""
         self._looker = Looker(self.here, first, self.keeper, self.log("look"), self.stop)
         self._protocols = [str(one) for one in self.study.factors[PROTOCOL_FACTOR]]
+        self._requests = first.every_request("reused")  # of a trial, at most
         self._chosen: dict[tuple[str, int, FarKey], Chosen] = {}
         self._begun: dict[tuple[str, int, FarKey], str] = {}
         """Addresses of blocks that an earlier part of the run began."""
@@ -123,7 +123,7 @@ class FarSession(Session[FarWorkload, FarKey]):
         return [
             # HTTP/3 too where it is not compared: what becomes of UDP is a result of its own.
             self._looker.see(Request(target, address, "", self.authorities), level, resolved, record)
-            for address in sorted(addresses)[:MOST_LOOKED_AT]
+            for address in sorted(addresses)[:MOST_ADDRESSES]
         ]
 
     def _judge(self, key: FarKey, seen: Sequence[PlaceSeen]) -> None:
@@ -131,6 +131,10 @@ class FarSession(Session[FarWorkload, FarKey]):
         good = {place["address"]: spot for place in seen if (spot := spot_of(place, self._protocols)) is not None}
         if good:
             self.spots[key] = good
+            url, level = key
+            asked = len(plan.arms(self.study)) * self._requests
+            if reason := no_room(max(spot.answer_bytes for spot in good.values()), asked, self.keeper.manners):
+                self.fail(key, f"{url} at {level}: {reason}")
             return
         self.fail(key, "; ".join(dict.fromkeys(why_not(place, self._protocols) for place in seen)))
 
@@ -203,6 +207,15 @@ class FarSession(Session[FarWorkload, FarKey]):
 
     def _measure(self, at: Levelled, seed: int, *, first: bool) -> MeasureSummary:
         raise CannotError("the path to a server elsewhere has no reflector at its end; it is looked at instead")
+
+
+def no_room(answer_bytes: int, requests: int, own: Manners) -> str:
+    """Why one block, of so many requests, is more than is asked for in all; empty where it fits."""
+    if answer_bytes * requests <= own.most_bytes:
+        return ""
+    most = numbers.plain(numbers.size(own.most_bytes))
+    what = f"an answer took {numbers.size(answer_bytes)}, and the {requests} of a block would be more than {most}"
+    return f"{what}, the most in all; ask for something smaller"
 
 
 def spot_of(place: PlaceSeen, protocols: Sequence[str]) -> Spot | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from trifecta.contract.run import LeftOut
-from trifecta.design import plan, tuning
+from trifecta.design import extras, plan, tuning
 from trifecta.design.factors import CLIENT_FACTOR, DEFAULT_CLIENT
 from trifecta.design.model import Cell, Levelled, Study
 from trifecta.design.tuning import TcpSettings
@@ -26,7 +26,11 @@ _LAB = "is made by a lab on one machine, and hosts are as they are"
 
 
 def hosts_supported(study: Study, servers: Mapping[str, ServerAdapter]) -> Supported:
-    """The cells that can run between hosts. UserError for an unknown name, CannotError when there is no cell left."""
+    """The cells that can run between hosts. UserError for an unknown name.
+
+    CannotError when there is no cell left, or what speaks SSH is not installed: before a run's folder is made.
+    """
+    extras.load("asyncssh")
     left_out: list[LeftOut] = []
     known = known_here("server", [str(level) for level in study.factors["server"]], servers, list(servers))
     own = {name: adapter for name, adapter in known.items() if name == SERVER}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 
 from trifecta.contract.codec import changed
@@ -14,6 +14,7 @@ from trifecta.design.errors import CannotError
 from trifecta.design.model import PathSpec, RequestsWorkload, Trial
 from trifecta.implementations.server import host_name
 from trifecta.lab.engine import EXIT_BAD_INPUT, EXIT_CANNOT, EXIT_UNSUPPORTED, EngineError, EngineProgram
+from trifecta.lab.ssh.connection import HostLost
 from trifecta.observers.machines import MachinesObserver
 from trifecta.observers.resources import ResourceObserver
 from trifecta.store.run import TrialFiles
@@ -56,7 +57,8 @@ class HostsTrialRunner(TrialRunner[HostsSession, _Between]):
     def start_ahead(self, trial: Trial) -> None:
         """Start the client of the next trial, unless its host is lost; waiting costs no CPU."""
         if self._ahead is None and self._session.client.lost is None:
-            self._ahead = self._session.spawn_client()
+            with suppress(HostLost):  # it was lost just now: the trial that needs it says so
+                self._ahead = self._session.spawn_client()
 
     def _take(self) -> EngineProgram:
         """The client that was started ahead; a new one where there is none, or its connection has ended since."""
@@ -109,8 +111,8 @@ class HostsTrialRunner(TrialRunner[HostsSession, _Between]):
     def _start(self, one: _Between, stack: ExitStack) -> None:
         try:
             one.load = self._take()
-        except CannotError:  # the host was lost since it was looked at: the trial says so when it asks for its client
-            one.errors.append(self._session.lost or "the client cannot be started")
+        except HostLost as error:  # since it was looked at
+            one.errors.append(self._session.lost or str(error))
             return
         stack.callback(one.load.close)
 

@@ -353,9 +353,9 @@ impl<S: Session> Worker<S> {
             return;
         };
         self.timers_ns[place] = NEVER_NS;
-        // A least gap holds for attempts to connect as well: at somebody's door a failed one is a knock like any other.
-        let spacing_ns = RETRY_SPACING_NS.max(self.driver.config.least_gap_ns());
-        slot.not_before_ns = if failed { slot.opened_ns + spacing_ns } else { 0 };
+        // A least gap holds for attempts to connect as well: at somebody's door each one is a knock like any other.
+        let gap_ns = self.driver.config.least_gap_ns();
+        slot.not_before_ns = slot.opened_ns + if failed { RETRY_SPACING_NS.max(gap_ns) } else { gap_ns };
         slot.session = None;
         self.vacant.push(place as u32);
     }

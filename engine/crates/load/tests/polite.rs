@@ -16,13 +16,16 @@ use trifecta_wire::qpack;
 const CONTROL: &[u8] = &[0x00, 0x04, 0x00];
 const GAP_NS: u64 = 40_000_000;
 const BUSY: &str = "HTTP/1.1 429 Too Many Requests\r\ncontent-length: 0\r\nretry-after: 7\r\n\r\n";
-const CACHED: &str = "HTTP/1.1 200 OK\r\nAge: 3\r\nX-Cache: HIT\r\nvia: 1.1 a\r\nVia: 1.1 b\r\ncontent-length: 5\r\n\r\nabcde";
+const CACHED: &str =
+    "HTTP/1.1 200 OK\r\nAge: 3\r\nX-Cache: HIT\r\nvia: 1.1 a\r\nVia: 1.1 b\r\ncontent-length: 5\r\n\r\nabcde";
 const FIELDS: [(&str, &str); 5] =
     [("age", "3"), ("x-cache", "HIT"), ("via", "1.1 a"), ("via", "1.1 b"), ("content-length", "5")];
 
 fn paced(more: &Value) -> Value {
     let mut changes = json!({"requests": 4, "loop": {"kind": "closed", "least_gap_ns": GAP_NS}});
-    changes.as_object_mut().unwrap().extend(more.as_object().into_iter().flatten().map(|(k, v)| (k.clone(), v.clone())));
+    for (field, value) in more.as_object().into_iter().flatten() {
+        changes[field] = value.clone();
+    }
     changes
 }
 
