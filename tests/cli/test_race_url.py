@@ -27,6 +27,7 @@ URL = "https://localhost:8443/"
         ([URL, "--yes", "--with", "stock-quinn"], "option --with: belongs to servers of a study"),
         ([URL, "--yes", "--host", "client=here"], "option --host: belongs to servers of a study"),
         (["http://localhost/", "--yes"], "is not a URL that can be measured"),
+        (["caddy", "--yes"], "'caddy' is no URL; give https://HOST/PATH, or run a study by `trifecta run caddy`"),
         (["https://a.example/x,y", "--yes"], "has a comma"),
         ([URL, URL, "--yes"], "one URL is given twice"),
         ([URL, "--address", "here", "--yes"], "'here' is not an address"),

@@ -46,7 +46,7 @@ def race_urls(
 
     leaving.refuse_in_silence(yes=yes, what=", ".join(urls))
     try:
-        targets = tuple(read_url(far.parse_url(url if "://" in url else f"https://{url}")) for url in urls)
+        targets = tuple(read_url(far.parse_url(_whole(url))) for url in urls)
         levels = tuple(far.parse_address(one) for one in options.split_names(addresses))
     except QuantityError as error:
         raise UserError(f"race: {error}") from None
@@ -62,6 +62,17 @@ def race_urls(
     folder = out if out is not None else running.default_folder(study)
     leaving.ask(study, yes=yes, quiet=quiet, answer_bytes=choice.answer_bytes)
     return running.carry_out(study, folder, resume=False, quiet=quiet, as_json=as_json, may_leave=True)
+
+
+def _whole(url: str) -> str:
+    """A URL with its scheme; UserError for what is rather the name of a study, or its file."""
+    from trifecta.design.errors import UserError
+
+    if "://" in url:
+        return url
+    if Path(url).exists() or not {".", ":"} & {*url.partition("/")[0]}:
+        raise UserError(f"race: {url!r} is no URL; give https://HOST/PATH, or run a study by `trifecta run {url}`")
+    return f"https://{url}"
 
 
 def refuse_options(given: Sequence[str]) -> None:
