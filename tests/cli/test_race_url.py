@@ -31,6 +31,7 @@ URL = "https://localhost:8443/"
         (["https://a.example/x,y", "--yes"], "has a comma"),
         ([URL, URL, "--yes"], "one URL is given twice"),
         ([URL, "--address", "here", "--yes"], "'here' is not an address"),
+        ([URL, "--yes", "--ca", __file__, "--set", "pace=3/s"], "pace: 3/s is more than 2/s, the most at"),
         (["--i-own-this"], "option --i-own-this: belongs to a URL, and none is given"),
         (["--address", "IPv4"], "option --address: belongs to a URL"),
     ],

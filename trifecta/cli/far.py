@@ -39,9 +39,10 @@ def race_urls(
     from trifecta.design import far
     from trifecta.design.emit import to_yaml
     from trifecta.design.errors import UserError
+    from trifecta.design.model import PROTOCOLS
     from trifecta.design.quantity import QuantityError
     from trifecta.design.study_file import parse_study
-    from trifecta.workloads.far.choose import Wanted, document
+    from trifecta.workloads.far.choose import Choice, Wanted, document
     from trifecta.workloads.stat import read_url, system_roots
 
     leaving.refuse_in_silence(yes=yes, what=", ".join(urls))
@@ -53,10 +54,12 @@ def race_urls(
     if len(set(targets)) < len(targets):
         raise UserError("race: one URL is given twice; give each once")
     wanted = Wanted(targets, authorities or system_roots(), levels, authorities is not None, owned)
+    changes = options.as_overrides(overrides, blocks, budget, seed, (), compare=compare, baseline=baseline)
+    every = Choice(PROTOCOLS, levels or far.FAMILIES[:1], 0, ())
+    parse_study(to_yaml(document(wanted, every)), "race", changes)  # what is wrong with options is said before a look
     seen, choice = _looked(wanted, quiet=quiet)
     if not quiet:
         _tell(seen, choice)
-    changes = options.as_overrides(overrides, blocks, budget, seed, (), compare=compare, baseline=baseline)
     text = to_yaml(document(wanted, choice))
     study = parse_study(text, "race", options.with_seed(changes, text, "race"))
     folder = out if out is not None else running.default_folder(study)
