@@ -73,7 +73,8 @@ def _whole(url: str) -> str:
 
     if "://" in url:
         return url
-    if Path(url).exists() or not {".", ":"} & {*url.partition("/")[0]}:
+    is_file = len(url) < 200 and Path(url).exists()  # a longer name no file system has, and asking for it fails
+    if is_file or not {".", ":"} & {*url.partition("/")[0]}:
         raise UserError(f"race: {url!r} is no URL; give https://HOST/PATH, or run a study by `trifecta run {url}`")
     return f"https://{url}"
 
