@@ -19,9 +19,11 @@ from trifecta.conclude.far import derive, hour_of
 from trifecta.conclude.facts import read
 from trifecta.conclude.queries import connect
 from trifecta.design import plan
+from trifecta.design.manners import TO_OTHERS
 from trifecta.design.model import CheckResult, PathSpec
 from trifecta.design.study_file import parse_study
 from trifecta.report import terminal
+from trifecta.report.far.said import coming_line
 from trifecta.report.html import render, write_report
 from trifecta.store import schema
 
@@ -199,3 +201,12 @@ def test_the_first_screen_says_over_which_path_it_was_and_what_of_udp(raced: Pat
 def test_a_run_in_a_lab_has_nothing_of_it(small: Path) -> None:
     assert 'id="elsewhere"' not in render(small)
     assert json.loads(terminal.as_json(small))["elsewhere"] == {"said": [], "looks": []}
+
+
+def test_what_is_coming_is_said_with_what_it_may_be_at_most() -> None:
+    times_ns = (300_000_000_000, 900_000_000_000)
+    assert coming_line(("a.example",), (240, 1000), 5_000_000, times_ns, TO_OTHERS) == (
+        "This sends 240 to 1,000 requests to a.example, and up to 5 MB both ways if answers stay as they are (200 MB at "
+        "most), in 5 min to 15 min: no more than 2/s and 20 MB a minute, less when the server asks for patience."
+    )
+    assert "and 200 MB both ways at most, in" in coming_line(("b",), (1, 1), 200_000_000, times_ns, TO_OTHERS)
