@@ -15,8 +15,8 @@ import pytest
 from tests.report import pages
 from tests.report.synthetic import Shape, _samples
 from tests.report.synthetic_parts import PATHS, checks_of, trial_row, write_facts
-from trifecta.conclude.far import derive, hour_of
 from trifecta.conclude.facts import read
+from trifecta.conclude.far import derive, hour_of
 from trifecta.conclude.queries import connect
 from trifecta.design import plan
 from trifecta.design.manners import TO_OTHERS
@@ -206,7 +206,8 @@ def test_a_run_in_a_lab_has_nothing_of_it(small: Path) -> None:
 def test_what_is_coming_is_said_with_what_it_may_be_at_most() -> None:
     times_ns = (300_000_000_000, 900_000_000_000)
     assert coming_line(("a.example",), (240, 1000), 5_000_000, times_ns, TO_OTHERS) == (
-        "This sends 240 to 1,000 requests to a.example, and up to 5 MB both ways if answers stay as they are (200 MB at "
-        "most), in 5 min to 15 min: no more than 2/s and 20 MB a minute, less when the server asks for patience."
+        "This sends 240 to 1,000 requests to a.example, and up to 5 MB both ways if answers stay as they are "
+        "(200 MB at most), in 5 min to 15 min: no more than 2/s and 20 MB a minute, less when the server asks for "
+        "patience."
     )
     assert "and 200 MB both ways at most, in" in coming_line(("b",), (1, 1), 200_000_000, times_ns, TO_OTHERS)
