@@ -63,6 +63,10 @@ FIELDS: dict[str, tuple[str, Any, str]] = {
     "half of one in a name": ("machine", {"\udfff": 1}, "a name in field 'machine' holds half of a surrogate pair"),
     "a map that is none": ("map", [], "field 'map' is not an object"),
     "a gate that is none": ("gate", [], "field 'gate' is not an object"),
+    "looks that are none": ("elsewhere", {}, "field 'elsewhere' is not a list"),
+    "a look without a time": (
+        "elsewhere", [{"when": "before", "places": []}], "field 'elsewhere[0].utc' is not a string",
+    ),
 }  # fmt: skip
 
 

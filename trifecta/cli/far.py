@@ -39,29 +39,44 @@ def race_urls(
     from trifecta.design import far
     from trifecta.design.emit import to_yaml
     from trifecta.design.errors import UserError
+    from trifecta.design.model import PROTOCOLS
     from trifecta.design.quantity import QuantityError
     from trifecta.design.study_file import parse_study
-    from trifecta.workloads.far.choose import Wanted, document
+    from trifecta.workloads.far.choose import Choice, Wanted, document
     from trifecta.workloads.stat import read_url, system_roots
 
     leaving.refuse_in_silence(yes=yes, what=", ".join(urls))
     try:
-        targets = tuple(read_url(far.parse_url(url if "://" in url else f"https://{url}")) for url in urls)
+        targets = tuple(read_url(far.parse_url(_whole(url))) for url in urls)
         levels = tuple(far.parse_address(one) for one in options.split_names(addresses))
     except QuantityError as error:
         raise UserError(f"race: {error}") from None
     if len(set(targets)) < len(targets):
         raise UserError("race: one URL is given twice; give each once")
     wanted = Wanted(targets, authorities or system_roots(), levels, authorities is not None, owned)
+    changes = options.as_overrides(overrides, blocks, budget, seed, (), compare=compare, baseline=baseline)
+    every = Choice(PROTOCOLS, levels or far.FAMILIES[:1], 0, ())
+    parse_study(to_yaml(document(wanted, every)), "race", changes)  # what is wrong with options is said before a look
     seen, choice = _looked(wanted, quiet=quiet)
     if not quiet:
         _tell(seen, choice)
-    changes = options.as_overrides(overrides, blocks, budget, seed, (), compare=compare, baseline=baseline)
     text = to_yaml(document(wanted, choice))
     study = parse_study(text, "race", options.with_seed(changes, text, "race"))
     folder = out if out is not None else running.default_folder(study)
     leaving.ask(study, yes=yes, quiet=quiet, answer_bytes=choice.answer_bytes)
     return running.carry_out(study, folder, resume=False, quiet=quiet, as_json=as_json, may_leave=True)
+
+
+def _whole(url: str) -> str:
+    """A URL with its scheme; UserError for what is rather the name of a study, or its file."""
+    from trifecta.design.errors import UserError
+
+    if "://" in url:
+        return url
+    is_file = len(url) < 200 and Path(url).exists()  # a longer name no file system has, and asking for it fails
+    if is_file or not {".", ":"} & {*url.partition("/")[0]}:
+        raise UserError(f"race: {url!r} is no URL; give https://HOST/PATH, or run a study by `trifecta run {url}`")
+    return f"https://{url}"
 
 
 def refuse_options(given: Sequence[str]) -> None:

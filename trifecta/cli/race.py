@@ -58,7 +58,8 @@ def command(
     against two servers, within 3 minutes. Ends with the verdicts and the path of the report.
 
     With a URL, or several: compare the protocols of the server that answers there, over the path as it is, with new and
-    reused connections. Nothing is emulated. It is asked at most twice a second, after a first look and your consent.
+    reused connections. Nothing is emulated. It is asked at most twice a second: a few requests as a first look, and the
+    others after your consent. Single requests are compared, not pages in browsers.
     """
     from trifecta.cli import far
     from trifecta.design.errors import UserError

@@ -47,6 +47,7 @@ _FIELDS: dict[str, type | tuple[type, ...]] = {
     "extended": list,
     "map": dict,
     "gate": dict,
+    "elsewhere": list,
     "resumed": int,
     "state": str,
     "ended_because": (str, type(None)),
@@ -72,8 +73,10 @@ _ITEMS: dict[str, type | tuple[type, ...]] = {
     "removed": str,
     "time_share": _NUMBER,
     "extended": dict,
+    "elsewhere": dict,
 }
 _LEFT_OUT = ("unsupported", "not_found", "failed")
+_OF_LOOK: dict[str, type] = {"when": str, "utc": str, "places": list}
 
 
 def read(run: Path) -> RunDocument:
@@ -92,6 +95,9 @@ def read(run: Path) -> RunDocument:
     for (name, place), item in _parts(facts, *_LEFT_OUT):
         for part in ("factor", "level", "reason"):
             documents.expect(item.get(part), str, f"{name}{place}.{part}", path, REMEDY)
+    for (name, place), look in _parts(facts, "elsewhere"):
+        for part, kind in _OF_LOOK.items():
+            documents.expect(look.get(part), kind, f"{name}{place}.{part}", path, REMEDY)
     for name in ("elapsed_ns", "resumed"):
         if facts.get(name, 0) < 0:
             raise UserError(f"{path}: field {name!r} is negative; {REMEDY}")

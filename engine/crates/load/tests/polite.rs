@@ -4,6 +4,7 @@ mod common;
 
 use std::io::Write;
 use std::net::TcpListener;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use common::h3server::{self, Answer, always};
@@ -86,6 +87,22 @@ fn attempts_to_connect_keep_it_too() {
         assert_eq!(run.only_error(), Some("connect_refused"));
         assert_spaced(&run, 4);
     }
+}
+
+#[test]
+fn a_connection_that_is_ended_while_nothing_is_asked_is_not_opened_again_at_once() {
+    let answered = AtomicBool::new(false);
+    let server = Server::tls(&[b"http/1.1"], move |stream| {
+        if !answered.swap(true, Ordering::SeqCst) && read_request(stream).is_some() {
+            let _ = stream.write_all(OK).and_then(|()| stream.flush());
+        } else {
+            let _ = stream.flush(); // the handshake, and then the end
+        }
+    });
+    let run = server.run(paced(&json!({"requests": 2})));
+    assert_eq!(run.samples.len(), 2);
+    let opened = server.accepted.load(Ordering::SeqCst);
+    assert!((2..=4).contains(&opened), "{opened} in one pause");
 }
 
 #[test]
