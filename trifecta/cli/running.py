@@ -28,10 +28,11 @@ def default_folder(study: Study) -> Path:
 
 def enter_lab(studies: Iterable[Study]) -> None:
     """Enter the sandbox; the control groups of containers and of limited programs are removed however it ends."""
+    from trifecta.design.builds import in_containers
     from trifecta.design.plan import limits_cpu, places
     from trifecta.lab import cgroups, sandbox
 
-    grouped = any(places(study) - {"native"} or limits_cpu(study) for study in studies)
+    grouped = any(places(study) - {"native"} or limits_cpu(study) or in_containers(study.servers) for study in studies)
     sandbox.enter(cgroups.forget if grouped else None)
 
 
