@@ -7,7 +7,7 @@ import pytest
 
 from trifecta import studies
 from trifecta.cli import running
-from trifecta.design.study import chain, study
+from trifecta.design.study import chain, requests, study
 from trifecta.lab import cgroups
 from trifecta.workloads.runner import StudyOutcome
 
@@ -55,3 +55,13 @@ def test_with_containers_what_outlives_them_is_removed_afterwards(places, after,
     race = studies.load("race")
     running.enter_lab([race, study("c", workload=chain(requests=1), factors={"place": places})])
     assert asked == [after]
+
+
+def test_a_service_of_a_compose_file_is_a_container(monkeypatch):
+    asked = []
+    monkeypatch.setattr("trifecta.lab.sandbox.enter", asked.append)
+    web = {"folder": "/x", "service": {"build": ".", "command": "web {port} {cert} {key}"}}
+    mine = study("c", workload=requests(requests=20), factors={"server": ["web"]}, servers={"web": web})
+    running.enter_lab([mine])
+    running.enter_lab([study("c", workload=requests(requests=20))])
+    assert asked == [cgroups.forget, None]

@@ -90,11 +90,12 @@ def read_service(section: Section, folder: str) -> ServerService:
     environment = _pairs(section, "environment", _told)
     program = ServerProgram((*entrypoint, *command), version=(), environment=environment)
     build, archive = _build(section), known.parse("archive", _below, "")
+    image = "" if build else _image(section, archive)
     section.parse("network_mode", _network, "")
     return ServerService(
         folder=folder,
         program=read_known(known, program, told=section),
-        image="" if build else _image(section, archive),
+        image=image,
         archive=archive,
         build=build,
         entrypoint=entrypoint,
