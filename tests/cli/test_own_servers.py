@@ -1,4 +1,4 @@
-"""Servers of the user's own, measured: a command line, an adapter as data, a compose service, two builds of one server."""
+"""Servers of the user's own, measured: a command line, an adapter as data, a compose service, builds of a server."""
 
 from __future__ import annotations
 
@@ -179,8 +179,9 @@ def test_a_service_of_a_compose_file_is_compared_with_a_process(tmp_path: Path) 
 
 @needs_docker
 def test_a_service_whose_image_cannot_be_built_is_a_failure_with_the_reason(tmp_path: Path) -> None:
-    (tmp_path / "Dockerfile").write_text("FROM scratch\nCOPY absent /\n")
-    (tmp_path / "compose.yaml").write_text('services: {web: {build: ., command: "/web {port} {cert} {key}"}}\n')
+    (tmp_path / "image").mkdir()
+    (tmp_path / "image" / "Dockerfile").write_text("FROM scratch\nCOPY absent /\n")
+    (tmp_path / "compose.yaml").write_text('services: {web: {build: ./image, command: "/web {port} {cert} {key}"}}\n')
     done = trifecta("race", "--server", "compose:./compose.yaml#web", "--blocks", "1", *TINY, cwd=tmp_path)
     assert done.returncode == 3
     assert "Docker Engine of server: the image of " in done.stderr

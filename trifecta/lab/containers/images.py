@@ -34,7 +34,7 @@ def image_digest(source: ImageSource) -> str:
 
     CannotError when there is no such image, or nothing to build it of. Needs the package docker for one to build.
     """
-    saved = {} if source.archive is None else _saved(source.archive)
+    saved: dict[str, str] = {} if source.archive is None else _saved(source.archive)
     if source.context is None:
         name = _tagged(source.name)
         if name not in saved:
