@@ -90,6 +90,7 @@ def here(tmp_path, monkeypatch):
         (tmp_path / name).write_text("")
     (tmp_path / "build-a").mkdir()
     (tmp_path / "server.yaml").write_text(f"command: ./my-server {TOLD}\n")
+    (tmp_path / "compose.yaml").write_text(f"services:\n  web:\n    build: .\n    command: web {TOLD}\n")
     return tmp_path
 
 
@@ -110,6 +111,8 @@ def named(*servers, sets=(), **options):
         (("a=nginx@./build-a,b=caddy@2.10.0",), ("a", "b")),
         (("origin,mine", "mine=./server.yaml"), ("origin", "mine")),
         (("any-thing=./server.yaml", "any-thing=./server.yaml"), ("any-thing",)),
+        (("compose:./compose.yaml#web",), ("web",)),
+        (("origin, m=compose:compose.yaml#web,caddy",), ("origin", "m", "caddy")),
     ],
 )  # fmt: skip
 def test_servers_of_the_users_own(servers, levels, here):
@@ -141,6 +144,10 @@ def test_a_server_of_the_users_own_is_compared(here):
         (("caddy=./server.yaml",), {}, "servers.caddy: is the name of a server that Trifecta has; choose another"),
         (("m=./gone.yaml",), {}, "servers.m: the file './gone.yaml' is not there; correct the path"),
         (("nginx@./gone",), {}, "factors.server[0]: './gone' is not there; build it, or correct the path"),
+        (("compose:./compose.yaml#wbe",), {}, "services: no service 'wbe'; did you mean 'web'?"),
+        (("compose:./compose.yaml",), {}, "servers.service: 'compose:./compose.yaml' is not compose:FILE#SERVICE"),
+        (("compose:gone.yaml#web",), {}, "servers.web: the file 'gone.yaml' is not there; correct the path"),
+        (("compose:a.yaml#web,compose:b.yaml#web",), {}, "another one is called 'web' too; write NAME=compose:b.yaml"),
         (("origin,m=./server.yaml",), {"compare": "server=origin,m"}, "both set server; leave one out"),
         (("m=./server.yaml",), {"compare": "server=origin,caddy"}, "servers.m: no cell has the server 'm'; add it to"),
     ],
@@ -168,6 +175,7 @@ def gated(baseline, candidate, sets=()):
         (f"cmd:./my-server {TOLD} --list a,b", f"server=new=cmd:./other {TOLD} -x=1", ("my-server", "new")),
         ("nginx@./build-a", "b=caddy@2.10.0", ("nginx@./build-a", "b")),
         ("mine=./server.yaml", "mine", ("mine",)),
+        ("compose:./compose.yaml#web", "new=compose:./compose.yaml#web", ("web", "new")),
     ],
 )
 def test_a_gate_takes_servers_of_the_users_own(baseline, candidate, levels, here):

@@ -1,4 +1,4 @@
-"""Servers of the user's own, measured: a command line, an adapter as data, two builds of one server."""
+"""Servers of the user's own, measured: a command line, an adapter as data, a compose service, builds of a server."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.test_run import expected_code, trifecta
+from tests.lab import engine_image
 from trifecta.contract.codec import encode_pretty
 from trifecta.implementations.recipes.debian import NGINX
 from trifecta.implementations.registry import SERVERS
@@ -19,8 +20,11 @@ from trifecta.implementations.server import ServerOptions, Site
 from trifecta.implementations.servers.caddy import Caddy
 from trifecta.implementations.servers.origin import Origin
 from trifecta.lab.certificates import Certificates
+from trifecta.lab.containers import docker_state
 from trifecta.lab.engine import find_engine
 
+STATE = docker_state("host")
+needs_docker = pytest.mark.skipif(not STATE.usable, reason=f"{STATE.reason}; {STATE.remedy}")
 pytestmark = pytest.mark.lab
 
 TINY = ("--set", "path=clean", "--set", "connection=reused", "--set", "requests=60", "--quiet", "--out", "here")
@@ -121,6 +125,68 @@ def test_an_adapter_as_data_is_compared_with_another_server(tmp_path: Path) -> N
     (query,) = rows(tmp_path, "SELECT count(*) AS n FROM checks WHERE \"check\" = 'parity' AND status = 'fail'")
     assert query["n"] == 0
     assert "mine" in (tmp_path / "here/report.html").read_text()
+
+
+def compose_of_the_origin(folder: Path) -> None:
+    """A compose file of the engine's origin, in an image that is built from nothing."""
+    engine_image.write(folder / "image", 'USER 65534\nENTRYPOINT ["/trifecta-engine"]\nCMD ["none"]\n')
+    (folder / "note").write_text("one")
+    told = json.loads(origin_as_data())
+    known = {name: told[name] for name in ("ready", "methods", "tls_library", "tcp_nodelay", "files")}
+    service = {
+        "build": "./image",
+        "command": 'origin "{state}/origin.json"',
+        "volumes": ["./note:/etc/note:ro"],
+        "ports": ["443:443"],
+        "restart": "always",
+        "x-trifecta": known,
+    }
+    (folder / "compose.yaml").write_text(json.dumps({"services": {"web": service}}, indent=1))
+
+
+@needs_docker
+def test_a_service_of_a_compose_file_is_compared_with_a_process(tmp_path: Path) -> None:
+    compose_of_the_origin(tmp_path)
+    compare = ("--compare", "server=origin,web", "--server", "compose:./compose.yaml#web", "--set", "protocol=h2,h3")
+    loud = [word for word in TINY if word != "--quiet"]
+    done = trifecta("race", *compare, "--blocks", "2", *loud, cwd=tmp_path)
+    assert done.returncode == expected_code("here", tmp_path), done.stderr
+    said = " ".join(done.stderr.split())
+    assert "server web: what its compose file says of ports, restart changes nothing here" in said
+    asked = (
+        "SELECT arm, count(*) AS n, sum(errors) AS errors, min(CAST(server_json->>'cpu_ns' AS BIGINT)) > 0 AS watched, "
+        "sum(CAST(server_json->>'renewals' AS INT)) > 0 AS anew FROM trials GROUP BY arm"
+    )
+    seen = {row["arm"]: row for row in rows(tmp_path, asked)}
+    assert seen.keys() == {"origin", "origin#aa", "web"}
+    assert seen["web"] == {"arm": "web", "n": 4, "errors": 0, "watched": True, "anew": True}
+    found = facts(tmp_path)["servers"]["web"]
+    assert found["version"].startswith("built of sha256 ")
+    assert len(found["sha256"]) == 64
+    (query,) = rows(tmp_path, "SELECT count(*) AS n FROM checks WHERE \"check\" = 'parity' AND status = 'fail'")
+    assert query["n"] == 0
+    (log,) = (tmp_path / "here/logs").glob("web-*.log")
+    assert '{"ready":' in log.read_text()
+    assert (tmp_path / "here/logs/docker.log").is_file()
+    (tmp_path / "compose.yaml").unlink()  # the study holds it
+    again = trifecta("resume", str(tmp_path / "here"), "--blocks", "1", "--quiet", cwd=Path("/"))
+    assert again.returncode in (0, 1), again.stderr
+    (tmp_path / "note").write_text("two")
+    changed = trifecta("resume", "here", "--blocks", "1", "--quiet", cwd=tmp_path)
+    assert changed.returncode == 2
+    assert "server web is another program than this run began with" in changed.stderr
+
+
+@needs_docker
+def test_a_service_whose_image_cannot_be_built_is_a_failure_with_the_reason(tmp_path: Path) -> None:
+    (tmp_path / "image").mkdir()
+    (tmp_path / "image" / "Dockerfile").write_text("FROM scratch\nCOPY absent /\n")
+    (tmp_path / "compose.yaml").write_text('services: {web: {build: ./image, command: "/web {port} {cert} {key}"}}\n')
+    done = trifecta("race", "--server", "compose:./compose.yaml#web", "--blocks", "1", *TINY, cwd=tmp_path)
+    assert done.returncode == 3
+    assert "Docker Engine of server: the image of " in done.stderr
+    assert "cannot be had (COPY failed" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
 
 
 def programs(kind: str, folder: Path) -> tuple[Path, Path]:

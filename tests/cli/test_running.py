@@ -8,7 +8,7 @@ import pytest
 from trifecta import studies
 from trifecta.cli import running
 from trifecta.design.errors import UserError
-from trifecta.design.study import chain, study
+from trifecta.design.study import chain, requests, study
 from trifecta.design.study_file import parse_study
 from trifecta.lab import cgroups
 from trifecta.workloads.runner import StudyOutcome
@@ -78,3 +78,13 @@ def test_a_command_that_asks_nobody_measures_no_server_elsewhere(monkeypatch):
     far = parse_study("study: site\nworkload: {kind: far, requests: 4, url: 'https://a.example/'}\n", "site.yaml")
     with pytest.raises(UserError, match="study 'site' asks a server elsewhere, and this command measures in a lab"):
         running.enter_lab([studies.load("race"), far])
+
+
+def test_a_service_of_a_compose_file_is_a_container(monkeypatch):
+    asked = []
+    monkeypatch.setattr("trifecta.lab.sandbox.enter", asked.append)
+    web = {"folder": "/x", "service": {"build": ".", "command": "web {port} {cert} {key}"}}
+    mine = study("c", workload=requests(requests=20), factors={"server": ["web"]}, servers={"web": web})
+    running.enter_lab([mine])
+    running.enter_lab([study("c", workload=requests(requests=20))])
+    assert asked == [cgroups.forget, None]

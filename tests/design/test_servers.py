@@ -148,7 +148,7 @@ def test_options_define_servers_and_narrow_to_them_unless_they_are_levels_alread
         ("{origin: nginx@./a}", "[origin]", "s.yaml:4: servers.origin: is the name of a server that Trifecta has"),
         ("{a b: nginx@./a}", "[origin]", "servers.a b: 'a b' is not a name; use letters, digits"),
         ("{a..b: nginx@./a}", "[origin]", "servers.a..b: 'a..b' is not a name"),
-        ("{m: }", "[m]", "servers.m: is empty; give cmd: and a command line, a file that ends in .yaml, or SERVER@"),
+        ("{m: }", "[m]", "servers.m: is empty; give cmd: and a command line, a file that ends in .yaml, SERVER@BUILD"),
         ("{m: srv}", "[m]", "servers.m: 'srv' is no server; give cmd: and a command line"),
         ("{m: [a]}", "[m]", "servers.m: is a list, not a single value"),
         ("[m]", "[m]", "servers: ['m'] is not a mapping"),

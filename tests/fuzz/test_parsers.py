@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.design.test_compose import WHOLE as COMPOSE
 from tests.design.test_servers import MINE
 from tests.fuzz.fuzzing import fuzz
 from tests.pages.test_folder_and_har import SITE
@@ -141,6 +142,23 @@ def test_adapters_as_data_and_command_lines() -> None:
         one_line(lambda: own_servers([text]))
 
     assert fuzz("adapters", [MINE.encode(), line], target)
+
+
+def test_compose_files() -> None:
+    """A service as a server: whatever a file says, it is one, or one line."""
+
+    def target(data: bytes) -> None:
+        text = data.decode(errors="replace")
+
+        def read() -> None:
+            tree = {"study": "s", "workload": {"requests": "20"}, "factors": {"server": ["m"]}}
+            document = Document(tree={**tree, "servers": {"m": "compose:./compose.yaml#web"}}, name="s")
+            made = resolve(document, Surroundings(read_server=lambda _: (text, "/there/compose.yaml")))
+            assert parse_study(made.source, "again.yaml") == made
+
+        one_line(read)
+
+    assert fuzz("compose files", [COMPOSE.encode()], target)
 
 
 def test_qlogs(tmp_path: Path) -> None:

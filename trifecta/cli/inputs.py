@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 
-from trifecta.design.builds import COMMAND, ENDINGS
+from trifecta.design.builds import COMMAND, COMPOSE, ENDINGS
 from trifecta.design.errors import UserError
 from trifecta.design.gate import SERVER_FACTOR, Refs
 from trifecta.design.model import PathSpec
@@ -20,8 +20,8 @@ _LAST_COMMAND = re.compile(r"(?:^|,)\s*((?:[\w.-]+=)?cmd:.*)", re.DOTALL)
 def own_servers(values: Sequence[str], option: str = "--server") -> tuple[list[str], dict[str, str]]:
     """The levels that ``--server`` names, in order, and what those of them are that it brings itself, by name.
 
-    ``NAME=...`` has the name that it says; a command has that of its program, and a file its own. A command takes all
-    that follows it: it may have commas. ``option``: the one that a message names.
+    ``NAME=...`` has the name that it says; a command has that of its program, a file and a service their own. A command
+    takes all that follows it: it may have commas. ``option``: the one that a message names.
     """
     levels: list[str] = []
     own: dict[str, str] = {}
@@ -32,6 +32,8 @@ def own_servers(values: Sequence[str], option: str = "--server") -> tuple[list[s
             name, equals, written = text.partition("=")
             if text.startswith(COMMAND):
                 name, written = _program_of(text, option), text
+            elif text.startswith(COMPOSE):
+                name, written = (text.rpartition("#")[2] if "#" in text else "") or "service", text
             elif text.endswith(ENDINGS) and not equals:
                 name, written = PurePath(text).stem, text
             elif not equals:

@@ -141,7 +141,8 @@ def narrowing(command: Decorated) -> Decorated:
                 metavar="NAME,...",
                 shell_complete=complete_server,
                 help="Only these servers; 'any': all that are found; nginx@./build, caddy@2.10.0, NAME=./server.yaml, "
-                "'cmd:./my-server --port {port} --cert {cert} --key {key}': one of your own. Repeatable.",
+                "compose:./compose.yaml#web, 'cmd:./my-server --port {port} --cert {cert} --key {key}': "
+                "one of your own. Repeatable.",
             ),
             click.option(
                 "--client",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from trifecta.design.builds import COMPOSE
 from trifecta.design.model import AA_SUFFIX, PROTOCOL_FACTOR, PROTOCOL_NAMES
 
 NAMES = ("server", "client", "path")  # factors whose levels are names and speak for themselves
@@ -36,9 +37,10 @@ def arm_words(compare: str, arm: str) -> str:
 
 
 def server_words(level: str) -> str:
-    """A server as it is written; of a build with a long path, the end of it: ``nginx@…/build-a/objs/nginx``."""
-    server, _, path = level.partition("@")
+    """A server as it is written; of one with a long path, the end of it: ``nginx@…/build-a/objs/nginx``."""
+    mark = ":" if level.startswith(COMPOSE) else "@"
+    server, _, path = level.partition(mark)
     if len(level) <= _LONGEST or not path:
         return level
     end = path[-max(8, _LONGEST - len(server) - 2) :]
-    return f"{server}@…{end[end.find('/') :] if '/' in end else end}"
+    return f"{server}{mark}…{end[end.find('/') :] if '/' in end else end}"

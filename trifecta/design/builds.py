@@ -1,4 +1,4 @@
-"""Servers that a study brings itself: other builds of a server that has an adapter, and adapters as data."""
+"""Servers that a study brings itself: builds of one that has an adapter, adapters as data, compose services."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from trifecta.design.protocols import PROTOCOL_NAMES, PROTOCOLS, SAFE_METHODS, P
 from trifecta.design.quantity import QuantityError
 
 COMMAND = "cmd:"
+COMPOSE = "compose:"
 ENDINGS = (".yaml", ".yml")
+KNOWN_OF_SERVICE = "x-trifecta"
+"""The field of a service that says what an adapter as data says; compose leaves names with ``x-`` to others."""
 PLACEHOLDERS = ("address", "port", "cert", "key", "root", "state", "tls_version", "congestion_control", "streams")
 """What ``{...}`` can stand for in a command line, an environment and a configuration file (docs/add-a-server.md)."""
 PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
@@ -58,7 +61,40 @@ class ServerProgram:
         return (*self.command, *self.environment.values(), *self.files.values())
 
 
-ServerDefinition = ServerBuild | ServerProgram
+@dataclass(frozen=True)
+class ImageBuild:
+    """How the image of a service is built. Paths are relative and lead downwards: from the file's folder, ``./``, and
+    from the context.
+    """
+
+    context: str
+    dockerfile: str = "Dockerfile"
+    arguments: Mapping[str, str] = field(default_factory=dict)
+    target: str = ""
+
+
+@dataclass(frozen=True)
+class ServerService:
+    """A service of a compose file: a program in a container, and the image that it is in.
+
+    ``program``: as of a server that is a process; its command begins with ``entrypoint``, or where that is empty with
+    the image's own. ``image``: of ``archive``, where none is built. ``volumes``: what is mounted to be read, and where.
+    """
+
+    folder: str
+    """Of the compose file, in full: below it lies what the service names."""
+    program: ServerProgram
+    image: str = ""
+    archive: str = ""
+    build: ImageBuild | None = None
+    entrypoint: tuple[str, ...] = ()
+    volumes: tuple[tuple[str, str], ...] = ()
+    working_dir: str = ""
+    ignored: tuple[str, ...] = ()
+    """Fields of the service that change nothing here."""
+
+
+ServerDefinition = ServerBuild | ServerProgram | ServerService
 
 
 def in_full(text: str) -> str:
@@ -94,6 +130,13 @@ def as_data(definition: ServerDefinition) -> JsonObject:
     if isinstance(definition, ServerBuild):
         build = {"version": definition.version} if definition.version else {"program": definition.program}
         return {"adapter": definition.adapter, **build}
+    if isinstance(definition, ServerProgram):
+        return _program_data(definition)
+    data: dict[str, JsonValue] = {"folder": definition.folder, "service": service_data(definition)}
+    return data | {"ignored": list(definition.ignored)} if definition.ignored else data
+
+
+def _program_data(definition: ServerProgram) -> dict[str, JsonValue]:
     usual = ServerProgram(definition.command)
     data: dict[str, JsonValue] = {"command": list(definition.command)}
     if definition.version is not None:
@@ -120,15 +163,63 @@ def as_data(definition: ServerDefinition) -> JsonObject:
     return data
 
 
+def service_data(definition: ServerService) -> JsonObject:
+    """The service as a compose file has it, without what is ignored: equal ones are one server of one image."""
+    program, build = definition.program, definition.build
+    own = ("command", "version", "environment")
+    known = {name: value for name, value in _program_data(program).items() if name not in own}
+    made: dict[str, JsonValue] = {}
+    if build is not None:
+        made = {"context": _written(build.context), "dockerfile": _written(build.dockerfile)}
+        made |= {"args": {name: _written(value) for name, value in build.arguments.items()}} if build.arguments else {}
+        made |= {"target": _written(build.target)} if build.target else {}
+    whole: dict[str, JsonValue] = {
+        "image": _written(definition.image),
+        "build": made,
+        "entrypoint": [*map(_written, definition.entrypoint)],
+        "command": [*map(_written, program.command[len(definition.entrypoint) :])],
+        "environment": {name: _written(value) for name, value in program.environment.items()},
+        "volumes": [f"{_written(source)}:{_written(target)}:ro" for source, target in definition.volumes],
+        "working_dir": _written(definition.working_dir),
+        KNOWN_OF_SERVICE: known | ({"archive": _written(definition.archive)} if definition.archive else {}),
+    }
+    return {name: value for name, value in whole.items() if value}
+
+
+def _written(text: str) -> str:
+    """As it stands in a compose file, where ``$`` begins a variable."""
+    return text.replace("$", "$$")
+
+
 def alike(servers: Mapping[str, ServerDefinition], found: Mapping[str, ProgramFound]) -> list[str]:
     """A sentence for each two levels of one server that are one program, by its digest: nothing tells them apart."""
     seen: dict[tuple[str, str], str] = {}
     said = []
     for level, facts in found.items():
-        own, digest = servers.get(level), facts.get("sha256", "")
-        what = level if own is None else own.adapter if isinstance(own, ServerBuild) else repr(own)
-        first = seen.setdefault((what, digest), level)
+        digest = facts.get("sha256", "")
+        first = seen.setdefault((_one_of(level, servers.get(level)), digest), level)
         if digest and first != level:
             same = f"are one program (sha256 {digest[:12]}): what differs between them is chance; name another build"
             said.append(f"server {first} and server {level} {same}")
     return said
+
+
+def _one_of(level: str, own: ServerDefinition | None) -> str:
+    """The same for levels whose digests tell whether they are one program."""
+    if isinstance(own, ServerService):
+        return COMPOSE  # its digest is of all that it says
+    return level if own is None else own.adapter if isinstance(own, ServerBuild) else repr(own)
+
+
+def not_heeded(servers: Mapping[str, ServerDefinition]) -> list[str]:
+    """A sentence for each service of which something changes nothing here."""
+    return [
+        f"server {level}: what its compose file says of {', '.join(own.ignored)} changes nothing here"
+        for level, own in servers.items()
+        if isinstance(own, ServerService) and own.ignored
+    ]
+
+
+def in_containers(servers: Mapping[str, ServerDefinition]) -> bool:
+    """Whether one of them is in a container."""
+    return any(isinstance(own, ServerService) for own in servers.values())

@@ -15,9 +15,7 @@ from trifecta.design.fields import CONGESTION_CONTROLS, parse_protocol
 from trifecta.design.protocols import METHODS, PROTOCOLS, SAFE_METHODS
 from trifecta.design.quantity import QuantityError
 
-FIELDS = (
-    "command",
-    "version",
+KNOWN = (
     "protocols",
     "methods",
     "ready",
@@ -25,20 +23,21 @@ FIELDS = (
     "tcp_nodelay",
     "zero_rtt",
     "tls_library",
-    "environment",
     "files",
 )
+"""What is said of a program, however it is started."""
+FIELDS = ("command", "version", "environment", *KNOWN)
 NEEDED = ("port", "cert", "key")  # a server that is not told them serves nobody here
 EXAMPLE = "./my-server --port {port} --cert {cert} --key {key}"
 LONGEST_WAIT_NS = 600_000_000_000
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _FILE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}")
 _RELATIVE = ("./", "../")
 
 
 def parse_command(text: str, find: FindProgram) -> ServerProgram:
     """A server from its command line alone; QuantityError for what is wrong with it."""
-    words = _located(_split(text), find)
+    words = _located(split_words(text), find)
     _refuse_unknown(words)
     program = ServerProgram(words)
     lacking = _lacking(program)
@@ -55,6 +54,18 @@ def read_program(section: Section, find: FindProgram) -> ServerProgram:
     program = ServerProgram(
         command=_words(section, "command", find),
         version=_version(section),
+        environment=_pairs(section, "environment", VARIABLE, "a variable: letters, digits and '_'"),
+    )
+    return read_known(section, program, told=section)
+
+
+def read_known(section: Section, program: ServerProgram, *, told: Section) -> ServerProgram:
+    """The program with what the fields ``KNOWN`` say of it.
+
+    UserError for the first that is wrong, and at the command of ``told`` where it is not told what it needs.
+    """
+    made = replace(
+        program,
         protocols=tuple(sorted(_listed(section, "protocols", parse_protocol, PROTOCOLS))),
         methods=_listed(section, "methods", one_of("a method", *METHODS), SAFE_METHODS),
         ready_says=_ready(section).parse("says", _word, ""),
@@ -63,17 +74,16 @@ def read_program(section: Section, find: FindProgram) -> ServerProgram:
         tcp_nodelay=section.parse("tcp_nodelay", parse_flag, None),
         zero_rtt=section.parse("zero_rtt", parse_flag, False),
         tls_library=section.parse("tls_library", _word, ""),
-        environment=_pairs(section, "environment", _VARIABLE, "a variable: letters, digits and '_'"),
         files=_pairs(section, "files", _FILE, "a file's name: letters, digits and ._-, no folder"),
     )
-    lacking = _lacking(program)
+    lacking = _lacking(made)
     if lacking:
-        raise section.error("command", lacking)
-    _refuse_unsettable(section, program)
-    return _with_control(program)
+        raise told.error("command", lacking)
+    _refuse_unsettable(section, made)
+    return _with_control(made)
 
 
-def _split(text: str) -> tuple[str, ...]:
+def split_words(text: str) -> tuple[str, ...]:
     """The words of a command line as a shell reads them; no shell runs it, so nothing else of a shell is there."""
     try:
         words = tuple(shlex.split(text))
@@ -98,7 +108,7 @@ def _words(section: Section, key: str, find: FindProgram | None = None) -> tuple
     if isinstance(written, list):
         words = tuple(section.parse_value(where, item, _given) for where, item in section.items(key))
     else:
-        words = section.parse(key, lambda value: _split(parse_text(value)), ())
+        words = section.parse(key, lambda value: split_words(parse_text(value)), ())
     try:
         _refuse_unknown(words)
         return words if find is None else _located(words, find)
@@ -142,7 +152,7 @@ def _pairs(section: Section, key: str, names: re.Pattern[str], what: str) -> dic
         if not names.fullmatch(name):
             raise inner.error(name, f"is not the name of {what}; rename it")
     # A file may have braces of its own: what stands for nothing of ours stays as it is there.
-    return {name: inner.parse(name, parse_text if key == "files" else _known, "") for name in inner.mapping}
+    return {name: inner.parse(name, parse_text if key == "files" else parse_told, "") for name in inner.mapping}
 
 
 def _refuse_unsettable(section: Section, program: ServerProgram) -> None:
@@ -172,10 +182,10 @@ def _lacking(program: ServerProgram) -> str:
 
 def _refuse_unknown(words: tuple[str, ...]) -> None:
     for word in words:
-        _known(word)
+        parse_told(word)
 
 
-def _known(value: Any) -> str:
+def parse_told(value: Any) -> str:
     text = parse_text(value)
     for name in PLACEHOLDER.findall(text):
         if name not in PLACEHOLDERS:

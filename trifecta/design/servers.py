@@ -1,4 +1,4 @@
-"""The servers that a study brings itself, by level: those of ``servers``, and levels such as ``nginx@./build``."""
+"""The servers that a study brings itself, by level: those of ``servers``, ``nginx@./build``, compose services."""
 
 from __future__ import annotations
 
@@ -7,7 +7,17 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from trifecta.design.builds import COMMAND, ENDINGS, VERSION, FindProgram, ServerBuild, ServerDefinition, parse_build
+from trifecta.design.builds import (
+    COMMAND,
+    COMPOSE,
+    ENDINGS,
+    VERSION,
+    FindProgram,
+    ServerBuild,
+    ServerDefinition,
+    parse_build,
+)
+from trifecta.design.compose import read_compose, read_defined
 from trifecta.design.document import Section, did_you_mean, parse_text
 from trifecta.design.levels import Surroundings
 from trifecta.design.model import RequestsWorkload
@@ -17,7 +27,7 @@ from trifecta.design.workloads.kinds import WORKLOADS
 from trifecta.design.yaml_text import parse_document
 
 _NAME = re.compile(r"(?!.*\.\.)[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")  # it is part of a host's name
-_FORMS = "cmd: and a command line, a file that ends in .yaml, or SERVER@BUILD"
+_FORMS = "cmd: and a command line, a file that ends in .yaml, SERVER@BUILD, or compose:FILE#SERVICE"
 
 
 def read_servers(
@@ -31,11 +41,11 @@ def read_servers(
     found = {name: _read(section, name, around) for name in section.mapping}
     asked = {parse_text(item): place for place, item in levels if not isinstance(item, dict | list)}
     for text, place in asked.items():
-        if text.startswith(COMMAND) or text.endswith(ENDINGS):
+        if text.startswith(COMMAND) or (text.endswith(ENDINGS) and not text.startswith(COMPOSE)):
             remedy = "name it under servers, as in 'servers: {mine: ./server.yaml}', and list the name here"
             raise root.document.error(place, f"{text!r} has no name that results could have; {remedy}")
-        if "@" in text and text not in found:
-            found[text] = root.parse_value(place, text, partial(_build, around=around))
+        if _speaks(text) and text not in found:
+            found[text] = root.parse_value(place, text, partial(_of_text, around))
     for name in section.mapping:
         if name not in asked and ("servers", name) in root.document.options:
             raise section.error(name, f"no cell has the server {name!r}; add it to the levels, or leave it out")
@@ -49,8 +59,13 @@ def read_servers(
     return used, around
 
 
+def _speaks(level: str) -> bool:
+    """Whether a level says itself what it is, so that its name may be what was written."""
+    return level.startswith(COMPOSE) or "@" in level
+
+
 def _read(section: Section, name: str, around: Surroundings) -> ServerDefinition:
-    if "@" not in name and not _NAME.fullmatch(name):
+    if not _speaks(name) and not _NAME.fullmatch(name):
         raise section.error(name, f"{name!r} is not a name; use letters, digits and ._- between them, at most 63")
     if around.servers is not None and name in around.servers:
         raise section.error(name, "is the name of a server that Trifecta has; choose another")
@@ -64,6 +79,8 @@ def _read(section: Section, name: str, around: Surroundings) -> ServerDefinition
 
 def _of_fields(section: Section, around: Surroundings, near: str) -> ServerDefinition:
     find = partial(around.find_program, near=near)
+    if "service" in section:
+        return read_defined(section)
     if "adapter" not in section:
         return read_program(section, find)
     section.allow("adapter", "program", "version")
@@ -79,6 +96,8 @@ def _of_text(around: Surroundings, value: Any) -> ServerDefinition:
     text = parse_text(value).strip()
     if text.startswith(COMMAND):
         return parse_command(text.removeprefix(COMMAND), partial(around.find_program, near=""))
+    if text.startswith(COMPOSE):
+        return read_compose(text, around.read_server)
     if text.endswith(ENDINGS):
         written, file = around.read_server(text)
         return _of_fields(parse_document(written, file, begins="command: ./my-server ...").root(), around, near=file)

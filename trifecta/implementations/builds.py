@@ -1,4 +1,4 @@
-"""Servers that a study brings itself, as adapters: builds of those in the table, releases of the cache, data."""
+"""Servers that a study brings itself, as adapters: builds of those in the table, cached releases, data, services."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from collections.abc import Iterator, Mapping
 from copy import copy
 from pathlib import Path
 
-from trifecta.design.builds import VERSION, ServerBuild, ServerDefinition, ServerProgram
+from trifecta.design.builds import VERSION, ServerBuild, ServerDefinition, ServerProgram, ServerService
 from trifecta.design.model import Study
 from trifecta.implementations.recipe import ProgramRecipe
 from trifecta.implementations.recipes.go_release import GoRelease
 from trifecta.implementations.server import ServerAdapter, Unsupported
+from trifecta.implementations.servers.from_compose import FromCompose
 from trifecta.implementations.servers.from_data import FromData
 from trifecta.implementations.table import BrokenServer
 from trifecta.store.cache import cache_folder
@@ -84,6 +85,8 @@ def releases_here(table: Mapping[str, ServerAdapter]) -> list[str]:
 def _adapter(level: str, one: ServerDefinition, table: Mapping[str, ServerAdapter]) -> ServerAdapter | None:
     if isinstance(one, ServerProgram):
         return FromData(level, one)
+    if isinstance(one, ServerService):
+        return FromCompose(level, one)
     return _build(level, one, table[one.adapter]) if one.adapter in table else None
 
 

@@ -16,7 +16,7 @@ from trifecta.implementations.server import Backend, Command, ServerAdapter, Ser
 from trifecta.lab import linux
 from trifecta.lab.cpu_share import CpuShare
 from trifecta.lab.engine import Stopped
-from trifecta.lab.place import OpenPlace, Program
+from trifecta.lab.place import LocalPlace, OpenPlace, Program
 
 READY_TIMEOUT_S = 30.0  # a busy machine has taken more than 5 s
 GRACE_S = 2.0
@@ -74,7 +74,12 @@ class RunningServer:
         log: Path,
         cpus: frozenset[int] | None,
     ) -> None:
-        """Prepare; ``start`` starts it. CannotError where it is to have a share of a core and cannot be limited."""
+        """Prepare; ``start`` starts it. CannotError where it is to have a share of a core and cannot be limited.
+
+        RuntimeError for one that is in a container, at a place that is none: its words are not meant for this machine.
+        """
+        if adapter.contained is not None and isinstance(place, LocalPlace):
+            raise RuntimeError(f"{adapter.name} is in a container, and is started nowhere else")
         self.adapter = adapter
         self.version = version
         self.site = site

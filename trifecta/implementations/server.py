@@ -13,6 +13,7 @@ from trifecta.contract.common import Declared, Tuning
 from trifecta.design.model import PROTOCOLS, Protocol, RequestsWorkload
 from trifecta.design.tuning import TcpSettings
 from trifecta.lab.certificates import Certificates
+from trifecta.lab.contained import Contained
 
 
 @dataclass(frozen=True)
@@ -99,6 +100,8 @@ class ServerAdapter(ABC):
     """Whether it can be told to offer HTTP/1.1 alone (``offered``)."""
     stands_alone: bool = False
     """Whether it runs in a container that holds the engine's libraries and what `Command.reads` names, nothing else."""
+    contained: Contained | None = None
+    """The image that its program is in: it is run in a container on the network of its host; None: it is a process."""
     is_proxy: bool = False
     """Whether it passes requests on to another server: that adds a hop, which the report must say."""
     says_ready: bytes | None = None

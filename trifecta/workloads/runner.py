@@ -14,7 +14,7 @@ from trifecta.analysis.verdict import verdicts
 from trifecta.contract.codec import plain
 from trifecta.contract.run import LeftOut, RunDocument
 from trifecta.design import plan
-from trifecta.design.builds import alike
+from trifecta.design.builds import alike, not_heeded
 from trifecta.design.conformance import ConformanceResult
 from trifecta.design.errors import CannotError
 from trifecta.design.model import Cell, CheckResult, Study, Trial, Verdict
@@ -149,7 +149,7 @@ class _Run:
             self.progress.study_started(self.study, str(self.run.path), len(self.rows))
             for item in [*left_out, *facts.get("not_found", [])]:
                 self.progress.level_unsupported(item["factor"], item["level"], item["reason"])
-            for line in alike(self.study.servers, here.servers):
+            for line in (*alike(self.study.servers, here.servers), *not_heeded(self.study.servers)):
                 self.progress.note(f"warning: {line}")
             if not resume and self.make_planner is Planner:
                 expected = preflight(self.study, self.cells)  # what is left out was said just now

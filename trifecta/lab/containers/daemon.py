@@ -21,7 +21,9 @@ from typing import TYPE_CHECKING
 
 from trifecta.design.errors import CannotError
 from trifecta.lab import cgroups, sandbox
+from trifecta.lab.contained import ImageSource
 from trifecta.lab.containers.image import image_archive
+from trifecta.lab.containers.images import bring
 from trifecta.lab.containers.state import Network, docker_state, search_path
 from trifecta.lab.names import NAMESERVER
 from trifecta.lab.topology import Topology
@@ -89,6 +91,7 @@ class DockerEngine:
         # A host of the same name may be up in another topology of this run.
         self._group = f"{sandbox.mark()}/{host}-{next(_numbers)}"
         self._client: APIClient | None = None
+        self._images: dict[ImageSource, str] = {}
         self._closed = False
         with log.open("ab") as diagnostics:
             self._log_start = diagnostics.seek(0, os.SEEK_END)
@@ -185,11 +188,18 @@ class DockerEngine:
             reason = str(error) if self._stays() else f"it ended: {self._last_words()}"
             raise CannotError(self._sentence(problem, reason)) from error
 
+    def image(self, source: ImageSource) -> str:
+        """The id of an image, which is loaded or built when it is first asked for; CannotError when that fails."""
+        if source not in self._images:
+            with self.asking(f"the image of {source.context or source.archive} cannot be had"):
+                self._images[source] = bring(self.client, source)
+        return self._images[source]
+
     def remove(self, container: str) -> None:
-        """End a container at once and remove it; what cannot be removed ends with the Docker Engine."""
+        """End a container at once and remove it, with its volumes; what stays ends with the Docker Engine."""
         if self._client is not None:
             with suppress(CannotError), self.asking("a container cannot be removed"):
-                self._client.remove_container(container, force=True)
+                self._client.remove_container(container, v=True, force=True)
 
     def close(self) -> None:
         """End it, its containers and its control groups at once. Nothing of it is on a disk."""

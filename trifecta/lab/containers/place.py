@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from trifecta.lab.contained import Contained
 from trifecta.lab.containers.daemon import DockerEngine
 from trifecta.lab.containers.process import ContainerProcess
 from trifecta.lab.containers.program import ContainerProgram
@@ -16,11 +17,19 @@ from trifecta.lab.engine import EngineProgram, Role
 class ContainerPlace:
     """Containers of one host: each program that is started is the only process of a new one."""
 
-    def __init__(self, docker: DockerEngine, *, aliases: Sequence[str] = (), ports: Iterable[int] = ()) -> None:
-        """``aliases`` and ``ports``: as in `ContainerProcess`."""
+    def __init__(
+        self,
+        docker: DockerEngine,
+        *,
+        aliases: Sequence[str] = (),
+        ports: Iterable[int] = (),
+        contained: Contained | None = None,
+    ) -> None:
+        """``aliases`` and ``ports``: as in `ContainerProcess`; ``contained``: what `run` runs, in its image."""
         self._docker = docker
         self._aliases = aliases
         self._ports = tuple(ports)
+        self._contained = contained
         self._readable: list[Path] = []
         self._writable: list[Path] = []
 
@@ -69,6 +78,7 @@ class ContainerPlace:
             environment=environment,
             readable=self._readable,
             writable=self._writable,
+            contained=self._contained,
         )
         if largest_file_bytes is not None and program.pid:
             with suppress(ProcessLookupError):  # it has ended already

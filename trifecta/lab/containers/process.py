@@ -15,6 +15,7 @@ from typing import Any
 from trifecta.design.errors import CannotError
 from trifecta.lab import linux
 from trifecta.lab.cgroups import cgroup_paths
+from trifecta.lab.contained import Contained
 from trifecta.lab.containers.daemon import IMAGE, NETWORK, SUBNET, DockerEngine
 from trifecta.lab.containers.image import PROGRAM
 from trifecta.lab.engine import EngineError, EngineProgram, Role
@@ -43,13 +44,15 @@ class ContainerProcess(EngineProgram):
         writable: Iterable[Path] = (),
         instead: Sequence[str | Path] = (),
         environment: Mapping[str, str] | None = None,
+        contained: Contained | None = None,
     ) -> None:
         """Create and start the container; CannotError when Docker refuses.
 
         ``readable`` and ``writable`` are files and folders it sees at the same paths as the machine. On a bridge,
         ``ports`` (TCP and UDP) are published at the host's address and ``aliases`` are names by which other
         containers of that host find it; on the host's network both mean nothing, the ports are the host's anyway.
-        ``instead`` is the command of another program, ``environment`` what it has of variables.
+        ``instead`` is the command of another program, ``environment`` what it has of variables; it is in the engine's
+        image, or what ``contained`` says.
         """
         super().__init__(role, name, log)
         ports = list(ports)
@@ -59,11 +62,11 @@ class ContainerProcess(EngineProgram):
         self._pid = 0
         with docker.asking(f"the container of {self.name} cannot be made"):
             self._id: str = docker.client.create_container(
-                IMAGE,
-                list(map(str, instead)) or [PROGRAM, role, "-"],
+                IMAGE if contained is None else docker.image(contained.image),
+                **_program(contained, instead, role),
                 stdin_open=True,
                 environment=dict(environment or {}),
-                host_config=self._host_config(cpus, ports, readable, writable),
+                host_config=self._host_config(cpus, ports, readable, writable, contained.mounts if contained else ()),
                 ports=[(port, kind) for port in ports for kind in ("tcp", "udp")] or None,
                 networking_config=self._networking(aliases),
                 use_config_proxy=False,
@@ -78,7 +81,12 @@ class ContainerProcess(EngineProgram):
             raise
 
     def _host_config(
-        self, cpus: frozenset[int] | None, ports: list[int], readable: Iterable[Path], writable: Iterable[Path]
+        self,
+        cpus: frozenset[int] | None,
+        ports: list[int],
+        readable: Iterable[Path],
+        writable: Iterable[Path],
+        more: Iterable[tuple[Path, str]],
     ) -> Any:
         from docker.types import LogConfig, Mount, Ulimit
 
@@ -90,6 +98,7 @@ class ContainerProcess(EngineProgram):
             for paths, read_only in ((readable, True), (writable, False))
             for path in paths
         ]
+        mounts += [Mount(target, str(source.resolve()), type="bind", read_only=True) for source, target in more]
         return docker.client.create_host_config(
             network_mode=NETWORK if bridged else "host",
             port_bindings={f"{port}/{kind}": port for port in ports for kind in ("tcp", "udp")} if bridged else None,
@@ -224,3 +233,17 @@ class ContainerProcess(EngineProgram):
         except CannotError as error:
             raise EngineError(self.name, None, str(error)) from error
         return 128 - code if code > 128 else code  # 128 + signal, as a shell says it
+
+
+def _program(contained: Contained | None, instead: Sequence[str | Path], role: Role) -> dict[str, Any]:
+    """What is run in a container, and as whom, as `create_container` takes it."""
+    words = list(map(str, instead))
+    if contained is None:
+        return {"command": words or [PROGRAM, role, "-"]}
+    return {
+        "entrypoint": words[:1] if contained.starts else None,
+        "command": (words[1:] if contained.starts else words) or None,
+        "working_dir": contained.working_dir or None,
+        "user": "0:0",  # as every server of the lab is, whatever the image says: only root reads the key
+        "healthcheck": {"test": ["NONE"]},  # an image's own would run beside the server
+    }

@@ -8,9 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from trifecta.lab.contained import Contained
 from trifecta.lab.containers.daemon import DockerEngine
 from trifecta.lab.containers.process import ContainerProcess
 from trifecta.lab.engine import EngineError
+
+_LAST_WORDS_S = 1.0
 
 
 class ContainerProgram(ContainerProcess):
@@ -26,9 +29,11 @@ class ContainerProgram(ContainerProcess):
         environment: Mapping[str, str] | None = None,
         readable: Iterable[Path] = (),
         writable: Iterable[Path] = (),
+        contained: Contained | None = None,
     ) -> None:
         """Create and start the container, as `ContainerProcess`."""
         self._code: int | None = None
+        self._keeper: threading.Thread | None = None
         super().__init__(
             docker,
             "origin",
@@ -39,8 +44,10 @@ class ContainerProgram(ContainerProcess):
             writable=writable,
             instead=command,
             environment=environment,
+            contained=contained,
         )
-        threading.Thread(target=self._keep, name=f"log of {log.stem}", daemon=True).start()
+        self._keeper = threading.Thread(target=self._keep, name=f"log of {log.stem}", daemon=True)
+        self._keeper.start()
 
     def _keep(self) -> None:
         """Until it ends. Its standard error is appended by ``_receive``."""
@@ -53,6 +60,15 @@ class ContainerProgram(ContainerProcess):
                 if said:
                     with self._log.open("ab") as file:
                         file.write(said)
+
+    def running(self) -> bool:
+        """Whether it still runs; what one that has ended said is in its log, where Docker hands it over in time."""
+        if super().running():
+            return True
+        if self._keeper is not None:
+            self._keeper.join(_LAST_WORDS_S)
+            self._keeper = None
+        return False
 
     @property
     def exit_code(self) -> int | None:

@@ -16,17 +16,18 @@ from trifecta.design.conformance import CLEAN, ConformanceCase, ConformanceResul
 from trifecta.design.errors import CannotError
 from trifecta.design.factors import DEFAULT_CLIENT
 from trifecta.design.model import Cell, PathSpec, Trial
-from trifecta.implementations.server import Site, host_name
+from trifecta.implementations.server import ServerAdapter, Site, host_name
 from trifecta.lab.certificates import Certificates
 from trifecta.lab.engine import EXIT_BAD_INPUT, EXIT_CANNOT, EXIT_UNSUPPORTED, EngineError, EngineProgram, as_user_error
 from trifecta.lab.network import DEVICE, WIRE
 from trifecta.lab.paths import link_config
-from trifecta.lab.place import LocalPlace
+from trifecta.lab.place import LocalPlace, OpenPlace
 from trifecta.lab.topology import Topology
 from trifecta.observers.capture import Capture
 from trifecta.workloads.conformance import evidence
 from trifecta.workloads.conformance.judging import Finding, judge, read_rows
 from trifecta.workloads.load_configs import load_config
+from trifecta.workloads.requests.places import ServerPlaces
 from trifecta.workloads.requests.session import start_client
 from trifecta.workloads.session import set_to_work
 
@@ -58,6 +59,8 @@ class Bench:
     """The run's folder: ``logs``, ``site`` and ``conformance`` lie in it."""
     stop: Callable[[], bool]
     scratch: Path = field(init=False)
+    places: ServerPlaces | None = None
+    """Where servers run; None: as processes of the server's host, all of them."""
     _link: EngineProgram | None = None
     _link_path: PathSpec | None = None
 
@@ -68,8 +71,12 @@ class Bench:
 
     @property
     def server(self) -> LocalPlace:
-        """Where servers run."""
+        """The server's host."""
         return LocalPlace(self.lab.host("server"), self.engine)
+
+    def place_of(self, adapter: ServerAdapter) -> OpenPlace:
+        """Where one server runs."""
+        return self.server if self.places is None else self.places.of(adapter)
 
     def close(self) -> None:
         """End the link and remove what nobody needs."""

@@ -100,7 +100,7 @@ class ServerProbe:
             self.version,
             site,
             ServerOptions(),
-            bench.server,
+            bench.place_of(self.adapter),
             log=bench.log(f"server-{self.adapter.name}"),
             cpus=bench.pins["server"],
         )

@@ -99,7 +99,15 @@ def own(session: RequestsSession, cells: Sequence[Cell]) -> tuple[ConformanceCas
 
 @contextmanager
 def _bench(session: RequestsSession) -> Iterator[Bench]:
-    bench = Bench(session.engine, session.lab, session.pins, session.certificates, session.run.path, session.stop)
+    bench = Bench(
+        session.engine,
+        session.lab,
+        session.pins,
+        session.certificates,
+        session.run.path,
+        session.stop,
+        places=session.places,
+    )
     try:
         yield bench
     finally:

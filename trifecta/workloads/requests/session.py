@@ -35,6 +35,7 @@ from trifecta.workloads.asking import ask
 from trifecta.workloads.capturing import LONGEST_LINGER_NS
 from trifecta.workloads.probing import measure_config, measure_path
 from trifecta.workloads.qlogs import ServerLogs
+from trifecta.workloads.requests.places import ServerPlaces
 from trifecta.workloads.session import READY_MORE_S, Common, Session, bring_up, set_to_work
 
 FIRST_PORT = 8443
@@ -111,6 +112,7 @@ class RequestsSession(Session[RequestsWorkload, ServerKey]):
         # Where captured trials count, HTTP/3 alone would pay for it.
         self.qlogs = ServerLogs(self.run, wanted=self.study.capture and not self.study.gives_verdicts)
         self._stack.callback(self.qlogs.close)
+        self.places = self._stack.enter_context(ServerPlaces(self.lab, self.engine, self.log("docker")))
         self._stack.callback(self._end_all)
         self.client, self.server = (LocalPlace(self.lab.host(name), self.engine) for name in ("client", "server"))
         self.certify([host_name(name) for name in self.adapters.servers], [SERVER_ADDRESS, SERVER_ADDRESS_6])
@@ -160,8 +162,9 @@ class RequestsSession(Session[RequestsWorkload, ServerKey]):
             self._prepare(self._key(one), one.protocol, folder, versions)
         with self.link(PathSpec("setup"), 0):
             for key, server in self.servers.items():
-                began = time.monotonic_ns()
                 try:
+                    self.places.prepare(server.adapter)
+                    began = time.monotonic_ns()
                     self._start(server)  # one after the other: who cannot have a port is told apart from who has it
                     self._wait_ready(server)
                     if server.adapter.says_ready is None:
@@ -196,7 +199,7 @@ class RequestsSession(Session[RequestsWorkload, ServerKey]):
             versions[name],
             site,
             options,
-            self.server,
+            self.places.of(self.adapters.servers[name]),
             log=self.log(log),
             cpus=self.pins["server"],
         )
