@@ -100,7 +100,7 @@ def test_one_that_is_built_is_known_by_all_that_goes_into_it(here: Path) -> None
     for change in (
         lambda: (here / "image" / "web").write_text("another"),
         lambda: (here / "image" / "web").chmod(0o755),
-        lambda: (here / "image" / "more").mkdir(),
+        (here / "image" / "more").mkdir,
         lambda: (here / "image" / "link").symlink_to("web"),
         lambda: (here / "image" / "Dockerfile").write_text("FROM web:1\nCOPY . /\n"),
     ):

@@ -78,10 +78,10 @@ def command(*, run: Path, blocks: int | None, budget: str | None, yes: bool, qui
         from trifecta.cli import campaigns
 
         return campaigns.go_on(run, quiet=quiet, as_json=as_json)
-    return _go_on(run, blocks, budget_ns, quiet=quiet, as_json=as_json)
+    return _go_on(run, blocks, budget_ns, yes=yes, quiet=quiet, as_json=as_json)
 
 
-def _go_on(run: Path, blocks: int | None, budget_ns: int | None, *, quiet: bool, as_json: bool) -> int:
+def _go_on(run: Path, blocks: int | None, budget_ns: int | None, *, yes: bool, quiet: bool, as_json: bool) -> int:
     """Go on with a folder that is one run: of a study, a map, or a gate; the exit code."""
     from trifecta.cli import running
     from trifecta.design.study_file import parse_study

@@ -49,9 +49,7 @@ def enter_lab(studies: Iterable[Study]) -> None:
         between = next(study for study in every if study.hosts)
         text = f"study {between.name} needs this machine's own network, and study {inside[0].name} a lab"
         raise UserError(f"{text}: one command cannot have both; run them apart")
-    grouped = any(
-        places(study) - {"native"} or limits_cpu(study) or in_containers(study.servers) for study in inside
-    )
+    grouped = any(places(study) - {"native"} or limits_cpu(study) or in_containers(study.servers) for study in inside)
     sandbox.enter(cgroups.forget if grouped else None)
 
 

@@ -68,7 +68,9 @@ def asked_by_option(document: Document) -> str | None:
     return next((option for place, option in document.options.items() if place[:1] == ("hosts",)), None)
 
 
-def read_direct(root: Section, read_trace: ReadTrace = no_trace_files) -> tuple[dict[str, PathSpec], dict[str, Canonical]]:
+def read_direct(
+    root: Section, read_trace: ReadTrace = no_trace_files
+) -> tuple[dict[str, PathSpec], dict[str, Canonical]]:
     """The only path between hosts, with the length of its trials where it has one, and its canonical form.
 
     UserError for another path in a file that names hosts itself; a study that an option gives them leaves its own out.

@@ -186,6 +186,7 @@ def _refuse_unknown(words: tuple[str, ...]) -> None:
 
 
 def parse_told(value: Any) -> str:
+    """A text in which placeholders may stand; QuantityError for one that stands for nothing."""
     text = parse_text(value)
     for name in PLACEHOLDER.findall(text):
         if name not in PLACEHOLDERS:

@@ -89,8 +89,8 @@ def run_study(
     """Run a study into a new run directory, or go on with one (``resume``), ``more`` than it was to be.
 
     Must run inside the sandbox (``trifecta.lab.sandbox.enter``, called before threads exist), but for a study whose
-    executor needs no lab. ``stop`` is asked often; when it says so, the current trial is abandoned and the run ends with
-    what is finished. UserError and CannotError are for the user; what goes wrong within a trial is in the trial.
+    executor needs no lab. ``stop`` is asked often; when it says so, the current trial is abandoned and the run ends
+    with what is finished. UserError and CannotError are for the user; what goes wrong within a trial is in the trial.
     ``any_levels``: what ``any`` stood for when the study was read, and what was left out then
     (``trifecta.implementations.survey.Finder.facts``), for ``run.json``.
     ``planner`` makes what chooses the blocks, from the study, the cells that can run, and the time it began.
