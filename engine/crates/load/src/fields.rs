@@ -41,7 +41,8 @@ impl Fields {
 
     /// Takes a field of a response, its name in any case.
     pub fn see(&mut self, name: &[u8], value: &[u8]) {
-        let Some((_, seen)) = self.seen.iter_mut().find(|(known, _)| name.eq_ignore_ascii_case(known.as_bytes())) else {
+        let Some((_, seen)) = self.seen.iter_mut().find(|(known, _)| name.eq_ignore_ascii_case(known.as_bytes()))
+        else {
             return;
         };
         let value = String::from_utf8_lossy(value.get(..MOST_OCTETS).unwrap_or(value)).trim().to_owned();
