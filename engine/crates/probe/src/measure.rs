@@ -14,8 +14,12 @@ use crate::summary::{Ended, MeasureSummary, Quantiles};
 
 /// How often a question is asked again while there is no answer, as often as the timeout allows.
 const ASK_AGAIN_NS: u64 = 100_000_000;
-/// Packets of one size that are sent before it counts as too large.
+/// Packets of one size that are sent before it counts as too large: so many at least, and more where the path loses packets.
 const SIZE_TRIES: u64 = 5;
+/// However much is lost.
+const MOST_SIZE_TRIES: u64 = 64;
+/// How likely all packets of a size that passes may be lost.
+const FALSE_SIZE: f64 = 1e-6;
 /// RFC 1122 section 3.3.2 and RFC 8200 section 5: every path takes 576 (IPv4) or 1280 octets (IPv6).
 const SMALLEST_PAYLOAD_BYTES: usize = 548;
 const ETHERNET_HEADER_BYTES: usize = 14;
@@ -205,9 +209,11 @@ impl Measurement {
     /// The largest payload that gets through unfragmented, by bisection below what the device takes.
     fn largest_payload(&mut self) -> io::Result<Option<usize>> {
         let limit = self.socket.device_payload_bytes()?;
+        let back = self.replies.distinct() as f64 / self.sent.max(1) as f64;
+        let tries = size_tries(1.0 - back);
         let smallest = SMALLEST_PAYLOAD_BYTES.min(limit);
         let passes = |this: &mut Self, size: usize| -> io::Result<bool> {
-            Ok(this.ask(Kind::Size, size.max(HEADER_BYTES), size as u64, SIZE_TRIES)?.is_some())
+            Ok(this.ask(Kind::Size, size.max(HEADER_BYTES), size as u64, tries)?.is_some())
         };
         if passes(self, limit)? {
             return Ok(Some(limit));
@@ -254,9 +260,24 @@ impl Measurement {
     }
 }
 
+/// How many packets of a size are sent before it counts as too large, on a path that loses this share on the way and back.
+fn size_tries(lost: f64) -> u64 {
+    let (mut tries, mut all_lost) = (0, 1.0);
+    while tries < MOST_SIZE_TRIES && (tries < SIZE_TRIES || all_lost > FALSE_SIZE) {
+        tries += 1;
+        all_lost *= lost;
+    }
+    tries
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_size_is_tried_more_often_where_packets_are_lost() {
+        assert_eq!([0.0, 0.02, 0.36, 0.5, 1.0].map(size_tries), [5, 5, 14, 20, 64]);
+    }
 
     #[test]
     fn time_in_the_reflector_is_not_time_on_the_way() {
