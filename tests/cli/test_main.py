@@ -153,7 +153,7 @@ def test_completion_scripts_name_the_command(shell, capsys):
     [
         ("trifecta ra", {"race"}),
         ("trifecta run ra", {"race"}),
-        ("trifecta race --set pa", {"pacing=", "packet_threshold=", "page=", "path=", "paths="}),
+        ("trifecta race --set pa", {"pace=", "pacing=", "packet_threshold=", "page=", "path=", "paths="}),
         ("trifecta link ", {"measure"}),
         ("trifecta completion z", {"zsh"}),
         ("trifecta race --server hapr", {"haproxy"}),

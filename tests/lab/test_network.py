@@ -7,6 +7,7 @@ import json
 import pytest
 
 from tests.lab.inside import run_inside
+from trifecta.lab.topology import Route
 
 pytestmark = pytest.mark.lab
 
@@ -107,26 +108,11 @@ def test_settings_of_tcp_are_those_of_new_connections_and_can_be_changed() -> No
     ) == [[10, 3], [2, 3], [64, 1000], [10, 3]]
 
 
-def test_segments_are_as_large_as_asked() -> None:
-    """Of 1280 octets 40 are headers, and 12 the option of TCP's time stamps; a host's own device takes larger ones."""
-    first, small, last = inside(
-        """
-        import json, socket, struct
-        from trifecta.design.tuning import TcpSettings
-        from trifecta.lab.network import SERVER_ADDRESS, two_hosts
-        found = []
-        with two_hosts() as lab:
-            for mtu in (None, 1280, None):
-                lab.use_tcp("cubic", TcpSettings(mtu=mtu))
-                with lab.host("server").inside(), socket.create_server((SERVER_ADDRESS, 0)) as there:
-                    with socket.create_connection(there.getsockname()) as here:
-                        info = here.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 104)
-                found.append(struct.unpack_from("I", info, 16)[0])
-        print(json.dumps(found))
-        """
-    )
-    assert small == 1228
-    assert first == last > small
+def test_routes_ask_for_segments_of_a_packets_size() -> None:
+    """Of 1280 octets 40 are headers of IPv4 and TCP, or 60 of IPv6; datagrams stay what they are."""
+    assert Route("10.77.0.2/32", "eth0").line("cubic", 10, 1280).endswith("initcwnd 10 advmss 1240")
+    assert Route("fd77::2/128", "eth0").line("cubic", None, 1280).endswith("advmss 1220")
+    assert "advmss" not in Route("10.77.0.2/32", "eth0").line("cubic", 10)
 
 
 def test_what_a_window_does_after_a_rest_is_set_in_every_host() -> None:
