@@ -32,7 +32,7 @@ pub struct Server {
 struct Served {
     connection: Connection,
     requests: usize,
-    bodies: HashMap<u64, Vec<u8>>,
+    bodies: HashMap<StreamId, Vec<u8>>,
 }
 
 impl Server {
@@ -147,7 +147,7 @@ impl Served {
     }
 
     fn read(&mut self, id: StreamId, answer: &mut Answer) {
-        let body = self.bodies.entry(id.index()).or_default();
+        let body = self.bodies.entry(id).or_default();
         let mut stream = self.connection.recv_stream(id);
         let Ok(mut chunks) = stream.read(true) else { return };
         let ended = loop {
