@@ -109,7 +109,7 @@ def main(arguments: Sequence[str]) -> int:
         return 2
     FOLDER.mkdir(exist_ok=True)
     path = FOLDER / f"{made['reproduction']['began'].replace(':', '')}.json"
-    _write(path, made)
+    _write(path, {**made, "no_longer": []})  # as one that is judged again has it
     return 0
 
 
