@@ -57,6 +57,7 @@ def kept(document: Mapping[str, Any]) -> dict[str, Any]:
         "runs": [_of(run, _RUN) for run in document.get("runs", ())],
         **({"budget": document["budget"]} if "budget" in document else {}),
         "missing": document["missing"],
+        "no_longer": [],
     }
 
 
@@ -109,7 +110,7 @@ def main(arguments: Sequence[str]) -> int:
         return 2
     FOLDER.mkdir(exist_ok=True)
     path = FOLDER / f"{made['reproduction']['began'].replace(':', '')}.json"
-    _write(path, {**made, "no_longer": []})  # as one that is judged again has it
+    _write(path, made)
     return 0
 
 
