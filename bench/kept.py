@@ -57,6 +57,7 @@ def kept(document: Mapping[str, Any]) -> dict[str, Any]:
         "runs": [_of(run, _RUN) for run in document.get("runs", ())],
         **({"budget": document["budget"]} if "budget" in document else {}),
         "missing": document["missing"],
+        "no_longer": [],
     }
 
 

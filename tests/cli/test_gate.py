@@ -251,5 +251,8 @@ def test_our_origin_with_and_without_nodelay(tmp_path, candidate):
     longer = json.loads(done.stdout)
     assert done.returncode == {"pass": 0, "fail": 1, "undecided": 4}[longer["state"]], done.stderr
     assert longer["trials"] >= document["trials"]
-    assert (longer["budget_ns"] > document["budget_ns"], longer["seed"]) == (True, document["seed"])
+    assert longer["seed"] == document["seed"]
+    spent_ns = json.loads((tmp_path / "run/run.json").read_text())["extended"][-1]["after_elapsed_ns"]
+    assert spent_ns == pytest.approx(document["elapsed_ns"], abs=1e9)
+    assert longer["budget_ns"] == spent_ns + 5 * 10**9, "so much longer, though it was decided before its time"
     assert Path(tmp_path / "gate.xml").exists(), "where it was asked for, not where the user is"
