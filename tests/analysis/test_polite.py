@@ -5,7 +5,7 @@ import json
 import pytest
 
 from trifecta.analysis.planner import Decision, Planner, Stop
-from trifecta.analysis.polite import PolitePlanner, refusals, retry_after_ns, spent
+from trifecta.analysis.polite import PolitePlanner, look_requests, refusals, retry_after_ns, spent, treated
 from trifecta.design import plan
 from trifecta.design.study_file import parse_study
 
@@ -97,3 +97,43 @@ def test_it_wraps_the_planner_of_every_run():
     study = parse_study(TEXT, "far.yaml")
     cells = plan.cells(study)
     assert isinstance(PolitePlanner(Planner(study, cells), study, cells).next([], 0), Decision)
+
+
+PAGE = """study: page
+workload: {kind: far-page, url: 'https://a.example/', address: 192.0.2.1}
+factors: {protocol: [h2, h3]}
+"""
+
+
+def visited(number=0, requests=90, octets=3_000_000):
+    load = {"ended": "requests", "samples": 2, "requests_made": requests, "octets_about": octets}
+    return {"trial": f"t{number:05d}", "load_json": json.dumps(load), "wall_started_utc": UTC}
+
+
+def test_a_visit_is_as_many_requests_as_it_made():
+    assert spent([visited(), visited(requests=60)]) == (150, 6_000_000)
+
+
+def test_no_block_of_visits_begins_that_would_pass_the_cap_on_requests():
+    # A trial is three visits of 30 requests; a block is three trials. Looks: 3 x 8, two visits, twice a robots.txt.
+    planner = polite(PAGE)
+    block, looks = 3 * 90, 24 + 60 + 12
+    assert isinstance(planner.next([], 0), Decision)
+    assert isinstance(planner.next([visited(n) for n in range(6)], 0), Decision)
+    assert 6 * 90 + looks + block <= 1000 < 9 * 90 + looks + block
+    stop = planner.next([visited(n) for n in range(9)], 0)
+    assert isinstance(stop, Stop)
+    assert stop.kind == "capped"
+    assert "1,000 requests at most leave no room" in stop.reason
+
+
+def test_the_largest_visit_counts_for_those_to_come():
+    planner = polite(PAGE)
+    assert isinstance(planner.next([visited(), visited(requests=300)], 0), Stop)
+
+
+def test_looks_at_pages_with_third_parties_are_reserved_for():
+    study = parse_study(PAGE, "page.yaml")
+    beside = parse_study(PAGE.replace("192.0.2.1", "192.0.2.1, third_parties: b.example"), "page.yaml")
+    few, many = (look_requests(treated(one, plan.cells(one)), 30) for one in (study, beside))
+    assert (few, many) == (24 + 12 + 2 * 30, 24 + 12 + 4 * 30)

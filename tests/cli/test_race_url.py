@@ -34,6 +34,10 @@ URL = "https://localhost:8443/"
         ([URL, "--yes", "--ca", __file__, "--set", "pace=3/s"], "pace: 3/s is more than 2/s, the most at"),
         (["--i-own-this"], "option --i-own-this: belongs to a URL, and none is given"),
         (["--address", "IPv4"], "option --address: belongs to a URL"),
+        (["--page"], "option --page: belongs to a URL, and none is given"),
+        ([URL, "--yes", "--browser", "firefox"], "option --browser: belongs to --page, which is not given"),
+        ([URL, "--yes", "--page", "--browser", "netscape"], "unknown client 'netscape'"),
+        (["https://192.0.2.1/", "--yes", "--page"], "a page is visited by its host's name"),
     ],
 )
 def test_bad_input_is_one_line_and_nothing_is_sent(arguments, why, capsys, monkeypatch):

@@ -47,6 +47,8 @@ https://busy.lab:8443 {{
   header @h3 X-Cache HIT
   header @tcp X-Cache MISS
   respond /cached "hello" 200
+  @files path /pages/* /robots.txt
+  file_server @files
   header /patience Retry-After 1
   respond /patience 429
   @late file /busy
@@ -79,6 +81,7 @@ def main() -> int:
 
     (folder / "site").mkdir(parents=True)
     (folder / "site" / "page").write_text("x" * 3000)
+    _pages(folder / "site")
     wires = [Wire("client", host, impaired=True) for host in HOSTS[1:]]
     with ExitStack() as stack:
         internet = stack.enter_context(host_graph(HOSTS, wires))
@@ -94,7 +97,7 @@ def main() -> int:
         for host in ORIGINS:
             origin = stack.enter_context(LocalPlace(internet.host(host)).start("origin", folder / f"{host}.log"))
             own = internet.address_6(host) if host == "slow" else internet.address(host)
-            origin.configure(_origin(certificates, own))
+            origin.configure(_origin(certificates, own, folder / "site"))
             origin.wait_ready(OriginReady, 10)
         _filter(internet.host("mute"), f"add rule inet t in udp dport {PORT} drop")
         over = f"udp sport {PORT} limit rate over 200 kbytes/second drop"
@@ -115,7 +118,20 @@ def main() -> int:
     return 0
 
 
-def _origin(certificates: Any, address: str) -> Any:
+def _pages(site: Path) -> None:
+    """A page of two resources, one of three, the third of another host, and one that is forbidden to everybody."""
+    (site / "pages").mkdir()
+    (site / "robots.txt").write_text("User-agent: *\nAllow: /\nDisallow: /pages/secret\n")
+    head = "<!doctype html><link rel=icon href=data:,><link rel=stylesheet href=a.css><p>A page."
+    (site / "pages" / "two.html").write_text(head)
+    (site / "pages" / "secret.html").write_text(head)
+    (site / "pages" / "beside.html").write_text(f"{head}<img src=https://fast.lab:{PORT}/pages/b.svg>")
+    (site / "pages" / "a.css").write_text("p { color: navy }" + "/* . */" * 500)
+    drawing = '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><path d="M0 0h9v9z"/></svg>'
+    (site / "pages" / "b.svg").write_text(drawing)
+
+
+def _origin(certificates: Any, address: str, folder: Path) -> Any:
     from trifecta.contract.origin import OriginConfig
 
     return OriginConfig(
@@ -123,6 +139,7 @@ def _origin(certificates: Any, address: str) -> Any:
         port=PORT,
         certificate_file=str(certificates.chain),
         key_file=str(certificates.key),
+        folder=str(folder),
         alt_svc=True,
     )
 

@@ -1,4 +1,4 @@
-"""Servers elsewhere, as they can be: two addresses of unlike speed, UDP blocked and throttled, a cache, 429, nginx."""
+"""Servers elsewhere: two addresses of unlike speed, UDP blocked and throttled, a cache, 429, nginx, and pages."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.workloads.drive import REPOSITORY
+from trifecta.implementations.registry import BROWSERS
 from trifecta.implementations.server import Unsupported
 from trifecta.implementations.servers.nginx import Nginx
 from trifecta.store.views import connect
@@ -37,6 +38,28 @@ def nginx_missing() -> str:
 NGINX_MISSING = nginx_missing()
 
 
+def browser_missing(name: str) -> str:
+    try:
+        BROWSERS[name].find()
+    except Unsupported as missing:
+        return str(missing)
+    return ""
+
+
+MISSING = {name: browser_missing(name) for name in ("chromium", "firefox")}
+PAGES = "https://busy.lab:8443/pages/"
+VISITED = ("--ca", "{ca}", "--yes", "--i-own-this", "--quiet", "--json", "--set", "pace=200/s", "--address", "IPv4")
+
+
+def visit(folder: Path, page: str, *more: str) -> list[str]:
+    return ["race", f"{PAGES}{page}", "--page", *VISITED, "--blocks", "1", "--out", str(folder), *more]
+
+
+def visited(name: str) -> pytest.MarkDecorator:
+    """Skips a test whose browser is missing."""
+    return pytest.mark.skipif(bool(MISSING[name]), reason=MISSING[name] or "found")
+
+
 def race(folder: Path, url: str, *more: str) -> list[str]:
     return ["race", url, *QUICK, "--out", str(folder), *more]
 
@@ -57,6 +80,12 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, dict
     }
     if not NGINX_MISSING:
         commands["nginx"] = race(folder / "nginx", "https://nginx.lab:8443/page", "--blocks", "1", *over_ipv4)
+    if not MISSING["chromium"]:
+        commands["page"] = visit(folder / "page", "two.html")
+        commands["beside"] = visit(folder / "beside", "beside.html")
+        commands["secret"] = visit(folder / "secret", "secret.html")
+    if not MISSING["firefox"]:
+        commands["firefox"] = visit(folder / "firefox", "two.html", "--browser", "firefox")
     asked = {
         "commands": [*commands.values()],
         "nginx": not NGINX_MISSING,
@@ -64,7 +93,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, dict
     }
     done = subprocess.run(
         [sys.executable, "-m", "tests.workloads.internet", str(folder / "net"), json.dumps(asked)],
-        capture_output=True, text=True, check=False, cwd=REPOSITORY, timeout=1000,
+        capture_output=True, text=True, check=False, cwd=REPOSITORY, timeout=1150,
     )  # fmt: skip
     said = [json.loads(line) for line in done.stdout.splitlines()]
     assert len(said) == len(commands), done.stderr
@@ -177,3 +206,69 @@ def test_nginx_is_raced_over_every_protocol(runs: dict[str, Any]) -> None:
     assert {one["fields"]["server"].partition("/")[0] for one in place["answers"]} == {"nginx"}
     assert {one["content_bytes"] for one in place["answers"]} == {3000}
     assert {arm for (arm,) in select(folder, "SELECT DISTINCT arm FROM trials")} == {"h1", "h2", "h2#aa", "h3"}
+
+
+def spoken(folder: Path) -> set[tuple[Any, ...]]:
+    """What the arms were, whether to a third party, and over what requests were answered."""
+    sql = "SELECT DISTINCT t.arm, f.third_party, f.protocol FROM trials AS t JOIN fetches AS f USING (trial)"
+    return set(select(folder, sql))
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=visited(name)) for name in ("chromium", "firefox")])
+def test_a_page_is_visited_over_every_protocol_at_one_address(runs: dict[str, Any], name: str) -> None:
+    folder, said = runs["page" if name == "chromium" else name]
+    assert said["code"] in (0, 1), said["err"]
+    arms = {"h1": "h1", "h2": "h2", "h2#aa": "h2", "h3": "h3"}
+    assert spoken(folder) == {(arm, False, protocol) for arm, protocol in arms.items()}
+    visits = "SELECT trial, visit, count(*), count(DISTINCT url), bool_or(from_cache) FROM fetches GROUP BY ALL"
+    assert {row[2:] for row in select(folder, visits)} == {(2, 2, False)}
+    trials = select(
+        folder,
+        "SELECT error, errors, json_extract_string(server_json, 'address'), json_extract(load_json, 'requests_made'), "
+        "json_extract(load_json, 'stray_lookups'), latency_p50_ns FROM trials",
+    )
+    assert {row[:4] for row in trials} == {(None, 0, trials[0][2], "6")}, "three visits of two requests each"
+    assert {int(row[4]) for row in trials if name == "firefox"} <= {0}
+    # A name, a handshake, the document and its style sheet, over a path of 10 ms.
+    assert all(20_000_000 < row[5] < 20_000_000_000 for row in trials)
+    (page,), (robots,) = (looks(folder)[0][part] for part in ("pages", "robots"))
+    assert (page["browser"], page["requests"], page["third_parties"], page["unnamed"]) == (name, 2, {}, {})
+    assert (robots["status"], robots["rule"]) == (200, "Allow: /")
+    failed = select(folder, "SELECT \"check\", evidence FROM checks WHERE status = 'fail'")
+    assert [row for row in failed if row[0] not in ("blocks", "machine", "browser", "headroom")] == []
+
+
+@visited("chromium")
+def test_the_server_is_told_who_visits(runs: dict[str, Any]) -> None:
+    folder, _ = runs["page"]
+    lines = [json.loads(line) for line in (folder.parent / "net" / "access.log").read_text().splitlines()]
+    asked = {line["request"]["uri"]: line["request"]["headers"].get("User-Agent", [""])[0] for line in lines}
+    assert "Chrome/" in asked["/pages/a.css"] or "Firefox/" in asked["/pages/a.css"]
+    assert "trifecta/" in asked["/pages/a.css"]
+    assert asked["/robots.txt"].startswith("trifecta/")
+
+
+@visited("chromium")
+def test_third_parties_are_found_by_looking_and_left_as_they_are(runs: dict[str, Any]) -> None:
+    folder, said = runs["beside"]
+    assert said["code"] in (0, 1), said["err"]
+    arms = {"h2": "h2", "h2#aa": "h2", "h3": "h3"}
+    own = {(arm, False, protocol) for arm, protocol in arms.items()}
+    assert spoken(folder) == own | {(arm, True, "h2") for arm in arms}
+    (page,) = looks(folder)[0]["pages"]
+    assert page["third_parties"] == {"fast.lab": 1}
+    beside = "SELECT DISTINCT json_extract_string(server_json, '/beside/fast.lab/address') FROM trials"
+    assert select(folder, beside) == [("10.78.0.2",)]
+    assert "third_parties: fast.lab" in (folder / "study.yaml").read_text()
+
+
+@visited("chromium")
+def test_what_robots_txt_forbids_is_not_asked_for(runs: dict[str, Any]) -> None:
+    folder, said = runs["secret"]
+    assert said["code"] == 3
+    assert f"{PAGES}secret.html: https://busy.lab:8443/robots.txt forbids it to trifecta (Disallow: /pages/secret)" in (
+        said["err"]
+    )
+    assert said["err"].count("\n") == 1
+    assert not (folder / "run.json").exists()
+    assert "/pages/secret" not in (folder.parent / "net" / "access.log").read_text()

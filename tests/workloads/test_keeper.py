@@ -101,3 +101,20 @@ def test_a_look_before_a_run_takes_of_the_runs_minute():
     look.made(900_000)
     assert run.due_ns(200_000) == clock() + MINUTE_NS
     assert run.due_ns(100_000) == clock() + S // 2
+
+
+def test_many_requests_at_once_are_paid_for_as_if_made_one_by_one():
+    one, clock = keeper()
+    one.made(600_000, 60, clock())
+    assert one.due_ns() == clock() + 30 * S
+    clock.now_ns += 40 * S
+    one.made(600_000, 60, clock() - 25 * S)  # two visits of 30, the last one 10 s ago
+    assert one.due_ns() == clock() + 5 * S
+
+
+def test_a_run_after_a_look_waits_for_what_the_look_made_at_once():
+    clock, sent = Clock(), deque()
+    look = Keeper(TO_OTHERS, sent=sent, now_ns=clock, sleep=clock.sleep)
+    look.made(600_000, 60, clock())
+    run = Keeper(TO_OTHERS, sent=sent, now_ns=clock, sleep=clock.sleep)
+    assert run.due_ns() == clock() + 30 * S

@@ -7,7 +7,9 @@ within its caps.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
@@ -20,9 +22,18 @@ from trifecta.design import manners, plan, quantity
 from trifecta.design.far import FAMILIES
 from trifecta.design.manners import Manners
 from trifecta.design.model import Cell, Study, Verdict
-from trifecta.design.workloads.far import FarWorkload
+from trifecta.design.workloads.elsewhere import ElsewhereWorkload
 
 TURNED_AWAY = "status"  # how a load ended that was answered 429 or 503
+
+
+@dataclass(frozen=True)
+class Treated:
+    """What a trial does: its workload, its way to use connections, and who asks."""
+
+    workload: ElsewhereWorkload
+    connection: str
+    client: str
 
 
 class PolitePlanner:
@@ -32,14 +43,12 @@ class PolitePlanner:
         """``cells`` are those of the planner."""
         self._planner = planner
         self._study = study
-        work = {cell.key: _workloads(study, cell) for cell in cells}
-        self._block_requests = {
-            key: sum(workload.every_request(connection) for workload, connection in every)
-            for key, every in work.items()
+        work = {cell.key: _treated(study, cell) for cell in cells}
+        self._block_turns = {
+            key: sum(one.workload.turns(one.connection) for one in every) for key, every in work.items()
         }
-        first = next(iter(work.values()))[0][0]
-        self._caps: Manners = first.manners
-        self._looks = look_requests(workload for every in work.values() for workload, _ in every)
+        self._every = [one for every in work.values() for one in every]
+        self._caps: Manners = self._every[0].workload.manners
 
     def next(self, rows: Sequence[Row], elapsed_ns: int, judged: Sequence[Verdict] | None = None) -> Decision | Stop:
         """The next block, or that it is enough, as `trifecta.analysis.planner.Planner.next`."""
@@ -52,29 +61,45 @@ class PolitePlanner:
     def _room(self, decision: Decision, rows: Sequence[Row]) -> Stop | None:
         """Why the block does not fit below the caps any more; None where it does."""
         requests, octets = spent(rows)
-        more = self._block_requests[decision.cell.key]
+        each_turn = self._burst(rows)
+        more = each_turn * self._block_turns[decision.cell.key]
+        looks = look_requests(self._every, each_turn)
         each = octets / requests if requests else 0.0
-        if requests + self._looks + more > self._caps.most_requests:
+        if requests + looks + more > self._caps.most_requests:
             most = f"{self._caps.most_requests:,} requests"
             return Stop(f"{requests:,} requests were made, and {most} at most leave no room for a block", "capped")
-        if octets + each * (more + self._looks) > self._caps.most_bytes:
+        if octets + each * (more + looks) > self._caps.most_bytes:
             most = quantity.format_size(self._caps.most_bytes)
             sent = f"{octets / 1e6:.3g} MB"
             return Stop(f"{sent} were sent both ways, and {most} at most leave no room for a block", "capped")
         return None
 
+    def _burst(self, rows: Sequence[Row]) -> int:
+        """The most requests that a turn was seen to make: one where it is a request, and of a page before the first."""
+        made = [int((_load(str(row.get("load_json") or "null")) or {}).get("requests_made") or 0) for row in rows]
+        first = self._every[0]
+        return max(1, math.ceil(max(made, default=0) / first.workload.turns(first.connection)))
 
-def look_requests(every: Iterable[FarWorkload]) -> int:
-    """The most requests that the looks at the places of these workloads make."""
-    levels = {(one.url, one.address) for one in every}
+
+def look_requests(every: Iterable[Treated], each_turn: int = 1) -> int:
+    """The most requests that looks make at the places of these treatments, where a visit makes ``each_turn``."""
+    known = list(every)
+    levels = {(one.workload.url, one.workload.address) for one in known}
     addresses = sum(manners.MOST_ADDRESSES if level in FAMILIES else 1 for _, level in levels)
-    return manners.LOOKS * manners.LOOK_REQUESTS * addresses
+    visits = {(one.workload.url, one.client): one.workload.look_turns for one in known}
+    robots = {one.workload.url for one in known if one.workload.visiting}
+    single = manners.LOOKS * manners.LOOK_REQUESTS * addresses + 2 * manners.ROBOTS_REQUESTS * len(robots)
+    return single + each_turn * sum(visits.values())
 
 
-def _workloads(study: Study, cell: Cell) -> list[tuple[FarWorkload, str]]:
-    """What each trial of a block does, the baseline's second run too, with its way to use connections."""
+def treated(study: Study, cells: Iterable[Cell]) -> list[Treated]:
+    """What each trial of a block does, of these cells, the baseline's second run too."""
+    return [one for cell in cells for one in _treated(study, cell)]
+
+
+def _treated(study: Study, cell: Cell) -> list[Treated]:
     every = [plan.treatment(study, cell, arm) for arm in plan.arms(study)]
-    return [(plan.workload_of(FarWorkload, study, one), one.connection) for one in every]
+    return [Treated(plan.workload_of(ElsewhereWorkload, study, one), one.connection, one.client) for one in every]
 
 
 def spent(rows: Sequence[Row]) -> tuple[int, int]:
@@ -82,7 +107,8 @@ def spent(rows: Sequence[Row]) -> tuple[int, int]:
     requests = octets = 0
     for row in rows:
         load = _load(str(row.get("load_json") or "null")) or {}
-        requests += int(load.get("samples") or 0)
+        requests += int(load.get("requests_made") or load.get("samples") or 0)
+        octets += int(load.get("octets_about") or 0)
         octets += int(load.get("wire_bytes_in") or 0) + int(load.get("wire_bytes_out") or 0)
     return requests, octets
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from trifecta.cli.looking import Found, looking
+
 if TYPE_CHECKING:
-    from trifecta.contract.elsewhere import PlaceSeen
-    from trifecta.workloads.far.choose import Choice, Wanted
+    from trifecta.contract.values import JsonObject
+    from trifecta.workloads.far.choose import Wanted
 
 NOT_WITH_URLS = ("servers", "clients", "hosts", "threats_on", "threats_off", "capture")
 """Options of studies whose server is ours: in a lab, or on a host of the user's."""
@@ -30,19 +31,20 @@ def race_urls(
     seed: str | None,
     compare: str | None,
     baseline: str | None,
+    page: bool,
+    browsers: tuple[str, ...],
     out: Path | None,
     quiet: bool,
     as_json: bool,
 ) -> int:
     """Compare the protocols of servers elsewhere over the path as it is; the exit code of ``trifecta run``."""
-    from trifecta.cli import leaving, options, running
+    from trifecta.cli import far_page, leaving, options, running
     from trifecta.design import far
     from trifecta.design.emit import to_yaml
     from trifecta.design.errors import UserError
-    from trifecta.design.model import PROTOCOLS
     from trifecta.design.quantity import QuantityError
     from trifecta.design.study_file import parse_study
-    from trifecta.workloads.far.choose import Choice, Wanted, document
+    from trifecta.workloads.far.choose import Wanted
     from trifecta.workloads.stat import read_url, system_roots
 
     leaving.refuse_in_silence(yes=yes, what=", ".join(urls))
@@ -55,15 +57,16 @@ def race_urls(
         raise UserError("race: one URL is given twice; give each once")
     wanted = Wanted(targets, authorities or system_roots(), levels, authorities is not None, owned)
     changes = options.as_overrides(overrides, blocks, budget, seed, (), compare=compare, baseline=baseline)
-    every = Choice(PROTOCOLS, levels or far.FAMILIES[:1], 0, ())
-    parse_study(to_yaml(document(wanted, every)), "race", changes)  # what is wrong with options is said before a look
-    seen, choice = _looked(wanted, quiet=quiet)
-    if not quiet:
-        _tell(seen, choice)
-    text = to_yaml(document(wanted, choice))
+    names = far_page.browsers_of(options.split_names(browsers))
+    every = far_page.before(wanted, names) if page else _before(wanted)
+    parse_study(to_yaml(every), "race", changes)  # what is wrong with options is said before a look
+    found = far_page.looked(wanted, names, quiet=quiet) if page else _looked(wanted, quiet=quiet)
+    for line in [] if quiet else found.lines:
+        click.echo(line, err=True)
+    text = to_yaml(found.document)
     study = parse_study(text, "race", options.with_seed(changes, text, "race"))
     folder = out if out is not None else running.default_folder(study)
-    leaving.ask(study, yes=yes, quiet=quiet, answer_bytes=choice.answer_bytes)
+    leaving.ask(study, yes=yes, quiet=quiet, answer_bytes=found.octets, requests=found.requests)
     return running.carry_out(study, folder, resume=False, quiet=quiet, as_json=as_json, may_leave=True)
 
 
@@ -89,32 +92,22 @@ def refuse_options(given: Sequence[str]) -> None:
         raise UserError(f"option {option}: belongs to servers of a study, and a URL has its own; leave it out")
 
 
-def _looked(wanted: Wanted, *, quiet: bool) -> tuple[list[PlaceSeen], Choice]:
+def _before(wanted: Wanted) -> JsonObject:
+    """The study as it would be if everything were answered."""
+    from trifecta.design.model import PROTOCOLS
+    from trifecta.workloads.far.choose import Choice, document, levels_of
+
+    return document(wanted, Choice(PROTOCOLS, levels_of(wanted), 0, ()))
+
+
+def _looked(wanted: Wanted, *, quiet: bool) -> Found:
     """One look at each address, and what it lets compare."""
-    from rich.console import Console
-
-    from trifecta.lab.engine import Stopped, find_engine
-    from trifecta.workloads.far import choose
-    from trifecta.workloads.stopping import StopFlag
-
-    engine = find_engine()
-    try:
-        with (
-            tempfile.TemporaryDirectory(prefix="trifecta-race-") as folder,
-            StopFlag() as stop,
-            Console(stderr=True, quiet=quiet).status("") as status,
-        ):
-            seen = choose.look(engine, wanted, stop, Path(folder), lambda what: status.update(f"looking at {what}"))
-    except Stopped:
-        raise KeyboardInterrupt from None
-    return seen, choose.choose(wanted, seen)
-
-
-def _tell(seen: Sequence[PlaceSeen], choice: Choice) -> None:
     from trifecta.report.far.said import place_lines
+    from trifecta.workloads.far import choose
 
-    for place in seen:
-        for line in place_lines(place):
-            click.echo(line, err=True)
-    for line in choice.left_out:
-        click.echo(f"Left out: {line}", err=True)
+    with looking(quiet=quiet) as look:
+        seen = choose.look(look.engine, wanted, look.stop, look.folder, look.tell)
+    choice = choose.choose(wanted, seen)
+    lines = [line for place in seen for line in place_lines(place)]
+    lines += [f"Left out: {line}" for line in choice.left_out]
+    return Found(lines, choose.document(wanted, choice), choice.answer_bytes, 1)

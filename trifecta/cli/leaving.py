@@ -31,18 +31,23 @@ def refuse(studies: Iterable[Study]) -> None:
             raise UserError(f"{what}; give it to `trifecta run` by itself")
 
 
-def ask(study: Study, *, yes: bool, quiet: bool, answer_bytes: int | None = None) -> None:
-    """Say what is coming and have the user agree; UserError where he does not, or cannot be asked."""
+def ask(study: Study, *, yes: bool, quiet: bool, answer_bytes: int | None = None, requests: int | None = None) -> None:
+    """Say what is coming and have the user agree; UserError where he does not, or cannot be asked.
+
+    ``answer_bytes`` and ``requests`` are of one answer, or of one visit of a page, where one was seen.
+    """
     from trifecta.design.errors import UserError
-    from trifecta.report.far.said import coming_line
+    from trifecta.report.far.said import coming_line, too_few_line
     from trifecta.workloads.far.coming import coming
 
-    expected = coming(study, answer_bytes)
+    expected = coming(study, answer_bytes, requests)
     hosts = ", ".join(expected.hosts)
     refuse_in_silence(yes=yes, what=hosts)
-    requests = expected.fewest_requests, expected.most_requests
-    said = coming_line(expected.hosts, requests, expected.most_bytes, expected.time_ns, expected.manners)
+    many = expected.fewest_requests, expected.most_requests
+    takes = expected.most_bytes, expected.time_ns, expected.manners
+    said = [coming_line(expected.hosts, many, *takes, at_once=study.workload.visiting)]
+    said += too_few_line(expected.blocks, expected.needed)
     if not quiet or not yes:
-        click.echo(said, err=True)
+        click.echo("\n".join(said), err=True)
     if not yes and not click.confirm("Go on?", err=True):
         raise UserError(f"nothing is measured: requests to {hosts} were not agreed to")

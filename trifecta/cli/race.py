@@ -26,6 +26,7 @@ Examples:
   trifecta race https://www.example.org/
   trifecta race https://localhost:8443/index.html --ca lab-ca.pem --i-own-this --yes
   trifecta race https://www.example.org/ --address IPv4,IPv6 --budget "10 min" --yes
+  trifecta race https://www.example.org/ --page --browser chromium,firefox
 """
 )
 @click.argument("urls", nargs=-1, metavar="[URL]...")
@@ -33,7 +34,7 @@ Examples:
     "--ca",
     "authorities",
     type=click.Path(path_type=Path, exists=True, dir_okay=False, readable=True),
-    help="Of URLs: certificate authorities to trust, PEM, in place of the system's.",
+    help="Of URLs: certificate authorities to trust, PEM, in place of the system's (of browsers: besides their own).",
 )
 @click.option(
     "--address",
@@ -43,6 +44,14 @@ Examples:
     help="Of URLs: these addresses, or IPv4 and IPv6, apart from each other.  [default: all of the names]",
 )
 @click.option("--i-own-this", "owned", is_flag=True, help="Of URLs: the server is yours, so it may be asked more.")
+@click.option("--page", is_flag=True, help="Of URLs: visit the page that is there, in a browser, cold each time.")
+@click.option(
+    "--browser",
+    "browsers",
+    multiple=True,
+    metavar="NAME,...",
+    help="With --page: these browsers, apart from each other: chromium, firefox.  [default: chromium]",
+)
 @options.narrowing
 @options.leaving
 @options.running
@@ -52,6 +61,8 @@ def command(
     authorities: Path | None,
     addresses: tuple[str, ...],
     owned: bool,
+    page: bool,
+    browsers: tuple[str, ...],
     **asked: Any,
 ) -> int:
     """Run the bundled study 'race': HTTP/1.1, HTTP/2 and HTTP/3 over three paths, with new and reused connections,
@@ -59,7 +70,8 @@ def command(
 
     With a URL, or several: compare the protocols of the server that answers there, over the path as it is, with new and
     reused connections. Nothing is emulated. It is asked at most twice a second: a few requests as a first look, and the
-    others after your consent. Single requests are compared, not pages in browsers.
+    others after your consent. With --page browsers visit the page instead, with the protocol forced on its host; what
+    is compared is how long it loads, and robots.txt is honoured.
     """
     from trifecta.cli import far
     from trifecta.design.errors import UserError
@@ -67,8 +79,13 @@ def command(
     if urls:
         far.refuse_options([name for name in far.NOT_WITH_URLS if asked[name]])
         kept = {name: value for name, value in asked.items() if name not in far.NOT_WITH_URLS}
-        return far.race_urls(urls, authorities=authorities, addresses=addresses, owned=owned, **kept)
-    for option, given in (("--ca", authorities), ("--address", addresses), ("--i-own-this", owned)):
+        if browsers and not page:
+            raise UserError("option --browser: belongs to --page, which is not given; add it, or leave this out")
+        return far.race_urls(
+            urls, authorities=authorities, addresses=addresses, owned=owned, page=page, browsers=browsers, **kept
+        )
+    alone = (authorities, addresses, owned, page, browsers)
+    for option, given in zip(("--ca", "--address", "--i-own-this", "--page", "--browser"), alone, strict=True):
         if given:
             raise UserError(f"option {option}: belongs to a URL, and none is given; add the URL, or leave it out")
     return run_study_of("race", **asked)

@@ -86,7 +86,7 @@ class RunFacts:
     @property
     def is_browser(self) -> bool:
         """Whether a browser loads a page or plays a video: then a sample is a visit."""
-        return self.is_video or self.workload.get("kind") == "page"
+        return self.is_video or self.workload.get("kind") in ("page", "far-page")
 
     @property
     def is_map(self) -> bool:
@@ -96,7 +96,7 @@ class RunFacts:
     @property
     def is_outside(self) -> bool:
         """Whether a server elsewhere was asked, over the path as it was: then nothing is emulated."""
-        return self.workload.get("kind") == "far"
+        return self.workload.get("kind") in ("far", "far-page")
 
     @property
     def is_between_hosts(self) -> bool:

@@ -113,7 +113,9 @@ def derive(connection: duckdb.DuckDBPyConnection, about: RunFacts) -> Elsewhere 
         "SELECT json_extract_string(server_json, 'address') AS address, protocol, "
         "bytes_in / nullif(samples - errors, 0) AS octets, transfer_p50_ns AS took_ns FROM trials WHERE valid"
     )
-    return Elsewhere(list(_rows(about.looks)), _slow(queries.select(connection, _Rate, sql)))
+    # The octets of a visit are of all its requests, and its transfer of the document alone: no rate.
+    slow = [] if about.is_browser else _slow(queries.select(connection, _Rate, sql))
+    return Elsewhere(list(_rows(about.looks)), slow)
 
 
 def _rows(looks: Sequence[Look]) -> Iterator[LookRow]:

@@ -79,6 +79,8 @@ def _browser_words(work: WorkloadDocument, factors: list[str]) -> str:
         )
     else:
         page = "a page" if "page" in factors else f"the page {Path(str(work.get('page'))).name}"
+        if work.get("kind") == "far-page":
+            page = "several pages" if "url" in factors else f"the page {work.get('url')}"
         found = "" if work.get("discovery") == "forced" else ", HTTP/3 found by Alt-Svc"
         inside = "place" not in factors and work.get("place", "native") != "native"
         what = f"{known['view']}loads of {page}{', its server in a container' if inside else ''}{found}"

@@ -22,6 +22,16 @@ class VideoConfig(Asked, frozen=True, kw_only=True, omit_defaults=True):
     floor: tuple[Share, ...] | None = None
 
 
+class ElsewhereConfig(Asked, frozen=True, kw_only=True):
+    """Of a page whose servers are elsewhere: no host exists for the browser but those that have an address.
+
+    ``least_gap_ns`` lies between the starts of two visits; ``agent`` follows the browser's own user agent.
+    """
+
+    least_gap_ns: int
+    agent: str
+
+
 class BrowserConfig(Asked, frozen=True, kw_only=True):
     """Visits that a browser is asked to make."""
 
@@ -33,7 +43,8 @@ class BrowserConfig(Asked, frozen=True, kw_only=True):
     third_parties: tuple[str, ...] = ()
     addresses: dict[str, str] = msgspec.field(default_factory=dict)
     port: int
-    ca_file: str
+    ca_file: str | None
+    """None: the roots that the browser brings, and no other."""
     discovery: Literal["forced", "alt-svc"] = "forced"
     view: Literal["cold", "warm", "repeat"] = "cold"
     visits: int
@@ -45,6 +56,7 @@ class BrowserConfig(Asked, frozen=True, kw_only=True):
     filmstrip: bool = False
     viewport: tuple[int, int] = VIEWPORT
     video: VideoConfig | None = None
+    elsewhere: ElsewhereConfig | None = None
     work_dir: str
     keylog_file: str | None = None
     netlog_file: str | None = None

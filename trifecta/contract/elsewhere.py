@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypedDict
+from typing import Literal, NotRequired, TypedDict
 
 Udp = Literal["open", "slow", "closed", "blocked", "silent", "other"]
 """``slow``: content comes, and much slower than over TCP; ``closed``: somebody says that nobody listens; ``blocked``:
@@ -62,9 +62,44 @@ class PlaceSeen(TypedDict):
     """None where HTTP/3 was not asked for."""
 
 
+class PageSeen(TypedDict):
+    """One visit of a page by a browser that looks: what a visit takes, and whom it asks. Requests over the network."""
+
+    url: str
+    address: str
+    browser: str
+    protocol: str
+    error: str | None
+    """Why the visit failed, as a class of `contract.errors`."""
+    requests: int
+    """To all hosts."""
+    octets: int
+    """Both ways, with an estimate of what the browser does not tell."""
+    load_ns: int | None
+    third_parties: dict[str, int]
+    """Hosts beside that of the URL, with the requests that they were asked."""
+    unnamed: dict[str, int]
+    """Hosts that were asked for and did not exist for the browser, with how often."""
+    impatient: list[str]
+    """Hosts that answered 429 or 503."""
+
+
+class RobotsSeen(TypedDict):
+    """What the robots.txt of a host says of a URL (RFC 9309)."""
+
+    url: str
+    robots: str
+    """Where it was read."""
+    status: int
+    rule: str | None
+    """The rule that decides, as it is written; None where none is about the URL."""
+
+
 class Look(TypedDict):
     """All places at one time."""
 
     when: Literal["before", "again", "after"]
     utc: str
     places: list[PlaceSeen]
+    pages: NotRequired[list[PageSeen]]
+    robots: NotRequired[list[RobotsSeen]]

@@ -236,6 +236,10 @@ class LoadSummary(Told, kw_only=True):
     left_out: dict[str, int] | None = None
     """URLs that a recording has no answer to, with their number."""
     stray_lookups: int | None = None
+    requests_made: Unsigned | None = None
+    """Of visits to servers elsewhere: requests over the network, those of warm-up and to third parties too."""
+    octets_about: Unsigned | None = None
+    """What these took, both ways, with an estimate of what a browser does not tell."""
 
     # What the runner adds.
     start_cpu_ns: int | None = None

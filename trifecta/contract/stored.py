@@ -130,6 +130,8 @@ class Load(RanWithShare, total=False):
     visits: int | None
     left_out: dict[str, int] | None
     stray_lookups: int | None
+    requests_made: int | None
+    octets_about: int | None
     start_cpu_ns: int | None
     driver_cpu_ns: int | None
     cpus: int | None

@@ -8,7 +8,7 @@ from trifecta.design.document import Document, Place, parse_text
 
 ANY = "any"
 ANY_FACTORS = ("server", "client")
-BROWSER_KINDS = ("page", "video")  # workloads whose clients are browsers
+BROWSER_KINDS = ("page", "video", "far-page")  # workloads whose clients are browsers
 SERVICE_KINDS = ("chain", "fan-in", "sba-registration")  # workloads whose servers are services
 FoundLevels = Callable[[str], Sequence[str]]
 """``server``, ``client``, ``browser``, ``service`` -> names found; it looks at the machine, so it is given."""

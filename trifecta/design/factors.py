@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from trifecta.design.document import one_of, parse_text
-from trifecta.design.far import FAR_FIELDS
+from trifecta.design.far import FAR_FIELDS, FAR_PAGE_FIELDS
 from trifecta.design.fields import (
     BROWSER_FIELDS,
     PAGE_FIELDS,
@@ -22,7 +22,15 @@ from trifecta.design.model import CLIENT_FACTOR, DEFAULT_CLIENT
 
 __all__ = ["CLIENT_FACTOR", "DEFAULT_CLIENT", "Field", "parse_protocol"]
 
-_FIELDS = (*REQUESTS_FIELDS, *SERVICES_FIELDS, *BROWSER_FIELDS, *PAGE_FIELDS, *VIDEO_FIELDS, *FAR_FIELDS)
+_FIELDS = (
+    *REQUESTS_FIELDS,
+    *SERVICES_FIELDS,
+    *BROWSER_FIELDS,
+    *PAGE_FIELDS,
+    *VIDEO_FIELDS,
+    *FAR_FIELDS,
+    *FAR_PAGE_FIELDS,
+)
 WORKLOAD_FIELDS: dict[str, Field] = {field.name: field for field in _FIELDS}
 LENGTH_FIELDS = ("requests", "duration", "warmup")  # how long a trial is; a path can have its own
 

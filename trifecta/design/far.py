@@ -22,6 +22,9 @@ PLACE_FIELDS = ("via", "x-served-by", "x-amz-cf-pop", "cf-ray", "x-vercel-id")
 """Of these `trifecta.analysis.far` reads where an answer came from."""
 RECORDED = ("age", *CACHE_FIELDS, *PLACE_FIELDS, "server", "server-timing", "alt-svc", "retry-after", "location")
 _URL = re.compile(r"https://[^\s,\x00-\x1f\x7f]{1,1000}")
+_HOST = re.compile(r"[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*")
+_LONGEST_NAME = 253  # RFC 1035, 2.3.4, as text
+MOST_HOSTS = 100  # of one page: a browser is told each
 
 
 def parse_url(value: Any) -> str:
@@ -52,6 +55,22 @@ def family_of(address: str) -> str:
     if address in FAMILIES:
         return address
     return f"IPv{ipaddress.ip_address(address).version}"
+
+
+def is_host(text: str) -> bool:
+    """Whether it is the name of a host, in lower case: it goes into the flags of browsers."""
+    return len(text) <= _LONGEST_NAME and _HOST.fullmatch(text) is not None
+
+
+def parse_hosts(value: Any) -> tuple[str, ...]:
+    """Names of hosts, with blanks between them, each once."""
+    hosts = tuple(dict.fromkeys(parse_text(value).lower().split()))
+    for host in hosts:
+        if not is_host(host):
+            raise QuantityError(f"{host[:80]!r} is not the name of a host; write names with blanks between them")
+    if len(hosts) > MOST_HOSTS:
+        raise QuantityError(f"{len(hosts)} hosts are too many; give {MOST_HOSTS} at most")
+    return hosts
 
 
 def _pace(value: Any) -> float:
@@ -90,3 +109,4 @@ FAR_FIELDS = (
     Field("most_requests", "most_requests", _positive_count, factor=False),
     Field("most_volume", "most_bytes", _positive_size, quantity.format_size, factor=False),
 )
+FAR_PAGE_FIELDS = (Field("third_parties", "third_parties", parse_hosts, " ".join, factor=False),)

@@ -17,6 +17,9 @@ LOOKS = 3  # of `race URL` itself, before the first block and after the last; go
 MOST_ADDRESSES = 4  # of a name's family, looked at one after the other
 MOST_CONNECTS = 2  # beside one answer over TCP, while its content comes
 LOOK_REQUESTS = 4 + 2 * MOST_CONNECTS  # the most of one address at one time: each protocol, and one more over UDP
+PAGE_LOOKS = 3  # visits of one browser that looks at a page, while each of them names hosts that were not known before
+ROBOTS_REQUESTS = 6  # for one robots.txt: it may redirect five times (RFC 9309, 2.3.1.2)
+MOST_AUTHORITIES = 8  # of a file that browsers are given: each takes a program of its own to be taken in
 
 
 @dataclass(frozen=True)
@@ -29,10 +32,10 @@ class Manners:
     most_requests: int
     most_bytes: int
 
-    def gap_ns(self, answer_bytes: int) -> int:
-        """The least time between the starts of two requests whose answers have so many octets."""
-        of_volume = answer_bytes * MINUTE_NS / self.volume_bytes
-        return round(max(_SECOND_NS / self.pace_per_s, of_volume))
+    def gap_ns(self, octets: int, requests: int = 1) -> int:
+        """The least time between the starts of two turns, each of so many octets and requests at once."""
+        of_volume = octets * MINUTE_NS / self.volume_bytes
+        return round(max(requests * _SECOND_NS / self.pace_per_s, of_volume))
 
 
 TO_OTHERS = Manners(2.0, 20_000_000, 1_000, 200_000_000)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from trifecta.contract.browser import ElsewhereConfig
 from trifecta.contract.common import Declared
 from trifecta.contract.errors import ErrorClass
 from trifecta.design import extras
@@ -50,9 +51,10 @@ class Job:
     third_parties: tuple[str, ...]
     """Those of them on which no protocol is forced: over TCP, HTTP/2 if their server has it."""
     addresses: Mapping[str, str]
-    """IPv4 addresses of hosts that the name server is not asked for; in the lab none, so that DNS counts."""
+    """Addresses of hosts that the name server is not asked for; in the lab none, so that DNS counts."""
     port: int
-    ca_file: Path
+    ca_file: Path | None
+    """Authorities that are trusted besides those that the browser brings."""
     discovery: Literal["forced", "alt-svc"]
     view: Literal["cold", "warm", "repeat"]
     visits: int
@@ -74,6 +76,8 @@ class Job:
     har_dir: Path | None
     qlog_dir: Path | None
     """Where a browser that can write qlog leaves a file a QUIC connection."""
+    elsewhere: ElsewhereConfig | None = None
+    """Of a page of servers elsewhere: hosts without an address do not exist, and the user agent says who asks."""
 
     @property
     def own_hosts(self) -> tuple[str, ...]:

@@ -29,6 +29,7 @@ import dns.rrset
 
 from trifecta.design.errors import CannotError
 from trifecta.lab import linux, sandbox
+from trifecta.lab.covering import ORDER, cover
 from trifecta.lab.host import Host
 
 NAMESERVER = "127.0.0.53"
@@ -41,8 +42,6 @@ _HEADER_BYTES = 12
 _ID_BYTES = 2
 _MOST_KNOWN = 1000  # questions whose answer is kept
 _MOST_CONNECTIONS = 64  # TCP connections kept open; the oldest makes room (RFC 7766, section 6.2.3)
-# One of these is always there (Filesystem Hierarchy Standard) and hidden for a moment, in our mount namespace only.
-_SCRATCH = ("/mnt", "/media", "/srv", "/tmp")  # noqa: S108
 
 _MOST_STRAYS = 1000  # different unknown names that are told apart
 _OTHERS = "(others)"
@@ -167,7 +166,7 @@ class Names:
                         ) from error
             server.start()
             for file, text in _files():
-                _cover(file, text)
+                cover(file, text)
                 undo.callback(linux.unmount, file)
             self._undo = undo.pop_all()
         return self
@@ -271,27 +270,8 @@ class _Server:
 def _files() -> Iterable[tuple[str, str]]:
     """What getaddrinfo reads and what it should say."""
     yield "/etc/resolv.conf", RESOLV_CONF
-    order = Path("/etc/nsswitch.conf")
+    order = Path(ORDER)
     if order.exists():
         # Else a resolver of the machine, reached through a socket in the file system, might be asked before DNS.
         text = order.read_text(encoding="utf-8", errors="replace")
         yield str(order), re.sub(r"(?m)^hosts:.*$", "hosts: files dns", text)
-
-
-def _cover(file: str, text: str) -> None:
-    """Lay a private file over ``file``: on a file system in memory that only its mount keeps alive."""
-    scratch = next(folder for folder in _SCRATCH if Path(folder).is_dir())
-    try:
-        linux.mount(
-            "trifecta", scratch, "tmpfs", linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC, "size=64k,mode=755"
-        )
-        try:
-            private = Path(scratch) / "private"
-            private.write_text(text, encoding="utf-8")
-            linux.bind(str(private), file)
-        finally:
-            linux.unmount(scratch)
-    except FileNotFoundError as error:
-        raise CannotError(f"{file} is missing, so names cannot be looked up; run: sudo touch {file}") from error
-    except OSError as error:
-        raise CannotError(f"{file} cannot be covered in the lab: {error.strerror}; run `trifecta doctor`") from error

@@ -13,8 +13,10 @@ from trifecta.analysis.polite import PolitePlanner
 from trifecta.design.model import Cell, Study
 from trifecta.design.workloads.requests import Family
 from trifecta.lab.host import browser_pin_table, pin_table
+from trifecta.workloads.far.page_session import FarPageSession, page_pins
+from trifecta.workloads.far.page_trial import FarPageTrialRunner
 from trifecta.workloads.far.session import FarSession
-from trifecta.workloads.far.supported import far_supported
+from trifecta.workloads.far.supported import far_pages_supported, far_supported
 from trifecta.workloads.far.trial import FarTrialRunner
 from trifecta.workloads.hosts.session import HostsSession
 from trifecta.workloads.hosts.supported import hosts_supported
@@ -92,6 +94,14 @@ EXECUTORS: dict[Family, Executor] = {
     "far": Executor(
         lambda study, _, __: far_supported(study),
         _raised(FarSession, FarTrialRunner),
+        phase="elsewhere",
+        lab=False,
+        within=PolitePlanner,
+    ),
+    "far-visits": Executor(
+        lambda study, _, adapters: far_pages_supported(study, adapters.browsers),
+        _raised(FarPageSession, FarPageTrialRunner),
+        pins=page_pins,
         phase="elsewhere",
         lab=False,
         within=PolitePlanner,

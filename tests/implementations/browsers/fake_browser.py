@@ -98,6 +98,8 @@ class Tab(View):
             self.url, self.started_ns, kind="document", protocol="h3", status=200, connection="a", wire_bytes=110,
             header_bytes=10, body_bytes=100, decoded_bytes=100, done_ns=self.started_ns + 1,
         )  # fmt: skip
+        if self.url.endswith("busy"):
+            fetch.status, fetch.response_headers = 429, [("Retry-After", "7")]
         strange = Fetch(self.url + "?1", self.started_ns, status=404, missing=True, error="status", connection="b")
         return Recording(visit, [fetch, strange])
 

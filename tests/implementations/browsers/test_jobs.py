@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 
 import pytest
@@ -9,11 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.implementations.browsers.driving import config
-from trifecta.implementations.browsers import jobs
+from trifecta.implementations.browsers import authorities, jobs
 from trifecta.implementations.browsers.chromium_flags import flags, protocol_flags
 from trifecta.implementations.browsers.firefox_profile import preferences
 from trifecta.implementations.browsers.records import summarise, tell_third_parties
 from trifecta.implementations.visit import Fetch, Visit
+
+
+FAR = {"least_gap_ns": 5_000_000_000, "agent": "trifecta/1 (measures this page)"}
 
 
 @pytest.mark.parametrize(
@@ -30,6 +34,12 @@ from trifecta.implementations.visit import Fetch, Visit
         ({"third_parties": ["b.lab"]}, "third_parties: b.lab: none of the hosts"),
         ({"third_parties": ["www.fake.lab"]}, "third_parties: www.fake.lab: none of the hosts"),
         ({"third_parties": "www.fake.lab"}, "third_parties: "),
+        ({"addresses": {"a.lab": "fe80::1%eth0"}}, "addresses: "),
+        ({"elsewhere": {"least_gap_ns": 1}}, "elsewhere: "),
+        ({"elsewhere": {"least_gap_ns": -1, "agent": "t/1"}}, "elsewhere: "),
+        ({"elsewhere": {"least_gap_ns": 1, "agent": "t\r\nX: 1"}}, "elsewhere: "),
+        ({"elsewhere": FAR}, "elsewhere: www.fake.lab: without an address"),
+        ({"elsewhere": FAR, "view": "warm"}, "elsewhere: belongs to cold visits of a page"),
         ({"viewport": [1350]}, "viewport: "),
         ({"visits": True}, "visits: True is not a whole number"),
         ({"visits": 0}, "visits: 0 is not a whole number from 1"),
@@ -68,6 +78,46 @@ def test_no_protocol_is_forced_on_third_parties(tmp_path, protocol, alone, besid
     assert preferences(own)["network.http.http2.enabled"] == (protocol != "h1")
     mapped = "network.http.http3.alt-svc-mapping-for-testing"
     assert asked.get(mapped) == ("www.fake.lab;h3=:443" if protocol == "h3" else None)
+
+
+def far(tmp_path, **changes):
+    """A job of a page elsewhere: its host over IPv6, a third party over IPv4."""
+    there = {"www.fake.lab": "2001:db8::1", "fonts.b.lab": "192.0.2.1"}
+    document = config(tmp_path, addresses=there, elsewhere=FAR, ca_file=None, **THIRD, **changes)
+    return jobs.job_of(jobs.read(json.dumps(document)))
+
+
+def test_for_a_browser_elsewhere_there_are_the_hosts_with_an_address_and_no_other(tmp_path):
+    job = far(tmp_path)
+    assert job.elsewhere is not None
+    assert (job.elsewhere.least_gap_ns, job.ca_file) == (5_000_000_000, None)
+    told = flags(job, net_log=None)
+    rules = "MAP www.fake.lab [2001:db8::1], MAP fonts.b.lab 192.0.2.1, MAP * ~NOTFOUND"
+    assert f"--host-resolver-rules={rules}" in told
+    assert "--no-proxy-server" in told
+    assert "--origin-to-force-quic-on=www.fake.lab:443" in told
+    asked = preferences(job)
+    assert asked["network.dns.disableIPv6"] is False
+    assert asked["dom.serviceWorkers.enabled"] is False
+    lab = jobs.job_of(jobs.read(json.dumps(config(tmp_path))))
+    assert "--no-proxy-server" not in flags(lab, net_log=None)
+    assert preferences(lab)["network.dns.disableIPv6"] is True
+    assert "dom.serviceWorkers.enabled" not in preferences(lab)
+
+
+def test_every_certificate_of_a_file_is_taken_in_by_itself(tmp_path):
+    job = far(tmp_path)
+    assert authorities.files_of(job) == []
+    one = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
+    file = tmp_path / "ca.pem"
+    job = dataclasses.replace(job, ca_file=file, state=tmp_path)
+    file.write_text(f"of the lab\n{one}")
+    assert authorities.files_of(job) == [("lab", file)]
+    file.write_text(one + one.replace("AAAA", "BBBB"))
+    made = authorities.files_of(job)
+    assert [name for name, _ in made] == ["lab 0", "lab 1"]
+    assert ["AAAA" in path.read_text() for _, path in made] == [True, False]
+    assert all(path.read_text().count("BEGIN") == 1 for _, path in made)
 
 
 def test_what_third_parties_sent_is_counted_apart():

@@ -24,6 +24,10 @@ BUSY_WARN, BUSY_FAIL = 0.5, 0.9  # share of the cores it may use, over a visit's
 SERVER_BUSY_WARN = 0.5  # share of one core
 SHAPED_RTT_NS = 5_000_000  # below, and without a rate, a load waits for the browser and not for the path
 _SAME = ("version", "headless", "flags")  # of what the driver declares
+_STRAY = {
+    False: "leave out what asks for them: the lab answers none of them",
+    True: "look at the page again: it names hosts that it did not when they were counted (`third_parties`)",
+}
 
 
 def check(evidence: Evidence) -> list[CheckResult]:
@@ -37,7 +41,7 @@ def check(evidence: Evidence) -> list[CheckResult]:
     findings += _strays(evidence)
     findings += _same_program(evidence)
     findings += _resumed(workload, visits)
-    if not shaped(evidence.path):
+    if not workload.outside and not shaped(evidence.path):
         text = f"path {evidence.path.name} neither delays nor limits: the browser sets the pace"
         remedy = "compare protocols on a path with a delay or a rate"
         findings.append(Finding("warn", text, float(evidence.path.rtt_ns), float(SHAPED_RTT_NS), remedy))
@@ -69,8 +73,9 @@ def _busy(evidence: Evidence, workload: RequestsWorkload, visits: Visits) -> lis
         f"{evidence.client} used {duration(spent)} of CPU time a {'watch' if watching else 'load'}, "
         f"{busy:.0%} of what {number} core{'s' if number > 1 else ''} had"
     )
-    remedy = "use a machine with more cores, or a slower path"
-    # Without a path the browser is the limit by design: that is said, and not held against the trial.
+    remedy = "use a machine with more cores" if workload.outside else "use a machine with more cores, or a slower path"
+    # Without a path the browser is the limit by design: that is said, and not held against the trial. Nor is it at a
+    # page elsewhere, whose path nobody here can make slower.
     if busy >= BUSY_FAIL and shaped(evidence.path):
         return [Finding("fail", text, busy, BUSY_FAIL, remedy)]
     if busy >= BUSY_WARN:
@@ -98,7 +103,7 @@ def _strays(evidence: Evidence) -> list[Finding]:
     names = load.get("stray_names")
     named = f" ({', '.join(names)})" if names else ""
     text = f"{number} look-ups were of names that are not of the page{named}"
-    return [Finding("warn", text, float(number), 0.0, "leave out what asks for them: the lab answers none of them")]
+    return [Finding("warn", text, float(number), 0.0, _STRAY[evidence.workload.outside])]
 
 
 def _same_program(evidence: Evidence) -> list[Finding]:

@@ -6,7 +6,7 @@ server's certificates (number, octets in DER), session resumption and early data
 congestion control, [what of quinn-proto is adapted](implementations.md#what-of-quinn-proto-is-adapted), TCP_NODELAY,
 a [switch of the transports](study-files.md#switches-of-the-transports) that the study sets; initial windows by more
 than a quarter, but for TCP that begins with one segment over a lossy path because its SYN was lost (RFC 5681, 3.1).
-Of a server elsewhere certificates and windows are warned of instead.
+Of a server elsewhere certificates, windows and the cipher suite are warned of instead.
 
 ## Warns when
 A server's own congestion control is another than asked (many programs have one only); a study asks for quinn-proto
@@ -36,7 +36,7 @@ from trifecta.analysis.checks.evidence import Evidence, Finding, worst
 from trifecta.contract.codec import plain
 from trifecta.contract.stored import Transport
 from trifecta.design import plan, quinn, tuning
-from trifecta.design.model import CheckResult
+from trifecta.design.model import CheckResult, CheckStatus
 from trifecta.design.transports import over
 
 WINDOW_SPREAD = 1.25  # TCP counts ten segments, QUIC up to 14,720 octets (RFC 6928, RFC 9002 7.2): not exactly equal
@@ -56,6 +56,8 @@ class _Trait:
     """Whether the client is the one to tell it."""
     depends: Callable[[Evidence], Any] | None = None
     """What must have been asked for alike in two arms for them to be compared; None: the property itself."""
+    theirs: bool = False
+    """Whether a server elsewhere chooses it: where arms differ in it there, that is warned of."""
 
     def along(self, evidence: Evidence) -> Any:
         """What was asked for of it."""
@@ -80,7 +82,8 @@ def check(evidence: Evidence) -> list[CheckResult]:
         others = [(s.trial.arm, trait.given(s)) for s in evidence.siblings if trait.along(s) == trait.along(evidence)]
         odd = [f"{value} in {arm}" for arm, value in others if value is not None and value != given]
         if odd:
-            findings.append(Finding("fail", f"{trait.name} is {given} here and {', '.join(odd)}", remedy=trait.remedy))
+            status: CheckStatus = "warn" if trait.theirs and evidence.workload.outside else "fail"
+            findings.append(Finding(status, f"{trait.name} is {given} here and {', '.join(odd)}", remedy=trait.remedy))
         else:
             findings.append(Finding("pass", f"{trait.name} {given}"))
     findings += inside_handshakes.findings(evidence)
@@ -361,6 +364,7 @@ _TRAITS = (
         lambda e: None,
         "offer one cipher suite only",
         depends=lambda e: e.workload.tls_version,
+        theirs=True,
     ),
     _Trait(
         "key exchange",

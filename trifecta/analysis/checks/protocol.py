@@ -3,10 +3,10 @@
 ## Fails when
 A single request was answered over another protocol, or none was answered at all; of a browser, any request of a
 visit. With HTTP/3 found by Alt-Svc: a cold visit begins with it, or no visit finds it. Of a page with third parties:
-one of their answers did not come over HTTP/2, or none came.
+one of their answers did not come over HTTP/2, or none came, in a lab.
 
 ## Warns when
-Never.
+Third parties of a page elsewhere, which are left as they are, spoke another protocol in one arm than in another.
 
 ## Why
 A client that falls back without a word measures the protocol that it fell back to.

@@ -1,6 +1,6 @@
 """A browser spoke the protocol asked for, in every request of every visit, to every host of the page's own.
 
-With third parties it spoke HTTP/2, in every arm alike.
+With third parties it spoke HTTP/2, in every arm alike; with those of a page elsewhere whatever they agreed on.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ def check(evidence: Evidence) -> list[CheckResult]:
         found = _discovered(workload, visits)
     else:
         found = _forced(evidence, visits, name)
-    return worst(evidence, "protocol", [*found, *_third_parties(workload, visits)])
+    theirs = _of_strangers(evidence, visits) if workload.outside else _third_parties(workload, visits)
+    return worst(evidence, "protocol", [*found, *theirs])
 
 
 def _nothing_told(evidence: Evidence, visits: Visits, name: str) -> Finding:
@@ -65,6 +66,20 @@ def _third_parties(workload: RequestsWorkload, visits: Visits) -> list[Finding]:
         return []
     remedy = "look at the page: what it asks for must come from there (docs/pages.md)"
     return [Finding("fail", f"no request to {who} was answered", 0.0, 1.0, remedy)]
+
+
+def _of_strangers(evidence: Evidence, visits: Visits) -> list[Finding]:
+    """Of a page elsewhere third parties are left as they are: they may find HTTP/3 where a browser has it on."""
+    spoken = visits.third_party_protocols
+    if not spoken:
+        return []
+    for sibling in evidence.siblings:
+        other = sibling.visits.third_party_protocols if sibling.visits is not None else {}
+        if sibling.client == evidence.client and other and set(other) != set(spoken):
+            text = f"third parties spoke {counts(spoken)} here, {counts(other)} in {sibling.trial.arm}"
+            remedy = "read it with what third parties speak in it, or ask for a page without them"
+            return [Finding("warn", text, remedy=remedy)]
+    return [Finding("pass", f"third parties spoke {counts(spoken)}")]
 
 
 def _discovered(workload: RequestsWorkload, visits: Visits) -> list[Finding]:

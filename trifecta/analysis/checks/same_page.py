@@ -2,11 +2,14 @@
 
 ## Fails when
 Visits differ in their requests or in the octets of one, in the trial or between arms of a block; a request failed; a
-cold or warm visit took something from the cache.
+cold or warm visit took something from the cache. Of a page elsewhere, which may change meanwhile: requests or octets
+of a visit differ from those of the block's first by more than a fifth, or a request to its host failed in one arm
+alone.
 
 ## Warns when
 The recording had no answer to a request; one was answered with a status of 400 to 499; one still ran at the end; a
-repeated view took nothing from the cache; a player gave a segment up.
+repeated view took nothing from the cache; a player gave a segment up. Of a page elsewhere: visits differ at all, or a
+request failed.
 
 ## Why
 In 2021 a study compared loads of 120, 123 and 134 requests: the page differed, not the protocol.
@@ -17,12 +20,15 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 
+from trifecta.analysis.checks import page_alike
 from trifecta.analysis.checks.evidence import Evidence, Finding, counts, worst
 from trifecta.analysis.checks.visits import Got, Visit, Visits
 from trifecta.design.model import CheckResult, RequestsWorkload
 
 SHOWN = 3  # URLs named of each kind of difference
 _REMEDY = "look at the waterfalls: every visit must fetch the same page (docs/pages.md)"
+_RECORDED = "check that the page was recorded so (`trifecta page show`)"
+_NOT_THERE = "look at the page: it asks for what is not there"
 
 Page = Mapping[str, Got]
 
@@ -35,6 +41,9 @@ def check(evidence: Evidence) -> list[CheckResult]:
     visits = evidence.visits
     if visits is None or not visits.loaded:
         return worst(evidence, "same_page", [Finding("unknown", "no visit succeeded that could be compared")])
+    if workload.outside:
+        alike = page_alike.findings(evidence, visits, lambda one, other: difference(one.got, other.got))
+        return worst(evidence, "same_page", [*_refused(visits, _NOT_THERE), *alike])
     findings = [*_missing(visits), *_refused(visits), *_cache(workload, visits)]
     if workload.plays:
         findings += _of_a_player(visits)
@@ -129,12 +138,12 @@ def _failed(visits: Visits) -> list[Finding]:
     return [Finding("fail", text, float(number), 0.0, "check that server and path carry the page")]
 
 
-def _refused(visits: Visits) -> list[Finding]:
+def _refused(visits: Visits, remedy: str = _RECORDED) -> list[Finding]:
     if not visits.refused:
         return []
     number = sum(visits.refused.values())
     text = f"{number} requests were answered with a status of 400 or more ({_urls(visits.refused)})"
-    return [Finding("warn", text, float(number), 0.0, "check that the page was recorded so (`trifecta page show`)")]
+    return [Finding("warn", text, float(number), 0.0, remedy)]
 
 
 def _missing(visits: Visits) -> list[Finding]:

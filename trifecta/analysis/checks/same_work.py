@@ -155,5 +155,6 @@ WORK: Mapping[Family, Callable[[Evidence, SampleFacts], list[Finding]]] = {
     "services": _of_cycles,
     "visits": _of_visits,
     "far": _of_a_stranger,
+    "far-visits": _of_visits,
 }
 """What is looked at, by the family of the workload."""

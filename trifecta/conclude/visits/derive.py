@@ -37,5 +37,6 @@ def derive(connection: duckdb.DuckDBPyConnection, about: RunFacts, found: Sequen
     trials = metrics.trial_values(connection, metrics.metrics_of(about))
     cells = cells_in_order(about, {row["cell"] for row in trials})
     measured = metrics.rows(about, trials, metrics.metrics_of(about))
-    here = published.places(about, trials, found)
+    # What was published is of pages in labs, and no page elsewhere is one of them.
+    here = [] if about.is_outside else published.places(about, trials, found)
     return Visits(measured, published.rows(about, measured, here), published.claims(here), cells)

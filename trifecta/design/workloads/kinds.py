@@ -11,12 +11,13 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from trifecta.design.errors import UserError
-from trifecta.design.far import AS_IS, ELSEWHERE, FAR_FIELDS
+from trifecta.design.far import AS_IS, ELSEWHERE, FAR_FIELDS, FAR_PAGE_FIELDS
 from trifecta.design.fields import BROWSER_FIELDS, PAGE_FIELDS, REQUESTS_FIELDS, SERVICES_FIELDS, VIDEO_FIELDS
 from trifecta.design.services import SERVER_LEVEL
 from trifecta.design.tuning import SWITCHES
 from trifecta.design.workloads.browsers import PageWorkload, VideoWorkload
 from trifecta.design.workloads.far import FarWorkload
+from trifecta.design.workloads.far_page import FarPageWorkload
 from trifecta.design.workloads.requests import RequestsWorkload
 from trifecta.design.workloads.services import ChainWorkload, FanInWorkload, RegistrationWorkload
 from trifecta.entries import Registry
@@ -38,9 +39,18 @@ _BROWSER = (
 )
 DEFAULT_BROWSER = "chromium"
 _FAR = ("method", "request_timeout", "connect_timeout", "resumption", "key_exchange")
+_FAR_PAGE = ("visits", "warmup_visits", "visit_timeout", "settle", "filmstrip")
 _FIELDS = {
     entry.name
-    for entry in (*REQUESTS_FIELDS, *SERVICES_FIELDS, *BROWSER_FIELDS, *PAGE_FIELDS, *VIDEO_FIELDS, *FAR_FIELDS)
+    for entry in (
+        *REQUESTS_FIELDS,
+        *SERVICES_FIELDS,
+        *BROWSER_FIELDS,
+        *PAGE_FIELDS,
+        *VIDEO_FIELDS,
+        *FAR_FIELDS,
+        *FAR_PAGE_FIELDS,
+    )
 }
 
 
@@ -91,6 +101,14 @@ _OWN: dict[str, Kind] = {
         fixed={"path": AS_IS, "server": ELSEWHERE},
         server=ELSEWHERE,
         clients=None,
+    ),
+    "far-page": Kind(
+        FarPageWorkload,
+        (*(entry.name for entry in (*FAR_FIELDS, *FAR_PAGE_FIELDS)), *_FAR_PAGE),
+        fixed={"path": AS_IS, "server": ELSEWHERE, "connection": "browser"},
+        server=ELSEWHERE,
+        clients="browser",
+        lengths=False,
     ),
 }
 assert all(entry.name in (*_OWN["chain"].fields, *_CROWD) for entry in SERVICES_FIELDS)

@@ -14,7 +14,7 @@ from trifecta.design.protocols import CONTENT_METHODS, SAFE_METHODS
 from trifecta.design.transports import APART, BETWEEN, over
 from trifecta.design.workloads import estimates
 
-Family = Literal["requests", "services", "visits", "far"]
+Family = Literal["requests", "services", "visits", "far", "far-visits"]
 Problem = tuple[str, str]
 """The field at fault; what is wrong with it and how to mend it."""
 

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from trifecta.contract.common import Declared
 from trifecta.design import extras
@@ -119,6 +119,8 @@ class RunningChromium(RunningBrowser):
         self._browser = browser
         self._job = job
         self._calls = Calls(browser, net_log)
+        self._agent: str | None = None
+        """What is said in the place of Chromium's own user agent; None: that."""
         self.version = browser.version
 
     @classmethod
@@ -127,6 +129,9 @@ class RunningChromium(RunningBrowser):
         running = cls(driver, browser, job, net_log)
         session = await browser.new_browser_cdp_session()
         info = await session.send("SystemInfo.getProcessInfo")
+        if job.elsewhere is not None:
+            own = await session.send("Browser.getVersion")
+            running._agent = f"{own['userAgent']} {job.elsewhere.agent}"
         await session.detach()
         running.pid = next(int(each["id"]) for each in info["processInfo"] if each["type"] == "browser")
         running.helpers = frozenset({_parent_of(running.pid)})
@@ -135,8 +140,12 @@ class RunningChromium(RunningBrowser):
     async def open(self) -> View:
         """A browser context of its own with one tab."""
         width, height = self._job.viewport
+        # Requests of workers are not seen, and nobody is to be asked uncounted.
+        workers: Literal["allow", "block"] = "allow" if self._job.elsewhere is None else "block"
         context = await self._calls.alive(
-            self._browser.new_context(viewport={"width": width, "height": height}, service_workers="allow")
+            self._browser.new_context(
+                viewport={"width": width, "height": height}, service_workers=workers, user_agent=self._agent
+            )
         )
         page = await self._calls.alive(context.new_page())
         session = await self._calls.alive(context.new_cdp_session(page))

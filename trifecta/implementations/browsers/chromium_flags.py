@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from trifecta.implementations.browser import BrowserFailed, Job
+from trifecta.implementations.browsers import authorities
 from trifecta.implementations.server import Unsupported
 
 _FEATURES_OFF = (
@@ -40,7 +41,7 @@ _CERTUTIL_TIMEOUT_S = 30
 
 def flags(job: Job, *, net_log: Path | None) -> list[str]:
     """All of Chromium's command line but the profile."""
-    named = (f"MAP {host} {address}" for host, address in job.addresses.items())
+    named = (f"MAP {host} {_literal(address)}" for host, address in job.addresses.items())
     asked = (f"EXCLUDE {host}" for host in job.hosts if host not in job.addresses)
     rules = ", ".join((*named, "MAP * ~NOTFOUND", *asked))
     chosen = [
@@ -53,11 +54,18 @@ def flags(job: Job, *, net_log: Path | None) -> list[str]:
     ]
     if os.geteuid() == 0:
         chosen.append("--no-sandbox")  # its sandbox does not work for root, which the lab is in its namespace
+    if job.elsewhere is not None:
+        chosen.append("--no-proxy-server")  # one of the user's would be another path, and another address
     if net_log is not None:
         chosen += [f"--log-net-log={net_log}", "--net-log-capture-mode=Default"]
     if job.keylog_file is not None:
         chosen.append(f"--ssl-key-log-file={job.keylog_file}")
     return chosen
+
+
+def _literal(address: str) -> str:
+    """An address where a port could follow it."""
+    return f"[{address}]" if ":" in address else address
 
 
 def protocol_flags(job: Job) -> list[str]:
@@ -85,17 +93,16 @@ def net_log_file(job: Job) -> Path | None:
 def home(job: Job) -> dict[str, str]:
     """The environment: a home with a certificate store of its own that trusts the lab's authority and nobody else.
 
-    That the roots which Chromium brings are trusted as well does no harm: nobody here has their keys.
+    That the roots which Chromium brings are trusted as well does no harm: nobody here has their keys. Of a page of
+    servers elsewhere they are what is trusted, and the authorities that were given besides.
     """
     folder = job.state / "home"
     store, temporary = folder / ".pki" / "nssdb", job.state / "tmp"
     store.mkdir(parents=True)
     temporary.mkdir()
-    for arguments in (
-        ["-N", "--empty-password"],
-        ["-A", "-n", "lab", "-t", "C,,", "-i", str(job.ca_file)],
-    ):
-        _certutil(["-d", f"sql:{store}", *arguments])
+    _certutil(["-d", f"sql:{store}", "-N", "--empty-password"])
+    for name, file in authorities.files_of(job):
+        _certutil(["-d", f"sql:{store}", "-A", "-n", name, "-t", "C,,", "-i", str(file)])
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("XDG_", "CHROM", "GOOGLE_"))}
     return kept | {"HOME": str(folder), "TMPDIR": str(temporary), "LC_ALL": "C.UTF-8"}
 

@@ -20,19 +20,18 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from trifecta.contract.browser import BrowserConfig
 from trifecta.contract.codec import encode
-from trifecta.contract.common import Declared, Told
-from trifecta.contract.errors import ErrorClass
-from trifecta.contract.load import ClientLoaded, ClientReady, Ended, LoadSummary
-from trifecta.implementations.browser import CRASHED, HUNG, Job
+from trifecta.contract.common import Told
+from trifecta.contract.load import ClientLoaded, ClientReady
+from trifecta.implementations.browser import HUNG, Job
 from trifecta.implementations.browsers import apart, jobs, records, worker
 from trifecta.implementations.browsers.records import VisitRecord
+from trifecta.implementations.browsers.summing import LOST, Course, summary
 from trifecta.implementations.registry import BROWSERS
 from trifecta.implementations.visit import Visit
 from trifecta.lab import linux
@@ -51,27 +50,6 @@ class Failure(Exception):
         """``code`` as in docs/architecture.md, section 1."""
         self.code = code
         super().__init__(message)
-
-
-@dataclass
-class Course:
-    """How a trial went, as the worker told it."""
-
-    began_ns: int
-    ended_ns: int = 0
-    why: Ended | Literal["hung"] = "requests"
-    """``requests`` (all visits were made), ``total_timeout``, ``crashed``, ``hung``, ``signal``, ``stdin``."""
-    records: list[VisitRecord] = field(default_factory=list)
-    version: str = ""
-    cpu_ns: tuple[int, int] = (0, 0)
-    stray_lookups: int | None = None
-
-
-# What the visits that were not made have for an error.
-_LOST: dict[str, ErrorClass] = {
-    "total_timeout": "timeout", "crashed": CRASHED, "hung": HUNG, "signal": "interrupted", "stdin": "interrupted",
-    "requests": CRASHED,
-}  # fmt: skip
 
 
 def main(arguments: list[str]) -> int:
@@ -114,64 +92,11 @@ def run(name: str, there: apart.Apart) -> None:
     there_was = {record.number for record in course.records}
     for number in range(job.warmup_visits + job.visits):
         if number not in there_was:
-            lost = Visit(course.ended_ns, job.url, error=_LOST[course.why])
+            lost = Visit(course.ended_ns, job.url, error=LOST[course.why])
             course.records.append(VisitRecord(number, number < job.warmup_visits, lost))
     course.records.sort(key=lambda record: record.number)
     _write(name, config, job, course)
     _say("summary", summary(name, job, course, loaded.get("declared", {})))
-
-
-def summary(name: str, job: Job, course: Course, declared: Declared) -> LoadSummary:
-    """The summary of docs/architecture.md, section 1.1."""
-    measured = [record for record in course.records if not record.warmup]
-    ends = [_end_ns(record) for record in measured]
-    left_out: dict[str, int] = {}
-    for record in course.records:
-        for fetch in record.fetches:
-            if fetch.missing:
-                left_out[fetch.url] = left_out.get(fetch.url, 0) + 1
-    started = min(record.visit.started_ns for record in measured)
-    return LoadSummary(
-        trial=job.trial,
-        client=name,
-        version=course.version,
-        declared=declared,
-        samples=len(measured),
-        errors=sum(record.visit.error is not None for record in measured),
-        visits=len(measured),
-        ended="crashed" if course.why == "hung" else course.why,
-        exit_code=0,
-        started_ns=started,
-        ended_ns=max(ends),
-        measured_ns=max(0, max(ends) - started),
-        wall_ns=course.ended_ns - course.began_ns,
-        program_started_ns=course.began_ns,
-        program_ended_ns=course.ended_ns,
-        cpu_user_ns=course.cpu_ns[0],
-        cpu_system_ns=course.cpu_ns[1],
-        busy_ratio=sum(course.cpu_ns) / max(1, course.ended_ns - course.began_ns),
-        connections_opened=sum(record.visit.connections or 0 for record in course.records),
-        left_out=left_out,
-        stray_lookups=course.stray_lookups,
-        max_rss_bytes=None,
-        schedule_lag_ns=None,
-        missed_slots=None,
-        connections_lost_idle=None,
-        wire_bytes_out=None,
-        wire_bytes_in=None,
-        key_exchange=None,
-        tcp=None,
-        quic=None,
-        udp_receive_errors=None,
-    )
-
-
-def _end_ns(record: VisitRecord) -> int:
-    """When a visit ended, as far as is known."""
-    visit = record.visit
-    ends = [fetch.done_ns for fetch in record.fetches if fetch.done_ns is not None]
-    ends += [visit.started_ns + length for length in (visit.load_ns, visit.watched_ns) if length is not None]
-    return max(ends, default=visit.started_ns)
 
 
 class _Lines:
@@ -262,6 +187,8 @@ def _hear(name: str, there: apart.Apart, course: Course, key: str, line: bytes) 
         course.stray_lookups = said["stray_lookups"]
         if said["lost"]:
             course.why = "hung" if said["lost"] == HUNG else "crashed"
+        elif said.get("patience"):
+            course.why = "status"
         return True
     return False
 

@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from trifecta.contract.common import Declared
+from trifecta.design.errors import CannotError
 from trifecta.implementations.browser import (
     CRASHED,
     BrowserAdapter,
@@ -22,6 +23,7 @@ from trifecta.implementations.browsers import firefox_profile
 from trifecta.implementations.browsers.bidi import Bidi, BidiClosedError, BidiError
 from trifecta.implementations.browsers.firefox_view import RunningFirefox
 from trifecta.implementations.server import Unsupported
+from trifecta.lab.covering import cover_names
 
 PROGRAMS = ("firefox-esr", "firefox")
 OLDEST = 142  # the first whose BiDi reaches the browser's own window
@@ -59,6 +61,11 @@ class Firefox(BrowserAdapter):
     async def launch(self, job: Job) -> RunningBrowser:
         """As :meth:`BrowserAdapter.launch`."""
         program = self._program()
+        if job.elsewhere is not None:
+            try:
+                cover_names()  # those of the page are told to Firefox itself
+            except CannotError as error:
+                raise Unsupported(str(error)) from error
         profile = await asyncio.to_thread(firefox_profile.make_profile, job)
         with (job.state / "firefox.log").open("wb") as log:
             process = await asyncio.create_subprocess_exec(

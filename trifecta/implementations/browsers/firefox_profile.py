@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from trifecta.implementations.browsers import authorities
 from trifecta.implementations.server import Unsupported
 
 if TYPE_CHECKING:
@@ -82,6 +83,10 @@ def preferences(job: Job) -> dict[str, Value]:
         # Connections of several protocols or addresses are not raced: which of them won would be a matter of luck.
         "network.http.happy_eyeballs_enabled": False,
     }
+    if any(":" in address for address in job.addresses.values()):
+        prefs["network.dns.disableIPv6"] = False
+    if job.elsewhere is not None:
+        prefs["dom.serviceWorkers.enabled"] = False  # what they ask for is not seen, and would not be counted
     if job.protocol == "h3" and job.discovery == "forced":
         prefs |= FORCED
         prefs["network.http.http3.alt-svc-mapping-for-testing"] = ",".join(
@@ -107,7 +112,8 @@ def make_profile(job: Job) -> Path:
     (profile / "user.js").write_text("".join(lines), encoding="utf-8")
     store = ["-d", f"sql:{profile}"]
     _certutil("-N", *store, "--empty-password")
-    _certutil("-A", *store, "-n", "lab", "-t", "C,,", "-i", str(job.ca_file))
+    for name, file in authorities.files_of(job):
+        _certutil("-A", *store, "-n", name, "-t", "C,,", "-i", str(file))
     return profile
 
 

@@ -126,6 +126,13 @@ INTERNAL_ID = """(userContext) => ChromeUtils.importESModule(
   "chrome://remote/content/shared/UserContextManager.sys.mjs").UserContextManager.getInternalIdById(userContext)"""
 """The number by which Firefox knows a user context of BiDi."""
 
+AGENT = """(agent) => {
+  const own = Cc["@mozilla.org/network/protocol;1?name=http"].getService(Ci.nsIHttpProtocolHandler).userAgent;
+  Services.prefs.setStringPref("general.useragent.override", `${own} ${agent}`);
+  return null;
+}"""
+"""Have requests say who asks, behind the browser's own user agent."""
+
 NAME = """(host, address) => {
   Cc["@mozilla.org/network/native-dns-override;1"].getService(Ci.nsINativeDNSResolverOverride)
     .addIPOverride(host, address);

@@ -213,6 +213,8 @@ class RunningFirefox(RunningBrowser):
         self._viewport = job.viewport
         for host, address in job.addresses.items():
             await self.call(firefox_scripts.NAME, host, address)
+        if job.elsewhere is not None:
+            await self.call(firefox_scripts.AGENT, job.elsewhere.agent)
         if job.protocol == "h3" and job.discovery == "forced":
             for host in job.own_hosts:
                 if not await self.call(firefox_scripts.FORCED, f"https://{host}:{job.port}/"):

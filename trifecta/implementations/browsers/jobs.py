@@ -19,6 +19,7 @@ from trifecta.implementations.browser import Job, Watch
 
 Problem = str | None
 _MOST_VISITS = 10_000
+_AGENT = re.compile(r"[!-~]( ?[!-~]){0,300}")
 
 
 def _text(value: Any) -> Problem:
@@ -64,7 +65,7 @@ def _addresses(value: Any) -> Problem:
 
 def _is_address(value: Any) -> bool:
     try:
-        return isinstance(value, str) and bool(ipaddress.IPv4Address(value))
+        return isinstance(value, str) and "%" not in value and bool(ipaddress.ip_address(value))
     except ValueError:
         return False
 
@@ -95,6 +96,17 @@ def _player_url(value: Any) -> Problem:
     if isinstance(value, str) and re.match(r"http://127\.0\.0\.1:\d{1,5}/", value):
         return None
     return _url(value)
+
+
+def _elsewhere(value: Any) -> Problem:
+    if value is None:
+        return None
+    if not isinstance(value, dict) or set(value) != {"least_gap_ns", "agent"}:
+        return "needs least_gap_ns and agent, and nothing else"
+    agent = value["agent"]
+    if not isinstance(agent, str) or not _AGENT.fullmatch(agent):
+        return "has an agent that is no line of letters"
+    return _whole(0, _DAY_NS)(value["least_gap_ns"])
 
 
 def _floor(value: Any) -> Problem:
@@ -130,7 +142,7 @@ _FIELDS: dict[str, Callable[[Any], Problem]] = {
     "third_parties": _third_parties,
     "addresses": _addresses,
     "port": _whole(1, 65_535),
-    "ca_file": _text,
+    "ca_file": _optional_text,
     "discovery": _one_of("forced", "alt-svc"),
     "view": _one_of("cold", "warm", "repeat"),
     "visits": _whole(1, _MOST_VISITS),
@@ -142,6 +154,7 @@ _FIELDS: dict[str, Callable[[Any], Problem]] = {
     "filmstrip": _flag,
     "viewport": _viewport,
     "video": _watch,
+    "elsewhere": _elsewhere,
     "work_dir": _text,
     "keylog_file": _optional_text,
     "netlog_file": _optional_text,
@@ -189,7 +202,16 @@ def read(line: bytes | str) -> BrowserConfig:
     others = set(config["hosts"]) - {urlsplit(config["url"]).hostname}
     if strange := sorted(set(config["third_parties"]) - others):
         raise ValueError(f"third_parties: {', '.join(strange)}: none of the hosts beside that of the url")
+    if config["elsewhere"] is not None:
+        _refuse_elsewhere(config)
     return convert(BrowserConfig, config)
+
+
+def _refuse_elsewhere(config: Mapping[str, Any]) -> None:
+    if config["kind"] != "page" or config["view"] != "cold":
+        raise ValueError("elsewhere: belongs to cold visits of a page")
+    if lacking := [host for host in config["hosts"] if host not in config["addresses"]]:
+        raise ValueError(f"elsewhere: {', '.join(lacking)}: without an address, and nobody is asked for one")
 
 
 def job_of(config: BrowserConfig) -> Job:
@@ -208,7 +230,7 @@ def job_of(config: BrowserConfig) -> Job:
         hosts=config.hosts,
         third_parties=config.third_parties,
         addresses=config.addresses,
-        ca_file=Path(config.ca_file).absolute(),
+        ca_file=path(config.ca_file),
         viewport=config.viewport,
         watch=Watch(video.player_url, video.watch_ns, video.live, video.floor) if video else None,
         state=Path(config.work_dir).absolute() / "browser",
@@ -217,4 +239,5 @@ def job_of(config: BrowserConfig) -> Job:
         frames_dir=path(config.frames_dir),
         har_dir=path(config.har_dir),
         qlog_dir=path(config.qlog_dir),
+        elsewhere=config.elsewhere,
     )

@@ -26,7 +26,7 @@ from trifecta.implementations.browser import (
     View,
     VisitFailed,
 )
-from trifecta.implementations.browsers import apart, har, jobs, playback
+from trifecta.implementations.browsers import apart, har, jobs, playback, taken
 from trifecta.implementations.browsers.records import (
     VisitRecord,
     apply_played,
@@ -79,7 +79,11 @@ class Worker:
             return
         self.say("ready", {"browser": self._adapter.name, "version": browser.version, "pid": browser.pid})
         lost: BrowserFailed | None = None
+        patience, due_ns = False, 0
         for number in range(job.warmup_visits + job.visits):
+            if job.elsewhere is not None and lost is None:
+                await asyncio.sleep(max(0, due_ns - time.monotonic_ns()) / 1e9)
+                due_ns = time.monotonic_ns() + job.elsewhere.least_gap_ns
             record = VisitRecord(number, number < job.warmup_visits, Visit(time.monotonic_ns(), job.url))
             if lost is None:
                 try:
@@ -92,13 +96,17 @@ class Worker:
             user, system = _cpu_ns(browser)
             self._send(f'{{"visit":{record.to_json()}}}')
             self.say("cpu", [user, system])
+            patience = job.elsewhere is not None and taken.refused(record.fetches)
+            if patience:
+                break  # nothing more is asked of anybody
         if lost is None:
             try:
                 async with asyncio.timeout(CLOSE_TIMEOUT_S):
                     await browser.close()
             except (BrowserFailed, TimeoutError) as error:
                 self.say("note", f"it did not end by itself: {error or 'no answer'}")
-        self.say("done", {"stray_lookups": browser.stray_lookups(), "lost": lost and lost.error})
+        said = {"stray_lookups": browser.stray_lookups(), "lost": lost and lost.error, "patience": patience}
+        self.say("done", said)
 
 
 def _cpu_ns(browser: RunningBrowser) -> tuple[int, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from trifecta.contract.elsewhere import Answered, Look, PlaceSeen
+from trifecta.contract.elsewhere import Answered, Look, PageSeen, PlaceSeen, RobotsSeen
 from trifecta.design import numbers, quantity
 from trifecta.design.manners import Manners
 from trifecta.design.model import PROTOCOL_NAMES
@@ -17,6 +17,15 @@ UDP = {
     "silent": "no packet came back over UDP, and HTTP/3 is not announced: not offered, or blocked",
     "other": "UDP passes, HTTP/3 fails",
 }
+OF_PAGES = (
+    "Browsers were made to speak each protocol with the host of the URL. Names were looked up once a block, before the "
+    "visits, which have no look-up in them. Certificates were verified by the roots that a browser brings, and by "
+    "those of --ca."
+)
+OF_THIRD_PARTIES = (
+    "Third parties were left as they are: where HTTP/2 was to be spoken a browser has HTTP/3 switched off, for them "
+    "too; where HTTP/3 was, they may have spoken it."
+)
 UNKNOWN = (
     "One side cannot know what the path loses on the way here, its rate, the server's congestion control, load and "
     "software, or a cache that does not speak of itself: checks that need the other side say 'unseen'."
@@ -54,11 +63,19 @@ def _udp(place: PlaceSeen) -> str:
 
 
 def coming_line(
-    hosts: Sequence[str], requests: tuple[int, int], most_bytes: int, time_ns: tuple[int, int], own: Manners
+    hosts: Sequence[str],
+    requests: tuple[int, int],
+    most_bytes: int,
+    time_ns: tuple[int, int],
+    own: Manners,
+    *,
+    at_once: bool = False,
 ) -> str:
-    """What is about to be sent, in one sentence."""
+    """What is about to be sent, in one sentence. ``at_once``: many together, as a visit of a page asks."""
     few, many = requests
     number = f"{few:,} to {many:,}" if few < many else f"{many:,}"
+    if not few:  # nobody knows yet
+        number = f"up to {many:,}"
     low, high = (numbers.wall(ns) for ns in time_ns)
     took = low if low == high else f"{low} to {high}"
     octets, cap = (numbers.plain(numbers.size(size)) for size in (most_bytes, own.most_bytes))
@@ -66,10 +83,46 @@ def coming_line(
     if most_bytes < own.most_bytes:
         most = f"up to {octets} both ways if answers stay as they are ({cap} at most)"
     pace, volume = quantity.format_frequency(own.pace_per_s), quantity.format_size(own.volume_bytes)
+    if at_once:
+        pace += " on the mean, since a visit asks for its page at once,"
     return (
         f"This sends {number} requests to {', '.join(hosts)}, and {most}, in {took}: no more than {pace} "
         f"and {volume} a minute, less when the server asks for patience."
     )
+
+
+def too_few_line(blocks: int | None, needed: int) -> list[str]:
+    """What is to be said where the caps end a run before anything can be decided; nothing where they do not."""
+    if blocks is None or blocks >= needed:
+        return []
+    return [
+        f"The caps hold {blocks} {'block' if blocks == 1 else 'blocks'} of every cell, and nothing is decided "
+        f"before {needed}: verdicts will stay open. What helps: fewer protocols, browsers, addresses or visits, a page "
+        "of fewer requests, or --i-own-this where the server is yours."
+    ]
+
+
+def page_lines(page: PageSeen) -> list[str]:
+    """A visit of a page in a sentence or two."""
+    took = f" in {numbers.duration(page['load_ns'])}" if page["load_ns"] is not None else ""
+    name = PROTOCOL_NAMES[page["protocol"]]
+    where = f"{page['url']} at {page['address']} in {page['browser']}"
+    what = f"failed with {page['error']}" if page["error"] is not None else f"loaded{took} over {name}"
+    said = [f"{where}: {what}, {page['requests']:,} requests and about {numbers.size(page['octets'])}."]
+    if page["third_parties"]:
+        asked = ", ".join(f"{host} ({count})" for host, count in page["third_parties"].items())
+        said.append(f"Third parties, left as they are, with their requests: {asked}.")
+    if page["unnamed"]:
+        said.append(f"Not asked, because they were named too late or lead nowhere: {', '.join(page['unnamed'])}.")
+    return said
+
+
+def robots_line(seen: RobotsSeen) -> str:
+    """What a robots.txt said, in a sentence."""
+    if seen["rule"] is not None:
+        return f"{seen['robots']} says of {seen['url']}: {seen['rule']}."
+    there = "is not there" if seen["status"] >= 400 else "has no rule about it"
+    return f"{seen['robots']} {there} ({seen['url']})."
 
 
 def here_lines(looks: Sequence[Look], hours: tuple[str, str] | None) -> list[str]:
@@ -82,7 +135,16 @@ def here_lines(looks: Sequence[Look], hours: tuple[str, str] | None) -> list[str
     hosts = dict.fromkeys(_host(url) for url, _ in places)
     when = f", as it was from {hours[0]} to {hours[1]} UTC" if hours is not None else ""
     to = f"{', '.join(hosts)} at {', '.join(dict.fromkeys(where))}" if places else "a server elsewhere"
-    return [f"{NOTHING_EMULATED}: this is the path from this machine to {to}{when}.", *_udp_results(looks), UNKNOWN]
+    first = f"{NOTHING_EMULATED}: this is the path from this machine to {to}{when}."
+    return [first, *_udp_results(looks), *_of_pages(looks), UNKNOWN]
+
+
+def _of_pages(looks: Sequence[Look]) -> list[str]:
+    """How pages were visited; nothing where there were none."""
+    pages = [page for look in looks for page in look.get("pages", [])]
+    if not pages:
+        return []
+    return [OF_PAGES, OF_THIRD_PARTIES] if any(page["third_parties"] for page in pages) else [OF_PAGES]
 
 
 def _udp_results(looks: Sequence[Look]) -> list[str]:

@@ -9,7 +9,7 @@ import duckdb
 from trifecta.conclude import queries
 from trifecta.conclude.facts import RunFacts
 from trifecta.conclude.far import LOOKS, PLACES, Elsewhere, derive, hour_of
-from trifecta.contract.elsewhere import PlaceSeen
+from trifecta.contract.elsewhere import Look, PlaceSeen
 from trifecta.report import tables
 from trifecta.report.far import said
 from trifecta.report.sections import Section
@@ -31,12 +31,21 @@ def draw(connection: duckdb.DuckDBPyConnection, about: RunFacts, derived: Elsewh
     looks, places = queries.ask(connection, LOOKS), queries.ask(connection, PLACES)
     hour = queries.ask(connection, hour_of(about.baseline))
     sentences = [line for look in about.looks for line in _lines(look["when"], look["places"])]
+    sentences += [line for look in about.looks for line in _of_pages(look)]
     return Content(
         [*sentences, *said.slow(derived.slow_udp)],
         tables.build(looks, "looks", "Looks, before and after", ("when and where", "look"), _LOOKS),
         tables.build(places, "far-places", "Where the blocks went", ("cell", "cell"), _PLACES),
         tables.build(hour, "far-hour", "The hour: the baseline, block by block", ("cell", "cell"), _HOUR),
     )
+
+
+def _of_pages(look: Look) -> list[str]:
+    """What browsers saw at the same time, and what robots.txt said."""
+    visits = [" ".join(said.page_lines(page)) for page in look.get("pages", [])]
+    return [f"{look['when'].capitalize()}: {line}" for line in visits] + [
+        said.robots_line(seen) for seen in look.get("robots", [])
+    ]
 
 
 def _lines(when: str, places: list[PlaceSeen]) -> list[str]:

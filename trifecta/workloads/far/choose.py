@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -74,21 +74,31 @@ def look(
     for target in wanted.targets:
         resolved = names.resolve(target.host, target.port)
         record = names.https_record(target.host, target.port)
-        for level, address in _to_look_at(resolved, wanted.addresses):
+        for level, address in to_look_at(resolved, wanted.addresses):
             tell(f"{target.url} at {address}")
             request = Request(target, address, "", wanted.authorities)
             found.append(looker.see(request, level, resolved, record))
     return found
 
 
-def _to_look_at(resolved: names.Resolved, levels: Sequence[str]) -> list[tuple[str, str]]:
+def to_look_at(resolved: names.Resolved, levels: Sequence[str]) -> list[tuple[str, str]]:
     """(level, address) of a name; UserError-free: a level without an address is said of the choice."""
     wanted = levels or tuple(dict.fromkeys(map(family_of, resolved.addresses)))
     return [(level, address) for level in wanted for address in sorted(resolved.of(level))[:MOST_ADDRESSES]]
 
 
 def choose(wanted: Wanted, seen: Sequence[PlaceSeen]) -> Choice:
-    """What can be compared at every URL; CannotError, with the reasons, where that is nothing."""
+    """What can be compared by single requests; CannotError, with the reasons, where that is nothing, or too much."""
+    choice = possible(wanted, seen)
+    # Every protocol, the baseline twice, with the request that opens a connection.
+    asked = (len(choice.protocols) + 1) * (_REQUESTS + 1)
+    if reason := no_room(choice.answer_bytes, asked, wanted.workload.manners):
+        raise CannotError(f"{wanted.targets[0].url}: {reason}")
+    return choice
+
+
+def possible(wanted: Wanted, seen: Sequence[PlaceSeen]) -> Choice:
+    """What is answered alike at every URL; CannotError, with the reasons, where that is nothing."""
     for protocols in _SETS:
         good = [place for place in seen if spot_of(place, protocols) is not None]
         addresses = _levels(wanted, good)
@@ -101,9 +111,6 @@ def choose(wanted: Wanted, seen: Sequence[PlaceSeen]) -> Choice:
     said += [why_not(place, protocols) for place in seen if place not in good]
     spots = (spot_of(place, protocols) for place in good)
     most = max(spot.answer_bytes for spot in spots if spot is not None)
-    # Every protocol, the baseline twice, with the request that opens a connection.
-    if reason := no_room(most, (len(protocols) + 1) * (_REQUESTS + 1), wanted.workload.manners):
-        raise CannotError(f"{wanted.targets[0].url}: {reason}")
     return Choice(protocols, addresses, most, tuple(dict.fromkeys(said)))
 
 
@@ -135,15 +142,33 @@ def _without(protocol: str, seen: Sequence[PlaceSeen]) -> str:
     return f"{PROTOCOL_NAMES[protocol]} was not answered as the others were"
 
 
+def levels_of(wanted: Wanted) -> tuple[str, ...]:
+    """The levels of ``address`` as far as they are known before a look."""
+    return wanted.addresses or FAMILIES[:1]
+
+
 def document(wanted: Wanted, choice: Choice) -> JsonObject:
     """The study, as a study file has it."""
-    urls = [target.url for target in wanted.targets]
     own: dict[str, JsonValue] = {"kind": "far", "requests": _REQUESTS}
+    return body(wanted, choice, own, {"connection": ["new", "reused"]}, budget="15 min")
+
+
+def body(
+    wanted: Wanted,
+    choice: Choice,
+    workload: Mapping[str, JsonValue],
+    more: Mapping[str, JsonValue],
+    *,
+    budget: str,
+) -> JsonObject:
+    """A study of this workload, with these factors besides protocols, URLs and addresses."""
+    urls = [target.url for target in wanted.targets]
+    own = dict(workload)
     own |= {"ca": str(wanted.authorities.resolve())} if wanted.own_authorities else {}
     own |= {"owned": True} if wanted.owned else {}
     factors: dict[str, JsonValue] = {
         "protocol": [PROTOCOL_NAMES[one] for one in choice.protocols],
-        "connection": ["new", "reused"],
+        **more,
     }
     for name, levels in (("url", urls), ("address", list(choice.addresses))):
         if len(levels) > 1:
@@ -151,14 +176,14 @@ def document(wanted: Wanted, choice: Choice) -> JsonObject:
         else:
             own[name] = levels[0]
     first = wanted.targets[0].host
-    more = f" and {len(urls) - 1} more" if len(urls) > 1 else ""
+    others = f" and {len(urls) - 1} more" if len(urls) > 1 else ""
     return {
         "study": _name_of(first),
-        "title": f"{first}{more}, from here",
+        "title": f"{first}{others}, from here",
         "workload": own,
         "factors": factors,
         "baseline": PROTOCOL_NAMES["h2" if "h2" in choice.protocols else choice.protocols[0]],
-        "budget": "15 min",
+        "budget": budget,
     }
 
 

@@ -36,6 +36,9 @@ class Keeper:
         self._not_before_ns = 0
         self._refusals = 0
         self._sent: deque[tuple[int, int]] = deque() if sent is None else sent
+        self._paid_ns = 0
+        for at_ns, _ in self._sent:  # many at once are paid for as if they had been made one by one
+            self._paid_ns = max(self._paid_ns, at_ns) + own.gap_ns(0)
 
     def wait(self, expected_bytes: int = 0) -> None:
         """Wait until the next request may begin, whose answer is expected to have so many octets; Stopped on request.
@@ -54,7 +57,7 @@ class Keeper:
     def due_ns(self, expected_bytes: int = 0) -> int:
         """When the next request may begin."""
         by_pace = self._last_ns + self.manners.gap_ns(0)
-        return max(by_pace, self._not_before_ns, self._due_by_volume_ns(expected_bytes))
+        return max(by_pace, self._paid_ns, self._not_before_ns, self._due_by_volume_ns(expected_bytes))
 
     @property
     def backing_off(self) -> bool:
@@ -64,8 +67,9 @@ class Keeper:
     def made(self, octets: int, requests: int = 1, since_ns: int | None = None) -> None:
         """Requests were made, the last one now, the first one then: so many octets went both ways."""
         self._last_ns = self._now_ns()
+        first_ns = self._last_ns if since_ns is None else since_ns
+        self._paid_ns = max(self._paid_ns, first_ns + self.manners.gap_ns(0, requests))
         if octets:
-            first_ns = self._last_ns if since_ns is None else since_ns
             for number in range(1, requests + 1):  # as they came: else a minute would seem to hold what two had
                 at_ns = first_ns + (self._last_ns - first_ns) * number // requests
                 self._sent.append((at_ns, octets // requests))

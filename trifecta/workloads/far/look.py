@@ -20,8 +20,7 @@ from trifecta.contract.load import LoadSummary
 from trifecta.design import numbers
 from trifecta.design.errors import CannotError
 from trifecta.design.manners import MOST_CONNECTS, PATIENCE
-from trifecta.design.model import PROTOCOLS
-from trifecta.design.workloads.far import FarWorkload
+from trifecta.design.model import PROTOCOLS, ElsewhereWorkload
 from trifecta.lab.engine import EngineError, as_user_error
 from trifecta.lab.place import Place
 from trifecta.workloads.far.configs import SMALL_UDP_PAYLOAD_BYTES, Course, Request, load_config
@@ -36,7 +35,12 @@ class Looker:
     """Looks at places; every request of it keeps to the manners of the run."""
 
     def __init__(
-        self, here: Place, workload: FarWorkload, keeper: Keeper, log: Path, stop: Callable[[], bool] = lambda: False
+        self,
+        here: Place,
+        workload: ElsewhereWorkload,
+        keeper: Keeper,
+        log: Path,
+        stop: Callable[[], bool] = lambda: False,
     ) -> None:
         """``here`` is where the load is started, ``log`` what it says is appended to."""
         self._here = here

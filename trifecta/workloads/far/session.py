@@ -6,7 +6,7 @@ import json
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Generic, Literal, TypeVar
 
 from trifecta.contract.elsewhere import Answered, Look, PlaceSeen
 from trifecta.contract.probe import MeasureSummary
@@ -14,7 +14,7 @@ from trifecta.design import numbers, plan
 from trifecta.design.errors import CannotError
 from trifecta.design.far import FAMILIES
 from trifecta.design.manners import MOST_ADDRESSES, PATIENCE, Manners
-from trifecta.design.model import PROTOCOL_FACTOR, PROTOCOL_NAMES, Cell, Levelled, Trial
+from trifecta.design.model import PROTOCOL_FACTOR, PROTOCOL_NAMES, Cell, ElsewhereWorkload, Levelled, Trial
 from trifecta.design.workloads.far import FarWorkload
 from trifecta.lab import sandbox
 from trifecta.lab.host import Here, pin_table
@@ -28,6 +28,7 @@ from trifecta.workloads.far.supported import authorities, targets
 from trifecta.workloads.load_configs import MAX_UDP_PAYLOAD_BYTES
 from trifecta.workloads.session import Common, Session
 
+Work = TypeVar("Work", bound=ElsewhereWorkload)
 FarKey = tuple[str, str]
 """A URL, and a level of the factor ``address``."""
 
@@ -51,12 +52,12 @@ class Chosen:
     problem: str = ""
 
 
-class FarSession(Session[FarWorkload, FarKey]):
-    """Nothing of it runs in a lab: the load is started in this machine's own network."""
+class ElsewhereSession(Session[Work, FarKey], Generic[Work]):
+    """Nothing of it runs in a lab: what asks is started in this machine's own network."""
 
-    def __init__(self, common: Common) -> None:
+    def __init__(self, common: Common, kind: type[Work], pins: Mapping[str, frozenset[int] | None]) -> None:
         """Prepare; nothing is asked before ``begin``."""
-        super().__init__(common, FarWorkload, pin_table())
+        super().__init__(common, kind, pins)
         self.here = LocalPlace(Here(), self.engine)
         self.targets = targets(self.study)
         self.authorities = authorities(self.study)
@@ -66,7 +67,6 @@ class FarSession(Session[FarWorkload, FarKey]):
         """By address, those where every protocol of the study was answered."""
         self._looker = Looker(self.here, first, self.keeper, self.log("look"), self.stop)
         self._protocols = [str(one) for one in self.study.factors[PROTOCOL_FACTOR]]
-        self._requests = first.every_request("reused")  # of a trial, at most
         self._chosen: dict[tuple[str, int, FarKey], Chosen] = {}
         self._begun: dict[tuple[str, int, FarKey], str] = {}
         """Addresses of blocks that an earlier part of the run began."""
@@ -131,12 +131,14 @@ class FarSession(Session[FarWorkload, FarKey]):
         good = {place["address"]: spot for place in seen if (spot := spot_of(place, self._protocols)) is not None}
         if good:
             self.spots[key] = good
-            url, level = key
-            asked = len(plan.arms(self.study)) * self._requests
-            if reason := no_room(max(spot.answer_bytes for spot in good.values()), asked, self.keeper.manners):
-                self.fail(key, f"{url} at {level}: {reason}")
+            if reason := self._too_much(max(spot.answer_bytes for spot in good.values())):
+                self.fail(key, f"{key[0]} at {key[1]}: {reason}")
             return
         self.fail(key, "; ".join(dict.fromkeys(why_not(place, self._protocols) for place in seen)))
+
+    def _too_much(self, answer_bytes: int) -> str:
+        """Why answers of so many octets are more than is asked for in all; empty where a block of them fits."""
+        return ""
 
     def chosen(self, trial: Trial) -> Chosen:
         """Where the arms of a trial's block go: resolved once, by the seed where there are several addresses."""
@@ -207,6 +209,19 @@ class FarSession(Session[FarWorkload, FarKey]):
 
     def _measure(self, at: Levelled, seed: int, *, first: bool) -> MeasureSummary:
         raise CannotError("the path to a server elsewhere has no reflector at its end; it is looked at instead")
+
+
+class FarSession(ElsewhereSession[FarWorkload]):
+    """Of single requests."""
+
+    def __init__(self, common: Common) -> None:
+        """Prepare."""
+        super().__init__(common, FarWorkload, pin_table())
+        first = self.workload(plan.treatments(self.study)[0])
+        self._requests = len(plan.arms(self.study)) * first.every_request("reused")  # of a block, at most
+
+    def _too_much(self, answer_bytes: int) -> str:
+        return no_room(answer_bytes, self._requests, self.keeper.manners)
 
 
 def no_room(answer_bytes: int, requests: int, own: Manners) -> str:

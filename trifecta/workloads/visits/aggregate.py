@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -16,7 +17,8 @@ from trifecta.analysis.checks.visits import Got, Visit, Visits
 from trifecta.contract.trial import TrialRow
 from trifecta.store import parquet
 from trifecta.store.schema import YOUNGER
-from trifecta.workloads.aggregate import percentile
+from trifecta.workloads.aggregate import Aggregate, percentile
+from trifecta.workloads.visits.configs import Drafts
 
 Row = dict[str, Any]
 _MEDIANS = {
@@ -201,3 +203,20 @@ def _stalled(playback_file: Path) -> set[int]:
     events = sorted((row for row in rows if row["event"] in ("stall", "resume")), key=itemgetter("time_ns"))
     last = {row["visit"]: row["event"] for row in events}
     return {visit for visit, event in last.items() if event == "stall"}
+
+
+def read_visits(
+    drafts: Drafts, found: Aggregate | None, errors: list[str], third_parties: tuple[str, ...]
+) -> VisitAggregate | None:
+    """What the visits of a trial say; None when they are not whole. Of a driver that died, everything it wrote goes."""
+    if found is None:
+        for path in drafts.files:
+            path.unlink(missing_ok=True)
+        for folder in drafts.folders:
+            shutil.rmtree(folder, ignore_errors=True)
+        return None
+    missing = [path for path in drafts.files if not path.exists()]
+    if missing:
+        errors.append("the client wrote no " + ", ".join(path.parent.name for path in missing))
+        return None
+    return aggregate_visits(drafts.visits, drafts.fetches, drafts.playback, third_parties=third_parties)

@@ -10,6 +10,8 @@ from trifecta.contract.browser import BrowserConfig, VideoConfig
 from trifecta.design.model import PROTOCOLS, BrowserWorkload, Protocol, Trial
 from trifecta.implementations.server import ServerOptions
 from trifecta.lab.certificates import Certificates
+from trifecta.store.files import disk_errors
+from trifecta.store.run import RunDirectory
 
 PORT = 443
 VIEWPORT = (1350, 940)  # of a common notebook's window; what is above the fold depends on it
@@ -37,6 +39,22 @@ class Drafts:
     def folders(self) -> tuple[Path, ...]:
         """Those that are folders."""
         return tuple(path for path in (self.har, self.frames) if path is not None)
+
+
+def drafts_of(run: RunDirectory, trial: str, workload: BrowserWorkload, state: Path) -> Drafts:
+    """Where the driver of a trial writes; its folders are made, and ``state``, where a browser keeps what it needs."""
+    drafts = Drafts(
+        samples=run.draft("samples", trial, ".parquet"),
+        visits=run.draft("visits", trial, ".parquet"),
+        fetches=run.draft("fetches", trial, ".parquet"),
+        playback=run.draft("playback", trial, ".parquet") if workload.plays else None,
+        har=run.draft("har", trial, ""),
+        frames=run.draft("frames", trial, "") if workload.films else None,
+    )
+    with disk_errors(run.path):
+        for folder in (*drafts.folders, state):
+            folder.mkdir(exist_ok=True)
+    return drafts
 
 
 THIRD_PARTYS = ServerOptions(offered=("h2",))

@@ -36,7 +36,7 @@ def browsers_supported(
     found_servers = found_here("server", known_here("server", levels, servers, list(servers)), left_out)
     questions = (
         refused_servers({name: servers[name] for name in found_servers}),
-        _refused_browsers({name: browsers[name] for name in found_browsers}),
+        refused_browsers({name: browsers[name] for name in found_browsers}),
         _without_material,
         without_needs,
         _beside_third_parties({name: servers[name] for name in found_servers}),
@@ -45,7 +45,7 @@ def browsers_supported(
     return supported(study, found, questions, lambda why: f"no cell of the study can run here: {'; '.join(why)}")
 
 
-def _refused_browsers(adapters: Mapping[str, BrowserAdapter]) -> Question:
+def refused_browsers(adapters: Mapping[str, BrowserAdapter]) -> Question:
     """Cells whose browsers are not found, do not speak a protocol or cannot do their work with every arm."""
 
     def question(study: Study, cells: Sequence[Cell]) -> Iterator[Refusal]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Collection, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
@@ -15,18 +14,17 @@ from trifecta.contract.codec import changed
 from trifecta.contract.link import Links, LinkSummary
 from trifecta.contract.load import ClientReady, LoadSummary
 from trifecta.contract.trial import TrialRow
-from trifecta.design.model import BrowserWorkload, Trial
+from trifecta.design.model import Trial
 from trifecta.lab import linux
 from trifecta.lab.engine import EXIT_CANNOT, EngineError, EngineProgram
 from trifecta.lab.topology import Wire
 from trifecta.observers.resources import ResourceObserver
-from trifecta.store.files import disk_errors
 from trifecta.store.run import TrialFiles
 from trifecta.workloads.aggregate import Aggregate
 from trifecta.workloads.capturing import TrialCapture
 from trifecta.workloads.trial import Details, Staged, TrialRunner, Watched, finish_link, let_pass, read_samples
-from trifecta.workloads.visits.aggregate import VisitAggregate, aggregate_visits
-from trifecta.workloads.visits.configs import START_NS, Drafts, browser_config
+from trifecta.workloads.visits.aggregate import VisitAggregate, read_visits
+from trifecta.workloads.visits.configs import START_NS, Drafts, browser_config, drafts_of
 from trifecta.workloads.visits.floors import Floors
 from trifecta.workloads.visits.place import Place, Serving
 from trifecta.workloads.visits.programs import (
@@ -114,7 +112,7 @@ class BrowserTrialRunner(TrialRunner[BrowserSession, _Visits]):
         workload, place = session.workload(trial), session.place(trial)
         place.network.use_congestion_control(workload.congestion_control)
         floor, floor_error = self._floors.shares(trial, place)
-        drafts = self._drafts(trial, workload)
+        drafts = drafts_of(session.run, trial.trial, workload, session.state)
         return _Visits(
             trial=trial,
             path=session.path(trial),
@@ -176,7 +174,7 @@ class BrowserTrialRunner(TrialRunner[BrowserSession, _Visits]):
         one.errors += filter(None, (serving.problem() for serving in one.servers))
         found = read_samples(one.samples, one.details.load, one.errors)
         third_parties = self._session.material(one.trial).page.third_parties
-        one.visits = _read_visits(one.drafts, found, one.errors, third_parties)
+        one.visits = read_visits(one.drafts, found, one.errors, third_parties)
         return found
 
     def _end_links(self, one: _Visits) -> None:
@@ -230,22 +228,6 @@ class BrowserTrialRunner(TrialRunner[BrowserSession, _Visits]):
             load.floor_error = one.floor_error
             load.stray_names = dict(sorted(strays.items(), key=lambda item: -item[1])[:_MOST_STRAY_NAMES])
 
-    def _drafts(self, trial: Trial, workload: BrowserWorkload) -> Drafts:
-        """Where the driver writes; its folders are made."""
-        run, name = self._session.run, trial.trial
-        drafts = Drafts(
-            samples=run.draft("samples", name, ".parquet"),
-            visits=run.draft("visits", name, ".parquet"),
-            fetches=run.draft("fetches", name, ".parquet"),
-            playback=run.draft("playback", name, ".parquet") if workload.plays else None,
-            har=run.draft("har", name, ""),
-            frames=run.draft("frames", name, "") if workload.films else None,
-        )
-        with disk_errors(run.path):
-            for folder in (*drafts.folders, self._session.state):
-                folder.mkdir(exist_ok=True)
-        return drafts
-
     def _config(self, one: _Visits) -> BrowserConfig:
         session, trial = self._session, one.trial
         config = browser_config(
@@ -262,20 +244,3 @@ class BrowserTrialRunner(TrialRunner[BrowserSession, _Visits]):
             qlog_dir=one.capture.qlog_dir,
         )
         return changed(config, self._faults.load_changes(trial.arm))
-
-
-def _read_visits(
-    drafts: Drafts, found: Aggregate | None, errors: list[str], third_parties: tuple[str, ...]
-) -> VisitAggregate | None:
-    """What the visits say; None when they are not whole. Of a driver that died, everything it wrote goes."""
-    if found is None:
-        for path in drafts.files:
-            path.unlink(missing_ok=True)
-        for folder in drafts.folders:
-            shutil.rmtree(folder, ignore_errors=True)
-        return None
-    missing = [path for path in drafts.files if not path.exists()]
-    if missing:
-        errors.append("the client wrote no " + ", ".join(path.parent.name for path in missing))
-        return None
-    return aggregate_visits(drafts.visits, drafts.fetches, drafts.playback, third_parties=third_parties)

@@ -1,0 +1,51 @@
+"""`trifecta race URL --page`: robots.txt, a visit by each browser, and what is compared by them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from trifecta.cli.looking import Found, looking
+
+if TYPE_CHECKING:
+    from trifecta.contract.values import JsonObject
+    from trifecta.workloads.far.choose import Wanted
+
+
+def browsers_of(given: Sequence[str]) -> list[str]:
+    """The browsers of the option, each once; without it the usual one."""
+    from trifecta.design.workloads.kinds import DEFAULT_BROWSER
+
+    return list(dict.fromkeys(given)) or [DEFAULT_BROWSER]
+
+
+def before(wanted: Wanted, browsers: Sequence[str]) -> JsonObject:
+    """The study as it would be if everything were answered; UserError for what cannot be visited whatever answers.
+
+    CannotError for a browser that is not here.
+    """
+    from trifecta.design.model import PROTOCOLS
+    from trifecta.implementations.registry import BROWSERS
+    from trifecta.workloads.far import choose_page, supported
+
+    for target in wanted.targets:
+        supported.refuse_literal(target)
+    if wanted.own_authorities:
+        supported.refuse_many(wanted.authorities)
+    supported.refuse_browsers(browsers, BROWSERS, owned=wanted.owned)
+    return choose_page.document(wanted, choose_page.nothing_known(wanted, PROTOCOLS), browsers)
+
+
+def looked(wanted: Wanted, browsers: Sequence[str], *, quiet: bool) -> Found:
+    """The robots.txt, one look at each address, and visits by each browser; what they let compare."""
+    from trifecta.report.far.said import page_lines, place_lines
+    from trifecta.workloads.far import choose, choose_page
+
+    with looking(quiet=quiet) as look:
+        choose_page.ask_robots(wanted, look.stop, look.tell)
+        seen = choose.look(look.engine, wanted, look.stop, look.folder, look.tell)
+        found = choose_page.look(look.engine, wanted, browsers, seen, look.folder, stop=look.stop, tell=look.tell)
+    lines = [line for place in seen for line in place_lines(place)]
+    lines += [line for page in found.pages for line in page_lines(page)]
+    lines += [f"Left out: {line}" for line in found.base.left_out]
+    return Found(lines, choose_page.document(wanted, found, browsers), found.octets, found.requests)

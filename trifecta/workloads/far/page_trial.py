@@ -1,0 +1,187 @@
+"""One trial of a page elsewhere: a browser in this machine's own network, which waits for its turn at every visit."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from trifecta.analysis.checks.visits import Visits
+from trifecta.analysis.polite import TURNED_AWAY, retry_after_ns
+from trifecta.contract.codec import changed, plain
+from trifecta.contract.load import ClientReady, LoadSummary
+from trifecta.contract.trial import TrialRow
+from trifecta.design.model import Trial
+from trifecta.design.workloads.far_page import FarPageWorkload
+from trifecta.lab import linux
+from trifecta.lab.engine import EXIT_CANNOT, EXIT_UNSUPPORTED, EngineError, EngineProgram
+from trifecta.observers.resources import ResourceObserver
+from trifecta.store.run import TrialFiles
+from trifecta.workloads.aggregate import Aggregate
+from trifecta.workloads.capturing import TrialCapture
+from trifecta.workloads.far.page_configs import Asked, page_config
+from trifecta.workloads.far.page_look import GRACE_S
+from trifecta.workloads.far.page_session import FarPageSession
+from trifecta.workloads.far.session import Chosen
+from trifecta.workloads.trial import Details, Staged, TrialRunner, Watched, read_samples
+from trifecta.workloads.visits.aggregate import VisitAggregate, read_visits
+from trifecta.workloads.visits.configs import START_NS, Drafts, drafts_of
+from trifecta.workloads.visits.programs import add_driver_cpu, ended_cpu_ns, own_cpu_ns
+
+_LOADED_S = 60.0  # Python, Arrow and what drives the browser are loaded from a cold disk
+
+
+@dataclass(kw_only=True)
+class _FarPage(Staged):
+    """A trial under way."""
+
+    workload: FarPageWorkload
+    chosen: Chosen
+    addresses: dict[str, str]
+    drafts: Drafts
+    driver: EngineProgram = field(init=False)
+    loaded_cpu_ns: int = 0
+    """CPU time of the driver before it was asked to work."""
+    driven_cpu_ns: int = 0
+    """That of the driver and the browser since."""
+    visits: VisitAggregate | None = None
+
+
+class FarPageTrialRunner(TrialRunner[FarPageSession, _FarPage]):
+    """Every trial has a browser of its own. Nothing is started ahead: the pauses are longer than a start."""
+
+    def _prepare(self, trial: Trial) -> _FarPage:
+        session = self._session
+        workload, chosen = session.workload(trial), session.chosen(trial)
+        drafts = drafts_of(session.run, trial.trial, workload, session.state)
+        addresses = session.addresses(trial)
+        session.keeper.wait(session.page(trial)["octets"])
+        return _FarPage(
+            trial=trial,
+            path=session.path(trial),
+            samples=drafts.samples,
+            capture=TrialCapture(session.run, session.study, trial, workload),
+            details=Details(probe=None),
+            workload=workload,
+            chosen=chosen,
+            addresses=addresses,
+            drafts=drafts,
+        )
+
+    def _start(self, one: _FarPage, stack: ExitStack) -> None:
+        one.driver = stack.enter_context(self._session.spawn_browser(one.trial.client))
+        with suppress(EngineError):  # it says so again when it is asked to work
+            one.driver.wait_loaded(_LOADED_S, self._session.stop)
+
+    def _watched(self, one: _FarPage) -> Watched:
+        """The driver and the browser alone: this machine's counters are of all that it does."""
+        return Watched({"driver": one.driver.pid}, ())
+
+    def _about_to_work(self, one: _FarPage) -> None:
+        one.loaded_cpu_ns = linux.tree_cpu_ns(one.driver.pid)
+
+    def _work(self, one: _FarPage, resources: ResourceObserver) -> LoadSummary:
+        session, driver, trial = self._session, one.driver, one.trial
+        if one.chosen.spot is None:
+            raise EngineError("client", None, one.chosen.problem)
+        seen = session.page(trial)
+        asked = Asked(
+            trial.trial,
+            session.targets[one.workload.url],
+            trial.protocol,
+            one.addresses,
+            session.given,
+            session.keeper.manners.gap_ns(seen["octets"], seen["requests"]),
+            trial.seed,
+        )
+        config = page_config(asked, one.workload, one.drafts, session.state)
+        driver.configure(changed(config, self._faults.load_changes(trial.arm)))
+        ready = driver.wait_ready(ClientReady, START_NS / 1e9, session.stop)
+        resources.follow("client", ready.pid)
+        limit_s = config.total_timeout_ns / 1e9 + GRACE_S
+        summary = driver.wait_summary(LoadSummary, limit_s, session.stop, resources.sample)
+        for path in (*one.drafts.files, *one.drafts.folders):
+            driver.get(path)
+        return summary
+
+    def _codes_for_all(self, one: _FarPage) -> Collection[int]:
+        return (EXIT_CANNOT, EXIT_UNSUPPORTED)
+
+    def _blame(self, one: _FarPage, error: EngineError) -> str:
+        if one.chosen.spot is None:
+            return error.message
+        return f"{error.role}: {error.message.removeprefix('error: ')}"
+
+    def _worked(self, one: _FarPage) -> None:
+        """What was sent counts, whatever became of it; who asked for patience gets it."""
+        one.driven_cpu_ns = ended_cpu_ns(one.driver) - one.loaded_cpu_ns
+        load, keeper = one.details.load, self._session.keeper
+        add_driver_cpu(load, one.driven_cpu_ns)
+        if load is None:  # what a driver did that did not end well, nobody knows: as much as it was asked for
+            seen, turns = self._session.page(one.trial), one.workload.turns(one.trial.connection)
+            sent = turns if one.chosen.spot is not None else 0
+            keeper.made(sent * seen["octets"], max(1, sent * seen["requests"]))
+            return
+        keeper.made(int(load.octets_about or 0), max(1, int(load.requests_made or 0)), self._began_ns(one, load))
+        if load.ended == TURNED_AWAY:
+            keeper.turned_away(retry_after_ns(plain(load), datetime.now(UTC).isoformat()))
+        else:
+            keeper.answered()
+
+    def _began_ns(self, one: _FarPage, load: LoadSummary) -> int:
+        """When the first visit began: the times that a driver says are of measured ones."""
+        seen = self._session.page(one.trial)
+        gap_ns = self._session.keeper.manners.gap_ns(seen["octets"], seen["requests"])
+        return load.started_ns - one.workload.warmup_visits * gap_ns
+
+    def _own_cpu_ns(self, one: _FarPage, resources: ResourceObserver) -> int:
+        return own_cpu_ns(resources) + one.driven_cpu_ns
+
+    def _condense(self, one: _FarPage) -> Aggregate | None:
+        load = one.details.load
+        if load is not None:
+            load.cpus = len(self._session.pins["client"] or os.sched_getaffinity(0))
+        found = read_samples(one.samples, load, one.errors)
+        own = self._session.targets[one.workload.url].host
+        one.visits = read_visits(one.drafts, found, one.errors, tuple(host for host in one.addresses if host != own))
+        return found
+
+    def _end_links(self, one: _FarPage) -> None:
+        """There is none of ours."""
+
+    def _describe(self, one: _FarPage, found: Aggregate | None, resources: ResourceObserver, *, wall_ns: int) -> None:
+        details, spot = one.details, one.chosen.spot
+        details.server = {"name": one.trial.server, "url": one.workload.url, "cpu_ns": None}
+        if spot is not None:
+            own = self._session.targets[one.workload.url].host
+            details.server |= {"address": spot.address, "resolved": list(one.chosen.resolved)}
+            details.server["beside"] = {
+                host: {"address": address, "cpu_ns": None} for host, address in one.addresses.items() if host != own
+            }
+
+    def _row(self, one: _FarPage, row: TrialRow) -> TrialRow:
+        return row if one.visits is None else {**row, **one.visits.columns}
+
+    def _visits(self, one: _FarPage) -> Visits | None:
+        return None if one.visits is None else one.visits.visits
+
+    def _files(self, one: _FarPage, found: Aggregate | None, resources: ResourceObserver) -> TrialFiles:
+        drafts = one.drafts
+
+        def there(path: Path | None) -> Path | None:
+            return path if found is not None and path is not None and path.exists() else None
+
+        for folder in drafts.folders:
+            with suppress(OSError):
+                folder.rmdir()  # of those that nothing was written to
+        return TrialFiles(
+            samples=there(drafts.samples),
+            visits=there(drafts.visits),
+            fetches=there(drafts.fetches),
+            har=there(drafts.har),
+            frames=there(drafts.frames),
+            resources=resources.rows,
+        )
