@@ -81,6 +81,7 @@ def test_every_workload_factor_can_be_given_levels(factor):
         "udp_buffer": "16 MB",
         "stream_window": "16 kB",
         "connection_window": "64 KiB",
+        "ip": "IPv6",
     }.get(factor, "false")
     text = studies.bundled()["race"].read_text()
     file = text.replace("  response: 10 kB\n", "").replace("  in_flight: 10\n", "").replace("  method: GET\n", "")

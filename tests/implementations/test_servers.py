@@ -285,7 +285,7 @@ def test_caddy_serves_the_site_inside_the_lab(tmp_path: Path) -> None:
         from trifecta.lab.certificates import make_certificates
         from trifecta.lab.network import SERVER_ADDRESS, two_hosts
         from trifecta.lab.place import LocalPlace
-        from trifecta.workloads.requests.session import write_site
+        from trifecta.workloads.requests.site import write_site
         folder = Path({str(tmp_path)!r})
         certificates = make_certificates(folder / "pki", ["caddy.lab"], [])
         write_site(folder / "site", {{100000}})

@@ -8,14 +8,14 @@ import textwrap
 import pytest
 
 from tests.lab.inside import run_inside
-from trifecta.lab.access import WIRE_NAMES, access_links, server_address
+from trifecta.lab.access import PROBED_BY_CHROMIUM, WIRE_NAMES, access_links, beside, server_address
 
 pytestmark = pytest.mark.lab
 
 HELPERS = """
 import errno, json, socket, time
 from pathlib import Path
-from trifecta.lab.access import WIRE_NAMES, access_links, server_address
+from trifecta.lab.access import WIRE_NAMES, access_links, beside, server_address
 from trifecta.contract.codec import plain
 from trifecta.contract.impairments import Delay
 from trifecta.contract.link import LinkConfig, LinkReady, LinkSummary
@@ -30,13 +30,14 @@ def link(network, wire, delay_ms=0):
     process.wait_ready(LinkReady, 10)
     return process
 
-def connect(network, a, b, number=0, port=443):
+def connect(network, a, b, number=0, port=443, six=False):
     "A connection from a to a server of b: its two ends and how long it took, or the name of the error."
-    address = server_address(b, number)
+    address = beside(server_address(b, number)) if six else server_address(b, number)
+    family = socket.AF_INET6 if six else socket.AF_INET
     with network.host(b).inside():
-        server = socket.create_server((address, port))
+        server = socket.create_server((address, port), family=family)
     with network.host(a).inside():
-        client = socket.socket()
+        client = socket.socket(family)
     client.settimeout(1)
     began = time.monotonic()
     try:
@@ -79,6 +80,62 @@ def test_the_client_reaches_every_server_through_the_router() -> None:
     )
     servers = ["192.168.2.2", "192.168.2.11", "192.168.2.12", "192.168.2.3", "192.168.2.101"]
     assert found == [[[server, "192.168.1.2"] for server in servers], 10, 5, True, "192.168.2.3"]
+
+
+def test_ipv6_has_the_same_ways_where_it_is_asked_for() -> None:
+    found = inside(
+        """
+        counts = {"web": 3, "video": 2, "thirdparty": 1}
+        with access_links(["client-router"], counts, ipv6=True) as network, link(network, network.links[0], 15):
+            asked = (("web", 0), ("web", 2), ("video", 0), ("video", 1), ("thirdparty", 0))
+            open_ = [connect(network, "client", host, number, six=True) for host, number in asked]
+            seen = [(ends[1].getsockname()[0], ends[1].getpeername()[0]) for ends in open_]
+            slow = [ends[2] >= 0.03 for ends in open_]
+            control = [ends[0].getsockopt(socket.IPPROTO_TCP, 13, 16).split(b"\\0")[0].decode() for ends in open_]
+            near = connect(network, "video", "web", 0, 444, six=True)[1].getpeername()[0]
+            four = connect(network, "client", "web", 0, 445)[1].getpeername()[0]
+            forwards = [host.read("/proc/sys/net/ipv6/conf/all/forwarding").strip()
+                        for host in network.hosts.values()]
+            links = [row for host in network.hosts.values() for row in host.read("/proc/net/if_inet6").splitlines()
+                     if row.startswith("fe80")]
+            print(json.dumps([seen, slow, control, near, four, forwards, links]))
+        """
+    )
+    servers = ["fd7a:2::2", "fd7a:2::12", "fd7a:2::3", "fd7a:2::101", "fd7a:2::4"]
+    assert found == [
+        [[server, "fd7a:1::2"] for server in servers], [True] * 5, ["cubic"] * 5, "fd7a:2::3", "192.168.1.2",
+        ["0", "1", "0", "0", "0", "0"], [],
+    ]  # fmt: skip
+    assert beside("192.168.2.11") == "fd7a:2::11"
+
+
+def test_over_ipv6_a_browser_finds_that_there_is_a_way_and_nothing_leads_out() -> None:
+    """Chromium asks for no addresses of IPv6 where it cannot connect a UDP socket to that address."""
+    found = inside(
+        f"""
+        probed = {PROBED_BY_CHROMIUM!r}
+        with access_links(ipv6=True) as network:
+            found = []
+            for host, kind, address in (
+                ("client", socket.SOCK_DGRAM, probed),
+                ("client", socket.SOCK_DGRAM, "2001:db8::1"),
+                ("web", socket.SOCK_DGRAM, probed),
+                ("client", socket.SOCK_STREAM, probed),
+            ):
+                with network.host(host).inside():
+                    out = socket.socket(socket.AF_INET6, kind)
+                out.settimeout(2)
+                try:
+                    out.connect((address, 443))
+                    found.append("connected")
+                except OSError as error:
+                    found.append(errno.errorcode.get(error.errno, type(error).__name__))
+            print(json.dumps(found))
+        """
+    )
+    assert isinstance(found, list)
+    assert found[:3] == ["connected", "ENETUNREACH", "ENETUNREACH"]
+    assert found[3] != "connected"
 
 
 def test_third_parties_have_a_host_beside_the_others_where_there_are_some() -> None:

@@ -64,7 +64,7 @@ def test_other_names_do_not_exist_or_are_refused(name: str, klass: str, code: dn
 
 
 def test_names_outside_the_zone_are_answered_as_given_and_unknown_ones_are_told() -> None:
-    names = {"www.example.com": ("192.168.2.2",), "b.lab": ("192.168.2.3",)}
+    names = {"www.example.com": ("192.168.2.2",), "b.lab": ("192.168.2.3",), "six.lab": ("fd7a:2::2",)}
     strays: list[str] = []
 
     def asked(name: str, kind: str = "A") -> tuple[str, list[str], list[str]]:
@@ -77,6 +77,7 @@ def test_names_outside_the_zone_are_answered_as_given_and_unknown_ones_are_told(
     assert asked("WWW.example.com") == ("NOERROR", ["192.168.2.2"], [])
     # There is the name, but no IPv6 address: another answer than for a name that is not there.
     assert asked("www.example.com", "AAAA") == ("NOERROR", [], ["www.example.com."])
+    assert [asked("six.lab", kind)[1] for kind in ("A", "AAAA", "ANY")] == [[], ["fd7a:2::2"], ["fd7a:2::2"]]
     assert asked("b.lab", "HTTPS") == ("NOERROR", [], ["lab."])
     assert asked("lab") == ("NOERROR", [], ["lab."])
     assert strays == []
@@ -187,6 +188,32 @@ with host_graph(["host1"], []) as topology, Names(topology.hosts.values(), page)
         [["telemetry.example.org"], {}],
         "'a..b' is not a DNS name:",
     ]
+
+
+@pytest.mark.lab
+def test_they_are_served_over_ipv6_too() -> None:
+    done = run_inside(
+        LOOK_UP
+        + """
+import dns.message
+with host_graph(["host1"], []) as topology:
+    at = topology.address_6("host1")
+    with Names(topology.hosts.values(), {"b.lab": (at,)}, also_at={"host1": at}):
+        host = topology.host("host1")
+        query = dns.message.make_query("b.lab", "AAAA").to_wire()
+        with host.inside():
+            udp = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+            tcp = socket.create_connection((at, 53))
+        udp.sendto(query, (at, 53))
+        tcp.sendall(len(query).to_bytes(2) + query)
+        replies = [udp.recv(512)]
+        replies.append(tcp.makefile("rb").read(2 + len(replies[0]))[2:])
+        print(json.dumps([str(dns.message.from_wire(reply).answer[0][0]) for reply in replies]))
+        print(json.dumps(look_up(host, "b.lab")))
+"""
+    )
+    assert done.returncode == 0, done.stderr
+    assert [json.loads(line) for line in done.stdout.splitlines()] == [["fd78::1"] * 2, [-5, ["fd78::1"]]]  # EAI_NODATA
 
 
 @pytest.mark.lab

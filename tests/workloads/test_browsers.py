@@ -23,7 +23,7 @@ from trifecta.lab.place import LocalPlace
 from trifecta.pages.builder import Builder
 from trifecta.store.run import RunDirectory
 from trifecta.store.views import connect
-from trifecta.workloads.visits.place import Place, ServerKey
+from trifecta.workloads.visits.place import NetworkKey, Place, ServerKey
 from trifecta.workloads.visits.supported import browsers_supported
 
 pytestmark = pytest.mark.lab
@@ -287,12 +287,14 @@ def test_the_server_of_a_page_runs_in_a_container(tmp_path: Path, page: Path, na
 
 def test_where_a_server_is_started() -> None:
     native, contained = (ServerKey("origin", ServerOptions(), (), "web", place) for place in ("native", "docker-host"))
-    place = Place((), [native, contained], Path("engine"), Path("log"))
+    place = Place(NetworkKey(), [native, contained], Path("engine"), Path("log"))
     place._docker["web"] = SimpleNamespace()  # type: ignore[assignment]
     place.network = SimpleNamespace(host=lambda _: SimpleNamespace())  # type: ignore[assignment]
     assert isinstance(place.at(native), LocalPlace)
     assert isinstance(place.at(contained), ContainerPlace)
     assert place.address == {native: "192.168.2.2", contained: "192.168.2.11"}
+    six = Place(NetworkKey(ipv6=True), [native, contained], Path("engine"), Path("log"))
+    assert six.address == {native: "fd7a:2::2", contained: "fd7a:2::11"}
 
 
 def test_a_server_that_cannot_offer_http_1_1_alone_is_left_out_beside_third_parties(

@@ -51,18 +51,19 @@ def test_a_server_that_failed_ends_the_cells_of_all_that_are_compared_with_it() 
     assert made.has_failed(cell) == "b did not come up"
 
 
-def test_a_load_balancer_has_an_address_a_wire_and_a_probe_of_its_own() -> None:
-    given = study(
-        "s", workload=requests(requests=9), factors={"load_balancer": [False, True], "protocol": ["h2", "h3"]}
-    )
+def test_a_load_balancer_and_ipv6_have_addresses_and_probes_of_their_own() -> None:
+    factors = {"load_balancer": [False, True], "ip": ["IPv4", "IPv6"], "protocol": ["h2", "h3"]}
+    given = study("s", workload=requests(requests=9), factors=factors)
     made = session(given)
     ways = {
-        (one.cell.levels["load_balancer"], made.wire(one).name, made.address(one), made.probe_key(one))
+        (bool(made.workload(one).load_balancer), made.way(one).wire.name, made.way(one).towards, made.probe_key(one))
         for one in plan.treatments(given)
     }
     assert ways == {
         (False, "client-server", "10.77.0.2", "clean"),
+        (False, "client-server", "fd77::2", ("clean", "IPv6")),
         (True, "client-balancer", "10.77.1.2", ("clean", "balancer")),
+        (True, "client-balancer", "fd77:1::2", ("clean", "balancer", "IPv6")),
     }
 
 

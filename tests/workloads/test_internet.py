@@ -266,8 +266,9 @@ def test_third_parties_are_found_by_looking_and_left_as_they_are(runs: dict[str,
 def test_what_robots_txt_forbids_is_not_asked_for(runs: dict[str, Any]) -> None:
     folder, said = runs["secret"]
     assert said["code"] == 3
-    assert f"{PAGES}secret.html: https://busy.lab:8443/robots.txt forbids it to trifecta (Disallow: /pages/secret)" in (
-        said["err"]
+    assert (
+        f"{PAGES}secret.html: https://busy.lab:8443/robots.txt forbids it to trifecta (Disallow: /pages/secret)"
+        in (said["err"])
     )
     assert said["err"].count("\n") == 1
     assert not (folder / "run.json").exists()

@@ -38,10 +38,16 @@ class WorkloadDocument(TypedDict, total=False):
     url: str
     address: str
     requests: int
+    ip: str | None
 
 
 def in_words(work: WorkloadDocument, factors: list[str], *, browsing: bool, closed: bool) -> str:
-    """``GET of 10 kB, 10 in flight, closed loop``, without what is one of the ``factors``."""
+    """``GET of 10 kB, 10 in flight, closed loop, over IPv6``, without the ``factors``; IPv4 is not said."""
+    said, over = _work_words(work, factors, browsing=browsing, closed=closed), work.get("ip")
+    return f"{said}, over {over}" if over and "ip" not in factors else said
+
+
+def _work_words(work: WorkloadDocument, factors: list[str], *, browsing: bool, closed: bool) -> str:
     if browsing:
         return _browser_words(work, factors)
     if work.get("kind") == "far":

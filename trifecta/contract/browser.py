@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from trifecta.contract.common import Asked, Protocol
+from trifecta.contract.common import Asked, Ip, Protocol
 
 VIEWPORT = (1350, 940)
 """Width and height in CSS pixels, as Lighthouse's desktop configuration."""
@@ -42,6 +42,8 @@ class BrowserConfig(Asked, frozen=True, kw_only=True):
     hosts: tuple[str, ...]
     third_parties: tuple[str, ...] = ()
     addresses: dict[str, str] = msgspec.field(default_factory=dict)
+    ip: Ip | None = None
+    """Over which version its hosts are asked, as the name server has them; None: IPv4."""
     port: int
     ca_file: str | None
     """None: the roots that the browser brings, and no other."""

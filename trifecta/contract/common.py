@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 import msgspec
 
 Protocol = Literal["h1", "h2", "h3"]
+Ip = Literal["IPv4", "IPv6"]
 ConnectionMode = Literal["new", "reused"]
 Method = Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
 ALL_ADAPTATIONS = ("window-validation", "padding-cut", "parameters-in-order", "no-ecn", "settings")

@@ -9,6 +9,7 @@ from trifecta.contract.common import (
     Asked,
     ConnectionMode,
     Declared,
+    Ip,
     Method,
     Port,
     Protocol,
@@ -52,6 +53,8 @@ class LoadConfig(Asked, frozen=True, kw_only=True):
     protocol: Protocol
     address: str | None = None
     """None: ``server_name`` is resolved."""
+    ip: Ip | None = None
+    """Of the addresses that it is resolved to those of this version count; None: the first of IPv4, else the first."""
     port: Port
     server_name: str
     ca_file: str

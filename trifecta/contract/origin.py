@@ -10,6 +10,7 @@ from trifecta.contract.common import (
     ALL_ADAPTATIONS,
     Asked,
     ConnectionMode,
+    Ip,
     Method,
     Port,
     Protocol,
@@ -68,6 +69,8 @@ class RelayConfig(Asked, frozen=True, kw_only=True):
     service: str
     routes: dict[str, RouteConfig]
     services: dict[str, ServiceConfig] = msgspec.field(default_factory=dict)
+    ip: Ip | None = None
+    """Of the addresses that names stand for those of this version count; None: the first of IPv4, else the first."""
     ca_file: str | None = None
     tls_version: str = "1.3"
     key_exchange: str = "X25519"

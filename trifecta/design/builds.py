@@ -17,7 +17,9 @@ COMPOSE = "compose:"
 ENDINGS = (".yaml", ".yml")
 KNOWN_OF_SERVICE = "x-trifecta"
 """The field of a service that says what an adapter as data says; compose leaves names with ``x-`` to others."""
-PLACEHOLDERS = ("address", "port", "cert", "key", "root", "state", "tls_version", "congestion_control", "streams")
+PLACEHOLDERS = (
+    "address", "port", "endpoint", "cert", "key", "root", "state", "tls_version", "congestion_control", "streams",
+)  # fmt: skip
 """What ``{...}`` can stand for in a command line, an environment and a configuration file (docs/add-a-server.md)."""
 PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 VERSION = re.compile(r"\d+(\.\d+)+[A-Za-z0-9.+-]*")

@@ -9,13 +9,14 @@ from typing import Any
 from trifecta.design import quantity
 from trifecta.design.document import parse_flag, parse_text
 from trifecta.design.fields import Field
+from trifecta.design.ip import IPV4, IPV6
 from trifecta.design.quantity import QuantityError
 
 AS_IS = "as-is"
 """The level of the factor ``path``: nothing of it is emulated."""
 ELSEWHERE = "elsewhere"
 """The level of the factor ``server``: whatever answers there."""
-FAMILIES = ("IPv4", "IPv6")
+FAMILIES = (IPV4, IPV6)
 """Levels of ``address`` for which the name is resolved anew for every block."""
 CACHE_FIELDS = ("x-cache", "cf-cache-status", "x-vercel-cache", "x-drupal-cache", "cache-status")
 PLACE_FIELDS = ("via", "x-served-by", "x-amz-cf-pop", "cf-ray", "x-vercel-id")

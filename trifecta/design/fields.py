@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from trifecta.design import quantity, quinn, tuning
+from trifecta.design import ip, quantity, quinn, tuning
 from trifecta.design.by_protocol import BETWEEN, format_octets, one_or_three, parse_octets
 from trifecta.design.document import did_you_mean, one_of, parse_flag, parse_text
 from trifecta.design.protocols import METHODS, PROTOCOL_NAMES, PROTOCOLS
@@ -128,6 +128,7 @@ REQUESTS_FIELDS = (
     Field("client_cpu", "client_cpu", _cpu_or_none, _format_cpu_or_none),
     Field("server_cpu", "server_cpu", _cpu_or_none, _format_cpu_or_none),
     Field("load_balancer", "load_balancer", _flag_or_nothing, bool),
+    Field("ip", "ip", ip.parse, ip.written, without=ip.IPV4),
     Field("keylog", "keylog", parse_flag, factor=False),
     Field("qlog", "qlog", parse_flag, factor=False),
 )

@@ -176,7 +176,8 @@ def _with_control(program: ServerProgram) -> ServerProgram:
 
 def _lacking(program: ServerProgram) -> str:
     """What is wrong where a server is not told what it needs; empty when it is told."""
-    missing = [f"{{{name}}}" for name in NEEDED if not any(f"{{{name}}}" in text for text in program.texts())]
+    told = [text.replace("{endpoint}", "{address}:{port}") for text in program.texts()]
+    missing = [f"{{{name}}}" for name in NEEDED if not any(f"{{{name}}}" in text for text in told)]
     return f"says nowhere {', '.join(missing)}; put it where the server reads it, as in {EXAMPLE!r}" if missing else ""
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from trifecta.contract.browser import ElsewhereConfig
-from trifecta.contract.common import Declared
+from trifecta.contract.common import Declared, Ip
 from trifecta.contract.errors import ErrorClass
 from trifecta.design import extras
 from trifecta.design.model import BrowserWorkload, Protocol
@@ -52,6 +52,8 @@ class Job:
     """Those of them on which no protocol is forced: over TCP, HTTP/2 if their server has it."""
     addresses: Mapping[str, str]
     """Addresses of hosts that the name server is not asked for; in the lab none, so that DNS counts."""
+    ip: Ip | None
+    """Over which version of IP hosts are asked; None: IPv4. Their names have addresses of that version alone."""
     port: int
     ca_file: Path | None
     """Authorities that are trusted besides those that the browser brings."""

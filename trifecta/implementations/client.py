@@ -13,6 +13,7 @@ from pathlib import Path
 
 from trifecta.contract.common import Declared
 from trifecta.contract.sample import SampleRow
+from trifecta.design import ip
 from trifecta.design.model import Protocol, RequestsWorkload
 from trifecta.implementations.server import Command
 
@@ -66,6 +67,11 @@ class Job:
     def url(self) -> str:
         """The URL of every request; the name must be led to ``address`` by the client's own means, not by DNS."""
         return f"https://{self.server_name}:{self.port}{self.path}"
+
+    @property
+    def endpoint(self) -> str:
+        """``address`` and port in one word; an address of IPv6 is in brackets."""
+        return ip.endpoint(self.address, self.port)
 
 
 @dataclass(frozen=True)

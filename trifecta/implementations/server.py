@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from trifecta.contract.common import Declared, Tuning
+from trifecta.design import ip
 from trifecta.design.model import PROTOCOLS, Protocol, RequestsWorkload
 from trifecta.design.tuning import TcpSettings
 from trifecta.lab.certificates import Certificates
@@ -31,6 +32,8 @@ class ServerOptions:
     tcp: TcpSettings = field(default_factory=TcpSettings)
     """What the kernel does for its connections; whoever starts it sees to that, adapters need not."""
     max_streams: int = 250
+    ipv6: bool = False
+    """Whether the site's address is one of IPv6; whoever makes the site sees to that, adapters need not."""
     cpu_share: float | None = None
     """The share of one core that the program may use; whoever starts it sees to that, adapters need not."""
     read_timeout_ns: int | None = None
@@ -60,6 +63,11 @@ class Site:
     """A folder that changes while it is served, below ``/live/``."""
     qlog: Path | None = None
     """Where a server that can write qlog writes a file a QUIC connection."""
+
+    @property
+    def endpoint(self) -> str:
+        """Address and port in one word, as configurations have them: an address of IPv6 is in brackets."""
+        return ip.endpoint(self.address, self.port)
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,9 @@ The last host is there where a page has origins of third parties; its wire to th
 wire can be impaired: then it ends in a middle, a host of its own in which the engine's link carries the packets.
 The others are plain veth pairs. The router alone forwards, between its two wires only; there is no device that leads
 out. Each further server on a host has an address of its own, so that all of them have port 443. Neighbours are
-permanent, as in the other networks of the lab. IPv4 only, as the study: with two families a browser would race them
-(RFC 8305), and which one carried a load would be one more thing that differs between loads.
+permanent, as in the other networks of the lab. IPv4 only, as the study, unless IPv6 is asked for: then every address
+has one of IPv6 beside it (``fd7a:2::11`` for 192.168.2.11), and names have that one alone. With two of a name a browser
+would race them (RFC 8305), and which one carried a load would be one more thing that differs between loads.
 """
 
 from __future__ import annotations
@@ -33,6 +34,10 @@ _FIRST = {"web": 2, "video": 3, THIRD_PARTY: 4}
 _FURTHER = {"web": 10, "video": 100, THIRD_PARTY: 180}
 _LAST = 254
 _SERVERS_NETWORK = "192.168.2.0/24"
+_SERVERS_NETWORK_6 = "fd7a:2::/64"
+PROBED_BY_CHROMIUM = "2001:4860:4860::8888"
+"""Where Chromium connects a UDP socket to, and sends nothing: without a route there it asks for no IPv6 addresses
+(net/dns/host_resolver_manager.cc, kIPv6ProbeAddress). Nobody has the address here, and the router has no way to it."""
 
 
 def server_address(host: str, number: int = 0) -> str:
@@ -42,70 +47,93 @@ def server_address(host: str, number: int = 0) -> str:
     return f"192.168.2.{_FURTHER[host] + number if number else _FIRST[host]}"
 
 
+def beside(address: str) -> str:
+    """The address of IPv6 beside one of IPv4."""
+    *_, network, host = address.split(".")
+    return f"fd7a:{network}::{host}"
+
+
 def access_links(
-    impaired: Collection[str] = (), servers: Mapping[str, int] | None = None, congestion_control: str = "cubic"
+    impaired: Collection[str] = (),
+    servers: Mapping[str, int] | None = None,
+    congestion_control: str = "cubic",
+    *,
+    ipv6: bool = False,
 ) -> Topology:
     """The five hosts and their wires, raised by ``with``; a sixth for third parties where ``servers`` counts some.
 
-    ``impaired``: names of the wires that get a middle; ``servers``: how many addresses web and video have. ValueError
-    for a wire or host that is not there.
+    ``impaired``: names of the wires that get a middle; ``servers``: how many addresses web and video have; ``ipv6``:
+    also of IPv6. ValueError for a wire or host that is not there.
     """
     unknown = set(impaired) - set(WIRE_NAMES)
     if unknown:
         raise ValueError(f"no wire {', '.join(sorted(unknown))}: {', '.join(WIRE_NAMES)}")
     counts = dict.fromkeys(SERVERS, 1) | dict(servers or {})
-    specs = [_client(), _router(), _switch(counts)]
+    specs = [_client(ipv6), _router(ipv6), _switch(counts)]
     specs += [
-        _serving(host, [server_address(host, number) for number in range(count)]) for host, count in counts.items()
+        _serving(host, [server_address(host, number) for number in range(count)], ipv6)
+        for host, count in counts.items()
     ]
     wires = [Wire(a, b, impaired=f"{a}-{b}" in impaired) for a, b in WIRES]
     wires += [Wire("switch", host) for host in counts if host not in SERVERS]
-    return Topology(specs, wires, ipv6=False, congestion_control=congestion_control)
+    return Topology(specs, wires, ipv6=ipv6, congestion_control=congestion_control)
 
 
-def _client() -> HostSpec:
+def _client(ipv6: bool) -> HostSpec:
     near, own = ROUTER_ADDRESSES[0], CLIENT_ADDRESS
-    return HostSpec(
-        "client",
-        {"router": _device("client", "router", [own])},
-        (
-            TO_LOOPBACK,
-            Route(f"{near}/32", "to-router", source=own),
-            Route(_SERVERS_NETWORK, "to-router", source=own, via=near),
-        ),
-    )
+    routes = [
+        TO_LOOPBACK,
+        Route(f"{near}/32", "to-router", source=own),
+        Route(_SERVERS_NETWORK, "to-router", source=own, via=near),
+    ]
+    if ipv6:
+        routes += [
+            Route(f"{beside(near)}/128", "to-router"),
+            Route(_SERVERS_NETWORK_6, "to-router", via=beside(near)),
+            Route(f"{PROBED_BY_CHROMIUM}/128", "to-router", via=beside(near)),
+        ]
+    return HostSpec("client", {"router": _device("client", "router", [own], ipv6)}, tuple(routes))
 
 
-def _router() -> HostSpec:
+def _router(ipv6: bool) -> HostSpec:
     near, far = ROUTER_ADDRESSES
-    return HostSpec(
-        "router",
-        {"client": _device("router", "client", [near]), "switch": _device("router", "switch", [far])},
-        (
-            Route(f"{CLIENT_ADDRESS}/32", "to-client", source=near, controlled=False),
-            Route(_SERVERS_NETWORK, "to-switch", source=far, controlled=False),
-        ),
-        forwards=True,
-    )
+    routes = [
+        Route(f"{CLIENT_ADDRESS}/32", "to-client", source=near, controlled=False),
+        Route(_SERVERS_NETWORK, "to-switch", source=far, controlled=False),
+    ]
+    if ipv6:
+        routes += [
+            Route(f"{beside(CLIENT_ADDRESS)}/128", "to-client", controlled=False),
+            Route(_SERVERS_NETWORK_6, "to-switch", controlled=False),
+        ]
+    devices = {
+        "client": _device("router", "client", [near], ipv6),
+        "switch": _device("router", "switch", [far], ipv6),
+    }
+    return HostSpec("router", devices, tuple(routes), forwards=True)
 
 
 def _switch(serving: Collection[str]) -> HostSpec:
     return HostSpec("switch", {peer: _device("switch", peer) for peer in ("router", *serving)}, bridge=True)
 
 
-def _serving(host: str, addresses: Sequence[str]) -> HostSpec:
+def _serving(host: str, addresses: Sequence[str], ipv6: bool) -> HostSpec:
     far, own = ROUTER_ADDRESSES[1], addresses[0]
-    return HostSpec(
-        host,
-        {"switch": _device(host, "switch", addresses)},
-        (
-            TO_LOOPBACK,
-            Route(_SERVERS_NETWORK, "to-switch", source=own),
-            Route(f"{CLIENT_ADDRESS}/32", "to-switch", source=own, via=far),
-        ),
-    )
+    routes = [
+        TO_LOOPBACK,
+        Route(_SERVERS_NETWORK, "to-switch", source=own),
+        Route(f"{CLIENT_ADDRESS}/32", "to-switch", source=own, via=far),
+    ]
+    if ipv6:
+        routes += [
+            Route(_SERVERS_NETWORK_6, "to-switch"),
+            Route(f"{beside(CLIENT_ADDRESS)}/128", "to-switch", via=beside(far)),
+        ]
+    return HostSpec(host, {"switch": _device(host, "switch", addresses, ipv6)}, tuple(routes))
 
 
-def _device(host: str, towards: str, addresses: Sequence[str] = ()) -> Device:
+def _device(host: str, towards: str, addresses: Sequence[str] = (), ipv6: bool = False) -> Device:
     mac = f"02:00:0a:4f:{_NAMES.index(host):02x}:{_NAMES.index(towards):02x}"
-    return Device(f"to-{towards}", mac, tuple(f"{address}/32" for address in addresses))
+    own = [f"{address}/32" for address in addresses]
+    own += [f"{beside(address)}/128" for address in addresses if ipv6]
+    return Device(f"to-{towards}", mac, tuple(own))

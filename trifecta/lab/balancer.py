@@ -43,8 +43,12 @@ class Balancer:
     """A host that passes flows on to a server, for as long as the host is up."""
 
     def __init__(self, host: Host, address: str, server: str) -> None:
-        """Begin; ``address`` is the host's own (IPv4). CannotError where nft(8) is missing, or the kernel refuses."""
+        """Begin; ``address`` is the host's own, of the same version of IP as the server's.
+
+        CannotError where nft(8) is missing, or the kernel refuses.
+        """
         self.host = host
+        self._family = _family(address)
         nft(host, "-f", "-", script=rules(address, server), refused=_REFUSED)
         with host.inside():
             for name, value in SETTINGS.items():
@@ -58,21 +62,27 @@ class Balancer:
 
     def flows(self) -> dict[str, int]:
         """How many flows it has passed on so far, by transport: ``tcp``, ``udp``."""
-        listed = json.loads(nft(self.host, "-j", "list", "table", "ip", TABLE, refused=_REFUSED))
+        listed = json.loads(nft(self.host, "-j", "list", "table", self._family, TABLE, refused=_REFUSED))
         counters = (entry["counter"] for entry in listed["nftables"] if "counter" in entry)
         return {str(counter["name"]).removesuffix(_FLOWS): int(counter["packets"]) for counter in counters}
 
 
 def rules(address: str, server: str) -> str:
     """A text of nft(8): a chain of this type is asked for the first packet of each flow, the rest of it follows."""
+    family = _family(address)
     counters = "".join(f"\n  counter {transport}{_FLOWS} {{ }}" for transport in TRANSPORTS)
     passed_on = "".join(
-        f'\n    ip daddr {address} meta l4proto {transport} counter name "{transport}{_FLOWS}" dnat to {server}'
+        f'\n    {family} daddr {address} meta l4proto {transport} counter name "{transport}{_FLOWS}" dnat to {server}'
         for transport in TRANSPORTS
     )
-    return f"""table ip {TABLE} {{{counters}
+    return f"""table {family} {TABLE} {{{counters}
   chain arriving {{
     type nat hook prerouting priority {_BEFORE_ROUTING}; policy accept;{passed_on}
   }}
 }}
 """
+
+
+def _family(address: str) -> str:
+    """The family of an address, as nft(8) has it."""
+    return "ip6" if ":" in address else "ip"

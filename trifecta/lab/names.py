@@ -47,7 +47,7 @@ _MOST_STRAYS = 1000  # different unknown names that are told apart
 _OTHERS = "(others)"
 
 Addresses = tuple[str, str] | tuple[str]
-"""The IPv4 address of a name, and its IPv6 address where it has one."""
+"""The addresses of a name: one of IPv4, one of IPv6, or one of each."""
 
 
 def answer(query: bytes, names: Mapping[str, Addresses], unknown: Callable[[str], None] | None = None) -> bytes | None:
@@ -84,7 +84,8 @@ def _resolve(question: dns.rrset.RRset, names: Mapping[str, Addresses], reply: d
     reply.flags |= dns.flags.AA
     if addresses is None and question.name != ZONE:
         reply.set_rcode(dns.rcode.NXDOMAIN)
-    for kind, address in zip(("A", "AAAA"), addresses or (), strict=False):
+    for address in addresses or ():
+        kind = "AAAA" if ":" in address else "A"
         if question.rdtype in (dns.rdatatype.from_text(kind), dns.rdatatype.ANY):
             reply.answer.append(dns.rrset.from_text(question.name, _TTL_S, "IN", kind, address))
     apex = ZONE if in_zone else question.name  # a name outside the zone is one of its own
@@ -102,7 +103,7 @@ class Names:
     def __init__(
         self, hosts: Iterable[Host], names: Mapping[str, Addresses], *, also_at: Mapping[str, str] | None = None
     ) -> None:
-        """``names`` maps names like ``b.lab`` to addresses; ``also_at``: further IPv4 addresses to answer at, by host.
+        """``names`` maps names like ``b.lab`` to addresses; ``also_at``: further addresses to answer at, by host.
 
         RuntimeError outside of a sandbox, where the machine's own files would be covered; ValueError for what is no
         name in DNS.
@@ -197,11 +198,12 @@ class _Server:
 
     def listen(self, address: str) -> None:
         """Answer at an address of the network the calling thread is in."""
-        datagrams = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        datagrams = socket.socket(family, socket.SOCK_DGRAM)
         self._selector.register(datagrams, selectors.EVENT_READ, self._datagram)
         datagrams.setblocking(False)
         datagrams.bind((address, PORT))
-        listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        listener = socket.socket(family, socket.SOCK_STREAM)
         self._selector.register(listener, selectors.EVENT_READ, self._accept)
         listener.setblocking(False)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -5,12 +5,16 @@
     client          middle            server
     eth0 ========= ra      rb ========= eth0
     10.77.0.1         (link)          10.77.0.2
+    fd77::1                           fd77::2
 
 Beside it, in a study with a load balancer, a way with a link of its own (what the balancer does: `lab.balancer`)::
 
     client          middle2          balancer             server
     eth1 ========= ra      rb ======== eth0   eth1 -------- eth1
     10.77.1.1         (link)          10.77.1.2        10.77.0.2
+    fd77:1::1                         fd77:1::2        fd77::2
+
+That way has IPv6 only where a study asks for both, so that it is in all others what it was.
 """
 
 from __future__ import annotations
@@ -29,15 +33,18 @@ DEVICE = "eth0"
 WIRE = Wire("client", "server", impaired=True, middle="middle")
 BALANCER = "balancer"
 BALANCER_ADDRESS = "10.77.1.2"
+BALANCER_ADDRESS_6 = "fd77:1::2"
 BALANCED_WIRE = Wire("client", BALANCER, impaired=True, middle="middle2")
 _BALANCED_CLIENT = "10.77.1.1"
+_BALANCED_CLIENT_6 = "fd77:1::1"
 _BALANCED_DEVICE = "eth1"
 
 
-def two_hosts(*, balanced: bool = False) -> Topology:
+def two_hosts(*, balanced: bool = False, balanced_6: bool = False) -> Topology:
     """Client and server, with ``WIRE`` between them; raised by ``with``.
 
-    ``balanced``: also the host of a load balancer, and ``BALANCED_WIRE`` from the client to it.
+    ``balanced``: also the host of a load balancer, and ``BALANCED_WIRE`` from the client to it; with ``balanced_6``
+    that way has IPv6, too.
     """
     client = _end("client", "server", CLIENT_MAC, CLIENT_ADDRESS, CLIENT_ADDRESS_6)
     server = _end("server", "client", SERVER_MAC, SERVER_ADDRESS, SERVER_ADDRESS_6)
@@ -62,13 +69,35 @@ def two_hosts(*, balanced: bool = False) -> Topology:
         Route(f"{SERVER_ADDRESS}/32", _BALANCED_DEVICE, source=BALANCER_ADDRESS),
     )
     balancer = HostSpec(BALANCER, devices, routes, forwards=True)
-    return Topology([client, server, balancer], [WIRE, BALANCED_WIRE, Wire(BALANCER, "server")])
+    hosts = _with_6(client, server, balancer) if balanced_6 else [client, server, balancer]
+    return Topology(hosts, [WIRE, BALANCED_WIRE, Wire(BALANCER, "server")])
 
 
 def _beyond(end: HostSpec, address: str, mac: int, *routes: Route) -> HostSpec:
     """An end with a device and routes towards the load balancer as well."""
     device = Device(_BALANCED_DEVICE, _mac(mac), (address,))
     return replace(end, devices={**end.devices, BALANCER: device}, routes=(*end.routes, *routes))
+
+
+def _with_6(client: HostSpec, server: HostSpec, balancer: HostSpec) -> list[HostSpec]:
+    """With the way through the load balancer over IPv6. No route names a source: a device has one address of IPv6."""
+    near = Route("fd77:1::/64", _BALANCED_DEVICE)
+    back = Route(f"{BALANCER_ADDRESS_6}/128", _BALANCED_DEVICE)
+    beyond = Route(f"{_BALANCED_CLIENT_6}/128", _BALANCED_DEVICE, via=BALANCER_ADDRESS_6)
+    balancer = _more(balancer, "client", f"{BALANCER_ADDRESS_6}/64", replace(near, device=DEVICE))
+    onwards = Route(f"{SERVER_ADDRESS_6}/128", _BALANCED_DEVICE)
+    return [
+        _more(client, BALANCER, f"{_BALANCED_CLIENT_6}/64", near),
+        _more(server, BALANCER, f"{SERVER_ADDRESS_6}/128", back, beyond),
+        _more(balancer, "server", f"{BALANCER_ADDRESS_6}/128", onwards),
+    ]
+
+
+def _more(host: HostSpec, towards: str, address: str, *routes: Route) -> HostSpec:
+    """A host with one more address on the device of a wire, and more routes."""
+    device = host.devices[towards]
+    device = replace(device, addresses=(*device.addresses, address))
+    return replace(host, devices={**host.devices, towards: device}, routes=(*host.routes, *routes))
 
 
 def _mac(number: int) -> str:

@@ -116,7 +116,7 @@ class HostSpec:
     bridge: bool = False
     """Whether it is a switch: its devices are joined and have no addresses."""
     forwards: bool = False
-    """Whether it is a router: it forwards between its wires (IPv4)."""
+    """Whether it is a router: it forwards between its wires, over each version of IP that it has an address of."""
 
     @property
     def addresses(self) -> tuple[str, ...]:
@@ -252,7 +252,7 @@ class Topology:
             with self.host(spec.name).inside():
                 ip_batch([*self._devices(spec), *(self._routes(spec) if spec not in late else ())])
                 if spec.forwards:
-                    Path("/proc/sys/net/ipv4/ip_forward").write_text("1", encoding="ascii")
+                    _forward(spec)
         for spec in late:
             with self.host(spec.name).inside():
                 for address in _made_by_kernel(spec):
@@ -364,6 +364,13 @@ def _middle_name(wire: Wire) -> str:
 
 def _address(address: str, device: str) -> str:
     return f"address add {address} dev {device} {'nodad ' if ':' in address else ''}noprefixroute"
+
+
+def _forward(spec: HostSpec) -> None:
+    """Have the host that the calling thread is in forward what it has addresses for."""
+    Path("/proc/sys/net/ipv4/ip_forward").write_text("1", encoding="ascii")
+    if any(":" in one for one in spec.addresses):
+        Path("/proc/sys/net/ipv6/conf/all/forwarding").write_text("1", encoding="ascii")
 
 
 def _made_by_kernel(spec: HostSpec) -> list[str]:

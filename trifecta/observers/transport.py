@@ -20,15 +20,16 @@ from trifecta.observers.kernel_text import (
     parse_softnet_drops,
 )
 
-# /proc/net/snmp, snmp6 and netstat: the counters that say that something was lost inside a host, not on the path.
+# /proc/net/snmp, snmp6 and netstat: the counters that say that something was lost inside a host, not on the path, and
+# how much was sent over which version of IP.
 _SNMP = {
     "Udp": ("RcvbufErrors", "SndbufErrors", "InErrors", "MemErrors", "NoPorts", "InDatagrams", "OutDatagrams"),
     "Tcp": ("RetransSegs", "OutSegs", "InSegs", "InErrs", "AttemptFails", "EstabResets", "OutRsts"),
-    "Ip": ("InDiscards", "OutDiscards", "ReasmFails"),
+    "Ip": ("InDiscards", "OutDiscards", "ReasmFails", "OutRequests"),
 }
 _SNMP_6 = (
     "Udp6RcvbufErrors", "Udp6SndbufErrors", "Udp6InErrors", "Udp6MemErrors", "Udp6NoPorts", "Udp6InDatagrams",
-    "Udp6OutDatagrams", "Ip6InDiscards", "Ip6OutDiscards",
+    "Udp6OutDatagrams", "Ip6InDiscards", "Ip6OutDiscards", "Ip6OutRequests",
 )  # fmt: skip
 _NETSTAT = {
     "TcpExt": (
@@ -85,6 +86,7 @@ def _take_host(host: Host) -> dict[str, Any]:
     with host.inside():
         counters = counters_of({name: _text_if_there(f"/proc/thread-self/net/{name}") for name in COUNTED})
         devices = parse_devices(_text("/proc/thread-self/net/dev"))
+        _add_ipv6(devices)
         conntrack = parse_conntrack(_text_if_there("/proc/thread-self/net/stat/nf_conntrack"))
     loopback = devices.pop("lo", {})
     tracked: dict[str, int] | None = None
@@ -93,6 +95,14 @@ def _take_host(host: Host) -> dict[str, Any]:
         if host.tracking is not None and host.tracking.table_size is not None:
             tracked["refused"] = host.tracking.refused()
     return {"counters": counters, "devices": devices, "loopback": loopback, "conntrack": tracked}
+
+
+def _add_ipv6(devices: dict[str, dict[str, int]]) -> None:
+    """How many of the packets that each device received were of IPv6, where the kernel counts that."""
+    for name, counters in devices.items():
+        received = parse_pairs(_text_if_there(f"/proc/thread-self/net/dev_snmp6/{name}")).get("Ip6InReceives")
+        if received is not None:
+            counters["rx_ipv6_packets"] = received
 
 
 def counters_of(texts: Mapping[str, str]) -> dict[str, int]:

@@ -81,6 +81,8 @@ def _parity(study: Study) -> JsonObject:
         "max_udp_payload_bytes": MAX_UDP_PAYLOAD_BYTES,
         "udp_receive_buffer_bytes": UDP_RECEIVE_BUFFER_BYTES,
     }
+    if workload.ip is not None:  # else left out: that of runs from before stays
+        told = {**told, "ip": workload.ip}
     # A path that is none of ours has the MTU that it has, and UDP payloads that pass.
     return told if workload.outside or study.hosts else {**told, "mtu_bytes": MTU}
 

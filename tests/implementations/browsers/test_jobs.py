@@ -16,7 +16,6 @@ from trifecta.implementations.browsers.firefox_profile import preferences
 from trifecta.implementations.browsers.records import summarise, tell_third_parties
 from trifecta.implementations.visit import Fetch, Visit
 
-
 FAR = {"least_gap_ns": 5_000_000_000, "agent": "trifecta/1 (measures this page)"}
 
 

@@ -17,8 +17,10 @@ from trifecta.design.impairments import kind_of
 from trifecta.design.model import Cell, CheckResult, CheckStatus, PathSpec, RequestsWorkload, Study, Trial
 from trifecta.design.services import SERVER_LEVEL
 
-# The transport below and the kernel's counter of what a host sent over it: no client can lie about that.
-TRANSPORTS = {"h1": ("TCP", "TcpOutSegs"), "h2": ("TCP", "TcpOutSegs"), "h3": ("UDP", "UdpOutDatagrams")}
+# The transport below and the kernel's counters of what a host sent over it: no client can lie about that. Those of UDP
+# are one for each version of IP.
+_TCP, _UDP = ("TCP", ("TcpOutSegs",)), ("UDP", ("UdpOutDatagrams", "Udp6OutDatagrams"))
+TRANSPORTS: dict[str, tuple[str, tuple[str, ...]]] = {"h1": _TCP, "h2": _TCP, "h3": _UDP}
 
 
 class SampleFacts(Protocol):
@@ -226,7 +228,8 @@ def nothing_sent(evidence: Evidence) -> bool:
     """Whether the client's host sent nothing over the transport of the protocol that was asked for."""
     client = evidence.hosts.get("client")
     counters = (client.get("counters") if client else None) or {}
-    return counters.get(TRANSPORTS[evidence.trial.protocol][1], 1) == 0
+    sent = [counters[name] for name in TRANSPORTS[evidence.trial.protocol][1] if name in counters]
+    return bool(sent) and not any(sent)
 
 
 def counts(values: Mapping[Any, int]) -> str:

@@ -6,7 +6,9 @@ server's certificates (number, octets in DER), session resumption and early data
 congestion control, [what of quinn-proto is adapted](implementations.md#what-of-quinn-proto-is-adapted), TCP_NODELAY,
 a [switch of the transports](study-files.md#switches-of-the-transports) that the study sets; initial windows by more
 than a quarter, but for TCP that begins with one segment over a lossy path because its SYN was lost (RFC 5681, 3.1).
-Of a server elsewhere certificates, windows and the cipher suite are warned of instead.
+Of the packets that the client's host received 5 % are of another version of IP than asked for, or half of them where
+all services share a host: by its kernel's counters. Of a server elsewhere certificates, windows and the
+cipher suite are warned of instead.
 
 ## Warns when
 A server's own congestion control is another than asked (many programs have one only); a study asks for quinn-proto
@@ -31,7 +33,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from trifecta.analysis.checks import inside_handshakes
+from trifecta.analysis.checks import inside_handshakes, over_ip
 from trifecta.analysis.checks.evidence import Evidence, Finding, worst
 from trifecta.contract.codec import plain
 from trifecta.contract.stored import Transport
@@ -87,6 +89,7 @@ def check(evidence: Evidence) -> list[CheckResult]:
         else:
             findings.append(Finding("pass", f"{trait.name} {given}"))
     findings += inside_handshakes.findings(evidence)
+    findings += over_ip.findings(evidence)
     findings += _apart(evidence)
     findings += _quinn(evidence)
     findings += _tuned(evidence)

@@ -35,6 +35,7 @@ _BROWSER = (
     "tcp_nodelay",
     "zero_rtt",
     "quinn",
+    "ip",
     "keylog",
 )
 DEFAULT_BROWSER = "chromium"

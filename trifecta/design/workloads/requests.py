@@ -30,9 +30,10 @@ class RequestsWorkload:
     protocols, or one for each (``trifecta.design.by_protocol``). ``read_timeout_ns`` and ``write_timeout_ns`` are those
     of the server, None where it waits as long as it takes. ``client_cpu`` and ``server_cpu`` are the share of one
     core that the program may use, None where it is not limited. ``load_balancer``: true where one stands before the
-    server (``trifecta.lab.balancer``), else None. ``quinn`` says how the engine's QUIC library is adapted
-    (``trifecta.design.quinn``). What follows it to ``keylog`` are switches of the transports, each the text of a study
-    file, or None where it is as it is by itself (``trifecta.design.tuning``).
+    server (``trifecta.lab.balancer``), else None. ``ip``: ``IPv6``, or None for IPv4 (``trifecta.design.ip``).
+    ``quinn`` says how the engine's QUIC library is adapted (``trifecta.design.quinn``). What follows it to ``keylog``
+    are switches of the transports, each the text of a study file, or None where it is as it is by itself
+    (``trifecta.design.tuning``).
     """
 
     method: str = "GET"
@@ -77,6 +78,7 @@ class RequestsWorkload:
     client_cpu: float | None = None
     server_cpu: float | None = None
     load_balancer: bool | None = None
+    ip: Literal["IPv6"] | None = None
     kind: str = "requests"
 
     # What its samples are.

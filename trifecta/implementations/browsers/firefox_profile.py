@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from trifecta.design.ip import IPV6
 from trifecta.implementations.browsers import authorities
 from trifecta.implementations.server import Unsupported
 
@@ -52,7 +53,6 @@ QUIET: dict[str, Value] = {
     "network.dns.native_https_query": False,
     "network.dns.upgrade_with_https_rr": False,
     "network.dns.use_https_rr_as_altsvc": False,
-    "network.dns.disableIPv6": True,
     "network.proxy.type": 0,
     "dom.security.https_first": False,
     # A player may play, and a page tells its times as exactly as it knows them.
@@ -76,6 +76,7 @@ def preferences(job: Job) -> dict[str, Value]:
     """What stands in user.js."""
     prefs: dict[str, Value] = {
         **QUIET,
+        "network.dns.disableIPv6": job.ip != IPV6,
         "network.http.http2.enabled": job.protocol != "h1" or bool(job.third_parties),
         "network.http.http3.enable": job.protocol == "h3",
         # A private authority counts as a third party's root, and would switch HTTP/3 off.

@@ -14,6 +14,7 @@ import msgspec
 
 from trifecta.contract.browser import VIEWPORT, BrowserConfig
 from trifecta.contract.codec import convert
+from trifecta.design.ip import IPV4, IPV6
 from trifecta.design.model import PROTOCOLS
 from trifecta.implementations.browser import Job, Watch
 
@@ -61,6 +62,10 @@ def _third_parties(value: Any) -> Problem:
 def _addresses(value: Any) -> Problem:
     good = isinstance(value, dict) and all(_is_host(host) and _is_address(value[host]) for host in value)
     return None if good else "is not an object of host names and their addresses"
+
+
+def _version_of_ip(value: Any) -> Problem:
+    return None if value is None else _one_of(IPV4, IPV6)(value)
 
 
 def _is_address(value: Any) -> bool:
@@ -141,6 +146,7 @@ _FIELDS: dict[str, Callable[[Any], Problem]] = {
     "hosts": _hosts,
     "third_parties": _third_parties,
     "addresses": _addresses,
+    "ip": _version_of_ip,
     "port": _whole(1, 65_535),
     "ca_file": _optional_text,
     "discovery": _one_of("forced", "alt-svc"),
@@ -230,6 +236,7 @@ def job_of(config: BrowserConfig) -> Job:
         hosts=config.hosts,
         third_parties=config.third_parties,
         addresses=config.addresses,
+        ip=config.ip,
         ca_file=path(config.ca_file),
         viewport=config.viewport,
         watch=Watch(video.player_url, video.watch_ns, video.live, video.floor) if video else None,

@@ -42,8 +42,8 @@ class Curl(ClientAdapter):
     def command(self, job: Job) -> Command:
         """Options and URLs of all transfers in a file; with new connections each transfer has options of its own."""
         options = Template((PROGRAMS / "curl" / "transfer.conf").read_text(encoding="utf-8")).safe_substitute(
-            protocol=_ASKED[job.protocol], tls=job.tls_version, curves=job.key_exchange, port=job.port,
-            ca_file=content.quoted(str(job.ca_file)), address=job.address,
+            protocol=_ASKED[job.protocol], tls=job.tls_version, curves=job.key_exchange,
+            ca_file=content.quoted(str(job.ca_file)), endpoint=job.endpoint,
             connect_timeout=f"{job.connect_timeout_ns / 1e9:f}",
             max_time=f"{(job.connect_timeout_ns + job.request_timeout_ns) / 1e9:f}",
             method="head" if job.method == "HEAD" else f"request = {job.method}",

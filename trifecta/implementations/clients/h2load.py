@@ -54,7 +54,7 @@ class H2load(ClientAdapter):
         (job.state / "body").write_bytes(b"a" * job.request_body_bytes)
         asked = {
             "requests": job.requests, "clients": job.connections, "max-concurrent-streams": job.streams,
-            "threads": 1, "alpn-list": _ALPN[job.protocol], "connect-to": f"{job.address}:{job.port}",
+            "threads": 1, "alpn-list": _ALPN[job.protocol], "connect-to": job.endpoint,
             "groups": job.key_exchange, "tls13-ciphers": job.cipher, "log-file": "log",
         }  # fmt: skip
         asked |= {"data": "body"} if job.method == "POST" else {}

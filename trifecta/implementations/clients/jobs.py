@@ -21,7 +21,7 @@ _COPIED = (
 _ONLY: dict[str, object] = {
     "workers": 1, "duration_ns": 0, "warmup_ns": 0, "resumption": False, "zero_rtt": False, "loop": ClosedLoop(),
     "cpu": None, "tcp_receive_buffer_bytes": 0, "requests_per_client": 0, "message": None, "to": None,
-    "spans_file": None, "end_on_statuses": (), "record_fields": (), "user_agent": None,
+    "spans_file": None, "end_on_statuses": (), "record_fields": (), "user_agent": None, "ip": None,
 }  # fmt: skip
 _CIPHER = "TLS_AES_128_GCM_SHA256"
 

@@ -55,7 +55,7 @@ class Caddy(ServerAdapter):
         # Go's ReadTimeout and WriteTimeout; over HTTP/3 the second ends the content early.
         limits = {"read_timeout": options.read_timeout_ns, "write_timeout": options.write_timeout_ns}
         server = {
-            "listen": [f"{site.address}:{site.port}"],
+            "listen": [site.endpoint],
             "protocols": list(options.offered),
             "automatic_https": {"disable": True},
             "tls_connection_policies": [{"protocol_min": tls, "protocol_max": tls}],

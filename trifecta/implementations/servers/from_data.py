@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from trifecta.contract.common import Declared, Word
+from trifecta.design import ip
 from trifecta.design.builds import ServerProgram, fill
 from trifecta.design.model import RequestsWorkload
 from trifecta.design.transports import over
@@ -17,6 +18,7 @@ from trifecta.implementations.servers.replaying import refuse_pages
 from trifecta.lab import sandbox
 
 ASKED = ("--version",)
+_AMBIGUOUS = "{address}:{port}"  # of IPv6, where the address ends cannot be told
 _VERSION_TIMEOUT_S = 5.0
 _LONGEST_VERSION = 200
 
@@ -70,6 +72,8 @@ class FromData(ServerAdapter):
             raise Unsupported(f"{self.name} answers {named}; if it answers {workload.method}, list that in `methods`")
         if workload.zero_rtt and not self.given.zero_rtt:
             raise Unsupported(f"{self.name} is not known to accept 0-RTT; leave out zero_rtt, or write zero_rtt: true")
+        if workload.ip is not None and any(_AMBIGUOUS in text for text in self.given.texts()):
+            raise Unsupported(f"{self.name} is told {_AMBIGUOUS}, which {ip.IPV6} has in brackets; write {{endpoint}}")
         control, asked = self.given.congestion_control, over(workload.congestion_control, "h3")
         if "h3" in self.protocols and not isinstance(control, str) and asked not in control:
             remedy = "name it in `congestion_control`, or ask for one of these"
@@ -82,6 +86,7 @@ class FromData(ServerAdapter):
         values = {
             "address": site.address,
             "port": str(site.port),
+            "endpoint": site.endpoint,
             "cert": str(site.certificates.chain),
             "key": str(site.certificates.key),
             "root": str(site.folder),

@@ -51,8 +51,10 @@ class HAProxy(ServerAdapter):
         template = Template((PROGRAMS / "haproxy" / "haproxy.cfg").read_text(encoding="utf-8"))
         early = "allow-0rtt" if options.zero_rtt else ""
         algorithm = "newreno" if options.congestion_control == "reno" else options.congestion_control
-        quic = f"bind quic4@{site.address}:{site.port} ssl crt @lab/site alpn h3 quic-cc-algo {algorithm} {early}"
-        values = {"ADDRESS": site.address, "PORT": site.port, "BACKEND": BACKEND_ADDRESS, "NAME": host_name(self.name)}
+        family = "quic6" if ":" in site.address else "quic4"
+        quic = f"bind {family}@{site.endpoint} ssl crt @lab/site alpn h3 quic-cc-algo {algorithm} {early}"
+        values = {"ENDPOINT": site.endpoint, "PORT": site.port, "BACKEND": BACKEND_ADDRESS}
+        values |= {"NAME": host_name(self.name)}
         values |= {"CHAIN": _quoted(pki.chain), "KEY": _quoted(pki.key), "AUTHORITY": _quoted(pki.authority)}
         values |= {"TLS": options.tls_version, "STREAMS": options.max_streams, "EARLY": early}
         values |= {"QUIC": quic if options.tls_version == "1.3" else ""}

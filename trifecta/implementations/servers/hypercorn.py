@@ -37,7 +37,7 @@ class Hypercorn(ServerAdapter):
     def command(self, site: Site, options: ServerOptions) -> Command:
         """A program of ours sets Hypercorn up: what is pinned here has no place in its configuration files."""
         config = {
-            "bind": f"{site.address}:{site.port}",
+            "bind": site.endpoint,
             "folder": str(site.folder),
             "certificate": str(site.certificates.chain),
             "key": str(site.certificates.key),

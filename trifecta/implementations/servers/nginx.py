@@ -48,11 +48,11 @@ class Nginx(ServerAdapter):
         """One file, filled in; the folder of its own is nginx's prefix."""
         # QUIC needs TLS 1.3 (RFC 9001 section 4.2). The default buffer overflows when 200 connections begin at a time.
         over_quic = options.tls_version == "1.3" and "h3" in options.offered
-        quic = f"listen {site.address}:{site.port} quic rcvbuf=4m;" if over_quic else ""
+        quic = f"listen {site.endpoint} quic rcvbuf=4m;" if over_quic else ""
         page = read_page(site.replay) if site.replay else None
         (site.state / "empty").touch()  # what a response without content is read from
         answers = ReplayConfig(site, options, page)
-        values = {"ADDRESS": site.address, "PORT": site.port, "QUIC": quic}
+        values: dict[str, object] = {"ENDPOINT": site.endpoint, "QUIC": quic}
         values |= {"HTTP": "\n    ".join(answers.http), "SERVER": "\n        ".join(answers.server)}
         values |= {"CHAIN": quoted_path(site.certificates.chain), "KEY": quoted_path(site.certificates.key)}
         values |= {"TLS": options.tls_version, "STREAMS": options.max_streams, "ROOM": 3 * options.max_streams}

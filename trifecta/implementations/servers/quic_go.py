@@ -43,7 +43,7 @@ class QuicGo(ServerAdapter):
         return Command(
             (
                 self.program(),
-                "-address", f"{site.address}:{site.port}", "-folder", site.folder,
+                "-address", site.endpoint, "-folder", site.folder,
                 "-certificate", certificates.chain, "-key", certificates.key,
                 "-tls", options.tls_version, "-streams", str(options.max_streams),
                 f"-no-delay={str(options.tcp_nodelay).lower()}",

@@ -45,7 +45,7 @@ class Quiche(ServerAdapter):
         return Command(
             (
                 self.program(),
-                "--address", f"{site.address}:{site.port}", "--folder", site.folder,
+                "--address", site.endpoint, "--folder", site.folder,
                 "--certificate", certificates.chain, "--key", certificates.key,
                 "--tls", options.tls_version, "--streams", str(options.max_streams),
                 "--no-delay", str(options.tcp_nodelay).lower(),

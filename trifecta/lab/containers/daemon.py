@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 
 IMAGE = "trifecta/engine:lab"
 NETWORK = "lab"
-SUBNET = "10.79.0.0/24"  # of a bridge: the same in every host, since what leaves it carries the host's address
+# Of a bridge: the same in every host, since what leaves it carries the host's address.
+SUBNET, SUBNET_6 = "10.79.0.0/24", "fd79::/64"
 _HOME = "/run/trifecta"
 _numbers = itertools.count(1)
 _START_TIMEOUT_S = 30
@@ -71,14 +72,18 @@ exec dockerd "$@"
 class DockerEngine:
     """The Docker Engine of one host. Making the object starts it, entering it waits until containers can be started."""
 
-    def __init__(self, topology: Topology, host: str, network: Network, engine: Path, log: Path) -> None:
+    def __init__(
+        self, topology: Topology, host: str, network: Network, engine: Path, log: Path, *, ipv6: bool = False
+    ) -> None:
         """Start it in ``host``; its diagnostics are appended to ``log``. ``engine`` is the binary for the image.
 
         ``network`` is that of all its containers: ``host`` is the host's own, ``bridge`` one behind Docker's bridge
-        and address translation. RuntimeError outside of a sandbox, CannotError when containers cannot run here.
+        and address translation, which has IPv6 too with ``ipv6``; that of the host has whatever the host has.
+        RuntimeError outside of a sandbox, CannotError when containers cannot run here.
         """
         if not sandbox.entered():
             raise RuntimeError("a Docker Engine is started inside a sandbox only")
+        self.bridges_ipv6 = ipv6 and network == "bridge"
         state = docker_state(network)
         if not state.usable:
             raise CannotError(f"no containers here: {state.reason}; {state.remedy}")
@@ -121,6 +126,8 @@ class DockerEngine:
         }
         if self.network == "host":  # no rules of a firewall, and so no connection tracking, in the host's network
             named |= {"iptables": "false", "ip-forward": "false", "ip-masq": "false"}
+        if self.bridges_ipv6:  # rules for it are experimental before version 27, which knows both words, too
+            named |= {"experimental": "true", "ip6tables": "true"}
         return [f"--{name}={value}" for name, value in named.items()]
 
     def __enter__(self) -> DockerEngine:
@@ -142,10 +149,12 @@ class DockerEngine:
     def _make_bridge(self, client: APIClient) -> None:
         from docker.types import IPAMConfig, IPAMPool
 
+        subnets = [SUBNET, *([SUBNET_6] if self.bridges_ipv6 else [])]
         client.create_network(
             NETWORK,
             driver="bridge",
-            ipam=IPAMConfig(pool_configs=[IPAMPool(subnet=SUBNET)]),
+            ipam=IPAMConfig(pool_configs=[IPAMPool(subnet=subnet) for subnet in subnets]),
+            enable_ipv6=self.bridges_ipv6,
             options={
                 "com.docker.network.bridge.name": "docker0",
                 "com.docker.network.driver.mtu": str(self.topology.mtu),

@@ -16,7 +16,7 @@ from trifecta.design.errors import CannotError
 from trifecta.lab import linux
 from trifecta.lab.cgroups import cgroup_paths
 from trifecta.lab.contained import Contained
-from trifecta.lab.containers.daemon import IMAGE, NETWORK, SUBNET, DockerEngine
+from trifecta.lab.containers.daemon import IMAGE, NETWORK, SUBNET, SUBNET_6, DockerEngine
 from trifecta.lab.containers.image import PROGRAM
 from trifecta.lab.engine import EngineError, EngineProgram, Role
 from trifecta.lab.hosts import ip_batch
@@ -25,6 +25,7 @@ from trifecta.lab.names import NAMESERVER
 _STDOUT, _STDERR = 1, 2
 _HEADER_BYTES = 8
 _SEND_TIMEOUT_S = 10
+_PREFIX_METRIC = 256  # which the kernel gives the route of an address of IPv6: ours takes its place
 
 
 class ContainerProcess(EngineProgram):
@@ -142,17 +143,21 @@ class ContainerProcess(EngineProgram):
         The program opens nothing before it is configured, so this comes in time.
         """
         control, own = self._docker.topology.congestion_control, address["IPAddress"]
+        lines = [
+            f"route replace {SUBNET} dev eth0 proto kernel scope link src {own} congctl {control}",
+            f"route replace default via {address['Gateway']} dev eth0 congctl {control}",
+        ]
+        if self._docker.bridges_ipv6:
+            lines += [
+                f"route replace {SUBNET_6} dev eth0 proto kernel metric {_PREFIX_METRIC} congctl {control}",
+                f"route replace ::/0 via {address['IPv6Gateway']} dev eth0 congctl {control}",
+            ]
         home = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
         try:
             there = os.open(f"/proc/{self._pid}/ns/net", os.O_RDONLY | os.O_CLOEXEC)
             try:
                 with linux.network_namespace(there, home):
-                    ip_batch(
-                        [
-                            f"route replace {SUBNET} dev eth0 proto kernel scope link src {own} congctl {control}",
-                            f"route replace default via {address['Gateway']} dev eth0 congctl {control}",
-                        ]
-                    )
+                    ip_batch(lines)
             finally:
                 os.close(there)
         finally:

@@ -22,7 +22,7 @@ from trifecta.workloads.conformance.bench import LOAD, Bench, Target
 from trifecta.workloads.conformance.clients import ClientProbe
 from trifecta.workloads.conformance.judging import Finding, result_of
 from trifecta.workloads.conformance.servers import ServerProbe
-from trifecta.workloads.requests.session import write_site
+from trifecta.workloads.requests.site import write_site
 
 FIND_TIMEOUT_S = 30.0
 FIRST_PORT = 9443  # one for each implementation: what is left of a dead one never answers in place of the next

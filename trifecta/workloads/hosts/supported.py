@@ -64,6 +64,8 @@ def _unset(study: Study, cells: Sequence[Cell]) -> Iterator[Refusal]:
 def _of_a_lab(study: Study, one: Levelled) -> Iterator[tuple[str, str]]:
     workload = plan.workload_for(study, one)
     yield from workload.needs
+    if workload.ip is not None:
+        yield "ip", workload.ip
     yield from ((name, "true") for name in ("keylog", "qlog") if getattr(workload, name))
     for share in ("client_cpu", "server_cpu"):
         if (value := getattr(workload, share)) is not None:

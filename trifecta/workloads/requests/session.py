@@ -20,15 +20,7 @@ from trifecta.lab.balancer import Balancer
 from trifecta.lab.cpu_share import CpuShare
 from trifecta.lab.engine import EngineProgram
 from trifecta.lab.host import pin_table
-from trifecta.lab.network import (
-    BALANCED_WIRE,
-    BALANCER,
-    BALANCER_ADDRESS,
-    SERVER_ADDRESS,
-    SERVER_ADDRESS_6,
-    WIRE,
-    two_hosts,
-)
+from trifecta.lab.network import BALANCER, SERVER_ADDRESS, SERVER_ADDRESS_6, WIRE, two_hosts
 from trifecta.lab.place import LocalPlace, OpenPlace
 from trifecta.lab.topology import Topology, Wire
 from trifecta.workloads.asking import ask
@@ -36,13 +28,14 @@ from trifecta.workloads.capturing import LONGEST_LINGER_NS
 from trifecta.workloads.probing import measure_config, measure_path
 from trifecta.workloads.qlogs import ServerLogs
 from trifecta.workloads.requests.places import ServerPlaces
+from trifecta.workloads.requests.site import write_site
+from trifecta.workloads.requests.ways import Way, way_of
 from trifecta.workloads.session import READY_MORE_S, Common, Session, bring_up, set_to_work
 
 FIRST_PORT = 8443
 CHEAP_START = 0.05  # of a block's time: so much may a start of its server take, for the block to get one of its own
 LINGER_S = LONGEST_LINGER_NS / 1e9 + 2.0
 ServerKey = tuple[str, ServerOptions]
-_PATTERN = bytes(0x61 + i % 26 for i in range(26))
 
 
 def options_for(workload: RequestsWorkload) -> ServerOptions:
@@ -58,19 +51,9 @@ def options_for(workload: RequestsWorkload) -> ServerOptions:
         read_timeout_ns=workload.read_timeout_ns,
         write_timeout_ns=workload.write_timeout_ns,
         max_streams=max(250, workload.streams or workload.in_flight),
+        ipv6=workload.ip is not None,
         cpu_share=workload.server_cpu,
     )
-
-
-def write_site(folder: Path, sizes: set[int]) -> None:
-    """Write ``bytes/N`` for every size: N octets, octet i is 0x61 + i % 26."""
-    (folder / "bytes").mkdir(parents=True, exist_ok=True)
-    for size in sizes:
-        whole = _PATTERN * 4096
-        with (folder / "bytes" / str(size)).open("wb") as file:
-            left = size
-            while left > 0:
-                left -= file.write(whole[: min(left, len(whole))])
 
 
 def start_client(client: str, place: OpenPlace, log: Path, cpus: frozenset[int] | None = None) -> EngineProgram:
@@ -98,8 +81,8 @@ class RequestsSession(Session[RequestsWorkload, ServerKey]):
         Not known of a server that says when it is ready until it was renewed once: its first start is asked over every
         protocol, a renewal is not.
         """
-        self.balancer: Balancer | None = None
-        """What passes flows on in the trials that ask for a load balancer; None where no cell does."""
+        self.balancers: dict[Way, Balancer] = {}
+        """What passes flows on in the trials that ask for a load balancer."""
         self.lingering: EngineProgram | None = None
         """The link of the last trial, which carries the end of its connections while the trial is judged and kept."""
 
@@ -107,8 +90,9 @@ class RequestsSession(Session[RequestsWorkload, ServerKey]):
         """The lab and its certificates."""
         # What was served is made anew from the sizes in the study; large files need not lie in every run.
         self._stack.callback(shutil.rmtree, self.run.path / "site", ignore_errors=True)
-        balanced = any(map(self.is_balanced, plan.treatments(self.study)))
-        self.lab = self._stack.enter_context(two_hosts(balanced=balanced))
+        balanced = {way for way in map(self.way, plan.treatments(self.study)) if way.balanced}
+        over_6 = any(way.ipv6 for way in balanced)
+        self.lab = self._stack.enter_context(two_hosts(balanced=bool(balanced), balanced_6=over_6))
         # Where captured trials count, HTTP/3 alone would pay for it.
         self.qlogs = ServerLogs(self.run, wanted=self.study.capture and not self.study.gives_verdicts)
         self._stack.callback(self.qlogs.close)
@@ -153,8 +137,9 @@ class RequestsSession(Session[RequestsWorkload, ServerKey]):
         Those that do not come up are in ``failed``. ``more_sizes`` are served besides those of the study.
         """
         treatments = plan.treatments(self.study, cells)
-        if self.balancer is None and any(map(self.is_balanced, treatments)):
-            self.balancer = Balancer(self.lab.host(BALANCER), BALANCER_ADDRESS, SERVER_ADDRESS)
+        for way in map(self.way, treatments):
+            if way.balanced and way not in self.balancers:
+                self.balancers[way] = Balancer(self.lab.host(BALANCER), way.balancer, way.server)
         folder = self.run.path / "site"
         sizes = {octets_over(self.workload(one).response_bytes, one.protocol) for one in treatments}
         write_site(folder, {*sizes, 1, *more_sizes})
@@ -189,7 +174,7 @@ class RequestsSession(Session[RequestsWorkload, ServerKey]):
         site = Site(
             folder=folder,
             certificates=self.certificates,
-            address=SERVER_ADDRESS,
+            address=Way(ipv6=options.ipv6).server,
             port=FIRST_PORT + number,
             state=self.run.path / "logs" / log,
             qlog=self.qlogs.folder(log, label(name)),
@@ -233,17 +218,9 @@ class RequestsSession(Session[RequestsWorkload, ServerKey]):
             self.lingering.wait_silent(LINGER_S)
             self.lingering = None
 
-    def is_balanced(self, at: Levelled) -> bool:
-        """Whether a load balancer stands before the server of a treatment."""
-        return bool(self.workload(at).load_balancer)
-
-    def wire(self, at: Levelled) -> Wire:
-        """The wire of a treatment, on which its path lies."""
-        return BALANCED_WIRE if self.is_balanced(at) else WIRE
-
-    def address(self, at: Levelled) -> str:
-        """Where the client of a treatment sends to."""
-        return BALANCER_ADDRESS if self.is_balanced(at) else SERVER_ADDRESS
+    def way(self, at: Levelled) -> Way:
+        """The way that the packets of a treatment take."""
+        return way_of(self.workload(at))
 
     def link(self, path: PathSpec, seed: int, wire: Wire = WIRE) -> EngineProgram:
         """Start the link for a path and wait until it carries packets."""
@@ -284,15 +261,15 @@ class RequestsSession(Session[RequestsWorkload, ServerKey]):
 
     def probe_key(self, at: Levelled) -> Hashable:
         """The same for treatments whose packets take the same way."""
-        return (at.path, BALANCER) if self.is_balanced(at) else at.path
+        return self.way(at).on(at.path)
 
     def _measure(self, at: Levelled, seed: int, *, first: bool) -> MeasureSummary:
         """Delays, loss, rate, and at first size."""
-        path = self.path(at)
-        config = measure_config(path, self.address(at), first=first)
-        with self.link(path, seed, self.wire(at)):
+        path, way = self.path(at), self.way(at)
+        config = measure_config(path, way.towards, first=first)
+        with self.link(path, seed, way.wire):
             ends = (self.client, self.server)
-            return measure_path(ends, self.log("probe"), config, self.stop, at=SERVER_ADDRESS)
+            return measure_path(ends, self.log("probe"), config, self.stop, at=way.server)
 
     def _wait_ready(self, server: RunningServer) -> float:
         waited = 0.0

@@ -60,6 +60,7 @@ def origin_config(
             callee: _service(graph, callee, workload, protocols[service, callee], connection)
             for callee in sorted(callees)
         },
+        ip=workload.ip,
         ca_file=str(certificates.authority),
         tls_version=tls_version,
         key_exchange=workload.key_exchange,
@@ -192,6 +193,7 @@ def client_config(
     config = replace(
         config,
         address=None,
+        ip=workload.ip,
         method=entry.method,
         path=entry.path,
         request_body_bytes=0,

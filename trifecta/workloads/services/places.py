@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from trifecta.design import services
+from trifecta.design import ip, services
 from trifecta.design.graph import Graph
 from trifecta.design.model import ServicesWorkload
 from trifecta.lab.conntrack import bypass, track
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 from trifecta.workloads.services.configs import dns_name, port_of
 
 NATIVE = "native"
-ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - inside a container of the lab
+ANY_ADDRESS, ANY_ADDRESS_6 = "0.0.0.0", "::"  # noqa: S104 - inside a container of the lab
 # Folders of the run that programs write into.
 WRITTEN = {"load": ("samples", "spans", "captures", "qlog"), "origin": ("captures",)}
 SMALLEST_TABLE = 1  # that a bypass makes irrelevant
@@ -46,6 +46,8 @@ class PlaceKey:
     """Whether the host of the client has a name server for all."""
     client_hosts: tuple[str, ...]
     """Those of clients, the client's own first."""
+    ipv6: bool = False
+    """Whether its services talk over IPv6. Hosts have both; a bridge has it only where it is needed."""
 
 
 def key_of(graph: Graph, workload: ServicesWorkload, *, linked: bool) -> PlaceKey:
@@ -53,7 +55,16 @@ def key_of(graph: Graph, workload: ServicesWorkload, *, linked: bool) -> PlaceKe
     impaired = workload.impaired_pairs if linked else frozenset()
     names = workload.names is not None
     client_hosts = tuple(dict.fromkeys(workload.client_hosts))
-    return PlaceKey(graph.services, workload.hosts, workload.place, impaired, workload.conntrack, names, client_hosts)
+    return PlaceKey(
+        graph.services,
+        workload.hosts,
+        workload.place,
+        impaired,
+        workload.conntrack,
+        names,
+        client_hosts,
+        ipv6=workload.ip is not None,
+    )
 
 
 @dataclass(frozen=True)
@@ -101,21 +112,21 @@ class Place:
         with ExitStack() as undo:
             undo.enter_context(self.topology)
             self.track_connections(self.key.conntrack)  # what this kernel refuses is found here, not in a trial
-            also_at = {host: self.topology.address(host) for host in self._asked_from_outside()}
-            undo.enter_context(Names(self.topology.hosts.values(), self.names(), also_at=also_at))
+            undo.enter_context(Names(self.topology.hosts.values(), self.names(), also_at=self._asked_from_outside()))
             self._raise_docker(undo)
             self._stack = undo.pop_all()
         return self
 
-    def _asked_from_outside(self) -> Collection[str]:
-        """Hosts whose name server others ask: containers behind a bridge, other hosts."""
+    def _asked_from_outside(self) -> dict[str, str]:
+        """Hosts whose name server others ask, and where: containers behind a bridge, over IPv4, and other hosts."""
         if self.key.place == "docker-bridge":
-            return self.topology.names
-        return [self.host_of[self.graph.client]] if self.key.names else []
+            return {host: self.topology.address(host) for host in self.topology.names}
+        client = self.graph.client
+        return {self.host_of[client]: self.address(client)} if self.key.names else {}
 
     def name_server(self) -> str | None:
         """Where services are to ask before every connection; None where the study does not have them ask."""
-        return f"{self.address(self.graph.client)}:{NAME_SERVER_PORT}" if self.key.names else None
+        return ip.endpoint(self.address(self.graph.client), NAME_SERVER_PORT) if self.key.names else None
 
     def _raise_docker(self, undo: ExitStack) -> None:
         """A Docker Engine in each host, started side by side, when the services are to run in containers."""
@@ -126,7 +137,7 @@ class Place:
         network: Network = "host" if self.key.place == "docker-host" else "bridge"
         for host in self.topology.names:
             log = self._log(f"docker-{network}-{host}")
-            engine = DockerEngine(self.topology, host, network, self._ground.engine, log)
+            engine = DockerEngine(self.topology, host, network, self._ground.engine, log, ipv6=self.key.ipv6)
             undo.push(engine.__exit__)
             self._docker[host] = engine
         for engine in self._docker.values():
@@ -139,8 +150,12 @@ class Place:
         self._stack.close()
 
     def address(self, service: str) -> str:
-        """The address of the host that a service runs on."""
-        return self.topology.address(self.host_of[service])
+        """The address of the host that a service runs on, at which it is called."""
+        return self.address_of(self.host_of[service])
+
+    def address_of(self, host: str) -> str:
+        """The address of a host, of the version of IP that is spoken here."""
+        return self.topology.address_6(host) if self.key.ipv6 else self.topology.address(host)
 
     def hosts_of(self, service: str) -> Sequence[str]:
         """The host of a service, or those of the clients."""
@@ -148,7 +163,9 @@ class Place:
 
     def listen_address(self, service: str) -> str:
         """The address that a service listens on: its host's; behind a bridge whichever its container has."""
-        return ANY_ADDRESS if self.key.place == "docker-bridge" else self.address(service)
+        if self.key.place == "docker-bridge":
+            return ANY_ADDRESS_6 if self.key.ipv6 else ANY_ADDRESS
+        return self.address(service)
 
     def names(self) -> dict[str, tuple[str, str]]:
         """Every service's name in the lab's zone, with the addresses of its host."""

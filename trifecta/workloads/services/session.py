@@ -105,7 +105,7 @@ class ServicesSession(Session[ServicesWorkload, PlaceKey]):
         place, path = self.place(at), self.path(at)
         wire = next(iter(place.links), place.topology.wires[0])
         asked = path if wire.impaired else PathSpec("clean")
-        config = measure_config(asked, place.topology.address(wire.b), first=first)
+        config = measure_config(asked, place.address_of(wire.b), first=first)
         between = (place.at(wire.a), place.at(wire.b))
         with ExitStack() as stack:
             if wire.impaired:

@@ -73,6 +73,7 @@ def options_for(workload: BrowserWorkload, protocol: Protocol, third_parties: Co
         tls_version=workload.tls_version,
         zero_rtt=workload.zero_rtt,
         quinn=workload.quinn,
+        ipv6=workload.ip is not None,
         alt_svc=workload.discovery == "alt-svc" and not alone,
         offered=("h1",) if alone else PROTOCOLS,
     )
@@ -116,6 +117,7 @@ def browser_config(
         kind="video" if video else "page",
         url=url,
         hosts=tuple(names),
+        ip=workload.ip,
         third_parties=tuple(third_parties),
         port=PORT,
         ca_file=str(certificates.authority),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +13,7 @@ from trifecta.design.errors import CannotError
 from trifecta.design.model import Protocol
 from trifecta.implementations.running import RunningServer, ServerFailed
 from trifecta.implementations.server import ServerOptions
-from trifecta.lab.access import access_links, server_address
+from trifecta.lab.access import access_links, beside, server_address
 from trifecta.lab.certificates import Certificates
 from trifecta.lab.names import Names
 from trifecta.lab.place import LocalPlace, OpenPlace
@@ -25,6 +25,16 @@ from trifecta.workloads.visits.material import Key, Material
 
 if TYPE_CHECKING:
     from trifecta.lab.containers import DockerEngine
+
+
+@dataclass(frozen=True)
+class NetworkKey:
+    """What tells networks apart: treatments that agree in it share one, and its servers."""
+
+    impaired: tuple[str, ...] = ()
+    """The wires with the path on them."""
+    ipv6: bool = False
+    """Whether servers have addresses of IPv6, and names those alone."""
 
 
 @dataclass(frozen=True)
@@ -60,17 +70,18 @@ class Serving:
 class Place:
     """Raised by ``with``: the network with some of its wires impaired, and names that point to one server at a time."""
 
-    def __init__(self, impaired: Collection[str], servers: Iterable[ServerKey], engine: Path, log: Path) -> None:
+    def __init__(self, key: NetworkKey, servers: Iterable[ServerKey], engine: Path, log: Path) -> None:
         """``servers``: those that it will have; ``engine``: its program; ``log``: of Docker, where one needs it."""
         self._engine = engine
         self._log = log
         self._docker: dict[str, DockerEngine] = {}
         self.address: dict[ServerKey, str] = {}
         counts: dict[str, int] = {}
-        for key in servers:
-            self.address[key] = server_address(key.host, counts.get(key.host, 0))
-            counts[key.host] = counts.get(key.host, 0) + 1
-        self.network = access_links(impaired, counts)
+        for one in servers:
+            address = server_address(one.host, counts.get(one.host, 0))
+            self.address[one] = beside(address) if key.ipv6 else address
+            counts[one.host] = counts.get(one.host, 0) + 1
+        self.network = access_links(key.impaired, counts, ipv6=key.ipv6)
         self.servers: dict[ServerKey, Serving] = {}
 
     def __enter__(self) -> Self:

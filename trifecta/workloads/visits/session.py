@@ -6,6 +6,7 @@ import shutil
 import sys
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 
 from trifecta.contract.probe import MeasureSummary
 from trifecta.design import plan
@@ -22,22 +23,21 @@ from trifecta.workloads.probing import measure_config, measure_path
 from trifecta.workloads.session import Common, Session, set_to_work
 from trifecta.workloads.visits.configs import PORT, THIRD_PARTYS, options_for
 from trifecta.workloads.visits.material import Key, Material, material_of, start_live
-from trifecta.workloads.visits.place import Place, ServerKey, Serving
+from trifecta.workloads.visits.place import NetworkKey, Place, ServerKey, Serving
 
-Wires = tuple[str, ...]
-Needed = tuple[Wires, ServerKey]
-"""A server, in the place with these wires impaired."""
+Needed = tuple[NetworkKey, ServerKey]
+"""A server, in the place with this network."""
 THIRD_PARTYS_SERVER = "origin"  # in every cell, whichever server is measured
 STATE = ".tmp-browsers"  # what browsers keep while they run; removed with the leftovers of a run
 
 
 class BrowserSession(Session[BrowserWorkload, Needed]):
-    """A network for each set of impaired wires, with names, and servers that stay over the run."""
+    """A network for each set of impaired wires and version of IP, with names, and servers that stay over the run."""
 
     def __init__(self, common: Common) -> None:
         """Prepare; nothing is raised before ``__enter__``."""
         super().__init__(common, BrowserWorkload, browser_pin_table())
-        self.places: dict[Wires, Place] = {}
+        self.places: dict[NetworkKey, Place] = {}
         self.materials: dict[Key, Material] = {}
         self.protocols: dict[Needed, list[Protocol]] = {}
         """What each server is asked over."""
@@ -53,23 +53,24 @@ class BrowserSession(Session[BrowserWorkload, Needed]):
         """Those of all places."""
         return [place.network for place in self.places.values()]
 
-    def wires(self, at: Levelled) -> Wires:
-        """The wires that the path lies on; none when it does nothing to packets and nothing is captured."""
-        linked = self.path(at).linked or self.study.capture
-        return self.workload(at).impaired_wires if linked else ()
+    def network_key(self, at: Levelled) -> NetworkKey:
+        """The network of a treatment: no wire is impaired when its path does nothing and nothing is captured."""
+        linked, workload = self.path(at).linked or self.study.capture, self.workload(at)
+        return NetworkKey(workload.impaired_wires if linked else (), workload.ip is not None)
 
     def keys(self, at: Levelled) -> tuple[Needed, ...]:
         """The servers of a treatment, the measured one first."""
-        wires = self.wires(at)
-        return tuple((wires, key) for key in self.server_keys(at))
+        network = self.network_key(at)
+        return tuple((network, key) for key in self.server_keys(at))
 
     def server_keys(self, at: Levelled) -> tuple[ServerKey, ...]:
         """What tells the servers of a treatment apart in their place, the measured one first."""
         workload = self.workload(at)
         found = self.materials[workload.material]
         options = options_for(workload, at.protocol, found.page.third_parties)
+        third_partys = replace(THIRD_PARTYS, ipv6=options.ipv6)
         return tuple(
-            ServerKey(THIRD_PARTYS_SERVER, THIRD_PARTYS, workload.material, host)
+            ServerKey(THIRD_PARTYS_SERVER, third_partys, workload.material, host)
             if host == THIRD_PARTY
             else ServerKey(at.server, options, workload.material, host, workload.place or "native")
             for host in found.serving
@@ -84,12 +85,12 @@ class BrowserSession(Session[BrowserWorkload, Needed]):
 
     def problem(self, key: Needed) -> str | None:
         """How the server ended, in words; None while all of it runs."""
-        wires, own = key
-        return self.places[wires].servers[own].problem()
+        network, own = key
+        return self.places[network].servers[own].problem()
 
     def place(self, at: Levelled) -> Place:
         """Where a treatment runs."""
-        return self.places[self.wires(at)]
+        return self.places[self.network_key(at)]
 
     def servers(self, at: Levelled) -> tuple[Serving, ...]:
         """The servers of a treatment, the measured one first."""
@@ -117,26 +118,27 @@ class BrowserSession(Session[BrowserWorkload, Needed]):
                 self.materials[workload.material] = material_of(workload)
         names = dict.fromkeys(name for material in self.materials.values() for name in material.places)
         self.certify(list(names), [])
-        wanted: dict[Wires, dict[ServerKey, None]] = {}
+        wanted: dict[NetworkKey, dict[ServerKey, None]] = {}
         for at in treatments:
-            wanted.setdefault(self.wires(at), {}).update(dict.fromkeys(self.server_keys(at)))
+            wanted.setdefault(self.network_key(at), {}).update(dict.fromkeys(self.server_keys(at)))
             for needed in self.keys(at):
                 asked = self.protocols.setdefault(needed, [])
                 offered = needed[1].options.offered
                 protocol = at.protocol if at.protocol in offered else offered[0]
                 if protocol not in asked:
                     asked.append(protocol)
-        for wires, keys in wanted.items():
-            place = self.places[wires] = self._stack.enter_context(Place(wires, keys, self.engine, self.log("docker")))
+        for network, keys in wanted.items():
+            made = Place(network, keys, self.engine, self.log("docker"))
+            place = self.places[network] = self._stack.enter_context(made)
             for key in keys:
                 number = sum(len(each.servers) for each in self.places.values())
                 place.servers[key] = self._serving(place, key, versions, number)
-        for wires, place in self.places.items():
+        for network, place in self.places.items():
             for key in place.servers:
                 try:
-                    self._stand((wires, key))
+                    self._stand((network, key))
                 except ServerFailed as error:
-                    self.fail((wires, key), str(error))
+                    self.fail((network, key), str(error))
 
     def _serving(self, place: Place, key: ServerKey, versions: Mapping[str, str], number: int) -> Serving:
         material, host = self.materials[key.material], place.network.host(key.host)
@@ -169,14 +171,14 @@ class BrowserSession(Session[BrowserWorkload, Needed]):
         return Serving(running, material, key.host, live)
 
     def _stand(self, key: Needed) -> None:
-        wires, own = key
-        place = self.places[wires]
+        network, own = key
+        place = self.places[network]
         ways = (self.at(place, own.host), self.log("load"), self.run.path / ".tmp-ready.parquet")
         place.stand(own, self.protocols[key], self.certificates, ways=ways, stop=self.stop)
 
     def _end(self, key: Needed) -> None:
-        wires, own = key
-        self.places[wires].servers[own].running.close()
+        network, own = key
+        self.places[network].servers[own].running.close()
 
     def at(self, place: Place, host: str) -> LocalPlace:
         """Where programs of a host are started."""
@@ -198,7 +200,7 @@ class BrowserSession(Session[BrowserWorkload, Needed]):
 
     def probe_key(self, at: Levelled) -> Hashable:
         """The same for treatments whose packets take the same way."""
-        return self.path(at).name, self.wires(at), self.material(at).main
+        return self.path(at).name, self.network_key(at), self.material(at).main
 
     def _measure(self, at: Levelled, seed: int, *, first: bool) -> MeasureSummary:
         """What one wire with the path on it does to packets, from the client to the host that serves."""

@@ -9,7 +9,7 @@ use trifecta_session::options::Options;
 pub use trifecta_session::options::{ConnectionMode, FieldError, Method, Protocol};
 use trifecta_wire::Tuning;
 use trifecta_wire::quic::Adaptations;
-use trifecta_wire::resolve::{Resolved, resolve};
+use trifecta_wire::resolve::{Ip, Resolved, resolve};
 use trifecta_wire::tls::{TlsVersion, key_exchange_names};
 
 mod asking;
@@ -52,6 +52,9 @@ pub struct Config {
     pub protocol: Protocol,
     /// `None`: what `server_name` stands for, see [`Config::resolve`].
     pub address: Option<IpAddr>,
+    /// Only addresses of this version count of what `server_name` stands for; `None`: the first of IPv4, else of all.
+    #[serde(default)]
+    pub ip: Option<Ip>,
     pub port: u16,
     pub server_name: String,
     pub ca_file: PathBuf,
@@ -303,7 +306,7 @@ impl Config {
         if self.address.is_some() {
             return Ok(None);
         }
-        let found = resolve(&self.server_name)?;
+        let found = resolve(&self.server_name, self.ip)?;
         self.address = Some(found.address);
         Ok(Some(found))
     }

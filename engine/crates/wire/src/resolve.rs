@@ -3,12 +3,37 @@
 use std::io;
 use std::net::{IpAddr, ToSocketAddrs};
 
+use schemars::JsonSchema;
+use serde::Deserialize;
+
 use crate::clock::now_ns;
+
+/// A version of the Internet Protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+pub enum Ip {
+    #[serde(rename = "IPv4")]
+    V4,
+    #[serde(rename = "IPv6")]
+    V6,
+}
+
+impl Ip {
+    fn name(self) -> &'static str {
+        match self {
+            Self::V4 => "IPv4",
+            Self::V6 => "IPv6",
+        }
+    }
+
+    fn has(self, address: IpAddr) -> bool {
+        address.is_ipv6() == (self == Self::V6)
+    }
+}
 
 /// What a name stands for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resolved {
-    /// Where to connect: the first IPv4 address, else the first of all.
+    /// Where to connect: the first address of the version asked for; where none is, the first of IPv4, else of all.
     pub address: IpAddr,
     /// All addresses, in the order in which they were given.
     pub all: Vec<IpAddr>,
@@ -19,8 +44,8 @@ pub struct Resolved {
 /// Resolves `name`; waits as long as the resolver does (resolv.conf(5): by default two attempts of 5 s for each server).
 ///
 /// # Errors
-/// When the name is unknown or no server answers; the message is the resolver's.
-pub fn resolve(name: &str) -> io::Result<Resolved> {
+/// When the name is unknown or no server answers (the resolver's words), or it has no address of the version `ip`.
+pub fn resolve(name: &str, ip: Option<Ip>) -> io::Result<Resolved> {
     let started_ns = now_ns();
     // Any port will do, it is not looked up.
     let mut all: Vec<IpAddr> = Vec::new();
@@ -29,9 +54,19 @@ pub fn resolve(name: &str) -> io::Result<Resolved> {
             all.push(address.ip());
         }
     }
-    let address = all.iter().find(|address| address.is_ipv4()).or(all.first()).copied();
-    let address = address.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "the name has no address"))?;
+    let Some(address) = choose(&all, ip) else {
+        let what = ip.map_or_else(|| "no address".to_owned(), |ip| format!("no {} address", ip.name()));
+        return Err(io::Error::new(io::ErrorKind::NotFound, format!("the name has {what}")));
+    };
     Ok(Resolved { address, all, elapsed_ns: now_ns() - started_ns })
+}
+
+fn choose(all: &[IpAddr], ip: Option<Ip>) -> Option<IpAddr> {
+    let first = |ip: Ip| all.iter().copied().find(|address| ip.has(*address));
+    match ip {
+        Some(ip) => first(ip),
+        None => first(Ip::V4).or(all.first().copied()),
+    }
 }
 
 #[cfg(test)]
@@ -40,15 +75,28 @@ mod tests {
 
     #[test]
     fn a_name_becomes_an_address_and_ipv4_goes_first() {
-        let found = resolve("localhost").unwrap();
+        let found = resolve("localhost", None).unwrap();
         assert!(found.address.is_loopback() && found.all.contains(&found.address), "{found:?}");
         assert!(found.address.is_ipv4() || found.all.iter().all(IpAddr::is_ipv6), "{found:?}");
-        assert_eq!(resolve("::1").unwrap().address, "::1".parse::<IpAddr>().unwrap());
+        assert_eq!(resolve("::1", None).unwrap().address, "::1".parse::<IpAddr>().unwrap());
+    }
+
+    #[test]
+    fn the_version_that_is_asked_for_is_the_only_one_that_counts() {
+        let [four, six, other]: [IpAddr; 3] = ["10.78.0.2", "fd78::2", "fd78::3"].map(|text| text.parse().unwrap());
+        assert_eq!(choose(&[six, four, other], None), Some(four));
+        assert_eq!(choose(&[six, other], None), Some(six));
+        assert_eq!(choose(&[four, six, other], Some(Ip::V6)), Some(six));
+        assert_eq!(choose(&[six, four], Some(Ip::V4)), Some(four));
+        assert_eq!(choose(&[four], Some(Ip::V6)), None);
+        assert_eq!(choose(&[], None), None);
+        let error = resolve("127.0.0.1", Some(Ip::V6)).unwrap_err();
+        assert_eq!(error.to_string(), "the name has no IPv6 address");
     }
 
     #[test]
     fn an_unknown_name_is_an_error() {
         // An empty label: no server has to be asked.
-        assert!(resolve("nobody..lab").is_err());
+        assert!(resolve("nobody..lab", None).is_err());
     }
 }

@@ -49,6 +49,7 @@ type relayConfig struct {
 	Service          string                   `json:"service"`
 	Routes           map[string]routeConfig   `json:"routes"`
 	Services         map[string]serviceConfig `json:"services"`
+	IP               *string                  `json:"ip"`
 	CAFile           string                   `json:"ca_file"`
 	TLSVersion       string                   `json:"tls_version"`
 	KeyExchange      string                   `json:"key_exchange"`
@@ -98,6 +99,7 @@ type loadConfig struct {
 	Trial             string         `json:"trial"`
 	Protocol          string         `json:"protocol"`
 	Address           *string        `json:"address"`
+	IP                *string        `json:"ip"`
 	Port              int            `json:"port"`
 	ServerName        string         `json:"server_name"`
 	CAFile            string         `json:"ca_file"`
@@ -195,8 +197,8 @@ func (c *loadConfig) check() error {
 	return nil
 }
 
-// find is the address of a name, the first of IPv4 before the first of IPv6.
-func find(name string, address *string, port int) (netip.AddrPort, []string, error) {
+// find is the address of a name, as peerOf chooses it.
+func find(name string, address, ip *string, port int) (netip.AddrPort, []string, error) {
 	if address != nil {
 		parsed, err := netip.ParseAddr(*address)
 		return netip.AddrPortFrom(parsed, uint16(port)), nil, err
@@ -205,21 +207,34 @@ func find(name string, address *string, port int) (netip.AddrPort, []string, err
 	if err != nil {
 		return netip.AddrPort{}, nil, err
 	}
-	peer, err := peerOf(name, found, port)
+	peer, err := peerOf(name, found, ip, port)
 	return peer, found, err
 }
 
-// peerOf is the first of IPv4 among the addresses of a name, else the first of IPv6.
-func peerOf(name string, found []string, port int) (netip.AddrPort, error) {
+// peerOf is the first address of a name of the version of IP that is asked for; nil: of IPv4, else the first of IPv6.
+func peerOf(name string, found []string, ip *string, port int) (netip.AddrPort, error) {
 	var chosen netip.Addr
 	for _, text := range found {
 		parsed, err := netip.ParseAddr(text)
-		if err == nil && (!chosen.IsValid() || chosen.Is6() && parsed.Is4()) {
+		if err != nil || ip != nil && versionOf(parsed) != *ip {
+			continue
+		}
+		if !chosen.IsValid() || chosen.Is6() && parsed.Is4() {
 			chosen = parsed
 		}
 	}
-	if !chosen.IsValid() {
-		return netip.AddrPort{}, fmt.Errorf("%s resolves to no address", name)
+	if chosen.IsValid() {
+		return netip.AddrPortFrom(chosen, uint16(port)), nil
 	}
-	return netip.AddrPortFrom(chosen, uint16(port)), nil
+	if ip != nil {
+		return netip.AddrPort{}, fmt.Errorf("%s resolves to no %s address", name, *ip)
+	}
+	return netip.AddrPort{}, fmt.Errorf("%s resolves to no address", name)
+}
+
+func versionOf(address netip.Addr) string {
+	if address.Is4() {
+		return "IPv4"
+	}
+	return "IPv6"
 }

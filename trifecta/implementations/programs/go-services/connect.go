@@ -34,6 +34,7 @@ type target struct {
 	reused           bool // a connection has more than one request
 	name             string
 	peer             netip.AddrPort
+	ip               *string
 	caFile           string
 	tlsVersion       string // of TCP; QUIC has 1.3
 	keyExchange      string
@@ -171,7 +172,7 @@ func (d *dialer) lookUp(ctx context.Context) (netip.AddrPort, error) {
 	if err != nil {
 		return netip.AddrPort{}, err
 	}
-	return peerOf(d.name, found, int(d.peer.Port()))
+	return peerOf(d.name, found, d.ip, int(d.peer.Port()))
 }
 
 // classOfLookUp: one that takes longer than a connection may has failed as a look-up.

@@ -43,13 +43,13 @@ func newLoad(ctx context.Context, config *loadConfig) (*load, []string, error) {
 	if err := writeQlogs(config.QlogDir); err != nil {
 		return nil, nil, err
 	}
-	peer, resolved, err := find(config.ServerName, config.Address, config.Port)
+	peer, resolved, err := find(config.ServerName, config.Address, config.IP, config.Port)
 	if err != nil {
 		return nil, nil, fmt.Errorf("server_name: %w", err)
 	}
 	to := target{
 		protocol: config.Protocol, reused: config.ConnectionMode == "reused", name: config.ServerName, peer: peer,
-		caFile: config.CAFile, tlsVersion: config.TLSVersion,
+		ip: config.IP, caFile: config.CAFile, tlsVersion: config.TLSVersion,
 		keyExchange: config.KeyExchange, cipher: config.Cipher, noDelay: config.TCPNoDelay, keylogFile: config.KeylogFile,
 		connectTimeoutNs: config.ConnectTimeoutNs, requestTimeoutNs: config.RequestTimeoutNs, program: config.Program,
 	}

@@ -34,12 +34,13 @@ func newService(config *originConfig) (*service, error) {
 		requests: map[string]map[string]int64{"h1": {}, "h2": {}, "h3": {}}, errors: map[string]int64{},
 	}
 	for name, other := range config.Relay.Services {
-		peer, _, err := find(other.Name, other.Address, other.Port)
+		peer, _, err := find(other.Name, other.Address, config.Relay.IP, other.Port)
 		if err != nil {
 			return nil, fmt.Errorf("relay.services.%s.name: %w", name, err)
 		}
 		s.callers[name], err = newCaller(target{
-			protocol: other.Protocol, reused: other.ConnectionMode == "reused", name: other.Name, peer: peer, caFile: config.Relay.CAFile,
+			protocol: other.Protocol, reused: other.ConnectionMode == "reused", name: other.Name, peer: peer,
+			ip: config.Relay.IP, caFile: config.Relay.CAFile,
 			tlsVersion: config.Relay.TLSVersion, keyExchange: config.Relay.KeyExchange, cipher: config.Relay.Cipher,
 			noDelay: config.TCPNoDelay, keylogFile: config.KeylogFile, connectTimeoutNs: config.Relay.ConnectTimeoutNs,
 			requestTimeoutNs: config.Relay.RequestTimeoutNs, program: config.Program,

@@ -59,6 +59,7 @@ fn wrong_values_name_their_field() {
     let table: &[(&str, Value)] = &[
         ("colour", json!("red")),
         ("protocol", json!("h4")),
+        ("ip", json!("IPv5")),
         ("workers", json!(0)),
         ("workers", json!(2)),
         ("streams", json!(0)),
@@ -194,4 +195,8 @@ fn a_name_is_resolved_where_there_is_no_address() {
     assert_eq!(named.socket_address(), SocketAddr::new(found.address, 8443));
     (named.address, named.server_name) = (None, "a..b".into());
     assert!(named.resolve().is_err());
+    let mut four = with(json!({"address": null, "server_name": "127.0.0.1", "ip": "IPv6"}));
+    assert_eq!(four.resolve().unwrap_err().to_string(), "the name has no IPv6 address");
+    four = with(json!({"address": null, "server_name": "127.0.0.1", "ip": "IPv4"}));
+    assert_eq!(four.resolve().unwrap().unwrap().address, IpAddr::from([127, 0, 0, 1]));
 }

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use trifecta_session::options::{ConnectionMode, Method, Protocol};
+use trifecta_wire::resolve::Ip;
 use trifecta_wire::tls::{TlsVersion, key_exchange_names};
 
 use super::message::MAX_MESSAGE_OCTETS;
@@ -23,6 +24,9 @@ pub struct RelayConfig {
     /// Whom it calls, by name.
     #[serde(default)]
     pub services: BTreeMap<String, ServiceConfig>,
+    /// Of the addresses that a name stands for those of this version count; `None`: the first of IPv4, else the first.
+    #[serde(default)]
+    pub ip: Option<Ip>,
     /// PEM file of the authority that the others' certificates are verified against.
     #[serde(default)]
     pub ca_file: Option<PathBuf>,

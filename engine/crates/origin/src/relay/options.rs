@@ -1,8 +1,9 @@
 //! What the sessions to other services are configured with.
 
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::SocketAddr;
 
 use trifecta_session::options::{ConnectionMode, Method, Options, Protocol};
+use trifecta_wire::resolve::resolve;
 
 use super::config::{RelayConfig, ServiceConfig};
 use crate::config::{Config, ConfigError};
@@ -15,14 +16,19 @@ impl RelayConfig {
     /// When the name does not resolve; to be told as [`crate::serve::Failure`] with exit code 3.
     pub(crate) fn options(&self, name: &str, service: &ServiceConfig, config: &Config) -> Result<Options, ConfigError> {
         let address = match service.address {
-            Some(address) => SocketAddr::new(address, service.port),
-            None => resolve(&service.name, service.port)
-                .map_err(|message| ConfigError { field: format!("relay.services.{name}.name"), message })?,
+            Some(address) => address,
+            None => {
+                let found = resolve(&service.name, self.ip).map_err(|error| ConfigError {
+                    field: format!("relay.services.{name}.name"),
+                    message: format!("{} does not resolve: {error}", service.name),
+                })?;
+                found.address
+            }
         };
         Ok(Options {
             trial: format!("relay-{}-{name}", self.service),
             protocol: service.protocol,
-            address,
+            address: SocketAddr::new(address, service.port),
             server_name: service.name.clone(),
             ca_file: self.ca_file.clone().unwrap_or_default(),
             connection_mode: service.connection_mode,
@@ -63,11 +69,3 @@ impl RelayConfig {
 
 /// The load's default.
 const UDP_RECEIVE_BUFFER_BYTES: usize = 4 << 20;
-
-/// The first address of a name by getaddrinfo(3), IPv4 before IPv6.
-fn resolve(name: &str, port: u16) -> Result<SocketAddr, String> {
-    let found: Vec<SocketAddr> =
-        (name, port).to_socket_addrs().map_err(|error| format!("{name} does not resolve: {error}"))?.collect();
-    let first = found.iter().find(|address| address.is_ipv4()).or(found.first());
-    first.copied().ok_or_else(|| format!("{name} resolves to no address"))
-}

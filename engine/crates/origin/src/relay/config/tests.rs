@@ -82,3 +82,19 @@ fn a_name_that_does_not_resolve_is_named() {
     assert_eq!(error.field, "relay.services.C.name");
     assert!(error.message.contains("nowhere.invalid"), "{}", error.message);
 }
+
+#[test]
+fn a_name_without_an_address_of_the_version_asked_for_is_named() {
+    let mut document = document();
+    document["relay"]["services"]["C"]["name"] = json!("127.0.0.1");
+    for (ip, refused) in [(json!(null), false), (json!("IPv4"), false), (json!("IPv6"), true)] {
+        document["relay"]["ip"] = ip;
+        let config = Config::parse(&document.to_string()).unwrap();
+        let relay = config.relay.clone().unwrap();
+        let error = relay.options("C", &relay.services["C"], &config).err().map(|error| (error.field, error.message));
+        let said = "127.0.0.1 does not resolve: the name has no IPv6 address".to_owned();
+        assert_eq!(error, refused.then(|| ("relay.services.C.name".to_owned(), said)));
+    }
+    document["relay"]["ip"] = json!("IPv5");
+    assert!(Config::parse(&document.to_string()).is_err());
+}

@@ -1,0 +1,58 @@
+"""Which way the packets of a trial of requests take: over which version of IP, through whom, over which wire."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+from trifecta.design.ip import IPV6
+from trifecta.design.model import RequestsWorkload
+from trifecta.lab.network import (
+    BALANCED_WIRE,
+    BALANCER,
+    BALANCER_ADDRESS,
+    BALANCER_ADDRESS_6,
+    SERVER_ADDRESS,
+    SERVER_ADDRESS_6,
+    WIRE,
+)
+from trifecta.lab.topology import Wire
+
+
+@dataclass(frozen=True)
+class Way:
+    """From the client to the server."""
+
+    ipv6: bool = False
+    balanced: bool = False
+    """Whether a load balancer stands before the server."""
+
+    @property
+    def wire(self) -> Wire:
+        """That on which the path lies."""
+        return BALANCED_WIRE if self.balanced else WIRE
+
+    @property
+    def server(self) -> str:
+        """The server's address."""
+        return SERVER_ADDRESS_6 if self.ipv6 else SERVER_ADDRESS
+
+    @property
+    def balancer(self) -> str:
+        """The load balancer's address, where there is one."""
+        return BALANCER_ADDRESS_6 if self.ipv6 else BALANCER_ADDRESS
+
+    @property
+    def towards(self) -> str:
+        """Where the client sends to."""
+        return self.balancer if self.balanced else self.server
+
+    def on(self, path: str) -> Hashable:
+        """What tells it apart from other ways under other paths; the plain one is its path."""
+        special = [BALANCER] * self.balanced + [IPV6] * self.ipv6
+        return (path, *special) if special else path
+
+
+def way_of(workload: RequestsWorkload) -> Way:
+    """The way that a workload asks for."""
+    return Way(ipv6=workload.ip is not None, balanced=bool(workload.load_balancer))
