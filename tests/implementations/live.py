@@ -32,7 +32,7 @@ def requests_of(client: str, folder: Path, **changes: Any) -> tuple[dict[str, An
             "trial": "t00001", "address": "127.0.0.1", "port": port, "server_name": "origin.lab",
             "ca_file": str(certificates.authority), "connections": 5 if alone else 1, "streams": 1 if alone else 5,
             "requests": 20, "warmup_requests": 5, "method": "GET", "path": "/bytes/1000", "request_body_bytes": 0,
-            "expect_body_bytes": 1000, "expect_status": 200, "connect_timeout_ns": 10**10,
+            "expect_body_bytes": 1000, "expect_status": 200, "connect_timeout_ns": 10**10, "loop": {"kind": "closed"},
             "request_timeout_ns": 10**10, "total_timeout_ns": 60 * 10**9, "tls_version": "1.3",
             "key_exchange": "X25519", "cipher": "TLS_AES_128_GCM_SHA256",
             "samples_file": str(folder / "samples.parquet"),
