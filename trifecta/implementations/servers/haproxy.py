@@ -54,15 +54,13 @@ class HAProxy(ServerAdapter):
         family = "quic6" if ":" in site.address else "quic4"
         quic = f"bind {family}@{site.endpoint} ssl crt @lab/site alpn h3 quic-cc-algo {algorithm} {early}"
         values = {"ENDPOINT": site.endpoint, "PORT": site.port, "BACKEND": BACKEND_ADDRESS}
-        values |= {"NAME": host_name(self.name)}
         values |= {"CHAIN": _quoted(pki.chain), "KEY": _quoted(pki.key), "AUTHORITY": _quoted(pki.authority)}
         values |= {"TLS": options.tls_version, "STREAMS": options.max_streams, "EARLY": early}
-        values |= {"QUIC": quic if options.tls_version == "1.3" else ""}
+        values |= {"NAME": host_name(self.name), "QUIC": quic if options.tls_version == "1.3" else ""}
         # RFC 7838; the frontend has both kinds of connections, those over QUIC need it no more.
         field = f"http-after-response set-header alt-svc 'h3=\":{site.port}\"; ma=86400' if !{{ req.ver 3.0 }}"
         values |= {"ALT_SVC": field if options.alt_svc else ""}
-        # For the head of a request, and between two moves of the client's, such as acknowledgements: none for the whole
-        # response, which Go's WriteTimeout is (configuration manual, "timeout client").
+        # For a request's head, and between two moves of the client's ("timeout client"), not for all as in Go.
         read, write = options.read_timeout_ns, options.write_timeout_ns
         values |= {"READ": "" if read is None else f"timeout http-request {_time(read)}"}
         values |= {"WRITE": "1h" if write is None else _time(write)}
