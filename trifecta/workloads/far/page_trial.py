@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Collection
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from pathlib import Path
 
 from trifecta.analysis.checks.visits import Visits
 from trifecta.analysis.polite import TURNED_AWAY, retry_after_ns
@@ -169,19 +168,4 @@ class FarPageTrialRunner(TrialRunner[FarPageSession, _FarPage]):
         return None if one.visits is None else one.visits.visits
 
     def _files(self, one: _FarPage, found: Aggregate | None, resources: ResourceObserver) -> TrialFiles:
-        drafts = one.drafts
-
-        def there(path: Path | None) -> Path | None:
-            return path if found is not None and path is not None and path.exists() else None
-
-        for folder in drafts.folders:
-            with suppress(OSError):
-                folder.rmdir()  # of those that nothing was written to
-        return TrialFiles(
-            samples=there(drafts.samples),
-            visits=there(drafts.visits),
-            fetches=there(drafts.fetches),
-            har=there(drafts.har),
-            frames=there(drafts.frames),
-            resources=resources.rows,
-        )
+        return replace(one.drafts.left(read=found is not None), resources=resources.rows)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from trifecta.design.model import PROTOCOLS, BrowserWorkload, Protocol, Trial
 from trifecta.implementations.server import ServerOptions
 from trifecta.lab.certificates import Certificates
 from trifecta.store.files import disk_errors
-from trifecta.store.run import RunDirectory
+from trifecta.store.run import RunDirectory, TrialFiles
 
 PORT = 443
 VIEWPORT = (1350, 940)  # of a common notebook's window; what is above the fold depends on it
@@ -39,6 +40,24 @@ class Drafts:
     def folders(self) -> tuple[Path, ...]:
         """Those that are folders."""
         return tuple(path for path in (self.har, self.frames) if path is not None)
+
+    def left(self, *, read: bool) -> TrialFiles:
+        """What a trial leaves of these, once they are ``read``; folders that nothing was written to are removed."""
+
+        def there(path: Path | None) -> Path | None:
+            return path if read and path is not None and path.exists() else None
+
+        for folder in self.folders:
+            with suppress(OSError):
+                folder.rmdir()
+        return TrialFiles(
+            samples=there(self.samples),
+            visits=there(self.visits),
+            fetches=there(self.fetches),
+            playback=there(self.playback),
+            har=there(self.har),
+            frames=there(self.frames),
+        )
 
 
 def drafts_of(run: RunDirectory, trial: str, workload: BrowserWorkload, state: Path) -> Drafts:

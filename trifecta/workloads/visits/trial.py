@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field, replace
 
 from trifecta.analysis.checks.visits import Visits
 from trifecta.contract.browser import BrowserConfig
@@ -194,24 +193,11 @@ class BrowserTrialRunner(TrialRunner[BrowserSession, _Visits]):
         return None if one.visits is None else one.visits.visits
 
     def _files(self, one: _Visits, found: Aggregate | None, resources: ResourceObserver) -> TrialFiles:
-        drafts, capture = one.drafts, one.capture
-
-        def there(path: Path | None) -> Path | None:
-            return path if found is not None and path is not None and path.exists() else None
-
-        for folder in drafts.folders:
-            with suppress(OSError):
-                folder.rmdir()  # of those that nothing was written to
-        return TrialFiles(
-            samples=there(drafts.samples),
-            visits=there(drafts.visits),
-            fetches=there(drafts.fetches),
-            playback=there(drafts.playback),
-            har=there(drafts.har),
-            frames=there(drafts.frames),
+        return replace(
+            one.drafts.left(read=found is not None),
             link_summary=one.link_said,
-            link_logs=capture.logs,
-            captures=capture.captures,
+            link_logs=one.capture.logs,
+            captures=one.capture.captures,
             resources=resources.rows,
         )
 
