@@ -158,11 +158,11 @@ def test_a_server_that_nobody_lets_through_is_told_in_one_line(tmp_path: Path) -
     "what",
     [
         "killed client",
-        "killed sshd of client",
-        "frozen sshd of server",
-        "killed server",
+        pytest.param("killed sshd of client", marks=pytest.mark.long),
+        pytest.param("frozen sshd of server", marks=pytest.mark.long),
+        pytest.param("killed server", marks=pytest.mark.long),
         "cut for 5 s",
-        "frozen client",
+        pytest.param("frozen client", marks=pytest.mark.long),
     ],
 )
 def test_a_trial_that_is_hit_is_marked_and_the_run_goes_on(tmp_path: Path, what: str) -> None:
