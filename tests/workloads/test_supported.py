@@ -210,6 +210,15 @@ def test_switches_of_the_transports_need_programs_that_can_be_told() -> None:
     assert "ext cannot be told 'initial_window' over HTTP/3; use client: load" in str(found.left_out)
 
 
+def test_no_server_need_be_told_what_is_of_the_client_alone() -> None:
+    factors = {"server": ["one"], "client": ["load", "ext"], "protocol": ["h2", "h3"]}
+    given = study("s", workload=requests(requests=10, tls_wait="222 ms"), factors=factors)
+    found = requests_supported(given, {**SERVERS, "origin": Server("origin")}, {"ext": Client("ext")})
+    assert keys(found) == {"path=clean,connection=reused,server=one,client=load"}
+    assert "ext cannot be told 'tls_wait' over HTTP/2; use client: load" in str(found.left_out)
+    assert "one cannot be told" not in str(found.left_out)
+
+
 def compared(factor: str, **factors: Any) -> Study:
     return study("s", workload=requests(requests=20), factors=factors, compare=factor)
 

@@ -48,6 +48,8 @@ class Switch:
     """By protocol; one that is not there has nothing to set."""
     apart: bool = True
     """Whether TCP and QUIC may have their own."""
+    of_client: bool = False
+    """Whether it is the client's alone, so that no server is told."""
 
     def parse(self, value: Any) -> str | None:
         """The text that a workload has; None for how it is by itself."""
@@ -149,7 +151,7 @@ SWITCHES: dict[str, Switch] = {
         Switch("ack_delay", "25 ms", _ack_delay, _QUIC, apart=False),
         Switch("ack_packets", "2", _count("packets", 1, 1000), _QUIC, apart=False),
         Switch("tls_record", "none", _size(64, 16_384, " of plaintext"), _TLS_OVER_TCP, apart=False),
-        Switch("tls_wait", "none", _wait, _TLS_OVER_TCP, apart=False),
+        Switch("tls_wait", "none", _wait, _TLS_OVER_TCP, apart=False, of_client=True),
         Switch("mtu", str(_WIRE_MTU), _count("octets of a packet", 1280, _WIRE_MTU), _OVER_TCP_KERNEL, apart=False),
         Switch("udp_buffer", "none", _size(4096, _LARGEST_WINDOW, ""), _QUIC, apart=False),
     )

@@ -111,11 +111,11 @@ def _untold(study: Study, cells: Sequence[Cell]) -> Iterator[Refusal]:
 def _not_told(study: Study, one: Treatment) -> Iterator[tuple[str, str, str]]:
     """The switches that a program of a treatment would have to be told and cannot: name, level, and why."""
     workload = plan.workload_for(study, one)
-    foreign = [(one.server, "server: origin")] if adapter_of(one.server, study.servers) != "origin" else []
-    foreign += [(one.client, f"client: {DEFAULT_CLIENT}")] if one.client != DEFAULT_CLIENT else []
+    servers = [(one.server, "server: origin")] if adapter_of(one.server, study.servers) != "origin" else []
+    clients = [(one.client, f"client: {DEFAULT_CLIENT}")] if one.client != DEFAULT_CLIENT else []
     for switch in tuning.of_programs(workload.for_protocol(one.protocol), one.protocol):
         level = switch.format(getattr(workload, switch.name))
-        for program, remedy in foreign:
+        for program, remedy in clients if switch.of_client else servers + clients:
             over = PROTOCOL_NAMES[one.protocol]
             yield switch.name, level, f"{program} cannot be told '{switch.name}' over {over}; use {remedy}"
 
