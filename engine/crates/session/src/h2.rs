@@ -140,7 +140,7 @@ impl Session for H2Session {
         if now_ns < self.deadline_ns {
             return;
         }
-        if self.transport.is_held() && now_ns < self.transport.connect_deadline_ns {
+        if self.transport.is_held(now_ns) {
             self.deadline_ns = self.transport.connect_deadline_ns;
             self.on_ready(shared, caller, epoll::WRITABLE);
             return;
@@ -217,7 +217,7 @@ impl H2Session {
 
     fn connected(&mut self, shared: &mut H2Shared, caller: &mut impl Caller, flags: u32) -> Result<(), ErrorClass> {
         if let Some(until_ns) = self.transport.hold(&shared.transport, flags) {
-            self.deadline_ns = until_ns.min(self.transport.connect_deadline_ns);
+            self.deadline_ns = until_ns;
             return Ok(());
         }
         let mut early = Vec::new();

@@ -159,8 +159,8 @@ impl Transport {
         self.secured
     }
 
-    /// The socket became ready while connecting, or a wait is over: until when TLS is to wait, from TCP's handshake on; `None`:
-    /// it begins now, if TCP is connected at all.
+    /// The socket became ready while connecting, or a wait is over: until when TLS is to wait, from TCP's handshake on and no
+    /// longer than there is time to connect; `None`: it begins now, if TCP is connected at all.
     pub(crate) fn hold(&mut self, shared: &TransportShared, flags: u32) -> Option<u64> {
         if shared.tls_wait_ns == 0 || flags & epoll::CLOSING != 0 || flags & epoll::WRITABLE == 0 {
             return None;
@@ -170,12 +170,12 @@ impl Transport {
             self.handshake.tcp_connected_ns = now_ns;
             self.held_until_ns = now_ns + shared.tls_wait_ns;
         }
-        (now_ns < self.held_until_ns).then_some(self.held_until_ns)
+        (now_ns < self.held_until_ns).then_some(self.held_until_ns.min(self.connect_deadline_ns))
     }
 
-    /// Whether TLS waits until a timer is due: then it begins.
-    pub(crate) fn is_held(&self) -> bool {
-        self.held_until_ns > 0 && !self.connected
+    /// Whether TLS waits until a timer is due, and begins then: there is still time to connect.
+    pub(crate) fn is_held(&self, now_ns: u64) -> bool {
+        self.held_until_ns > 0 && !self.connected && now_ns < self.connect_deadline_ns
     }
 
     /// The socket became ready while connecting. `early` goes out as 0-RTT data when a ticket allows it; returns whether it did.
