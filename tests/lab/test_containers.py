@@ -26,9 +26,10 @@ STATE = docker_state("bridge")
 needs_docker = pytest.mark.skipif(not STATE.usable, reason=f"{STATE.reason}; {STATE.remedy}")
 pytestmark = pytest.mark.lab
 
-PRELUDE = """
+PRELUDE = '''
 import json, os, signal, subprocess, sys, time
 from pathlib import Path
+from msgspec.structs import replace
 from trifecta.lab import cgroups, sandbox
 sandbox.enter(cgroups.forget)
 from trifecta.contract.codec import plain
@@ -54,7 +55,23 @@ def load(certificates, protocol, address, samples):
                       ca_file=str(certificates.authority), connection_mode="new", loop=ClosedLoop(), requests=20,
                       method="GET", path="/bytes/1000", expect_body_bytes=1000, expect_status=200,
                       samples_file=str(samples))
-"""
+def ask_from_everywhere(lab, one, two, certificates, **changes):
+    """Print a line for each protocol, of processes of both hosts and of containers of both engines."""
+    (folder / "samples").mkdir()
+    for protocol in ("h1", "h2", "h3"):
+        for place in ("host1", "host2", one, two):
+            samples = folder / "samples" / f"{protocol}-{getattr(place, 'host', place)}.parquet"
+            if isinstance(place, str):
+                client = EngineProcess(find_engine(), "load", lab.host(place), folder / "a.log")
+            else:
+                client = ContainerProcess(place, "load", folder / "a.log", name="A",
+                                          readable=[folder / "pki"], writable=[folder / "samples"])
+            with client:
+                client.configure(replace(load(certificates, protocol, None, samples), **changes))
+                address = client.wait_ready(LoadReady, 20).address
+                summary = client.wait_summary(LoadSummary, 60)
+            print(json.dumps([protocol, address, summary.samples, summary.errors, samples.exists()]))
+'''
 
 
 def start(code: str, *arguments: str) -> subprocess.Popen[str]:
@@ -83,7 +100,6 @@ def test_services_in_containers_are_asked_from_processes_and_containers_of_both_
         """
         with host_graph(["host1", "host2"], [Wire("host1", "host2")], congestion_control="reno") as lab, names(lab):
             made = make_certificates(folder / "pki", ["b.lab"], [])
-            (folder / "samples").mkdir()
             with (DockerEngine(lab, "host1", network, find_engine(), folder / "docker1") as one,
                   DockerEngine(lab, "host2", network, find_engine(), folder / "docker2") as two):
                 with ContainerProcess(one, "origin", folder / "b.log", cpus=frozenset({1}), name="B", ports=[8443],
@@ -99,20 +115,7 @@ def test_services_in_containers_are_asked_from_processes_and_containers_of_both_
                         "groups": sorted({path.is_dir() for path in service.cgroup_paths.values()}),
                         "reno": [route.endswith("congctl reno ") for route in routes],
                         "running": service.running()}))
-                    for protocol in ("h1", "h2", "h3"):
-                        for place in ("host1", "host2", one, two):
-                            samples = folder / "samples" / f"{protocol}-{getattr(place, 'host', place)}.parquet"
-                            if isinstance(place, str):
-                                client = EngineProcess(find_engine(), "load", lab.host(place), folder / "a.log")
-                            else:
-                                client = ContainerProcess(place, "load", folder / "a.log", name="A",
-                                                          readable=[folder / "pki"], writable=[folder / "samples"])
-                            with client:
-                                client.configure(load(made, protocol, None, samples))
-                                address = client.wait_ready(LoadReady, 20).address
-                                summary = client.wait_summary(LoadSummary, 60)
-                            print(json.dumps([protocol, address, summary.samples, summary.errors,
-                                              samples.exists()]))
+                    ask_from_everywhere(lab, one, two, made)
                     print(json.dumps(plain(service.finish(OriginSummary).requests)))
                     time.sleep(0.2)
                     print(json.dumps(service.running()))

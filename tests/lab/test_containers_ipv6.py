@@ -19,10 +19,8 @@ def test_services_in_containers_are_asked_over_ipv6_from_processes_and_container
 ) -> None:
     found = inside(
         """
-        from msgspec.structs import replace
         with host_graph(["host1", "host2"], [Wire("host1", "host2")], congestion_control="reno") as lab, names(lab):
             made = make_certificates(folder / "pki", ["b.lab"], [])
-            (folder / "samples").mkdir()
             with (DockerEngine(lab, "host1", network, find_engine(), folder / "docker1", ipv6=True) as one,
                   DockerEngine(lab, "host2", network, find_engine(), folder / "docker2", ipv6=True) as two):
                 with ContainerProcess(one, "origin", folder / "b.log", name="B", ports=[8443], aliases=["b.lab"],
@@ -33,19 +31,7 @@ def test_services_in_containers_are_asked_over_ipv6_from_processes_and_container
                     routes = subprocess.run(["nsenter", "--net", "--target", str(service.pid), "ip", "-6", "route"],
                                             capture_output=True, text=True, check=True).stdout.splitlines()
                     print(json.dumps([route.split() for route in routes]))
-                    for protocol in ("h1", "h2", "h3"):
-                        for place in ("host1", "host2", one, two):
-                            samples = folder / "samples" / f"{protocol}-{getattr(place, 'host', place)}.parquet"
-                            if isinstance(place, str):
-                                client = EngineProcess(find_engine(), "load", lab.host(place), folder / "a.log")
-                            else:
-                                client = ContainerProcess(place, "load", folder / "a.log", name="A",
-                                                          readable=[folder / "pki"], writable=[folder / "samples"])
-                            with client:
-                                client.configure(replace(load(made, protocol, None, samples), ip="IPv6"))
-                                address = client.wait_ready(LoadReady, 20).address
-                                summary = client.wait_summary(LoadSummary, 60)
-                            print(json.dumps([protocol, address, summary.samples, summary.errors]))
+                    ask_from_everywhere(lab, one, two, made, ip="IPv6")
                     print(json.dumps(plain(service.finish(OriginSummary).requests)))
         """,
         str(tmp_path),
@@ -60,7 +46,7 @@ def test_services_in_containers_are_asked_over_ipv6_from_processes_and_container
     # Another container of that host is given the address behind the bridge, everybody else that of the host.
     inner = "fd79::2" if network == "bridge" else "fd78::1"
     addresses = ["fd78::1", "fd78::1", inner, "fd78::1"]
-    asked = [[protocol, address, 20, 0] for protocol in ("h1", "h2", "h3") for address in addresses]
+    asked = [[protocol, address, 20, 0, True] for protocol in ("h1", "h2", "h3") for address in addresses]
     assert found[1:13] == asked
     assert found[13] == {protocol: {"200": 80} for protocol in ("h1", "h2", "h3")}
 

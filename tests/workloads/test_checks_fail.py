@@ -17,6 +17,7 @@ import pytest
 from tests.workloads import drive
 from trifecta.design.errors import CannotError
 from trifecta.lab.engine import find_engine
+from trifecta.observers.machine import MachineObserver
 from trifecta.store.run import RunDirectory
 
 
@@ -38,12 +39,6 @@ CLEAN = [*SETTINGS, "path=clean"]
 FAR = [*SETTINGS, "path=far"]
 
 
-def stolen_s() -> float:
-    """Seconds of all processors that the hypervisor took since this machine started (proc_stat(5))."""
-    with Path("/proc/stat").open() as text:
-        return int(text.readline().split()[8]) / os.sysconf("SC_CLK_TCK")
-
-
 def failures(folder: Path, **request: Any) -> dict[str, list[str]]:
     """Check to the evidence of its failures in the trials of one block."""
     code, _, outcome, errors = drive.finish(folder, **request)
@@ -58,11 +53,12 @@ def failures(folder: Path, **request: Any) -> dict[str, list[str]]:
 
 def test_nothing_but_the_machine_fails_without_a_fault(tmp_path: Path) -> None:
     """What other work on this machine may disturb is left out: the other checks must pass."""
-    began, stolen = time.monotonic(), stolen_s()
+    machine = MachineObserver()
+    machine.begin(time.monotonic_ns(), 0)
     found = failures(tmp_path / "run", set=FAR)
     # A host that takes the processor for milliseconds makes the link late, which the check is there to say; one that
     # takes more of it makes the link slow as well.
-    disturbed = stolen_s() - stolen > 0.02 * (time.monotonic() - began)
+    disturbed = (machine.end(time.monotonic_ns(), 0)["steal_share"] or 0) > 0.02
     wrong = [text for texts in found.pop("path", []) for text in texts.split("; ") if not LATE.search(text)]
     assert not [text for text in wrong if not disturbed or "Mbit/s" not in text]
     assert not set(found) - {"machine", "headroom", "steady_state"}, found
