@@ -15,6 +15,7 @@ import json
 from pathlib import Path
 
 from trifecta.design.errors import CannotError
+from trifecta.design.ip import IPV6, version_of
 from trifecta.lab.conntrack import nft
 from trifecta.lab.host import Host
 
@@ -85,4 +86,4 @@ def rules(address: str, server: str) -> str:
 
 def _family(address: str) -> str:
     """The family of an address, as nft(8) has it."""
-    return "ip6" if ":" in address else "ip"
+    return "ip6" if version_of(address) == IPV6 else "ip"

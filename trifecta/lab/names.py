@@ -28,6 +28,7 @@ import dns.rdatatype
 import dns.rrset
 
 from trifecta.design.errors import CannotError
+from trifecta.design.ip import IPV6, version_of
 from trifecta.lab import linux, sandbox
 from trifecta.lab.covering import ORDER, cover
 from trifecta.lab.host import Host
@@ -85,7 +86,7 @@ def _resolve(question: dns.rrset.RRset, names: Mapping[str, Addresses], reply: d
     if addresses is None and question.name != ZONE:
         reply.set_rcode(dns.rcode.NXDOMAIN)
     for address in addresses or ():
-        kind = "AAAA" if ":" in address else "A"
+        kind = "AAAA" if version_of(address) == IPV6 else "A"
         if question.rdtype in (dns.rdatatype.from_text(kind), dns.rdatatype.ANY):
             reply.answer.append(dns.rrset.from_text(question.name, _TTL_S, "IN", kind, address))
     apex = ZONE if in_zone else question.name  # a name outside the zone is one of its own
@@ -198,7 +199,7 @@ class _Server:
 
     def listen(self, address: str) -> None:
         """Answer at an address of the network the calling thread is in."""
-        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        family = socket.AF_INET6 if version_of(address) == IPV6 else socket.AF_INET
         datagrams = socket.socket(family, socket.SOCK_DGRAM)
         self._selector.register(datagrams, selectors.EVENT_READ, self._datagram)
         datagrams.setblocking(False)
