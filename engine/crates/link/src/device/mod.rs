@@ -17,6 +17,8 @@ const PACKET_STATISTICS: libc::c_int = 6;
 const PACKET_VNET_HDR: libc::c_int = 15;
 const PACKET_QDISC_BYPASS: libc::c_int = 20;
 const PACKET_IGNORE_OUTGOING: libc::c_int = 23;
+const PACKET_ADD_MEMBERSHIP: libc::c_int = 1;
+const PACKET_MR_PROMISC: libc::c_ushort = 1;
 
 /// An open device.
 #[derive(Debug)]
@@ -34,12 +36,22 @@ struct TpacketStats {
     drops: libc::c_uint,
 }
 
+/// struct packet_mreq of linux/if_packet.h.
+#[repr(C)]
+struct PacketMreq {
+    index: libc::c_int,
+    kind: libc::c_ushort,
+    address_bytes: libc::c_ushort,
+    address: [u8; 8],
+}
+
 impl Device {
-    /// Opens a device of this network namespace, from which every frame it receives is then read.
+    /// Opens a device of this network namespace, from which every frame it receives is then read: with
+    /// `promiscuous`, also those for other hosts, until the socket is closed (PACKET_MR_PROMISC, packet(7)).
     ///
     /// # Errors
     /// As socket(2), setsockopt(2) and bind(2); `NotFound` when there is no such device.
-    pub fn open(name: &str) -> io::Result<Self> {
+    pub fn open(name: &str, promiscuous: bool) -> io::Result<Self> {
         let c_name = CString::new(name)?;
         // SAFETY: `c_name` is a valid string.
         let index = unsafe { libc::if_nametoindex(c_name.as_ptr()) };
@@ -70,6 +82,11 @@ impl Device {
         // SAFETY: `address` is a sockaddr_ll and lives over the call.
         if unsafe { libc::bind(fd, (&raw const address).cast(), size_of_val(&address) as libc::socklen_t) } < 0 {
             return Err(io::Error::last_os_error());
+        }
+        if promiscuous {
+            let kind = PACKET_MR_PROMISC;
+            let membership = PacketMreq { index: index as i32, kind, address_bytes: 0, address: [0; 8] };
+            set_option(fd, libc::SOL_PACKET, PACKET_ADD_MEMBERSHIP, &membership)?;
         }
         let transmit_dropped_before = transmit_dropped(name);
         Ok(Device { socket, name: name.to_owned(), transmit_dropped_before })
@@ -164,6 +181,6 @@ mod tests {
 
     #[test]
     fn a_missing_device_is_said_to_be_missing() {
-        assert_eq!(Device::open("no-such-dev").unwrap_err().kind(), io::ErrorKind::NotFound);
+        assert_eq!(Device::open("no-such-dev", false).unwrap_err().kind(), io::ErrorKind::NotFound);
     }
 }
