@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 from scipy import stats
 
-from tests.engine.netns import ENGINE, ROOT, SERVER, SERVER_6, SERVER_MAC, Hosts, can_make_namespaces
+from tests.engine.netns import CLIENT_MAC, ENGINE, ROOT, SERVER, SERVER_6, SERVER_MAC, Hosts, can_make_namespaces
 
 pytestmark = [
     pytest.mark.lab,
@@ -278,6 +278,23 @@ def test_devices_are_promiscuous_for_as_long_as_a_bridge_runs(hosts: Hosts, brid
         assert ("neighbours_a_to_b" in link.stop()) is bridge
     assert not promiscuous("ra")
     assert not promiscuous("rb")
+
+
+def test_frames_with_a_vlan_tag_do_not_pass_a_bridge_without_it(hosts: Hosts) -> None:
+    macs = bytes.fromhex((SERVER_MAC + CLIENT_MAC).replace(":", ""))
+    datagram = bytes.fromhex("4500001d0000400040110000" "0a580001" "0a580002" "9c402328" "00090000" "78")
+    tagged, plain = macs + b"\x81\x00\x00\x05\x08\x00" + datagram, macs + b"\x08\x00" + datagram
+    code = f"""import socket
+raw = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+raw.bind(("eth0", 0))
+for frame in ({tagged!r}, {plain!r}, {tagged!r}):
+    raw.send(frame)"""
+    with hosts.link([{"kind": "loss", "probability": 1.0}], bridge=True) as link:
+        hosts.run("client", [sys.executable, "-c", code])
+        hosts.run("client", ["sleep", "0.2"])
+        summary = link.stop()
+    assert summary["a_to_b"]["wire_packets"] == 1
+    assert set(summary["a_to_b"]["refused"].values()) == {0}
 
 
 def test_devices_on_one_network_end_a_bridge_before_it_goes_round() -> None:

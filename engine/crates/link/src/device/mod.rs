@@ -19,6 +19,8 @@ const PACKET_QDISC_BYPASS: libc::c_int = 20;
 const PACKET_IGNORE_OUTGOING: libc::c_int = 23;
 const PACKET_ADD_MEMBERSHIP: libc::c_int = 1;
 const PACKET_MR_PROMISC: libc::c_ushort = 1;
+/// SKF_AD_OFF + SKF_AD_VLAN_TAG_PRESENT of linux/filter.h.
+const VLAN_TAG_PRESENT: u32 = 0xffff_f000 + 48;
 
 /// An open device.
 #[derive(Debug)]
@@ -68,6 +70,9 @@ impl Device {
         // SAFETY: the descriptor was just made and belongs to nobody else.
         let socket = unsafe { OwnedFd::from_raw_fd(socket) };
         let fd = socket.as_raw_fd();
+        if promiscuous {
+            refuse_tagged(fd)?;
+        }
         set_option(fd, libc::SOL_PACKET, PACKET_VNET_HDR, &1i32)?;
         set_option(fd, libc::SOL_PACKET, PACKET_IGNORE_OUTGOING, &1i32)?;
         set_option(fd, libc::SOL_PACKET, PACKET_QDISC_BYPASS, &1i32)?;
@@ -145,6 +150,20 @@ fn set_option<T>(fd: RawFd, level: libc::c_int, option: libc::c_int, value: &T) 
         libc::setsockopt(fd, level, option, std::ptr::from_ref(value).cast(), size_of::<T>() as libc::socklen_t)
     };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Has frames with a VLAN tag left out: the kernel takes the tag off, so that they would be passed on without it.
+fn refuse_tagged(fd: RawFd) -> io::Result<()> {
+    // bpf(4): load whether there is a tag; when it is 0 take the whole frame, else nothing of it.
+    let step = |code, jt, jf, k| libc::sock_filter { code, jt, jf, k };
+    let mut steps = [
+        step(0x30, 0, 0, VLAN_TAG_PRESENT), // BPF_LD | BPF_B | BPF_ABS
+        step(0x15, 0, 1, 0),                // BPF_JMP | BPF_JEQ | BPF_K
+        step(0x06, 0, 0, u32::MAX),         // BPF_RET | BPF_K
+        step(0x06, 0, 0, 0),
+    ];
+    let program = libc::sock_fprog { len: steps.len() as u16, filter: steps.as_mut_ptr() };
+    set_option(fd, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)
 }
 
 /// Asks for a large buffer, beyond net.core's maximum where that is allowed (CAP_NET_ADMIN).
