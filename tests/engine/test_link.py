@@ -5,8 +5,10 @@ which is checked.
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -295,6 +297,35 @@ for frame in ({tagged!r}, {plain!r}, {tagged!r}):
         summary = link.stop()
     assert summary["a_to_b"]["wire_packets"] == 1
     assert set(summary["a_to_b"]["refused"].values()) == {0}
+
+
+@pytest.mark.skipif(shutil.which("setcap") is None or shutil.which("setpriv") is None, reason="needs setcap, setpriv")
+def test_an_ordinary_user_keeps_no_capability_once_the_devices_are_open(hosts: Hosts) -> None:
+    """What the file gives would hide the process from its user, who has to end it."""
+    nobody = 65534
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        engine = Path(shutil.copy(ENGINE, folder))
+        made = subprocess.run(["setcap", "cap_net_raw+ep", engine], capture_output=True, text=True, check=False)
+        if made.returncode != 0:
+            pytest.skip(f"files are given no capabilities here: {made.stderr}")
+        user = ["setpriv", "--reuid", str(nobody), "--clear-groups", str(engine), "link", "-"]
+        pipe = subprocess.PIPE
+        command = hosts.command("middle", user)
+        with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as process:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            process.stdin.write(json.dumps({"a_device": "ra", "b_device": "rb", "bridge": True}) + "\n")
+            process.stdin.flush()
+            ready = json.loads(process.stdout.readline())["ready"]
+            status = Path(f"/proc/{process.pid}/status").read_text()
+            owner = Path(f"/proc/{process.pid}").stat().st_uid
+            process.terminate()
+            _, errors = process.communicate(timeout=20)
+        assert process.returncode == 0, errors
+    assert ready["a_device"] == "ra"
+    assert "CapPrm:\t0000000000000000" in status
+    assert owner == nobody
 
 
 def test_devices_on_one_network_end_a_bridge_before_it_goes_round() -> None:

@@ -88,7 +88,7 @@ def _emulator(host: SshHost) -> Finding:
     if host.may_open_devices():
         return Finding("emulator", "ok", "can stand between client and server, as `middle`")
     said = "cannot stand between client and server, as `middle`: its user may not take frames from devices"
-    capabilities = "cap_net_raw,cap_sys_nice,cap_ipc_lock+ep"
+    capabilities = "cap_net_raw,cap_sys_nice+ep"
     return Finding("emulator", "missing", said, f"sudo setcap {capabilities} {shlex.quote(host.standing.engine)}")
 
 

@@ -92,10 +92,14 @@ fn carry(config_text: &str) -> Result<(), Failure> {
     let devices =
         [open("a_device", &config.a_device, config.bridge)?, open("b_device", &config.b_device, config.bridge)?];
     // After the threads that write were started, so that they do not inherit real-time scheduling.
-    let granted = realtime::ask(config.realtime);
     if config.bridge {
+        if config.realtime {
+            realtime::first_in_first_out();
+        }
+        // Before memory is locked: what only a capability lets lock would find no room once it is gone.
         privileges::give_up().map_err(|error| cannot("process", format!("cannot give up its capabilities: {error}")))?;
     }
+    let granted = realtime::ask(config.realtime);
     let start_ns = now_ns();
     let chains = [Chain::new(config.impairments(0, start_ns)?), Chain::new(config.impairments(1, start_ns)?)];
     let mut traffic = Traffic::new(chains, config.memory_bytes, log, capture);

@@ -1,7 +1,7 @@
-//! Beside the impairments: how hosts find out who has an address, where the link stands between two networks as a bridge.
+//! Beside the impairments: how hosts find out who has an address, where the link is a bridge between two networks.
 //!
-//! That is no part of what is measured: it passes at once and takes no packet's ordinal, so that draws stay those of the
-//! packets. A sender that is seen on both sides means that both devices are on one network, where what is passed on
+//! That is no part of what is measured: it passes at once and takes no packet's ordinal, so that draws stay as they are.
+//! A sender that is seen on both sides means that both devices are on one network, where what is passed on
 //! comes back for ever: the link ends then.
 
 use crate::buffer::Buffer;
@@ -39,7 +39,7 @@ impl Neighbours {
         self.in_a_circle
     }
 
-    /// Whether a frame (virtio-net header first) that was refused for this reason passes; its header is made ready then.
+    /// Whether a frame (virtio-net header first) that was refused for this reason passes; it is ready to be sent then.
     pub fn passes(&mut self, direction: usize, why: Refusal, frame: &mut [u8]) -> bool {
         if !matches!(why, Refusal::Arp | Refusal::NeighbourDiscovery) || self.in_a_circle {
             return false;

@@ -166,7 +166,8 @@ fn what_hosts_ask_for_neighbours_is_refused_but_by_a_bridge() {
 
 #[test]
 fn on_a_bridge_it_passes_at_once_and_no_packet_has_another_fate_for_it() {
-    let mut traffic = traffic(r#"{"kind": "loss_schedule", "drop": [1]}, {"kind": "delay", "delay_ns": 5000}"#, 1 << 20);
+    let mut traffic =
+        traffic(r#"{"kind": "loss_schedule", "drop": [1]}, {"kind": "delay", "delay_ns": 5000}"#, 1 << 20);
     traffic.neighbours = Some(Neighbours::default());
     arrive(&mut traffic, &udp_frame(100), START);
     arrive(&mut traffic, &arp(1), START);
