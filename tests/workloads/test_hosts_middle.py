@@ -74,7 +74,7 @@ def test_a_path_is_emulated_between_hosts(tmp_path: Path) -> None:
         assert link["seed"] == row["seed"]
         assert link["run_delay_ns"] >= 0
         for direction in ("a_to_b", "b_to_a"):
-            assert link[direction]["wire_packets"] > 40
+            assert link[direction]["wire_packets"] > 10
             assert link[direction]["delay_given_ns"]["min"] >= 20 * MS
             assert link[direction]["refused"]["arp"] == 0
         assert probe["rtt_ns"]["min"] >= 40 * MS
