@@ -12,6 +12,7 @@ from trifecta.design.quantity import QuantityError
 from trifecta.design.study_file import parse_study
 
 BETWEEN = ["hosts.client=ssh://a", "hosts.server=ssh://me@b:2222"]
+MIDDLE = "hosts: {client: ssh://a, server: ssh://b, middle: {at: ssh://c, devices: [eth1, eth2]}}"
 FILE = """
 study: mine
 workload: {requests: 60}
@@ -87,6 +88,14 @@ def test_the_path_between_them_can_have_a_length_of_its_own() -> None:
         ("hosts: {client: ssh://a, server: {address: 192.0.2.1}}", "hosts.server.at: is missing"),
         ("hosts: {client: ssh://a, server: ssh://b}\npaths: {far: {rtt: 60 ms}}", "paths.far: hosts have the network"),
         ("hosts: {client: ssh://a, server: ssh://b}\npaths: {direct: {rtt: 60 ms}}", "paths.direct.rtt: unknown field"),
+        (MIDDLE.replace("{at: ssh://c, devices: [eth1, eth2]}", "ssh://c"), "hosts.middle: has no devices; write"),
+        (MIDDLE.replace("eth1, eth2", "eth1"), "hosts.middle.devices: name two: the device towards the client"),
+        (MIDDLE.replace("eth1, eth2", "eth1, eth1"), "hosts.middle.devices: name two"),
+        (MIDDLE.replace("eth2", "a b"), "hosts.middle.devices[1]: 'a b' is not the name of a network device"),
+        (MIDDLE.replace("ssh://c", "ssh://b"), "hosts.middle.at: is the host of the server, whose own packets"),
+        (MIDDLE.replace("at: ssh://c, ", ""), "hosts.middle.at: is missing"),
+        (MIDDLE.replace("devices", "device"), "hosts.middle.device: unknown field; did you mean 'devices'"),
+        (MIDDLE + "\ncapture: true", "capture: packets are captured by the link of a lab"),
         ("hosts: {client: ssh://a, server: ssh://b}\nfactors: {path: [clean]}", "path 'clean' is not defined"),
         ("hosts: {client: ssh://a, server: ssh://b}\ncapture: true", "capture: packets are captured by the link"),
     ],
@@ -96,6 +105,25 @@ def test_what_is_wrong_is_named_with_its_remedy(text: str, said: str) -> None:
         parse_study(f"study: mine\nworkload: {{requests: 60}}\n{text}\n", "mine.yaml")
     assert said in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_a_host_in_the_middle_makes_paths() -> None:
+    paths = "paths: {far: {rtt: 60 ms}}\nfactors: {path: [far, clean]}"
+    text = f"study: mine\nworkload: {{requests: 60}}\n{MIDDLE}\n{paths}\n"
+    study = parse_study(text, "mine.yaml")
+    assert study.hosts["middle"] == Machine("ssh://c", devices=("eth1", "eth2"))
+    assert study.factors["path"] == ("far", "clean")
+    assert study.paths["far"].rtt_ns == 60_000_000
+    assert not any(path.as_is for path in study.paths.values())
+    assert parse_study(study.source, "again") == study
+
+
+def test_options_that_name_a_host_in_the_middle_leave_a_study_its_paths() -> None:
+    middle = ["hosts.middle.at=ssh://c", "hosts.middle.devices=[eth1,eth2]"]
+    study = studies.load("race", [*BETWEEN, *middle])
+    assert study.hosts["middle"] == Machine("ssh://c", devices=("eth1", "eth2"))
+    assert study.factors["path"] == studies.load("race").factors["path"]
+    assert parse_study(study.source, "again") == study
 
 
 def test_services_do_not_run_on_hosts() -> None:

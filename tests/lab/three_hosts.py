@@ -18,12 +18,16 @@ from pathlib import Path
 from trifecta.lab import linux
 from trifecta.lab.host import Host
 from trifecta.lab.host_graph import host_graph
-from trifecta.lab.hosts import ip_batch
+from trifecta.lab.hosts import ip_batch, namespace_path
 from trifecta.lab.topology import Topology, Wire
 
-HERE, CLIENT, SERVER = "here", "client", "server"
+HERE, CLIENT, SERVER, MIDDLE = "here", "client", "server", "middle"
 FAR = (CLIENT, SERVER)
 WIRES = [Wire(HERE, CLIENT), Wire(HERE, SERVER), Wire(CLIENT, SERVER)]
+BEHIND = {CLIENT: "10.79.0.2", SERVER: "10.79.0.3"}
+"""Addresses on a network in two halves, which only a host in the middle can join."""
+DEVICES = ("eth1", "eth2")
+"""Of the host in the middle, towards the client and towards the server."""
 PORT = 2222
 ENDED_S = 20  # by then a process that was killed is gone
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -49,9 +53,10 @@ def missing() -> str:
 class ThreeHosts:
     """What a test does with them."""
 
-    def __init__(self, folder: Path, lab: Topology) -> None:
+    def __init__(self, folder: Path, lab: Topology, far: Sequence[str] = FAR) -> None:
         self.folder = folder
         self.lab = lab
+        self.far = far
         self.home = folder / "home"
         self.listeners: dict[str, subprocess.Popen[bytes]] = {}
 
@@ -65,7 +70,8 @@ class ThreeHosts:
     def engines(self, name: str, role: str = "") -> list[int]:
         """The engine's programs at work on a host, those of a role where it is named, the oldest first."""
         told = {pid: _command(pid) for pid in self.processes(name)}
-        roles = [role] if role else ["load", "origin", "probe"]  # and not `--version`, which each connection asks for
+        # And not `--version`, which each connection asks for.
+        roles = [role] if role else ["load", "origin", "probe", "link"]
         return [pid for pid, words in told.items() if "trifecta-engine" in words[0] and words[1] in roles]
 
     def processes(self, name: str) -> list[int]:
@@ -83,7 +89,7 @@ class ThreeHosts:
                 *(path.name for path in self.room(name).iterdir()),
                 *(" ".join(_command(pid)) for pid in self.processes(name)),
             ]
-            for name in FAR
+            for name in self.far
         }
 
     def wait_clean(self, within_s: float) -> dict[str, list[str]]:
@@ -178,6 +184,21 @@ def _in_network(host: Host) -> list[int]:
     return sorted(found)
 
 
+def _join_behind(lab: Topology) -> None:
+    """The second network of client and server, without a neighbour that is known beforehand."""
+    there = namespace_path(lab.host(MIDDLE))
+    pairs = [
+        f"link add behind netns {namespace_path(lab.host(name))} type veth peer name {device} netns {there}"
+        for name, device in zip(BEHIND, DEVICES, strict=True)
+    ]
+    ip_batch(pairs, [lab.host(name) for name in (CLIENT, SERVER, MIDDLE)])
+    for name, address in BEHIND.items():
+        with lab.host(name).inside():
+            ip_batch([f"address add {address}/24 dev behind", "link set behind up"])
+    with lab.host(MIDDLE).inside():
+        ip_batch([f"link set {device} up" for device in DEVICES])
+
+
 def _keys(folder: Path) -> None:
     for name in ("host", "user"):
         command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / name)]
@@ -201,7 +222,7 @@ def _user(hosts: ThreeHosts) -> None:
     own.mkdir(parents=True, mode=0o700)
     (own / "config").write_text(f"Host *\n  IdentityFile {hosts.folder}/user\n")
     key = (hosts.folder / "host.pub").read_text()
-    (own / "known_hosts").write_text("".join(f"[{hosts.lab.address(name)}]:{PORT} {key}" for name in FAR))
+    (own / "known_hosts").write_text("".join(f"[{hosts.lab.address(name)}]:{PORT} {key}" for name in hosts.far))
 
 
 def _surroundings() -> None:
@@ -215,16 +236,23 @@ def _surroundings() -> None:
 
 
 @contextmanager
-def three_hosts(folder: Path, *, ahead_s: int = 0) -> Iterator[ThreeHosts]:
-    """The hosts, with everything that sshd and a user need. The server's clock may be ahead of the others'."""
+def three_hosts(folder: Path, *, ahead_s: int = 0, middle: bool = False) -> Iterator[ThreeHosts]:
+    """The hosts, with everything that sshd and a user need. The server's clock may be ahead of the others'.
+
+    ``middle``: a fourth one, between two halves of a network behind client and server.
+    """
+    far = (*FAR, MIDDLE) if middle else FAR
     _surroundings()
     with ExitStack() as stack:
-        lab = stack.enter_context(host_graph([HERE, *FAR], WIRES))
-        hosts = ThreeHosts(folder, lab)
+        wires = [*WIRES, Wire(HERE, MIDDLE)] if middle else WIRES
+        lab = stack.enter_context(host_graph([HERE, *far], wires))
+        hosts = ThreeHosts(folder, lab, far)
+        if middle:
+            _join_behind(lab)
         _keys(folder)
         _user(hosts)
         stack.callback(hosts.close)
-        for name in FAR:
+        for name in far:
             _configure(hosts, name)
             clock = ["unshare", "--time", "--monotonic", str(ahead_s), "--boottime", str(ahead_s)]
             hosts.serve(name, clock if ahead_s and name == SERVER else ())

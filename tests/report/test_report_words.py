@@ -84,3 +84,13 @@ def test_between_hosts_nothing_is_emulated_and_nothing_of_the_network_repeated()
     lab = RunFacts(Path("run"), {}, 7, [])
     assert (list(_hosts(lab)), _conditions(lab)) == ([], "these paths as emulated, these programs")
     assert "the same orders, losses and arrivals" in _seed(lab)
+
+
+def test_a_host_in_the_middle_emulates_paths_whose_losses_a_seed_repeats() -> None:
+    machines = {role: {"at": f"ssh://{role}", "address": None} for role in ("client", "server", "middle")}
+    facts = RunFacts(Path("run"), {"hosts": machines}, 7, [])
+    (said,) = _hosts(facts)
+    assert "middle on ssh://middle, where the paths are emulated" in said
+    assert not facts.is_as_it_was
+    assert _conditions(facts) == "these paths as emulated, these programs"
+    assert "the same orders, losses and arrivals" in _seed(facts)

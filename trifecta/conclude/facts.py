@@ -14,6 +14,7 @@ from trifecta.contract.elsewhere import Look
 from trifecta.design import naming, path_words
 from trifecta.design.builds import alike
 from trifecta.design.conformance import ConformanceResult
+from trifecta.design.hosts import MIDDLE
 from trifecta.design.metric import Metric
 from trifecta.design.metrics import METRICS
 from trifecta.design.model import PROTOCOL_FACTOR, PROTOCOLS
@@ -100,8 +101,13 @@ class RunFacts:
 
     @property
     def is_between_hosts(self) -> bool:
-        """Whether client and server ran on machines of the study's own: then nothing is emulated either."""
+        """Whether client and server ran on machines of the study's own."""
         return bool(self.study.get("hosts"))
+
+    @property
+    def is_as_it_was(self) -> bool:
+        """Whether nothing was emulated: elsewhere, and between hosts without one in the middle."""
+        return self.is_outside or (self.is_between_hosts and MIDDLE not in self.study["hosts"])
 
     @property
     def is_captured(self) -> bool:

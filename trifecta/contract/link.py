@@ -24,6 +24,7 @@ class LinkConfig(Asked, frozen=True, kw_only=True):
     spin_ns: Unsigned = 60_000
     cpu: Unsigned | None = None
     memory_bytes: Unsigned = 1 << 30
+    bridge: bool = False
 
 
 class LinkReady(Told, kw_only=True):
@@ -126,6 +127,8 @@ class LinkSummary(Told, kw_only=True):
     captured_packets: Unsigned | None = None
     capture_missed: Unsigned | None = None
     realtime_offset_ns: int | None = None
+    neighbours_a_to_b: Unsigned | None = None
+    neighbours_b_to_a: Unsigned | None = None
 
     # What the runner adds.
     run_delay_ns: int | None = None

@@ -215,6 +215,8 @@ class OneLink(Ran, total=False):
     captured_packets: int | None
     capture_missed: int | None
     realtime_offset_ns: int | None
+    neighbours_a_to_b: int | None
+    neighbours_b_to_a: int | None
     capture: Capture | None
 
 

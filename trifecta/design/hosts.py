@@ -10,14 +10,16 @@ from trifecta.contract.values import JsonValue
 from trifecta.design.document import Document, Section, parse_text
 from trifecta.design.errors import UserError
 from trifecta.design.impairments import ReadTrace, no_trace_files
-from trifecta.design.machine import HERE, WRITTEN, Machine, parse_machine
+from trifecta.design.machine import HERE, WRITTEN, Machine, parse_device, parse_machine
 from trifecta.design.model import PathSpec, RequestsWorkload
 from trifecta.design.paths import Canonical, read_path
 from trifecta.design.quantity import QuantityError
 
 ROLES = ("client", "server")
 DIRECT = "direct"
-"""The only path between hosts: the network as it is."""
+"""The only path between hosts without a middle one: the network as it is."""
+MIDDLE = "middle"
+"""The role of a host between client and server, on which the emulator is."""
 _FAMILY = "requests"  # of the workloads that can run on hosts
 
 
@@ -26,17 +28,19 @@ def read_hosts(root: Section, workload: RequestsWorkload) -> dict[str, Machine]:
     if "hosts" not in root:
         return {}
     section = root.section("hosts")
-    section.allow(*ROLES)
+    section.allow(*ROLES, MIDDLE)
     if workload.family != _FAMILY:
         text = f"the workload {workload.kind!r} does not run on hosts, only 'requests' does; leave the hosts out"
         raise section.error(None, text)
-    found = {}
+    found: dict[str, Machine] = {}
     for role in ROLES:
         if role not in section:
             raise section.error(None, f"name no {role}; add '{role}: ssh://HOST', or '{role}: {HERE}' for this machine")
         found[role] = _read_machine(section, role)
     if all(machine.is_here for machine in found.values()):
         raise section.error(None, f"are both {HERE}, where a lab has a network of its own; leave the hosts out")
+    if MIDDLE in section:
+        found[MIDDLE] = _read_middle(section, found)
     return found
 
 
@@ -53,6 +57,26 @@ def _read_machine(section: Section, role: str) -> Machine:
     if "at" not in own:
         raise own.error("at", f"is missing; {WRITTEN}")
     return Machine(own.parse("at", parse_machine, Machine(HERE)).at, own.parse("address", _parse_address, None))
+
+
+def _read_middle(section: Section, ends: Mapping[str, Machine]) -> Machine:
+    """The host with the emulator, which is neither of the others, and its two devices."""
+    if not isinstance(section.raw(MIDDLE), dict):
+        text = "has no devices; write {at: ssh://HOST, devices: [eth1, eth2]}, the one towards the client first"
+        raise section.error(MIDDLE, text)
+    own = section.section(MIDDLE)
+    own.allow("at", "devices")
+    if "at" not in own:
+        raise own.error("at", f"is missing; {WRITTEN}")
+    at = own.parse("at", parse_machine, Machine(HERE)).at
+    for role, end in ends.items():
+        if end.at == at:
+            text = f"is the host of the {role}, whose own packets no device of it receives; name one between the two"
+            raise own.error("at", text)
+    devices = [own.parse_value(place, item, parse_device) for place, item in own.items("devices")]
+    if len({*devices}) != 2 or len(devices) != 2:
+        raise own.error("devices", "name two: the device towards the client, then that towards the server")
+    return Machine(at, devices=(devices[0], devices[1]))
 
 
 def _parse_address(value: Any) -> str:
@@ -78,7 +102,10 @@ def read_direct(
     section = root.section("paths")
     others = [name for name in section.mapping if name != DIRECT]
     if others and asked_by_option(root.document) is None:
-        text = f"hosts have the network between them as it is, the path {DIRECT!r}; remove this path, or the hosts"
+        text = (
+            f"hosts have the network between them as it is, the path {DIRECT!r}; "
+            f"add a host {MIDDLE!r} that makes it, or remove this path"
+        )
         raise section.error(others[0], text)
     own = section.section(DIRECT)
     own.allow("trial")
@@ -87,7 +114,13 @@ def read_direct(
 
 
 def choose_direct(document: Document) -> None:
-    """Where an option names hosts, cells have the path between them; one that another option names is refused later."""
+    """Where an option names hosts, cells have the path between them; one that another option names is refused later.
+
+    With a host in the middle there is no such path.
+    """
+    hosts = document.tree.get("hosts")
+    if isinstance(hosts, dict) and MIDDLE in hosts:
+        return
     option, place = asked_by_option(document), ("factors", "path")
     factors = document.tree.get("factors")
     if option is None or place in document.options or not isinstance(factors, dict) or "path" not in factors:

@@ -18,6 +18,7 @@ _URL = re.compile(
     r"(?::(?P<port>[0-9]{1,5}))?/?"
 )
 _PASSWORD = re.compile(r"ssh://[^@/]*:[^@/]*@.*")
+_DEVICE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,14}")  # IFNAMSIZ, if_nametoindex(3)
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,8 @@ class Machine:
     """``here``, or ``ssh://USER@HOST:PORT``; user and port are those of the user's configuration where left out."""
     address: str | None = None
     """The IP address at which the other one finds it; None: that to which the connection of SSH was made."""
+    devices: tuple[str, str] | None = None
+    """Of a host in the middle: its devices towards the client and towards the server."""
 
     @property
     def is_here(self) -> bool:
@@ -57,11 +60,24 @@ class Machine:
 
     def as_data(self) -> JsonValue:
         """As it is written in a study."""
-        return self.at if self.address is None else {"at": self.at, "address": self.address}
+        more: dict[str, JsonValue] = {}
+        if self.address is not None:
+            more["address"] = self.address
+        if self.devices is not None:
+            more["devices"] = [*self.devices]
+        return {"at": self.at, **more} if more else self.at
 
     def _part(self, name: str) -> str:
         match = _URL.fullmatch(self.at)
         return "" if match is None else match[name] or ""
+
+
+def parse_device(value: Any) -> str:
+    """The name of a network device; QuantityError for anything else."""
+    text = parse_text(value).strip()
+    if not _DEVICE.fullmatch(text):
+        raise QuantityError(f"{text!r} is not the name of a network device; write one as `ip link` shows it, like eth1")
+    return text
 
 
 def parse_machine(value: Any) -> Machine:

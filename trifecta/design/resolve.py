@@ -13,7 +13,7 @@ from trifecta.design.document import Document, Section, did_you_mean, one_of, pa
 from trifecta.design.effort import least_ns
 from trifecta.design.emit import to_yaml
 from trifecta.design.factors import LENGTH_FIELDS, WORKLOAD_FIELDS
-from trifecta.design.hosts import read_direct, read_hosts, written
+from trifecta.design.hosts import MIDDLE, read_direct, read_hosts, written
 from trifecta.design.lengths import read_length
 from trifecta.design.levels import CLEAN, Surroundings, named_things, read_cells, read_factors
 from trifecta.design.metric import Metric
@@ -183,9 +183,9 @@ def _read_workload(root: Section, around: Surroundings) -> tuple[RequestsWorkloa
 def _read_places(
     root: Section, around: Surroundings, workload: RequestsWorkload
 ) -> tuple[dict[str, Machine], dict[str, PathSpec], dict[str, Any]]:
-    """The machines of a study, where it has some, and its paths: between machines there is one."""
+    """The machines of a study, where it has some, and its paths: without one in the middle there is one."""
     hosts = read_hosts(root, workload)
-    if hosts:
+    if hosts and MIDDLE not in hosts:
         return hosts, *read_direct(root, around.read_trace)
     return hosts, *_read_paths(root, around, WORKLOADS[workload.kind].fixed.get("path", CLEAN))
 
@@ -218,7 +218,7 @@ def _read_capture(root: Section, between_hosts: bool) -> tuple[bool, bool]:
     """Whether every trial is captured, and whether captured trials count."""
     capture = root.parse("capture", parse_flag, False)
     if capture and between_hosts:
-        raise root.error("capture", "packets are captured by the link of a lab, and hosts have none; leave it out")
+        raise root.error("capture", "packets are captured by the link of a lab, and not between hosts; leave it out")
     count = root.parse("captured_trials_count", parse_flag, False)
     if count and not capture and ("captured_trials_count",) in root.document.options:
         raise root.error("captured_trials_count", "no trial is captured; add --capture, or leave it out")

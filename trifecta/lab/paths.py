@@ -20,10 +20,11 @@ def link_config(
     cpu: int | None = None,
     log_file: Path | None = None,
     devices: tuple[str, str] = LINK_DEVICES,
+    bridge: bool = False,
 ) -> LinkConfig:
     """The link's configuration for a path under a seed: the same seed gives every packet the same fate.
 
-    ``devices`` lead to the client's side and to the server's.
+    ``devices`` lead to the client's side and to the server's; as a ``bridge`` it stands between two networks.
     """
     left, right = devices
     return LinkConfig(
@@ -37,4 +38,5 @@ def link_config(
         realtime=True,
         spin_ns=SPIN_NS,
         cpu=cpu,
+        bridge=bridge,
     )

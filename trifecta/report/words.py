@@ -111,7 +111,7 @@ def _warnings(facts: RunFacts) -> Iterable[str]:
 def _seed(facts: RunFacts) -> str:
     """What the seed repeats, and what not."""
     said, drawn = f"Seed {facts.seed}. `--seed {facts.seed}` repeats the same orders", "Without it a new seed is drawn."
-    if facts.is_outside or facts.is_between_hosts:
+    if facts.is_as_it_was:
         return f"{said} and arrivals; what the network does is not repeated. {drawn}"
     return f"{said}, losses and arrivals, so such a run is not an independent repetition. {drawn}"
 
@@ -125,7 +125,10 @@ def _hosts(facts: RunFacts) -> Iterable[str]:
     for role, machine in facts.study["hosts"].items():
         address = (known.get(role) or {}).get("address")
         said.append(f"{role} on {machine['at']}{f' ({address})' if address else ''}")
-    yield f"Nothing is emulated: {listed(said)}, over the network between them as it was."
+    if facts.is_as_it_was:
+        yield f"Nothing is emulated: {listed(said)}, over the network between them as it was."
+        return
+    yield f"Between machines: {listed(said)}, where the paths are emulated. What the network adds is part of them."
 
 
 def _pair(found: Iterable[Comparison], arm: str, reference: str) -> list[Comparison]:
@@ -272,7 +275,7 @@ def _scope(facts: RunFacts, totals: dict[str, int]) -> str:
 
 def _conditions(facts: RunFacts) -> str:
     """What of path and programs verdicts hold for."""
-    if facts.is_between_hosts:
+    if facts.is_between_hosts and facts.is_as_it_was:
         return "the network between these hosts as it was, these programs"
     return "this path as it was, this server" if facts.is_outside else "these paths as emulated, these programs"
 

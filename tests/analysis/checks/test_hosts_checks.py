@@ -108,3 +108,14 @@ def test_what_a_host_itself_loses_fails_and_damage_on_the_way_does_not() -> None
     assert (lost.status, lost.evidence) == ("unknown", "nothing of it was measured in this trial")
     told = sound.LOAD | {"udp_receive_errors": 3}
     assert result("drops", evidence(load=told)).status == "fail"
+
+
+def test_with_a_host_in_the_middle_the_path_is_judged_as_in_a_lab() -> None:
+    between = sound.evidence("h3", transport={"client": COUNTERS, "server": COUNTERS})
+    machines = {**HOSTS, "middle": Machine("ssh://c", devices=("eth1", "eth2"))}
+    of = dataclasses.replace(between, study=dataclasses.replace(between.study, hosts=machines))
+    assert result("path", of).status == result("path", sound.evidence("h3")).status == "pass"
+    lost = dataclasses.replace(of, link=None)
+    assert result("path", lost).status == "fail"
+    damaged = {**COUNTERS, "counters": sound.HOST["counters"] | {"UdpInErrors": 2}}
+    assert result("drops", dataclasses.replace(of, transport={"client": damaged, "server": COUNTERS})).status == "pass"

@@ -61,8 +61,8 @@ def check(evidence: Evidence) -> list[CheckResult]:
         findings.append(Finding("pass", "no host dropped a packet", 0.0, 0.0))
     for name, value in (evidence.transport or {}).items():
         if isinstance(value, dict):
-            # Who else brings damaged datagrams to a host over a network as it is, is not known.
-            findings += _host(name, value, corrupting or evidence.path.as_is)
+            # Who else brings damaged datagrams to a host that is not of a lab, is not known.
+            findings += _host(name, value, corrupting or bool(evidence.study.hosts))
         elif name == "softnet_drops" and value is not None and value > 0:
             text = f"the kernel's packet backlog was full: {value} packets dropped on the whole machine"
             findings.append(_drop(text, value, "raise net.core.netdev_max_backlog"))

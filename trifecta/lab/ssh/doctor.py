@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Iterator
 
@@ -42,6 +43,7 @@ def _of(host: SshHost, took_s: float) -> Iterator[Finding]:
     yield _clock(facts)
     yield Finding("way there and back", "ok", f"{_round_trip_s(host) * 1e3:.1f} ms over SSH")
     yield from _kernel(facts)
+    yield _emulator(host)
     yield _disk(facts)
 
 
@@ -79,6 +81,15 @@ def _kernel(facts: HostFacts) -> Iterator[Finding]:
     if facts["tcp_remembers"]:
         said = "new connections begin with what the kernel kept of those before: trials are not independent over TCP"
         yield Finding("TCP memory", "warn", said, "sudo sysctl -w net.ipv4.tcp_no_metrics_save=1")
+
+
+def _emulator(host: SshHost) -> Finding:
+    """Whether it can be the host in the middle, which is no affair of those at the ends."""
+    if host.may_open_devices():
+        return Finding("emulator", "ok", "can stand between client and server, as `middle`")
+    said = "cannot stand between client and server, as `middle`: its user may not take frames from devices"
+    capabilities = "cap_net_raw,cap_sys_nice+ep"
+    return Finding("emulator", "missing", said, f"sudo setcap {capabilities} {shlex.quote(host.standing.engine)}")
 
 
 def _disk(facts: HostFacts) -> Finding:

@@ -24,6 +24,7 @@ from trifecta.lab.ssh.there import Config
 _COMMAND_S = 20.0
 _BRING_S = 600.0  # some 12 MB, over whatever the user has
 _FILES_S = 120.0
+_NO_LINK = b'{"a_device":"lo","b_device":"trifecta-none"}\n'  # the second is there nowhere: it ends before it carries
 
 
 @dataclass(frozen=True)
@@ -175,6 +176,13 @@ class SshHost:
         standing = self.standing
         done = standing.connection.run(machine_facts.ASK, timeout_s=_COMMAND_S)
         return machine_facts.read(self.machine, standing.keeping.address, done.output.decode(errors="replace"))
+
+    def may_open_devices(self) -> bool:
+        """Whether a link may take frames from devices there (CAP_NET_RAW), tried on ``lo``. HostLost without answer."""
+        standing = self.standing
+        command = 'exec "$1" link -'
+        done = standing.connection.run(command, standing.engine, given=_NO_LINK, timeout_s=_COMMAND_S)
+        return done.diagnostics.startswith("error: b_device: ")
 
     def _bring(self, connection: Connection) -> str:
         """Where the engine lies there, with the digest of the one here; CannotError when it does not run there."""

@@ -11,6 +11,7 @@ from typing import TypeVar
 import msgspec
 from msgspec.structs import replace
 
+from trifecta.contract.link import LinkConfig
 from trifecta.contract.load import LoadConfig, Message
 from trifecta.contract.origin import OriginConfig
 from trifecta.contract.probe import MeasureConfig, ReflectConfig
@@ -19,6 +20,7 @@ Config = TypeVar("Config", bound=msgspec.Struct)
 _FIELDS: Mapping[type[msgspec.Struct], tuple[str, ...]] = {
     LoadConfig: ("ca_file", "samples_file", "spans_file", "keylog_file", "qlog_dir", "message"),
     OriginConfig: ("certificate_file", "key_file", "folder", "replay", "live", "keylog_file", "qlog_dir", "relay"),
+    LinkConfig: ("log_file", "capture_file"),
     MeasureConfig: ("samples_file",),
     ReflectConfig: (),
 }

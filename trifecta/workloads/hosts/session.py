@@ -1,11 +1,17 @@
-"""The session between hosts: two machines with the network between them as it is, and the engine's origin on one."""
+"""The session between hosts: two machines, the engine's origin on one, and between them the network as it is.
+
+Or what the emulator on a third makes of it (`trifecta.workloads.hosts.middle`).
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from trifecta.analysis.offsets import FourTimes, offset, one_way
 from trifecta.contract.common import Quantiles
@@ -14,8 +20,8 @@ from trifecta.contract.run import RunDocument
 from trifecta.design import plan
 from trifecta.design.by_protocol import octets_over
 from trifecta.design.errors import CannotError
-from trifecta.design.hosts import ROLES
-from trifecta.design.model import Cell, Levelled, RequestsWorkload
+from trifecta.design.hosts import MIDDLE, ROLES
+from trifecta.design.model import Cell, Levelled, PathSpec, RequestsWorkload
 from trifecta.implementations.running import ServerFailed
 from trifecta.implementations.server import ServerOptions, Site, host_name
 from trifecta.lab.engine import EngineProgram, Stopped
@@ -23,33 +29,37 @@ from trifecta.lab.machines import StandingMachine, stand
 from trifecta.lab.topology import Topology
 from trifecta.store import parquet
 from trifecta.workloads.asking import ask
+from trifecta.workloads.hosts.middle import SETUP, Middle
 from trifecta.workloads.hosts.server import FarOrigin
 from trifecta.workloads.hosts.supported import SERVER
-from trifecta.workloads.probing import PROBE_INTERVAL_NS, PROBE_PACKETS, measure_path
+from trifecta.workloads.probing import measure_config, measure_path
 from trifecta.workloads.requests.session import CHEAP_START, FIRST_PORT, ServerKey, options_for
 from trifecta.workloads.session import Common, Session
 
 PROBE_PORT = FIRST_PORT - 1  # the port of discard, which the lab's probe has, is for root alone
 _REPLY_TIMEOUT_NS = 2_000_000_000  # a round trip that nobody asked for
+_TRIED_PACKETS, _TRIED_NS = 20, 500_000_000  # to see by which device of the middle host they come
 _TIMES = ("sent_ns", "reflected_in_ns", "reflected_out_ns", "received_ns")
 
 
 class HostsSession(Session[RequestsWorkload, ServerKey]):
-    """Two machines that stand over the run. One that is lost costs the trial under way, and is connected to again."""
+    """Machines that stand over the run. One that is lost costs the trial under way, and is connected to again."""
 
     def __init__(self, common: Common) -> None:
         """Prepare; nothing is connected to before ``__enter__``."""
         super().__init__(common, RequestsWorkload, {"client": None, "server": None})
         self.machines: dict[str, StandingMachine] = {}
+        self.middle: Middle | None = None
+        """Where the emulator is; None where the network is as it is."""
         self.servers: dict[ServerKey, FarOrigin] = {}
         self.protocols: dict[ServerKey, list[str]] = {}
         self.start_ns: dict[ServerKey, int] = {}
         """What a start of a server for a block costs: the quickest until now."""
 
     def _raise(self) -> None:
-        """Both machines, the certificates, and what programs there read and write."""
-        for role in ROLES:
-            machine = stand(role, self.study.hosts[role], self.engine)
+        """All machines, the certificates, and what programs there read and write."""
+        for role, place in self.study.hosts.items():
+            machine = stand(role, place, self.engine)
             self._stack.callback(machine.close)
             self.machines[role] = machine
         self._stack.callback(self._end_all)
@@ -61,10 +71,19 @@ class HostsSession(Session[RequestsWorkload, ServerKey]):
             server.put(path)
         client.put(self.certificates.authority)
         client.put(self.drafts, writable=True)
+        if MIDDLE in self.machines:
+            self.middle = Middle(self.machines[MIDDLE], self.log("link"), self.stop, self.faults.link)
+            self.middle.refuse_bridged()
+            self.middle.refuse_other_ways(self.address, self._tried)
 
     def _end_all(self) -> None:
         for server in self.servers.values():
             server.end()
+
+    @property
+    def ends(self) -> dict[str, StandingMachine]:
+        """Where client and server run."""
+        return {role: self.machines[role] for role in ROLES}
 
     @property
     def client(self) -> StandingMachine:
@@ -211,34 +230,43 @@ class HostsSession(Session[RequestsWorkload, ServerKey]):
         """What the network does now; where a machine is lost meanwhile, anew after it was connected to again."""
         try:
             self._connect_again()
-            return self._measured(first)
+            return self._measured(at, seed, first=first)
         except CannotError:
             if self.lost is None:
                 raise
         self._connect_again()
-        return self._measured(first)
+        return self._measured(at, seed, first=first)
 
-    def _measured(self, first: bool) -> MeasureSummary:
-        file = self.drafts / ".tmp-probe.parquet"
-        config = MeasureConfig(
-            address=self.address,
-            port=PROBE_PORT,
-            packets=PROBE_PACKETS,
-            interval_ns=PROBE_INTERVAL_NS,
-            payload_bytes=64,
-            timeout_ns=_REPLY_TIMEOUT_NS,
-            largest=first,
-            samples_file=str(file),
+    def _measured(self, at: Levelled, seed: int, *, first: bool) -> MeasureSummary:
+        path, file = self.path(at), self.drafts / ".tmp-probe.parquet"
+        with self.link(path, seed):
+            return across_clocks(self._probed(_probe_config(path, self.address, file, first=first)), file)
+
+    def _tried(self) -> MeasureSummary:
+        """What comes back of a few packets."""
+        return self._probed(
+            MeasureConfig(address=self.address, port=PROBE_PORT, packets=_TRIED_PACKETS, timeout_ns=_TRIED_NS)
         )
-        ends = (self.client.place, self.server.place)
-        return across_clocks(measure_path(ends, self.log("probe"), config, self.stop), file)
+
+    def _probed(self, config: MeasureConfig) -> MeasureSummary:
+        return measure_path((self.client.place, self.server.place), self.log("probe"), config, self.stop)
+
+    @contextmanager
+    def link(self, path: PathSpec, seed: int) -> Iterator[None]:
+        """The link on the host in the middle, and nothing where there is none; CannotError when it cannot work."""
+        if self.middle is None:
+            yield
+            return
+        with self.middle.carrying(path, seed):
+            yield
 
     def _wait_answers(self, key: ServerKey) -> None:
         def stopped() -> None:
             if self.stop():
                 raise Stopped
 
-        self.servers[key].wait_answers([partial(self._ask, key, one) for one in self.protocols[key]], stopped)
+        with self.link(SETUP, 0):
+            self.servers[key].wait_answers([partial(self._ask, key, one) for one in self.protocols[key]], stopped)
 
     def _ask(self, key: ServerKey, protocol: str) -> str | None:
         """One real request over a protocol; None when it was answered rightly, else what went wrong."""
@@ -256,6 +284,13 @@ class HostsSession(Session[RequestsWorkload, ServerKey]):
             path=f"/bytes/{size}",
             body_bytes=size,
         )
+
+
+def _probe_config(path: PathSpec, address: str, file: Path, *, first: bool) -> MeasureConfig:
+    """What the probe is asked, whose packets go to ``file``. Of a network as it is nobody knows how far it is."""
+    asked = measure_config(path, address, first=first)
+    timeout_ns = _REPLY_TIMEOUT_NS if path.as_is else asked.timeout_ns
+    return replace(asked, port=PROBE_PORT, timeout_ns=timeout_ns, samples_file=str(file))
 
 
 def across_clocks(summary: MeasureSummary, file: Path) -> MeasureSummary:

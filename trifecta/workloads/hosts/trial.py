@@ -1,4 +1,7 @@
-"""One trial of requests between hosts: the load is started ahead of it on one, the origin stays on the other."""
+"""One trial of requests between hosts: the load is started ahead of it on one, the origin stays on the other.
+
+So is a link on the host in the middle, where there is one.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 
 from trifecta.contract.codec import changed
+from trifecta.contract.link import LinkSummary
 from trifecta.contract.load import LoadConfig, LoadSummary
 from trifecta.contract.machine import MachineFacts, TransportGrowth
 from trifecta.contract.stored import Server
@@ -20,12 +24,13 @@ from trifecta.observers.resources import ResourceObserver
 from trifecta.store.run import TrialFiles
 from trifecta.workloads.aggregate import Aggregate
 from trifecta.workloads.capturing import TrialCapture
+from trifecta.workloads.hosts.middle import Middle
 from trifecta.workloads.hosts.server import FarOrigin, Used
 from trifecta.workloads.hosts.session import HostsSession
 from trifecta.workloads.hosts.supported import SERVER
 from trifecta.workloads.load_configs import load_config
 from trifecta.workloads.requests.trial import LAST_WORDS
-from trifecta.workloads.trial import Details, Staged, TrialRunner, Watched, let_pass, read_samples
+from trifecta.workloads.trial import Details, Staged, TrialRunner, Watched, finish_link, let_pass, read_samples
 
 _LOAD_GRACE_S = 5.0  # beyond its own total timeout the load is taken for hung
 _SLOWEST_BITS_PER_S = 1_000_000  # of networks as they are: how long a trial may take is reckoned with it, nothing else
@@ -40,10 +45,15 @@ class _Between(Staged):
     server: FarOrigin
     config: LoadConfig
     load: EngineProgram = field(init=False)
+    link: EngineProgram | None = None
+    """On the host in the middle, once it carries packets."""
+    said: LinkSummary | None = None
     counters: MachinesObserver = field(init=False)
     grown: TransportGrowth = field(default_factory=dict)
     before: Used = _NOTHING
     after: Used = _NOTHING
+    link_before: Used = _NOTHING
+    link_after: Used = _NOTHING
 
 
 class HostsTrialRunner(TrialRunner[HostsSession, _Between]):
@@ -53,27 +63,33 @@ class HostsTrialRunner(TrialRunner[HostsSession, _Between]):
         """Nothing is started yet."""
         super().__init__(session)
         self._ahead: EngineProgram | None = None
+        self._link_ahead: EngineProgram | None = None
 
     def start_ahead(self, trial: Trial) -> None:
-        """Start the client of the next trial, unless its host is lost; waiting costs no CPU."""
-        if self._ahead is None and self._session.client.lost is None:
-            with suppress(HostLost):  # it was lost just now: the trial that needs it says so
-                self._ahead = self._session.spawn_client()
+        """Start client and link of the next trial, unless their host is lost; waiting costs no CPU."""
+        session = self._session
+        with suppress(HostLost):  # it was lost just now: the trial that needs it says so
+            if self._ahead is None and session.client.lost is None:
+                self._ahead = session.spawn_client()
+            if self._link_ahead is None and session.middle is not None and session.middle.machine.lost is None:
+                self._link_ahead = session.middle.spawn()
 
     def _take(self) -> EngineProgram:
-        """The client that was started ahead; a new one where there is none, or its connection has ended since."""
+        """The client that was started ahead, or a new one."""
         ahead, self._ahead = self._ahead, None
-        if ahead is not None and ahead.running():
-            return ahead
-        if ahead is not None:
-            ahead.close()
-        return self._session.spawn_client()
+        return _living(ahead, self._session.spawn_client)
+
+    def _take_link(self, middle: Middle) -> EngineProgram:
+        """The link that was started ahead, or a new one."""
+        ahead, self._link_ahead = self._link_ahead, None
+        return _living(ahead, middle.spawn)
 
     def close(self) -> None:
         """End what was started ahead."""
-        if self._ahead is not None:
-            self._ahead.close()
-            self._ahead = None
+        for program in (self._ahead, self._link_ahead):
+            if program is not None:
+                program.close()
+        self._ahead = self._link_ahead = None
 
     def _prepare(self, trial: Trial) -> _Between:
         session = self._session
@@ -85,7 +101,7 @@ class HostsTrialRunner(TrialRunner[HostsSession, _Between]):
         config = load_config(
             trial,
             workload,
-            replace(path, rate_bits_per_s=_SLOWEST_BITS_PER_S),
+            replace(path, rate_bits_per_s=min(path.rate_bits_per_s or _SLOWEST_BITS_PER_S, _SLOWEST_BITS_PER_S)),
             address=session.address,
             port=server.site.port,
             server_name=host_name(SERVER),
@@ -111,17 +127,29 @@ class HostsTrialRunner(TrialRunner[HostsSession, _Between]):
     def _start(self, one: _Between, stack: ExitStack) -> None:
         try:
             one.load = self._take()
-        except HostLost as error:  # since it was looked at
+            stack.callback(one.load.close)
+            self._start_link(one, stack)
+        except CannotError as error:  # since it was looked at
+            if self._session.lost is None and not isinstance(error, HostLost):
+                raise
             one.errors.append(self._session.lost or str(error))
+
+    def _start_link(self, one: _Between, stack: ExitStack) -> None:
+        middle = self._session.middle
+        if middle is None:
             return
-        stack.callback(one.load.close)
+        link = self._take_link(middle)
+        stack.callback(link.close)
+        middle.set_to_work(link, one.path, one.trial.seed)
+        one.link = link
 
     def _watched(self, one: _Between) -> Watched:
         return Watched({}, ())
 
     def _about_to_work(self, one: _Between) -> None:
-        one.counters = MachinesObserver(self._session.machines)
+        one.counters = MachinesObserver(self._session.ends)
         self._read(one, one.counters.begin)
+        one.link_before = self._used_by_link(one)
         one.before = one.server.used()
 
     def _work(self, one: _Between, resources: ResourceObserver) -> LoadSummary:
@@ -129,15 +157,24 @@ class HostsTrialRunner(TrialRunner[HostsSession, _Between]):
             raise EngineError("client", None, "was not started")
         one.load.configure(one.config)
         timeout_s = one.config.total_timeout_ns / 1e9 + _LOAD_GRACE_S
-        summary = one.load.wait_summary(LoadSummary, timeout_s, self._session.stop, self._look)
+        summary = one.load.wait_summary(LoadSummary, timeout_s, self._session.stop, lambda: self._look(one))
         one.after = one.server.used()
+        one.link_after = self._used_by_link(one)
         one.load.get(one.samples)
         return summary
 
-    def _look(self) -> None:
-        """Ten times a second: a trial whose server's host is lost need not wait for all of its timeouts."""
+    def _used_by_link(self, one: _Between) -> Used:
+        """What the link has used so far."""
+        middle = self._session.middle
+        told = None if middle is None or one.link is None else middle.machine.used(one.link)
+        return _NOTHING if told is None else Used(*told)
+
+    def _look(self, one: _Between) -> None:
+        """Ten times a second: a trial that lost a host, or its link, need not wait for all of its timeouts."""
         if (lost := self._session.lost) is not None:
             raise EngineError("client", None, f"had no more to do: {lost}")
+        if one.link is not None and not one.link.running():
+            raise EngineError("client", None, "had no more to do: the link has ended")
 
     def _codes_for_all(self, one: _Between) -> Collection[int]:
         return (EXIT_CANNOT, EXIT_BAD_INPUT, EXIT_UNSUPPORTED)
@@ -184,6 +221,8 @@ class HostsTrialRunner(TrialRunner[HostsSession, _Between]):
     def _end_links(self, one: _Between) -> None:
         if one.details.load is not None:
             let_pass(one.path, since_ns=one.ended_ns, round_trips=LAST_WORDS[one.trial.protocol])
+        if one.link is not None:
+            one.details.link = one.said = finish_link(one.link, one.errors)
 
     def _describe(self, one: _Between, found: Aggregate | None, resources: ResourceObserver, *, wall_ns: int) -> None:
         server: Server = {**one.server.facts(), "cpu_ns": _grown(one.before.cpu_ns, one.after.cpu_ns)}
@@ -191,9 +230,20 @@ class HostsTrialRunner(TrialRunner[HostsSession, _Between]):
         if waited is not None:
             server |= {"run_delay_ns": waited, "wall_ns": wall_ns}
         one.details.server = server
+        if one.said is not None:
+            one.said.run_delay_ns = _grown(one.link_before.run_delay_ns, one.link_after.run_delay_ns)
 
     def _files(self, one: _Between, found: Aggregate | None, resources: ResourceObserver) -> TrialFiles:
         return TrialFiles(samples=one.samples if found is not None else None)
+
+
+def _living(ahead: EngineProgram | None, spawn: Callable[[], EngineProgram]) -> EngineProgram:
+    """A program that was started ahead; a new one where there is none, or its connection has ended since."""
+    if ahead is not None and ahead.running():
+        return ahead
+    if ahead is not None:
+        ahead.close()
+    return spawn()
 
 
 def _grown(before: int | None, after: int | None) -> int | None:

@@ -7,13 +7,14 @@ use trifecta_wire::process;
 
 use crate::config::Split;
 use crate::device::receive::{Received, Receiver};
-use crate::device::transmit::{Run, Transmitter};
+use crate::device::transmit::{Run, Transmitter, send_one};
 use crate::device::{BATCH, Device};
 use crate::summary::Ended;
 use crate::traffic::{Departure, Left, Traffic};
 use crate::wait::Waiter;
 
 const CLOSING_STACK_BYTES: usize = 64 << 10;
+const IN_A_CIRCLE: &str = "one sender is on this side and on that of the other device";
 
 /// The running link.
 pub struct Clockwork {
@@ -101,7 +102,7 @@ impl Clockwork {
     /// Carries packets until the process is asked to stop or, whatever it was asked, until `end_ns`.
     ///
     /// # Errors
-    /// The name of the device that failed and the error of recvmmsg(2).
+    /// The name of the device that failed and the error of recvmmsg(2), or that both devices are on one network.
     pub fn run(&mut self, spin_ns: u64, end_ns: Option<u64>) -> Result<Ended, (String, io::Error)> {
         let watch_stdin = process::stdin_is_watched();
         let least_delay_ns = self.traffic.directions.iter().map(|of| of.chain.least_delay_ns()).min().unwrap_or(0);
@@ -133,7 +134,21 @@ impl Clockwork {
         for Received { buffer, length, arrived_ns } in self.received.drain(..) {
             self.traffic.arrive(direction, buffer, length, arrived_ns);
         }
+        self.pass(direction)?;
         Ok(count)
+    }
+
+    /// Sends what passes beside the impairments of a bridge.
+    fn pass(&mut self, direction: usize) -> Result<(), (String, io::Error)> {
+        let out = self.devices[1 - direction].fd();
+        while let Some(passing) = self.traffic.neighbours.as_mut().and_then(|neighbours| neighbours.waiting.pop()) {
+            let sent = send_one(out, &passing.buffer[..passing.length]);
+            self.traffic.passed(passing, sent);
+        }
+        if self.traffic.in_a_circle() {
+            return Err((self.devices[1].name().to_owned(), io::Error::other(IN_A_CIRCLE)));
+        }
+        Ok(())
     }
 
     /// Sends what is due.

@@ -19,7 +19,9 @@ pub mod frame;
 pub mod histogram;
 pub mod impair;
 pub mod log;
+pub mod neighbours;
 pub mod place;
+pub mod privileges;
 pub mod random;
 pub mod realtime;
 pub mod schedule;
@@ -35,9 +37,10 @@ use clockwork::Clockwork;
 use config::Config;
 use device::Device;
 use log::Log;
+use neighbours::Neighbours;
 use place::ConfigError;
 use statistics::OfDevices;
-use summary::{CaptureSummary, DirectionSummary, Ended, LogSummary, Ready, Summary};
+use summary::{BridgeSummary, CaptureSummary, DirectionSummary, Ended, LogSummary, Ready, Summary};
 use traffic::Traffic;
 
 /// Why the link cannot do what it is asked to: exit code, field, message.
@@ -86,12 +89,22 @@ fn carry(config_text: &str) -> Result<(), Failure> {
         }
         None => None,
     };
-    let devices = [open("a_device", &config.a_device)?, open("b_device", &config.b_device)?];
+    let devices =
+        [open("a_device", &config.a_device, config.bridge)?, open("b_device", &config.b_device, config.bridge)?];
     // After the threads that write were started, so that they do not inherit real-time scheduling.
+    if config.bridge {
+        if config.realtime {
+            realtime::first_in_first_out();
+        }
+        // Before memory is locked: what only a capability lets lock would find no room once it is gone.
+        privileges::give_up().map_err(|error| cannot("process", format!("cannot give up its capabilities: {error}")))?;
+    }
     let granted = realtime::ask(config.realtime);
     let start_ns = now_ns();
     let chains = [Chain::new(config.impairments(0, start_ns)?), Chain::new(config.impairments(1, start_ns)?)];
-    let mut clockwork = Clockwork::new(devices, config.split, Traffic::new(chains, config.memory_bytes, log, capture));
+    let mut traffic = Traffic::new(chains, config.memory_bytes, log, capture);
+    traffic.neighbours = config.bridge.then(Neighbours::default);
+    let mut clockwork = Clockwork::new(devices, config.split, traffic);
     let ready = Ready {
         a_device: config.a_device.clone(),
         b_device: config.b_device.clone(),
@@ -131,6 +144,10 @@ fn carry(config_text: &str) -> Result<(), Failure> {
             capture_missed: told.missed,
             realtime_offset_ns: told.realtime_offset_ns,
         }),
+        bridge: clockwork.traffic.neighbours.as_ref().map(|neighbours| BridgeSummary {
+            neighbours_a_to_b: neighbours.carried[0],
+            neighbours_b_to_a: neighbours.carried[1],
+        }),
     };
     process::write_summary(&summary).map_err(|error| cannot("stdout", format!("{error}; keep it open")))?;
     if ended.is_ok() && config.linger_ns > 0 {
@@ -138,6 +155,11 @@ fn carry(config_text: &str) -> Result<(), Failure> {
         let _ = clockwork.run(config.spin_ns, Some(ended_ns + config.linger_ns));
         process::close_stdout();
     }
+    let remedy = if clockwork.traffic.in_a_circle() {
+        "both are on one network: join each to one side alone"
+    } else {
+        "the device must be up and stay until the link has ended"
+    };
     clockwork.close();
     if let Err(error) = log {
         return Err(cannot("log_file", format!("{error}; free some space or leave the log out")));
@@ -145,13 +167,11 @@ fn carry(config_text: &str) -> Result<(), Failure> {
     if let Err(error) = capture {
         return Err(cannot("capture_file", format!("{error}; free some space or leave the capture out")));
     }
-    ended.map(|_| ()).map_err(|(device, error)| {
-        cannot(&device, format!("{error}; the device must be up and stay until the link has ended"))
-    })
+    ended.map(|_| ()).map_err(|(device, error)| cannot(&device, format!("{error}; {remedy}")))
 }
 
-fn open(field: &str, name: &str) -> Result<Device, Failure> {
-    Device::open(name).map_err(|error| {
+fn open(field: &str, name: &str, promiscuous: bool) -> Result<Device, Failure> {
+    Device::open(name, promiscuous).map_err(|error| {
         let remedy = match error.kind() {
             std::io::ErrorKind::PermissionDenied => "run as root or in a user namespace of your own (CAP_NET_RAW)",
             _ => "name an Ethernet device of the network namespace the link runs in",

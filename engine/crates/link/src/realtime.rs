@@ -34,15 +34,20 @@ struct SchedAttr {
 pub fn ask(realtime: bool) -> Granted {
     let mut granted = Granted::default();
     if realtime {
-        let parameters = libc::sched_param { sched_priority: FIFO_PRIORITY };
-        // SAFETY: `parameters` is valid and only read; 0 is the calling thread.
-        granted.fifo = unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameters) } == 0;
+        granted.fifo = first_in_first_out();
         granted.memory_locked = lock_memory().is_ok();
     }
     if !granted.fifo {
         granted.short_slice = short_slice().is_ok();
     }
     granted
+}
+
+/// Asks for SCHED_FIFO; whether it was granted. It stays when what allowed it is given up (sched(7)).
+pub fn first_in_first_out() -> bool {
+    let parameters = libc::sched_param { sched_priority: FIFO_PRIORITY };
+    // SAFETY: `parameters` is valid and only read; 0 is the calling thread.
+    unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameters) == 0 }
 }
 
 /// Locks memory, now and later. Only without a limit: with one, a later allocation beyond it would fail (mlockall(2)).

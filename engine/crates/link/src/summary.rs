@@ -43,6 +43,9 @@ pub struct Summary {
     /// With a capture that could be written.
     #[serde(flatten)]
     pub capture: Option<CaptureSummary>,
+    /// Of a bridge.
+    #[serde(flatten)]
+    pub bridge: Option<BridgeSummary>,
 }
 
 /// Why the link ended.
@@ -71,6 +74,13 @@ pub struct CaptureSummary {
     pub capture_missed: u64,
     /// CLOCK_REALTIME less CLOCK_MONOTONIC.
     pub realtime_offset_ns: i64,
+}
+
+/// What passed beside the impairments: frames of ARP and of IPv6 neighbour discovery.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct BridgeSummary {
+    pub neighbours_a_to_b: u64,
+    pub neighbours_b_to_a: u64,
 }
 
 /// What became of the packets of a direction.

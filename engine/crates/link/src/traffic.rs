@@ -9,6 +9,7 @@ use crate::device::transmit::Run;
 use crate::frame::{Layout, parse};
 use crate::impair::WirePacket;
 use crate::log::Log;
+use crate::neighbours::{Neighbours, Passing};
 use crate::random::Identity;
 use crate::schedule::Schedule;
 use crate::segment::{extract, flip_payload_bit};
@@ -64,6 +65,8 @@ pub struct Traffic {
     pub schedule: Schedule<Event>,
     pub log: Option<Log>,
     pub capture: Option<Capture>,
+    /// Of a bridge: what passes beside the impairments.
+    pub neighbours: Option<Neighbours>,
     memory_bytes: u64,
     /// Wire packets given out by `next_departure` but not yet settled are in flight too.
     in_flight: [u64; 2],
@@ -79,6 +82,7 @@ impl Traffic {
             schedule: Schedule::default(),
             log,
             capture,
+            neighbours: None,
             memory_bytes,
             in_flight: [0; 2],
         }
@@ -95,6 +99,11 @@ impl Traffic {
         let layout = match parse(&mut buffer[..length]) {
             Ok(layout) => layout,
             Err(why) => {
+                if let Some(neighbours) = &mut self.neighbours
+                    && neighbours.passes(direction, why, &mut buffer[..length])
+                {
+                    return neighbours.waiting.push(Passing { direction, buffer, length, why });
+                }
                 self.directions[direction].statistics.refuse(why);
                 return self.frames.pool.give_back(buffer);
             }
@@ -216,6 +225,22 @@ impl Traffic {
         }
         self.in_flight[direction] -= packets;
         self.frames.release(run.frame, run.end - run.first);
+    }
+
+    /// Accounts for a frame beside the impairments, which a device took or refused.
+    pub fn passed(&mut self, passing: Passing, sent: bool) {
+        let Passing { direction, buffer, why, .. } = passing;
+        match &mut self.neighbours {
+            Some(neighbours) if sent => neighbours.carried[direction] += 1,
+            _ => self.directions[direction].statistics.refuse(why),
+        }
+        self.frames.pool.give_back(buffer);
+    }
+
+    /// Whether both devices are on one network, where what passes comes back.
+    #[must_use]
+    pub fn in_a_circle(&self) -> bool {
+        self.neighbours.as_ref().is_some_and(Neighbours::in_a_circle)
     }
 
     fn with_sink(&mut self, direction: usize, act: impl FnOnce(&mut Chain, &mut TrafficSink<'_>)) {

@@ -148,3 +148,50 @@ fn a_refused_frame_is_counted_by_reason() {
     let summary = of.statistics.summary(&[], &of.chain, OfDevices::default());
     assert_eq!((summary.refused.arp, summary.wire_packets), (1, 0));
 }
+
+fn arp(sender: u8) -> Vec<u8> {
+    let mut frame = vec![0; VNET_HEADER_BYTES];
+    frame.extend([0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2, 0, 0, 0, 0, sender, 0x08, 0x06]);
+    frame.extend([0; 28]);
+    frame
+}
+
+#[test]
+fn what_hosts_ask_for_neighbours_is_refused_but_by_a_bridge() {
+    let mut traffic = traffic("", 1 << 20);
+    arrive(&mut traffic, &arp(1), START);
+    assert!(leave(&mut traffic, u64::MAX).is_empty());
+    assert_eq!(refused_arp(&traffic), 1);
+}
+
+#[test]
+fn on_a_bridge_it_passes_at_once_and_no_packet_has_another_fate_for_it() {
+    let mut traffic =
+        traffic(r#"{"kind": "loss_schedule", "drop": [1]}, {"kind": "delay", "delay_ns": 5000}"#, 1 << 20);
+    traffic.neighbours = Some(Neighbours::default());
+    arrive(&mut traffic, &udp_frame(100), START);
+    arrive(&mut traffic, &arp(1), START);
+    arrive(&mut traffic, &udp_frame(200), START);
+    arrive(&mut traffic, &udp_frame(300), START);
+    let passing = traffic.neighbours.as_mut().unwrap().waiting.pop().unwrap();
+    assert_eq!((passing.direction, &passing.buffer[..passing.length]), (0, &arp(1)[..]));
+    traffic.passed(passing, true);
+    assert_eq!(leave(&mut traffic, u64::MAX).len(), 2, "the second packet is lost, as without the question before it");
+    assert_eq!(traffic.directions[0].statistics.wire_packets, 3);
+    assert_eq!((traffic.neighbours.as_ref().unwrap().carried, refused_arp(&traffic)), ([1, 0], 0));
+}
+
+#[test]
+fn a_question_that_no_device_takes_is_counted_as_refused() {
+    let mut traffic = traffic("", 1 << 20);
+    traffic.neighbours = Some(Neighbours::default());
+    arrive(&mut traffic, &arp(1), START);
+    let passing = traffic.neighbours.as_mut().unwrap().waiting.pop().unwrap();
+    traffic.passed(passing, false);
+    assert_eq!((traffic.neighbours.as_ref().unwrap().carried, refused_arp(&traffic)), ([0, 0], 1));
+}
+
+fn refused_arp(traffic: &Traffic) -> u64 {
+    let of = &traffic.directions[0];
+    of.statistics.summary(&[], &of.chain, OfDevices::default()).refused.arp
+}

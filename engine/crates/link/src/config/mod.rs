@@ -46,6 +46,8 @@ pub struct Document {
     cpu: Option<usize>,
     #[serde(default = "default_memory_bytes")]
     memory_bytes: u64,
+    #[serde(default)]
+    bridge: bool,
 }
 
 fn merge() -> Split {
@@ -87,6 +89,8 @@ pub struct Config {
     pub cpu: Option<usize>,
     /// Most octets of packets in flight; beyond it packets are dropped and counted.
     pub memory_bytes: u64,
+    /// Stand between two networks: devices take in what is for others, and neighbour discovery passes.
+    pub bridge: bool,
 }
 
 /// Names of the directions in the configuration and the summary.
@@ -148,6 +152,7 @@ impl Config {
             spin_ns: document.spin_ns,
             cpu: document.cpu,
             memory_bytes: document.memory_bytes,
+            bridge: document.bridge,
         };
         for direction in 0..DIRECTIONS.len() {
             config.impairments(direction, 0)?;

@@ -17,6 +17,7 @@ fn the_example_of_the_contract_is_read() {
     .unwrap();
     assert_eq!((config.seed, config.split, config.realtime), (7, Split::Merge, true));
     assert_eq!(config.impairments(0, 0).unwrap().len(), 3);
+    assert!(!config.bridge, "the lab asks for none");
 }
 
 #[test]
@@ -81,6 +82,7 @@ fn what_is_wrong_is_named_with_its_field() {
         (r#"{"a_device": "ra", "b_device": "rb", "spin_ns": 2000000}"#, "spin_ns"),
         (r#"{"a_device": "ra", "b_device": "rb", "linger_ns": 10000000001}"#, "linger_ns"),
         (r#"{"a_device": "ra", "b_device": "rb", "linger_ns": 1, "capture_file": "x"}"#, "linger_ns"),
+        (r#"{"a_device": "ra", "b_device": "rb", "bridge": 1}"#, "config"),
         ("not json", "config"),
     ] {
         assert_eq!(Config::parse(document).unwrap_err().field, field, "{document}");

@@ -17,6 +17,10 @@ const PACKET_STATISTICS: libc::c_int = 6;
 const PACKET_VNET_HDR: libc::c_int = 15;
 const PACKET_QDISC_BYPASS: libc::c_int = 20;
 const PACKET_IGNORE_OUTGOING: libc::c_int = 23;
+const PACKET_ADD_MEMBERSHIP: libc::c_int = 1;
+const PACKET_MR_PROMISC: libc::c_ushort = 1;
+/// SKF_AD_OFF + SKF_AD_VLAN_TAG_PRESENT of linux/filter.h.
+const VLAN_TAG_PRESENT: u32 = 0xffff_f000 + 48;
 
 /// An open device.
 #[derive(Debug)]
@@ -34,12 +38,22 @@ struct TpacketStats {
     drops: libc::c_uint,
 }
 
+/// struct packet_mreq of linux/if_packet.h.
+#[repr(C)]
+struct PacketMreq {
+    index: libc::c_int,
+    kind: libc::c_ushort,
+    address_bytes: libc::c_ushort,
+    address: [u8; 8],
+}
+
 impl Device {
-    /// Opens a device of this network namespace, from which every frame it receives is then read.
+    /// Opens a device of this network namespace, from which every frame it receives is then read: with
+    /// `promiscuous`, also those for other hosts, until the socket is closed (PACKET_MR_PROMISC, packet(7)).
     ///
     /// # Errors
     /// As socket(2), setsockopt(2) and bind(2); `NotFound` when there is no such device.
-    pub fn open(name: &str) -> io::Result<Self> {
+    pub fn open(name: &str, promiscuous: bool) -> io::Result<Self> {
         let c_name = CString::new(name)?;
         // SAFETY: `c_name` is a valid string.
         let index = unsafe { libc::if_nametoindex(c_name.as_ptr()) };
@@ -56,6 +70,9 @@ impl Device {
         // SAFETY: the descriptor was just made and belongs to nobody else.
         let socket = unsafe { OwnedFd::from_raw_fd(socket) };
         let fd = socket.as_raw_fd();
+        if promiscuous {
+            refuse_tagged(fd)?;
+        }
         set_option(fd, libc::SOL_PACKET, PACKET_VNET_HDR, &1i32)?;
         set_option(fd, libc::SOL_PACKET, PACKET_IGNORE_OUTGOING, &1i32)?;
         set_option(fd, libc::SOL_PACKET, PACKET_QDISC_BYPASS, &1i32)?;
@@ -70,6 +87,11 @@ impl Device {
         // SAFETY: `address` is a sockaddr_ll and lives over the call.
         if unsafe { libc::bind(fd, (&raw const address).cast(), size_of_val(&address) as libc::socklen_t) } < 0 {
             return Err(io::Error::last_os_error());
+        }
+        if promiscuous {
+            let kind = PACKET_MR_PROMISC;
+            let membership = PacketMreq { index: index as i32, kind, address_bytes: 0, address: [0; 8] };
+            set_option(fd, libc::SOL_PACKET, PACKET_ADD_MEMBERSHIP, &membership)?;
         }
         let transmit_dropped_before = transmit_dropped(name);
         Ok(Device { socket, name: name.to_owned(), transmit_dropped_before })
@@ -130,6 +152,20 @@ fn set_option<T>(fd: RawFd, level: libc::c_int, option: libc::c_int, value: &T) 
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
+/// Has frames with a VLAN tag left out: the kernel takes the tag off, so that they would be passed on without it.
+fn refuse_tagged(fd: RawFd) -> io::Result<()> {
+    // bpf(4): load whether there is a tag; when it is 0 take the whole frame, else nothing of it.
+    let step = |code, jt, jf, k| libc::sock_filter { code, jt, jf, k };
+    let mut steps = [
+        step(0x30, 0, 0, VLAN_TAG_PRESENT), // BPF_LD | BPF_B | BPF_ABS
+        step(0x15, 0, 1, 0),                // BPF_JMP | BPF_JEQ | BPF_K
+        step(0x06, 0, 0, u32::MAX),         // BPF_RET | BPF_K
+        step(0x06, 0, 0, 0),
+    ];
+    let program = libc::sock_fprog { len: steps.len() as u16, filter: steps.as_mut_ptr() };
+    set_option(fd, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)
+}
+
 /// Asks for a large buffer, beyond net.core's maximum where that is allowed (CAP_NET_ADMIN).
 fn set_buffer(fd: RawFd, forced: libc::c_int, limited: libc::c_int) -> io::Result<()> {
     set_option(fd, libc::SOL_SOCKET, forced, &SOCKET_BUFFER_BYTES)
@@ -164,6 +200,6 @@ mod tests {
 
     #[test]
     fn a_missing_device_is_said_to_be_missing() {
-        assert_eq!(Device::open("no-such-dev").unwrap_err().kind(), io::ErrorKind::NotFound);
+        assert_eq!(Device::open("no-such-dev", false).unwrap_err().kind(), io::ErrorKind::NotFound);
     }
 }

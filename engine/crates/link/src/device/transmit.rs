@@ -15,6 +15,13 @@ pub struct Run {
     pub end: u32,
 }
 
+/// Sends one whole frame, virtio-net header first; whether the device took it.
+pub fn send_one(fd: RawFd, frame: &[u8]) -> bool {
+    // SAFETY: `frame` is valid for its length and only read.
+    let sent = unsafe { libc::send(fd, frame.as_ptr().cast(), frame.len(), libc::MSG_DONTWAIT) };
+    usize::try_from(sent) == Ok(frame.len())
+}
+
 /// What sending needs, kept between calls.
 pub struct Transmitter {
     headers: Box<[[u8; MAX_HEADER_BYTES]; BATCH]>,
