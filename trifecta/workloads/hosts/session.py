@@ -30,7 +30,7 @@ from trifecta.workloads.requests.session import CHEAP_START, FIRST_PORT, ServerK
 from trifecta.workloads.session import Common, Session
 
 PROBE_PORT = FIRST_PORT - 1  # the port of discard, which the lab's probe has, is for root alone
-_REPLY_TIMEOUT_NS = 2_000_000_000  # a round trip that nobody asked for
+REPLY_TIMEOUT_NS = 2_000_000_000  # a round trip that nobody asked for
 _TIMES = ("sent_ns", "reflected_in_ns", "reflected_out_ns", "received_ns")
 
 
@@ -226,7 +226,7 @@ class HostsSession(Session[RequestsWorkload, ServerKey]):
             packets=PROBE_PACKETS,
             interval_ns=PROBE_INTERVAL_NS,
             payload_bytes=64,
-            timeout_ns=_REPLY_TIMEOUT_NS,
+            timeout_ns=REPLY_TIMEOUT_NS,
             largest=first,
             samples_file=str(file),
         )
