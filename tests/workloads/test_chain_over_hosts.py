@@ -27,12 +27,12 @@ from tests.lab.three_hosts import CLIENT, HERE, SERVER, three_hosts
 
 SHORT = ("requests=40", "warmup=5 requests")
 
-def chain(hosts, out, *changes, blocks=1, lengths=SHORT, study="chain", depth=("depth=3",)):
+def chain(hosts, out, *changes, blocks=1, lengths=SHORT, depth=("depth=3",)):
     "A is where the user sits, B on the host that the tests of requests call the client, C on the server."
     places = {"client": "here", "B": hosts.url(CLIENT), "C": hosts.url(SERVER)}
     named = [word for role, place in places.items() for word in ("--host", f"{role}={place}")]
     asked = [word for change in (*depth, *lengths, *changes) for word in ("--set", change)]
-    return ["run", study, *named, *asked, "--blocks", str(blocks), "--out", str(out), "--quiet"]
+    return ["run", "chain", *named, *asked, "--blocks", str(blocks), "--out", str(out), "--quiet"]
 """
 
 
@@ -110,9 +110,10 @@ def test_many_clients_ask_a_service_on_another_host(tmp_path: Path) -> None:
         tmp_path,
         """
         with three_hosts(folder) as hosts:
-            asked = ["--set", "clients=4", "--set", "requests=10", "--set", "connection=new", "--blocks", "1", "--quiet"]
+            asked = [word for one in ("clients=4", "requests=10", "connection=new") for word in ("--set", one)]
             placed = ["--host", f"client={hosts.url(CLIENT)}", "--host", f"B={hosts.url(SERVER)}"]
-            code, said, errors = hosts.run("run", "fan-in", *placed, *asked, "--out", str(folder / "run"))
+            ending = ["--blocks", "1", "--quiet", "--out", str(folder / "run")]
+            code, said, errors = hosts.run("run", "fan-in", *placed, *asked, *ending)
             left = hosts.wait_clean(5)
         print(json.dumps([code, errors, left]))
         """,
@@ -128,10 +129,8 @@ def test_services_of_one_host_are_told_apart_and_its_loopback_is_not_known(tmp_p
         tmp_path,
         """
         with three_hosts(folder) as hosts:
-            asked = chain(hosts, folder / "run", "connection=reused", "inside=HTTP/2")
-            asked += ["--set", "depth=4", "--host", f"D={hosts.url(SERVER)}"]
-            asked.remove("depth=3")
-            asked.remove("--set")
+            asked = chain(hosts, folder / "run", "depth=4", "connection=reused", "inside=HTTP/2", depth=())
+            asked += ["--host", f"D={hosts.url(SERVER)}"]
             code, said, errors = hosts.run(*asked)
         print(json.dumps([code, errors]))
         """,
