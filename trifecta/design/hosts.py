@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from trifecta.contract.values import JsonValue
@@ -13,41 +13,54 @@ from trifecta.design.document import Document, Section, parse_text
 from trifecta.design.errors import UserError
 from trifecta.design.graph import Graph
 from trifecta.design.impairments import ReadTrace, no_trace_files
-from trifecta.design.machine import HERE, WRITTEN, Machine, parse_machine
-from trifecta.design.model import PathSpec, RequestsWorkload, ServicesWorkload, Study
+from trifecta.design.machine import CLIENT, HERE, ROLES, WRITTEN, Machine, parse_machine
+from trifecta.design.model import PathSpec, RequestsWorkload, Study
 from trifecta.design.paths import Canonical, read_path
 from trifecta.design.quantity import QuantityError
-from trifecta.design.services import LETTERS
 
-CLIENT = "client"
-ROLES = (CLIENT, "server")
-"""Of a client and a server; those of services are the client's, and the name of each service behind it."""
 DIRECT = "direct"
 """The only path between hosts: the network as it is."""
 _SERVICE = re.compile(r"[A-Z][A-Z0-9-]{0,15}")
-_OF_A_LAB = {"impaired": "all", "conntrack": "off"}  # fields of services that ask something of a lab, when they do not
 
 
 def read_hosts(root: Section, workload: RequestsWorkload) -> dict[str, Machine]:
-    """The machines by role; empty where a study has none. UserError for the first fault."""
+    """The machines by role; empty where a study has none. UserError for the first fault.
+
+    Who needs one, the factors say, too: `refuse_unplaced`.
+    """
     if "hosts" not in root:
         return {}
     section = root.section("hosts")
     if workload.family not in ("requests", "services"):
         text = f"the workload {workload.kind!r} does not run on hosts, only requests and services do"
         raise section.error(None, f"{text}; leave the hosts out")
-    roles = _roles_of_services(root, workload) if isinstance(workload, ServicesWorkload) else ROLES
-    section.allow(*roles)
-    found = {}
-    for role in roles:
-        if role in section:
-            found[role] = _read_machine(section, role)
-        elif role in ROLES:  # which services there are, the factors say, too: `refuse_unplaced`
+    section.allow(*workload.placeable)
+    if CLIENT not in section:
+        raise _unnamed(section, CLIENT)
+    return {role: _read_machine(section, role) for role in workload.placeable if role in section}
+
+
+def refuse_unplaced(root: Section, study: Study) -> None:
+    """UserError unless every role of the cells has a host, every host a role, and none asks for what a lab has."""
+    if not study.hosts:
+        return
+    section = root.section("hosts")
+    needed: dict[str, None] = {}
+    for one in plan.treatments(study):
+        workload = plan.workload_for(study, one)
+        needed |= dict.fromkeys(workload.placed)
+        if (problem := workload.hosts_problem()) is not None:
+            field, text = problem
+            raise root.section("factors" if field in study.factors else "workload").error(field, text)
+    for role in needed:
+        if role not in study.hosts:
             raise _unnamed(section, role)
-    if all(machine.is_here for machine in found.values()):
-        every = "both" if roles is ROLES else "all"
+    for role in study.hosts:
+        if role not in needed:
+            raise section.error(role, f"no cell has a service {role}; remove it, or give the chain that depth")
+    if all(machine.is_here for machine in study.hosts.values()):
+        every = "both" if len(study.hosts) == len(ROLES) else "all"
         raise section.error(None, f"are {every} {HERE}, where a lab has a network of its own; leave the hosts out")
-    return found
 
 
 def _unnamed(section: Section, role: str) -> UserError:
@@ -55,41 +68,9 @@ def _unnamed(section: Section, role: str) -> UserError:
     return section.error(None, text)
 
 
-def _roles_of_services(root: Section, workload: ServicesWorkload) -> Sequence[str]:
-    """All that a study of services may place: of a chain as many as there can be, its depth may be a factor."""
-    where = "factors" if "hosts" in root.section("factors") else "workload"
-    if where == "factors" or workload.hosts != 1:
-        text = "is a number of hosts in a lab, and this study names its hosts; leave the number out"
-        raise root.section(where).error("hosts", text)
-    behind = LETTERS[1:] if workload.kind == "chain" else workload.graph.services[1:]
-    return (CLIENT, *behind)
-
-
 def role_of(graph: Graph, service: str) -> str:
     """The role of a service in ``hosts``: its name, or the client's."""
     return CLIENT if service == graph.client else service
-
-
-def refuse_unplaced(root: Section, study: Study) -> None:
-    """UserError unless every service of the cells has a host, and every host a service, and none asks for a lab."""
-    if not study.hosts or not isinstance(study.workload, ServicesWorkload):
-        return
-    section = root.section("hosts")
-    needed: dict[str, None] = {}
-    for one in plan.treatments(study):
-        workload = plan.workload_of(ServicesWorkload, study, one)
-        graph = workload.graph
-        needed |= dict.fromkeys(role_of(graph, service) for service in graph.services)
-        for name, usual in _OF_A_LAB.items():
-            if getattr(workload, name) != usual:
-                where = root.section("factors" if name in study.factors else "workload")
-                raise where.error(name, "is made by a lab on one machine, and hosts are as they are; leave it out")
-    for role in needed:
-        if role not in study.hosts:
-            raise _unnamed(section, role)
-    for role in study.hosts:
-        if role not in needed:
-            raise section.error(role, f"no cell has a service {role}; remove it, or give the chain that depth")
 
 
 def written(hosts: Mapping[str, Machine]) -> dict[str, JsonValue]:

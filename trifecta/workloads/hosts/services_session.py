@@ -12,7 +12,8 @@ from trifecta.contract.run import RunDocument
 from trifecta.design import plan, services
 from trifecta.design.errors import CannotError
 from trifecta.design.graph import Graph
-from trifecta.design.hosts import CLIENT, role_of
+from trifecta.design.hosts import role_of
+from trifecta.design.machine import CLIENT
 from trifecta.design.model import Cell, Levelled, ServicesWorkload
 from trifecta.implementations.running import ServerFailed
 from trifecta.implementations.server import ServerOptions, Site

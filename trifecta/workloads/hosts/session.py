@@ -14,7 +14,7 @@ from trifecta.contract.run import RunDocument
 from trifecta.design import plan
 from trifecta.design.by_protocol import octets_over
 from trifecta.design.errors import CannotError
-from trifecta.design.hosts import ROLES
+from trifecta.design.machine import ROLES
 from trifecta.design.model import Cell, Levelled, RequestsWorkload
 from trifecta.implementations.running import ServerFailed
 from trifecta.implementations.server import ServerOptions, Site, host_name
