@@ -4,23 +4,29 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from trifecta.contract.common import EngineVersion
 from trifecta.design import services
 from trifecta.design.errors import CannotError
-from trifecta.design.model import PathSpec, ServicesWorkload, Study
-from trifecta.design.plan import block_trials, cells
+from trifecta.design.model import Machine, PathSpec, ServicesWorkload, Study
+from trifecta.design.plan import block_trials, cells, treatments
 from trifecta.design.study_file import parse_study
 from trifecta.design.workloads.services import ChainWorkload
 from trifecta.lab.certificates import Certificates
+from trifecta.lab.machines import StandingMachine
 from trifecta.store import parquet, schema
+from trifecta.store.run import RunDirectory
 from trifecta.workloads.executors import HOSTS, executor_of
 from trifecta.workloads.hosts import services_supported
 from trifecta.workloads.hosts.services_configs import name_hosts, placed_client, placed_origin
+from trifecta.workloads.hosts.services_session import PlacedSession
 from trifecta.workloads.hosts.services_supported import placed_services_supported
 from trifecta.workloads.services.configs import client_config, origin_config
+from trifecta.workloads.session import Common
 
 FILES = Certificates(Path("ca.pem"), Path("own.pem"), Path("own.key"))
 ADDRESSES = {"B": "192.0.2.2", "C": "192.0.2.3", "D": "2001:db8::4"}
@@ -120,3 +126,71 @@ def test_what_no_host_can_have_is_left_out_with_the_reason(anywhere: None) -> No
 def test_a_study_of_which_nothing_is_left_says_why(anywhere: None) -> None:
     with pytest.raises(CannotError, match="no cell of the study runs on its hosts: 'keylog' is made by a lab"):
         placed_services_supported(placed(more=", keylog: true"), Path("engine"), {})
+
+
+class Standing:
+    """A machine as a session sees it."""
+
+    def __init__(self, at: str, address: str, peer: str) -> None:
+        self.machine, self.address, self.peer = Machine(at), address, peer
+        self.lost: str | None = None
+
+
+def session_of(study: Study, folder: Path) -> PlacedSession:
+    run = cast(RunDirectory, SimpleNamespace(path=folder))
+    session = PlacedSession(Common(Path("engine"), run, study, lambda: False))
+    for number, at in enumerate(dict.fromkeys(machine.at for machine in study.hosts.values()), 1):
+        here = at == "here"
+        far = Standing(at, "" if here else f"192.0.2.{number}", "" if here else "192.0.2.99")
+        session.machines[at] = cast(StandingMachine, far)
+    return session
+
+
+def hosts_study(hosts: str, depth: str = "4") -> Study:
+    return parse_study(f"study: m\nworkload: {{kind: chain, depth: {depth}, requests: 9}}\nhosts: {hosts}\n", "m.yaml")
+
+
+def test_a_service_is_called_where_its_host_is_found(tmp_path: Path) -> None:
+    study = hosts_study("{client: ssh://a, B: here, C: ssh://a, D: {at: ssh://d, address: 198.51.100.7}}")
+    session = session_of(study, tmp_path)
+    session._find_addresses([session.graph(treatments(study)[0])])
+    # This machine where A's host sees it, A's where SSH found it, the last as the study says.
+    assert session.addresses == {"B": "192.0.2.99", "C": "192.0.2.1", "D": "198.51.100.7"}
+
+
+def test_a_service_here_that_is_called_from_here_alone_needs_no_network(tmp_path: Path) -> None:
+    study = hosts_study("{client: here, B: here, C: ssh://c}", depth="3")
+    session = session_of(study, tmp_path)
+    session._find_addresses([session.graph(treatments(study)[0])])
+    assert session.addresses["B"] == "127.0.0.1"
+
+
+def test_an_address_that_nobody_knows_is_asked_for(tmp_path: Path) -> None:
+    study = hosts_study("{client: ssh://a, B: here}", depth="2")
+    session = session_of(study, tmp_path)
+    cast(Standing, session.machines["ssh://a"]).peer = ""
+    with pytest.raises(CannotError, match=r"hosts\.B: its IP address is not known; give it, as \{at:"):
+        session._find_addresses([session.graph(treatments(study)[0])])
+
+
+def test_the_ways_between_machines_are_those_of_calls_and_each_is_one(tmp_path: Path) -> None:
+    one = hosts_study("{client: ssh://a, B: ssh://b, C: ssh://a, D: ssh://b}")
+    session, at = session_of(one, tmp_path), treatments(one)[0]
+    assert session.ways(at) == {("ssh://a", "ssh://b"): ("A", "B"), ("ssh://b", "ssh://a"): ("B", "C")}
+    assert session.keys(at) == ("ssh://a", "ssh://b")
+    alone = hosts_study("{client: ssh://a, B: ssh://a}", depth="2")
+    session, at = session_of(alone, tmp_path), treatments(alone)[0]
+    assert not session.ways(at)
+    assert not session.probe_due(at, 0), "there is no network to probe"
+    assert session.longest_rtt_ns(at) == 0
+
+
+def test_a_machine_that_is_lost_is_named_and_stands_for_its_cells(tmp_path: Path) -> None:
+    study = hosts_study("{client: here, B: ssh://b, C: ssh://c}", depth="3")
+    session, at = session_of(study, tmp_path), treatments(study)[0]
+    assert session.down(at.cell) is None
+    cast(Standing, session.machines["ssh://c"]).lost = "it was closed"
+    assert session.down(at.cell) == "host ssh://c is lost (it was closed)"
+    session.fail("ssh://c", "refused")
+    assert session.has_failed(at.cell) == "refused"
+    assert session.failures() == [("hosts", "ssh://c", "refused")]
