@@ -6,9 +6,12 @@ import pytest
 
 from trifecta import studies
 from trifecta.cli import options
+from trifecta.design import plan
 from trifecta.design.errors import UserError
 from trifecta.design.machine import Machine, parse_machine
+from trifecta.design.model import ServicesWorkload
 from trifecta.design.quantity import QuantityError
+from trifecta.design.sba import FUNCTIONS
 from trifecta.design.study_file import parse_study
 
 BETWEEN = ["hosts.client=ssh://a", "hosts.server=ssh://me@b:2222"]
@@ -126,16 +129,70 @@ def test_options_that_name_a_host_in_the_middle_leave_a_study_its_paths() -> Non
     assert parse_study(study.source, "again") == study
 
 
-def test_services_do_not_run_on_hosts() -> None:
-    with pytest.raises(UserError, match="the workload 'chain' does not run on hosts"):
-        studies.load("chain", BETWEEN)
+CHAIN = """
+study: mine
+workload: {kind: chain, depth: 3, requests: 20}
+hosts: {client: here, B: "ssh://b", C: {at: "ssh://c", address: 192.0.2.7}}
+"""
+
+
+def test_services_have_places_by_their_names() -> None:
+    study = parse_study(CHAIN, "mine.yaml")
+    assert study.hosts == {"client": Machine("here"), "B": Machine("ssh://b"), "C": Machine("ssh://c", "192.0.2.7")}
+    assert study.factors["path"] == ("direct",)
+    assert parse_study(study.source, "again") == study
+
+
+def test_services_of_every_depth_have_a_place() -> None:
+    text = CHAIN.replace("depth: 3, ", "") + "factors: {depth: [2, 3]}\n"
+    assert [cell.levels["depth"] for cell in plan.cells(parse_study(text, "mine.yaml"))] == [2, 3]
+    with pytest.raises(UserError, match=r"hosts: name no D; add 'D: ssh://HOST', or 'D: here' for this machine"):
+        parse_study(text.replace("[2, 3]", "[2, 4]"), "mine.yaml")
+
+
+def test_options_place_the_services_of_a_bundled_study_and_take_its_number_of_hosts() -> None:
+    chain = studies.load("chain", ["depth=3", "hosts.client=here", "hosts.B=ssh://b", "hosts.C=ssh://b"])
+    assert isinstance(chain.workload, ServicesWorkload)
+    assert (chain.workload.hosts, list(chain.hosts), list(chain.paths)) == (1, ["client", "B", "C"], ["direct"])
+    assert parse_study(chain.source, "again") == chain
+    fan_in = studies.load("fan-in", ["hosts.client=ssh://a", "hosts.B=ssh://b"])
+    assert list(fan_in.hosts) == ["client", "B"]
+    core = studies.load("sba-registration", [f"hosts.{role}=ssh://{role}" for role in ("client", *FUNCTIONS)])
+    assert list(core.hosts) == ["client", *FUNCTIONS]
+
+
+@pytest.mark.parametrize(
+    ("work", "hosts", "said"),
+    [
+        ("", "{B: ssh://b, C: ssh://c}", "hosts: name no client; add 'client: ssh://HOST'"),
+        ("", "{client: here, B: ssh://b}", "hosts: name no C; add 'C: ssh://HOST'"),
+        ("", "{client: here, B: ssh://b, C: ssh://c, D: ssh://d}", "hosts.D: no cell has a service D; remove it"),
+        ("", "{client: here, B: here, C: here}", "hosts: are all here, where a lab has a network of its own"),
+        ("", "{client: here, server: ssh://b}", "hosts.server: unknown field"),
+        ("", "{client: here, A: ssh://a}", "hosts.A: unknown field"),
+        (", hosts: 2", "{client: here, B: ssh://b, C: ssh://c}", "workload.hosts: is a number of hosts in a lab"),
+        (", impaired: B-C", "{client: here, B: ssh://b, C: ssh://c}", "workload.impaired: is made by a lab"),
+    ],
+)
+def test_what_is_wrong_with_the_places_of_services_is_named(work: str, hosts: str, said: str) -> None:
+    with pytest.raises(UserError) as error:
+        parse_study(f"study: m\nworkload: {{kind: chain, depth: 3, requests: 20{work}}}\nhosts: {hosts}\n", "m.yaml")
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_the_number_of_hosts_is_no_factor_beside_their_names() -> None:
+    with pytest.raises(UserError, match=r"factors\.hosts: is a number of hosts in a lab"):
+        parse_study(CHAIN + "factors: {hosts: [1, 2]}\n", "mine.yaml")
+    with pytest.raises(UserError, match=r"hosts: is a number of hosts in a lab"):
+        studies.load("chain", ["hosts=2", "depth=2", "hosts.client=here", "hosts.B=ssh://b"])
 
 
 def test_a_server_elsewhere_is_not_asked_from_hosts() -> None:
     work = "{kind: far, requests: 4, url: 'https://www.example.org/'}"
     with pytest.raises(UserError) as error:
         parse_study(f"study: mine\nworkload: {work}\nhosts: {{client: ssh://a, server: ssh://b}}\n", "mine.yaml")
-    said = "hosts: the workload 'far' does not run on hosts, only 'requests' does; leave the hosts out"
+    said = "hosts: the workload 'far' does not run on hosts, only requests and services do; leave the hosts out"
     assert str(error.value).endswith(said)
     assert "\n" not in str(error.value)
 
@@ -148,9 +205,11 @@ def test_what_an_option_asks_of_another_path_is_not_lost() -> None:
 
 
 def test_the_option_names_role_and_place() -> None:
+    placed = options.as_overrides((), None, None, None, (), hosts=("client=here", "B=ssh://b"))
+    assert placed == ["hosts.client=here", "hosts.B=ssh://b"]
     changes = options.as_overrides((), None, None, None, (), hosts=("client=ssh://a", "server=here"))
     assert changes == ["hosts.client=ssh://a", "hosts.server=here"]
-    for wrong in ("ssh://a", "middle=ssh://a", "client="):
+    for wrong in ("ssh://a", "middle=ssh://a", "b=ssh://a", "client="):
         with pytest.raises(UserError, match="write client=ssh://HOST or server=ssh://HOST"):
             options.as_overrides((), None, None, None, (), hosts=(wrong,))
     with pytest.raises(UserError, match="both set it"):

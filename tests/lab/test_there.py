@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from trifecta.contract.load import ClosedLoop, LoadConfig
-from trifecta.contract.origin import OriginConfig
+from trifecta.contract.origin import OriginConfig, RelayConfig
 from trifecta.contract.probe import MeasureConfig
 from trifecta.lab.ssh import there
 
@@ -79,3 +79,14 @@ def test_an_archive_with_a_link_or_a_device_is_refused(tmp_path: Path, kind: byt
     with pytest.raises(ValueError, match="neither a file nor a folder"):
         there.unpack(archive(there.below(tmp_path / "samples"), kind, "/etc/passwd"), tmp_path / "samples")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_service_finds_whom_it_trusts_at_the_other_end() -> None:
+    relay = RelayConfig(service="B", routes={}, ca_file="/run/pki/ca.pem")
+    own, key = "/run/pki/server.pem", "/run/pki/server.key"
+    asked = OriginConfig(address="192.0.2.1", port=1, certificate_file=own, key_file=key, relay=relay)
+    told = there.told(asked, "/f", {Path("/run/pki"): False})
+    assert told.relay is not None
+    assert (told.relay.ca_file, told.relay.service) == ("/f/run/pki/ca.pem", "B")
+    with pytest.raises(ValueError, match=r"ca\.pem was not put"):
+        there.told(asked, "/f", {Path(own): False, Path(key): False})

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from trifecta.store import schema, views
+from trifecta.store import parquet, schema, views
 from trifecta.store.run import RunDirectory, TrialFiles
 
 
@@ -78,3 +78,20 @@ def test_a_run_of_an_earlier_version_is_gone_on_with(run: RunDirectory) -> None:
     again = RunDirectory.open(run.path, write=True)
     commit(again, "t00000", [span("t00000", 0, "A", "B")])
     assert views.connect(run.path).execute("SELECT count(*) FROM spans").fetchall() == [(1,)]
+
+
+def test_of_two_clocks_no_difference_is_taken(run: RunDirectory) -> None:
+    """Between hosts both ways together are known: each host says how long it took, by its own clock."""
+    spans = [
+        span("t00000", 0, "A", "B", arrived_ns=9_000_300, replied_ns=9_000_700)
+        | {"caller_host": "here", "callee_host": "ssh://b"},
+        span("t00000", 1, "B", "C") | {"caller_host": "ssh://b", "callee_host": "ssh://b"},
+    ]
+    draft = run.draft("spans", "t00000", ".parquet")
+    parquet.write(spans, schema.SPANS_OF_HOSTS, draft)
+    row = dict.fromkeys(schema.TRIALS.names) | {"trial": "t00000", "arm": "h2", "block": 0, "valid": True}
+    run.commit_trial(row, TrialFiles(spans=draft))
+    rows = views.connect(run.path).execute(
+        "SELECT callee_host, there_ns, at_callee_ns, back_ns, ways_ns, elapsed_ns FROM spans ORDER BY ordinal"
+    ).fetchall()  # fmt: skip
+    assert rows == [("ssh://b", None, 400, None, 700, 1100), ("ssh://b", 290, 400, 390, 680, 1080)]

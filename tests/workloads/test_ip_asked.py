@@ -12,7 +12,7 @@ from trifecta.design.model import Cell, PageWorkload, PathSpec, Trial
 from trifecta.design.study import requests, study
 from trifecta.design.workloads.services import ChainWorkload, FanInWorkload
 from trifecta.lab.certificates import Certificates
-from trifecta.workloads.hosts.supported import _unset
+from trifecta.workloads.hosts.supported import unset
 from trifecta.workloads.services.configs import client_config, origin_config
 from trifecta.workloads.services.places import Ground, Place, key_of
 from trifecta.workloads.visits.configs import options_for
@@ -71,7 +71,7 @@ def test_places_and_servers_are_not_shared_by_both_versions() -> None:
 
 def test_hosts_that_are_as_they_are_have_none_to_choose() -> None:
     given = study("s", workload=requests(requests=9), factors={"ip": ["IPv4", "IPv6"], "protocol": ["h2", "h3"]})
-    refused = list(_unset(given, plan.cells(given)))
+    refused = list(unset(given, plan.cells(given)))
     why = "'ip' is made by a lab on one machine, and hosts are as they are; leave it out"
     assert {(one.factor, one.reason) for one in refused} == {("ip", why)}
     assert {cell.levels["ip"] for one in refused for cell in one.cells} == {"IPv6"}

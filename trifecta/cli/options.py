@@ -157,8 +157,9 @@ def narrowing(command: Decorated) -> Decorated:
                 "hosts",
                 multiple=True,
                 metavar="ROLE=PLACE",
-                help="Where client and server run, both: client=ssh://USER@HOST:PORT, server=here. The path is then "
-                "the network between them, as it is, and both are the engine's own. Repeatable.",
+                help="Where client and server run, both: client=ssh://USER@HOST:PORT, server=here; of services the "
+                "client and each other by its name, B=ssh://HOST. The path is then "
+                "the network between them, as it is, and all are the engine's own. Repeatable.",
             ),
             click.option(
                 "--with",

@@ -93,6 +93,7 @@ Examples:
   trifecta run my-study.yaml --set response="1 kB,100 kB" --budget "10 min"
   trifecta run race --compare server=origin,caddy --set protocol=h3 --set path=far
   trifecta run my-study.yaml --host client=ssh://a --host server=ssh://me@b:2222
+  trifecta run chain --set depth=3 --host client=here --host B=ssh://a --host C=ssh://b
   trifecta run chain --set depth=2,4,8 --set hosts=1 --set path=normal
   trifecta run my-study.yaml --without jitter-reordering
   trifecta run bourbon2020 --quick --only distributed_02

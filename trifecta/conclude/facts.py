@@ -14,7 +14,7 @@ from trifecta.contract.elsewhere import Look
 from trifecta.design import naming, path_words
 from trifecta.design.builds import alike
 from trifecta.design.conformance import ConformanceResult
-from trifecta.design.hosts import MIDDLE
+from trifecta.design.machine import MIDDLE
 from trifecta.design.metric import Metric
 from trifecta.design.metrics import METRICS
 from trifecta.design.model import PROTOCOL_FACTOR, PROTOCOLS

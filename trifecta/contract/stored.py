@@ -277,6 +277,11 @@ class Service(RanWithShare, total=False):
     running: bool
     ended: str | None
     summary: ServiceSummary | None
+    probed_rtt_ns: int | None
+    """Between hosts: the median round trip from the host of who calls it, as it was probed last."""
+    clock_offset_ns: int | None
+    """How far the clock of its host is ahead of that one's, and how far the truth can be from that."""
+    clock_bound_ns: int | None
 
 
 class Cycles(TypedDict):

@@ -3,45 +3,77 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from trifecta.contract.values import JsonValue
+from trifecta.design import plan
 from trifecta.design.document import Document, Section, parse_text
 from trifecta.design.errors import UserError
+from trifecta.design.graph import Graph
 from trifecta.design.impairments import ReadTrace, no_trace_files
-from trifecta.design.machine import HERE, WRITTEN, Machine, parse_device, parse_machine
-from trifecta.design.model import PathSpec, RequestsWorkload
+from trifecta.design.machine import CLIENT, HERE, MIDDLE, ROLES, WRITTEN, Machine, parse_device, parse_machine
+from trifecta.design.model import PathSpec, RequestsWorkload, Study
 from trifecta.design.paths import Canonical, read_path
 from trifecta.design.quantity import QuantityError
 
-ROLES = ("client", "server")
 DIRECT = "direct"
 """The only path between hosts without a middle one: the network as it is."""
-MIDDLE = "middle"
-"""The role of a host between client and server, on which the emulator is."""
-_FAMILY = "requests"  # of the workloads that can run on hosts
+_SERVICE = re.compile(r"[A-Z][A-Z0-9-]{0,15}")
 
 
 def read_hosts(root: Section, workload: RequestsWorkload) -> dict[str, Machine]:
-    """The machines by role; empty where a study has none. UserError for the first fault."""
+    """The machines by role; empty where a study has none. UserError for the first fault.
+
+    Who needs one, the factors say, too: `refuse_unplaced`.
+    """
     if "hosts" not in root:
         return {}
     section = root.section("hosts")
-    section.allow(*ROLES, MIDDLE)
-    if workload.family != _FAMILY:
-        text = f"the workload {workload.kind!r} does not run on hosts, only 'requests' does; leave the hosts out"
-        raise section.error(None, text)
-    found: dict[str, Machine] = {}
-    for role in ROLES:
-        if role not in section:
-            raise section.error(None, f"name no {role}; add '{role}: ssh://HOST', or '{role}: {HERE}' for this machine")
-        found[role] = _read_machine(section, role)
-    if all(machine.is_here for machine in found.values()):
-        raise section.error(None, f"are both {HERE}, where a lab has a network of its own; leave the hosts out")
-    if MIDDLE in section:
-        found[MIDDLE] = _read_middle(section, found)
-    return found
+    if workload.family not in ("requests", "services"):
+        text = f"the workload {workload.kind!r} does not run on hosts, only requests and services do"
+        raise section.error(None, f"{text}; leave the hosts out")
+    section.allow(*workload.placeable)
+    if CLIENT not in section:
+        raise _unnamed(section, CLIENT)
+    ends = [role for role in workload.placeable if role in section and role != MIDDLE]
+    found = {role: _read_machine(section, role) for role in ends}
+    return found | ({MIDDLE: _read_middle(section, found)} if MIDDLE in section else {})
+
+
+def refuse_unplaced(root: Section, study: Study) -> None:
+    """UserError unless every role of the cells has a host, every host a role, and none asks for what a lab has."""
+    if not study.hosts:
+        return
+    section = root.section("hosts")
+    needed: dict[str, None] = {}
+    for one in plan.treatments(study):
+        workload = plan.workload_for(study, one)
+        needed |= dict.fromkeys(workload.placed)
+        if (problem := workload.hosts_problem()) is not None:
+            field, text = problem
+            raise root.section("factors" if field in study.factors else "workload").error(field, text)
+    ends = {role: machine for role, machine in study.hosts.items() if role != MIDDLE}
+    for role in needed:
+        if role not in ends:
+            raise _unnamed(section, role)
+    for role in ends:
+        if role not in needed:
+            raise section.error(role, f"no cell has a service {role}; remove it, or give the chain that depth")
+    if all(machine.is_here for machine in ends.values()):
+        every = "both" if len(ends) == len(ROLES) else "all"
+        raise section.error(None, f"are {every} {HERE}, where a lab has a network of its own; leave the hosts out")
+
+
+def _unnamed(section: Section, role: str) -> UserError:
+    text = f"name no {role}; add '{role}: ssh://HOST', or '{role}: {HERE}' for this machine"
+    return section.error(None, text)
+
+
+def role_of(graph: Graph, service: str) -> str:
+    """The role of a service in ``hosts``: its name, or the client's."""
+    return CLIENT if service == graph.client else service
 
 
 def written(hosts: Mapping[str, Machine]) -> dict[str, JsonValue]:
@@ -114,15 +146,19 @@ def read_direct(
 
 
 def choose_direct(document: Document) -> None:
-    """Where an option names hosts, cells have the path between them; one that another option names is refused later.
+    """Where an option names hosts, cells have the path between them, and services not the number of hosts of a lab.
 
-    With a host in the middle there is no such path.
+    A path or a number that another option names is refused later. With a host in the middle there is no such path.
     """
-    hosts = document.tree.get("hosts")
+    option, place = asked_by_option(document), ("factors", "path")
+    if option is not None:
+        for name in ("workload", "factors"):
+            fields = document.tree.get(name)
+            if isinstance(fields, dict) and (name, "hosts") not in document.options:
+                fields.pop("hosts", None)
+    hosts, factors = document.tree.get("hosts"), document.tree.get("factors")
     if isinstance(hosts, dict) and MIDDLE in hosts:
         return
-    option, place = asked_by_option(document), ("factors", "path")
-    factors = document.tree.get("factors")
     if option is None or place in document.options or not isinstance(factors, dict) or "path" not in factors:
         return
     factors["path"] = [DIRECT]
@@ -132,8 +168,12 @@ def choose_direct(document: Document) -> None:
 
 
 def parse_host_option(text: str) -> tuple[str, str]:
-    """``ROLE=PLACE`` of ``--host`` as role and place; UserError with the remedy."""
+    """``ROLE=PLACE`` of ``--host`` as role and place; UserError with the remedy.
+
+    Whether the study has a service of that name is seen when it is read.
+    """
     role, equals, place = (part.strip() for part in text.partition("="))
-    if not equals or role not in ROLES or not place:
-        raise UserError(f"option --host {text}: write client=ssh://HOST or server=ssh://HOST")
+    if not equals or not place or not (role in ROLES or _SERVICE.fullmatch(role)):
+        services = "; of services client=ssh://HOST, B=ssh://HOST and so on"
+        raise UserError(f"option --host {text}: write client=ssh://HOST or server=ssh://HOST{services}")
     return role, place

@@ -11,6 +11,11 @@ from trifecta.design.document import parse_text
 from trifecta.design.quantity import QuantityError
 
 HERE = "here"
+CLIENT = "client"
+ROLES = (CLIENT, "server")
+"""Who has a machine; of services the client, and each behind it by its name."""
+MIDDLE = "middle"
+"""The role of a host between client and server, on which the emulator is."""
 WRITTEN = f"write ssh://HOST, ssh://USER@HOST:PORT, or {HERE} for this machine"
 _URL = re.compile(
     r"ssh://(?:(?P<user>[A-Za-z0-9_][A-Za-z0-9._-]*)@)?"

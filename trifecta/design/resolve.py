@@ -13,7 +13,7 @@ from trifecta.design.document import Document, Section, did_you_mean, one_of, pa
 from trifecta.design.effort import least_ns
 from trifecta.design.emit import to_yaml
 from trifecta.design.factors import LENGTH_FIELDS, WORKLOAD_FIELDS
-from trifecta.design.hosts import MIDDLE, read_direct, read_hosts, written
+from trifecta.design.hosts import read_direct, read_hosts, refuse_unplaced, written
 from trifecta.design.lengths import read_length
 from trifecta.design.levels import CLEAN, Surroundings, named_things, read_cells, read_factors
 from trifecta.design.metric import Metric
@@ -137,6 +137,7 @@ def resolve(document: Document, surroundings: Surroundings | None = None) -> Stu
         source=to_yaml(canonical),
     )
     refuse_unlike_work(root, study)
+    refuse_unplaced(root, study)
     _refuse_impossible_cells(root, study)
     _refuse_small_budget(root, study)
     _refuse_small_samples(root, study)

@@ -123,6 +123,9 @@ SPANS = make_schema(
     ("error", TEXT),
 )
 
+# Of a trial between hosts: whose clock the times of the caller are of, and whose those of the callee.
+SPANS_OF_HOSTS = make_schema(*SPANS.columns, ("caller_host", TEXT), ("callee_host", TEXT))
+
 # One row a reading of a process or a host (docs/resources.md). Runs of earlier versions end with ``rss_bytes``.
 RESOURCES = make_schema(
     ("trial", TEXT),

@@ -48,12 +48,14 @@ SELECT *,
 FROM {source}
 """
 
-# The way there begins with the call, so it holds the handshake of a new connection.
+# The way there begins with the call, so it holds the handshake of a new connection. Between hosts of a study's own
+# clocks differ, and a difference of two of them is no time.
 _SPANS_VIEW = """
 SELECT *,
-  arrived_ns - started_ns AS there_ns,
+  CASE WHEN caller_host IS NOT DISTINCT FROM callee_host THEN arrived_ns - started_ns END AS there_ns,
   replied_ns - arrived_ns AS at_callee_ns,
-  returned_ns - replied_ns AS back_ns,
+  CASE WHEN caller_host IS NOT DISTINCT FROM callee_host THEN returned_ns - replied_ns END AS back_ns,
+  (returned_ns - started_ns) - (replied_ns - arrived_ns) AS ways_ns,
   returned_ns - started_ns AS elapsed_ns
 FROM {source}
 """
@@ -130,7 +132,7 @@ def connect(run_path: Path, *, threads: int | None = None) -> duckdb.DuckDBPyCon
     connection.execute(f"CREATE VIEW trials AS SELECT * {_HELD}, {_LEVEL} FROM {trials}")
     connection.execute("CREATE VIEW samples AS " + SAMPLES_VIEW.format(source=_samples(samples)))
     connection.execute(f"CREATE VIEW request_sums AS {request_sums.SQL}")
-    connection.execute("CREATE VIEW spans AS " + _SPANS_VIEW.format(source=_scan(spans, schema.SPANS)))
+    connection.execute("CREATE VIEW spans AS " + _SPANS_VIEW.format(source=_spans(spans)))
     for name, columns in BROWSER_TABLES.items():
         found = _existing(folder / name, names, ".parquet")
         connection.execute(f"CREATE VIEW {name} AS SELECT * FROM {_widened(found, columns)}")
@@ -188,6 +190,14 @@ def _samples(paths: list[Path]) -> str:
     if _is_of_this_version(paths, schema.SAMPLES):
         return _scan(paths, schema.SAMPLES)
     return f"({schema.samples_select(parquet.listed(paths))})"
+
+
+def _spans(paths: list[Path]) -> str:
+    """Hops of cycles; those of a lab, where there is one clock, have no hosts to name."""
+    if paths and _is_of_this_version(paths, schema.SPANS_OF_HOSTS):
+        return _scan(paths, schema.SPANS_OF_HOSTS)
+    more = ", ".join(f"NULL::{kind} AS {name}" for name, kind in schema.SPANS_OF_HOSTS.columns[len(schema.SPANS) :])
+    return f"(SELECT *, {more} FROM {_scan(paths, schema.SPANS)})"
 
 
 def _widened(paths: list[Path], table_schema: Schema) -> str:

@@ -18,6 +18,9 @@ from trifecta.workloads.far.page_trial import FarPageTrialRunner
 from trifecta.workloads.far.session import FarSession
 from trifecta.workloads.far.supported import far_pages_supported, far_supported
 from trifecta.workloads.far.trial import FarTrialRunner
+from trifecta.workloads.hosts.services_session import PlacedSession
+from trifecta.workloads.hosts.services_supported import placed_services_supported
+from trifecta.workloads.hosts.services_trial import PlacedTrialRunner
 from trifecta.workloads.hosts.session import HostsSession
 from trifecta.workloads.hosts.supported import hosts_supported
 from trifecta.workloads.hosts.trial import HostsTrialRunner
@@ -109,15 +112,24 @@ EXECUTORS: dict[Family, Executor] = {
 }
 """By the family of the study's workload."""
 
-HOSTS = Executor(
-    lambda study, _, adapters: hosts_supported(study, adapters.servers),
-    _raised(HostsSession, HostsTrialRunner),
-    pins=lambda: {"client": None, "server": None},
-    lab=False,
-)
-"""Between machines of a study's own."""
+HOSTS: dict[Family, Executor] = {
+    "requests": Executor(
+        lambda study, _, adapters: hosts_supported(study, adapters.servers),
+        _raised(HostsSession, HostsTrialRunner),
+        pins=lambda: {"client": None, "server": None},
+        lab=False,
+    ),
+    "services": Executor(
+        lambda study, engine, adapters: placed_services_supported(study, engine, adapters.services),
+        _raised(PlacedSession, PlacedTrialRunner),
+        pins=lambda: {"client": None, "server": None},
+        phase="services",
+        lab=False,
+    ),
+}
+"""Between machines of a study's own, by the family of its workload."""
 
 
 def executor_of(study: Study) -> Executor:
     """How a study is run: in a lab, by its workload, or between its hosts."""
-    return HOSTS if study.hosts else EXECUTORS[study.workload.family]
+    return (HOSTS if study.hosts else EXECUTORS)[study.workload.family]

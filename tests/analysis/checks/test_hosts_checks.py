@@ -119,3 +119,23 @@ def test_with_a_host_in_the_middle_the_path_is_judged_as_in_a_lab() -> None:
     assert result("path", lost).status == "fail"
     damaged = {**COUNTERS, "counters": sound.HOST["counters"] | {"UdpInErrors": 2}}
     assert result("drops", dataclasses.replace(of, transport={"client": damaged, "server": COUNTERS})).status == "pass"
+
+
+def test_among_services_the_way_that_was_probed_is_named() -> None:
+    of = evidence(probe=PROBE | {"wire": "B-C"})
+    assert "median RTT 50.1 ms on the way B-C, 2.00% lost" in result("path", of).evidence
+    assert result("clocks", of).evidence == (
+        "all latencies are of the client's CLOCK_MONOTONIC; that of C's host is -3 s ahead of that of B's, "
+        "give or take 25 ms"
+    )
+
+
+@pytest.mark.parametrize(("last", "known"), [("ssh://c", True), ("ssh://b", False)])
+def test_frames_over_the_loopback_of_a_host_that_services_share_are_unknown(last: str, known: bool) -> None:
+    services = {
+        "A": {"host": "here", "client": True, "asked": {"B": "h3"}},
+        "B": {"host": "ssh://b", "client": False, "asked": {"C": "h3"}},
+        "C": {"host": last, "client": False, "asked": {}},
+    }
+    found = TRIAL_CHECKS["frames"].function(evidence(server=sound.SERVER | {"services": services}))
+    assert [one.status for one in found] == ([] if known else ["unknown"])

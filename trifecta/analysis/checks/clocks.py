@@ -63,8 +63,12 @@ def _between_hosts(evidence: Evidence) -> list[Finding]:
         text = f"the client says that it took {duration(off)} longer than it was waited for: its clock was set"
         return [Finding("fail", text, off, DISORDER_LIMIT_NS, "let nobody set the clocks of hosts while a study runs")]
     text = "all latencies are of the client's CLOCK_MONOTONIC"
+    whose, of = "the server's", ""
+    if way := probe.get("wire"):  # among services: the first way between two hosts
+        near, _, far = way.partition("-")
+        whose, of = f"that of {far}'s host", f" of that of {near}'s"
     apart, bound = probe.get("clock_offset_ns"), probe.get("clock_bound_ns")
     if apart is None or bound is None:
-        return [Finding("pass", f"{text}; how far the server's is apart is not known", off, DISORDER_LIMIT_NS)]
-    text += f"; the server's is {duration(apart)} ahead, give or take {duration(bound)}"
+        return [Finding("pass", f"{text}; how far {whose} is apart is not known", off, DISORDER_LIMIT_NS)]
+    text += f"; {whose} is {duration(apart)} ahead{of}, give or take {duration(bound)}"
     return [Finding("pass", text, off, DISORDER_LIMIT_NS)]

@@ -90,7 +90,8 @@ def _as_it_is(probe: OneProbe) -> list[Finding]:
         text = f"none of {probe.get('sent', 0)} packets of the probe came back over the network between the hosts"
         return [Finding("unknown", text, 0.0, None, "let UDP to the port before the server's through")]
     findings = _size("probe", probe, "warn", "read HTTP/3 as over a path that its packets do not fit")
-    said = [f"median RTT {duration(float((probe.get('rtt_ns') or {}).get('p50') or 0))}"]
+    way = f" on the way {probe['wire']}" if probe.get("wire") else ""  # of several, the first
+    said = [f"median RTT {duration(float((probe.get('rtt_ns') or {}).get('p50') or 0))}{way}"]
     for name, share in (("to the server", probe.get("loss_forward")), ("to the client", probe.get("loss_backward"))):
         said += [] if share is None else [f"{share:.2%} lost {name}"]
     text = f"the network between the hosts is as it is: {', '.join(said)} when it was probed last"

@@ -65,7 +65,8 @@ FROM (SELECT trial, request, max(returned_ns - started_ns) FILTER (WHERE ordinal
              sum(arrived_ns - coalesce(secured_ns, started_ns)) AS there_ns, sum(returned_ns - replied_ns) AS back_ns
       FROM spans WHERE NOT warmup GROUP BY trial, request
       HAVING count(*) = count(arrived_ns) AND count(*) = count(replied_ns) AND count(*) = count(returned_ns)
-         AND count(error) = 0) AS c JOIN trials AS t USING (trial)
+         AND count(error) = 0 AND bool_and(caller_host IS NOT DISTINCT FROM callee_host)) AS c
+     JOIN trials AS t USING (trial)
 WHERE t.valid AND list_contains(?, t.cell) AND c.whole_ns IS NOT NULL
 GROUP BY t.cell, t.arm, t.block, t.trial ORDER BY t.trial
 """

@@ -8,6 +8,7 @@ from trifecta.design.percentiles import held_sql, needed
 # A real cycle, because the hops of a cycle add up and medians of hops do not. The one at a quantile may be odd in its
 # parts, so of those within a twentieth of the tail around it (at least two on each side) the one is taken whose times
 # are nearest to their means. A failed cycle is longer than every other; where the quantile lies among them, no row.
+# Between hosts of a study's own calls are on several clocks: they cannot be drawn on one axis, so there is none either.
 WATERFALL = Query(
     "waterfall",
     """
@@ -17,7 +18,8 @@ WITH cycle AS (
            CASE WHEN s.error IS NULL THEN s.elapsed_ns ELSE 'infinity'::DOUBLE END, s.trial, s.request) AS place,
          count(*) OVER (PARTITION BY t.cell, t.arm) AS cycles
   FROM spans AS s JOIN trials AS t USING (trial)
-  WHERE s.ordinal = 0 AND t.valid AND NOT t.is_aa AND NOT s.warmup{and_cell}),
+  WHERE s.ordinal = 0 AND t.valid AND NOT t.is_aa AND NOT s.warmup{and_cell}
+    AND s.trial NOT IN (SELECT trial FROM spans WHERE caller_host IS DISTINCT FROM callee_host)),
 wanted AS (
   SELECT c.*, q.quantile, q.share
   FROM cycle AS c, (VALUES ('median', 0.5), ('p99', 0.99)) AS q(quantile, share)

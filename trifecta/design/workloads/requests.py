@@ -9,6 +9,7 @@ from typing import Any, Literal, Self
 
 from trifecta.design import tuning
 from trifecta.design.by_protocol import Octets, largest, octets_over
+from trifecta.design.machine import MIDDLE, ROLES
 from trifecta.design.path_spec import PathSpec
 from trifecta.design.protocols import CONTENT_METHODS, SAFE_METHODS
 from trifecta.design.transports import APART, BETWEEN, over
@@ -208,6 +209,22 @@ class RequestsWorkload:
     def needs(self) -> tuple[tuple[str, str], ...]:
         """What not every machine has: a field, and what is asked for in it."""
         return (("load_balancer", "true"),) if self.load_balancer else ()
+
+    # On hosts of a study's own.
+
+    @property
+    def placeable(self) -> tuple[str, ...]:
+        """Who may have a machine in ``hosts``, whatever the levels of factors are."""
+        return (*self.placed, MIDDLE)
+
+    @property
+    def placed(self) -> tuple[str, ...]:
+        """Who needs a machine."""
+        return ROLES
+
+    def hosts_problem(self) -> Problem | None:
+        """What it asks of a lab, which hosts are not."""
+        return None
 
     # As a trial meets it.
 

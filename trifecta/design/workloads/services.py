@@ -9,6 +9,7 @@ from typing import Literal, Self
 from trifecta.design import sba, services
 from trifecta.design.by_protocol import Octets, largest
 from trifecta.design.graph import Graph
+from trifecta.design.machine import CLIENT
 from trifecta.design.path_spec import PathSpec
 from trifecta.design.protocols import CONTENT_METHODS
 from trifecta.design.workloads import estimates
@@ -108,6 +109,28 @@ class ServicesWorkload(RequestsWorkload):
     def needs(self) -> tuple[tuple[str, str], ...]:
         """Docker, or the kernel's tracking of connections."""
         return (("place", self.place), ("conntrack", self.conntrack))
+
+    # On hosts of a study's own.
+
+    @property
+    def placeable(self) -> tuple[str, ...]:
+        """Nobody between them: there is more than one way."""
+        return self.placed
+
+    @property
+    def placed(self) -> tuple[str, ...]:
+        """The client, and every service behind it by its name."""
+        return (CLIENT, *self.graph.services[1:])
+
+    def hosts_problem(self) -> Problem | None:
+        """A number of hosts, an impaired wire and a table of connections are a lab's."""
+        if self.hosts != 1:
+            return "hosts", "is a number of hosts in a lab, and this study names its hosts; leave the number out"
+        asked = {"impaired": self.impaired != "all", "conntrack": self.conntrack != "off"}
+        field = next((name for name, asks in asked.items() if asks), None)
+        if field is None:
+            return None
+        return field, "is made by a lab on one machine, and hosts are as they are; leave it out"
 
     # As a trial meets it.
 
@@ -237,6 +260,11 @@ class ChainWorkload(ServicesWorkload):
     def calls(self) -> int:
         """One for each service behind the client."""
         return self.depth - 1
+
+    @property
+    def placeable(self) -> tuple[str, ...]:
+        """Its depth may be a factor."""
+        return (CLIENT, *services.LETTERS[1:])
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from trifecta.contract.link import LinkConfig
 from trifecta.contract.load import LoadConfig, Message
-from trifecta.contract.origin import OriginConfig
+from trifecta.contract.origin import OriginConfig, RelayConfig
 from trifecta.contract.probe import MeasureConfig, ReflectConfig
 
 Config = TypeVar("Config", bound=msgspec.Struct)
@@ -47,6 +47,8 @@ def told(config: Config, folder: str, given: Mapping[Path, bool]) -> Config:
 def _there(value: object, folder: str, given: Mapping[Path, bool]) -> object:
     if isinstance(value, Message):
         return value if value.folder is None else replace(value, folder=_there(value.folder, folder, given))
+    if isinstance(value, RelayConfig):
+        return value if value.ca_file is None else replace(value, ca_file=_there(value.ca_file, folder, given))
     if not isinstance(value, str):
         raise ValueError(f"{type(value).__name__} cannot be used on a host")
     path = Path(value).absolute()

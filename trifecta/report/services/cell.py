@@ -106,6 +106,11 @@ def _hop_table(about: RunFacts, answer: Answer, cell: str, number: int) -> Table
         "handshake. Medians of a trial, geometric mean over blocks; medians of parts do not add up to that of the "
         "whole. Hops that failed are left out of theirs, and count as longest in the whole."
     ]
+    if about.is_between_hosts:
+        notes.append(
+            "Hosts have a clock each, so of a call from one to another there is neither the way there nor that back: "
+            "`ways_ns` of the view `spans` has both together."
+        )
     return tables.build(answer, f"hops-{number}", "Elapsed times", ("part", "name"), columns, cell=cell, notes=notes)
 
 

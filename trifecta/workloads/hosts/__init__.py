@@ -1,1 +1,1 @@
-"""Requests between two machines, over the network as it is: a study with ``hosts``."""
+"""Requests between two machines and services on several, over the network as it is: a study with ``hosts``."""

@@ -74,10 +74,15 @@ class FarOrigin:
         self.renewals += renewed
         self.restarts += restarted and not renewed
 
-    def wait_answers(self, asks: Sequence[Callable[[], str | None]], stopped: Callable[[], None]) -> None:
+    def wait_answers(
+        self,
+        asks: Sequence[Callable[[], str | None]],
+        stopped: Callable[[], None],
+        who: str = "the client's host",
+    ) -> None:
         """Have it asked over each protocol until it answers: each gives None, or what went wrong; ServerFailed.
 
-        ``stopped`` raises when the user wants no more.
+        ``stopped`` raises when the user wants no more; ``who`` asks.
         """
         for ask in asks:
             until = time.monotonic() + ANSWER_S
@@ -88,7 +93,7 @@ class FarOrigin:
                 if time.monotonic() > until:
                     port = self.site.port
                     raise ServerFailed(
-                        f"{self.name} at {self.site.address} does not answer the client's host ({problem}); "
+                        f"{self.name} at {self.site.address} does not answer {who} ({problem}); "
                         f"let TCP and UDP to port {port} through between the hosts"
                     )
                 time.sleep(_PAUSE_S)

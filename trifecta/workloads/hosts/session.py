@@ -20,7 +20,7 @@ from trifecta.contract.run import RunDocument
 from trifecta.design import plan
 from trifecta.design.by_protocol import octets_over
 from trifecta.design.errors import CannotError
-from trifecta.design.hosts import MIDDLE, ROLES
+from trifecta.design.machine import MIDDLE, ROLES
 from trifecta.design.model import Cell, Levelled, PathSpec, RequestsWorkload
 from trifecta.implementations.running import ServerFailed
 from trifecta.implementations.server import ServerOptions, Site, host_name
@@ -37,7 +37,7 @@ from trifecta.workloads.requests.session import CHEAP_START, FIRST_PORT, ServerK
 from trifecta.workloads.session import Common, Session
 
 PROBE_PORT = FIRST_PORT - 1  # the port of discard, which the lab's probe has, is for root alone
-_REPLY_TIMEOUT_NS = 2_000_000_000  # a round trip that nobody asked for
+REPLY_TIMEOUT_NS = 2_000_000_000  # a round trip that nobody asked for
 _TRIED_PACKETS, _TRIED_NS = 20, 500_000_000  # to see by which device of the middle host they come
 _TIMES = ("sent_ns", "reflected_in_ns", "reflected_out_ns", "received_ns")
 
@@ -289,7 +289,7 @@ class HostsSession(Session[RequestsWorkload, ServerKey]):
 def _probe_config(path: PathSpec, address: str, file: Path, *, first: bool) -> MeasureConfig:
     """What the probe is asked, whose packets go to ``file``. Of a network as it is nobody knows how far it is."""
     asked = measure_config(path, address, first=first)
-    timeout_ns = _REPLY_TIMEOUT_NS if path.as_is else asked.timeout_ns
+    timeout_ns = REPLY_TIMEOUT_NS if path.as_is else asked.timeout_ns
     return replace(asked, port=PROBE_PORT, timeout_ns=timeout_ns, samples_file=str(file))
 
 

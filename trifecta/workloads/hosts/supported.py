@@ -21,7 +21,8 @@ from trifecta.workloads.supported import (
 )
 
 SERVER = "origin"
-_ONLY = "only the engine's own programs are brought to a host"
+ONLY = "only the engine's own programs are brought to a host"
+_NOTHING = (("place", "native"), ("conntrack", "off"))  # what services need where they ask for nothing
 _LAB = "is made by a lab on one machine, and hosts are as they are"
 
 
@@ -38,7 +39,7 @@ def hosts_supported(study: Study, servers: Mapping[str, ServerAdapter]) -> Suppo
     questions = (
         _foreign,
         refused_servers({name: servers[name] for name in found.servers}),
-        _unset,
+        unset,
     )
     return supported(study, found, questions, lambda why: f"no cell of the study runs between hosts: {'; '.join(why)}")
 
@@ -48,12 +49,12 @@ def _foreign(study: Study, cells: Sequence[Cell]) -> Iterator[Refusal]:
     for cell in cells:
         for one in plan.treatments_of(study, cell):
             if one.server != SERVER:
-                yield Refusal([cell], "server", one.server, f"{_ONLY}; use server: {SERVER}")
+                yield Refusal([cell], "server", one.server, f"{ONLY}; use server: {SERVER}")
             if one.client != DEFAULT_CLIENT:
-                yield Refusal([cell], CLIENT_FACTOR, one.client, f"{_ONLY}; use client: {DEFAULT_CLIENT}")
+                yield Refusal([cell], CLIENT_FACTOR, one.client, f"{ONLY}; use client: {DEFAULT_CLIENT}")
 
 
-def _unset(study: Study, cells: Sequence[Cell]) -> Iterator[Refusal]:
+def unset(study: Study, cells: Sequence[Cell]) -> Iterator[Refusal]:
     """Cells that ask for what only the network or the kernel of a lab can be given."""
     for cell in cells:
         for one in plan.treatments_of(study, cell):
@@ -63,7 +64,7 @@ def _unset(study: Study, cells: Sequence[Cell]) -> Iterator[Refusal]:
 
 def _of_a_lab(study: Study, one: Levelled) -> Iterator[tuple[str, str]]:
     workload = plan.workload_for(study, one)
-    yield from workload.needs
+    yield from (need for need in workload.needs if need not in _NOTHING)
     if workload.ip is not None:
         yield "ip", workload.ip
     yield from ((name, "true") for name in ("keylog", "qlog") if getattr(workload, name))

@@ -24,6 +24,7 @@ from trifecta.observers.resources import ResourceObserver
 from trifecta.store.run import TrialFiles
 from trifecta.workloads.aggregate import Aggregate
 from trifecta.workloads.capturing import TrialCapture
+from trifecta.workloads.hosts.counting import growth, unwatched
 from trifecta.workloads.hosts.middle import Middle
 from trifecta.workloads.hosts.server import FarOrigin, Used
 from trifecta.workloads.hosts.session import HostsSession
@@ -197,21 +198,7 @@ class HostsTrialRunner(TrialRunner[HostsSession, _Between]):
             one.errors.append(str(error))
 
     def _around(self, one: _Between, machine: MachineFacts) -> MachineFacts:
-        """Of this machine nothing matters. What others did on a host is not known: it is told by none of them."""
-        return {
-            "wall_ns": machine["wall_ns"],
-            "steal_share": None,
-            "other_cpu_share": None,
-            "interrupt_share": None,
-            "iowait_share": None,
-            "resolution": 0.0,
-            "pressure_share": {},
-            "load_average_1m": None,
-            "cpu_mhz": None,
-            "cpus": None,
-            "transport": one.grown,
-            "sampler": machine["sampler"],
-        }
+        return unwatched(machine, one.grown)
 
     def _condense(self, one: _Between) -> Aggregate | None:
         if not one.server.running():
@@ -225,13 +212,13 @@ class HostsTrialRunner(TrialRunner[HostsSession, _Between]):
             one.details.link = one.said = finish_link(one.link, one.errors)
 
     def _describe(self, one: _Between, found: Aggregate | None, resources: ResourceObserver, *, wall_ns: int) -> None:
-        server: Server = {**one.server.facts(), "cpu_ns": _grown(one.before.cpu_ns, one.after.cpu_ns)}
-        waited = _grown(one.before.run_delay_ns, one.after.run_delay_ns)
+        server: Server = {**one.server.facts(), "cpu_ns": growth(one.before.cpu_ns, one.after.cpu_ns)}
+        waited = growth(one.before.run_delay_ns, one.after.run_delay_ns)
         if waited is not None:
             server |= {"run_delay_ns": waited, "wall_ns": wall_ns}
         one.details.server = server
         if one.said is not None:
-            one.said.run_delay_ns = _grown(one.link_before.run_delay_ns, one.link_after.run_delay_ns)
+            one.said.run_delay_ns = growth(one.link_before.run_delay_ns, one.link_after.run_delay_ns)
 
     def _files(self, one: _Between, found: Aggregate | None, resources: ResourceObserver) -> TrialFiles:
         return TrialFiles(samples=one.samples if found is not None else None)
@@ -244,8 +231,3 @@ def _living(ahead: EngineProgram | None, spawn: Callable[[], EngineProgram]) -> 
     if ahead is not None:
         ahead.close()
     return spawn()
-
-
-def _grown(before: int | None, after: int | None) -> int | None:
-    """None where either was not told, and where threads with what they had used are gone."""
-    return None if before is None or after is None or after < before else after - before
