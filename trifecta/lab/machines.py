@@ -7,8 +7,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
-from trifecta.contract.machine import HostFacts
+from trifecta.contract.machine import ChronyTracking, HostFacts
+from trifecta.design.errors import CannotError
 from trifecta.design.machine import Machine
+from trifecta.lab import chrony
 from trifecta.lab.engine import EngineProgram
 from trifecta.lab.host import Here
 from trifecta.lab.place import LocalPlace, Place
@@ -18,6 +20,7 @@ from trifecta.lab.ssh.place import SshPlace
 from trifecta.lab.ssh.program import SshProgram
 
 _FACTS_S = 20
+_CLOCK_S = 60  # chronyc asks a silent chronyd several times, at several addresses
 
 
 class StandingMachine(Protocol):
@@ -52,6 +55,9 @@ class StandingMachine(Protocol):
 
     def facts(self) -> HostFacts:
         """What it says of itself; CannotError when it is lost."""
+
+    def clock(self) -> ChronyTracking:
+        """What chronyd there says of its clock; CannotError when it is lost, or chronyc has no end."""
 
     def close(self) -> None:
         """Leave it as it was found, but for the engine, which is kept there."""
@@ -95,6 +101,22 @@ class ThisMachine:
             ["sh", "-c", machine_facts.ASK], capture_output=True, text=True, check=False, timeout=_FACTS_S
         )
         return machine_facts.read(self.machine, self.address, done.stdout)
+
+    def clock(self) -> ChronyTracking:
+        """As `StandingMachine.clock`."""
+        try:
+            done = subprocess.run(
+                ["sh", "-c", chrony.ASK],
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                check=False,
+                timeout=_CLOCK_S,
+            )
+        except subprocess.TimeoutExpired:
+            raise CannotError(f"chronyc has no end within {_CLOCK_S} s; try `chronyc tracking`") from None
+        return chrony.read(done.stdout)
 
     def close(self) -> None:
         """Nothing was made."""
@@ -140,6 +162,10 @@ class FarMachine:
     def facts(self) -> HostFacts:
         """As `StandingMachine.facts`."""
         return self._host.facts()
+
+    def clock(self) -> ChronyTracking:
+        """As `StandingMachine.clock`."""
+        return self._host.clock()
 
     def close(self) -> None:
         """As `StandingMachine.close`."""

@@ -5,19 +5,23 @@ Readings of client and runner are out of order by more than 1 ms. Between hosts 
 that it took no longer than it was waited for.
 
 ## Warns when
-The clock is one that takes a system call to read.
+The clock is one that takes a system call to read. Between hosts with chronyd on both: what it says of their clocks
+contradicts the packets of the probe.
 
 ## Why
 A duration is a difference of two readings of one clock. Between hosts latencies are the client's alone, and the one-way
-times of the probe are known up to a bound: half the shortest round trip, or less.
+times of the probe are known up to a bound: half the shortest round trip, or less. Where chronyd bounds both clocks and
+agrees, it is what both bounds allow; where it does not agree, that of the packets.
 
 ## Sources
-RFC 5905, 8 (the bound).
+RFC 5905, 8 (the bound); chronyc(1), tracking (chronyd's).
 """
 
 from __future__ import annotations
 
 from trifecta.analysis.checks.evidence import Evidence, Finding, duration, worst
+from trifecta.analysis.offsets import Offset, agree
+from trifecta.contract.stored import Probe
 from trifecta.design.model import CheckResult
 
 DISORDER_LIMIT_NS = 1_000_000
@@ -52,7 +56,7 @@ def check(evidence: Evidence) -> list[CheckResult]:
 
 def _between_hosts(evidence: Evidence) -> list[Finding]:
     """Latencies are differences on the client's clock; how far the server's is apart, the probe says with its bound."""
-    load, probe = evidence.load or {}, evidence.probe or {}
+    load, probe = evidence.load or {}, evidence.probe or Probe()
     began, ended = load.get("started_ns"), load.get("ended_ns")
     if began is None or ended is None:
         return []
@@ -67,4 +71,24 @@ def _between_hosts(evidence: Evidence) -> list[Finding]:
     if apart is None or bound is None:
         return [Finding("pass", f"{text}; how far the server's is apart is not known", off, DISORDER_LIMIT_NS)]
     text += f"; the server's is {duration(apart)} ahead, give or take {duration(bound)}"
-    return [Finding("pass", text, off, DISORDER_LIMIT_NS)]
+    findings = [Finding("pass", text, off, DISORDER_LIMIT_NS)]
+    return findings + _by_chrony(probe)
+
+
+def _by_chrony(probe: Probe) -> list[Finding]:
+    """Whether chronyd and the packets of the probe can both be right; nothing where there is one of them only."""
+    packets = _claim(probe.get("clock_exchange_offset_ns"), probe.get("clock_exchange_bound_ns"))
+    chrony = _claim(probe.get("clock_chrony_offset_ns"), probe.get("clock_chrony_bound_ns"))
+    if packets is None or chrony is None:
+        return []
+    off, limit = abs(packets.offset_ns - chrony.offset_ns), packets.bound_ns + chrony.bound_ns
+    told = [f"{one.offset_ns / 1e9:.6f} s, give or take {duration(one.bound_ns)}" for one in (packets, chrony)]
+    if agree(packets, chrony):
+        return [Finding("pass", f"chronyd on both agrees ({told[1]})", off, limit)]
+    text = f"the server's clock is ahead by {told[0]}, say the probe's packets, and by {told[1]}, says chronyd on both"
+    remedy = "look at the time servers of both hosts (`chronyc sources`); one-way times are by the packets alone"
+    return [Finding("warn", f"{text}: they contradict each other", off, limit, remedy)]
+
+
+def _claim(offset_ns: int | None, bound_ns: int | None) -> Offset | None:
+    return None if offset_ns is None or bound_ns is None else Offset(offset_ns, bound_ns)

@@ -12,9 +12,10 @@ from typing import Self
 
 from trifecta.contract.codec import Misfit, decode
 from trifecta.contract.common import EngineVersion
-from trifecta.contract.machine import HostFacts
+from trifecta.contract.machine import ChronyTracking, HostFacts
 from trifecta.design.errors import CannotError
 from trifecta.design.machine import Machine
+from trifecta.lab import chrony
 from trifecta.lab.ssh import keeper, machine_facts, there
 from trifecta.lab.ssh.connection import Connection, Done, HostLost, Talk, listed, shell
 from trifecta.lab.ssh.ears import Ears
@@ -22,6 +23,7 @@ from trifecta.lab.ssh.keeping import Keeping
 from trifecta.lab.ssh.there import Config
 
 _COMMAND_S = 20.0
+_CLOCK_S = 60.0  # chronyc asks a silent chronyd several times, at several addresses
 _BRING_S = 600.0  # some 12 MB, over whatever the user has
 _FILES_S = 120.0
 
@@ -175,6 +177,11 @@ class SshHost:
         standing = self.standing
         done = standing.connection.run(machine_facts.ASK, timeout_s=_COMMAND_S)
         return machine_facts.read(self.machine, standing.keeping.address, done.output.decode(errors="replace"))
+
+    def clock(self) -> ChronyTracking:
+        """What chronyd there says of its clock. HostLost when it does not come to an end."""
+        done = self.standing.connection.run(chrony.ASK, timeout_s=_CLOCK_S)
+        return chrony.read(done.output.decode(errors="replace"))
 
     def _bring(self, connection: Connection) -> str:
         """Where the engine lies there, with the digest of the one here; CannotError when it does not run there."""

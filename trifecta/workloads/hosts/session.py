@@ -5,10 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 
-from trifecta.analysis.offsets import FourTimes, offset, one_way
-from trifecta.contract.common import Quantiles
+from trifecta.contract.machine import HostClock
 from trifecta.contract.probe import MeasureConfig, MeasureSummary
 from trifecta.contract.run import RunDocument
 from trifecta.design import plan
@@ -21,8 +19,8 @@ from trifecta.implementations.server import ServerOptions, Site, host_name
 from trifecta.lab.engine import EngineProgram, Stopped
 from trifecta.lab.machines import StandingMachine, stand
 from trifecta.lab.topology import Topology
-from trifecta.store import parquet
 from trifecta.workloads.asking import ask
+from trifecta.workloads.hosts.clocks import Clocks, across_clocks
 from trifecta.workloads.hosts.server import FarOrigin
 from trifecta.workloads.hosts.supported import SERVER
 from trifecta.workloads.probing import PROBE_INTERVAL_NS, PROBE_PACKETS, measure_path
@@ -31,7 +29,6 @@ from trifecta.workloads.session import Common, Session
 
 PROBE_PORT = FIRST_PORT - 1  # the port of discard, which the lab's probe has, is for root alone
 _REPLY_TIMEOUT_NS = 2_000_000_000  # a round trip that nobody asked for
-_TIMES = ("sent_ns", "reflected_in_ns", "reflected_out_ns", "received_ns")
 
 
 class HostsSession(Session[RequestsWorkload, ServerKey]):
@@ -41,6 +38,7 @@ class HostsSession(Session[RequestsWorkload, ServerKey]):
         """Prepare; nothing is connected to before ``__enter__``."""
         super().__init__(common, RequestsWorkload, {"client": None, "server": None})
         self.machines: dict[str, StandingMachine] = {}
+        self._clocks = Clocks(self.machines)
         self.servers: dict[ServerKey, FarOrigin] = {}
         self.protocols: dict[ServerKey, list[str]] = {}
         self.start_ns: dict[ServerKey, int] = {}
@@ -93,7 +91,22 @@ class HostsSession(Session[RequestsWorkload, ServerKey]):
         """What the machines say of themselves."""
         said = {role: machine.facts() for role, machine in self.machines.items()}
         said["server"]["address"] = self.address
+        for role, clock in self._clocks.ask().items():
+            said[role]["clock"] = {"before": clock}
         return {**super().facts(), "hosts": said}
+
+    def last_look(self) -> None:
+        """What chronyd says of the clocks when the last block is over; where a host is lost nothing is written."""
+        try:
+            told = self._clocks.ask()
+        except CannotError:  # the run is whole without
+            return
+        facts = self.run.facts
+        hosts = dict(facts["hosts"])
+        for role, now in told.items():
+            clock: HostClock = {**hosts[role].get("clock", HostClock()), "after": now}
+            hosts[role] = {**hosts[role], "clock": clock}
+        self.run.write_facts({**facts, "hosts": hosts})
 
     @property
     def lost(self) -> str | None:
@@ -230,8 +243,8 @@ class HostsSession(Session[RequestsWorkload, ServerKey]):
             largest=first,
             samples_file=str(file),
         )
-        ends = (self.client.place, self.server.place)
-        return across_clocks(measure_path(ends, self.log("probe"), config, self.stop), file)
+        ends, told = (self.client.place, self.server.place), self._clocks.ask()
+        return across_clocks(measure_path(ends, self.log("probe"), config, self.stop), file, told)
 
     def _wait_answers(self, key: ServerKey) -> None:
         def stopped() -> None:
@@ -256,21 +269,3 @@ class HostsSession(Session[RequestsWorkload, ServerKey]):
             path=f"/bytes/{size}",
             body_bytes=size,
         )
-
-
-def across_clocks(summary: MeasureSummary, file: Path) -> MeasureSummary:
-    """A summary whose one-way times are without the offset of the clocks, and which has its bound beside them.
-
-    ``file`` has the four times of each packet, and is removed. Without an offset there are no one-way times either.
-    """
-    columns = parquet.read_arrays(file, _TIMES)
-    file.unlink()
-    times = FourTimes(*(columns[name].tolist() for name in _TIMES))
-    apart = offset(times)
-    if apart is None:
-        none = Quantiles(min=None, p50=None, p90=None, p99=None, max=None)
-        summary.one_way_forward_ns = summary.one_way_backward_ns = none
-        return summary
-    summary.one_way_forward_ns, summary.one_way_backward_ns = one_way(times, apart)
-    summary.clock_offset_ns, summary.clock_bound_ns = apart.offset_ns, apart.bound_ns
-    return summary

@@ -3,7 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 
-use trifecta_wire::clock::now_ns;
+use trifecta_wire::clock::{now_ns, realtime_offset_ns};
 use trifecta_wire::process;
 
 use crate::config::Measure;
@@ -256,6 +256,7 @@ impl Measurement {
             train_received: report.map(|report| report.train.0),
             rate_bits_per_s: train_rate,
             largest_payload_bytes: largest,
+            realtime_offset_ns: realtime_offset_ns(),
         }
     }
 }

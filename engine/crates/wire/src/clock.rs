@@ -1,5 +1,7 @@
 //! The one clock of the engine: CLOCK_MONOTONIC in nanoseconds, shared by every program on the machine.
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
 /// Time now on CLOCK_MONOTONIC, in nanoseconds since an arbitrary point that all processes of the machine share.
 #[inline]
 #[must_use]
@@ -19,6 +21,18 @@ pub fn thread_cpu_ns() -> u64 {
     timespec_ns(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
+/// What to add to CLOCK_MONOTONIC to get CLOCK_REALTIME: the closest of some readings.
+#[must_use]
+pub fn realtime_offset_ns() -> i64 {
+    let reading = || {
+        let before = now_ns();
+        let wall = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as i64);
+        let after = now_ns();
+        (after - before, wall - before.midpoint(after) as i64)
+    };
+    (0..16).map(|_| reading()).min().map_or(0, |(_, offset)| offset)
+}
+
 #[inline]
 fn timespec_ns(clock: libc::clockid_t) -> u64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -36,6 +50,13 @@ mod tests {
         let first = now_ns();
         assert!(first > 0);
         assert!(now_ns() >= first);
+    }
+
+    #[test]
+    fn the_wall_clock_is_so_far_ahead() {
+        let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as i64;
+        let apart = wall - now_ns() as i64 - realtime_offset_ns();
+        assert!(apart.abs() < 50_000_000, "{apart} ns");
     }
 
     #[test]

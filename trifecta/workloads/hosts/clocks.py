@@ -1,0 +1,67 @@
+"""The clocks of two hosts: what chronyd says of each, and what the probe's packets and it say of both together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from trifecta.analysis.offsets import FourTimes, Offset, WallClock, by_wall_clocks, offset, one_way, tighter
+from trifecta.contract.common import Quantiles
+from trifecta.contract.machine import ChronyTracking
+from trifecta.contract.probe import MeasureSummary
+from trifecta.lab.machines import StandingMachine
+from trifecta.store import parquet
+
+_TIMES = ("sent_ns", "reflected_in_ns", "reflected_out_ns", "received_ns")
+Told = Mapping[str, ChronyTracking]
+"""By role."""
+
+
+class Clocks:
+    """Asks chronyd on the hosts; where none answered the first time it is not asked for again."""
+
+    def __init__(self, machines: Mapping[str, StandingMachine]) -> None:
+        """Nothing is asked yet; ``machines`` by role may still come."""
+        self._machines = machines
+        self._without: dict[str, ChronyTracking] = {}
+
+    def ask(self) -> Told:
+        """What they say now; CannotError when a host is lost. Starts a program there: not while a trial runs."""
+        found = {}
+        for role, machine in self._machines.items():
+            found[role] = self._without.get(role) or machine.clock()
+            if found[role]["stratum"] is None:
+                self._without[role] = found[role]
+        return found
+
+
+def across_clocks(summary: MeasureSummary, file: Path, told: Told) -> MeasureSummary:
+    """A summary whose one-way times are without the offset of the clocks, and which has its bound beside them.
+
+    ``file`` has the four times of each packet, and is removed. Without an offset there are no one-way times either.
+    ``told`` is what chronyd said of the client's clock and the server's before the packets.
+    """
+    columns = parquet.read_arrays(file, _TIMES)
+    file.unlink()
+    times = FourTimes(*(columns[name].tolist() for name in _TIMES))
+    by_packets, by_chrony = offset(times), _by_chrony(summary, told)
+    if by_chrony is not None:
+        summary.clock_chrony_offset_ns, summary.clock_chrony_bound_ns = by_chrony.offset_ns, by_chrony.bound_ns
+    if by_packets is None:
+        none = Quantiles(min=None, p50=None, p90=None, p99=None, max=None)
+        summary.one_way_forward_ns = summary.one_way_backward_ns = none
+        return summary
+    summary.clock_exchange_offset_ns, summary.clock_exchange_bound_ns = by_packets.offset_ns, by_packets.bound_ns
+    apart = tighter(by_packets, by_chrony)
+    summary.one_way_forward_ns, summary.one_way_backward_ns = one_way(times, apart)
+    summary.clock_offset_ns, summary.clock_bound_ns = apart.offset_ns, apart.bound_ns
+    return summary
+
+
+def _by_chrony(summary: MeasureSummary, told: Told) -> Offset | None:
+    """How far the server's clock is ahead of the client's by their wall clocks; None where chronyd does not bound both."""
+    near_ns, far_ns = summary.realtime_offset_ns, summary.far_realtime_offset_ns
+    bounds = [told[role]["bound_ns"] for role in ("client", "server") if role in told]
+    if far_ns is None or len(bounds) != 2 or bounds[0] is None or bounds[1] is None:
+        return None
+    return by_wall_clocks(WallClock(near_ns, bounds[0]), WallClock(far_ns, bounds[1]))
