@@ -12,7 +12,7 @@ from trifecta.contract.machine import ChronyTracking
 
 ASK = "command -v chronyc >/dev/null || { echo no chronyc; exit 0; }; exec chronyc -n -c tracking"
 """For ``sh``. chronyc itself gives up on a chronyd that is silent, after seconds."""
-NONE = "no chronyc"
+_NONE = "no chronyc"
 _FIELDS = 14
 _STRATUM, _CORRECTION, _DELAY, _DISPERSION, _LEAP = 2, 4, 10, 11, 13
 _OWN_CLOCK = "7F7F0101"
@@ -22,11 +22,11 @@ _SYNCHRONISED = ("Normal", "Insert second", "Delete second")
 
 def read(said: str) -> ChronyTracking:
     """The answer to `ASK`: one line of values between commas, or why there is none."""
-    lines = said.split("\n")
-    last = next((line.strip() for line in reversed(lines) if line.strip()), "chronyc says nothing")
+    last = said.strip().rpartition("\n")[2].strip()
     fields = last.split(",")
     if len(fields) != _FIELDS:
-        return _without("chrony is not installed" if last == NONE else f"chronyc says: {last[:200]}")
+        words = "chrony is not installed" if last == _NONE else f"chronyc says: {last[:200]}"
+        return _without(words if last else "chronyc says nothing")
     try:
         stratum = int(fields[_STRATUM])
         correction, delay, dispersion = (_ns(fields[at]) for at in (_CORRECTION, _DELAY, _DISPERSION))

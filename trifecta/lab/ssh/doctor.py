@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
-from trifecta.contract.machine import HostFacts
+from trifecta.contract.machine import ChronyTracking, HostFacts
 from trifecta.design.errors import CannotError
 from trifecta.design.machine import Machine
 from trifecta.lab.doctor import DISK_BYTES, UDP_BUFFER_BYTES, Finding, Status
@@ -40,6 +40,7 @@ def _of(host: SshHost, took_s: float) -> Iterator[Finding]:
     cores = facts["cpus"]
     yield Finding("cores", "ok" if cores else "warn", f"{cores} usable" if cores else "not told")
     yield _clock(facts)
+    yield _chrony(host.clock())
     yield Finding("way there and back", "ok", f"{_round_trip_s(host) * 1e3:.1f} ms over SSH")
     yield from _kernel(facts)
     yield _disk(facts)
@@ -59,6 +60,14 @@ def _clock(facts: HostFacts) -> Finding:
     slow = source in _SLOW_CLOCKS
     remedy = "echo tsc | sudo tee /sys/devices/system/clocksource/clocksource0/current_clocksource"
     return Finding("clock source", "warn" if slow else "ok", source or "not visible", remedy if slow else "")
+
+
+def _chrony(told: ChronyTracking) -> Finding:
+    """Not needed: the probe bounds clocks, too."""
+    bound = told["bound_ns"]
+    if bound is None:
+        return Finding("chronyd", "ok", f"{told['said']}; the probe alone bounds its clock")
+    return Finding("chronyd", "ok", f"bounds its clock to {bound / 1e6:.3g} ms")
 
 
 def _kernel(facts: HostFacts) -> Iterator[Finding]:

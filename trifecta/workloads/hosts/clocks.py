@@ -59,7 +59,7 @@ def across_clocks(summary: MeasureSummary, file: Path, told: Told) -> MeasureSum
 
 
 def _by_chrony(summary: MeasureSummary, told: Told) -> Offset | None:
-    """How far the server's clock is ahead of the client's by their wall clocks; None where chronyd does not bound both."""
+    """How far the server's clock is ahead of the client's by chronyd; None where it does not bound both."""
     near_ns, far_ns = summary.realtime_offset_ns, summary.far_realtime_offset_ns
     bounds = [told[role]["bound_ns"] for role in ("client", "server") if role in told]
     if far_ns is None or len(bounds) != 2 or bounds[0] is None or bounds[1] is None:
