@@ -10,7 +10,7 @@ from typing import Protocol
 from trifecta.contract.machine import ChronyTracking, HostFacts
 from trifecta.design.errors import CannotError
 from trifecta.design.machine import Machine
-from trifecta.lab import chrony
+from trifecta.lab import chrony, static_engine
 from trifecta.lab.engine import EngineProgram
 from trifecta.lab.host import Here
 from trifecta.lab.place import LocalPlace, Place
@@ -72,6 +72,7 @@ class ThisMachine:
     def __init__(self, machine: Machine, engine: Path) -> None:
         """Nothing is started."""
         self.machine = machine
+        self._engine = engine
         self.place: Place = LocalPlace(Here(), engine)
         self.address = ""
 
@@ -100,7 +101,8 @@ class ThisMachine:
         done = subprocess.run(
             ["sh", "-c", machine_facts.ASK], capture_output=True, text=True, check=False, timeout=_FACTS_S
         )
-        return machine_facts.read(self.machine, self.address, done.stdout)
+        found = machine_facts.read(self.machine, self.address, done.stdout)
+        return {**found, "engine": static_engine.told(self._engine)}
 
     def clock(self) -> ChronyTracking:
         """As `StandingMachine.clock`."""
@@ -126,9 +128,12 @@ class FarMachine:
     """A machine by SSH."""
 
     def __init__(self, name: str, machine: Machine, engine: Path) -> None:
-        """Connect, and bring the engine where it is not there yet; CannotError in one line when that is refused."""
+        """Connect, and bring the engine where it is not there yet; CannotError in one line when that is refused.
+
+        That is the static one where there is one.
+        """
         self.machine = machine
-        self._host = SshHost(name, machine, engine)
+        self._host = SshHost(name, machine, static_engine.to_bring(engine))
         self._host.open()
         self.place: Place = SshPlace(self._host)
 

@@ -11,6 +11,7 @@ from trifecta.design.machine import Machine
 from trifecta.lab.doctor import DISK_BYTES, UDP_BUFFER_BYTES, Finding, Status
 from trifecta.lab.engine import find_engine
 from trifecta.lab.ssh.host import SshHost
+from trifecta.lab.static_engine import to_bring
 
 _ASKED = 5  # times; the least is the way there and back
 _SLOW_CLOCKS = ("hpet", "acpi_pm", "jiffies", "refined-jiffies")
@@ -20,7 +21,7 @@ _ENGINE = "its sha256 is that of the one here"
 def examine(machine: Machine) -> list[Finding]:
     """Everything about a host. The engine is brought there, where it stays; nothing else is left."""
     began = time.monotonic()
-    host = SshHost("host", machine, find_engine())
+    host = SshHost("host", machine, to_bring(find_engine()))
     try:
         with host:
             return list(_of(host, time.monotonic() - began))
@@ -34,7 +35,9 @@ def _of(host: SshHost, took_s: float) -> Iterator[Finding]:
     facts = host.facts()
     yield Finding("connection", "ok", f"{facts['at']}, at {facts['address'] or 'an unknown address'}", required=True)
     how = "brought there" if host.brought else "was there"
-    yield Finding("engine", "ok", f"runs, {how}; {_ENGINE}; all of it took {took_s:.1f} s", required=True)
+    engine = facts.get("engine")
+    kind = "static" if engine is not None and engine["linkage"] == "static" else "with the C library there"
+    yield Finding("engine", "ok", f"runs, {kind}, {how}; {_ENGINE}; all of it took {took_s:.1f} s", required=True)
     told = (facts["distribution"], facts["kernel"], facts["architecture"])
     yield Finding("system", "ok", ", ".join(filter(None, told)))
     cores = facts["cpus"]
