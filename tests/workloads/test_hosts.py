@@ -107,6 +107,38 @@ def test_a_race_between_hosts_is_measured_on_the_clients_clock(tmp_path: Path, a
     assert private_in(tmp_path / "run", tmp_path / "home") == []
 
 
+def test_chronyd_on_both_hosts_bounds_their_clocks_too(tmp_path: Path) -> None:
+    ahead_s = 777_777
+    code, errors = inside(
+        tmp_path,
+        f"""
+        # Both have the wall clock of this machine, so that one which says it is off by 1 µs at most says the truth.
+        said = "C0A80101,192.0.2.1,2,1764202000.0,0.000000000,0,0,0,0,0,0.000000000,0.000001000,64.2,Normal"
+        with three_hosts(folder, ahead_s={ahead_s}) as hosts:
+            for name in FAR:
+                program = folder / name / "bin/chronyc"
+                program.parent.mkdir()
+                program.write_text(f"#!/bin/sh\\necho '{{said}}'\\n")
+                program.chmod(0o755)
+            code, said, errors = hosts.run(*race(hosts, folder / "run", blocks=1))
+        print(json.dumps([code, errors]))
+        """,
+    )
+    assert code == 0, errors
+    for row in rows(tmp_path / "run"):
+        probe = json.loads(row["probe_json"])
+        assert probe["clock_chrony_bound_ns"] == 2_000
+        assert abs(probe["clock_chrony_offset_ns"] - ahead_s * 10**9) < 1_000_000
+        assert probe["clock_bound_ns"] <= 2_000 < probe["clock_exchange_bound_ns"]
+        clocks = checks(row)["clocks"]
+        assert (clocks["status"], "chronyd on both agrees" in clocks["evidence"]) == ("pass", True), clocks
+    hosts = json.loads((tmp_path / "run" / "run.json").read_text())["hosts"]
+    for role in ("client", "server"):
+        bounds = {when: told["bound_ns"] for when, told in hosts[role]["clock"].items()}
+        assert bounds == {"before": 1_000, "after": 1_000}
+        assert hosts[role]["engine"]["linkage"] in ("shared", "static")
+
+
 def test_a_client_here_and_a_server_there(tmp_path: Path) -> None:
     code, errors, left = inside(
         tmp_path,

@@ -27,7 +27,7 @@ class Clocks:
 
     def ask(self) -> Told:
         """What they say now; CannotError when a host is lost. Starts a program there: not while a trial runs."""
-        found = {}
+        found: dict[str, ChronyTracking] = {}
         for role, machine in self._machines.items():
             found[role] = self._without.get(role) or machine.clock()
             if found[role]["stratum"] is None:
