@@ -54,6 +54,7 @@ def test_a_chronyd_without_servers_bounds_nothing(said: str, why: str) -> None:
         (f"{SAID.replace('0.002,64.2', 'nan,64.2')}Normal\n", None),
         (f"{SAID.replace('-0.000012345', 'soon')}Normal\n", None),
         (f"{SAID.replace('0.030000001', 'inf')}Normal\n", None),
+        (f"{SAID.replace('0.030000001', '-0.1')}Normal\n", None),
     ],
 )
 def test_without_an_answer_that_is_understood_the_words_are_kept(said: str, why: str | None) -> None:

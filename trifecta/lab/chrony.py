@@ -32,6 +32,8 @@ def read(said: str) -> ChronyTracking:
         correction, delay, dispersion = (_ns(fields[at]) for at in (_CORRECTION, _DELAY, _DISPERSION))
     except (ValueError, InvalidOperation, OverflowError):
         return _without(f"chronyc says: {last[:200]}")
+    if delay < 0 or dispersion < 0:
+        return _without(f"chronyc says: {last[:200]}")
     why = _unbounded(fields)
     return {
         "said": why,

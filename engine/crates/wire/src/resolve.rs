@@ -75,7 +75,7 @@ fn addresses(name: &str) -> io::Result<Vec<IpAddr>> {
 #[cfg(all(target_env = "gnu", target_feature = "crt-static"))]
 fn addresses(name: &str) -> io::Result<Vec<IpAddr>> {
     let what = "the static engine resolves no names; give an address, or use the engine of the wheel";
-    name.parse().map(|address| vec![address]).map_err(|_| io::Error::new(io::ErrorKind::Unsupported, what))
+    name.parse::<IpAddr>().map(|address| vec![address]).map_err(|_| io::Error::new(io::ErrorKind::Unsupported, what))
 }
 
 fn choose(all: &[IpAddr], ip: Option<Ip>) -> Option<IpAddr> {
