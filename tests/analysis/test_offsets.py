@@ -55,9 +55,12 @@ def test_without_a_packet_nothing_is_known() -> None:
 
 
 @given(
-    trips=ways, ahead=st.integers(-(10**14), 10**14), wall=st.integers(0, 10**18),
-    bounds=st.tuples(*[st.integers(0, 10**9)] * 2), off=st.tuples(*[st.floats(-1, 1)] * 2),
-)  # fmt: skip
+    trips=ways,
+    ahead=st.integers(-(10**14), 10**14),
+    wall=st.integers(0, 10**18),
+    bounds=st.tuples(*[st.integers(0, 10**9)] * 2),
+    off=st.tuples(*[st.floats(-1, 1)] * 2),
+)
 def test_what_two_sound_bounds_have_in_common_holds_the_truth_too(
     trips: list[tuple[int, int, int]],
     ahead: int,

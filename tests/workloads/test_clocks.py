@@ -41,7 +41,8 @@ def measured(file: Path, *, off_ns: int = 0) -> MeasureSummary:
         sent=20, received=20, send_errors=0, ended="done", loss_forward=0.0, loss_backward=0.0, loss=0.0, rtt_ns=times,
         one_way_forward_ns=times, one_way_backward_ns=times, reordered=0, duplicates=0, reordered_forward=0,
         duplicates_forward=0, train_received=0, rate_bits_per_s=None, largest_payload_bytes=None,
-        realtime_offset_ns=WALL - SINCE, far_realtime_offset_ns=WALL + off_ns - SINCE - AHEAD,
+        realtime_offset_ns=WALL - SINCE, realtime_bound_ns=100, far_realtime_bound_ns=200,
+        far_realtime_offset_ns=WALL + off_ns - SINCE - AHEAD,
     )  # fmt: skip
 
 
@@ -67,8 +68,8 @@ def test_without_chronyd_on_both_the_bound_is_that_of_the_packets(tmp_path: Path
 def test_where_chronyd_agrees_one_way_times_have_the_tighter_bound(tmp_path: Path) -> None:
     file = tmp_path / "probe.parquet"
     found = across_clocks(measured(file), file, {"client": tracking(MS), "server": tracking(2 * MS)})
-    assert (found.clock_chrony_offset_ns, found.clock_chrony_bound_ns) == (AHEAD, 3 * MS)
-    assert (found.clock_offset_ns, found.clock_bound_ns) == (AHEAD, 3 * MS)
+    assert (found.clock_chrony_offset_ns, found.clock_chrony_bound_ns) == (AHEAD, 3 * MS + 300)
+    assert (found.clock_offset_ns, found.clock_bound_ns) == (AHEAD, 3 * MS + 300)
     assert (found.one_way_forward_ns.p50, found.one_way_backward_ns.p50) == (10 * MS, 30 * MS)
 
 
@@ -76,7 +77,7 @@ def test_where_chronyd_contradicts_the_packets_these_are_believed_and_both_are_k
     file = tmp_path / "probe.parquet"
     told = {"client": tracking(MS), "server": tracking(2 * MS)}
     found = across_clocks(measured(file, off_ns=60 * MS), file, told)
-    assert (found.clock_chrony_offset_ns, found.clock_chrony_bound_ns) == (AHEAD - 60 * MS, 3 * MS)
+    assert (found.clock_chrony_offset_ns, found.clock_chrony_bound_ns) == (AHEAD - 60 * MS, 3 * MS + 300)
     assert (found.clock_offset_ns, found.clock_bound_ns) == (AHEAD - 10 * MS, 20 * MS)
     assert (found.one_way_forward_ns.p50, found.one_way_backward_ns.p50) == (20 * MS, 20 * MS)
 

@@ -43,7 +43,7 @@ class Offset:
 
 @dataclass(frozen=True)
 class WallClock:
-    """A machine's CLOCK_REALTIME: how far it is ahead of its CLOCK_MONOTONIC, and off by at most."""
+    """A machine's CLOCK_REALTIME: how far it is ahead of its CLOCK_MONOTONIC, and off by at most, reading included."""
 
     ahead_ns: int
     bound_ns: int

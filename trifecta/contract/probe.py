@@ -35,6 +35,8 @@ class ReflectReady(Told, tag_field="role", tag="reflect", kw_only=True):
     port: Port
     realtime_offset_ns: int
     """CLOCK_REALTIME less CLOCK_MONOTONIC at the far end."""
+    realtime_bound_ns: Unsigned
+    """How far the truth can be from that."""
 
 
 class MeasureReady(Told, tag_field="role", tag="measure", kw_only=True):
@@ -76,6 +78,8 @@ class MeasureSummary(Told, tag_field="role", tag="measure", kw_only=True):
     largest_payload_bytes: Unsigned | None
     realtime_offset_ns: int
     """CLOCK_REALTIME less CLOCK_MONOTONIC at the near end."""
+    realtime_bound_ns: Unsigned
+    """How far the truth can be from that."""
 
     # What the runner adds.
     wire: str | None = None
@@ -85,7 +89,8 @@ class MeasureSummary(Told, tag_field="role", tag="measure", kw_only=True):
     clock_bound_ns: Unsigned | None = None
     """How far the truth can be from that, and each one-way time with it."""
     far_realtime_offset_ns: int | None = None
-    """CLOCK_REALTIME less CLOCK_MONOTONIC at the far end."""
+    """CLOCK_REALTIME less CLOCK_MONOTONIC at the far end, with its bound."""
+    far_realtime_bound_ns: Unsigned | None = None
     clock_exchange_offset_ns: int | None = None
     """What the packets alone say, with its bound."""
     clock_exchange_bound_ns: Unsigned | None = None

@@ -48,6 +48,7 @@ def measure_path(
             measure.configure(config)
             summary = measure.wait_summary(MeasureSummary, 60 + 3 * config.timeout_ns / 1e9, stop)
             summary.far_realtime_offset_ns = reflects.realtime_offset_ns
+            summary.far_realtime_bound_ns = reflects.realtime_bound_ns
             if config.samples_file is not None:
                 measure.get(Path(config.samples_file))
             return summary

@@ -60,8 +60,11 @@ def across_clocks(summary: MeasureSummary, file: Path, told: Told) -> MeasureSum
 
 def _by_chrony(summary: MeasureSummary, told: Told) -> Offset | None:
     """How far the server's clock is ahead of the client's by chronyd; None where it does not bound both."""
-    near_ns, far_ns = summary.realtime_offset_ns, summary.far_realtime_offset_ns
-    bounds = [told[role]["bound_ns"] for role in ("client", "server") if role in told]
-    if far_ns is None or len(bounds) != 2 or bounds[0] is None or bounds[1] is None:
+    near, far = (told[role]["bound_ns"] if role in told else None for role in ("client", "server"))
+    far_ahead_ns, far_reading_ns = summary.far_realtime_offset_ns, summary.far_realtime_bound_ns
+    if near is None or far is None or far_ahead_ns is None or far_reading_ns is None:
         return None
-    return by_wall_clocks(WallClock(near_ns, bounds[0]), WallClock(far_ns, bounds[1]))
+    return by_wall_clocks(
+        WallClock(summary.realtime_offset_ns, near + summary.realtime_bound_ns),
+        WallClock(far_ahead_ns, far + far_reading_ns),
+    )

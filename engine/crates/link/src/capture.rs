@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
-use trifecta_wire::clock::{now_ns, realtime_offset_ns};
+use trifecta_wire::clock::{now_ns, realtime_offset};
 
 use crate::buffer::LARGE_BYTES;
 use crate::frame::{Layout, VNET_HEADER_BYTES};
@@ -109,7 +109,7 @@ impl Capture {
     }
 
     fn write_to(mut file: impl Storage, devices: [&str; 2], blocks_waiting: usize) -> Result<Self, String> {
-        let realtime_offset_ns = realtime_offset_ns();
+        let realtime_offset_ns = realtime_offset().offset_ns;
         file.write_all(&head(devices, realtime_offset_ns)).map_err(|error| error.to_string())?;
         let (to_writer, blocks) = sync_channel::<Vec<u8>>(blocks_waiting);
         let write = move || {

@@ -14,8 +14,13 @@ pub enum Ready {
         port: u16,
         /// CLOCK_REALTIME less CLOCK_MONOTONIC.
         realtime_offset_ns: i64,
+        /// How far the truth can be from that.
+        realtime_bound_ns: u64,
     },
-    Measure { address: IpAddr, port: u16 },
+    Measure {
+        address: IpAddr,
+        port: u16,
+    },
 }
 
 /// The `summary` line.
@@ -62,6 +67,8 @@ pub struct MeasureSummary {
     pub largest_payload_bytes: Option<usize>,
     /// CLOCK_REALTIME less CLOCK_MONOTONIC, at the near end.
     pub realtime_offset_ns: i64,
+    /// How far the truth can be from that.
+    pub realtime_bound_ns: u64,
 }
 
 /// Why a measurement ended.

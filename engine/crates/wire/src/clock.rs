@@ -21,16 +21,28 @@ pub fn thread_cpu_ns() -> u64 {
     timespec_ns(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
-/// What to add to CLOCK_MONOTONIC to get CLOCK_REALTIME: the closest of some readings.
+/// What to add to CLOCK_MONOTONIC to get CLOCK_REALTIME.
+#[derive(Clone, Copy, Debug)]
+pub struct RealtimeOffset {
+    pub offset_ns: i64,
+    /// How far the truth can be from that: half of what reading the clocks took.
+    pub bound_ns: u64,
+}
+
+/// The closest of some readings.
 #[must_use]
-pub fn realtime_offset_ns() -> i64 {
+pub fn realtime_offset() -> RealtimeOffset {
     let reading = || {
         let before = now_ns();
         let wall = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as i64);
         let after = now_ns();
         (after - before, wall - before.midpoint(after) as i64)
     };
-    (0..16).map(|_| reading()).min().map_or(0, |(_, offset)| offset)
+    let mut best = reading();
+    for _ in 1..16 {
+        best = best.min(reading());
+    }
+    RealtimeOffset { offset_ns: best.1, bound_ns: best.0.div_ceil(2) }
 }
 
 #[inline]
@@ -55,8 +67,10 @@ mod tests {
     #[test]
     fn the_wall_clock_is_so_far_ahead() {
         let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as i64;
-        let apart = wall - now_ns() as i64 - realtime_offset_ns();
+        let found = realtime_offset();
+        let apart = wall - now_ns() as i64 - found.offset_ns;
         assert!(apart.abs() < 50_000_000, "{apart} ns");
+        assert!(found.bound_ns < 1_000_000, "{found:?}");
     }
 
     #[test]
