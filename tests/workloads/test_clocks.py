@@ -48,16 +48,11 @@ def measured(file: Path, *, off_ns: int = 0) -> MeasureSummary:
 
 @pytest.mark.parametrize(
     "told",
-    [
-        {},
-        {"client": tracking(MS)},
-        {"client": tracking(MS), "server": tracking(None)},
-        {"client": tracking(None, None), "server": tracking(MS)},
-    ],
+    [(), (tracking(MS), None), (tracking(MS), tracking(None)), (tracking(None, None), tracking(MS))],
 )
 def test_without_chronyd_on_both_the_bound_is_that_of_the_packets(tmp_path: Path, told: Any) -> None:
     file = tmp_path / "probe.parquet"
-    found = across_clocks(measured(file), file, told)
+    found = across_clocks(measured(file), file, *told)
     assert not file.exists()
     assert (found.clock_offset_ns, found.clock_bound_ns) == (AHEAD - 10 * MS, 20 * MS)
     assert (found.clock_exchange_offset_ns, found.clock_exchange_bound_ns) == (AHEAD - 10 * MS, 20 * MS)
@@ -67,7 +62,7 @@ def test_without_chronyd_on_both_the_bound_is_that_of_the_packets(tmp_path: Path
 
 def test_where_chronyd_agrees_one_way_times_have_the_tighter_bound(tmp_path: Path) -> None:
     file = tmp_path / "probe.parquet"
-    found = across_clocks(measured(file), file, {"client": tracking(MS), "server": tracking(2 * MS)})
+    found = across_clocks(measured(file), file, tracking(MS), tracking(2 * MS))
     assert (found.clock_chrony_offset_ns, found.clock_chrony_bound_ns) == (AHEAD, 3 * MS + 300)
     assert (found.clock_offset_ns, found.clock_bound_ns) == (AHEAD, 3 * MS + 300)
     assert (found.one_way_forward_ns.p50, found.one_way_backward_ns.p50) == (10 * MS, 30 * MS)
@@ -75,8 +70,7 @@ def test_where_chronyd_agrees_one_way_times_have_the_tighter_bound(tmp_path: Pat
 
 def test_where_chronyd_contradicts_the_packets_these_are_believed_and_both_are_kept(tmp_path: Path) -> None:
     file = tmp_path / "probe.parquet"
-    told = {"client": tracking(MS), "server": tracking(2 * MS)}
-    found = across_clocks(measured(file, off_ns=60 * MS), file, told)
+    found = across_clocks(measured(file, off_ns=60 * MS), file, tracking(MS), tracking(2 * MS))
     assert (found.clock_chrony_offset_ns, found.clock_chrony_bound_ns) == (AHEAD - 60 * MS, 3 * MS + 300)
     assert (found.clock_offset_ns, found.clock_bound_ns) == (AHEAD - 10 * MS, 20 * MS)
     assert (found.one_way_forward_ns.p50, found.one_way_backward_ns.p50) == (20 * MS, 20 * MS)

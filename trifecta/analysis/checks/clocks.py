@@ -31,7 +31,8 @@ SLOW_SOURCES = ("hpet", "acpi_pm", "jiffies", "refined-jiffies", "pit")  # micro
 def check(evidence: Evidence) -> list[CheckResult]:
     """The client's clock readings lie within the runner's, where both read CLOCK_MONOTONIC of one machine."""
     if evidence.study.hosts:
-        return worst(evidence, "clocks", _between_hosts(evidence))
+        of_hosts = _between_hosts(evidence)
+        return worst(evidence, "clocks", of_hosts + _by_chrony(evidence) if of_hosts else [])
     findings = []
     began, ended = evidence.row.get("started_ns"), evidence.row.get("ended_ns")
     load = evidence.load or {}
@@ -56,7 +57,7 @@ def check(evidence: Evidence) -> list[CheckResult]:
 
 def _between_hosts(evidence: Evidence) -> list[Finding]:
     """Latencies are differences on the client's clock; how far the server's is apart, the probe says with its bound."""
-    load, probe = evidence.load or {}, evidence.probe or Probe()
+    load, probe = evidence.load or {}, evidence.probe or {}
     began, ended = load.get("started_ns"), load.get("ended_ns")
     if began is None or ended is None:
         return []
@@ -71,12 +72,12 @@ def _between_hosts(evidence: Evidence) -> list[Finding]:
     if apart is None or bound is None:
         return [Finding("pass", f"{text}; how far the server's is apart is not known", off, DISORDER_LIMIT_NS)]
     text += f"; the server's is {duration(apart)} ahead, give or take {duration(bound)}"
-    findings = [Finding("pass", text, off, DISORDER_LIMIT_NS)]
-    return findings + _by_chrony(probe)
+    return [Finding("pass", text, off, DISORDER_LIMIT_NS)]
 
 
-def _by_chrony(probe: Probe) -> list[Finding]:
+def _by_chrony(evidence: Evidence) -> list[Finding]:
     """Whether chronyd and the packets of the probe can both be right; nothing where there is one of them only."""
+    probe = evidence.probe or Probe()
     packets = _claim(probe.get("clock_exchange_offset_ns"), probe.get("clock_exchange_bound_ns"))
     chrony = _claim(probe.get("clock_chrony_offset_ns"), probe.get("clock_chrony_bound_ns"))
     if packets is None or chrony is None:
@@ -85,7 +86,7 @@ def _by_chrony(probe: Probe) -> list[Finding]:
     told = [f"{one.offset_ns / 1e9:.6f} s, give or take {duration(one.bound_ns)}" for one in (packets, chrony)]
     if agree(packets, chrony):
         return [Finding("pass", f"chronyd on both agrees ({told[1]})", off, limit)]
-    text = f"the server's clock is ahead by {told[0]}, say the probe's packets, and by {told[1]}, says chronyd on both"
+    text = f"the far clock is ahead by {told[0]}, say the probe's packets, and by {told[1]}, says chronyd on both"
     remedy = "look at the time servers of both hosts (`chronyc sources`); one-way times are by the packets alone"
     return [Finding("warn", f"{text}: they contradict each other", off, limit, remedy)]
 

@@ -13,8 +13,6 @@ from trifecta.lab.machines import StandingMachine
 from trifecta.store import parquet
 
 _TIMES = ("sent_ns", "reflected_in_ns", "reflected_out_ns", "received_ns")
-Told = Mapping[str, ChronyTracking]
-"""By role."""
 
 
 class Clocks:
@@ -25,8 +23,8 @@ class Clocks:
         self._machines = machines
         self._without: dict[str, ChronyTracking] = {}
 
-    def ask(self) -> Told:
-        """What they say now; CannotError when a host is lost. Starts a program there: not while a trial runs."""
+    def ask(self) -> dict[str, ChronyTracking]:
+        """What they say now, by role; CannotError when a host is lost. Starts a program there: not while a trial runs."""
         found: dict[str, ChronyTracking] = {}
         for role, machine in self._machines.items():
             found[role] = self._without.get(role) or machine.clock()
@@ -35,16 +33,18 @@ class Clocks:
         return found
 
 
-def across_clocks(summary: MeasureSummary, file: Path, told: Told) -> MeasureSummary:
+def across_clocks(
+    summary: MeasureSummary, file: Path, near: ChronyTracking | None = None, far: ChronyTracking | None = None
+) -> MeasureSummary:
     """A summary whose one-way times are without the offset of the clocks, and which has its bound beside them.
 
     ``file`` has the four times of each packet, and is removed. Without an offset there are no one-way times either.
-    ``told`` is what chronyd said of the client's clock and the server's before the packets.
+    ``near`` and ``far`` are what chronyd said before the packets where they came from, and where they went.
     """
     columns = parquet.read_arrays(file, _TIMES)
     file.unlink()
     times = FourTimes(*(columns[name].tolist() for name in _TIMES))
-    by_packets, by_chrony = offset(times), _by_chrony(summary, told)
+    by_packets, by_chrony = offset(times), _by_chrony(summary, near, far)
     if by_chrony is not None:
         summary.clock_chrony_offset_ns, summary.clock_chrony_bound_ns = by_chrony.offset_ns, by_chrony.bound_ns
     if by_packets is None:
@@ -58,13 +58,13 @@ def across_clocks(summary: MeasureSummary, file: Path, told: Told) -> MeasureSum
     return summary
 
 
-def _by_chrony(summary: MeasureSummary, told: Told) -> Offset | None:
-    """How far the server's clock is ahead of the client's by chronyd; None where it does not bound both."""
-    near, far = (told[role]["bound_ns"] if role in told else None for role in ("client", "server"))
+def _by_chrony(summary: MeasureSummary, near: ChronyTracking | None, far: ChronyTracking | None) -> Offset | None:
+    """How far the far clock is ahead of the near one by chronyd; None where it does not bound both."""
+    near_ns, far_ns = (None if told is None else told["bound_ns"] for told in (near, far))
     far_ahead_ns, far_reading_ns = summary.far_realtime_offset_ns, summary.far_realtime_bound_ns
-    if near is None or far is None or far_ahead_ns is None or far_reading_ns is None:
+    if near_ns is None or far_ns is None or far_ahead_ns is None or far_reading_ns is None:
         return None
     return by_wall_clocks(
-        WallClock(summary.realtime_offset_ns, near + summary.realtime_bound_ns),
-        WallClock(far_ahead_ns, far + far_reading_ns),
+        WallClock(summary.realtime_offset_ns, near_ns + summary.realtime_bound_ns),
+        WallClock(far_ahead_ns, far_ns + far_reading_ns),
     )

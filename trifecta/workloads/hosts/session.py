@@ -244,7 +244,8 @@ class HostsSession(Session[RequestsWorkload, ServerKey]):
             samples_file=str(file),
         )
         ends, told = (self.client.place, self.server.place), self._clocks.ask()
-        return across_clocks(measure_path(ends, self.log("probe"), config, self.stop), file, told)
+        measured = measure_path(ends, self.log("probe"), config, self.stop)
+        return across_clocks(measured, file, told["client"], told["server"])
 
     def _wait_answers(self, key: ServerKey) -> None:
         def stopped() -> None:
