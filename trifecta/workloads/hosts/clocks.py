@@ -24,7 +24,7 @@ class Clocks:
         self._without: dict[str, ChronyTracking] = {}
 
     def ask(self) -> dict[str, ChronyTracking]:
-        """What they say now, by role; CannotError when a host is lost. Starts a program there: not while a trial runs."""
+        """What they say now, by role; CannotError when one is lost. Starts programs there: not while a trial runs."""
         found: dict[str, ChronyTracking] = {}
         for role, machine in self._machines.items():
             found[role] = self._without.get(role) or machine.clock()
