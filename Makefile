@@ -38,6 +38,10 @@ setup: ## Set up .venv and build the engine
 setup-dev: ## Set up for development and tests
 	@scripts/setup.sh dev
 
+.PHONY: static
+static: setup ## Build the engine without shared libraries too, for hosts by SSH with an older C library
+	@scripts/static.sh
+
 .PHONY: test
 test: lint test-engine test-python ## Set up, lint, and run the tests
 

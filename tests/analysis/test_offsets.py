@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trifecta.analysis.offsets import FourTimes, offset, one_way
+from trifecta.analysis.offsets import FourTimes, Offset, WallClock, agree, by_wall_clocks, offset, one_way, tighter
 
 ways = st.lists(st.tuples(st.integers(0, 10**9), st.integers(0, 10**9), st.integers(0, 10**8)), min_size=1, max_size=10)
 
@@ -52,3 +52,43 @@ def test_a_clock_that_was_set_in_between_has_no_offset() -> None:
 
 def test_without_a_packet_nothing_is_known() -> None:
     assert offset(FourTimes([], [], [], [])) is None
+
+
+@given(
+    trips=ways,
+    ahead=st.integers(-(10**14), 10**14),
+    wall=st.integers(0, 10**18),
+    bounds=st.tuples(*[st.integers(0, 10**9)] * 2),
+    off=st.tuples(*[st.floats(-1, 1)] * 2),
+)
+def test_what_two_sound_bounds_have_in_common_holds_the_truth_too(
+    trips: list[tuple[int, int, int]],
+    ahead: int,
+    wall: int,
+    bounds: tuple[int, int],
+    off: tuple[float, float],
+) -> None:
+    packets = offset(times(trips, ahead))
+    assert packets is not None
+    # Each wall clock is off by at most its bound: so far it is ahead of its monotonic clock, which is `ahead` apart.
+    errors = [int(share * bound) for share, bound in zip(off, bounds, strict=True)]
+    near = WallClock(wall + errors[0], bounds[0])
+    far = WallClock(wall - ahead + errors[1], bounds[1])
+    chrony = by_wall_clocks(near, far)
+    assert abs(chrony.offset_ns - ahead) <= chrony.bound_ns
+    assert agree(packets, chrony)
+    both = tighter(packets, chrony)
+    assert abs(both.offset_ns - ahead) <= both.bound_ns
+    assert both.bound_ns <= min(packets.bound_ns, chrony.bound_ns) + 1
+    there, back = one_way(times(trips, ahead), both)
+    assert there.min is not None and back.min is not None
+    assert min(there.min, back.min) >= -1
+
+
+def test_bounds_that_contradict_each_other_have_nothing_in_common() -> None:
+    packets, chrony = Offset(0, 5), Offset(20, 14)
+    assert not agree(packets, chrony)
+    assert tighter(packets, chrony) == packets
+    assert agree(packets, Offset(20, 15))
+    assert tighter(packets, Offset(20, 15)) == Offset(5, 0)
+    assert tighter(packets, None) == packets

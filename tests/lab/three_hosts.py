@@ -213,7 +213,8 @@ def _configure(hosts: ThreeHosts, name: str) -> None:
     (own / "sshd_config").write_text(
         f"Port {PORT}\nListenAddress 0.0.0.0\nHostKey {hosts.folder}/host\nPidFile none\nUsePAM no\nStrictModes no\n"
         f"AuthorizedKeysFile {own}/authorized_keys\nPermitRootLogin yes\nPasswordAuthentication no\n"
-        f"KbdInteractiveAuthentication no\nLogLevel INFO\nSetEnv TMPDIR={own}/tmp XDG_CACHE_HOME={own}/cache\n"
+        f"KbdInteractiveAuthentication no\nLogLevel INFO\nSetEnv TMPDIR={own}/tmp XDG_CACHE_HOME={own}/cache "
+        f"PATH={own}/bin:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin\n"
     )
 
 

@@ -18,6 +18,7 @@ PROBED = MeasureSummary(
     sent=200, received=196, send_errors=0, ended="done", loss_forward=0.01, loss_backward=0.01, loss=0.02,
     rtt_ns=TIMES, one_way_forward_ns=TIMES, one_way_backward_ns=TIMES, reordered=0, duplicates=0, reordered_forward=0,
     duplicates_forward=0, train_received=0, rate_bits_per_s=None, largest_payload_bytes=None,
+    realtime_offset_ns=0, realtime_bound_ns=0,
 )  # fmt: skip
 
 

@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 
 GRANTED = {"realtime": False, "memory_locked": False, "short_slice": False}
+WALL = {"realtime_offset_ns": 0, "realtime_bound_ns": 0}
 REFUSED = ("arp", "neighbour_discovery", "multicast", "other_protocol", "malformed")
 
 
@@ -117,9 +118,10 @@ def main() -> int:
         ways = dict.fromkeys(("rtt_ns", "one_way_forward_ns", "one_way_backward_ns"), times)
         counts = ("send_errors", "reordered", "duplicates", "reordered_forward", "duplicates_forward", "train_received")
         summary = {"role": "measure", "sent": 200, "received": 200, "ended": "done", "rate_bits_per_s": None}
-        say("summary", summary | shares | ways | dict.fromkeys(counts, 0) | {"largest_payload_bytes": 1472})
+        last = {"largest_payload_bytes": 1472, **WALL}
+        say("summary", summary | shares | ways | dict.fromkeys(counts, 0) | last)
         return 0
-    ready = {"role": "reflect", "address": config.get("address"), "port": config.get("port")}
+    ready = {"role": "reflect", "address": config.get("address"), "port": config.get("port"), **WALL}
     if role == "link":
         ready = {"a_device": "ra", "b_device": "rb", **GRANTED, "receive_buffer_bytes": 1}
     say("ready", ready)

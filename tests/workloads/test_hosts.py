@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import subprocess
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -14,11 +16,13 @@ from tests.lab.inside import run_inside
 from tests.lab.three_hosts import missing
 from tests.workloads.test_checks_fail import _engine_missing
 from tests.workloads.test_failures import assert_whole
+from trifecta.lab.engine import find_engine
 from trifecta.lab.ssh import keeper
 from trifecta.report import terminal
 
 WHY = missing() or _engine_missing()
 pytestmark = [pytest.mark.lab, pytest.mark.skipif(bool(WHY), reason=WHY or "there")]
+ROOT = Path(__file__).resolve().parents[2]
 KILLS = int(os.environ.get("TRIFECTA_HOST_KILLS", "4"))
 
 HELPERS = """
@@ -105,6 +109,64 @@ def test_a_race_between_hosts_is_measured_on_the_clients_clock(tmp_path: Path, a
     )
     assert "as emulated" not in (tmp_path / "run" / "report.html").read_text()
     assert private_in(tmp_path / "run", tmp_path / "home") == []
+
+
+def test_chronyd_on_both_hosts_bounds_their_clocks_too(tmp_path: Path) -> None:
+    ahead_s = 777_777
+    code, errors = inside(
+        tmp_path,
+        f"""
+        # Both have the wall clock of this machine, so that one which says it is off by 1 µs at most says the truth.
+        said = "C0A80101,192.0.2.1,2,1764202000.0,0.000000000,0,0,0,0,0,0.000000000,0.000001000,64.2,Normal"
+        with three_hosts(folder, ahead_s={ahead_s}) as hosts:
+            for name in FAR:
+                program = folder / name / "bin/chronyc"
+                program.parent.mkdir()
+                program.write_text(f"#!/bin/sh\\necho '{{said}}'\\n")
+                program.chmod(0o755)
+            code, said, errors = hosts.run(*race(hosts, folder / "run", blocks=1))
+        print(json.dumps([code, errors]))
+        """,
+    )
+    assert code == 0, errors
+    for row in rows(tmp_path / "run"):
+        probe = json.loads(row["probe_json"])
+        read_ns = probe["realtime_bound_ns"] + probe["far_realtime_bound_ns"]
+        assert probe["clock_chrony_bound_ns"] == 2_000 + read_ns
+        assert abs(probe["clock_chrony_offset_ns"] - ahead_s * 10**9) <= read_ns
+        assert probe["clock_bound_ns"] <= min(probe["clock_chrony_bound_ns"], probe["clock_exchange_bound_ns"])
+        clocks = checks(row)["clocks"]
+        assert (clocks["status"], "chronyd on both agrees" in clocks["evidence"]) == ("pass", True), clocks
+    hosts = json.loads((tmp_path / "run" / "run.json").read_text())["hosts"]
+    for role in ("client", "server"):
+        bounds = {when: told["bound_ns"] for when, told in hosts[role]["clock"].items()}
+        assert bounds == {"before": 1_000, "after": 1_000}
+        assert hosts[role]["engine"]["linkage"] in ("shared", "static")
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+def test_hosts_measure_with_the_static_engine(tmp_path: Path) -> None:
+    made = tmp_path / "built" / "trifecta-engine"
+    target = {"CARGO_TARGET_DIR": str(find_engine().parents[1])}
+    build = subprocess.run(
+        [ROOT / "scripts/static.sh", made], capture_output=True, text=True, check=False, env=os.environ | target
+    )
+    assert build.returncode == 0, build.stderr
+    code, errors = inside(
+        tmp_path,
+        f"""
+        os.environ["TRIFECTA_STATIC_ENGINE"] = {str(made)!r}
+        with three_hosts(folder) as hosts:
+            code, said, errors = hosts.run(*race(hosts, folder / "run", blocks=1))
+        print(json.dumps([code, errors]))
+        """,
+    )
+    assert code == 0, errors
+    assert all(row["valid"] for row in rows(tmp_path / "run"))
+    brought = {"sha256": hashlib.sha256(made.read_bytes()).hexdigest(), "linkage": "static"}
+    hosts = json.loads((tmp_path / "run" / "run.json").read_text())["hosts"]
+    assert [hosts[role]["engine"] for role in ("client", "server")] == [brought, brought]
 
 
 def test_a_client_here_and_a_server_there(tmp_path: Path) -> None:

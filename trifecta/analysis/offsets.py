@@ -4,6 +4,10 @@ A packet cannot arrive before it was sent. So what the far clock is ahead of the
 a packet seems to have taken there, and at least minus the least that one seems to have taken back: half the shortest
 round trip either way of the middle, whatever the path does. Clocks drift by some 50 µs a second at most between two
 packets, which a probe of a second leaves out.
+
+Where chronyd runs at both ends there is a second bound: each clock is off by no more than chronyd says (chronyc(1)). If
+both are right the truth lies in both, so what they have in common is the tighter bound; if they have nothing in common,
+one is wrong, and the packets, which need no server's word, are believed.
 """
 
 from __future__ import annotations
@@ -35,6 +39,33 @@ class Offset:
 
     offset_ns: int
     bound_ns: int
+
+
+@dataclass(frozen=True)
+class WallClock:
+    """A machine's CLOCK_REALTIME: how far it is ahead of its CLOCK_MONOTONIC, and off by at most, reading included."""
+
+    ahead_ns: int
+    bound_ns: int
+
+
+def by_wall_clocks(near: WallClock, far: WallClock) -> Offset:
+    """How far apart the clocks of two machines are whose wall clocks show the same time, within their bounds."""
+    return Offset(near.ahead_ns - far.ahead_ns, near.bound_ns + far.bound_ns)
+
+
+def agree(one: Offset, other: Offset) -> bool:
+    """Whether both can be right."""
+    return abs(one.offset_ns - other.offset_ns) <= one.bound_ns + other.bound_ns
+
+
+def tighter(packets: Offset, chrony: Offset | None) -> Offset:
+    """What both allow; that of the packets where there is no other, or the two contradict each other."""
+    if chrony is None or not agree(packets, chrony):
+        return packets
+    least = max(packets.offset_ns - packets.bound_ns, chrony.offset_ns - chrony.bound_ns)
+    most = min(packets.offset_ns + packets.bound_ns, chrony.offset_ns + chrony.bound_ns)
+    return Offset((most + least) // 2, (most - least + 1) // 2)
 
 
 def offset(times: FourTimes) -> Offset | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypedDict
+from typing import Literal, NotRequired, TypedDict
 
 
 class StaticFacts(TypedDict):
@@ -18,6 +18,36 @@ class StaticFacts(TypedDict):
     clocksource: str | None
     governor: str | None
     distribution: str | None
+
+
+class ChronyTracking(TypedDict):
+    """What chronyd says of a host's CLOCK_REALTIME (chronyc(1), tracking); None is what it does not tell."""
+
+    said: str
+    """Why it gives no bound; empty where it does."""
+    stratum: int | None
+    """None: no chronyd answered."""
+    correction_ns: int | None
+    """How far the clock is behind (or, negative, ahead of) what chronyd takes for the time, and is being moved."""
+    root_delay_ns: int | None
+    root_dispersion_ns: int | None
+    bound_ns: int | None
+    """How far the clock can be from the time of the servers: correction, dispersion, and half of the delay."""
+
+
+class HostClock(TypedDict, total=False):
+    """A host's clock by its chronyd, before a run and after it."""
+
+    before: ChronyTracking
+    after: ChronyTracking
+
+
+class BroughtEngine(TypedDict):
+    """Which program was started on a host."""
+
+    sha256: str
+    linkage: Literal["static", "shared"]
+    """``shared``: it needs a C library there."""
 
 
 class HostFacts(TypedDict):
@@ -41,6 +71,8 @@ class HostFacts(TypedDict):
     """Whether a connection begins with what the kernel kept of one before it (net.ipv4.tcp_no_metrics_save is 0)."""
     free_bytes: int | None
     """Where working folders are."""
+    clock: NotRequired[HostClock]
+    engine: NotRequired[BroughtEngine]
 
 
 class MachineShares(TypedDict):

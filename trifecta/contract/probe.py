@@ -33,6 +33,10 @@ class ReflectReady(Told, tag_field="role", tag="reflect", kw_only=True):
 
     address: str
     port: Port
+    realtime_offset_ns: int
+    """CLOCK_REALTIME less CLOCK_MONOTONIC at the far end."""
+    realtime_bound_ns: Unsigned
+    """How far the truth can be from that."""
 
 
 class MeasureReady(Told, tag_field="role", tag="measure", kw_only=True):
@@ -72,6 +76,10 @@ class MeasureSummary(Told, tag_field="role", tag="measure", kw_only=True):
     train_received: Unsigned | None
     rate_bits_per_s: float | None
     largest_payload_bytes: Unsigned | None
+    realtime_offset_ns: int
+    """CLOCK_REALTIME less CLOCK_MONOTONIC at the near end."""
+    realtime_bound_ns: Unsigned
+    """How far the truth can be from that."""
 
     # What the runner adds.
     wire: str | None = None
@@ -80,3 +88,12 @@ class MeasureSummary(Told, tag_field="role", tag="measure", kw_only=True):
     """Between machines: how far the clock of the far end is ahead; one-way times are without it."""
     clock_bound_ns: Unsigned | None = None
     """How far the truth can be from that, and each one-way time with it."""
+    far_realtime_offset_ns: int | None = None
+    """CLOCK_REALTIME less CLOCK_MONOTONIC at the far end, with its bound."""
+    far_realtime_bound_ns: Unsigned | None = None
+    clock_exchange_offset_ns: int | None = None
+    """What the packets alone say, with its bound."""
+    clock_exchange_bound_ns: Unsigned | None = None
+    clock_chrony_offset_ns: int | None = None
+    """What chronyd on both machines says, with its bound."""
+    clock_chrony_bound_ns: Unsigned | None = None

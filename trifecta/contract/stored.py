@@ -249,6 +249,14 @@ class OneProbe(TypedDict, total=False):
     wire: str | None
     clock_offset_ns: int | None
     clock_bound_ns: int | None
+    realtime_offset_ns: int
+    realtime_bound_ns: int
+    far_realtime_offset_ns: int | None
+    far_realtime_bound_ns: int | None
+    clock_exchange_offset_ns: int | None
+    clock_exchange_bound_ns: int | None
+    clock_chrony_offset_ns: int | None
+    clock_chrony_bound_ns: int | None
 
 
 class Probe(OneProbe, total=False):

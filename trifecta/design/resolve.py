@@ -16,6 +16,7 @@ from trifecta.design.factors import LENGTH_FIELDS, WORKLOAD_FIELDS
 from trifecta.design.hosts import read_direct, read_hosts, refuse_unplaced, written
 from trifecta.design.lengths import read_length
 from trifecta.design.levels import CLEAN, Surroundings, named_things, read_cells, read_factors
+from trifecta.design.machine import MIDDLE
 from trifecta.design.metric import Metric
 from trifecta.design.metrics import METRICS, asked_for
 from trifecta.design.model import PROTOCOL_FACTOR, Baseline, Machine, PathSpec, RequestsWorkload, Study, TrialLength
@@ -136,12 +137,17 @@ def resolve(document: Document, surroundings: Surroundings | None = None) -> Stu
         hosts=hosts,
         source=to_yaml(canonical),
     )
+    _refuse(root, study)
+    return study
+
+
+def _refuse(root: Section, study: Study) -> None:
+    """UserError for what its fields by themselves did not show."""
     refuse_unlike_work(root, study)
     refuse_unplaced(root, study)
     _refuse_impossible_cells(root, study)
     _refuse_small_budget(root, study)
     _refuse_small_samples(root, study)
-    return study
 
 
 def _read_workload(root: Section, around: Surroundings) -> tuple[RequestsWorkload, dict[str, Any]]:

@@ -7,8 +7,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
-from trifecta.contract.machine import HostFacts
+from trifecta.contract.machine import ChronyTracking, HostFacts
+from trifecta.design.errors import CannotError
 from trifecta.design.machine import Machine
+from trifecta.lab import chrony, static_engine
 from trifecta.lab.engine import EngineProgram
 from trifecta.lab.host import Here
 from trifecta.lab.place import LocalPlace, Place
@@ -18,6 +20,7 @@ from trifecta.lab.ssh.place import SshPlace
 from trifecta.lab.ssh.program import SshProgram
 
 _FACTS_S = 20
+_CLOCK_S = 60  # chronyc asks a silent chronyd several times, at several addresses
 
 
 class StandingMachine(Protocol):
@@ -53,6 +56,9 @@ class StandingMachine(Protocol):
     def facts(self) -> HostFacts:
         """What it says of itself; CannotError when it is lost."""
 
+    def clock(self) -> ChronyTracking:
+        """What chronyd there says of its clock; CannotError when it is lost, or chronyc has no end."""
+
     def close(self) -> None:
         """Leave it as it was found, but for the engine, which is kept there."""
 
@@ -66,6 +72,7 @@ class ThisMachine:
     def __init__(self, machine: Machine, engine: Path) -> None:
         """Nothing is started."""
         self.machine = machine
+        self._engine = engine
         self.place: Place = LocalPlace(Here(), engine)
         self.address = ""
 
@@ -94,7 +101,24 @@ class ThisMachine:
         done = subprocess.run(
             ["sh", "-c", machine_facts.ASK], capture_output=True, text=True, check=False, timeout=_FACTS_S
         )
-        return machine_facts.read(self.machine, self.address, done.stdout)
+        found = machine_facts.read(self.machine, self.address, done.stdout)
+        return {**found, "engine": static_engine.told(self._engine)}
+
+    def clock(self) -> ChronyTracking:
+        """As `StandingMachine.clock`."""
+        try:
+            done = subprocess.run(
+                ["sh", "-c", chrony.ASK],
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                check=False,
+                timeout=_CLOCK_S,
+            )
+        except subprocess.TimeoutExpired:
+            raise CannotError(f"chronyc has no end within {_CLOCK_S} s; try `chronyc tracking`") from None
+        return chrony.read(done.stdout)
 
     def close(self) -> None:
         """Nothing was made."""
@@ -104,9 +128,12 @@ class FarMachine:
     """A machine by SSH."""
 
     def __init__(self, name: str, machine: Machine, engine: Path) -> None:
-        """Connect, and bring the engine where it is not there yet; CannotError in one line when that is refused."""
+        """Connect, and bring the engine where it is not there yet; CannotError in one line when that is refused.
+
+        That is the static one where there is one.
+        """
         self.machine = machine
-        self._host = SshHost(name, machine, engine)
+        self._host = SshHost(name, machine, static_engine.to_bring(engine))
         self._host.open()
         self.place: Place = SshPlace(self._host)
 
@@ -140,6 +167,10 @@ class FarMachine:
     def facts(self) -> HostFacts:
         """As `StandingMachine.facts`."""
         return self._host.facts()
+
+    def clock(self) -> ChronyTracking:
+        """As `StandingMachine.clock`."""
+        return self._host.clock()
 
     def close(self) -> None:
         """As `StandingMachine.close`."""

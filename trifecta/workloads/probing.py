@@ -44,9 +44,11 @@ def measure_path(
     with far.start("probe", log, name="probe (far end)") as reflect, near.start("probe", log) as measure:
         try:
             reflect.configure(ReflectConfig(address=at or config.address, port=config.port))
-            reflect.wait_ready(ReflectReady, _READY_S, stop)
+            reflects = reflect.wait_ready(ReflectReady, _READY_S, stop)
             measure.configure(config)
             summary = measure.wait_summary(MeasureSummary, 60 + 3 * config.timeout_ns / 1e9, stop)
+            summary.far_realtime_offset_ns = reflects.realtime_offset_ns
+            summary.far_realtime_bound_ns = reflects.realtime_bound_ns
             if config.samples_file is not None:
                 measure.get(Path(config.samples_file))
             return summary

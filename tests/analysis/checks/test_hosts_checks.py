@@ -83,6 +83,23 @@ def test_the_clock_is_the_clients_and_how_far_the_servers_is_apart_has_a_bound()
     assert (unprobed.status, "is not known" in unprobed.evidence) == ("pass", True)
 
 
+@pytest.mark.parametrize(("by_chrony_ns", "status"), [(-3_001_000_000, "pass"), (-3_500_000_000, "warn")])
+def test_a_chronyd_that_contradicts_the_packets_warns_with_both_numbers(by_chrony_ns: int, status: str) -> None:
+    told = {
+        "clock_exchange_offset_ns": -3_000_000_000,
+        "clock_exchange_bound_ns": 25_000_000,
+        "clock_chrony_offset_ns": by_chrony_ns,
+        "clock_chrony_bound_ns": 2_000_000,
+    }
+    found = result("clocks", evidence(probe=PROBE | told))
+    assert found.status == status
+    assert f"{by_chrony_ns / 1e9:.6f} s, give or take 2 ms" in found.evidence
+    if status == "warn":
+        assert "-3.000000 s, give or take 25 ms" in found.evidence
+        assert "they contradict each other" in found.evidence
+        assert found.remedy
+
+
 @pytest.mark.parametrize("ended_ns", [FAR + 2_000_000_000, FAR - 5_000_000])
 def test_a_clock_that_was_set_meanwhile_is_found(ended_ns: int) -> None:
     load = sound.LOAD | {"started_ns": FAR, "ended_ns": ended_ns}

@@ -5,19 +5,23 @@ Readings of client and runner are out of order by more than 1 ms. Between hosts 
 that it took no longer than it was waited for.
 
 ## Warns when
-The clock is one that takes a system call to read.
+The clock is one that takes a system call to read. Between hosts with chronyd on both: what it says of their clocks
+contradicts the packets of the probe.
 
 ## Why
 A duration is a difference of two readings of one clock. Between hosts latencies are the client's alone, and the one-way
-times of the probe are known up to a bound: half the shortest round trip, or less.
+times of the probe are known up to a bound: half the shortest round trip, or less. Where chronyd bounds both clocks and
+agrees, it is what both bounds allow; where it does not agree, that of the packets.
 
 ## Sources
-RFC 5905, 8 (the bound).
+RFC 5905, 8 (the bound); chronyc(1), tracking (chronyd's).
 """
 
 from __future__ import annotations
 
 from trifecta.analysis.checks.evidence import Evidence, Finding, duration, worst
+from trifecta.analysis.offsets import Offset, agree
+from trifecta.contract.stored import Probe
 from trifecta.design.model import CheckResult
 
 DISORDER_LIMIT_NS = 1_000_000
@@ -27,7 +31,8 @@ SLOW_SOURCES = ("hpet", "acpi_pm", "jiffies", "refined-jiffies", "pit")  # micro
 def check(evidence: Evidence) -> list[CheckResult]:
     """The client's clock readings lie within the runner's, where both read CLOCK_MONOTONIC of one machine."""
     if evidence.study.hosts:
-        return worst(evidence, "clocks", _between_hosts(evidence))
+        of_hosts = _between_hosts(evidence)
+        return worst(evidence, "clocks", of_hosts + _by_chrony(evidence) if of_hosts else [])
     findings = []
     began, ended = evidence.row.get("started_ns"), evidence.row.get("ended_ns")
     load = evidence.load or {}
@@ -72,3 +77,23 @@ def _between_hosts(evidence: Evidence) -> list[Finding]:
         return [Finding("pass", f"{text}; how far {whose} is apart is not known", off, DISORDER_LIMIT_NS)]
     text += f"; {whose} is {duration(apart)} ahead{of}, give or take {duration(bound)}"
     return [Finding("pass", text, off, DISORDER_LIMIT_NS)]
+
+
+def _by_chrony(evidence: Evidence) -> list[Finding]:
+    """Whether chronyd and the packets of the probe can both be right; nothing where there is one of them only."""
+    probe = evidence.probe or Probe()
+    packets = _claim(probe.get("clock_exchange_offset_ns"), probe.get("clock_exchange_bound_ns"))
+    chrony = _claim(probe.get("clock_chrony_offset_ns"), probe.get("clock_chrony_bound_ns"))
+    if packets is None or chrony is None:
+        return []
+    off, limit = abs(packets.offset_ns - chrony.offset_ns), packets.bound_ns + chrony.bound_ns
+    told = [f"{one.offset_ns / 1e9:.6f} s, give or take {duration(one.bound_ns)}" for one in (packets, chrony)]
+    if agree(packets, chrony):
+        return [Finding("pass", f"chronyd on both agrees ({told[1]})", off, limit)]
+    text = f"the far clock is ahead by {told[0]}, say the probe's packets, and by {told[1]}, says chronyd on both"
+    remedy = "look at the time servers of both hosts (`chronyc sources`); one-way times are by the packets alone"
+    return [Finding("warn", f"{text}: they contradict each other", off, limit, remedy)]
+
+
+def _claim(offset_ns: int | None, bound_ns: int | None) -> Offset | None:
+    return None if offset_ns is None or bound_ns is None else Offset(offset_ns, bound_ns)

@@ -6,12 +6,13 @@ import shlex
 import time
 from collections.abc import Iterator
 
-from trifecta.contract.machine import HostFacts
+from trifecta.contract.machine import ChronyTracking, HostFacts
 from trifecta.design.errors import CannotError
 from trifecta.design.machine import Machine
 from trifecta.lab.doctor import DISK_BYTES, UDP_BUFFER_BYTES, Finding, Status
 from trifecta.lab.engine import find_engine
 from trifecta.lab.ssh.host import SshHost
+from trifecta.lab.static_engine import to_bring
 
 _ASKED = 5  # times; the least is the way there and back
 _SLOW_CLOCKS = ("hpet", "acpi_pm", "jiffies", "refined-jiffies")
@@ -21,7 +22,7 @@ _ENGINE = "its sha256 is that of the one here"
 def examine(machine: Machine) -> list[Finding]:
     """Everything about a host. The engine is brought there, where it stays; nothing else is left."""
     began = time.monotonic()
-    host = SshHost("host", machine, find_engine())
+    host = SshHost("host", machine, to_bring(find_engine()))
     try:
         with host:
             return list(_of(host, time.monotonic() - began))
@@ -35,12 +36,15 @@ def _of(host: SshHost, took_s: float) -> Iterator[Finding]:
     facts = host.facts()
     yield Finding("connection", "ok", f"{facts['at']}, at {facts['address'] or 'an unknown address'}", required=True)
     how = "brought there" if host.brought else "was there"
-    yield Finding("engine", "ok", f"runs, {how}; {_ENGINE}; all of it took {took_s:.1f} s", required=True)
+    engine = facts.get("engine")
+    kind = "static" if engine is not None and engine["linkage"] == "static" else "with the C library there"
+    yield Finding("engine", "ok", f"runs, {kind}, {how}; {_ENGINE}; all of it took {took_s:.1f} s", required=True)
     told = (facts["distribution"], facts["kernel"], facts["architecture"])
     yield Finding("system", "ok", ", ".join(filter(None, told)))
     cores = facts["cpus"]
     yield Finding("cores", "ok" if cores else "warn", f"{cores} usable" if cores else "not told")
     yield _clock(facts)
+    yield _chrony(host.clock())
     yield Finding("way there and back", "ok", f"{_round_trip_s(host) * 1e3:.1f} ms over SSH")
     yield from _kernel(facts)
     yield _emulator(host)
@@ -61,6 +65,14 @@ def _clock(facts: HostFacts) -> Finding:
     slow = source in _SLOW_CLOCKS
     remedy = "echo tsc | sudo tee /sys/devices/system/clocksource/clocksource0/current_clocksource"
     return Finding("clock source", "warn" if slow else "ok", source or "not visible", remedy if slow else "")
+
+
+def _chrony(told: ChronyTracking) -> Finding:
+    """Not needed: the probe bounds clocks, too."""
+    bound = told["bound_ns"]
+    if bound is None:
+        return Finding("chronyd", "ok", f"{told['said']}; the probe alone bounds its clock")
+    return Finding("chronyd", "ok", f"bounds its clock to {bound / 1e6:.3g} ms")
 
 
 def _kernel(facts: HostFacts) -> Iterator[Finding]:

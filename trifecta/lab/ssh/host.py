@@ -12,9 +12,10 @@ from typing import Self
 
 from trifecta.contract.codec import Misfit, decode
 from trifecta.contract.common import EngineVersion
-from trifecta.contract.machine import HostFacts
+from trifecta.contract.machine import ChronyTracking, HostFacts
 from trifecta.design.errors import CannotError
 from trifecta.design.machine import Machine
+from trifecta.lab import chrony, static_engine
 from trifecta.lab.ssh import keeper, machine_facts, there
 from trifecta.lab.ssh.connection import Connection, Done, HostLost, Talk, listed, shell
 from trifecta.lab.ssh.ears import Ears
@@ -22,6 +23,7 @@ from trifecta.lab.ssh.keeping import Keeping
 from trifecta.lab.ssh.there import Config
 
 _COMMAND_S = 20.0
+_CLOCK_S = 60.0  # chronyc asks a silent chronyd several times, at several addresses
 _BRING_S = 600.0  # some 12 MB, over whatever the user has
 _FILES_S = 120.0
 _NO_LINK = b'{"a_device":"lo","b_device":"trifecta-none"}\n'  # the second is there nowhere: it ends before it carries
@@ -175,7 +177,14 @@ class SshHost:
         """What it says of itself. HostLost when it does not."""
         standing = self.standing
         done = standing.connection.run(machine_facts.ASK, timeout_s=_COMMAND_S)
-        return machine_facts.read(self.machine, standing.keeping.address, done.output.decode(errors="replace"))
+        said = done.output.decode(errors="replace")
+        found = machine_facts.read(self.machine, standing.keeping.address, said)
+        return {**found, "engine": static_engine.told(self._engine)}
+
+    def clock(self) -> ChronyTracking:
+        """What chronyd there says of its clock. HostLost when it does not come to an end."""
+        done = self.standing.connection.run(chrony.ASK, timeout_s=_CLOCK_S)
+        return chrony.read(done.output.decode(errors="replace"))
 
     def may_open_devices(self) -> bool:
         """Whether a link may take frames from devices there (CAP_NET_RAW), tried on ``lo``. HostLost without answer."""
@@ -211,7 +220,9 @@ class SshHost:
         except Misfit as error:
             why = done.said if done.code != 0 else str(error)
         if why:
-            needs = "Linux, this machine's kind of processor, a home without noexec, and no older C library than here"
+            needs = "Linux, this machine's kind of processor, and a home without noexec"
+            if not static_engine.is_static(self._engine):
+                needs += ", and no older C library than here (`make static` in a checkout builds one without)"
             raise CannotError(f"host {self.machine.at}: the engine does not run there ({why}); it needs {needs}")
 
     def _put(self, path: Path, *, writable: bool) -> None:

@@ -21,8 +21,9 @@ from trifecta.lab.engine import EngineProgram, Role, Stopped
 from trifecta.lab.machines import StandingMachine, stand
 from trifecta.lab.topology import Topology
 from trifecta.workloads.asking import ask
+from trifecta.workloads.hosts.clocks import Clocks, across_clocks
 from trifecta.workloads.hosts.server import FarOrigin
-from trifecta.workloads.hosts.session import PROBE_PORT, REPLY_TIMEOUT_NS, across_clocks
+from trifecta.workloads.hosts.session import PROBE_PORT, REPLY_TIMEOUT_NS
 from trifecta.workloads.probing import PROBE_INTERVAL_NS, PROBE_PACKETS, measure_path
 from trifecta.workloads.services.configs import dns_name, port_of
 from trifecta.workloads.session import Common, Session
@@ -42,6 +43,7 @@ class PlacedSession(Session[ServicesWorkload, str]):
         """Prepare; nothing is connected to before ``__enter__``."""
         super().__init__(common, ServicesWorkload, {"client": None, "server": None})
         self.machines: dict[str, StandingMachine] = {}
+        self._clocks = Clocks(self.machines)
         self.names: dict[str, str] = {}
         """What a machine is called in a trial: ``client``, else by its services."""
         self.addresses: dict[str, str] = {}
@@ -102,7 +104,16 @@ class PlacedSession(Session[ServicesWorkload, str]):
         for role, machine in self.study.hosts.items():
             own = told[machine.at]
             said[role] = {**own, "address": self.addresses.get(role, own["address"])}
+        self._clocks.tell_before(said, self._machine_of)
         return {**super().facts(), "hosts": said}
+
+    def last_look(self) -> None:
+        """What chronyd says of the clocks when the last block is over; where a host is lost nothing is written."""
+        self._clocks.tell_after(self.run, self._machine_of)
+
+    @property
+    def _machine_of(self) -> dict[str, str]:
+        return {role: machine.at for role, machine in self.study.hosts.items()}
 
     # Who is where.
 
@@ -253,7 +264,7 @@ class PlacedSession(Session[ServicesWorkload, str]):
 
     def _measured(self, at: Levelled, *, first: bool) -> MeasureSummary:
         file = self.run.path / "samples" / ".tmp-probe.parquet"
-        told = []
+        told, clocks = [], self._clocks.ask()
         for (near, far), (caller, callee) in self.ways(at).items():
             config = MeasureConfig(
                 address=self.addresses[callee],
@@ -266,7 +277,8 @@ class PlacedSession(Session[ServicesWorkload, str]):
                 samples_file=str(file),
             )
             between = self.machines[near].place, self.machines[far].place
-            summary = across_clocks(measure_path(between, self.log("probe"), config, self.stop), file)
+            measured = measure_path(between, self.log("probe"), config, self.stop)
+            summary = across_clocks(measured, file, clocks[near], clocks[far])
             summary.wire = f"{caller}-{callee}"
             self.found[near, far] = summary
             told.append(summary)

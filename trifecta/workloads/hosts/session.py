@@ -13,8 +13,6 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from trifecta.analysis.offsets import FourTimes, offset, one_way
-from trifecta.contract.common import Quantiles
 from trifecta.contract.probe import MeasureConfig, MeasureSummary
 from trifecta.contract.run import RunDocument
 from trifecta.design import plan
@@ -27,8 +25,8 @@ from trifecta.implementations.server import ServerOptions, Site, host_name
 from trifecta.lab.engine import EngineProgram, Stopped
 from trifecta.lab.machines import StandingMachine, stand
 from trifecta.lab.topology import Topology
-from trifecta.store import parquet
 from trifecta.workloads.asking import ask
+from trifecta.workloads.hosts.clocks import Clocks, across_clocks
 from trifecta.workloads.hosts.middle import SETUP, Middle
 from trifecta.workloads.hosts.server import FarOrigin
 from trifecta.workloads.hosts.supported import SERVER
@@ -39,7 +37,6 @@ from trifecta.workloads.session import Common, Session
 PROBE_PORT = FIRST_PORT - 1  # the port of discard, which the lab's probe has, is for root alone
 REPLY_TIMEOUT_NS = 2_000_000_000  # a round trip that nobody asked for
 _TRIED_PACKETS, _TRIED_NS = 20, 500_000_000  # to see by which device of the middle host they come
-_TIMES = ("sent_ns", "reflected_in_ns", "reflected_out_ns", "received_ns")
 
 
 class HostsSession(Session[RequestsWorkload, ServerKey]):
@@ -49,6 +46,7 @@ class HostsSession(Session[RequestsWorkload, ServerKey]):
         """Prepare; nothing is connected to before ``__enter__``."""
         super().__init__(common, RequestsWorkload, {"client": None, "server": None})
         self.machines: dict[str, StandingMachine] = {}
+        self._clocks = Clocks(self.machines)
         self.middle: Middle | None = None
         """Where the emulator is; None where the network is as it is."""
         self.servers: dict[ServerKey, FarOrigin] = {}
@@ -112,7 +110,12 @@ class HostsSession(Session[RequestsWorkload, ServerKey]):
         """What the machines say of themselves."""
         said = {role: machine.facts() for role, machine in self.machines.items()}
         said["server"]["address"] = self.address
+        self._clocks.tell_before(said, {role: role for role in said})
         return {**super().facts(), "hosts": said}
+
+    def last_look(self) -> None:
+        """What chronyd says of the clocks when the last block is over; where a host is lost nothing is written."""
+        self._clocks.tell_after(self.run, {role: role for role in self.machines})
 
     @property
     def lost(self) -> str | None:
@@ -239,8 +242,10 @@ class HostsSession(Session[RequestsWorkload, ServerKey]):
 
     def _measured(self, at: Levelled, seed: int, *, first: bool) -> MeasureSummary:
         path, file = self.path(at), self.drafts / ".tmp-probe.parquet"
+        told = self._clocks.ask()
         with self.link(path, seed):
-            return across_clocks(self._probed(_probe_config(path, self.address, file, first=first)), file)
+            measured = self._probed(_probe_config(path, self.address, file, first=first))
+        return across_clocks(measured, file, told["client"], told["server"])
 
     def _tried(self) -> MeasureSummary:
         """What comes back of a few packets."""
@@ -291,21 +296,3 @@ def _probe_config(path: PathSpec, address: str, file: Path, *, first: bool) -> M
     asked = measure_config(path, address, first=first)
     timeout_ns = REPLY_TIMEOUT_NS if path.as_is else asked.timeout_ns
     return replace(asked, port=PROBE_PORT, timeout_ns=timeout_ns, samples_file=str(file))
-
-
-def across_clocks(summary: MeasureSummary, file: Path) -> MeasureSummary:
-    """A summary whose one-way times are without the offset of the clocks, and which has its bound beside them.
-
-    ``file`` has the four times of each packet, and is removed. Without an offset there are no one-way times either.
-    """
-    columns = parquet.read_arrays(file, _TIMES)
-    file.unlink()
-    times = FourTimes(*(columns[name].tolist() for name in _TIMES))
-    apart = offset(times)
-    if apart is None:
-        none = Quantiles(min=None, p50=None, p90=None, p99=None, max=None)
-        summary.one_way_forward_ns = summary.one_way_backward_ns = none
-        return summary
-    summary.one_way_forward_ns, summary.one_way_backward_ns = one_way(times, apart)
-    summary.clock_offset_ns, summary.clock_bound_ns = apart.offset_ns, apart.bound_ns
-    return summary

@@ -10,9 +10,8 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
-use std::time::{SystemTime, UNIX_EPOCH};
 
-use trifecta_wire::clock::now_ns;
+use trifecta_wire::clock::{now_ns, realtime_offset};
 
 use crate::buffer::LARGE_BYTES;
 use crate::frame::{Layout, VNET_HEADER_BYTES};
@@ -110,7 +109,7 @@ impl Capture {
     }
 
     fn write_to(mut file: impl Storage, devices: [&str; 2], blocks_waiting: usize) -> Result<Self, String> {
-        let realtime_offset_ns = realtime_offset_ns();
+        let realtime_offset_ns = realtime_offset().offset_ns;
         file.write_all(&head(devices, realtime_offset_ns)).map_err(|error| error.to_string())?;
         let (to_writer, blocks) = sync_channel::<Vec<u8>>(blocks_waiting);
         let write = move || {
@@ -185,17 +184,6 @@ impl Capture {
         let packets = counted.iter().map(|one| one.received).sum::<u64>() - missed;
         Ok(Captured { packets, missed, realtime_offset_ns })
     }
-}
-
-/// What to add to CLOCK_MONOTONIC to get CLOCK_REALTIME: the closest of some readings.
-fn realtime_offset_ns() -> i64 {
-    let reading = || {
-        let before = now_ns();
-        let wall = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as i64);
-        let after = now_ns();
-        (after - before, wall - before.midpoint(after) as i64)
-    };
-    (0..16).map(|_| reading()).min().map_or(0, |(_, offset)| offset)
 }
 
 /// The section header and the two interfaces.

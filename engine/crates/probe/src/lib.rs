@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use trifecta_record::probe_samples::{ProbeRow, write_probe_samples};
+use trifecta_wire::clock::realtime_offset;
 use trifecta_wire::process::{self, exit};
 
 pub mod config;
@@ -64,7 +65,13 @@ fn reflect(address: SocketAddr) -> Result<(), Failure> {
     let socket = Socket::bind(address).map_err(|error| {
         cannot("address", format!("{address}: {error}; give an address of this host and a free port"))
     })?;
-    say_ready(&Ready::Reflect { address: address.ip(), port: address.port() })?;
+    let wall = realtime_offset();
+    say_ready(&Ready::Reflect {
+        address: address.ip(),
+        port: address.port(),
+        realtime_offset_ns: wall.offset_ns,
+        realtime_bound_ns: wall.bound_ns,
+    })?;
     let mut reflector = Reflector::default();
     let ended = reflector.run(&socket);
     say_summary(&Summary::Reflect(reflector.summary()))?;

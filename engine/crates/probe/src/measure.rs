@@ -3,7 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 
-use trifecta_wire::clock::now_ns;
+use trifecta_wire::clock::{now_ns, realtime_offset};
 use trifecta_wire::process;
 
 use crate::config::Measure;
@@ -238,6 +238,7 @@ impl Measurement {
             // The first packet only starts the clock.
             (u64::from(report.train.0 - 1) * (train_bytes + headers) as u64 * 8) as f64 * 1e9 / report.train.1 as f64
         });
+        let wall = realtime_offset();
         MeasureSummary {
             sent: self.sent,
             received,
@@ -256,6 +257,8 @@ impl Measurement {
             train_received: report.map(|report| report.train.0),
             rate_bits_per_s: train_rate,
             largest_payload_bytes: largest,
+            realtime_offset_ns: wall.offset_ns,
+            realtime_bound_ns: wall.bound_ns,
         }
     }
 }

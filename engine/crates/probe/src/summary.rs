@@ -9,8 +9,18 @@ use serde::Serialize;
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(tag = "role", rename_all = "lowercase")]
 pub enum Ready {
-    Reflect { address: IpAddr, port: u16 },
-    Measure { address: IpAddr, port: u16 },
+    Reflect {
+        address: IpAddr,
+        port: u16,
+        /// CLOCK_REALTIME less CLOCK_MONOTONIC.
+        realtime_offset_ns: i64,
+        /// How far the truth can be from that.
+        realtime_bound_ns: u64,
+    },
+    Measure {
+        address: IpAddr,
+        port: u16,
+    },
 }
 
 /// The `summary` line.
@@ -55,6 +65,10 @@ pub struct MeasureSummary {
     pub rate_bits_per_s: Option<f64>,
     /// With DF set; `None`: not asked, or not even the smallest went through.
     pub largest_payload_bytes: Option<usize>,
+    /// CLOCK_REALTIME less CLOCK_MONOTONIC, at the near end.
+    pub realtime_offset_ns: i64,
+    /// How far the truth can be from that.
+    pub realtime_bound_ns: u64,
 }
 
 /// Why a measurement ended.

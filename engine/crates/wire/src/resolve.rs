@@ -1,7 +1,8 @@
 //! Names to addresses, once, as any program does it: getaddrinfo(3), so /etc/hosts and /etc/resolv.conf count.
+//! The static build has none (`addresses`), and needs none: it is told addresses.
 
 use std::io;
-use std::net::{IpAddr, ToSocketAddrs};
+use std::net::IpAddr;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -47,11 +48,10 @@ pub struct Resolved {
 /// When the name is unknown or no server answers (the resolver's words), or it has no address of the version `ip`.
 pub fn resolve(name: &str, ip: Option<Ip>) -> io::Result<Resolved> {
     let started_ns = now_ns();
-    // Any port will do, it is not looked up.
     let mut all: Vec<IpAddr> = Vec::new();
-    for address in (name, 0).to_socket_addrs()? {
-        if !all.contains(&address.ip()) {
-            all.push(address.ip());
+    for address in addresses(name)? {
+        if !all.contains(&address) {
+            all.push(address);
         }
     }
     let Some(address) = choose(&all, ip) else {
@@ -59,6 +59,23 @@ pub fn resolve(name: &str, ip: Option<Ip>) -> io::Result<Resolved> {
         return Err(io::Error::new(io::ErrorKind::NotFound, format!("the name has {what}")));
     };
     Ok(Resolved { address, all, elapsed_ns: now_ns() - started_ns })
+}
+
+/// As getaddrinfo(3) has them.
+#[cfg(not(all(target_env = "gnu", target_feature = "crt-static")))]
+fn addresses(name: &str) -> io::Result<Vec<IpAddr>> {
+    use std::net::ToSocketAddrs;
+
+    // Any port will do, it is not looked up.
+    Ok((name, 0).to_socket_addrs()?.map(|address| address.ip()).collect())
+}
+
+/// Of an address in writing alone. In a static program glibc's getaddrinfo loads the shared libraries that
+/// nsswitch.conf(5) names, of whatever version they are there: with another one than it was built with it may crash.
+#[cfg(all(target_env = "gnu", target_feature = "crt-static"))]
+fn addresses(name: &str) -> io::Result<Vec<IpAddr>> {
+    let what = "the static engine resolves no names; give an address, or use the engine of the wheel";
+    name.parse::<IpAddr>().map(|address| vec![address]).map_err(|_| io::Error::new(io::ErrorKind::Unsupported, what))
 }
 
 fn choose(all: &[IpAddr], ip: Option<Ip>) -> Option<IpAddr> {
