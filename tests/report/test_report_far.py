@@ -23,7 +23,7 @@ from trifecta.design.manners import TO_OTHERS
 from trifecta.design.model import CheckResult, PathSpec
 from trifecta.design.study_file import parse_study
 from trifecta.report import terminal
-from trifecta.report.far.said import coming_line
+from trifecta.report.far.said import coming_line, here_lines, place_lines, vantage_line
 from trifecta.report.html import render, write_report
 from trifecta.store import schema
 
@@ -196,6 +196,23 @@ def test_the_first_screen_says_over_which_path_it_was_and_what_of_udp(raced: Pat
     assert said[-1].startswith("One side cannot know")
     whole = pages.read((raced / "report.html").read_text()).root.text.replace("\u00a0", " ")
     assert all(line in whole for line in said)
+
+
+def test_every_place_is_named_from_which_it_was_asked() -> None:
+    there: Any = place(NEAR, 90_000_000, "connect_timeout") | {"vantage": "ssh://a"}
+    looks: Any = LOOKS
+    look: Any = {"when": "before", "utc": "2026-01-02T03:00:00+00:00", "places": [place(NEAR, 30_000_000), there]}
+    said = [line.replace("\u00a0", " ") for line in here_lines([look], None)]
+    assert said[:2] == [
+        f"Nothing is emulated: this is the path from this machine to a.example at {NEAR} (30.0 ms).",
+        f"Nothing is emulated: this is the path from ssh://a to a.example at {NEAR} (90.0 ms).",
+    ]
+    assert said[2].startswith("Every block was asked from one place")
+    assert said[3].startswith(f"a.example at {NEAR} from ssh://a: UDP is blocked")
+    assert place_lines(there)[0].startswith(f"{URL} at {NEAR} from ssh://a: ")
+    assert len(here_lines(looks, None)) == 3, "one place needs no word of several"
+    assert vantage_line(["here"]) == []
+    assert vantage_line(["here", "ssh://a"])[0].startswith("They come from here, ssh://a, never from two at once")
 
 
 def test_a_run_in_a_lab_has_nothing_of_it(small: Path) -> None:

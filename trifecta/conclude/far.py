@@ -17,7 +17,7 @@ from trifecta.contract.elsewhere import Look
 LOOKS = Query(
     "looks",
     """
-SELECT t.number, t.utc || ', ' || t.address AS look, t.protocol, t.url, t.status, t.error, t.content_bytes,
+SELECT t.number, t.utc || ', ' || t.address AS look, t.vantage, t.protocol, t.url, t.status, t.error, t.content_bytes,
        t.connect_ns, t.handshake_ns, t.wait_ns, t.transfer_ns, t.min_rtt_ns, t.lost, t.idle_rtt_ns, t.loaded_rtt_ns,
        t.udp, t.announced, t.udp_payload_bytes
 FROM looks AS t
@@ -67,6 +67,7 @@ class LookRow(TypedDict):
     utc: str
     url: str
     address: str
+    vantage: str | None
     protocol: str
     status: int | None
     error: str | None
@@ -129,6 +130,7 @@ def _rows(looks: Sequence[Look]) -> Iterator[LookRow]:
                     "utc": look["utc"],
                     "url": place["url"],
                     "address": place["address"],
+                    "vantage": place.get("vantage"),
                     "protocol": one["protocol"],
                     "status": one["status"],
                     "error": one["error"],

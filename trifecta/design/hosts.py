@@ -29,6 +29,8 @@ def read_hosts(root: Section, workload: RequestsWorkload) -> dict[str, Machine]:
     section.allow(*ROLES)
     if workload.family != _FAMILY:
         text = f"the workload {workload.kind!r} does not run on hosts, only 'requests' does; leave the hosts out"
+        if workload.family == "far":
+            text += ", and give the places it is asked from as levels of the factor 'vantage'"
         raise section.error(None, text)
     found = {}
     for role in ROLES:

@@ -26,6 +26,7 @@ from trifecta.workloads.hosts.supported import SERVER
 from trifecta.workloads.load_configs import load_config
 from trifecta.workloads.requests.trial import LAST_WORDS
 from trifecta.workloads.trial import Details, Staged, TrialRunner, Watched, let_pass, read_samples
+from trifecta.workloads.unwatched import elsewhere
 
 _LOAD_GRACE_S = 5.0  # beyond its own total timeout the load is taken for hung
 _SLOWEST_BITS_PER_S = 1_000_000  # of networks as they are: how long a trial may take is reckoned with it, nothing else
@@ -160,21 +161,7 @@ class HostsTrialRunner(TrialRunner[HostsSession, _Between]):
             one.errors.append(str(error))
 
     def _around(self, one: _Between, machine: MachineFacts) -> MachineFacts:
-        """Of this machine nothing matters. What others did on a host is not known: it is told by none of them."""
-        return {
-            "wall_ns": machine["wall_ns"],
-            "steal_share": None,
-            "other_cpu_share": None,
-            "interrupt_share": None,
-            "iowait_share": None,
-            "resolution": 0.0,
-            "pressure_share": {},
-            "load_average_1m": None,
-            "cpu_mhz": None,
-            "cpus": None,
-            "transport": one.grown,
-            "sampler": machine["sampler"],
-        }
+        return elsewhere(machine, one.grown)
 
     def _condense(self, one: _Between) -> Aggregate | None:
         if not one.server.running():
