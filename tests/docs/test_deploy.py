@@ -205,7 +205,8 @@ def test_aws_has_machines_without_an_address_of_the_outside() -> None:
     assert kinds[recipe["head_node_type"]]["resources"] == {"CPU": 0}
     assert kinds["node"]["min_workers"] == kinds["node"]["max_workers"] == recipe["max_workers"]
     head, node = (kinds[name]["node_config"] for name in ("head", "node"))
-    assert {**head, "InstanceType": node["InstanceType"]} == node
+    assert node["CpuOptions"] == {"CoreCount": 4, "ThreadsPerCore": 1}, "threads would share a core"
+    assert {**head, **{own: node[own] for own in ("InstanceType", "CpuOptions")}} == node
     assert not re.match(r"t\d", node["InstanceType"])
 
 
