@@ -13,6 +13,7 @@ from trifecta.conclude import queries
 from trifecta.conclude.catalogue import Query
 from trifecta.conclude.facts import RunFacts
 from trifecta.contract.elsewhere import Look
+from trifecta.design.machine import from_where
 
 LOOKS = Query(
     "looks",
@@ -91,7 +92,7 @@ class Elsewhere:
 
     looks: list[LookRow]
     slow_udp: list[str]
-    """Addresses at which content came over HTTP/3 at less than half of TCP's rate, over all trials."""
+    """Addresses, and from where, at which content came over HTTP/3 at less than half of TCP's rate, over all trials."""
 
     @property
     def rows(self) -> dict[str, list[LookRow]]:
@@ -101,6 +102,7 @@ class Elsewhere:
 
 class _Rate(TypedDict):
     address: str | None
+    vantage: str | None
     protocol: str
     octets: float | None
     took_ns: int | None
@@ -111,7 +113,8 @@ def derive(connection: duckdb.DuckDBPyConnection, about: RunFacts) -> Elsewhere 
     if not about.is_outside:
         return None
     sql = (
-        "SELECT json_extract_string(server_json, 'address') AS address, protocol, "
+        "SELECT json_extract_string(server_json, 'address') AS address, "
+        "json_extract_string(factors_json, 'vantage') AS vantage, protocol, "
         "bytes_in / nullif(samples - errors, 0) AS octets, transfer_p50_ns AS took_ns FROM trials WHERE valid"
     )
     # The octets of a visit are of all its requests, and its transfer of the document alone: no rate.
@@ -157,9 +160,10 @@ def _slow(rates: Sequence[_Rate]) -> list[str]:
         octets, took_ns = row["octets"], row["took_ns"]
         if row["address"] is None or octets is None or not took_ns or octets < far.ENOUGH_BYTES:
             continue
-        by_kind = pairs.setdefault(row["address"], {True: [], False: []})
+        where = f"{row['address']}{from_where(row['vantage'])}"
+        by_kind = pairs.setdefault(where, {True: [], False: []})
         by_kind[row["protocol"] == "h3"].append((round(octets), took_ns))
-    return [address for address, found in pairs.items() if far.is_slow(found[True], found[False])]
+    return [where for where, found in pairs.items() if far.is_slow(found[True], found[False])]
 
 
 def hour_of(baseline: str) -> Query:

@@ -247,7 +247,7 @@ def _scope(facts: RunFacts, totals: dict[str, int]) -> str:
         f"A cell is one combination of {where}. {counted(totals['trials'], 'trial')} in up to "
         f"{counted(totals['blocks'] or 0, 'block')} per cell, {samples}. "
         f"The {'numbers' if single else 'verdicts'} hold for this traffic, {_conditions(facts)}, "
-        f"{'these hosts' if facts.is_between_hosts else 'this machine'} and this session, and for no others."
+        f"{_machines(facts)} and this session, and for no others."
     )
     if not facts.is_outside:
         said += (
@@ -270,10 +270,24 @@ def _scope(facts: RunFacts, totals: dict[str, int]) -> str:
     return said
 
 
+def _machines(facts: RunFacts) -> str:
+    """Whose machines verdicts hold for."""
+    if facts.is_between_hosts:
+        return "these hosts"
+    return "these places" if _is_distant(facts) else "this machine"
+
+
+def _is_distant(facts: RunFacts) -> bool:
+    """Whether a server elsewhere was asked from hosts by SSH."""
+    return any("vantage" in place for look in facts.looks for place in look["places"])
+
+
 def _conditions(facts: RunFacts) -> str:
     """What of path and programs verdicts hold for."""
     if facts.is_between_hosts:
         return "the network between these hosts as it was, these programs"
+    if _is_distant(facts):
+        return "these paths as they were, this server"
     return "this path as it was, this server" if facts.is_outside else "these paths as emulated, these programs"
 
 

@@ -60,6 +60,11 @@ class ElsewhereWorkload(RequestsWorkload):
         return self.vantage or HERE
 
     @property
+    def distant(self) -> bool:
+        """From a vantage point."""
+        return self.asked_from != HERE
+
+    @property
     def manners(self) -> Manners:
         """The caps in force."""
         usual = manners.TO_ONES_OWN if self.owned else manners.TO_OTHERS

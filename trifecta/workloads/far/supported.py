@@ -11,7 +11,6 @@ from trifecta.contract.run import LeftOut
 from trifecta.design import extras, plan
 from trifecta.design.errors import CannotError, UserError
 from trifecta.design.factors import CLIENT_FACTOR
-from trifecta.design.machine import HERE
 from trifecta.design.manners import MOST_AUTHORITIES
 from trifecta.design.model import Cell, ElsewhereWorkload, Study
 from trifecta.design.stat import Target
@@ -92,7 +91,7 @@ def _refuse(study: Study) -> None:
     for workload in workloads(study):
         read_url(workload.url)
     authorities(study)
-    if any(workload.asked_from != HERE for workload in workloads(study)):
+    if any(workload.distant for workload in workloads(study)):
         extras.load("asyncssh")
 
 

@@ -13,7 +13,6 @@ from trifecta.analysis.polite import TURNED_AWAY, retry_after_ns
 from trifecta.contract.codec import plain
 from trifecta.contract.load import LoadSummary
 from trifecta.contract.machine import MachineFacts
-from trifecta.design.machine import HERE
 from trifecta.design.model import Trial
 from trifecta.design.workloads.far import FarWorkload
 from trifecta.lab.engine import EXIT_BAD_INPUT, EXIT_CANNOT, EXIT_UNSUPPORTED, EngineError, EngineProgram
@@ -43,7 +42,7 @@ class _Far(Staged):
     @property
     def is_here(self) -> bool:
         """Whether this machine asks."""
-        return self.workload.asked_from == HERE
+        return not self.workload.distant
 
 
 class FarTrialRunner(TrialRunner[FarSession, _Far]):
