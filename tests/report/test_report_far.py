@@ -15,15 +15,17 @@ import pytest
 from tests.report import pages
 from tests.report.synthetic import Shape, _samples
 from tests.report.synthetic_parts import PATHS, checks_of, trial_row, write_facts
+from trifecta.conclude.comparisons import Comparison
 from trifecta.conclude.facts import read
-from trifecta.conclude.far import derive, hour_of
+from trifecta.conclude.far import derive, hour_of, together
 from trifecta.conclude.queries import connect
 from trifecta.design import plan
 from trifecta.design.manners import TO_OTHERS
+from trifecta.design.metrics import METRICS
 from trifecta.design.model import CheckResult, PathSpec
 from trifecta.design.study_file import parse_study
 from trifecta.report import terminal
-from trifecta.report.far.said import coming_line, here_lines, place_lines, vantage_line
+from trifecta.report.far.said import coming_line, here_lines, place_lines, together_lines, vantage_line
 from trifecta.report.html import render, write_report
 from trifecta.store import schema
 
@@ -213,6 +215,26 @@ def test_every_place_is_named_from_which_it_was_asked() -> None:
     assert len(here_lines(looks, None)) == 3, "one place needs no word of several"
     assert vantage_line(["here"]) == []
     assert vantage_line(["here", "ssh://a"])[0].startswith("They come from here, ssh://a, never from two at once")
+
+
+def test_what_each_place_decided_is_side_by_side_and_nothing_is_pooled() -> None:
+    def one(connection: str, vantage: str, kind: str) -> Comparison:
+        cell = f"path=as-is,connection={connection},server=elsewhere,vantage={vantage}"
+        return Comparison(cell, "h3", "h2", kind, {"metric": "latency_p50_ns"})
+
+    found = together(
+        [
+            one("new", "ssh://a", "faster"),
+            one("new", "ssh://b", "undecided"),
+            one("new", "ssh://c", "faster"),
+            one("reused", "ssh://a", "same"),
+        ]
+    )
+    assert together_lines(found, METRICS["latency_p50_ns"]) == [
+        "HTTP/3 against HTTP/2, new connections: faster from ssh://a, ssh://c; undecided from ssh://b.",
+        "HTTP/3 against HTTP/2, reused connections: same from ssh://a.",
+    ]
+    assert together([Comparison("path=as-is,connection=new", "h3", "h2", "faster", {})]) == []
 
 
 def test_a_run_in_a_lab_has_nothing_of_it(small: Path) -> None:

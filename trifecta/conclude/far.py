@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypedDict
 
@@ -11,6 +11,7 @@ import duckdb
 from trifecta.analysis import far
 from trifecta.conclude import queries
 from trifecta.conclude.catalogue import Query
+from trifecta.conclude.comparisons import Comparison, levels
 from trifecta.conclude.facts import RunFacts
 from trifecta.contract.elsewhere import Look
 from trifecta.design.machine import from_where
@@ -98,6 +99,32 @@ class Elsewhere:
     def rows(self) -> dict[str, list[LookRow]]:
         """By view."""
         return {"looks": self.looks}
+
+
+@dataclass(frozen=True)
+class Together:
+    """What was decided of an arm at all places from which a server elsewhere was asked."""
+
+    rest: str
+    """The cells without the place."""
+    arm: str
+    reference: str
+    places: Mapping[str, Sequence[str]]
+    """By verdict."""
+
+
+def together(found: Iterable[Comparison]) -> list[Together]:
+    """Comparisons that differ in the place alone, side by side; nothing of a study that names no places.
+
+    Each rests on the blocks of its own place: nothing is pooled.
+    """
+    known: dict[tuple[str, str, str], dict[str, list[str]]] = {}
+    for one in found:
+        vantage = levels(one.cell).get("vantage")
+        if vantage is not None:
+            by_kind = known.setdefault((one.without("vantage"), one.arm, one.reference), {})
+            by_kind.setdefault(one.kind, []).append(vantage)
+    return [Together(*key, by_kind) for key, by_kind in known.items()]
 
 
 class _Rate(TypedDict):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from trifecta.conclude.comparisons import Comparison, levels
 from trifecta.conclude.exclusions import uneven
 from trifecta.conclude.facts import RunFacts
+from trifecta.conclude.far import together
 from trifecta.conclude.queries import Answer
 from trifecta.design import naming, numbers
 from trifecta.design.metric import TIME
@@ -67,7 +68,7 @@ def compose(
     return Words(
         headline=answer + _mostly_excluded(totals),
         uneven=[exclusions.text(one) for one in uneven(by_arm)],
-        elsewhere=far.here_lines(facts.looks, _hours(facts)) if facts.is_outside else list(_hosts(facts)),
+        elsewhere=_elsewhere(facts, found) if facts.is_outside else list(_hosts(facts)),
         scope=_scope(facts, totals),
         count=f"{sum(one.decided for one in found)} of {numbers.count(len(found))} decided",
         size=f"{counted(totals['trials'], 'trial')}, {totals['excluded_trials'] or 'none'} excluded",
@@ -114,6 +115,12 @@ def _seed(facts: RunFacts) -> str:
     if facts.is_outside or facts.is_between_hosts:
         return f"{said} and arrivals; what the network does is not repeated. {drawn}"
     return f"{said}, losses and arrivals, so such a run is not an independent repetition. {drawn}"
+
+
+def _elsewhere(facts: RunFacts, found: Sequence[Comparison]) -> list[str]:
+    """Of a server elsewhere: over which path, and, where it was asked from several places, what each of them says."""
+    by_place = together(one for one in found if one.reference == facts.baseline)
+    return [*far.here_lines(facts.looks, _hours(facts)), *far.together_lines(by_place, METRICS[facts.metric])]
 
 
 def _hosts(facts: RunFacts) -> Iterable[str]:

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from trifecta.contract.elsewhere import Answered, Look, PageSeen, PlaceSeen, RobotsSeen
-from trifecta.design import numbers, quantity
+from trifecta.design import naming, numbers, quantity
 from trifecta.design.machine import from_where
 from trifecta.design.manners import Manners
+from trifecta.design.metric import Metric
 from trifecta.design.model import PROTOCOL_NAMES
+from trifecta.report.verdict_words import place_words
+
+if TYPE_CHECKING:
+    from trifecta.conclude.far import Together
 
 UDP = {
     "open": "UDP passes",
@@ -163,6 +169,16 @@ def _to(places: Sequence[PlaceSeen]) -> str:
     ]
     hosts = dict.fromkeys(_host(place["url"]) for place in places)
     return f"{', '.join(hosts)} at {', '.join(dict.fromkeys(where))}" if places else "a server elsewhere"
+
+
+def together_lines(found: Sequence[Together], metric: Metric) -> list[str]:
+    """What was decided at each place, a sentence for each arm and cell."""
+    said = []
+    for one in found:
+        verdicts = [f"{metric.word(kind)} from {', '.join(places)}" for kind, places in one.places.items()]
+        what = f"{naming.name(one.arm)} against {naming.name(one.reference)}, {place_words(one.rest)}"
+        said.append(f"{what}: {'; '.join(verdicts)}.")
+    return said
 
 
 def _of_pages(looks: Sequence[Look]) -> list[str]:
