@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -109,32 +110,48 @@ def test_places_are_not_compared_with_each_other() -> None:
         supported.far_supported(study("compare: vantage\n"))
 
 
+PREPARE = """
+from contextlib import contextmanager
+from trifecta.contract.origin import OriginConfig, OriginReady
+from trifecta.lab.certificates import make_certificates
+from trifecta.lab.place import LocalPlace
+
+@contextmanager
+def asked(hosts, requests, pace):
+    "An origin on the host `server`, and the words that ask it from here and from the host `client`."
+    address = hosts.lab.address(SERVER)
+    made = make_certificates(folder / "pki", ["server.lab"], [address])
+    files = {"certificate_file": str(made.chain), "key_file": str(made.key)}
+    (folder / "far.yaml").write_text(
+        "study: places\\n"
+        f"workload: {{kind: far, requests: {requests}, url: 'https://{address}:8443/bytes/1000', "
+        f"ca: '{made.authority}', owned: true, pace: {pace}}}\\n"
+        f"factors: {{protocol: [h2, h3], connection: [new], vantage: [here, '{hosts.url(CLIENT)}']}}\\n"
+    )
+    with LocalPlace(hosts.lab.host(SERVER)).start("origin", folder / "origin.log") as origin:
+        origin.configure(OriginConfig(address=address, port=8443, alt_svc=True, **files))
+        origin.wait_ready(OriginReady, 10)
+        yield ["run", str(folder / "far.yaml"), "--yes", "--quiet", "--out", str(folder / "run"), "--blocks"]
+"""
+in_the_lab = pytest.mark.skipif(bool(WHY), reason=WHY or "there")
+
+
+def in_three_hosts(folder: Path, code: str) -> Any:
+    return inside(folder, PREPARE + textwrap.dedent(code))
+
+
 @pytest.mark.lab
-@pytest.mark.skipif(bool(WHY), reason=WHY or "there")
+@in_the_lab
 def test_a_server_is_asked_from_here_and_from_there(tmp_path: Path) -> None:
-    code, errors, left, there = inside(
+    code, errors, left, there = in_three_hosts(
         tmp_path,
         """
-        from trifecta.contract.origin import OriginConfig, OriginReady
-        from trifecta.lab.certificates import make_certificates
-        from trifecta.lab.place import LocalPlace
         with three_hosts(folder) as hosts:
-            address, vantage = hosts.lab.address(SERVER), hosts.url(CLIENT)
-            made = make_certificates(folder / "pki", ["server.lab"], [address])
-            with LocalPlace(hosts.lab.host(SERVER)).start("origin", folder / "origin.log") as origin:
-                files = {"certificate_file": str(made.chain), "key_file": str(made.key)}
-                origin.configure(OriginConfig(address=address, port=8443, alt_svc=True, **files))
-                origin.wait_ready(OriginReady, 10)
-                (folder / "far.yaml").write_text(
-                    "study: places\\n"
-                    f"workload: {{kind: far, requests: 4, url: 'https://{address}:8443/bytes/1000', "
-                    f"ca: '{made.authority}', owned: true, pace: 200/s}}\\n"
-                    f"factors: {{protocol: [h2, h3], connection: [new], vantage: [here, '{vantage}']}}\\n"
-                )
-                asked = ["run", str(folder / "far.yaml"), "--yes", "--blocks", "1", "--out", str(folder / "run")]
-                code, said, errors = hosts.run(*asked, "--quiet")
+            with asked(hosts, 4, "200/s") as words:
+                code, said, errors = hosts.run(*words, "1")
             left = hosts.wait_clean(5)[CLIENT]
-        print(json.dumps([code, errors, left, vantage]))
+            there = hosts.url(CLIENT)
+        print(json.dumps([code, errors, left, there]))
         """,
     )
     assert code == 0, errors
@@ -159,3 +176,35 @@ def test_a_server_is_asked_from_here_and_from_there(tmp_path: Path) -> None:
         assert look["places"][1]["loaded_rtt_ns"] is None
     assert_whole(run)
     assert private_in(run, tmp_path / "home") == []
+
+
+@pytest.mark.lab
+@in_the_lab
+def test_a_place_that_is_lost_costs_a_trial_and_is_connected_to_again(tmp_path: Path) -> None:
+    code, errors, left = in_three_hosts(
+        tmp_path,
+        """
+        with three_hosts(folder) as hosts:
+            with asked(hosts, 8, "4/s") as words:
+                process = hosts.start(*words, "2", stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+                until = time.monotonic() + 90
+                while not list((folder / "run" / "trials").glob("t*.parquet")) and time.monotonic() < until:
+                    time.sleep(0.05)
+                while not hosts.engines(CLIENT, "load") and time.monotonic() < until:
+                    time.sleep(0.05)
+                time.sleep(0.5)
+                os.kill(hosts.sessions(CLIENT)[-1], signal.SIGKILL)
+                _, errors = process.communicate(timeout=150)
+            left = hosts.wait_clean(35)[CLIENT]
+        print(json.dumps([process.returncode, errors.decode(), left]))
+        """,
+    )
+    assert code == 0, errors
+    assert left == []
+    found = rows(tmp_path / "run")
+    assert len(found) == 2 * 2 * 3
+    (marked,) = [row for row in found if row["error"] is not None]
+    assert "ssh://" in json.loads(marked["factors_json"])["vantage"]
+    assert "lost" in marked["error"]
+    assert not marked["valid"]
+    assert_whole(tmp_path / "run")
