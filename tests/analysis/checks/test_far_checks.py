@@ -73,9 +73,7 @@ THERE = parse_study(
 AHEAD_NS = 10**15
 
 
-@pytest.mark.parametrize(
-    ("took_ns", "status"), [(900_000_000, "pass"), (1_500_000_000, "fail"), (-5_000_000, "fail")]
-)
+@pytest.mark.parametrize(("took_ns", "status"), [(900_000_000, "pass"), (1_500_000_000, "fail"), (-5_000_000, "fail")])
 def test_a_vantage_point_has_a_clock_of_its_own(took_ns, status):
     load = {"started_ns": AHEAD_NS, "ended_ns": AHEAD_NS + took_ns}
     (found,) = TRIAL_CHECKS["clocks"].function(dataclasses.replace(evidence(load=load), study=THERE))
