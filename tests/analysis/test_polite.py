@@ -57,6 +57,18 @@ def test_no_block_begins_that_would_pass_the_cap_on_requests():
     assert "200 requests at most leave no room" in stop.reason
 
 
+def test_the_caps_hold_for_all_places_together():
+    text = TEXT.replace("connection: [new]", "connection: [new], vantage: [here, 'ssh://a', 'ssh://b']")
+    study = parse_study(text, "far.yaml")
+    cells = plan.cells(study)
+    assert len(cells) == 3
+    assert look_requests(treated(study, cells)) == 3 * look_requests(treated(study, cells[:1]))
+    planner = polite(text)  # a block is 16 requests, and looks from three places are 72
+    cell = [{"cell": cells[n % 3].key} for n in range(29)]
+    assert isinstance(planner.next([row(n, **cell[n]) for n in range(28)], 0), Decision)
+    assert isinstance(planner.next([row(n, **cell[n]) for n in range(29)], 0), Stop)
+
+
 def test_no_block_begins_that_would_pass_the_cap_on_octets():
     planner = polite(TEXT.replace("most_requests: 200", "most_volume: 100 kB"))
     assert isinstance(planner.next([row(octets=4_000)], 0), Decision)

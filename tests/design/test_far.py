@@ -93,6 +93,34 @@ def test_what_is_no_url_is_refused(url):
         parse_study(f"study: far\nworkload: {{kind: far, requests: 4, url: '{url}'}}\n", "far.yaml")
 
 
+def test_places_are_levels_and_no_arms_of_a_block():
+    study = read("", "vantage: [here, 'ssh://me@a.example.net', 'ssh://b:2222']")
+    assert study.factors["vantage"] == ("here", "ssh://me@a.example.net", "ssh://b:2222")
+    assert parse_study(study.source, "again") == study
+    for cell in plan.cells(study):
+        asked = {plan.workload_for(study, one).asked_from for one in plan.treatments_of(study, cell)}
+        assert asked == {cell.levels["vantage"]}
+    assert read(", vantage: 'ssh://a'").workload.asked_from == "ssh://a"
+    assert read().workload.asked_from == "here"
+    assert "vantage" not in read().source, "a study from before would be another"
+
+
+@pytest.mark.parametrize(
+    ("level", "said"), [("frankfurt", "is not a host; write ssh://HOST"), ("ssh://me:pw@a", "a password has no place")]
+)
+def test_a_place_that_is_none_is_refused(level, said):
+    with pytest.raises(UserError) as raised:
+        read("", f"vantage: ['{level}']")
+    assert said in str(raised.value)
+    assert "pw" not in str(raised.value)
+
+
+def test_pages_are_visited_from_here_alone():
+    text = "study: page\nworkload: {kind: far-page, url: 'https://www.example.org/', vantage: 'ssh://a'}\n"
+    with pytest.raises(UserError, match="vantage: is not a field of the workload 'far-page'"):
+        parse_study(text, "page.yaml")
+
+
 def test_without_a_url_nothing_is_asked():
     with pytest.raises(UserError, match=r"workload\.url: is missing"):
         parse_study("study: far\nworkload: {kind: far, requests: 4}\n", "far.yaml")

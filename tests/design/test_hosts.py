@@ -192,8 +192,10 @@ def test_a_server_elsewhere_is_not_asked_from_hosts() -> None:
     work = "{kind: far, requests: 4, url: 'https://www.example.org/'}"
     with pytest.raises(UserError) as error:
         parse_study(f"study: mine\nworkload: {work}\nhosts: {{client: ssh://a, server: ssh://b}}\n", "mine.yaml")
-    said = "hosts: the workload 'far' does not run on hosts, only requests and services do; leave the hosts out"
-    assert str(error.value).endswith(said)
+    said = (
+        "hosts: the workload 'far' does not run on hosts, only requests and services do; leave the hosts out, and give"
+    )
+    assert f"{said} the places it is asked from as levels of the factor 'vantage'" in str(error.value)
     assert "\n" not in str(error.value)
 
 

@@ -15,15 +15,17 @@ import pytest
 from tests.report import pages
 from tests.report.synthetic import Shape, _samples
 from tests.report.synthetic_parts import PATHS, checks_of, trial_row, write_facts
+from trifecta.conclude.comparisons import Comparison
 from trifecta.conclude.facts import read
-from trifecta.conclude.far import derive, hour_of
+from trifecta.conclude.far import derive, hour_of, together
 from trifecta.conclude.queries import connect
 from trifecta.design import plan
 from trifecta.design.manners import TO_OTHERS
+from trifecta.design.metrics import METRICS
 from trifecta.design.model import CheckResult, PathSpec
 from trifecta.design.study_file import parse_study
 from trifecta.report import terminal
-from trifecta.report.far.said import coming_line
+from trifecta.report.far.said import coming_line, here_lines, place_lines, together_lines, vantage_line
 from trifecta.report.html import render, write_report
 from trifecta.store import schema
 
@@ -196,6 +198,43 @@ def test_the_first_screen_says_over_which_path_it_was_and_what_of_udp(raced: Pat
     assert said[-1].startswith("One side cannot know")
     whole = pages.read((raced / "report.html").read_text()).root.text.replace("\u00a0", " ")
     assert all(line in whole for line in said)
+
+
+def test_every_place_is_named_from_which_it_was_asked() -> None:
+    there: Any = place(NEAR, 90_000_000, "connect_timeout") | {"vantage": "ssh://a"}
+    looks: Any = LOOKS
+    look: Any = {"when": "before", "utc": "2026-01-02T03:00:00+00:00", "places": [place(NEAR, 30_000_000), there]}
+    said = [line.replace("\u00a0", " ") for line in here_lines([look], None)]
+    assert said[:2] == [
+        f"Nothing is emulated: this is the path from this machine to a.example at {NEAR} (30.0 ms).",
+        f"Nothing is emulated: this is the path from ssh://a to a.example at {NEAR} (90.0 ms).",
+    ]
+    assert said[2].startswith("Every block was asked from one place")
+    assert said[3].startswith(f"a.example at {NEAR} from ssh://a: UDP is blocked")
+    assert place_lines(there)[0].startswith(f"{URL} at {NEAR} from ssh://a: ")
+    assert len(here_lines(looks, None)) == 3, "one place needs no word of several"
+    assert vantage_line(["here"]) == []
+    assert vantage_line(["here", "ssh://a"])[0].startswith("They come from here, ssh://a, never from two at once")
+
+
+def test_what_each_place_decided_is_side_by_side_and_nothing_is_pooled() -> None:
+    def one(connection: str, vantage: str, kind: str) -> Comparison:
+        cell = f"path=as-is,connection={connection},server=elsewhere,vantage={vantage}"
+        return Comparison(cell, "h3", "h2", kind, {"metric": "latency_p50_ns"})
+
+    found = together(
+        [
+            one("new", "ssh://a", "faster"),
+            one("new", "ssh://b", "undecided"),
+            one("new", "ssh://c", "faster"),
+            one("reused", "ssh://a", "same"),
+        ]
+    )
+    assert together_lines(found, METRICS["latency_p50_ns"]) == [
+        "HTTP/3 against HTTP/2, new connections: faster from ssh://a, ssh://c; undecided from ssh://b.",
+        "HTTP/3 against HTTP/2, reused connections: same from ssh://a.",
+    ]
+    assert together([Comparison("path=as-is,connection=new", "h3", "h2", "faster", {})]) == []
 
 
 def test_a_run_in_a_lab_has_nothing_of_it(small: Path) -> None:

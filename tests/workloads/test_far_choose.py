@@ -17,7 +17,7 @@ from trifecta.workloads.far.configs import Request
 from trifecta.workloads.far.keeper import Keeper
 from trifecta.workloads.far.look import Looker
 from trifecta.workloads.far.names import Resolved
-from trifecta.workloads.far.session import spot_of, why_not
+from trifecta.workloads.far.spots import spot_of, why_not
 from trifecta.workloads.stat import read_url
 
 A, B = read_url("https://a.example/x"), read_url("https://b.example/")

@@ -84,8 +84,8 @@ class PolitePlanner:
 def look_requests(every: Iterable[Treated], each_turn: int = 1) -> int:
     """The most requests that looks make at the places of these treatments, where a visit makes ``each_turn``."""
     known = list(every)
-    levels = {(one.workload.url, one.workload.address) for one in known}
-    addresses = sum(manners.MOST_ADDRESSES if level in FAMILIES else 1 for _, level in levels)
+    levels = {(one.workload.url, one.workload.address, one.workload.asked_from) for one in known}
+    addresses = sum(manners.MOST_ADDRESSES if level in FAMILIES else 1 for _, level, _ in levels)
     visits = {(one.workload.url, one.client): one.workload.look_turns for one in known}
     robots = {one.workload.url for one in known if one.workload.visiting}
     single = manners.LOOKS * manners.LOOK_REQUESTS * addresses + 2 * manners.ROBOTS_REQUESTS * len(robots)

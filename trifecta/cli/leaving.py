@@ -37,7 +37,7 @@ def ask(study: Study, *, yes: bool, quiet: bool, answer_bytes: int | None = None
     ``answer_bytes`` and ``requests`` are of one answer, or of one visit of a page, where one was seen.
     """
     from trifecta.design.errors import UserError
-    from trifecta.report.far.said import coming_line, too_few_line
+    from trifecta.report.far.said import coming_line, too_few_line, vantage_line
     from trifecta.workloads.far.coming import coming
 
     expected = coming(study, answer_bytes, requests)
@@ -46,6 +46,7 @@ def ask(study: Study, *, yes: bool, quiet: bool, answer_bytes: int | None = None
     many = expected.fewest_requests, expected.most_requests
     takes = expected.most_bytes, expected.time_ns, expected.manners
     said = [coming_line(expected.hosts, many, *takes, at_once=study.workload.visiting)]
+    said += vantage_line(expected.vantages)
     said += too_few_line(expected.blocks, expected.needed)
     if not quiet or not yes:
         click.echo("\n".join(said), err=True)

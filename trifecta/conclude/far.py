@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypedDict
 
@@ -11,13 +11,15 @@ import duckdb
 from trifecta.analysis import far
 from trifecta.conclude import queries
 from trifecta.conclude.catalogue import Query
+from trifecta.conclude.comparisons import Comparison, levels
 from trifecta.conclude.facts import RunFacts
 from trifecta.contract.elsewhere import Look
+from trifecta.design.machine import from_where
 
 LOOKS = Query(
     "looks",
     """
-SELECT t.number, t.utc || ', ' || t.address AS look, t.protocol, t.url, t.status, t.error, t.content_bytes,
+SELECT t.number, t.utc || ', ' || t.address AS look, t.vantage, t.protocol, t.url, t.status, t.error, t.content_bytes,
        t.connect_ns, t.handshake_ns, t.wait_ns, t.transfer_ns, t.min_rtt_ns, t.lost, t.idle_rtt_ns, t.loaded_rtt_ns,
        t.udp, t.announced, t.udp_payload_bytes
 FROM looks AS t
@@ -67,6 +69,7 @@ class LookRow(TypedDict):
     utc: str
     url: str
     address: str
+    vantage: str | None
     protocol: str
     status: int | None
     error: str | None
@@ -90,7 +93,7 @@ class Elsewhere:
 
     looks: list[LookRow]
     slow_udp: list[str]
-    """Addresses at which content came over HTTP/3 at less than half of TCP's rate, over all trials."""
+    """Addresses, and from where, at which content came over HTTP/3 at less than half of TCP's rate, over all trials."""
 
     @property
     def rows(self) -> dict[str, list[LookRow]]:
@@ -98,8 +101,35 @@ class Elsewhere:
         return {"looks": self.looks}
 
 
+@dataclass(frozen=True)
+class Together:
+    """What was decided of an arm at all places from which a server elsewhere was asked."""
+
+    rest: str
+    """The cells without the place."""
+    arm: str
+    reference: str
+    places: Mapping[str, Sequence[str]]
+    """By verdict."""
+
+
+def together(found: Iterable[Comparison]) -> list[Together]:
+    """Comparisons that differ in the place alone, side by side; nothing of a study that names no places.
+
+    Each rests on the blocks of its own place: nothing is pooled.
+    """
+    known: dict[tuple[str, str, str], dict[str, list[str]]] = {}
+    for one in found:
+        vantage = levels(one.cell).get("vantage")
+        if vantage is not None:
+            by_kind = known.setdefault((one.without("vantage"), one.arm, one.reference), {})
+            by_kind.setdefault(one.kind, []).append(vantage)
+    return [Together(*key, by_kind) for key, by_kind in known.items()]
+
+
 class _Rate(TypedDict):
     address: str | None
+    vantage: str | None
     protocol: str
     octets: float | None
     took_ns: int | None
@@ -110,7 +140,8 @@ def derive(connection: duckdb.DuckDBPyConnection, about: RunFacts) -> Elsewhere 
     if not about.is_outside:
         return None
     sql = (
-        "SELECT json_extract_string(server_json, 'address') AS address, protocol, "
+        "SELECT json_extract_string(server_json, 'address') AS address, "
+        "json_extract_string(factors_json, 'vantage') AS vantage, protocol, "
         "bytes_in / nullif(samples - errors, 0) AS octets, transfer_p50_ns AS took_ns FROM trials WHERE valid"
     )
     # The octets of a visit are of all its requests, and its transfer of the document alone: no rate.
@@ -129,6 +160,7 @@ def _rows(looks: Sequence[Look]) -> Iterator[LookRow]:
                     "utc": look["utc"],
                     "url": place["url"],
                     "address": place["address"],
+                    "vantage": place.get("vantage"),
                     "protocol": one["protocol"],
                     "status": one["status"],
                     "error": one["error"],
@@ -155,9 +187,10 @@ def _slow(rates: Sequence[_Rate]) -> list[str]:
         octets, took_ns = row["octets"], row["took_ns"]
         if row["address"] is None or octets is None or not took_ns or octets < far.ENOUGH_BYTES:
             continue
-        by_kind = pairs.setdefault(row["address"], {True: [], False: []})
+        where = f"{row['address']}{from_where(row['vantage'])}"
+        by_kind = pairs.setdefault(where, {True: [], False: []})
         by_kind[row["protocol"] == "h3"].append((round(octets), took_ns))
-    return [address for address, found in pairs.items() if far.is_slow(found[True], found[False])]
+    return [where for where, found in pairs.items() if far.is_slow(found[True], found[False])]
 
 
 def hour_of(baseline: str) -> Query:

@@ -45,6 +45,8 @@ class PlaceSeen(TypedDict):
     """One address of one URL; ``level`` is that of the factor ``address`` for which it stands."""
 
     url: str
+    vantage: NotRequired[str]
+    """The host by SSH from which it was looked at; not there where that was this machine."""
     level: str
     address: str
     resolved: list[str]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from trifecta.design.document import one_of, parse_text
-from trifecta.design.far import FAR_FIELDS, FAR_PAGE_FIELDS
+from trifecta.design.far import FAR_FIELDS, FAR_PAGE_FIELDS, FAR_VANTAGE_FIELDS
 from trifecta.design.fields import (
     BROWSER_FIELDS,
     PAGE_FIELDS,
@@ -29,6 +29,7 @@ _FIELDS = (
     *PAGE_FIELDS,
     *VIDEO_FIELDS,
     *FAR_FIELDS,
+    *FAR_VANTAGE_FIELDS,
     *FAR_PAGE_FIELDS,
 )
 WORKLOAD_FIELDS: dict[str, Field] = {field.name: field for field in _FIELDS}

@@ -10,6 +10,7 @@ from trifecta.design import quantity
 from trifecta.design.document import parse_flag, parse_text
 from trifecta.design.fields import Field
 from trifecta.design.ip import IPV4, IPV6
+from trifecta.design.machine import parse_machine
 from trifecta.design.quantity import QuantityError
 
 AS_IS = "as-is"
@@ -49,6 +50,11 @@ def parse_address(value: Any) -> str:
     except ValueError:
         wanted = "give IPv4, IPv6, or an address like 192.0.2.1 or 2001:db8::1"
         raise QuantityError(f"{text!r} is not an address; {wanted}") from None
+
+
+def parse_vantage(value: Any) -> str:
+    """``here``, or ``ssh://USER@HOST:PORT``."""
+    return parse_machine(value).at
 
 
 def family_of(address: str) -> str:
@@ -110,4 +116,5 @@ FAR_FIELDS = (
     Field("most_requests", "most_requests", _positive_count, factor=False),
     Field("most_volume", "most_bytes", _positive_size, quantity.format_size, factor=False),
 )
+FAR_VANTAGE_FIELDS = (Field("vantage", "vantage", parse_vantage),)
 FAR_PAGE_FIELDS = (Field("third_parties", "third_parties", parse_hosts, " ".join, factor=False),)

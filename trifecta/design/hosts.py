@@ -33,7 +33,10 @@ def read_hosts(root: Section, workload: RequestsWorkload) -> dict[str, Machine]:
     section = root.section("hosts")
     if workload.family not in ("requests", "services"):
         text = f"the workload {workload.kind!r} does not run on hosts, only requests and services do"
-        raise section.error(None, f"{text}; leave the hosts out")
+        text += "; leave the hosts out"
+        if workload.family == "far":
+            text += ", and give the places it is asked from as levels of the factor 'vantage'"
+        raise section.error(None, text)
     section.allow(*workload.placeable)
     if CLIENT not in section:
         raise _unnamed(section, CLIENT)

@@ -85,6 +85,11 @@ def parse_device(value: Any) -> str:
     return text
 
 
+def from_where(vantage: str | None) -> str:
+    """Behind an address: that it was asked there from a host by SSH; nothing for this machine, which may be None."""
+    return "" if vantage in (None, HERE) else f" from {vantage}"
+
+
 def parse_machine(value: Any) -> Machine:
     """``here`` or ``ssh://USER@HOST:PORT``; QuantityError for anything else, a password among it."""
     text = parse_text(value).strip()

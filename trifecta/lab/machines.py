@@ -164,6 +164,10 @@ class FarMachine:
         """As `StandingMachine.used`."""
         return program.used() if isinstance(program, SshProgram) else None
 
+    def resolve(self, name: str) -> list[str]:
+        """The IP addresses that a name stands for there; CannotError where there is none, or it is lost."""
+        return self._host.resolve(name)
+
     def facts(self) -> HostFacts:
         """As `StandingMachine.facts`."""
         return self._host.facts()

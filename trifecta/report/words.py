@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from trifecta.conclude.comparisons import Comparison, levels
 from trifecta.conclude.exclusions import uneven
 from trifecta.conclude.facts import RunFacts
+from trifecta.conclude.far import together
 from trifecta.conclude.queries import Answer
 from trifecta.design import naming, numbers
 from trifecta.design.metric import TIME
@@ -67,7 +68,7 @@ def compose(
     return Words(
         headline=answer + _mostly_excluded(totals),
         uneven=[exclusions.text(one) for one in uneven(by_arm)],
-        elsewhere=far.here_lines(facts.looks, _hours(facts)) if facts.is_outside else list(_hosts(facts)),
+        elsewhere=_elsewhere(facts, found) if facts.is_outside else list(_hosts(facts)),
         scope=_scope(facts, totals),
         count=f"{sum(one.decided for one in found)} of {numbers.count(len(found))} decided",
         size=f"{counted(totals['trials'], 'trial')}, {totals['excluded_trials'] or 'none'} excluded",
@@ -114,6 +115,12 @@ def _seed(facts: RunFacts) -> str:
     if facts.is_as_it_was:
         return f"{said} and arrivals; what the network does is not repeated. {drawn}"
     return f"{said}, losses and arrivals, so such a run is not an independent repetition. {drawn}"
+
+
+def _elsewhere(facts: RunFacts, found: Sequence[Comparison]) -> list[str]:
+    """Of a server elsewhere: over which path, and, where it was asked from several places, what each of them says."""
+    by_place = together(one for one in found if one.reference == facts.baseline)
+    return [*far.here_lines(facts.looks, _hours(facts)), *far.together_lines(by_place, METRICS[facts.metric])]
 
 
 def _hosts(facts: RunFacts) -> Iterable[str]:
@@ -250,7 +257,7 @@ def _scope(facts: RunFacts, totals: dict[str, int]) -> str:
         f"A cell is one combination of {where}. {counted(totals['trials'], 'trial')} in up to "
         f"{counted(totals['blocks'] or 0, 'block')} per cell, {samples}. "
         f"The {'numbers' if single else 'verdicts'} hold for this traffic, {_conditions(facts)}, "
-        f"{'these hosts' if facts.is_between_hosts else 'this machine'} and this session, and for no others."
+        f"{_machines(facts)} and this session, and for no others."
     )
     if not facts.is_outside:
         said += (
@@ -273,10 +280,24 @@ def _scope(facts: RunFacts, totals: dict[str, int]) -> str:
     return said
 
 
+def _machines(facts: RunFacts) -> str:
+    """Whose machines verdicts hold for."""
+    if facts.is_between_hosts:
+        return "these hosts"
+    return "these places" if _is_distant(facts) else "this machine"
+
+
+def _is_distant(facts: RunFacts) -> bool:
+    """Whether a server elsewhere was asked from hosts by SSH."""
+    return any("vantage" in place for look in facts.looks for place in look["places"])
+
+
 def _conditions(facts: RunFacts) -> str:
     """What of path and programs verdicts hold for."""
     if facts.is_between_hosts and facts.is_as_it_was:
         return "the network between these hosts as it was, these programs"
+    if _is_distant(facts):
+        return "these paths as they were, this server"
     return "this path as it was, this server" if facts.is_outside else "these paths as emulated, these programs"
 
 

@@ -105,7 +105,7 @@ DERIVED: dict[str, Schema] = {
         (_TEXT, "error"),
         (INT64, "content_bytes connect_ns handshake_ns wait_ns transfer_ns min_rtt_ns lost udp_payload_bytes"),
         (INT64, "idle_rtt_ns loaded_rtt_ns"),
-        (_TEXT, "udp announced"),
+        (_TEXT, "udp announced vantage"),
     ),
     # Of requests made one after the other (analysis/sequential.py). One row a cell, arm and number of requests that
     # were answered: requests per second so far.

@@ -280,6 +280,7 @@ _OF_ONE: dict[str, dict[str, str]] = {
         "loaded_rtt_ns": "median of the same while content came; null where too little came",
         "udp": "what became of UDP: open, slow, closed, blocked, silent, other",
         "announced": "how HTTP/3 is announced",
+        "vantage": "host by SSH from which it was asked; null: the machine on which the command ran",
     },
     "spans": {
         "connection": "number of the connection in its trial",

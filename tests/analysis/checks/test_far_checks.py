@@ -65,6 +65,30 @@ def test_a_sound_trial_counts_and_says_what_is_unseen():
     assert [one.check for one in results if one.status == "warn"] == []
 
 
+THERE = parse_study(
+    "study: far\nworkload: {kind: far, requests: 4, url: 'https://a.example/', vantage: 'ssh://a'}\n"
+    "factors: {connection: [new, reused]}\n",
+    "f",
+)
+AHEAD_NS = 10**15
+
+
+@pytest.mark.parametrize(("took_ns", "status"), [(900_000_000, "pass"), (1_500_000_000, "fail"), (-5_000_000, "fail")])
+def test_a_vantage_point_has_a_clock_of_its_own(took_ns, status):
+    load = {"started_ns": AHEAD_NS, "ended_ns": AHEAD_NS + took_ns}
+    (found,) = TRIAL_CHECKS["clocks"].function(dataclasses.replace(evidence(load=load), study=THERE))
+    assert found.status == status, found.evidence
+    assert "the server's" not in found.evidence
+    assert judge("clocks", load=load).status == "fail", "this machine has one clock"
+
+
+def test_what_a_vantage_points_host_dropped_is_unseen():
+    there = dataclasses.replace(evidence(load={"udp_receive_errors": 0}), study=THERE, transport={})
+    (found,) = TRIAL_CHECKS["drops"].function(there)
+    assert found.status == "pass"
+    assert found.evidence == "the client's socket dropped no packet; what its host dropped is unseen"
+
+
 def test_the_path_is_what_the_arms_see_of_it():
     same = judge("path", siblings=(evidence("h2"),))
     assert same.status == "pass"

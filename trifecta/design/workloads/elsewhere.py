@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from trifecta.design import manners, quantity
+from trifecta.design.machine import HERE
 from trifecta.design.manners import Manners
 from trifecta.design.path_spec import PathSpec
 from trifecta.design.workloads.requests import Problem, RequestsWorkload
@@ -19,7 +20,7 @@ class ElsewhereWorkload(RequestsWorkload):
     ``address`` is where the name's requests go: an IP address, or ``IPv4`` or ``IPv6``, one of whose addresses is
     chosen for every block. ``ca`` is a file of certificate authorities. ``pace_per_s``, ``volume_bytes`` a minute, and
     ``most_requests`` and ``most_bytes`` in all are caps; None: as they are at servers of others, or, with ``owned``, at
-    one's own (``trifecta.design.manners``).
+    one's own (``trifecta.design.manners``). ``vantage`` is from where it is asked: a machine by SSH; None: this one.
     """
 
     url: str = ""
@@ -31,6 +32,7 @@ class ElsewhereWorkload(RequestsWorkload):
     most_requests: int | None = None
     most_bytes: int | None = None
     in_flight: int = 1
+    vantage: str | None = None
 
     @property
     def outside(self) -> bool:
@@ -51,6 +53,16 @@ class ElsewhereWorkload(RequestsWorkload):
     def impaired_wires(self) -> tuple[str, ...]:
         """So nothing lies on one."""
         return ()
+
+    @property
+    def asked_from(self) -> str:
+        """From where it is asked, as a study writes it: ``here``, or ``ssh://HOST``."""
+        return self.vantage or HERE
+
+    @property
+    def distant(self) -> bool:
+        """From a vantage point."""
+        return self.asked_from != HERE
 
     @property
     def manners(self) -> Manners:

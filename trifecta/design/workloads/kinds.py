@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from trifecta.design.errors import UserError
-from trifecta.design.far import AS_IS, ELSEWHERE, FAR_FIELDS, FAR_PAGE_FIELDS
+from trifecta.design.far import AS_IS, ELSEWHERE, FAR_FIELDS, FAR_PAGE_FIELDS, FAR_VANTAGE_FIELDS
 from trifecta.design.fields import BROWSER_FIELDS, PAGE_FIELDS, REQUESTS_FIELDS, SERVICES_FIELDS, VIDEO_FIELDS
 from trifecta.design.services import SERVER_LEVEL
 from trifecta.design.tuning import SWITCHES
@@ -50,6 +50,7 @@ _FIELDS = {
         *PAGE_FIELDS,
         *VIDEO_FIELDS,
         *FAR_FIELDS,
+        *FAR_VANTAGE_FIELDS,
         *FAR_PAGE_FIELDS,
     )
 }
@@ -98,7 +99,7 @@ _OWN: dict[str, Kind] = {
     "video": Kind(VideoWorkload, (*(entry.name for entry in VIDEO_FIELDS), *_BROWSER), **_BROWSERS),
     "far": Kind(
         FarWorkload,
-        (*(entry.name for entry in FAR_FIELDS), *_FAR),
+        (*(entry.name for entry in (*FAR_FIELDS, *FAR_VANTAGE_FIELDS)), *_FAR),
         fixed={"path": AS_IS, "server": ELSEWHERE},
         server=ELSEWHERE,
         clients=None,

@@ -95,6 +95,11 @@ class RequestsWorkload:
         return False
 
     @property
+    def distant(self) -> bool:
+        """Whether its client asks from another machine than the one that runs the study, with a clock of its own."""
+        return False
+
+    @property
     def visiting(self) -> bool:
         """Whether a browser makes its samples, which then are visits."""
         return False

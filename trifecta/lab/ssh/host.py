@@ -173,6 +173,15 @@ class SshHost:
         told = [(int(pair[0]), int(pair[1])) for pair in pairs if len(pair) == 3]
         return (sum(cpu for cpu, _ in told), sum(delay for _, delay in told)) if told else None
 
+    def resolve(self, name: str) -> list[str]:
+        """The IP addresses of a name by the resolver there. CannotError where it has none; HostLost."""
+        done = self.standing.connection.run(keeper.RESOLVE, name, timeout_s=_COMMAND_S)
+        addresses = keeper.addresses_told(done.output.decode(errors="replace")) if done.code == 0 else []
+        if not addresses:
+            text = f"host {self.machine.at}: {name} cannot be resolved there ({done.said})"
+            raise CannotError(f"{text}; check the name, its resolver, and that getent is there")
+        return addresses
+
     def facts(self) -> HostFacts:
         """What it says of itself. HostLost when it does not."""
         standing = self.standing

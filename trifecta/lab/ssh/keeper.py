@@ -104,3 +104,11 @@ GET = r'cd "$1/files" && tar -cf - -- "$2" && { [ -d "$2" ] || rm -f -- "$2"; }'
 MAKE = r'umask 077; mkdir -p "$1/files/$2"'
 NEEDED = ("sh", "cat", "gzip", "mkdir", "mktemp", "mv", "rm", "sha256sum", "sleep", "tar")
 LACKING = 'for name; do command -v "$name" >/dev/null || printf "%s " "$name"; done'
+RESOLVE = 'exec getent ahosts "$1"'
+"""Name: its addresses by getaddrinfo(3), a line for each kind of socket; 2 where it has none."""
+
+
+def addresses_told(said: str) -> list[str]:
+    """The answer to `RESOLVE`, each address once and without the scope of a link-local one."""
+    first = (line.split()[0].partition("%")[0] for line in said.splitlines() if line.strip())
+    return list(dict.fromkeys(first))

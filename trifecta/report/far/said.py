@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from trifecta.contract.elsewhere import Answered, Look, PageSeen, PlaceSeen, RobotsSeen
-from trifecta.design import numbers, quantity
+from trifecta.design import naming, numbers, quantity
+from trifecta.design.machine import from_where
 from trifecta.design.manners import Manners
+from trifecta.design.metric import Metric
 from trifecta.design.model import PROTOCOL_NAMES
+from trifecta.report.verdict_words import place_words
+
+if TYPE_CHECKING:
+    from trifecta.conclude.far import Together
 
 UDP = {
     "open": "UDP passes",
@@ -30,12 +37,17 @@ UNKNOWN = (
     "One side cannot know what the path loses on the way here, its rate, the server's congestion control, load and "
     "software, or a cache that does not speak of itself: checks that need the other side say 'unseen'."
 )
+OF_VANTAGES = (
+    "Every block was asked from one place, so places are never mixed: each has verdicts of its own, which are adjusted "
+    "for how many there are."
+)
 NOTHING_EMULATED = "Nothing is emulated"
 
 
 def place_lines(place: PlaceSeen) -> list[str]:
     """A place in two or three sentences, a line each."""
-    said = [f"{place['url']} at {place['address']}: {', '.join(map(_answer, place['answers']))}."]
+    where = f"{place['url']} at {place['address']}{from_where(place.get('vantage'))}"
+    said = [f"{where}: {', '.join(map(_answer, place['answers']))}."]
     idle, loaded = place["idle_rtt_ns"], place["loaded_rtt_ns"]
     if idle is not None:
         busy = f", {numbers.duration(loaded)} while content came" if loaded is not None else ""
@@ -91,6 +103,13 @@ def coming_line(
     )
 
 
+def vantage_line(vantages: Sequence[str]) -> list[str]:
+    """From where requests come, where that is not this machine alone."""
+    if vantages in ([], ["here"]):
+        return []
+    return [f"They come from {', '.join(vantages)}, never from two at once, and the caps hold for all together."]
+
+
 def too_few_line(blocks: int | None, needed: int) -> list[str]:
     """What is to be said where the caps end a run before anything can be decided; nothing where they do not."""
     if blocks is None or blocks >= needed:
@@ -127,16 +146,39 @@ def robots_line(seen: RobotsSeen) -> str:
 
 def here_lines(looks: Sequence[Look], hours: tuple[str, str] | None) -> list[str]:
     """The first screen: over which path it was, and what nobody here knows."""
-    places = {(place["url"], place["address"]): place for look in looks for place in look["places"]}
-    where = [
-        f"{address} ({numbers.duration(place['idle_rtt_ns'])})" if place["idle_rtt_ns"] is not None else address
-        for (_, address), place in places.items()
-    ]
-    hosts = dict.fromkeys(_host(url) for url, _ in places)
+    places = {
+        (place.get("vantage"), place["url"], place["address"]): place for look in looks for place in look["places"]
+    }
     when = f", as it was from {hours[0]} to {hours[1]} UTC" if hours is not None else ""
-    to = f"{', '.join(hosts)} at {', '.join(dict.fromkeys(where))}" if places else "a server elsewhere"
-    first = f"{NOTHING_EMULATED}: this is the path from this machine to {to}{when}."
-    return [first, *_udp_results(looks), *_of_pages(looks), UNKNOWN]
+    first = [
+        f"{NOTHING_EMULATED}: this is the path from {vantage or 'this machine'} to "
+        f"{_to([place for (by, *_), place in places.items() if by == vantage])}{when}."
+        for vantage in dict.fromkeys(by for by, *_ in places) or [None]
+    ]
+    together = [OF_VANTAGES] if len(first) > 1 else []
+    return [*first, *together, *_udp_results(looks), *_of_pages(looks), UNKNOWN]
+
+
+def _to(places: Sequence[PlaceSeen]) -> str:
+    """Which hosts, at which addresses, how far away."""
+    where = [
+        f"{place['address']} ({numbers.duration(place['idle_rtt_ns'])})"
+        if place["idle_rtt_ns"] is not None
+        else place["address"]
+        for place in places
+    ]
+    hosts = dict.fromkeys(_host(place["url"]) for place in places)
+    return f"{', '.join(hosts)} at {', '.join(dict.fromkeys(where))}" if places else "a server elsewhere"
+
+
+def together_lines(found: Sequence[Together], metric: Metric) -> list[str]:
+    """What was decided at each place, a sentence for each arm and cell."""
+    said = []
+    for one in found:
+        verdicts = [f"{metric.word(kind)} from {', '.join(places)}" for kind, places in one.places.items()]
+        what = f"{naming.name(one.arm)} against {naming.name(one.reference)}, {place_words(one.rest)}"
+        said.append(f"{what}: {'; '.join(verdicts)}.")
+    return said
 
 
 def _of_pages(looks: Sequence[Look]) -> list[str]:
@@ -150,7 +192,7 @@ def _of_pages(looks: Sequence[Look]) -> list[str]:
 def _udp_results(looks: Sequence[Look]) -> list[str]:
     """What of UDP is not as it should be, each once."""
     bad = [
-        f"{_host(place['url'])} at {place['address']}: {UDP[place['udp']]}."
+        f"{_host(place['url'])} at {place['address']}{from_where(place.get('vantage'))}: {UDP[place['udp']]}."
         for look in looks
         for place in look["places"]
         if place["udp"] not in (None, "open")

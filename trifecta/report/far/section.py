@@ -53,6 +53,7 @@ def _lines(when: str, places: list[PlaceSeen]) -> list[str]:
 
 
 _LOOKS = [
+    Column("from", "vantage"),
     Column("protocol", "protocol", "protocol"),
     Column("URL", "url"),
     Column("status", "status", "count"),

@@ -20,7 +20,7 @@ from trifecta.workloads.far import names
 from trifecta.workloads.far.configs import Request
 from trifecta.workloads.far.keeper import OF_THIS_PROCESS, Keeper
 from trifecta.workloads.far.look import Looker
-from trifecta.workloads.far.session import no_room, spot_of, why_not
+from trifecta.workloads.far.spots import no_room, spot_of, why_not
 
 MOST_LEVELS = 2  # addresses that are levels by themselves; of more, a block goes to one that is drawn
 _SETS = (PROTOCOLS, ("h2", "h3"), ("h1", "h3"), ("h1", "h2"))

@@ -22,7 +22,7 @@ from trifecta.workloads.far.choose import Choice, Wanted, body, levels_of, possi
 from trifecta.workloads.far.keeper import OF_THIS_PROCESS, Keeper
 from trifecta.workloads.far.page_look import PageLooker, Spot
 from trifecta.workloads.far.page_session import SEEN_IN_THIS_PROCESS, look_protocol, page_pins
-from trifecta.workloads.far.session import spot_of
+from trifecta.workloads.far.spots import spot_of
 
 _VISITS = ((2, 1), (1, 1))
 """Measured visits of a trial and those before, the best first: the first visit of a browser has its own start in it."""

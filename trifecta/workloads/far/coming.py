@@ -29,6 +29,8 @@ class Coming:
     owned: bool
     blocks: int | None
     needed: int
+    vantages: list[str]
+    """From where it is asked."""
 
 
 def coming(study: Study, answer_bytes: int | None = None, requests: int | None = None) -> Coming:
@@ -69,4 +71,5 @@ def coming(study: Study, answer_bytes: int | None = None, requests: int | None =
         bool(every[0].owned),
         fit,
         expected.fewest,
+        list(dict.fromkeys(one.asked_from for one in every)),
     )

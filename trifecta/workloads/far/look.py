@@ -5,7 +5,8 @@ from __future__ import annotations
 import socket
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -97,11 +98,16 @@ class Looker:
             what = f"an answer took {numbers.size(octets)}, and {limit} a minute are the most"
             raise CannotError(f"{request.target.url} at {request.address}: {what}; ask for something smaller")
 
+    @contextmanager
+    def _draft(self) -> Iterator[Path]:
+        """Where the samples of a request are written; gone afterwards."""
+        with tempfile.TemporaryDirectory(prefix="trifecta-look-") as folder:
+            yield Path(folder) / "samples.parquet"
+
     def once(self, request: Request, connects: list[int] | None = None) -> Answered:
         """One request; how long TCP took to connect meanwhile, while content came, is added to ``connects``."""
         self._keeper.wait()
-        with tempfile.TemporaryDirectory(prefix="trifecta-look-") as folder:
-            samples = Path(folder) / "samples.parquet"
+        with self._draft() as samples:
             config = load_config(request, self._workload, Course("look", "new", 1, 0, 0), samples)
             tries: list[tuple[int, int]] = []
             begun = 0
@@ -119,9 +125,9 @@ class Looker:
                     self._keeper.made(0)
                     limit_s = config.total_timeout_ns / 1e9 + _GRACE_S
                     summary = load.wait_summary(LoadSummary, limit_s, self._stop, meanwhile)
+                    load.get(samples)
                 except EngineError as error:
                     raise as_user_error(error) from error
-                load.get(samples)
             row = _only_row(samples)
         octets = (summary.wire_bytes_in or 0) + (summary.wire_bytes_out or 0)
         self._keeper.made(octets)

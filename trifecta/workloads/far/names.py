@@ -34,12 +34,19 @@ class Resolved:
         return [one for one in self.addresses if family_of(one) == level]
 
 
-def resolve(host: str, port: int) -> Resolved:
-    """The addresses of a host by getaddrinfo(3), none is looked up for an address; CannotError when there is none."""
+def literal(host: str) -> Resolved | None:
+    """The address that a host is by itself; None for a name."""
     try:
         return Resolved((str(ipaddress.ip_address(host)),), None)
     except ValueError:
-        began_ns = time.monotonic_ns()
+        return None
+
+
+def resolve(host: str, port: int) -> Resolved:
+    """The addresses of a host by getaddrinfo(3), none is looked up for an address; CannotError when there is none."""
+    if (own := literal(host)) is not None:
+        return own
+    began_ns = time.monotonic_ns()
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:

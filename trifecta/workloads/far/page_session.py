@@ -92,7 +92,7 @@ class FarPageSession(ElsewhereSession[FarPageWorkload]):
 
     def _look_at(self, key: FarKey) -> list[PlaceSeen]:
         """As of single requests, but only where robots.txt lets us."""
-        url, level = key
+        url, level, _ = key
         target = self.targets[url]
         if url not in self._read:
             found = names.resolve(target.host, target.port).of(level) if level in FAMILIES else [level]

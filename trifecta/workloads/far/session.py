@@ -8,39 +8,33 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Generic, Literal, TypeVar
 
-from trifecta.contract.elsewhere import Answered, Look, PlaceSeen
+from trifecta.contract.elsewhere import Look, PlaceSeen
 from trifecta.contract.probe import MeasureSummary
-from trifecta.design import numbers, plan
+from trifecta.contract.run import RunDocument
+from trifecta.design import plan
 from trifecta.design.errors import CannotError
 from trifecta.design.far import FAMILIES
-from trifecta.design.manners import MOST_ADDRESSES, PATIENCE, Manners
-from trifecta.design.model import PROTOCOL_FACTOR, PROTOCOL_NAMES, Cell, ElsewhereWorkload, Levelled, Trial
+from trifecta.design.machine import HERE, from_where
+from trifecta.design.manners import MOST_ADDRESSES
+from trifecta.design.model import PROTOCOL_FACTOR, Cell, ElsewhereWorkload, Levelled, Trial
 from trifecta.design.workloads.far import FarWorkload
+from trifecta.implementations.running import ServerFailed
 from trifecta.lab import sandbox
 from trifecta.lab.host import Here, pin_table
-from trifecta.lab.place import LocalPlace
+from trifecta.lab.place import LocalPlace, Place
 from trifecta.lab.topology import Topology
 from trifecta.workloads.far import names
 from trifecta.workloads.far.configs import Request
 from trifecta.workloads.far.keeper import OF_THIS_PROCESS, Keeper
 from trifecta.workloads.far.look import Looker
+from trifecta.workloads.far.spots import Spot, no_room, spot_of, why_not
 from trifecta.workloads.far.supported import authorities, targets
-from trifecta.workloads.load_configs import MAX_UDP_PAYLOAD_BYTES
+from trifecta.workloads.far.vantages import DistantLooker, Vantages
 from trifecta.workloads.session import Common, Session
 
 Work = TypeVar("Work", bound=ElsewhereWorkload)
-FarKey = tuple[str, str]
-"""A URL, and a level of the factor ``address``."""
-
-
-@dataclass(frozen=True)
-class Spot:
-    """What is known of one address of a URL: what a right answer's status is, how large it is, and what passes."""
-
-    address: str
-    status: int
-    answer_bytes: int
-    udp_payload_bytes: int = MAX_UDP_PAYLOAD_BYTES
+FarKey = tuple[str, str, str]
+"""A URL, a level of the factor ``address``, and from where it is asked: ``here``, or a host by SSH."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +78,8 @@ class ElsewhereSession(Session[Work, FarKey], Generic[Work]):
         for row in rows:
             server, levels = json.loads(row["server_json"] or "{}"), json.loads(row["factors_json"])
             if server.get("address"):
-                key = server["url"], str(levels.get("address", first.address))
+                address, vantage = levels.get("address", first.address), levels.get("vantage", first.asked_from)
+                key = server["url"], str(address), str(vantage)
                 self._begun[row["cell"], int(row["block"]), key] = server["address"]
         keys = dict.fromkeys(key for cell in cells for key in self.keys_of(cell))
         self._look("again" if rows else "before", list(keys))
@@ -112,19 +107,32 @@ class ElsewhereSession(Session[Work, FarKey], Generic[Work]):
 
     def _look_at(self, key: FarKey) -> list[PlaceSeen]:
         """The places of a level; CannotError where it stands for none."""
-        url, level = key
+        url, level, vantage = key
         target = self.targets[url]
         # An address that is given needs no name: a server may be asked before its name leads there.
-        resolved = names.resolve(target.host, target.port) if level in FAMILIES else names.Resolved((level,), None)
+        resolved = self._resolve(key) if level in FAMILIES else names.Resolved((level,), None)
         addresses = resolved.of(level)
         if not addresses:
             raise CannotError(f"{target.host} has no {level} address; leave {level} out")
-        record = names.https_record(target.host, target.port)
-        return [
+        record = names.https_record(target.host, target.port)  # from here, wherever it is asked from
+        looker = self._looker_of(vantage)
+        seen = [
             # HTTP/3 too where it is not compared: what becomes of UDP is a result of its own.
-            self._looker.see(Request(target, address, "", self.authorities), level, resolved, record)
+            looker.see(Request(target, address, "", self.authorities), level, resolved, record)
             for address in sorted(addresses)[:MOST_ADDRESSES]
         ]
+        for place in seen if vantage != HERE else ():
+            place["vantage"] = vantage
+        return seen
+
+    def _resolve(self, key: FarKey) -> names.Resolved:
+        """What the name of a key stands for where it is asked from; CannotError where that is nothing."""
+        target = self.targets[key[0]]
+        return names.resolve(target.host, target.port)
+
+    def _looker_of(self, vantage: str) -> Looker:
+        """Who looks from there."""
+        return self._looker
 
     def _judge(self, key: FarKey, seen: Sequence[PlaceSeen]) -> None:
         """Keep the addresses where every protocol was answered rightly; fail the key where there is none."""
@@ -149,20 +157,21 @@ class ElsewhereSession(Session[Work, FarKey], Generic[Work]):
         return self._chosen[place]
 
     def _choose(self, key: FarKey, block: int, begun: str | None) -> Chosen:
-        url, level = key
+        url, level, vantage = key
         known, target = self.spots[key], self.targets[url]
         if level not in FAMILIES:
             return Chosen(known[level], (level,))
         if begun is not None:
             return Chosen(self._like(key, begun), (begun,))
         try:
-            resolved = names.resolve(target.host, target.port)
+            resolved = self._resolve(key)
         except CannotError as error:
             return Chosen(None, (), str(error))
         addresses = sorted(resolved.of(level))
         if not addresses:
             return Chosen(None, resolved.addresses, f"{target.host} has no {level} address any more")
-        drawn = plan.stable_seed("address", self.study.seed, url, level, block) % len(addresses)
+        where = (url, level) if vantage == HERE else (url, level, vantage)
+        drawn = plan.stable_seed("address", self.study.seed, *where, block) % len(addresses)
         return Chosen(self._like(key, addresses[drawn]), resolved.addresses)
 
     def _like(self, key: FarKey, address: str) -> Spot:
@@ -177,12 +186,12 @@ class ElsewhereSession(Session[Work, FarKey], Generic[Work]):
     def keys(self, at: Levelled) -> tuple[FarKey, ...]:
         """The URL of a treatment, and where it is asked for."""
         workload = self.workload(at)
-        return ((workload.url, workload.address),)
+        return ((workload.url, workload.address, workload.asked_from),)
 
     def level(self, key: FarKey) -> tuple[str, str]:
         """The address is given up, of this URL."""
-        url, address = key
-        return "address", f"{address} of {url}"
+        url, address, vantage = key
+        return "address", f"{address} of {url}{from_where(vantage)}"
 
     def problem(self, key: FarKey) -> str | None:
         """Nobody here can see that a server elsewhere has ended; the trials say it."""
@@ -219,55 +228,47 @@ class FarSession(ElsewhereSession[FarWorkload]):
         super().__init__(common, FarWorkload, pin_table())
         first = self.workload(plan.treatments(self.study)[0])
         self._requests = len(plan.arms(self.study)) * first.every_request("reused")  # of a block, at most
+        self.vantages = Vantages((self.workload(one).asked_from for one in plan.treatments(self.study)), self.engine)
+        self._samples = self.run.path / "samples"
+        self._distant: dict[str, Looker] = {}
+
+    def _raise(self) -> None:
+        """Connect to every vantage point."""
+        super()._raise()
+        self.vantages.stand(self._stack, self.authorities, self._samples)
+
+    def facts(self) -> RunDocument:
+        """What the vantage points say of themselves."""
+        found = self.vantages.facts()
+        return {**super().facts(), "hosts": found} if found else super().facts()
+
+    def place(self, vantage: str) -> Place:
+        """Where loads are started that ask from there."""
+        return self.here if vantage == HERE else self.vantages.place(vantage)
+
+    def problem(self, key: FarKey) -> str | None:
+        """Which vantage point is lost; None while it stands. Of the server trials say it."""
+        return self.vantages.lost(key[2])
+
+    def _stand(self, key: FarKey) -> None:
+        try:
+            self.vantages.reopen(key[2])
+        except CannotError as error:
+            raise ServerFailed(str(error)) from error
+
+    def _resolve(self, key: FarKey) -> names.Resolved:
+        url, _, vantage = key
+        return super()._resolve(key) if vantage == HERE else self.vantages.resolve(vantage, self.targets[url])
+
+    def _looker_of(self, vantage: str) -> Looker:
+        if vantage == HERE:
+            return super()._looker_of(vantage)
+        if vantage not in self._distant:
+            first = self.workload(plan.treatments(self.study)[0])
+            self._distant[vantage] = DistantLooker(
+                self.place(vantage), first, self.keeper, self.log("look"), self.stop, samples=self._samples
+            )
+        return self._distant[vantage]
 
     def _too_much(self, answer_bytes: int) -> str:
         return no_room(answer_bytes, self._requests, self.keeper.manners)
-
-
-def no_room(answer_bytes: int, requests: int, own: Manners) -> str:
-    """Why one block, of so many requests, is more than is asked for in all; empty where it fits."""
-    if answer_bytes * requests <= own.most_bytes:
-        return ""
-    most = numbers.plain(numbers.size(own.most_bytes))
-    what = f"an answer took {numbers.size(answer_bytes)}, and the {requests} of a block would be more than {most}"
-    return f"{what}, the most in all; ask for something smaller"
-
-
-def spot_of(place: PlaceSeen, protocols: Sequence[str]) -> Spot | None:
-    """What is known of an address; None where a protocol was not answered with success."""
-    last = {one["protocol"]: one for one in place["answers"]}
-    good = [last[protocol] for protocol in protocols if protocol in last and is_right(last[protocol])]
-    if len(good) < len(protocols) or len({one["status"] for one in good}) > 1:
-        return None
-    payload = next((one["udp_payload_bytes"] for one in good if one["udp_payload_bytes"]), None)
-    return Spot(
-        place["address"],
-        int(good[0]["status"] or 0),
-        max(one["wire_bytes"] for one in good),
-        payload or MAX_UDP_PAYLOAD_BYTES,
-    )
-
-
-def is_right(one: Answered) -> bool:
-    """Whether it was answered, with success (RFC 9110, 15.3)."""
-    return one["error"] is None and 200 <= (one["status"] or 0) < 300
-
-
-def why_not(place: PlaceSeen, protocols: Sequence[str]) -> str:
-    """Why a place cannot be measured over these protocols, in one sentence with what helps."""
-    last = {one["protocol"]: one for one in place["answers"]}
-    asked = [last[protocol] for protocol in protocols if protocol in last]
-    where = f"{place['url']} at {place['address']}"
-    for one in asked:
-        name = PROTOCOL_NAMES[one["protocol"]]
-        if one["status"] in PATIENCE:
-            return f"{where}: {name} was answered {one['status']}, which asks for patience; ask another day"
-        if one["status"] is not None and 300 <= one["status"] < 400:
-            there = one["fields"].get("location", "another URL")
-            return f"{where}: {name} was answered {one['status']}; give {there} instead"
-        if not is_right(one):
-            udp = f" (UDP: {place['udp']})" if one["protocol"] == "h3" and place["udp"] else ""
-            what = one["error"] or f"status {one['status']}"
-            return f"{where}: {name} failed with {what}{udp}; leave it out (--set protocol=...)"
-    statuses = ", ".join(f"{PROTOCOL_NAMES[one['protocol']]} {one['status']}" for one in asked)
-    return f"{where}: protocols were answered differently ({statuses}); give a URL that is answered alike"

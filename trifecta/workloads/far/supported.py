@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from trifecta.contract.run import LeftOut
-from trifecta.design import plan
+from trifecta.design import extras, plan
 from trifecta.design.errors import CannotError, UserError
 from trifecta.design.factors import CLIENT_FACTOR
 from trifecta.design.manners import MOST_AUTHORITIES
@@ -30,7 +30,10 @@ _WHY_UNPROTECTED = (
 
 
 def far_supported(study: Study) -> Supported:
-    """All cells: who does not answer is found by looking. UserError for a URL or file that cannot be used at all."""
+    """All cells: who does not answer is found by looking. UserError for a URL or file that cannot be used at all.
+
+    CannotError where vantage points are asked for, and what speaks SSH is not installed.
+    """
     _refuse(study)
     return supported(study, Found({}, {}, []), (), "; ".join)
 
@@ -82,9 +85,14 @@ def _refuse(study: Study) -> None:
     if study.capture:
         what = "capture: no wire between here and a server elsewhere is ours, so no packets can be kept"
         raise UserError(f"{what}; leave --capture out, or capture with tcpdump beside the run")
+    if study.compare == "vantage":
+        what = "compare: paths from two places differ by far more than protocols do, so places are not arms of a block"
+        raise UserError(f"{what}; compare something else, each level of 'vantage' has verdicts of its own")
     for workload in workloads(study):
         read_url(workload.url)
     authorities(study)
+    if any(workload.distant for workload in workloads(study)):
+        extras.load("asyncssh")
 
 
 def workloads(study: Study) -> list[ElsewhereWorkload]:

@@ -1,18 +1,22 @@
-"""One trial at a server elsewhere: a load in this machine's own network, which waits for its turn."""
+"""One trial at a server elsewhere: a load here, or at a vantage point, which waits for its turn."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import time
+from collections.abc import Callable, Collection
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 
 from trifecta.analysis.polite import TURNED_AWAY, retry_after_ns
 from trifecta.contract.codec import plain
 from trifecta.contract.load import LoadSummary
+from trifecta.contract.machine import MachineFacts
 from trifecta.design.model import Trial
 from trifecta.design.workloads.far import FarWorkload
 from trifecta.lab.engine import EXIT_BAD_INPUT, EXIT_CANNOT, EXIT_UNSUPPORTED, EngineError, EngineProgram
+from trifecta.lab.ssh.connection import HostLost
 from trifecta.observers.resources import ResourceObserver
 from trifecta.store.run import TrialFiles
 from trifecta.workloads.aggregate import Aggregate
@@ -20,6 +24,7 @@ from trifecta.workloads.capturing import TrialCapture
 from trifecta.workloads.far.configs import Course, Request, load_config
 from trifecta.workloads.far.session import Chosen, FarSession
 from trifecta.workloads.trial import Details, Staged, TrialRunner, Watched, beside_client, read_samples
+from trifecta.workloads.unwatched import elsewhere
 
 _GRACE_S = 5.0  # beyond its own total timeout the load is taken for hung
 
@@ -31,6 +36,13 @@ class _Far(Staged):
     workload: FarWorkload
     chosen: Chosen
     load: EngineProgram = field(init=False)
+    begun_ns: int = 0
+    """When the load was told to begin, by the clock here: a vantage point has one of its own."""
+
+    @property
+    def is_here(self) -> bool:
+        """Whether this machine asks."""
+        return not self.workload.distant
 
 
 class FarTrialRunner(TrialRunner[FarSession, _Far]):
@@ -52,14 +64,20 @@ class FarTrialRunner(TrialRunner[FarSession, _Far]):
 
     def _start(self, one: _Far, stack: ExitStack) -> None:
         session = self._session
-        one.load = stack.enter_context(session.here.start("load", session.log("load"), cpus=session.pins["client"]))
+        place = session.place(one.workload.asked_from)
+        try:
+            one.load = stack.enter_context(place.start("load", session.log("load"), cpus=session.pins["client"]))
+        except HostLost as error:  # since it was looked at
+            one.errors.append(str(error))
 
     def _watched(self, one: _Far) -> Watched:
-        """The client alone: this machine's counters are of all that it does."""
-        return Watched({"client": one.load.pid}, ())
+        """The client alone: this machine's counters are of all that it does. Of a vantage point nothing is read."""
+        return Watched({"client": one.load.pid} if one.is_here else {}, ())
 
     def _work(self, one: _Far, resources: ResourceObserver) -> LoadSummary:
         session, spot, trial = self._session, one.chosen.spot, one.trial
+        if one.errors:
+            raise EngineError("load", None, "was not started")
         if spot is None:
             raise EngineError("load", None, one.chosen.problem)
         request = Request(
@@ -79,30 +97,42 @@ class FarTrialRunner(TrialRunner[FarSession, _Far]):
             trial.seed,
         )
         config = load_config(request, one.workload, course, one.samples)
+        one.begun_ns = time.monotonic_ns()
         one.load.configure(config)
         timeout_s = config.total_timeout_ns / 1e9 + _GRACE_S
-        summary = one.load.wait_summary(LoadSummary, timeout_s, session.stop, resources.sample)
+        tick: Callable[[], None] = resources.sample if one.is_here else partial(self._look, one.workload.asked_from)
+        summary = one.load.wait_summary(LoadSummary, timeout_s, session.stop, tick)
         one.load.get(one.samples)
         return summary
+
+    def _look(self, vantage: str) -> None:
+        """Ten times a second: a trial whose host is lost need not wait for all of its timeouts."""
+        if (lost := self._session.vantages.lost(vantage)) is not None:
+            raise EngineError("load", None, f"had no more to do: {lost}")
 
     def _codes_for_all(self, one: _Far) -> Collection[int]:
         return (EXIT_CANNOT, EXIT_BAD_INPUT, EXIT_UNSUPPORTED)
 
     def _blame(self, one: _Far, error: EngineError) -> str:
-        return error.message if one.chosen.spot is None else f"client {error.message}"
+        return error.message if one.chosen.spot is None and not one.errors else f"client {error.message}"
 
     def _worked(self, one: _Far) -> None:
         """What was sent counts, whatever became of it; a server that asked for patience gets it."""
         load, keeper = one.details.load, self._session.keeper
         if load is None:
-            keeper.made(0)
+            # How far one got whose host is lost nobody knows: as if it had made them all.
+            lost = one.begun_ns > 0 and not one.is_here
+            keeper.made(0, one.workload.every_request(one.trial.connection) if lost else 1)
             return
         octets = (load.wire_bytes_in or 0) + (load.wire_bytes_out or 0)
-        keeper.made(octets, max(1, load.samples), load.started_ns)
+        keeper.made(octets, max(1, load.samples), load.started_ns if one.is_here else one.begun_ns)
         if load.ended == TURNED_AWAY:
             keeper.turned_away(retry_after_ns(plain(load), datetime.now(UTC).isoformat()))
         else:
             keeper.answered()
+
+    def _around(self, one: _Far, machine: MachineFacts) -> MachineFacts:
+        return machine if one.is_here else elsewhere(machine, {})
 
     def _condense(self, one: _Far) -> Aggregate | None:
         return read_samples(one.samples, one.details.load, one.errors)
@@ -115,8 +145,9 @@ class FarTrialRunner(TrialRunner[FarSession, _Far]):
         details.server = {"name": one.trial.server, "url": one.workload.url, "cpu_ns": None}
         if one.chosen.spot is not None:
             details.server |= {"address": one.chosen.spot.address, "resolved": list(one.chosen.resolved)}
-        if details.load is not None:
+        if details.load is not None and one.is_here:
             beside_client(details.load, resources.run_delay_ns("client"), wall_ns)
 
     def _files(self, one: _Far, found: Aggregate | None, resources: ResourceObserver) -> TrialFiles:
-        return TrialFiles(samples=one.samples if found is not None else None, resources=resources.rows)
+        samples = one.samples if found is not None else None
+        return TrialFiles(samples=samples, resources=resources.rows) if one.is_here else TrialFiles(samples=samples)

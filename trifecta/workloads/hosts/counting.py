@@ -1,29 +1,6 @@
-"""What is told of the machines of a trial between hosts: counters before and after it, and what nobody watched."""
+"""What grew on a host between two readings of its counters."""
 
 from __future__ import annotations
-
-from trifecta.contract.machine import MachineFacts, TransportGrowth
-
-
-def unwatched(machine: MachineFacts, transport: TransportGrowth) -> MachineFacts:
-    """What is known around a trial whose programs were elsewhere: of this ``machine`` nothing matters.
-
-    What others did on a host is not known: it is told by none of them.
-    """
-    return {
-        "wall_ns": machine["wall_ns"],
-        "steal_share": None,
-        "other_cpu_share": None,
-        "interrupt_share": None,
-        "iowait_share": None,
-        "resolution": 0.0,
-        "pressure_share": {},
-        "load_average_1m": None,
-        "cpu_mhz": None,
-        "cpus": None,
-        "transport": transport,
-        "sampler": machine["sampler"],
-    }
 
 
 def growth(before: int | None, after: int | None) -> int | None:

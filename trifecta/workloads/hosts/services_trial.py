@@ -24,7 +24,7 @@ from trifecta.observers.resources import ResourceObserver
 from trifecta.store.run import TrialFiles
 from trifecta.workloads.aggregate import Aggregate
 from trifecta.workloads.capturing import TrialCapture
-from trifecta.workloads.hosts.counting import growth, unwatched
+from trifecta.workloads.hosts.counting import growth
 from trifecta.workloads.hosts.server import Used
 from trifecta.workloads.hosts.services_configs import name_hosts, placed_client, placed_origin
 from trifecta.workloads.hosts.services_session import PlacedSession
@@ -32,6 +32,7 @@ from trifecta.workloads.requests.trial import LAST_WORDS
 from trifecta.workloads.services.configs import client_config, origin_config
 from trifecta.workloads.services.evidence import cycles
 from trifecta.workloads.trial import Details, Staged, TrialRunner, Watched, let_pass, read_samples
+from trifecta.workloads.unwatched import elsewhere
 
 _READY_S = 15.0
 _LOAD_GRACE_S = 5.0  # beyond its own total timeout the client is taken for hung
@@ -190,7 +191,7 @@ class PlacedTrialRunner(TrialRunner[PlacedSession, _Placed]):
             one.errors.append(str(error))
 
     def _around(self, one: _Placed, machine: MachineFacts) -> MachineFacts:
-        return unwatched(machine, one.grown)
+        return elsewhere(machine, one.grown)
 
     def _condense(self, one: _Placed) -> Aggregate | None:
         """The services end before the samples are read: what became of each is part of the trial."""

@@ -24,7 +24,7 @@ from trifecta.observers.resources import ResourceObserver
 from trifecta.store.run import TrialFiles
 from trifecta.workloads.aggregate import Aggregate
 from trifecta.workloads.capturing import TrialCapture
-from trifecta.workloads.hosts.counting import growth, unwatched
+from trifecta.workloads.hosts.counting import growth
 from trifecta.workloads.hosts.middle import Middle
 from trifecta.workloads.hosts.server import FarOrigin, Used
 from trifecta.workloads.hosts.session import HostsSession
@@ -32,6 +32,7 @@ from trifecta.workloads.hosts.supported import SERVER
 from trifecta.workloads.load_configs import load_config
 from trifecta.workloads.requests.trial import LAST_WORDS
 from trifecta.workloads.trial import Details, Staged, TrialRunner, Watched, finish_link, let_pass, read_samples
+from trifecta.workloads.unwatched import elsewhere
 
 _LOAD_GRACE_S = 5.0  # beyond its own total timeout the load is taken for hung
 _SLOWEST_BITS_PER_S = 1_000_000  # of networks as they are: how long a trial may take is reckoned with it, nothing else
@@ -198,7 +199,7 @@ class HostsTrialRunner(TrialRunner[HostsSession, _Between]):
             one.errors.append(str(error))
 
     def _around(self, one: _Between, machine: MachineFacts) -> MachineFacts:
-        return unwatched(machine, one.grown)
+        return elsewhere(machine, one.grown)
 
     def _condense(self, one: _Between) -> Aggregate | None:
         if not one.server.running():
