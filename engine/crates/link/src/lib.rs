@@ -97,7 +97,8 @@ fn carry(config_text: &str) -> Result<(), Failure> {
             realtime::first_in_first_out();
         }
         // Before memory is locked: what only a capability lets lock would find no room once it is gone.
-        privileges::give_up().map_err(|error| cannot("process", format!("cannot give up its capabilities: {error}")))?;
+        privileges::give_up()
+            .map_err(|error| cannot("process", format!("cannot give up its capabilities: {error}")))?;
     }
     let granted = realtime::ask(config.realtime);
     let start_ns = now_ns();
