@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from trifecta.contract.codec import changed
 from trifecta.contract.link import LinkConfig
 from trifecta.design.errors import CannotError
 from trifecta.design.machine import Machine
@@ -57,9 +59,9 @@ class _Standing:
         return {name: text for name, text in self._files.items() if name in files}
 
 
-def middle(files: dict[str, str], **changes: object) -> Middle:
+def middle(files: dict[str, str], lying: Callable[[LinkConfig], LinkConfig] = lambda config: config) -> Middle:
     standing: Any = _Standing(files)
-    return Middle(standing, Path("link.log"), lambda: False, changes)
+    return Middle(standing, Path("link.log"), lambda: False, lying)
 
 
 def test_a_port_of_a_bridge_is_refused() -> None:
@@ -75,5 +77,5 @@ def test_a_link_there_is_a_bridge_between_the_devices_that_the_study_names() -> 
     assert isinstance(config, LinkConfig)
     assert (config.a_device, config.b_device, config.bridge, config.seed) == ("eth1", "eth2", True, 7)
     assert len(config.a_to_b) == 1
-    lying = middle({}, seed=8)._config(NOTHING_PASSES, 7)
+    lying = middle({}, lambda config: changed(config, {"seed": 8}))._config(NOTHING_PASSES, 7)
     assert (lying.seed, len(lying.a_to_b), len(lying.b_to_a)) == (8, 1, 1)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from trifecta.contract.codec import changed
 from trifecta.contract.impairments import ImpairmentDocument
 from trifecta.contract.link import LinkConfig, LinkSummary
 from trifecta.contract.probe import MeasureSummary
@@ -26,16 +25,20 @@ class Middle:
     """The host in the middle. While no link runs there, no packet passes between the hosts."""
 
     def __init__(
-        self, machine: StandingMachine, log: Path, stop: Callable[[], bool], changes: Mapping[str, object]
+        self,
+        machine: StandingMachine,
+        log: Path,
+        stop: Callable[[], bool],
+        lying: Callable[[LinkConfig], LinkConfig],
     ) -> None:
-        """``changes``: of the configuration of every link, so that tests can see one that lies."""
+        """``lying`` is given the configuration of every link, so that tests can see one that lies."""
         devices = machine.machine.devices
         assert devices is not None, "a study names them"
         self.machine = machine
         self.devices = devices
         self._log = log
         self._stop = stop
-        self._changes = changes
+        self._lying = lying
 
     def spawn(self) -> EngineProgram:
         """Start a link; it waits for its configuration. CannotError when its host is lost."""
@@ -53,7 +56,7 @@ class Middle:
             yield link
 
     def _config(self, path: PathSpec, seed: int) -> LinkConfig:
-        return changed(link_config(path, seed, devices=self.devices, bridge=True), self._changes)
+        return self._lying(link_config(path, seed, devices=self.devices, bridge=True))
 
     def refuse_bridged(self) -> None:
         """CannotError where the kernel of the host passes packets on between its devices itself."""

@@ -13,6 +13,8 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from trifecta.contract.codec import changed
+from trifecta.contract.link import LinkConfig
 from trifecta.contract.probe import MeasureConfig, MeasureSummary
 from trifecta.contract.run import RunDocument
 from trifecta.design import plan
@@ -70,9 +72,12 @@ class HostsSession(Session[RequestsWorkload, ServerKey]):
         client.put(self.certificates.authority)
         client.put(self.drafts, writable=True)
         if MIDDLE in self.machines:
-            self.middle = Middle(self.machines[MIDDLE], self.log("link"), self.stop, self.faults.link)
+            self.middle = Middle(self.machines[MIDDLE], self.log("link"), self.stop, self._lying)
             self.middle.refuse_bridged()
             self.middle.refuse_other_ways(self.address, self._tried)
+
+    def _lying(self, config: LinkConfig) -> LinkConfig:
+        return changed(config, self.faults.link)
 
     def _end_all(self) -> None:
         for server in self.servers.values():
