@@ -92,6 +92,7 @@ def test_a_path_is_emulated_between_hosts(tmp_path: Path) -> None:
     assert "Nothing is emulated" not in said
 
 
+@pytest.mark.long
 def test_losses_of_a_seed_are_those_of_the_link(tmp_path: Path) -> None:
     """The check `path` recounts the link's draws, which neighbour discovery must not shift."""
     code, errors = inside(
@@ -134,6 +135,7 @@ def test_a_host_that_is_not_in_the_middle_is_told_in_one_line(tmp_path: Path, ch
     assert left == NOTHING
 
 
+@pytest.mark.long
 def test_a_link_that_is_killed_marks_its_trial_and_the_run_goes_on(tmp_path: Path) -> None:
     code, errors, left = inside(
         tmp_path,
@@ -161,6 +163,7 @@ def test_a_link_that_is_killed_marks_its_trial_and_the_run_goes_on(tmp_path: Pat
     assert_whole(tmp_path / "run")
 
 
+@pytest.mark.long
 def test_a_user_who_is_killed_leaves_nothing_in_the_middle(tmp_path: Path) -> None:
     before, left, promiscuous = inside(
         tmp_path,
@@ -168,9 +171,11 @@ def test_a_user_who_is_killed_leaves_nothing_in_the_middle(tmp_path: Path) -> No
         with three_hosts(folder, middle=True) as hosts:
             process = hosts.start(*study(hosts, folder / "run", blocks=50), stdout=subprocess.DEVNULL)
             until = time.monotonic() + 60
-            while not list((folder / "run" / "trials").glob("t*.parquet")) and time.monotonic() < until:
+            before = 0  # between two trials there is none for a moment
+            while not before and time.monotonic() < until:
+                if list((folder / "run" / "trials").glob("t*.parquet")):
+                    before = len(hosts.engines(MIDDLE, "link"))
                 time.sleep(0.05)
-            before = len(hosts.engines(MIDDLE, "link"))
             process.kill()
             process.wait(20)
             left = hosts.wait_clean(45)
