@@ -245,7 +245,7 @@ def test_kuberay_has_what_a_lab_needs_and_no_more() -> None:
     (apart,) = pod["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
     assert apart["labelSelector"]["matchLabels"].items() <= group["template"]["metadata"]["labels"].items()
     assert apart["topologyKey"] == "kubernetes.io/hostname"
-    assert {"name": "RAY_worker_niceness", "value": "0"} in node["env"], "trials would yield to whatever else runs there"
+    assert {"name": "RAY_worker_niceness", "value": "0"} in node["env"], "trials would yield to all else"
     (container,) = head["template"]["spec"]["containers"]
     assert "securityContext" not in container
     assert node["image"] == container["image"]
