@@ -118,6 +118,12 @@ def test_a_study_made_in_python_is_run(folder: Path, tmp_path: Path, monkeypatch
     trifecta.run(mine, quiet=True)
     assert (tmp_path / "study.yaml").read_text() == mine.source
     assert not Path(words(tmp_path)[-1]).exists(), "the file is gone afterwards"
+    drawn = [word for word in words(tmp_path) if word.startswith("--seed=")]
+    assert len(drawn) == 1, "one is drawn: runs of one seed lose the same packets"
+    seeded = study("mine", workload=requests(response="1 kB", requests=10), paths=[path("near", rtt="1 ms")],
+                   factors={"path": ["near"]}, seed=5)  # fmt: skip
+    trifecta.run(seeded, quiet=True)
+    assert not [word for word in words(tmp_path) if word.startswith("--seed=")]
 
 
 @pytest.mark.parametrize(("code", "kind"), [(2, trifecta.UserError), (3, CannotError), (70, trifecta.TrifectaError)])

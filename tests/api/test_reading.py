@@ -215,9 +215,7 @@ def test_a_run_without_a_trial_has_empty_tables(tmp_path: Path) -> None:
         run.verdict("h3")
 
 
-def test_what_was_read_ahead_is_not_read_again(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_was_read_ahead_is_not_read_again(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = copied(folder, tmp_path / "run")
     ahead.read(run)
 

@@ -8,8 +8,15 @@ from pathlib import Path
 from trifecta.conclude.comparisons import levels
 from trifecta.design.document import did_you_mean
 from trifecta.design.errors import UserError
+from trifecta.design.model import PROTOCOL_NAMES
 
 _MOST = 4
+_PROTOCOLS = {name: level for level, name in PROTOCOL_NAMES.items()}
+
+
+def arm_of(text: str | None) -> str | None:
+    """An arm as the tables name it: ``h3`` of ``HTTP/3``, any other as it is."""
+    return text if text is None else _PROTOCOLS.get(text, text)
 
 
 def fitting(path: Path, known: Sequence[str], wanted: Mapping[str, object], cell: str | None = None) -> list[str]:

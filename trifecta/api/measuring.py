@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import signal
 import subprocess
 import sys
@@ -26,6 +27,7 @@ Names = str | Sequence[str]
 _COMMAND = (sys.executable, "-m", "trifecta.cli.child")
 # A notebook's kernel asks for colours, which would be control characters in what is read here line by line.
 _COLOURS = ("FORCE_COLOR", "CLICOLOR_FORCE", "TTY_COMPATIBLE", "TTY_INTERACTIVE")
+_UNSEEDED = 1  # of a study in which no seed was named
 _NOTHING_COUNTS, _BAD_INPUT, _CANNOT, _INTERRUPTED = 1, UserError.exit_code, CannotError.exit_code, 130
 
 
@@ -52,13 +54,16 @@ def run(
 
     ``study``: a file, the name of a bundled study, or a `Study` made by `trifecta.design.study`. ``changes`` is what
     ``--set`` takes, ``{"path": "clean", "paths.rough.loss": "5 %"}``; a list is several levels. The other options are
-    those of the command, by their names. Progress goes to standard error, line by line, unless ``quiet``.
+    those of the command, by their names; without a seed, here or in the study, one is drawn and recorded in the run.
+    Progress goes to standard error, line by line, unless ``quiet``.
 
     UserError for bad input and CannotError where this machine cannot, in one line; a warning when no trial counts.
     An interrupt ends the run cleanly: what was finished is kept, and KeyboardInterrupt is raised after it.
     """
     with _as_argument(study) as argument:
         _refuse_campaign(argument)
+        if isinstance(study, Study) and study.seed == _UNSEEDED and seed is None and "seed" not in (changes or {}):
+            seed = secrets.randbelow(2**31)  # as the command does for a file: equal seeds lose the same packets
         common = _common(out, changes, compare, baseline, blocks, budget, seed, yes=yes, quiet=quiet)
         own = _of_lab(server, client, host, with_threats, without_threats, capture=capture)
         return _measure(["run", *common, *own, "--", argument], quiet=quiet)

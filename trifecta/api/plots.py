@@ -11,14 +11,11 @@ from trifecta.conclude.facts import RunFacts
 from trifecta.design.document import did_you_mean
 from trifecta.design.errors import UserError
 from trifecta.design.metrics import METRICS
-from trifecta.design.model import PROTOCOL_NAMES
 from trifecta.store import damage
 
 if TYPE_CHECKING:
     import duckdb
     from matplotlib.figure import Figure
-
-_LEVELS = {name: level for level, name in PROTOCOL_NAMES.items()}
 
 
 class Plots:
@@ -84,7 +81,7 @@ class Plots:
 
     def _pair(self, arm: str | None, reference: str | None) -> tuple[str, str]:
         """The first comparison of the report that has these arms."""
-        wanted = (arm and _LEVELS.get(arm, arm), reference and _LEVELS.get(reference, reference))
+        wanted = of_run.arm_of(arm), of_run.arm_of(reference)
         for pair in self._about.pairs:
             if all(asked is None or asked == there for asked, there in zip(wanted, pair, strict=True)):
                 return pair

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, overload
 
 from trifecta.contract.run import RunDocument
 from trifecta.design.errors import UserError
-from trifecta.design.model import AA_SUFFIX, PROTOCOL_NAMES, Study, Verdict
+from trifecta.design.model import AA_SUFFIX, Study, Verdict
 from trifecta.store import ahead, damage, manifest, noted, views
 from trifecta.store.derived import DERIVED
 from trifecta.store.meanings import TABLES
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from trifecta.api.plots import Plots
     from trifecta.conclude.facts import RunFacts
 
-_LEVELS = {name: level for level, name in PROTOCOL_NAMES.items()}
 _MOST = 6
 
 
@@ -52,7 +51,7 @@ class View:
 
 
 class Run:
-    """A run's folder, opened by `open`; what was measured afterwards is seen when it is opened again.
+    """A run's folder, opened by `open`; trials that are measured afterwards are seen when it is opened again.
 
     Each view is an attribute: a relation of DuckDB, which reads nothing before it is asked for rows, and becomes a
     frame of pandas, of polars, or Arrow by ``.df()``, ``.pl()``, ``.arrow()`` (in batches) or ``.to_arrow_table()``.
@@ -164,8 +163,9 @@ class Run:
         ``HTTP/3``. What need not be said because there is no choice can be left out. ``metric``: the study's, or a
         column of ``trials``. UserError where no verdict fits, or several do, with what would tell them apart.
         """
-        wanted = {"arm": arm and _LEVELS.get(arm, arm), "reference": reference and _LEVELS.get(reference, reference)}
-        wanted["metric"] = metric or self._about.metric
+        from trifecta.api.cells import arm_of, fitting
+
+        wanted = {"arm": arm_of(arm), "reference": arm_of(reference), "metric": metric or self._about.metric}
         found = self._verdicts()
         for name, value in wanted.items():
             known = dict.fromkeys(str(getattr(one, name)) for one in found)
@@ -176,8 +176,6 @@ class Run:
         if arm is None:
             found = [one for one in found if not one.arm.endswith(AA_SUFFIX)]
         if levels:
-            from trifecta.api.cells import fitting
-
             cells = fitting(self.path, list(dict.fromkeys(one.cell for one in found)), levels)
             found = [one for one in found if one.cell in cells]
         if len(found) == 1:
