@@ -10,11 +10,13 @@ import sys
 
 
 def main() -> None:
-    """As the command ``trifecta``; SIGTERM, which ends a run cleanly, when the parent's thread ends."""
+    """As the command ``trifecta``; SIGTERM, which ends a run cleanly, when the thread ends that started it."""
     from trifecta.cli import main as command_line
-    from trifecta.lab import linux
 
-    linux.set_parent_death_signal(signal.SIGTERM)
+    if sys.platform == "linux":  # elsewhere the command itself says that it cannot measure
+        from trifecta.lab import linux
+
+        linux.set_parent_death_signal(signal.SIGTERM)
     sys.argv[0] = "trifecta"  # kept in the run, as the command that repeats it
     command_line.main()
 
