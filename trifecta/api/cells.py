@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from trifecta.conclude.comparisons import levels
+from trifecta.contract.values import Level
 from trifecta.design.document import did_you_mean
 from trifecta.design.errors import UserError
 from trifecta.design.model import PROTOCOL_NAMES
+from trifecta.design.plan import level_text
 
 _MOST = 4
 _PROTOCOLS = {name: level for level, name in PROTOCOL_NAMES.items()}
@@ -19,7 +21,7 @@ def arm_of(text: str | None) -> str | None:
     return text if text is None else _PROTOCOLS.get(text, text)
 
 
-def fitting(path: Path, known: Sequence[str], wanted: Mapping[str, object], cell: str | None = None) -> list[str]:
+def fitting(path: Path, known: Sequence[str], wanted: Mapping[str, Level], cell: str | None = None) -> list[str]:
     """The cells among those known (or ``cell``) with these levels; UserError where none has them, and what there is."""
     if cell is not None and cell not in known:
         raise UserError(f"{path}: no cell {cell!r}; {did_you_mean(cell, known)}")
@@ -29,7 +31,7 @@ def fitting(path: Path, known: Sequence[str], wanted: Mapping[str, object], cell
         if set(there) <= {None}:
             factors = dict.fromkeys(name for each in known for name in levels(each))
             raise UserError(f"{path}: no factor {factor!r} in its cells; {did_you_mean(factor, factors)}")
-        text = str(level)
+        text = level_text(level)
         if text not in there:
             choices = [one for one in there if one is not None]
             raise UserError(f"{path}: no cell has {factor}={text}; {did_you_mean(text, choices)}")
@@ -39,7 +41,7 @@ def fitting(path: Path, known: Sequence[str], wanted: Mapping[str, object], cell
     return found
 
 
-def one(path: Path, known: Sequence[str], wanted: Mapping[str, object], cell: str | None = None) -> str:
+def one(path: Path, known: Sequence[str], wanted: Mapping[str, Level], cell: str | None = None) -> str:
     """The only cell that has these levels; UserError where several have, naming what tells them apart."""
     if not known:
         raise UserError(f"{path}: has no cell with a trial yet; open it again when it has gone on")
@@ -51,8 +53,8 @@ def one(path: Path, known: Sequence[str], wanted: Mapping[str, object], cell: st
     return found[0]
 
 
-def _said(wanted: Mapping[str, object]) -> str:
-    return ", ".join(f"{name}={level}" for name, level in wanted.items())
+def _said(wanted: Mapping[str, Level]) -> str:
+    return ", ".join(f"{name}={level_text(level)}" for name, level in wanted.items())
 
 
 def _listed(cells: Sequence[str]) -> str:

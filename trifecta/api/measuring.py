@@ -24,6 +24,8 @@ from trifecta.design.model import Study
 
 Names = str | Sequence[str]
 """One name, or several."""
+Change = str | int | float | bool | Sequence[str | int | float] | Mapping[str, str | int | float]
+"""What a factor or a field is set to; a sequence is several levels, a mapping a table."""
 _COMMAND = (sys.executable, "-m", "trifecta.cli.child")
 # A notebook's kernel asks for colours, which would be control characters in what is read here line by line.
 _COLOURS = ("FORCE_COLOR", "CLICOLOR_FORCE", "TTY_COMPATIBLE", "TTY_INTERACTIVE")
@@ -35,7 +37,7 @@ def run(
     study: str | os.PathLike[str] | Study,
     *,
     out: str | os.PathLike[str] | None = None,
-    changes: Mapping[str, object] | None = None,
+    changes: Mapping[str, Change] | None = None,
     compare: str | None = None,
     baseline: str | None = None,
     blocks: int | None = None,
@@ -72,7 +74,7 @@ def run(
 def race(
     *urls: str,
     out: str | os.PathLike[str] | None = None,
-    changes: Mapping[str, object] | None = None,
+    changes: Mapping[str, Change] | None = None,
     compare: str | None = None,
     baseline: str | None = None,
     blocks: int | None = None,
@@ -109,7 +111,7 @@ def race(
 
 def _common(
     out: str | os.PathLike[str] | None,
-    changes: Mapping[str, object] | None,
+    changes: Mapping[str, Change] | None,
     compare: str | None,
     baseline: str | None,
     blocks: int | None,
@@ -144,7 +146,7 @@ def _named(option: str, names: Names) -> list[str]:
     return [f"{option}={name}" for name in every]
 
 
-def _written(value: object) -> str:
+def _written(value: Change) -> str:
     """A value as ``--set`` reads it: several levels by commas, a table as JSON, which YAML holds."""
     if isinstance(value, bool):
         return "true" if value else "false"

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     import duckdb
     from matplotlib.figure import Figure
 
+    from trifecta.contract.values import Level
+
 
 class Plots:
     """What ``run.plot`` is. A cell is one of ``run.cells``, or chosen by levels, ``path="far"``, as far as needed."""
@@ -30,7 +32,7 @@ class Plots:
         self._connection = connection
         self._cells = cells
 
-    def ecdf(self, cell: str | None = None, **levels: object) -> Figure:
+    def ecdf(self, cell: str | None = None, **levels: Level) -> Figure:
         """How long requests took: the whole distribution in one cell, a curve an arm; failed ones are never done.
 
         UserError where several cells have these levels, or none.
@@ -41,7 +43,7 @@ class Plots:
         with damage.named(self._path):
             return run_pictures.distribution(self._about, self._connection, cell)
 
-    def ratios(self, arm: str | None = None, reference: str | None = None, **levels: object) -> Figure:
+    def ratios(self, arm: str | None = None, reference: str | None = None, **levels: Level) -> Figure:
         """Who is faster where, and how sure that is: the ratio and its interval in every cell with these levels.
 
         ``arm`` against ``reference``: of the comparisons that the report shows, the first that fits. UserError where
@@ -63,7 +65,7 @@ class Plots:
         with damage.named(self._path):
             return run_pictures.cell_ratios(self._about, self._connection, *pair, cells)
 
-    def blocks(self, cell: str | None = None, *, metric: str | None = None, **levels: object) -> Figure:
+    def blocks(self, cell: str | None = None, *, metric: str | None = None, **levels: Level) -> Figure:
         """Whether the machine and the path were calm: a metric of every trial of a cell, block by block.
 
         ``metric``: the study's, or a column of ``trials``. Trials that do not count are hollow. UserError where several

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from trifecta.api.plots import Plots
     from trifecta.conclude.facts import RunFacts
+    from trifecta.contract.values import Level
 
 _MOST = 6
 
@@ -155,7 +156,7 @@ class Run:
         return answer
 
     def verdict(
-        self, arm: str | None = None, reference: str | None = None, *, metric: str | None = None, **levels: object
+        self, arm: str | None = None, reference: str | None = None, *, metric: str | None = None, **levels: Level
     ) -> Verdict:
         """The verdict on an arm against a reference in the cell with these levels.
 
