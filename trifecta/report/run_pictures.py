@@ -17,7 +17,7 @@ from trifecta.design.metric import Metric
 from trifecta.report import drawing, words
 from trifecta.report.figures import latency, ratios, svg
 from trifecta.report.figures.by_block import Measured, by_block
-from trifecta.report.figures.displayed import displayed
+from trifecta.report.figures.displayed import Where, displayed
 from trifecta.report.figures.panels import Drawn
 from trifecta.report.verdict_words import place_words
 
@@ -83,7 +83,7 @@ def _row(one: Comparison) -> ratios.ForestRow:
     )
 
 
-def _drawn(about: RunFacts, draw: Callable[[], tuple[Drawn, Sequence[str]]], where: str = "best") -> Figure:
+def _drawn(about: RunFacts, draw: Callable[[], tuple[Drawn, Sequence[str]]], where: Where = "best") -> Figure:
     with about.naming(), svg.drawing():
         made, arms = draw()
         return displayed(made, arms, where)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -12,11 +12,14 @@ from matplotlib.lines import Line2D
 from trifecta.report.figures import picture_files, style, svg
 from trifecta.report.figures.panels import Drawn
 
+Where = Literal["best", "lower right"]
+"""Of a legend, as matplotlib names it."""
 
-def displayed(drawn: Drawn, arms: Sequence[str] = (), where: str = "best") -> Figure:
+
+def displayed(drawn: Drawn, arms: Sequence[str] = (), where: Where = "best") -> Figure:
     """The figure, finished: whoever has it may change and save it. It cannot be part of a page afterwards.
 
-    ``arms`` are named in a legend at ``where`` (of matplotlib), with colour, mark and dashes.
+    ``arms`` are named in a legend at ``where``, with colour, mark and dashes.
     """
     made = drawn.made
     if arms:
@@ -33,7 +36,8 @@ def displayed(drawn: Drawn, arms: Sequence[str] = (), where: str = "best") -> Fi
 
 def _mark(arm: str) -> Line2D:
     look = style.look(arm)
+    lines: Any = look.line  # matplotlib names the patterns that it knows, one by one
     return Line2D(
-        [], [], linestyle=look.line, color=look.colour, linewidth=1.7, marker=look.marker, markersize=4.2,
+        [], [], linestyle=lines, color=look.colour, linewidth=1.7, marker=look.marker, markersize=4.2,
         label=style.name(arm),
     )  # fmt: skip
