@@ -24,13 +24,14 @@ FAKE = """
 import json, os, signal, sys, time
 from pathlib import Path
 folder, code, how = sys.argv[1:4]
-Path(folder, "words.json").write_text(json.dumps([sys.argv[4:], dict(os.environ), os.getsid(0) == os.getpid()]))
+apart = os.getsid(0) == os.getpid()
+Path(folder, "words.json").write_text(json.dumps([sys.argv[5:], dict(os.environ), apart, sys.argv[4]]))
 last = sys.argv[-1]
 if last.endswith("study.yaml"):
     Path(folder, "study.yaml").write_text(Path(last).read_text())
 print("block 1 of 2", file=sys.stderr, flush=True)
 def stop(*_):
-    print(json.dumps({"run": sys.argv[4]}))
+    print(json.dumps({"run": "it"}))
     sys.exit(130)
 if how == "interrupted":
     signal.signal(signal.SIGINT, stop)
@@ -73,7 +74,8 @@ def test_what_is_asked_is_a_command_line_and_what_comes_back_is_the_run(
         "--seed=7", "--server=origin", "--server=caddy", "--with=jitter-reordering", "--capture", "--compare=server",
         "--budget=1 min", "--json",
     }  # fmt: skip
-    _, environment, apart = json.loads((tmp_path / "words.json").read_text())
+    _, environment, apart, told = json.loads((tmp_path / "words.json").read_text())
+    assert told == ""
     assert "FORCE_COLOR" not in environment
     assert apart, "an interrupt of the terminal reaches it once"
 
@@ -118,6 +120,8 @@ def test_a_study_made_in_python_is_run(folder: Path, tmp_path: Path, monkeypatch
     trifecta.run(mine, quiet=True)
     assert (tmp_path / "study.yaml").read_text() == mine.source
     assert not Path(words(tmp_path)[-1]).exists(), "the file is gone afterwards"
+    told = json.loads((tmp_path / "words.json").read_text())[-1]
+    assert told == "study.yaml", "as it is in the run's folder"
     drawn = [word for word in words(tmp_path) if word.startswith("--seed=")]
     assert len(drawn) == 1, "one is drawn: runs of one seed lose the same packets"
     seeded = study("mine", workload=requests(response="1 kB", requests=10), paths=[path("near", rtt="1 ms")],
@@ -155,6 +159,18 @@ def test_an_interrupt_ends_the_run_cleanly(tmp_path: Path, monkeypatch: pytest.M
     finally:
         signal.signal(signal.SIGINT, before)
     assert time.monotonic() - began < 30
+
+
+def test_what_a_run_keeps_of_its_command_can_be_given_again() -> None:
+    code = (
+        "import sys; from trifecta.cli import child, main; "
+        "main.run = lambda words: print(words, sys.argv) or 3; child.main()"
+    )
+    for told, last in (("", "some.yaml"), ("study.yaml", "study.yaml")):
+        command = [sys.executable, "-c", code, told, "run", "--", "some.yaml"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 3, done.stderr
+        assert done.stdout == f"['run', '--', 'some.yaml'] ['trifecta', 'run', '--', '{last}']\n"
 
 
 def test_a_campaign_is_no_run() -> None:

@@ -29,6 +29,7 @@ Change = str | int | float | bool | Sequence[str | int | float] | Mapping[str, s
 _COMMAND = (sys.executable, "-m", "trifecta.cli.child")
 # A notebook's kernel asks for colours, which would be control characters in what is read here line by line.
 _COLOURS = ("FORCE_COLOR", "CLICOLOR_FORCE", "TTY_COMPATIBLE", "TTY_INTERACTIVE")
+_OF_PYTHON = "study.yaml"
 _UNSEEDED = 1  # of a study in which no seed was named
 _NOTHING_COUNTS, _BAD_INPUT, _CANNOT, _INTERRUPTED = 1, UserError.exit_code, CannotError.exit_code, 130
 
@@ -62,13 +63,13 @@ def run(
     UserError for bad input and CannotError where this machine cannot, in one line; a warning when no trial counts.
     An interrupt ends the run cleanly: what was finished is kept, and KeyboardInterrupt is raised after it.
     """
-    with _as_argument(study) as argument:
+    with _as_argument(study) as (argument, told):
         _refuse_campaign(argument)
         if isinstance(study, Study) and study.seed == _UNSEEDED and seed is None and "seed" not in (changes or {}):
             seed = secrets.randbelow(2**31)  # as the command does for a file: equal seeds lose the same packets
         common = _common(out, changes, compare, baseline, blocks, budget, seed, yes=yes, quiet=quiet)
         own = _of_lab(server, client, host, with_threats, without_threats, capture=capture)
-        return _measure(["run", *common, *own, "--", argument], quiet=quiet)
+        return _measure(["run", *common, *own, "--", argument], told, quiet=quiet)
 
 
 def race(
@@ -158,15 +159,17 @@ def _written(value: Change) -> str:
 
 
 @contextmanager
-def _as_argument(study: str | os.PathLike[str] | Study) -> Iterator[str]:
-    """A study as the command line takes it; one that was made in Python is a file for as long as it runs."""
+def _as_argument(study: str | os.PathLike[str] | Study) -> Iterator[tuple[str, str]]:
+    """A study as the command line takes it, and what the run tells of it in its place: one made in Python is a file for
+    as long as it runs, and of the name that it has in the run's folder.
+    """
     if not isinstance(study, Study):
-        yield os.fspath(study)
+        yield os.fspath(study), ""
         return
     with tempfile.TemporaryDirectory(prefix="trifecta-study-") as folder:
-        file = Path(folder) / "study.yaml"
+        file = Path(folder) / _OF_PYTHON
         file.write_text(study.source, encoding="utf-8")
-        yield str(file)
+        yield str(file), _OF_PYTHON
 
 
 def _refuse_campaign(argument: str) -> None:
@@ -179,25 +182,25 @@ def _refuse_campaign(argument: str) -> None:
         raise UserError(f"{what}; run it by `trifecta run {argument}`, and open the runs below its folder")
 
 
-def _measure(words: Sequence[str], *, quiet: bool) -> reading.Run:
+def _measure(words: Sequence[str], told: str = "", *, quiet: bool) -> reading.Run:
     """Carry out a command that measures, and open the run that it says it made."""
     kept = {name: value for name, value in os.environ.items() if name not in _COLOURS}
     with (
         tempfile.TemporaryFile("w+", encoding="utf-8") as answer,
         subprocess.Popen(
-            [*_COMMAND, *words], stdin=subprocess.DEVNULL, stdout=answer, stderr=subprocess.PIPE, text=True,
+            [*_COMMAND, told, *words], stdin=subprocess.DEVNULL, stdout=answer, stderr=subprocess.PIPE, text=True,
             encoding="utf-8", errors="replace", env=kept | {"NO_COLOR": "1"}, start_new_session=True,
         ) as process,
     ):  # fmt: skip
         # A session of its own: an interrupt reaches this process only, which hands it on once.
         said, interrupted = _follow(process, quiet=quiet)
         answer.seek(0)
-        told = answer.read()
+        document = answer.read()
     if interrupted or process.returncode == _INTERRUPTED:
-        raise KeyboardInterrupt(f"{_folder(told)} keeps what was finished; open it" if told.strip() else said)
-    if process.returncode not in (0, _NOTHING_COUNTS) or not told.strip():
+        raise KeyboardInterrupt(f"{_folder(document)} keeps what was finished; open it" if document.strip() else said)
+    if process.returncode not in (0, _NOTHING_COUNTS) or not document.strip():
         raise _error(process.returncode, said)
-    opened = reading.open(_folder(told))
+    opened = reading.open(_folder(document))
     if process.returncode == _NOTHING_COUNTS:
         warnings.warn(f"{opened.path}: no trial is fit for a verdict; run.checks says why", stacklevel=3)
     return opened

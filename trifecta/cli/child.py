@@ -1,6 +1,9 @@
 """The command line in a process that a Python program started and waits for (`trifecta.api.measuring`).
 
-Run as a program. It ends when that program does, however it ends: a notebook's kernel that is killed leaves no run.
+``python -m trifecta.cli.child TOLD ARGUMENT...``; TOLD stands for the last argument in what the run keeps of its
+command, where it is not empty: a study that was made in Python is in a file that is gone afterwards.
+
+It ends when that program does, however it ends: a notebook's kernel that is killed leaves no run.
 """
 
 from __future__ import annotations
@@ -17,8 +20,9 @@ def main() -> None:
         from trifecta.lab import linux
 
         linux.set_parent_death_signal(signal.SIGTERM)
-    sys.argv[0] = "trifecta"  # kept in the run, as the command that repeats it
-    command_line.main()
+    told, *arguments = sys.argv[1:]
+    sys.argv = ["trifecta", *arguments[:-1], told] if told else ["trifecta", *arguments]
+    sys.exit(command_line.run(arguments))
 
 
 if __name__ == "__main__":
