@@ -19,6 +19,7 @@ PARTS = (
     "bench.trace",
     "bench.map",
     "bench.report",
+    "bench.open",
     "bench.gates",
     "bench.planted",
 )
