@@ -28,8 +28,8 @@ class Source:
 Write = Callable[[duckdb.DuckDBPyConnection, Path], list[Path]]
 """Given a run's views and an empty folder, to which these may COPY: writes into it, and says which files."""
 
-Gather = Callable[[Path, Path], list[Path]]
-"""Given a run's folder, which is not to be changed, and an empty folder: as `Write`."""
+Gather = Callable[[Source, Path], list[Path]]
+"""As `Write`, given the whole run: its folder, which is not to be changed, and its views."""
 
 Send = Callable[[Source, str], list[str]]
 """Given a run and a URL: sends it there, and says what is there now, a line each.
@@ -52,12 +52,12 @@ class Exporter:
     package: str = ""
     """The package that it comes from; empty for Trifecta's own."""
     gather: Gather | None = None
-    """In the place of `write`: of files that a run keeps."""
+    """In the place of `write`, for what needs the run's name or its files."""
 
     def into(self, source: Source, folder: Path) -> list[Path]:
         """Write a run into an empty folder."""
         if self.gather is not None:
-            return self.gather(source.path, folder)
+            return self.gather(source, folder)
         if self.write is None:
             raise TypeError("an exporter has a function `write` or `gather`")
         return self.write(source.connection, folder)

@@ -15,12 +15,13 @@ import shutil
 from pathlib import Path
 
 from trifecta.design.errors import UserError
+from trifecta.store.exports.exporter import Source
 from trifecta.store.run import RunDirectory
 
 
-def gather(run: Path, folder: Path) -> list[Path]:
+def gather(source: Source, folder: Path) -> list[Path]:
     """A copy of each archive. UserError where the run has none."""
-    written = []
+    run, written = source.path, []
     for trial in RunDirectory.open(run).trial_names():
         place = run / "har" / trial
         found = [each for each in place.glob("*.har") if not each.name.startswith(".")] if place.is_dir() else []

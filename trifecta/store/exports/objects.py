@@ -12,7 +12,8 @@ DuckDB, Spark, Athena, and studies of many runs and machines in one place.
 The extra `exports`. `s3://BUCKET/PREFIX`: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (and AWS_SESSION_TOKEN), or the
 files `~/.aws/credentials` and `~/.aws/config` (AWS_PROFILE), or the instance's role; another server than Amazon's:
 AWS_ENDPOINT, and AWS_ALLOW_HTTP=true without TLS. `gs://BUCKET/PREFIX`: GOOGLE_APPLICATION_CREDENTIALS, or gcloud's
-file. `az://ACCOUNT/CONTAINER/PREFIX`: AZURE_STORAGE_ACCOUNT_KEY, or AZURE_USE_AZURE_CLI=true. `file:///FOLDER`: nothing.
+file. `az://ACCOUNT/CONTAINER/PREFIX`: AZURE_STORAGE_ACCOUNT_KEY, or AZURE_USE_AZURE_CLI=true. `file:///FOLDER`: no
+credentials.
 """
 # Statements are put together from names of views and columns, in quotes.
 # ruff: noqa: S608
