@@ -164,7 +164,8 @@ def test_doctor_says_what_wants_which_extra(installed: Installed) -> None:
     told = json.loads(installed.run("trifecta", "doctor", "--json"))
     assert told["able"]
     extras = {one["name"]: one for one in told["findings"] if one["name"].startswith("extra ")}
-    assert {name.removeprefix("extra ") for name in extras} == {"browser", "video", "capture", "containers", "hosts"}
+    wanted = {"browser", "video", "capture", "containers", "hosts", "exports"}
+    assert {name.removeprefix("extra ") for name in extras} == wanted
     for name, one in extras.items():
         assert one["status"] == "missing"
         assert one["remedy"] == f"pip install 'trifecta[{name.removeprefix('extra ')}]'"

@@ -18,7 +18,7 @@ from trifecta.design.document import did_you_mean
 from trifecta.design.errors import TrifectaError, UserError
 from trifecta.entries import Registry
 from trifecta.store import damage, files, views
-from trifecta.store.exports import benchstat, csv, har, influxdb, jsonl, lines, objects
+from trifecta.store.exports import benchstat, csv, har, influxdb, jsonl, lines, mariadb, objects
 from trifecta.store.exports.exporter import Exporter, Source, Target
 
 _MEMORY = "600MB"  # of DuckDB; what it cannot hold it spills into the drafts. With the rest a GB
@@ -42,6 +42,7 @@ _FORMATS = {
 _PLACES = {
     "objects": Target(objects.send, objects.SCHEMES),
     "influxdb": Target(influxdb.send, influxdb.SCHEMES),
+    "mariadb": Target(mariadb.send, mariadb.SCHEMES),
 }
 EXPORTERS = Registry("exporter", _FORMATS, Exporter, _adopt, error=UserError, taken=_PLACES, beside=(Target,))
 TARGETS = Registry("exporter", _PLACES, Target, _adopt, error=UserError, taken=_FORMATS, beside=(Exporter,))
