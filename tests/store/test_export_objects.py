@@ -49,7 +49,8 @@ def test_a_run_is_there_once_however_often_it_is_exported(run, tmp_path):
     parts = [name for name in first if name.endswith(".parquet")]
     assert {name: first[name] for name in parts} == {name: second[name] for name in parts}, "nothing is sent again"
     who = tables.identity(run)
-    assert all(re.match(rf"\w+/study={who.study}/run={who.run}/part-\d+-[0-9a-f]{{16}}\.parquet", name) for name in parts)
+    path = rf"\w+/study={who.study}/run={who.run}/part-\d+-[0-9a-f]{{16}}\.parquet"
+    assert all(re.fullmatch(path, name) for name in parts)
     with views.connect(run) as opened, duckdb.connect() as reader:
         expected = opened.execute("SELECT count(*) FROM samples").fetchone()[0]
         assert reader.execute(EVERY.format(place / "samples/*/*/*.parquet")).fetchone() == (expected, expected)
@@ -114,8 +115,10 @@ def home(tmp_path, monkeypatch):
 
 def test_credentials_come_from_the_files_of_aws_where_the_environment_has_none(home, monkeypatch):
     assert aws_files.credentials() == {}
-    (home / "credentials").write_text("[default]\naws_access_key_id = A\naws_secret_access_key = B%\n[lab]\n"
-                                      "aws_access_key_id = C\naws_secret_access_key = D\naws_session_token = E\n")  # fmt: skip
+    (home / "credentials").write_text(
+        "[default]\naws_access_key_id = A\naws_secret_access_key = B%\n[lab]\n"
+        "aws_access_key_id = C\naws_secret_access_key = D\naws_session_token = E\n"
+    )
     (home / "config").write_text("[profile lab]\nregion = eu-west-1\n")
     assert aws_files.credentials() == {"access_key_id": "A", "secret_access_key": "B%"}
     monkeypatch.setenv("AWS_PROFILE", "lab")
