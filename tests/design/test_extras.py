@@ -16,7 +16,7 @@ PROJECT = tomllib.loads((Path(__file__).resolve().parents[2] / "pyproject.toml")
 OPTIONAL: dict[str, list[str]] = PROJECT["optional-dependencies"]
 MODULES = {
     "opentelemetry-sdk": "opentelemetry",
-    "opentelemetry-exporter-otlp-proto-http": "opentelemetry",
+    "opentelemetry-exporter-otlp-proto-common": "opentelemetry",
 }
 """Packages whose module has another name."""
 

@@ -18,7 +18,7 @@ from trifecta.design.document import did_you_mean
 from trifecta.design.errors import TrifectaError, UserError
 from trifecta.entries import Registry
 from trifecta.store import damage, files, views
-from trifecta.store.exports import benchstat, csv, har, influxdb, jsonl, lines, mariadb, objects
+from trifecta.store.exports import benchstat, csv, har, influxdb, jsonl, lines, mariadb, objects, openmetrics, otlp
 from trifecta.store.exports.exporter import Exporter, Source, Target
 
 _MEMORY = "600MB"  # of DuckDB; what it cannot hold it spills into the drafts. With the rest a GB
@@ -37,12 +37,14 @@ _FORMATS = {
     "jsonl": Exporter(jsonl.write),
     "har": Exporter(gather=har.gather),
     "lines": Exporter(gather=lines.gather),
+    "openmetrics": Exporter(gather=openmetrics.gather),
     "benchstat": Exporter(benchstat.write),
 }
 _PLACES = {
     "objects": Target(objects.send, objects.SCHEMES),
     "influxdb": Target(influxdb.send, influxdb.SCHEMES),
     "mariadb": Target(mariadb.send, mariadb.SCHEMES),
+    "otlp": Target(otlp.send, otlp.SCHEMES),
 }
 EXPORTERS = Registry("exporter", _FORMATS, Exporter, _adopt, error=UserError, taken=_PLACES, beside=(Target,))
 TARGETS = Registry("exporter", _PLACES, Target, _adopt, error=UserError, taken=_FORMATS, beside=(Exporter,))

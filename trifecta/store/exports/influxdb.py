@@ -17,50 +17,43 @@ bucket have to be there.
 from __future__ import annotations
 
 import base64
-import gzip
-import http.client
 import json
 import os
-import ssl
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from urllib.parse import unquote, urlencode, urlsplit
 
 from trifecta.design.errors import CannotError, UserError
 from trifecta.store.exports import lines, saying, tables
 from trifecta.store.exports.exporter import Source
+from trifecta.store.exports.posting import Answer, Poster
 
 SCHEMES = ("influxdb", "influxdbs")
 _PORT = 8086
-_TIMEOUT_S = 60.0
 _WRITTEN = (200, 204)
 
 
 @dataclass(frozen=True)
 class Server:
-    """Where points are sent, and with what; the fields of the request are not shown."""
+    """Where points are sent: a connection, and the path of what takes them."""
 
-    host: str
-    port: int
-    tls: bool
+    poster: Poster
     path: str
-    fields: Mapping[str, str] = field(repr=False)
 
 
 def send(source: Source, url: str) -> list[str]:
     """All points of a run, over one connection; a line at the end."""
     server = of_url(url)
     run = tables.identity(source.path)
-    where = saying.place(url)
-    connection = _connection(server)
     points = 0
     try:
         for batch in lines.batches(source.connection, run):
-            _post(connection, server, batch, where)
+            answer = server.poster.post(server.path, batch)
+            if answer.status not in _WRITTEN:
+                raise _refused(server.poster.where, answer)
             points += batch.count(b"\n")
     finally:
-        connection.close()
-    return [f"{where}: {points} points, study={run.study}, run={run.run}"]
+        server.poster.close()
+    return [f"{server.poster.where}: {points} points, study={run.study}, run={run.run}"]
 
 
 def of_url(url: str) -> Server:
@@ -70,7 +63,7 @@ def of_url(url: str) -> Server:
     if not parted.hostname or len(names) not in (1, 2) or parted.query or parted.username is not None:
         form = f"{parted.scheme}://HOST:{_PORT}/DATABASE, or /ORGANISATION/BUCKET of InfluxDB 2"
         raise UserError(f"--to {parted.scheme}://: the URL has the form {form}")
-    fields = {"Content-Type": "text/plain; charset=utf-8", "Content-Encoding": "gzip"}
+    fields = {"Content-Type": "text/plain; charset=utf-8"}
     if len(names) == 2:
         token = os.environ.get("INFLUX_TOKEN")
         if not token:
@@ -82,40 +75,23 @@ def of_url(url: str) -> Server:
         if user:
             fields["Authorization"] = "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
         path = "/write?" + urlencode({"db": names[0], "precision": "ns"})
-    return Server(parted.hostname, parted.port or _PORT, parted.scheme == "influxdbs", path, fields)
+    tls = parted.scheme == "influxdbs"
+    return Server(Poster(saying.place(url), parted.hostname, parted.port or _PORT, tls, fields), path)
 
 
-def _connection(server: Server) -> http.client.HTTPConnection:
-    if server.tls:
-        context = ssl.create_default_context()
-        return http.client.HTTPSConnection(server.host, server.port, timeout=_TIMEOUT_S, context=context)
-    return http.client.HTTPConnection(server.host, server.port, timeout=_TIMEOUT_S)
-
-
-def _post(connection: http.client.HTTPConnection, server: Server, batch: bytes, where: str) -> None:
-    """CannotError, in one line, for a server that is away or refuses."""
-    try:
-        connection.request("POST", server.path, gzip.compress(batch, 1, mtime=0), dict(server.fields))
-        answer = connection.getresponse()
-        content = answer.read(10_000)
-        answer.read()
-    except (OSError, http.client.HTTPException) as error:
-        said = saying.line(error)
-        raise CannotError(f"{where}: no answer ({said}); is InfluxDB running there? Nothing else was changed") from None
-    if answer.status in _WRITTEN:
-        return
+def _refused(where: str, answer: Answer) -> CannotError:
     remedy = {
         401: "set INFLUX_USERNAME and INFLUX_PASSWORD, or INFLUX_TOKEN of InfluxDB 2",
         403: "the user or token may not write there",
         404: "make the database (`influx -execute 'CREATE DATABASE ...'`) or bucket first",
     }.get(answer.status, "mend it and run this again: points that are there already stay once")
-    raise CannotError(f"{where}: refused with {answer.status} ({_said(content, answer.reason)}); {remedy}")
+    return CannotError(f"{where}: refused with {answer.status} ({_said(answer)}); {remedy}")
 
 
-def _said(content: bytes, reason: str) -> str:
+def _said(answer: Answer) -> str:
     try:
-        document = json.loads(content)
+        document = json.loads(answer.content)
     except ValueError:
-        return saying.line(content.decode("utf-8", "replace") or reason)
+        return saying.line(answer.content.decode("utf-8", "replace") or answer.reason)
     told = document.get("error") or document.get("message") if isinstance(document, dict) else None
-    return saying.line(told or reason)
+    return saying.line(told or answer.reason)

@@ -31,7 +31,7 @@ ROWS = 200_000  # of a table at a time: some 100 MB of text
 _BATCH = 5_000  # lines: what InfluxDB's documentation asks for
 
 # A trial's clocks were read together when it began, the wall's to a millisecond.
-_OFFSET = "epoch_ms(rtrim(left(t.wall_started_utc, 23), 'Z')::TIMESTAMP) * 1000000 - t.started_ns"
+_OFFSET = f"{tables.WALL} - t.started_ns"
 _TRIAL_TAGS = (("trial", "t.trial"), ("cell", "t.cell"), ("arm", "t.arm"), ("path", "t.path"),
                ("connection", "t.connection"), ("server", "t.server"), ("client", "t.client"))  # fmt: skip
 _RESULT = """CASE WHEN s.error IS NULL THEN 'success' WHEN s.error IN ('timeout', 'connect_timeout') THEN 'timeout'

@@ -1,8 +1,8 @@
 """The tests of a run as views, a table a test as bourbon2020 had it ("Each test (A1, B, etc.) generates a table").
 
 The sentence is in its section 4.10. Of services, each row is a cycle and each call has ``elapsedXY`` (from X's call
-until Y had it), ``elapsedYX`` (from Y's answer until X had it) and ``elapsedXYX``, their sum (4.10.1); the callee's work
-is not in it. Several calls of one pair in a cycle are summed. The study has milliseconds; these are ns, as the names
+until Y had it), ``elapsedYX`` (from Y's answer until X had it) and ``elapsedXYX``, their sum (4.10.1): what the callee
+works is not in it. Several calls of one pair in a cycle are summed. The study reports ms; these are ns, as the names
 say.
 """
 # Statements are put together from numbers and from names that are cleaned here.

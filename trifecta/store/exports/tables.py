@@ -17,6 +17,8 @@ from trifecta.store import facts, parquet
 
 _DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
 _NO_NAME = re.compile(r"[^A-Za-z0-9._-]+")
+WALL = "epoch_ms(rtrim(left(t.wall_started_utc, 23), 'Z')::TIMESTAMP) * 1000000"
+"""When a trial ``t`` began, in SQL: ns of the wall clock, known to a millisecond. Null where it is not told."""
 PORTABLE: Mapping[str, str] = {
     "BOOLEAN": "BOOLEAN",
     "TINYINT": "INTEGER",
