@@ -64,12 +64,13 @@ def _trials(source: Source, of_run: Mapping[str, str]) -> Iterator[str]:
         if one.name not in there:
             continue
         name, scale, unit = grafana.named(one.name)
-        asked = f"SELECT {', '.join(f't.{label}' for label in _LABELS)}, t.valid, {ended}, t.{one.name} FROM trials AS t"
+        labels = ", ".join(f"t.{label}" for label in _LABELS)
+        asked = f"SELECT {labels}, t.valid, {ended}, t.{one.name} FROM trials AS t"
         rows = source.connection.execute(f"{asked} WHERE t.{one.name} IS NOT NULL ORDER BY t.trial").fetchall()
         if rows:
             yield from _family(name, "gauge", one.label, unit)
-        for *labels, valid, time, value in rows:
-            told = dict(zip(_LABELS, labels, strict=True)) | {"valid": "true" if valid else "false"}
+        for *levels, valid, time, value in rows:
+            told = dict(zip(_LABELS, levels, strict=True)) | {"valid": "true" if valid else "false"}
             yield f"{name}{_labelled({**of_run, **told})} {_number(float(value) * scale)} {time:.3f}"
 
 

@@ -64,19 +64,29 @@ def points(source: Source) -> Iterator[Point]:
     buckets[0] = f"count(*) FILTER (d <= {BOUNDS_S[0]})"
     buckets.append(f"count(*) FILTER (d > {BOUNDS_S[-1]})")
     sent = "AND NOT coalesce(s.from_cache, false)" if of_browser else ""
-    study = parse_study(RunDirectory.open(source.path).study_text, "study.yaml")
-    asked = getattr(study.workload, "method", None)
+    asked = _method(source)
     for where in tables.parts(source.connection, requests, _ROWS):
         rows = f"SELECT *, (done_ns - {begin}) / 1e9 AS d FROM (SELECT * FROM {requests.name} WHERE {where}) AS s"
         found = source.connection.execute(
             f"SELECT any_value(t.server), {', '.join(f'any_value(t.{name})' for name in _OF_TRIAL)}, "
             f"any_value({tables.WALL}), any_value(t.ended_ns - t.started_ns), any_value(s.protocol), "
-            f"any_value(s.status), any_value(s.error), any_value(s.warmup), {method}, count(*), count(d), coalesce(sum(d), 0), min(d), "
-            f"max(d), {', '.join(buckets)} FROM ({rows}) AS s JOIN trials AS t ON t.trial = s.trial WHERE true {sent} "
+            f"any_value(s.status), any_value(s.error), any_value(s.warmup), {method}, count(*), count(d), "
+            f"coalesce(sum(d), 0), min(d), max(d), {', '.join(buckets)} FROM ({rows}) AS s "
+            f"JOIN trials AS t ON t.trial = s.trial WHERE true {sent} "
             f"GROUP BY {alike} ORDER BY {alike}"
         )
         for server, *row in found.fetchall():
             yield _point(server, row, asked)
+
+
+def _method(source: Source) -> str | None:
+    """The method that the study asks for; None where it says none, or is one that only `trifecta report` names."""
+    try:
+        study = parse_study(RunDirectory.open(source.path).study_text, "study.yaml")
+    except UserError:
+        return None
+    return getattr(study.workload, "method", None)
+
 
 
 def _point(server: str, row: list[Any], asked: str | None) -> Point:
