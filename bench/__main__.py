@@ -19,6 +19,7 @@ PARTS = (
     "bench.trace",
     "bench.map",
     "bench.report",
+    "bench.export",
     "bench.gates",
     "bench.planted",
 )

@@ -1,4 +1,4 @@
-"""OpenMetrics and OTLP: histograms that hold every request once, traces of cycles, a dashboard over names that exist."""
+"""OpenMetrics and OTLP: histograms hold every request once, cycles are traces, a dashboard asks for what is there."""
 
 from __future__ import annotations
 

@@ -105,9 +105,13 @@ def send(url: str, run: Path) -> list[str]:
         )
     name = known[scheme]
     target = TARGETS[name]
-    with tempfile.TemporaryDirectory(prefix="trifecta-export-") as drafts, files.disk_errors(Path(drafts)):
-        with _opened(run, Path(drafts).resolve()) as source, _blamed(name, target.package):
-            return target.send(source, url)
+    with (
+        tempfile.TemporaryDirectory(prefix="trifecta-export-") as drafts,
+        files.disk_errors(Path(drafts)),
+        _opened(run, Path(drafts).resolve()) as source,
+        _blamed(name, target.package),
+    ):
+        return target.send(source, url)
 
 
 @contextmanager

@@ -21,7 +21,8 @@ from trifecta.store.run import RunDirectory
 
 def gather(source: Source, folder: Path) -> list[Path]:
     """A copy of each archive. UserError where the run has none."""
-    run, written = source.path, []
+    run = source.path
+    written: list[Path] = []
     for trial in RunDirectory.open(run).trial_names():
         place = run / "har" / trial
         found = [each for each in place.glob("*.har") if not each.name.startswith(".")] if place.is_dir() else []

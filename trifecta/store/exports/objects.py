@@ -65,7 +65,7 @@ class Place:
 
     def names(self, folder: str) -> set[str]:
         """The objects below a folder of the prefix, as names from the prefix."""
-        found = set()
+        found: set[str] = set()
         for chunk in obstore.list(self.store, prefix=f"{self.prefix}{folder}"):
             found |= {str(each["path"]).removeprefix(self.prefix) for each in chunk}
         return found

@@ -85,7 +85,8 @@ def _method(source: Source) -> str | None:
         study = parse_study(RunDirectory.open(source.path).study_text, "study.yaml")
     except UserError:
         return None
-    return getattr(study.workload, "method", None)
+    method = getattr(study.workload, "method", None)
+    return method if isinstance(method, str) else None
 
 
 
