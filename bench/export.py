@@ -2,10 +2,10 @@
 
     python -m bench.export [--samples 10000000] [--keep FOLDER] [TARGET ...]
 
-The run is invented (tests/report/synthetic.py), 432 trials. Each export is a fresh process; rate is samples by the time of
-the whole export, all other tables included, imports not. Object stores are measured with versitygw, where it is there,
-and with a folder; InfluxDB and MariaDB are Debian's, with a twentieth of the run. To reach on two cores: CSV and S3 a
-million rows a second, InfluxDB and MariaDB 100,000, each below 1 GB. What is missing is named and left out.
+The run is invented (tests/report/synthetic.py), 432 trials. Each export is a fresh process; its rate is samples by the
+time of the whole export, all other tables included, imports not. Object stores are measured with versitygw, where it is
+there, and with a folder; InfluxDB and MariaDB are Debian's, with a twentieth of the run. To reach on two cores: CSV and
+S3 a million rows a second, InfluxDB and MariaDB 100,000, each below 1 GB. What is missing is named and left out.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
@@ -29,6 +29,7 @@ import pytest
 from tests.store import servers
 
 TRIALS = 12 * 4 * 9
+Prepare = Callable[[Path], AbstractContextManager[tuple[str, dict[str, str]]]]
 LIMIT_BYTES = 1_000_000_000
 SMALLER = 20
 
@@ -59,12 +60,7 @@ def _folder(folder: Path) -> Iterator[tuple[str, dict[str, str]]]:
 
 @contextmanager
 def _s3(folder: Path) -> Iterator[tuple[str, dict[str, str]]]:
-    install = "go install github.com/versity/versitygw/cmd/versitygw@v1.8.0"
-    gateway, port = servers.program("versitygw", install=install), servers.free_port()
-    (folder / "buckets" / "measured").mkdir(parents=True)
-    os.environ |= {"ROOT_ACCESS_KEY": "user", "ROOT_SECRET_KEY": "secret-key"}
-    arguments = [gateway, "--port", f"127.0.0.1:{port}", "posix", str(folder / "buckets")]
-    with servers.running(arguments, lambda: servers.listening(port), folder / "versitygw.log"):
+    with servers.versitygw(folder) as port:
         yield "s3://measured", {
             "AWS_ENDPOINT": f"http://127.0.0.1:{port}", "AWS_ALLOW_HTTP": "true", "AWS_REGION": "us-east-1",
             "AWS_ACCESS_KEY_ID": "user", "AWS_SECRET_ACCESS_KEY": "secret-key",
@@ -92,7 +88,7 @@ def _mariadb(folder: Path) -> Iterator[tuple[str, dict[str, str]]]:
         yield "mariadb://root@/measured", {"MYSQL_UNIX_PORT": str(there)}
 
 
-WAYS: dict[str, tuple[Callable[[Path], object], float, bool]] = {
+WAYS: dict[str, tuple[Prepare, float, bool]] = {
     "csv": (lambda folder: _format("csv", folder), 1e6, False),
     "s3": (_s3, 1e6, False),
     "file": (_folder, 1e6, False),
@@ -147,8 +143,8 @@ def _made(run: Path, samples: int) -> Path:
     return run
 
 
-def _of(run: Path, prepare: Callable[[Path], object], folder: Path) -> dict[str, float]:
-    with prepare(folder) as (target, environment):  # type: ignore[attr-defined]
+def _of(run: Path, prepare: Prepare, folder: Path) -> dict[str, float]:
+    with prepare(folder) as (target, environment):
         done = subprocess.run(
             [sys.executable, "-m", "bench.export", "--measure", str(run), target],
             check=True, stdout=subprocess.PIPE, env={**os.environ, **environment},

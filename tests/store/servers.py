@@ -7,7 +7,7 @@ import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -29,9 +29,15 @@ def listening(port: int) -> bool:
 
 
 @contextmanager
-def running(arguments: list[str], ready: Callable[[], bool], log: Path) -> Iterator[None]:
+def running(
+    arguments: list[str], ready: Callable[[], bool], log: Path, variables: Mapping[str, str] | None = None
+) -> Iterator[None]:
     """A program until the end of the block; fails with the end of what it said when it does not come up."""
-    with log.open("wb") as said, subprocess.Popen(arguments, stdout=said, stderr=said, stdin=subprocess.DEVNULL) as one:
+    environment = {**os.environ, **(variables or {})}
+    with (
+        log.open("wb") as said,
+        subprocess.Popen(arguments, stdout=said, stderr=said, stdin=subprocess.DEVNULL, env=environment) as one,
+    ):
         try:
             end = time.monotonic() + WAIT_S
             while not ready():
@@ -82,3 +88,21 @@ def mariadb(folder: Path) -> Iterator[Path]:
     arguments = ["--no-defaults", f"--datadir={data}", f"--socket={there}", "--skip-networking", *user]
     with running([server, *arguments], there.exists, folder / "mariadbd.log"):
         yield there
+
+
+@contextmanager
+def versitygw(folder: Path) -> Iterator[int]:
+    """A server of S3's protocol with the bucket `measured`, which is ``folder/buckets/measured``; its port.
+
+    Who asks is `user` with the key `secret-key`. TRIFECTA_VERSITYGW names the program where it is not in the PATH.
+    """
+    install = "go install github.com/versity/versitygw/cmd/versitygw@v1.8.0"
+    gateway = os.environ.get("TRIFECTA_VERSITYGW") or program("versitygw", install=install)
+    (folder / "buckets" / "measured").mkdir(parents=True)
+    (folder / "sidecar").mkdir()
+    port = free_port()
+    keys = {"ROOT_ACCESS_KEY": "user", "ROOT_SECRET_KEY": "secret-key",
+            "ROOT_ACCESS_KEY_ID": "user", "ROOT_SECRET_ACCESS_KEY": "secret-key"}  # fmt: skip
+    arguments = [gateway, "--port", f"127.0.0.1:{port}", "posix", "--sidecar", str(folder / "sidecar")]
+    with running([*arguments, str(folder / "buckets")], lambda: listening(port), folder / "versitygw.log", keys):
+        yield port

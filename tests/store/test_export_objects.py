@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import socket
-import subprocess
 import time
 from pathlib import Path
 
@@ -14,6 +12,7 @@ import duckdb
 import pytest
 
 from tests.report.synthetic import Shape, write_run
+from tests.store import servers
 from trifecta.design import extras
 from trifecta.design.errors import CannotError, UserError
 from trifecta.store import views
@@ -161,24 +160,9 @@ def test_a_url_that_names_no_place_is_refused(run, url, said):
 
 @pytest.fixture
 def gateway(tmp_path):
-    """A server of S3's protocol over a folder; the folder, which is where buckets are."""
-    program = shutil.which("versitygw") or os.environ.get("TRIFECTA_VERSITYGW")
-    if program is None:
-        pytest.skip("versitygw is missing; run: go install github.com/versity/versitygw/cmd/versitygw@v1.8.0")
-    folder = tmp_path / "gateway"
-    (folder / "measured").mkdir(parents=True)
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
-    environment = {**os.environ, "ROOT_ACCESS_KEY": "user", "ROOT_SECRET_KEY": "secret-key"}
-    arguments = [program, "--port", f"127.0.0.1:{port}", "posix", str(folder)]
-    with subprocess.Popen(arguments, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
-        for _ in range(100):
-            with socket.socket() as tried:
-                if tried.connect_ex(("127.0.0.1", port)) == 0:
-                    break
-            time.sleep(0.1)
-        yield folder, port
-        server.terminate()
+    """A server of S3's protocol over a folder: that, and its port."""
+    with servers.versitygw(tmp_path) as port:
+        yield tmp_path / "buckets", port
 
 
 @pytest.mark.usefixtures("library")

@@ -22,6 +22,7 @@ from trifecta.store.exports import benchstat, csv, har, influxdb, jsonl, lines, 
 from trifecta.store.exports.exporter import Exporter, Source, Target
 
 _MEMORY = "600MB"  # of DuckDB; what it cannot hold it spills into the drafts. With the rest a GB
+_FOOTERS = "parquet_metadata_cache"  # a table is read in parts, and has a file a trial
 Documented = TypeVar("Documented", Exporter, Target)
 
 
@@ -118,6 +119,8 @@ def send(url: str, run: Path) -> list[str]:
 def _opened(run: Path, scratch: Path) -> Iterator[Source]:
     with damage.named(run), views.connect(run, writes=scratch) as connection:
         connection.execute(f"SET memory_limit = '{_MEMORY}'")
+        if connection.execute("SELECT 1 FROM duckdb_settings() WHERE name = ?", [_FOOTERS]).fetchall():
+            connection.execute(f"SET {_FOOTERS} = true")
         yield Source(run.resolve(), connection, scratch)
 
 

@@ -161,7 +161,7 @@ def _write(source: Source, table: Table, where: str, path: Path) -> int:
     columns = ", ".join(f"{_value(name, kind)} AS {parquet.name_of(name)}" for name, kind in table.columns)
     texts = [parquet.name_of(name) for name, kind in table.columns if tables.portable_type(kind) == "VARCHAR"]
     forced = f", FORCE_QUOTE ({', '.join(texts)})" if texts else ""
-    options = f"FORMAT csv, HEADER false, DELIMITER '\t', QUOTE '\"', ESCAPE '\"', NULL 'NULL'{forced}"
+    options = f"FORMAT csv, HEADER false, DELIMITER '\t', QUOTE '\"', ESCAPE '\"', NULLSTR 'NULL'{forced}"
     tables.copy(source.connection, f"SELECT {columns} FROM {view} WHERE {where}", path, options)
     ((rows,),) = source.connection.execute(f"SELECT count(*) FROM {view} WHERE {where}").fetchall()
     return int(rows)
