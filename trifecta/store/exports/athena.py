@@ -8,6 +8,7 @@ from trifecta.store.exports.tables import Table
 
 PARTITIONS = ("study", "run")
 """What the folders say of every row; a column of that name is called otherwise in the files."""
+_LONG = 250  # of a comment: catalogues take 255
 _TYPES = {"BOOLEAN": "boolean", "INTEGER": "int", "BIGINT": "bigint", "DOUBLE": "double", "VARCHAR": "string"}
 
 
@@ -26,7 +27,7 @@ def selected(table: Table) -> str:
 def definition(table: Table, location: str) -> str:
     """The table in SQL of Hive: Athena takes it, and Spark with Hive's catalogue."""
     lines = ",\n".join(
-        f"  `{renamed(name)}` {_TYPES[tables.portable_type(kind)]} COMMENT {_text(meanings.meaning(table.name, name))}"
+        f"  `{renamed(name)}` {_TYPES[tables.portable_type(kind)]} COMMENT {_text(meanings.meaning(table.name, name)[:_LONG])}"
         for name, kind in table.columns
     )
     return f"""\
