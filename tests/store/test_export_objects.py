@@ -158,6 +158,12 @@ def test_a_url_that_names_no_place_is_refused(run, url, said):
         send(url, run)
 
 
+def test_a_folder_of_the_run_is_left_alone(run):
+    with pytest.raises(UserError, match="is in the run's folder, which an export leaves alone"):
+        send(f"file://{run}/lake", run)
+    assert not (run / "lake").exists()
+
+
 @pytest.fixture
 def gateway(tmp_path):
     """A server of S3's protocol over a folder: that, and its port."""

@@ -26,10 +26,11 @@ def selected(table: Table) -> str:
 
 def definition(table: Table, location: str) -> str:
     """The table in SQL of Hive: Athena takes it, and Spark with Hive's catalogue."""
-    lines = ",\n".join(
-        f"  `{renamed(name)}` {_TYPES[tables.portable_type(kind)]} COMMENT {_text(meanings.meaning(table.name, name)[:_LONG])}"
-        for name, kind in table.columns
-    )
+    columns = []
+    for name, kind in table.columns:
+        about = meanings.meaning(table.name, name)[:_LONG]
+        columns.append(f"  `{renamed(name)}` {_TYPES[tables.portable_type(kind)]} COMMENT {_text(about)}")
+    lines = ",\n".join(columns)
     return f"""\
 -- Of Trifecta: {meanings.TABLES.get(table.name, table.name)}.
 CREATE EXTERNAL TABLE IF NOT EXISTS `trifecta_{table.name}` (

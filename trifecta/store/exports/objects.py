@@ -83,6 +83,7 @@ class Place:
 def send(source: Source, url: str) -> list[str]:
     """All tables of a run, one after the other; a line a table."""
     with _clear(url):
+        _refuse_inside(source.path, url)
         place = opened(url)
         run = tables.identity(source.path)
         told = []
@@ -108,7 +109,7 @@ def send(source: Source, url: str) -> list[str]:
 
 
 def opened(url: str) -> Place:
-    """The store of a URL; UserError where the URL names none. Whether it can be reached is not tried."""
+    """The store of a URL; a folder is made, nothing else is tried. UserError where the URL names no place."""
     parted = urlsplit(url)
     path = unquote(parted.path).strip("/")
     if parted.query or parted.fragment or parted.username is not None:
@@ -130,6 +131,14 @@ def opened(url: str) -> Place:
     options = {"client_options": {"allow_http": True}} if _without_tls(parted.scheme) else {}
     store = stores.from_url(base, retry_config=_ONCE, **options, **config)
     return Place(store, f"{base}/{path}".rstrip("/"), f"{path}/" if path else "")
+
+
+def _refuse_inside(run: Path, url: str) -> None:
+    """UserError for a folder in the run's own, which an export leaves alone."""
+    parted = urlsplit(url)
+    folder = Path("/") / unquote(parted.path).strip("/")
+    if parted.scheme == "file" and folder.resolve().is_relative_to(run):
+        raise UserError(f"{url} is in the run's folder, which an export leaves alone; name another")
 
 
 def _digest(path: Path) -> str:
