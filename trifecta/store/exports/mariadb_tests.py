@@ -25,9 +25,10 @@ def views(connection: duckdb.DuckDBPyConnection, there: Collection[str], run: in
     if "trials" not in there:
         return
     yield "DELETE FROM tests WHERE run_id = %s", (run,)
-    found = connection.execute("SELECT DISTINCT treatment FROM trials WHERE treatment IS NOT NULL ORDER BY treatment")
+    asked = "SELECT DISTINCT treatment FROM trials WHERE treatment IS NOT NULL ORDER BY treatment"
+    found = connection.execute(asked).fetchall()
     calls = _calls(connection) if "spans" in there else []
-    for number, (treatment,) in enumerate(found.fetchall(), 1):
+    for number, (treatment,) in enumerate(found, 1):
         name = f"test_{run}_{number}"
         if calls:
             yield f"CREATE OR REPLACE VIEW `{name}` AS {_of_services(calls)}", _values(calls, run, treatment)
