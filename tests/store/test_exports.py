@@ -163,3 +163,14 @@ def test_a_run_is_told_from_another_of_its_name(tmp_path):
     assert re.fullmatch(r"my-run-[0-9a-f]{8}", first.run)
     assert other.run != first.run
     assert other.study == first.study == "race"
+
+
+def test_a_run_is_copied_only_to_where_it_may_be(run, tmp_path):
+    (tmp_path / "in").mkdir()
+    with views.connect(run, writes=tmp_path / "in") as opened:
+        opened.execute(f"COPY (SELECT 1 AS a) TO '{tmp_path}/in/a.csv' (HEADER true)")
+        for elsewhere in (tmp_path / "b.csv", tmp_path / "in.csv"):
+            with pytest.raises(duckdb.Error, match=r"(?i)permission|disabled"):
+                opened.execute(f"COPY (SELECT 1 AS a) TO '{elsewhere}'")
+    assert (tmp_path / "in/a.csv").read_text() == "a\n1\n"
+    assert not list(tmp_path.glob("*.csv"))

@@ -35,7 +35,7 @@ def credentials() -> dict[str, str]:
     if kept is None and config is None and os.environ.get("AWS_PROFILE"):
         raise UserError(f"AWS_PROFILE: no profile {profile!r} in ~/.aws/credentials or ~/.aws/config")
     of_files = {**(config or {}), **(kept or {})}
-    found = {}
+    found: dict[str, str] = {}
     if not any(os.environ.get(name) for name in _OF_ENVIRONMENT):
         found = {ours: of_files[theirs] for theirs, ours in _KEYS.items() if theirs in of_files}
     if "region" in of_files and not (os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")):
