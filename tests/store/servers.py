@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 WAIT_S = 60.0
+GO = Path.home() / "go" / "bin"  # before a test moves its home
 
 
 def free_port() -> int:
@@ -52,7 +53,7 @@ def running(
 def program(*names: str, install: str) -> str:
     """The first of these that is there; skips with the line that installs it."""
     for name in names:
-        found = shutil.which(name, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
+        found = shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin:{GO}")
         if found:
             return found
     pytest.skip(f"{names[0]} is missing; run: {install}")

@@ -44,6 +44,7 @@ exceptions: Any = Later("obstore.exceptions")
 SCHEMES = ("s3", "gs", "az", "file")
 _ROWS = 1_000_000  # of a part: some tens of MB, which is what Athena and Spark like
 _OPTIONS = "FORMAT parquet, COMPRESSION snappy"
+_AGAIN = "mend it and run this again, which goes on where it ended"
 _PART = re.compile(r"part-\d{5,}-[0-9a-f]{16}\.parquet")
 # Nothing is tried twice: whoever asks again goes on where it ended.
 _ONCE = {
@@ -155,11 +156,12 @@ def _clear(url: str) -> Iterator[None]:
         raise
     except FileNotFoundError as error:
         raise CannotError(f"{saying.place(url)}: there is no such bucket or container ({saying.line(error)})") from None
+    except PermissionError as error:
+        raise CannotError(f"{saying.place(url)}: {saying.line(error)}; {_AGAIN}") from None
     except Exception as error:
-        if not isinstance(error, (exceptions.BaseError, PermissionError)):
+        if not isinstance(error, exceptions.BaseError):
             raise
-        said = f"{saying.place(url)}: {saying.line(error)}"
-        raise CannotError(f"{said}; mend it and run this again, which goes on where it ended") from None
+        raise CannotError(f"{saying.place(url)}: {saying.line(error)}; {_AGAIN}") from None
 
 
 def _without_tls(scheme: str) -> bool:
