@@ -148,7 +148,7 @@ def test_what_is_secret_is_not_said(monkeypatch):
     ("url", "said"),
     [
         ("s3:///prefix", "it is s3://BUCKET/PREFIX"),
-        ("az://account", "it is az://ACCOUNT/CONTAINER/PREFIX"),
+        ("az:///prefix", "it is az://CONTAINER/PREFIX"),
         ("s3://key@bucket", "nothing but a place stands in the URL"),
         ("file://host/folder", "a folder is file:///PATH"),
     ],

@@ -12,7 +12,8 @@ DuckDB, Spark, Athena, and studies of many runs and machines in one place.
 The extra `exports`. `s3://BUCKET/PREFIX`: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (and AWS_SESSION_TOKEN), or the
 files `~/.aws/credentials` and `~/.aws/config` (AWS_PROFILE), or the instance's role; another server than Amazon's:
 AWS_ENDPOINT, and AWS_ALLOW_HTTP=true without TLS. `gs://BUCKET/PREFIX`: GOOGLE_APPLICATION_CREDENTIALS, or gcloud's
-file. `az://ACCOUNT/CONTAINER/PREFIX`: AZURE_STORAGE_ACCOUNT_KEY, or AZURE_USE_AZURE_CLI=true. `file:///FOLDER`: no
+file. `az://CONTAINER/PREFIX`: AZURE_STORAGE_ACCOUNT_NAME with AZURE_STORAGE_ACCOUNT_KEY, or with
+AZURE_USE_AZURE_CLI=true. `file:///FOLDER`: no
 credentials.
 """
 # Statements are put together from names of views and columns, in quotes.
@@ -120,14 +121,10 @@ def opened(url: str) -> Place:
         if parted.netloc or not path:
             raise UserError("--to file://: a folder is file:///PATH, in full")
         return Place(stores.LocalStore(prefix=Path("/") / path, mkdir=True), f"file:///{path}", "")
-    bucket, base = parted.netloc, f"{parted.scheme}://{parted.netloc}"
-    if parted.scheme == "az":
-        container, _, path = path.partition("/")
-        bucket = parted.netloc and container
-        base = f"{base}/{container}"
-    if not bucket:
-        form = "ACCOUNT/CONTAINER" if parted.scheme == "az" else "BUCKET"
+    if not parted.netloc:
+        form = "CONTAINER" if parted.scheme == "az" else "BUCKET"
         raise UserError(f"--to {parted.scheme}://: the URL lacks a place; it is {parted.scheme}://{form}/PREFIX")
+    base = f"{parted.scheme}://{parted.netloc}"
     config = aws_files.credentials() if parted.scheme == "s3" else {}
     options = {"client_options": {"allow_http": True}} if _without_tls(parted.scheme) else {}
     store = stores.from_url(base, retry_config=_ONCE, **options, **config)
@@ -155,13 +152,18 @@ def _clear(url: str) -> Iterator[None]:
     except TrifectaError:
         raise
     except FileNotFoundError as error:
-        raise CannotError(f"{saying.place(url)}: there is no such bucket or container ({saying.line(error)})") from None
+        raise CannotError(f"{saying.place(url)}: there is no such bucket or container ({_said(error)})") from None
     except PermissionError as error:
-        raise CannotError(f"{saying.place(url)}: {saying.line(error)}; {_AGAIN}") from None
+        raise CannotError(f"{saying.place(url)}: {_said(error)}; {_AGAIN}") from None
     except Exception as error:
         if not isinstance(error, exceptions.BaseError):
             raise
-        raise CannotError(f"{saying.place(url)}: {saying.line(error)}; {_AGAIN}") from None
+        raise CannotError(f"{saying.place(url)}: {_said(error)}; {_AGAIN}") from None
+
+
+def _said(error: Exception) -> str:
+    """The library says what happened, then how its own structures look."""
+    return saying.line(str(error).partition("Debug source")[0].strip() or error)
 
 
 def _without_tls(scheme: str) -> bool:
