@@ -8,8 +8,7 @@ the same point: exported twice, or cut and exported again, all is there once.
 InfluxDB with Chronograf or Grafana, as bourbon2020 kept its CPU and memory.
 
 ## Needs
-`influxdb://HOST:8086/DATABASE`: the write interface of 1.x, INFLUX_USERNAME and INFLUX_PASSWORD where they are asked
-for.
+`influxdb://HOST:8086/DATABASE`: the write interface of 1.x, INFLUX_USERNAME and INFLUX_PASSWORD where the server asks.
 `influxdb://HOST:8086/ORGANISATION/BUCKET`: that of 2, INFLUX_TOKEN. `influxdbs://` is the same over TLS. Database or
 bucket have to be there.
 """

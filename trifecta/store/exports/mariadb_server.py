@@ -67,7 +67,7 @@ def of_url(url: str) -> Server:
 
 
 def _client() -> dict[str, str]:
-    """User, password and socket of ``~/.my.cnf``, as far as they are there."""
+    """User, password and socket of ``~/.my.cnf``, as far as they are there; files that it includes are not read."""
     path = Path("~/.my.cnf").expanduser()
     try:
         text = path.read_text(encoding="utf-8")
@@ -77,7 +77,7 @@ def _client() -> dict[str, str]:
         raise UserError(f"~/.my.cnf cannot be read ({type(error).__name__}); mend it") from None
     read = optionfile.Parser()
     try:
-        read.read_string("\n".join(line for line in text.splitlines() if not line.lstrip().startswith("!")))
+        read.read_string("\n".join(line for line in text.splitlines() if "=" in line or line.startswith("[")))
     except FormatError:  # it would quote the line, in which the password may stand
         raise UserError("~/.my.cnf is not in the format of MariaDB's option files") from None
     names = ("user", "password", "socket")

@@ -13,8 +13,7 @@ The extra `exports`. `s3://BUCKET/PREFIX`: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCE
 files `~/.aws/credentials` and `~/.aws/config` (AWS_PROFILE), or the instance's role; another server than Amazon's:
 AWS_ENDPOINT, and AWS_ALLOW_HTTP=true without TLS. `gs://BUCKET/PREFIX`: GOOGLE_APPLICATION_CREDENTIALS, or gcloud's
 file. `az://CONTAINER/PREFIX`: AZURE_STORAGE_ACCOUNT_NAME with AZURE_STORAGE_ACCOUNT_KEY, or with
-AZURE_USE_AZURE_CLI=true. `file:///FOLDER`: no
-credentials.
+AZURE_USE_AZURE_CLI=true. `file:///FOLDER`: no credentials.
 """
 # Statements are put together from names of views and columns, in quotes.
 # ruff: noqa: S608
