@@ -38,7 +38,7 @@ def library():
 
 
 def test_who_asks_is_of_the_url_the_environment_and_the_file(home, library, monkeypatch):
-    (home / ".my.cnf").write_text("!includedir /etc/x\n[client]\nskip-ssl\nuser = me\npassword = \"of file\"\n")
+    (home / ".my.cnf").write_text('!includedir /etc/x\n[client]\nskip-ssl\nuser = me\npassword = "of file"\n')
     server = mariadb_server.of_url("mariadb://db.lab/measured")
     assert (server.host, server.port, server.user, server.password) == ("db.lab", 3306, "me", "of file")
     assert "of file" not in repr(server)

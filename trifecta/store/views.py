@@ -97,9 +97,7 @@ _CHECK_STRUCT = (
 )
 
 
-def connect(
-    run_path: Path, *, threads: int | None = None, writes: Path | None = None
-) -> duckdb.DuckDBPyConnection:
+def connect(run_path: Path, *, threads: int | None = None, writes: Path | None = None) -> duckdb.DuckDBPyConnection:
     """Open the views of a run. The connection can read the run's folder and nothing else.
 
     ``writes``: an empty folder for what is exported, to which it may COPY, and where it keeps what memory does not hold.

@@ -89,7 +89,6 @@ def _method(source: Source) -> str | None:
     return method if isinstance(method, str) else None
 
 
-
 def _point(server: str, row: list[Any], asked: str | None) -> Point:
     names, rest = row[: len(_OF_TRIAL)], row[len(_OF_TRIAL) :]
     began, took, protocol, status, error, warmup, method, requests, durations, total, least, most, *counts = rest
