@@ -20,6 +20,7 @@ PARTS = (
     "bench.map",
     "bench.report",
     "bench.open",
+    "bench.export",
     "bench.gates",
     "bench.planted",
 )

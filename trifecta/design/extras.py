@@ -32,6 +32,10 @@ EXTRAS = {
         ("marimo", "ipykernel", "pandas", "polars", "pyarrow"),
         "`trifecta notebook`, and the frames of a run in Python (`run.trials.df()`)",
     ),
+    "exports": Extra(
+        ("obstore", "pymysql", "opentelemetry"),
+        "`trifecta export RUN --to s3://...` and other stores (`trifecta export --help`)",
+    ),
 }
 
 

@@ -48,7 +48,7 @@ class Table:
             with _cursor() as cursor:
                 cursor.execute(f"COPY (SELECT {selected}) TO {quoted(str(path))} ({options})", values)
         except duckdb.IOException as error:
-            raise _os_error(error, path) from error
+            raise os_error(error, path) from error
 
 
 def write(rows: Iterable[Mapping[str, Any]], schema: Schema, path: Path) -> None:
@@ -174,7 +174,7 @@ def _database() -> duckdb.DuckDBPyConnection:
 os.register_at_fork(before=_database.cache_clear)
 
 
-def _os_error(error: duckdb.IOException, path: Path) -> OSError:
+def os_error(error: duckdb.IOException, path: Path) -> OSError:
     """What the system said, which DuckDB has in its message only."""
     found = _NUMBER.search(str(error))
     number = int(found[1]) if found else next((one for one in _SAID if os.strerror(one) in str(error)), errno.EIO)
