@@ -158,7 +158,7 @@ def _whole(value: Any) -> int | None:
 def _cursor() -> duckdb.DuckDBPyConnection:
     """A connection for one statement. They share a database: to open one costs more than to write most files."""
     cursor = _database().cursor()
-    cursor.execute("SET enable_progress_bar = false")  # each has its own; it would be printed into what a command says
+    without_progress(cursor)  # each has its own
     return cursor
 
 
@@ -172,6 +172,15 @@ def _database() -> duckdb.DuckDBPyConnection:
 
 # A child of a fork has not its threads: it could neither use it nor close it, and would hang when it ends.
 os.register_at_fork(before=_database.cache_clear)
+
+
+def without_progress(connection: duckdb.DuckDBPyConnection) -> None:
+    """No progress bar, which would be printed into what a command says.
+
+    In a notebook of Jupyter without ipywidgets there is none, and DuckDB refuses to be told so.
+    """
+    if connection.execute("SELECT current_setting('enable_progress_bar')").fetchall() == [(True,)]:
+        connection.execute("SET enable_progress_bar = false")
 
 
 def os_error(error: duckdb.IOException, path: Path) -> OSError:

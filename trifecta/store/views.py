@@ -100,7 +100,7 @@ _CHECK_STRUCT = (
 def connect(run_path: Path, *, threads: int | None = None, writes: Path | None = None) -> duckdb.DuckDBPyConnection:
     """Open the views of a run. The connection can read the run's folder and nothing else.
 
-    ``writes``: an empty folder for what is exported, to which it may COPY, and where it keeps what memory does not hold.
+    ``writes``: an empty folder for what is exported, to which it may COPY and spill what memory does not hold.
 
     UserError where its files are not those that the run wrote (`manifest.check`), or ``trace/`` not what was dissected.
     """
@@ -114,7 +114,7 @@ def connect(run_path: Path, *, threads: int | None = None, writes: Path | None =
     if not run.manifest.exists():
         damage.refuse_foreign(folder)
     connection = duckdb.connect(":memory:")
-    connection.execute("SET enable_progress_bar = false")  # it would be printed into what a command says
+    parquet.without_progress(connection)
     if threads:
         connection.execute(f"SET threads = {int(threads)}")
     names = run.trial_names()
