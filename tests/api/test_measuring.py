@@ -135,7 +135,7 @@ def test_what_a_command_refuses_is_raised(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, kind: type[Exception]
 ) -> None:
     fake(monkeypatch, tmp_path, code, "failing")
-    with pytest.raises(kind, match="^race.yaml:3: no such thing; mend it$") as raised:
+    with pytest.raises(kind, match=r"^race\.yaml:3: no such thing; mend it$") as raised:
         trifecta.run("race", quiet=True)
     assert type(raised.value) is kind
 
@@ -174,13 +174,15 @@ def test_what_a_run_keeps_of_its_command_can_be_given_again() -> None:
 
 
 def test_a_campaign_is_no_run() -> None:
-    with pytest.raises(trifecta.UserError, match="bourbon2020 is a campaign, .*; run it by `trifecta run bourbon2020`"):
+    with pytest.raises(
+        trifecta.UserError, match=r"bourbon2020 is a campaign, .*; run it by `trifecta run bourbon2020`"
+    ):
         trifecta.run("bourbon2020")
 
 
 def test_bad_input_of_the_real_command_is_a_user_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(trifecta.UserError, match="^option --set path=cleen: .*did you mean 'clean'") as raised:
+    with pytest.raises(trifecta.UserError, match=r"^option --set path=cleen: .*did you mean 'clean'") as raised:
         trifecta.race(changes={"path": "cleen"}, quiet=True)
     assert "\n" not in str(raised.value)
     assert not list(tmp_path.iterdir())

@@ -70,10 +70,6 @@ def test_a_notebook_of_marimo_is_a_program_that_runs(folder: Path, tmp_path: Pat
     assert page.read_text().count("image/png") >= 3
     check = executed([sys.executable, "-m", "marimo", "check", file], tmp_path)
     assert check.returncode == 0, check.stdout + check.stderr
-    (run / "run.json").unlink()
-    done = executed([sys.executable, file], tmp_path)
-    assert done.returncode != 0
-    assert "holds no run" in done.stdout + done.stderr
 
 
 def test_a_notebook_of_jupyter_is_executed(folder: Path, tmp_path: Path) -> None:

@@ -67,7 +67,17 @@ def run(
         _refuse_campaign(argument)
         if isinstance(study, Study) and study.seed == _UNSEEDED and seed is None and "seed" not in (changes or {}):
             seed = secrets.randbelow(2**31)  # as the command does for a file: equal seeds lose the same packets
-        common = _common(out, changes, compare, baseline, blocks, budget, seed, yes=yes, quiet=quiet)
+        common = _common(
+            out,
+            changes,
+            compare=compare,
+            baseline=baseline,
+            blocks=blocks,
+            budget=budget,
+            seed=seed,
+            yes=yes,
+            quiet=quiet,
+        )
         own = _of_lab(server, client, host, with_threats, without_threats, capture=capture)
         return _measure(["run", *common, *own, "--", argument], told, quiet=quiet)
 
@@ -100,7 +110,9 @@ def race(
     As `run`, with the options of ``trifecta race``. Of URLs ``yes=True`` is your consent to send what the command
     says that it sends: nobody is asked here.
     """
-    words = _common(out, changes, compare, baseline, blocks, budget, seed, yes=yes, quiet=quiet)
+    words = _common(
+        out, changes, compare=compare, baseline=baseline, blocks=blocks, budget=budget, seed=seed, yes=yes, quiet=quiet
+    )
     words += _of_lab(server, client, host, with_threats, without_threats, capture=capture)
     words += [] if ca is None else [f"--ca={os.fspath(ca)}"]
     words += _named("--address", address)
@@ -113,21 +125,20 @@ def race(
 def _common(
     out: str | os.PathLike[str] | None,
     changes: Mapping[str, Change] | None,
+    *,
     compare: str | None,
     baseline: str | None,
     blocks: int | None,
     budget: str | None,
     seed: int | None,
-    *,
     yes: bool,
     quiet: bool,
 ) -> list[str]:
     """The options that every run has, as words of a command line."""
     words = [f"--set={name}={_written(value)}" for name, value in (changes or {}).items()]
-    given = {"out": None if out is None else os.fspath(out), "compare": compare, "baseline": baseline}
-    given |= {"budget": budget}
+    given = {"out": None if out is None else os.fspath(out), "compare": compare, "baseline": baseline,
+             "budget": budget, "blocks": blocks, "seed": seed}  # fmt: skip
     words += [f"--{name}={value}" for name, value in given.items() if value is not None]
-    words += [f"--{name}={value}" for name, value in {"blocks": blocks, "seed": seed}.items() if value is not None]
     words += ["--yes"] if yes else []
     words += ["--quiet"] if quiet else []
     return [*words, "--json"]
