@@ -1,12 +1,16 @@
 """``trifecta export``: what it takes, its exit codes, and help that says of every target what it needs."""
 
+import csv
 import json
 import re
 
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
 from tests.report.synthetic import Shape, write_run
 from tests.store import servers
+from tests.store.sealed import seal
 from trifecta.cli import main
 from trifecta.store.exports import EXPORTERS, TARGETS
 
@@ -51,3 +55,20 @@ def test_help_lists_formats_and_targets_with_what_they_need(capsys):
         assert target.documentation.title in said
     for variable in ("AWS_SECRET_ACCESS_KEY", "INFLUX_TOKEN", "MYSQL_PWD", "OTEL_EXPORTER_OTLP_HEADERS"):
         assert variable in said
+
+
+def test_verdicts_that_were_changed_are_told_as_the_trials_give_them(tmp_path, capsys):
+    made = seal(write_run(tmp_path / "run", SMALL))
+    assert main.run(["export", str(made), "csv", "--out", str(tmp_path / "one")]) == 0
+    assert "was changed" not in capsys.readouterr().err
+    kept = made / "verdicts.parquet"
+    table = pq.read_table(kept)
+    doubled = pc.multiply(table["ratio"], 2.0)
+    pq.write_table(table.set_column(table.schema.get_field_index("ratio"), "ratio", doubled), kept)
+    assert main.run(["export", str(made), "csv", "--out", str(tmp_path / "two")]) == 0
+    assert re.search(r"verdicts\.parquet was changed .*: what follows was worked out", capsys.readouterr().err)
+    ratios = [
+        {(row["cell"], row["arm"], row["reference"]): float(row["ratio"]) for row in csv.DictReader(text.splitlines())}
+        for text in ((tmp_path / name / "verdicts.csv").read_text() for name in ("one", "two"))
+    ]
+    assert ratios[0] == pytest.approx(ratios[1])

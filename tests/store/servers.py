@@ -62,7 +62,7 @@ def program(*names: str, install: str) -> str:
 @contextmanager
 def influxdb(folder: Path) -> Iterator[int]:
     """InfluxDB 1.x; its port."""
-    influxd = program("influxd", install="apt-get install influxdb")
+    influxd = program("influxd", install="apt-get install --no-install-recommends influxdb")
     port, other = free_port(), free_port()
     (folder / "influxd.conf").write_text(
         f'reporting-disabled = true\nbind-address = "127.0.0.1:{other}"\n[meta]\ndir = "{folder}/meta"\n'
@@ -78,7 +78,7 @@ def influxdb(folder: Path) -> Iterator[int]:
 @contextmanager
 def mariadb(folder: Path) -> Iterator[Path]:
     """MariaDB without networking; its socket, at which root needs no password."""
-    install = "apt-get install mariadb-server"
+    install = "apt-get install --no-install-recommends mariadb-server-core mariadb-client-core"
     server, maker = program("mariadbd", install=install), program("mariadb-install-db", install=install)
     data, there = folder / "data", folder / "db.sock"
     user = ["--user=root"] if os.getuid() == 0 else []

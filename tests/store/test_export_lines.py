@@ -99,6 +99,8 @@ def test_readings_have_the_names_of_telegraf(points):
 
 def test_special_characters_are_escaped():
     with duckdb.connect() as made:
+        line = lines._line("m", (("tag", "'a\\b\\'"), ("next", "'c'")), ["'n=1i'"], "5")
+        assert made.execute(f"SELECT {line}").fetchone() == ("m,tag=a\\b,next=c n=1i 5",)
         value = "'a,b=c d\n\"e'"
         fields = [lines._text("f", value), lines._whole("n", "1")]
         line = lines._line("m", (("tag", value), ("none", "''")), fields, "5")

@@ -76,17 +76,23 @@ def test_a_server_that_is_away_is_one_line(run, home, library, monkeypatch):
     assert "very-hidden" not in str(error.value)
 
 
+@pytest.fixture(scope="module")
+def socket(tmp_path_factory):
+    """Of a real server."""
+    with servers.mariadb(tmp_path_factory.mktemp("mariadb")) as there:
+        yield there
+
+
 @pytest.fixture
-def database(tmp_path, home, library, monkeypatch):
-    """A connection to a real server whose database is empty."""
-    with servers.mariadb(tmp_path) as there:
-        monkeypatch.setenv("MYSQL_UNIX_PORT", str(there))
-        opened = library.connect(unix_socket=str(there), user="root", autocommit=True)
-        with opened.cursor() as cursor:
-            cursor.execute("CREATE DATABASE measured")
-            cursor.execute("USE measured")
-            yield cursor
-        opened.close()
+def database(socket, home, library, monkeypatch):
+    """A connection to it, whose database is empty."""
+    monkeypatch.setenv("MYSQL_UNIX_PORT", str(socket))
+    opened = library.connect(unix_socket=str(socket), user="root", autocommit=True)
+    with opened.cursor() as cursor:
+        cursor.execute("CREATE OR REPLACE DATABASE measured")
+        cursor.execute("USE measured")
+        yield cursor
+    opened.close()
 
 
 def ask(cursor, query):
@@ -124,10 +130,15 @@ def test_a_run_that_went_on_takes_the_place_of_what_was_there(run, database, tmp
         (fewer / folder / "t00015.parquet").unlink()
     send(URL, fewer)
     send(URL, run)
+    (fewer / "verdicts.parquet").unlink()
+    assert ask(database, "SELECT count(*) > 0 FROM verdicts") == [(1,)]
     with views.connect(run) as opened:
         (expected,) = opened.execute("SELECT count(*) FROM samples").fetchone()
     assert ask(database, "SELECT count(*), count(DISTINCT trial, request) FROM samples") == [(expected, expected)]
     assert ask(database, "SELECT count(*) FROM runs") == [(1,)]
+    send(URL, fewer)
+    assert ask(database, "SELECT count(*) FROM verdicts") == [(0,)], "a table that has no rows any more"
+    assert 0 < ask(database, "SELECT count(*) FROM samples")[0][0] < expected
 
 
 def test_a_cycle_is_a_row_as_the_study_had_it(database, tmp_path):

@@ -24,7 +24,7 @@ from trifecta.store import schema, views
 from trifecta.store.exports import export, grafana, otlp_metrics, send
 from trifecta.store.exports.exporter import Source
 
-SMALL = Shape(blocks=5, samples_per_trial=60, paths=("rough",), connections=("new",), servers=("origin",))
+SMALL = Shape(blocks=12, samples_per_trial=60, paths=("rough",), connections=("new",), servers=("origin",))
 LINE = re.compile(r'([a-z0-9_]+)\{((?:[a-z0-9_]+="(?:\\.|[^"\\])*",?)+)\} (\S+) (\d+\.\d{3})')
 LABEL = re.compile(r'([a-z0-9_]+)="((?:\\.|[^"\\])*)"')
 
@@ -134,13 +134,15 @@ def test_promtool_makes_blocks_of_it(written, tmp_path):
 
 class Collector(http.server.BaseHTTPRequestHandler):
     status = 200
+    content = b""
 
     def do_POST(self):
         body = gzip.decompress(self.rfile.read(int(self.headers["content-length"])))
         self.server.asked.append((self.path, self.headers, body))
         self.send_response(self.status)
-        self.send_header("content-length", "0")
+        self.send_header("content-length", str(len(self.content)))
         self.end_headers()
+        self.wfile.write(self.content)
 
     def log_message(self, *_):
         pass
@@ -244,6 +246,16 @@ def test_otlp_refused_or_away_is_one_line(run, collector, monkeypatch):
     assert "\n" not in str(error.value)
     with pytest.raises(UserError, match="the URL has the form otlp://HOST:4318"):
         send("otlp://127.0.0.1?x=y", run)
+
+
+def test_what_a_collector_leaves_out_is_no_success(run, collector, monkeypatch):
+    from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2 as service
+
+    partial = service.ExportMetricsPartialSuccess(rejected_data_points=3, error_message="too many series")
+    answer = service.ExportMetricsServiceResponse(partial_success=partial).SerializeToString()
+    monkeypatch.setattr(Collector, "content", answer)
+    with pytest.raises(CannotError, match=r"/v1/metrics refused 3 of a message \(too many series\)"):
+        send(f"otlp://127.0.0.1:{collector.server_address[1]}", run)
 
 
 def test_of_a_browser_the_requests_of_its_visits_count(tmp_path):

@@ -82,7 +82,10 @@ def test_what_was_cut_goes_on_and_what_a_run_no_longer_has_is_removed(run, tmp_p
     shutil.copytree(run, fewer)
     for folder in ("trials", "samples"):
         sorted((fewer / folder).iterdir())[-1].unlink()
+    (fewer / "verdicts.parquet").unlink()
+    assert list(place.glob("verdicts/*/*/*.parquet"))
     send(f"file://{place}", fewer)
+    assert not list(place.glob("verdicts/*/*/*.parquet")), "a table that has no rows any more"
     with views.connect(fewer) as opened, duckdb.connect() as reader:
         expected = opened.execute("SELECT count(*) FROM samples").fetchone()[0]
         assert reader.execute(EVERY.format(place / "samples/*/*/*.parquet")).fetchone() == (expected, expected)
@@ -141,6 +144,8 @@ def test_what_is_secret_is_not_said(monkeypatch):
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wJalrXUtnFEMI")
     assert saying.line("denied for wJalrXUtnFEMI\n at once and pass1", "pass1") == "denied for ... at once and ..."
     assert saying.line("x" * 290 + " wJalrXUtnFEMI").endswith(" ...")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "x-key=hidden-1,authorization=Basic%20aGk=")
+    assert saying.line("no hidden-1 and no Basic aGk") == "no ... and no ..."
     assert saying.place("mariadb://me@host:1/db?x=y") == "mariadb://host:1/db"
 
 

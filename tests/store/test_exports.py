@@ -109,7 +109,8 @@ def test_a_format_that_is_not_there_and_a_folder_that_is_taken_are_refused(run, 
 @pytest.mark.parametrize(
     ("url", "said"),
     [
-        ("s4://bucket", "--to s4://: no target of this scheme; did you mean 's3'"),
+        ("s4://bucket", "--to s4://: no target of this scheme; choose from s3, gs, az, file, "),
+        ("influx://db/x", "--to influx://: no target of this scheme; did you mean 'influxdb'"),
         ("mariadb://me:secret@db/x", "a password in a URL ends in histories and logs"),
         ("influxdb://db:port/x", "not a URL"),
     ],

@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 from click.shell_completion import CompletionItem
 
 from trifecta.cli.options import as_json, run_directory
+
+if TYPE_CHECKING:
+    import duckdb
 
 
 def _complete(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -79,15 +83,26 @@ def command(run: Path, format_name: str | None, out: Path | None, target: str | 
 
     What is exported again is there once, what was cut goes on; the run itself is only read.
     """
+    from trifecta.conclude import results
     from trifecta.design.errors import UserError
+    from trifecta.store import noted
+    from trifecta.store.derived import DERIVED
     from trifecta.store.exports import export, to
 
     if (target is None) == (format_name is None) or (target is not None and out is not None):
         raise UserError("export: give a FORMAT, with --out if you like, or --to TARGET; not both")
+    said: list[str] = []
+
+    def settle(connection: duckdb.DuckDBPyConnection) -> None:
+        said.extend(results.attach(connection, run).said)
+        noted.check(run, [f"{name}.parquet" for name in DERIVED], f"`trifecta report {run}` writes it again")
+
     if target is not None:
-        told = to(target, run)
+        told = to(target, run, settle)
     else:
-        told = [str(path) for path in export(format_name or "", run, out)]
+        told = [str(path) for path in export(format_name or "", run, out, settle)]
+    for one in said:
+        click.echo(f"trifecta: {run}: {one}", err=True)
     if as_json:
         click.echo(json.dumps(told, indent=1))
     else:

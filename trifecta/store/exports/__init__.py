@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import urlsplit
+
+import duckdb
 
 from trifecta.design.document import did_you_mean
 from trifecta.design.errors import TrifectaError, UserError
@@ -24,6 +26,8 @@ from trifecta.store.exports.exporter import Exporter, Source, Target
 _MEMORY = "600MB"  # of DuckDB; what it cannot hold it spills into the drafts. With the rest a GB
 _FOOTERS = "parquet_metadata_cache"  # a table is read in parts, and has a file a trial
 Documented = TypeVar("Documented", Exporter, Target)
+Settle = Callable[[duckdb.DuckDBPyConnection], None]
+"""What puts verdicts and checks as the trials give them in the place of files that do not stand."""
 
 
 def _adopt(_name: str, one: Documented, package: str) -> Documented:
@@ -56,15 +60,15 @@ def schemes() -> dict[str, str]:
     return {scheme: name for name, target in TARGETS.items() for scheme in target.schemes}
 
 
-def to(target: str, run: Path) -> list[str]:
+def to(target: str, run: Path, settle: Settle | None = None) -> list[str]:
     """Export a run to ``SCHEME://...``, ``FORMAT``, or ``FORMAT:FOLDER``; what is there now, a line each."""
     if "://" in target:
-        return send(target, run)
+        return send(target, run, settle)
     name, _, folder = target.partition(":")
-    return [str(path) for path in export(name, run, Path(folder) if folder else None)]
+    return [str(path) for path in export(name, run, Path(folder) if folder else None, settle)]
 
 
-def export(name: str, run: Path, folder: Path | None = None) -> list[Path]:
+def export(name: str, run: Path, folder: Path | None = None, settle: Settle | None = None) -> list[Path]:
     """Write a run in this format into a new or empty folder, by default RUN-FORMAT: all of it, or nothing.
 
     UserError for a format that is not there, a folder that is taken, and a fault of another package's exporter.
@@ -80,12 +84,12 @@ def export(name: str, run: Path, folder: Path | None = None) -> list[Path]:
         raise UserError(f"{folder} is in the run's folder, which an export leaves alone; choose another with --out")
     files.make_empty(folder)
     with files.disk_errors(folder), tempfile.TemporaryDirectory(prefix=files.TEMPORARY_PREFIX, dir=folder) as drafts:
-        with _opened(run, Path(drafts)) as source, _blamed(name, exporter.package):
+        with _opened(run, Path(drafts), settle) as source, _blamed(name, exporter.package):
             written = exporter.into(source, Path(drafts))
         return [Path(shutil.move(path, folder / path.name)) for path in written]
 
 
-def send(url: str, run: Path) -> list[str]:
+def send(url: str, run: Path, settle: Settle | None = None) -> list[str]:
     """Send a run to where a URL leads; what is there now, a line each. The run is only read.
 
     UserError for a URL that no target takes or that has a password in it, and a fault of another package's target;
@@ -109,15 +113,17 @@ def send(url: str, run: Path) -> list[str]:
     with (
         tempfile.TemporaryDirectory(prefix="trifecta-export-") as drafts,
         files.disk_errors(Path(drafts)),
-        _opened(run, Path(drafts).resolve()) as source,
+        _opened(run, Path(drafts).resolve(), settle) as source,
         _blamed(name, target.package),
     ):
         return target.send(source, url)
 
 
 @contextmanager
-def _opened(run: Path, scratch: Path) -> Iterator[Source]:
+def _opened(run: Path, scratch: Path, settle: Settle | None) -> Iterator[Source]:
     with damage.named(run), views.connect(run, writes=scratch) as connection:
+        if settle is not None:
+            settle(connection)
         connection.execute(f"SET memory_limit = '{_MEMORY}'")
         if connection.execute("SELECT 1 FROM duckdb_settings() WHERE name = ?", [_FOOTERS]).fetchall():
             connection.execute(f"SET {_FOOTERS} = true")

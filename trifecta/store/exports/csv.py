@@ -6,8 +6,6 @@ A file `TABLE.csv` for each of the run's tables that has rows, named and ordered
 ## For
 Spreadsheets, R, and whatever reads no Parquet.
 """
-# A statement has the name of a view of ours.
-# ruff: noqa: S608
 
 from __future__ import annotations
 
@@ -15,7 +13,6 @@ from pathlib import Path
 
 import duckdb
 
-from trifecta.store import parquet
 from trifecta.store.exports import tables
 
 
@@ -24,6 +21,6 @@ def write(connection: duckdb.DuckDBPyConnection, folder: Path) -> list[Path]:
     written = []
     for table in tables.tables(connection):
         path = folder / f"{table.name}.csv"
-        tables.copy(connection, f"SELECT * FROM {parquet.name_of(table.name)}", path, "FORMAT csv, HEADER true")
+        tables.copy(connection, f"SELECT * {tables.rows(table.name)}", path, "FORMAT csv, HEADER true")
         written.append(path)
     return written

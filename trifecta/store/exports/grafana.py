@@ -34,11 +34,11 @@ def dashboard() -> JsonObject:
     quantile = f"histogram_quantile(0.95, sum by (le, arm) ({REQUESTS}_bucket{_CHOSEN}))"
     ends = [f"trifecta_verdict_{end}{_CHOSEN}" for end in ("family_low", "ratio", "family_high")]
     panels = [
-        _panel(1, "Median latency of each trial", "timeseries", "s", [f"{median}{_CHOSEN}"], 0, 0),
-        _panel(2, "95 % of requests were answered within", "timeseries", "s", [quantile], 12, 0),
-        _panel(3, "Requests answered per second", "timeseries", "reqps", [f"{rate}{_CHOSEN}"], 0, 9),
-        _panel(4, "Share of requests answered", "timeseries", "percentunit", [f"{success}{_CHOSEN}"], 12, 9),
-        _panel(5, "Verdicts: arm : reference, and its interval", "table", "none", ends, 0, 18, instant=True),
+        _panel(1, "Median latency of each trial", "timeseries", "s", [f"{median}{_CHOSEN}"], at=(0, 0)),
+        _panel(2, "95 % of requests were answered within", "timeseries", "s", [quantile], at=(12, 0)),
+        _panel(3, "Requests answered per second", "timeseries", "reqps", [f"{rate}{_CHOSEN}"], at=(0, 9)),
+        _panel(4, "Share of requests answered", "timeseries", "percentunit", [f"{success}{_CHOSEN}"], at=(12, 9)),
+        _panel(5, "Verdicts: arm : reference, and its interval", "table", "none", ends, at=(0, 18), instant=True),
     ]
     return {
         "title": "Trifecta",
@@ -54,7 +54,7 @@ def dashboard() -> JsonObject:
 
 
 def _panel(
-    number: int, title: str, kind: str, unit: str, queries: list[str], x: int, y: int, *, instant: bool = False
+    number: int, title: str, kind: str, unit: str, queries: list[str], *, at: tuple[int, int], instant: bool = False
 ) -> JsonObject:
     targets: list[JsonObject] = [
         {
@@ -73,7 +73,7 @@ def _panel(
         "title": title,
         "type": kind,
         "datasource": _SOURCE,
-        "gridPos": {"x": x, "y": y, "w": 24 if instant else 12, "h": 9},
+        "gridPos": {"x": at[0], "y": at[1], "w": 24 if instant else 12, "h": 9},
         "fieldConfig": {"defaults": {"unit": unit}, "overrides": []},
         "options": {},
         "targets": targets,

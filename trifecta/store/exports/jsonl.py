@@ -8,8 +8,6 @@ text `inf`.
 ## For
 jq, scripts, document stores (DynamoDB and MongoDB import it), and whatever reads no Parquet.
 """
-# Statements are put together from names of views and columns, in quotes.
-# ruff: noqa: S608
 
 from __future__ import annotations
 
@@ -27,7 +25,7 @@ def write(connection: duckdb.DuckDBPyConnection, folder: Path) -> list[Path]:
     for table in tables.tables(connection):
         path = folder / f"{table.name}.jsonl"
         columns = ", ".join(f"{_value(name, kind)} AS {parquet.name_of(name)}" for name, kind in table.columns)
-        tables.copy(connection, f"SELECT {columns} FROM {parquet.name_of(table.name)}", path, "FORMAT json")
+        tables.copy(connection, f"SELECT {columns} {tables.rows(table.name)}", path, "FORMAT json")
         written.append(path)
     return written
 

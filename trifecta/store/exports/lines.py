@@ -141,11 +141,11 @@ def _line(measurement: str, tags: Tags, fields: list[str], time: str) -> str:
 
 
 def _escaped(value: str) -> str:
-    """A tag's value; null where it is empty, which the protocol has not."""
+    """A tag's value, without a backslash at its end, which would escape what follows; null where it is empty."""
     text = f"replace(({value})::VARCHAR, chr(10), ' ')"
     for character in (",", "=", " "):
         text = f"replace({text}, '{character}', '\\{character}')"
-    return f"nullif({text}, '')"
+    return f"nullif(rtrim({text}, '\\'), '')"
 
 
 def _whole(name: str, value: str) -> str:

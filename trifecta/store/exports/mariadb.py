@@ -73,7 +73,7 @@ class Database:
 
     def fill(self, source: Source) -> list[str]:
         """Bring a run there, or what of it is not; a line a table."""
-        for statement in ("SET unique_checks = 0", "SET foreign_key_checks = 0", *_LEDGER.strip().split(";\n")):
+        for statement in _LEDGER.strip().split(";\n"):
             self._ask(statement)
         run = tables.identity(source.path)
         self._ask("INSERT IGNORE INTO runs (study, run) VALUES (%s, %s)", run.study, run.run)
@@ -84,8 +84,11 @@ class Database:
         for table in there:
             self._make(table)
             while not self._load(source, table):
-                self._empty(table)
+                self._empty(table.name)
             told.append(f"{self._where}: {table.name}, run_id={self._run}")
+        for (gone,) in self._ask("SELECT DISTINCT table_name FROM parts WHERE run_id = %s", self._run):
+            if gone not in {table.name for table in there}:
+                self._empty(gone)
         for statement, values in mariadb_tests.views(source.connection, {each.name for each in there}, self._run):
             self._ask(statement, *values)
         self._connection.commit()
@@ -124,6 +127,7 @@ class Database:
 
     def _load_part(self, table: Table, path: Path, rows: int) -> None:
         columns = ", ".join(_quoted(name) for name in table.names)
+        self._check_keys(False)
         loaded = self._changed(
             f"LOAD DATA LOCAL INFILE %s INTO TABLE {_quoted(table.name)} CHARACTER SET utf8mb4 "
             r"FIELDS TERMINATED BY '\t' OPTIONALLY ENCLOSED BY '" + '"' + r"' ESCAPED BY '' LINES TERMINATED BY '\n' "
@@ -138,11 +142,17 @@ class Database:
             said = saying.line(warnings[0][-1]) if warnings else f"{loaded} of {rows} rows"
             raise CannotError(f"{self._where}: table {table.name} does not take all of the run ({said}); nothing of "
                               "this part was kept")  # fmt: skip
+        self._check_keys(True)
 
-    def _empty(self, table: Table) -> None:
+    def _check_keys(self, checked: bool) -> None:
+        """Without, InnoDB fills an empty table in bulk. The tables of a run have no key that it could break."""
+        for name in ("unique_checks", "foreign_key_checks"):
+            self._ask(f"SET {name} = {int(checked)}")
+
+    def _empty(self, table: str) -> None:
         """Take back what is there of the run in a table."""
-        self._ask(f"DELETE FROM {_quoted(table.name)} WHERE run_id = %s", self._run)
-        self._ask("DELETE FROM parts WHERE run_id = %s AND table_name = %s", self._run, table.name)
+        self._ask(f"DELETE FROM {_quoted(table)} WHERE run_id = %s", self._run)
+        self._ask("DELETE FROM parts WHERE run_id = %s AND table_name = %s", self._run, table)
         self._connection.commit()
 
     def _ask(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
@@ -162,7 +172,7 @@ def _write(source: Source, table: Table, where: str, path: Path) -> int:
     texts = [parquet.name_of(name) for name, kind in table.columns if tables.portable_type(kind) == "VARCHAR"]
     forced = f", FORCE_QUOTE ({', '.join(texts)})" if texts else ""
     options = f"FORMAT csv, HEADER false, DELIMITER '\t', QUOTE '\"', ESCAPE '\"', NULLSTR 'NULL'{forced}"
-    tables.copy(source.connection, f"SELECT {columns} FROM {view} WHERE {where}", path, options)
+    tables.copy(source.connection, f"SELECT {columns} {tables.rows(table.name, where)}", path, options)
     ((rows,),) = source.connection.execute(f"SELECT count(*) FROM {view} WHERE {where}").fetchall()
     return int(rows)
 

@@ -1,9 +1,10 @@
 """Parquet in an object store or a folder, partitioned as Hive does
 
 ## Writes
-`TABLE/study=STUDY/run=RUN/part-N-DIGEST.parquet` for each table that has rows, at most a million of them a file, in
-types that Spark and Athena have; `athena/TABLE.sql` defines the table for Athena and Spark. A part's name is made of
-what is in it: what is there already is not sent again, and what an earlier state of the run left is removed.
+`TABLE/study=STUDY/run=RUN/part-N-DIGEST.parquet` for each table that has rows, at most a million of them a file (a
+trial's stay together), in types that Spark and Athena have; `athena/TABLE.sql` defines the table for Athena and Spark.
+A part's name is made of what is in it: what is there already is not sent again, and what an earlier state of the run
+left is removed.
 
 ## For
 DuckDB, Spark, Athena, and studies of many runs and machines in one place.
@@ -15,8 +16,6 @@ AWS_ENDPOINT, and AWS_ALLOW_HTTP=true without TLS. `gs://BUCKET/PREFIX`: GOOGLE_
 file. `az://CONTAINER/PREFIX`: AZURE_STORAGE_ACCOUNT_NAME with AZURE_STORAGE_ACCOUNT_KEY, or with
 AZURE_USE_AZURE_CLI=true. `file:///FOLDER`: no credentials.
 """
-# Statements are put together from names of views and columns, in quotes.
-# ruff: noqa: S608
 
 from __future__ import annotations
 
@@ -33,9 +32,9 @@ from urllib.parse import unquote, urlsplit
 
 from trifecta.design.errors import CannotError, TrifectaError, UserError
 from trifecta.design.extras import Later
-from trifecta.store import parquet
 from trifecta.store.exports import athena, aws_files, saying, tables
 from trifecta.store.exports.exporter import Source
+from trifecta.store.exports.tables import Table
 
 obstore: Any = Later("obstore")
 stores: Any = Later("obstore.store")
@@ -87,26 +86,34 @@ def send(source: Source, url: str) -> list[str]:
         _refuse_inside(source.path, url)
         place = opened(url)
         run = tables.identity(source.path)
+        filled = {table.name: table for table in tables.tables(source.connection)}
         told = []
-        for table in tables.tables(source.connection):
-            folder = f"{table.name}/study={run.study}/run={run.run}"
+        for name in tables.names(source.connection):
+            folder = f"{name}/study={run.study}/run={run.run}"
             there = place.names(folder)
-            wanted = []
-            for number, where in enumerate(tables.parts(source.connection, table, _ROWS)):
-                part = source.scratch / "part.parquet"
-                select = f"SELECT {athena.selected(table)} FROM {parquet.name_of(table.name)} WHERE {where}"
-                tables.copy(source.connection, select, part, _OPTIONS)
-                name = f"{folder}/part-{number:05}-{_digest(part)}.parquet"
-                wanted.append(name)
-                if name not in there:
-                    place.put(name, part)
-                part.unlink()
-            stale = there - set(wanted)
-            place.delete(sorted(name for name in stale if _PART.fullmatch(name.rpartition("/")[2])))
-            definition = athena.definition(table, f"{place.url}/{table.name}/")
-            place.put(f"athena/{table.name}.sql", definition.encode())
-            told.append(f"{place.url}/{folder}")
+            wanted: set[str] = set()
+            if name in filled:
+                wanted = _put(source, filled[name], place, folder, there)
+                definition = athena.definition(filled[name], f"{place.url}/{name}/")
+                place.put(f"athena/{name}.sql", definition.encode())
+                told.append(f"{place.url}/{folder}")
+            place.delete(sorted(one for one in there - wanted if _PART.fullmatch(one.rpartition("/")[2])))
         return told
+
+
+def _put(source: Source, table: Table, place: Place, folder: str, there: set[str]) -> set[str]:
+    """Bring each part of a table that is not there; the names of all."""
+    names = set()
+    for number, where in enumerate(tables.parts(source.connection, table, _ROWS)):
+        part = source.scratch / "part.parquet"
+        select = f"SELECT {athena.selected(table)} {tables.rows(table.name, where)}"
+        tables.copy(source.connection, select, part, _OPTIONS)
+        name = f"{folder}/part-{number:05}-{_digest(part)}.parquet"
+        names.add(name)
+        if name not in there:
+            place.put(name, part)
+        part.unlink()
+    return names
 
 
 def opened(url: str) -> Place:

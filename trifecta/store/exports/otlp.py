@@ -32,6 +32,9 @@ from trifecta.store.exports.posting import Poster
 metrics_encoder: Any = Later("opentelemetry.exporter.otlp.proto.common.metrics_encoder")
 trace_encoder: Any = Later("opentelemetry.exporter.otlp.proto.common.trace_encoder")
 headers: Any = Later("opentelemetry.util.re")
+metrics_service: Any = Later("opentelemetry.proto.collector.metrics.v1.metrics_service_pb2")
+trace_service: Any = Later("opentelemetry.proto.collector.trace.v1.trace_service_pb2")
+protobuf: Any = Later("google.protobuf.message")
 
 SCHEMES = ("otlp", "otlps")
 _PORT = 4318
@@ -65,10 +68,24 @@ def send(source: Source, url: str) -> list[str]:
 
 def _post(poster: Poster, path: str, message: Any) -> None:
     answer = poster.post(path, message.SerializeToString())
-    if answer.status != 200:
+    if answer.status == 200:
+        _refuse_partial(poster.where, path, answer.content)
+    else:
         said = saying.line(answer.content.decode("utf-8", "replace") or answer.reason)
         remedy = "set OTEL_EXPORTER_OTLP_HEADERS" if answer.status in (401, 403) else "is it an OTLP/HTTP receiver?"
         raise CannotError(f"{poster.where}: {path} refused with {answer.status} ({said}); {remedy}")
+
+
+def _refuse_partial(where: str, path: str, content: bytes) -> None:
+    """CannotError where a receiver took a part only; one that answers with something else says nothing of it."""
+    metrics, traces = metrics_service.ExportMetricsServiceResponse, trace_service.ExportTraceServiceResponse
+    try:
+        partial = (metrics if path.endswith("/metrics") else traces).FromString(content).partial_success
+    except protobuf.DecodeError:
+        return
+    left_out = getattr(partial, "rejected_data_points", 0) or getattr(partial, "rejected_spans", 0)
+    if left_out:
+        raise CannotError(f"{where}: {path} refused {left_out} of a message ({saying.line(partial.error_message)})")
 
 
 def _by(many: Iterable[One], most: int) -> Iterator[list[One]]:

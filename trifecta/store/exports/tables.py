@@ -13,9 +13,14 @@ from pathlib import Path
 
 import duckdb
 
-from trifecta.store import facts, parquet
+from trifecta.store import facts, parquet, trace_schema
+from trifecta.store.derived import DERIVED
+from trifecta.store.visits import BROWSER_TABLES
 
 _DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
+# Read file by file, row by row, so that their rows have an order: it costs to sort millions of them.
+_AS_THEY_LIE = frozenset(("trials", "samples", "spans", "resources", "link_packets", "verdicts", "conformance",
+                          *BROWSER_TABLES, *DERIVED, *trace_schema.SCHEMAS))  # fmt: skip
 _NO_NAME = re.compile(r"[^A-Za-z0-9._-]+")
 WALL = "epoch_ms(rtrim(left(t.wall_started_utc, 23), 'Z')::TIMESTAMP) * 1000000"
 """When a trial ``t`` began, in SQL: ns of the wall clock, known to a millisecond. Null where it is not told."""
@@ -53,16 +58,27 @@ class Table:
         return [name for name, _ in self.columns]
 
 
+def names(connection: duckdb.DuckDBPyConnection) -> list[str]:
+    """All views, and tables that stand in the place of one."""
+    asked = "SELECT table_name FROM information_schema.tables ORDER BY table_name"
+    return [str(name) for (name,) in connection.execute(asked).fetchall()]
+
+
 def tables(connection: duckdb.DuckDBPyConnection) -> list[Table]:
     """The views that have rows, by name."""
-    views = connection.execute("SELECT view_name FROM duckdb_views() WHERE NOT internal ORDER BY view_name").fetchall()
     found = []
-    for (name,) in views:
+    for name in names(connection):
         view = parquet.name_of(name)
         if connection.execute(f"SELECT 1 FROM {view} LIMIT 1").fetchall():
             described = connection.execute(f"DESCRIBE SELECT * FROM {view}").fetchall()
             found.append(Table(name, tuple((column, kind) for column, kind, *_ in described)))
     return found
+
+
+def rows(table: str, where: str = "true") -> str:
+    """What a SELECT of a view goes on with, so that its rows come in the same order every time."""
+    order = "" if table in _AS_THEY_LIE else " ORDER BY ALL"
+    return f"FROM {parquet.name_of(table)} WHERE {where}{order}"
 
 
 def portable_type(kind: str) -> str:
