@@ -38,6 +38,10 @@ setup: ## Set up .venv and build the engine
 setup-dev: ## Set up for development and tests
 	@scripts/setup.sh dev
 
+.PHONY: setup-long
+setup-long:
+	@scripts/setup.sh long
+
 .PHONY: test
 test: lint test-engine test-python ## Set up, lint, and run the tests
 
@@ -52,7 +56,7 @@ test-python: setup-dev
 	$(PYTHON) -m pytest -m "not long" --durations 20 $(addprefix --ignore=,$(SIDE_BY_SIDE_FILES)) $(ONE_BY_ONE)
 
 .PHONY: test-long
-test-long: setup-dev ## Run the long campaigns and the fuzzers (each FUZZ_SECONDS or FUZZ_INPUTS, what is first)
+test-long: setup-long ## Run the long campaigns and the fuzzers (each FUZZ_SECONDS or FUZZ_INPUTS, what is first)
 	TRIFECTA_FUZZ_SECONDS=$(FUZZ_SECONDS) TRIFECTA_FUZZ_INPUTS=$(FUZZ_INPUTS) $(CARGO) test $(ENGINE) --workspace --release -- --include-ignored --nocapture
 	TRIFECTA_FUZZ_SECONDS=$(FUZZ_SECONDS) TRIFECTA_FUZZ_INPUTS=$(FUZZ_INPUTS) $(PYTHON) -m pytest -m long --timeout 7200
 

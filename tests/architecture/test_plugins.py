@@ -209,7 +209,7 @@ def test_an_exporter_that_fails_is_named_and_leaves_nothing(tmp_path):
     assert done.returncode == 2
     said = "exporter 'arms' of my-exporter 1.5 failed (KeyError: 'x'); report it to its author"
     assert done.stderr.strip() == f"trifecta: {said}"
-    assert list((tmp_path / "run-arms").iterdir()) == []
+    assert not (tmp_path / "run-arms").exists()
 
 
 @pytest.mark.lab

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 WAIT_S = 60.0
-GO = Path.home() / "go" / "bin"  # before a test moves its home
+_GO = Path.home() / "go" / "bin"  # before a test moves its home
+_OURS = Path(__file__).parents[2] / ".cache" / "bin"  # where scripts/setup.sh long puts programs
 
 
 def free_port() -> int:
@@ -53,7 +54,7 @@ def running(
 def program(*names: str, install: str) -> str:
     """The first of these that is there; skips with the line that installs it."""
     for name in names:
-        found = shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin:{GO}")
+        found = shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin:{_GO}:{_OURS}")
         if found:
             return found
     pytest.skip(f"{names[0]} is missing; run: {install}")
@@ -97,8 +98,7 @@ def versitygw(folder: Path) -> Iterator[int]:
 
     Who asks is `user` with the key `secret-key`. TRIFECTA_VERSITYGW names the program where it is not in the PATH.
     """
-    install = "go install github.com/versity/versitygw/cmd/versitygw@v1.8.0"
-    gateway = os.environ.get("TRIFECTA_VERSITYGW") or program("versitygw", install=install)
+    gateway = os.environ.get("TRIFECTA_VERSITYGW") or program("versitygw", install="scripts/setup.sh long (needs Go)")
     (folder / "buckets" / "measured").mkdir(parents=True)
     (folder / "sidecar").mkdir()
     port = free_port()

@@ -176,6 +176,7 @@ def gateway(tmp_path):
         yield tmp_path / "buckets", port
 
 
+@pytest.mark.long  # for the server, which takes minutes to build
 @pytest.mark.usefixtures("library")
 def test_a_real_server_of_s3_holds_a_run(run, gateway, home, monkeypatch):
     folder, port = gateway

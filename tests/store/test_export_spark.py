@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -11,13 +12,17 @@ from trifecta.design import extras
 from trifecta.store import views
 from trifecta.store.exports import send, tables
 
+pytestmark = pytest.mark.long
+SPARK = Path(__file__).parents[2] / ".cache" / "pyspark"  # where scripts/setup.sh long puts it
 SMALL = Shape(blocks=4, samples_per_trial=40, paths=("clean",), connections=("new",), servers=("origin",))
 
 
 @pytest.fixture
-def spark(tmp_path):
+def spark(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # Derby writes a log to where it is
+    monkeypatch.syspath_prepend(SPARK)
     pytest.importorskip("obstore", reason=f"obstore is missing; run: {extras.remedy('exports')}")
-    sql = pytest.importorskip("pyspark.sql", reason="pyspark is missing; run: pip install pyspark")
+    sql = pytest.importorskip("pyspark.sql", reason="pyspark is missing; run: scripts/setup.sh long")
     if shutil.which("java") is None:
         pytest.skip("java is missing; run: apt-get install openjdk-17-jre-headless")
     session = (

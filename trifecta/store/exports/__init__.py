@@ -8,7 +8,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
@@ -82,11 +82,21 @@ def export(name: str, run: Path, folder: Path | None = None, settle: Settle | No
     folder = (folder or whole.with_name(f"{whole.name}-{name}")).resolve()
     if folder.is_relative_to(whole):
         raise UserError(f"{folder} is in the run's folder, which an export leaves alone; choose another with --out")
+    made = not folder.exists()
     files.make_empty(folder)
-    with files.disk_errors(folder), tempfile.TemporaryDirectory(prefix=files.TEMPORARY_PREFIX, dir=folder) as drafts:
-        with _opened(run, Path(drafts), settle) as source, _blamed(name, exporter.package):
-            written = exporter.into(source, Path(drafts))
-        return [Path(shutil.move(path, folder / path.name)) for path in written]
+    try:
+        with (
+            files.disk_errors(folder),
+            tempfile.TemporaryDirectory(prefix=files.TEMPORARY_PREFIX, dir=folder) as drafts,
+        ):
+            with _opened(run, Path(drafts), settle) as source, _blamed(name, exporter.package):
+                written = exporter.into(source, Path(drafts))
+            return [Path(shutil.move(path, folder / path.name)) for path in written]
+    except BaseException:
+        if made:
+            with suppress(OSError):  # what it holds is what could not be removed
+                folder.rmdir()
+        raise
 
 
 def send(url: str, run: Path, settle: Settle | None = None) -> list[str]:
