@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from matplotlib.lines import Line2D
 from matplotlib.text import Text
 
 import trifecta
-from trifecta.report.figures import style
+from trifecta.report.figures import style, svg
 
 PLACE = {"path": "far", "connection": "new"}
 CELL = "path=far,connection=new,server=origin"
@@ -39,7 +40,10 @@ def test_a_figure_is_shown_and_saved_in_colours_of_this_world(run: trifecta.Run,
     colours |= {to_hex(text.get_color()) for text in figure.findobj(Text)}
     assert len(colours) > 2
     assert not colours & set(style.CSS_VARIABLES), "a stand-in was left"
-    assert figure._repr_png_().startswith(b"\x89PNG")
+    shown = figure._repr_png_()
+    assert shown.startswith(b"\x89PNG")
+    width, height = figure.get_size_inches() * svg.POINTS  # CSS pixels, of two of its own each
+    assert struct.unpack(">II", shown[16:24]) == (round(2 * width), round(2 * height))
     for kind in ("png", "svg", "pdf"):
         figure.savefig(tmp_path / f"it.{kind}")
         assert (tmp_path / f"it.{kind}").stat().st_size > 3000

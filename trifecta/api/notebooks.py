@@ -27,8 +27,7 @@ class Cell:
 
 _HEAD = """# A run of Trifecta
 
-Its tables are `run.trials`, `run.samples`, `run.verdicts` and so on; `.df()`, `.pl()` and `.arrow()` make frames of
-them.
+Its tables are `run.trials`, `run.samples`, `run.verdicts` and so on; `.df()` and `.pl()` make frames of them.
 `trifecta sql RUN` lists them with what each column means."""
 _COMPARED = (
     Cell(
@@ -41,7 +40,7 @@ The ratio in every cell with its interval, which holds at every look: filled whe
     Cell(
         '''run.sql("""
     SELECT cell, arm, reference, verdict, ratio, low, high, blocks, reason
-    FROM verdicts WHERE NOT ends_with(arm, '#aa') ORDER BY ALL
+    FROM verdicts ORDER BY ALL
 """).df()''',
         takes=("run",),
     ),
@@ -75,7 +74,7 @@ Trials that do not count are hollow; below, the checks that failed or warned."""
     Cell("run.plot.blocks(cell)", takes=("cell", "run")),
     Cell(
         '''run.sql("""
-    SELECT "check", status, count(*) AS times, any_value(evidence) AS for_example
+    SELECT "check", status, count(*) AS times, min(evidence) AS for_example
     FROM checks WHERE status IN ('fail', 'warn') GROUP BY "check", status ORDER BY status, "check"
 """).df()''',
         takes=("run",),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,21 +36,16 @@ class _Command(click.Command):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Options, then formats and targets."""
         super().format_options(ctx, formatter)
-        from trifecta.store.exports import EXPORTERS
+        from trifecta.store.exports import EXPORTERS, TARGETS
 
         with formatter.section("Formats, into a folder"):
             formatter.write_dl([(name, one.documentation.title) for name, one in EXPORTERS.items()])
         with formatter.section("Targets, by URL"):
-            formatter.write_dl(list(_of_targets()))
-
-
-def _of_targets() -> Iterator[tuple[str, str]]:
-    from trifecta.store.exports import TARGETS
-
-    for target in TARGETS.values():
-        needs = " ".join(target.documentation["Needs"].split())
-        names = " ".join(f"{scheme}://" for scheme in target.schemes)
-        yield names, f"{target.documentation.title}. {needs}".strip()
+            formatter.write_dl([(f"{target.schemes[0]}://", target.documentation.title) for target in TARGETS.values()])
+        for target in TARGETS.values():
+            with formatter.section(", ".join(target.schemes)):
+                for line in target.documentation["Needs"].strip().split("\n\n"):
+                    formatter.write_text(" ".join(line.split()))
 
 
 @click.command(

@@ -63,6 +63,12 @@ def drawing() -> Iterator[None]:
 class Displayed(Figure):
     """A figure that a notebook shows by itself: those of pyplot, which notebooks watch for, are none of ours."""
 
+    def savefig(self, fname: Any, **options: Any) -> None:
+        """As any figure, in the resolution that it has: by itself matplotlib takes that which it was made with."""
+        if mpl.rcParams["savefig.dpi"] == "figure":
+            options.setdefault("dpi", self.dpi)
+        super().savefig(fname, **options)
+
     def _repr_png_(self) -> bytes:
         buffer = io.BytesIO()
         with drawing():

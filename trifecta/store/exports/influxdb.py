@@ -9,8 +9,10 @@ InfluxDB with Chronograf or Grafana, as bourbon2020 kept its CPU and memory.
 
 ## Needs
 `influxdb://HOST:8086/DATABASE`: the write interface of 1.x, INFLUX_USERNAME and INFLUX_PASSWORD where the server asks.
-`influxdb://HOST:8086/ORGANISATION/BUCKET`: that of 2, INFLUX_TOKEN. `influxdbs://` is the same over TLS. Database or
-bucket have to be there.
+
+`influxdb://HOST:8086/ORGANISATION/BUCKET`: that of 2, INFLUX_TOKEN.
+
+`influxdbs://` is the same over TLS. Database or bucket have to be there.
 """
 
 from __future__ import annotations

@@ -10,9 +10,12 @@ as it is stays. An infinite number is null, which MariaDB has not.
 Whoever has a server of it, and tools that speak SQL over the network.
 
 ## Needs
-The extra `exports`. `mariadb://USER@HOST:3306/DATABASE` (`mysql://` is the same), `mariadbs://` over TLS,
-`mariadb:///DATABASE` by the socket of this machine (MYSQL_UNIX_PORT). The password: MYSQL_PWD; it and the user also
-from `[client]` in `~/.my.cnf`. The database has to be there, the server to allow local_infile.
+The extra `exports`.
+
+`mariadb://USER@HOST:3306/DATABASE` (`mysql://` is the same), `mariadbs://` over TLS, `mariadb:///DATABASE` by the
+socket of this machine (MYSQL_UNIX_PORT). The database has to be there, the server to allow local_infile.
+
+The password: MYSQL_PWD; it and the user also from `[client]` in `~/.my.cnf`.
 """
 # Statements are put together from names of our own views and columns, in quotes; what rows say goes as parameters.
 # ruff: noqa: S608

@@ -33,9 +33,11 @@ class Server:
     database: str
     tls: bool
 
-    def arguments(self) -> dict[str, Any]:
+    def arguments(self) -> dict[str, str | int | bool]:
         """For ``pymysql.connect``, without TLS."""
-        place: dict[str, Any] = {"host": self.host, "port": self.port} if self.host else {"unix_socket": self.socket}
+        place: dict[str, str | int] = (
+            {"host": self.host, "port": self.port} if self.host else {"unix_socket": self.socket}
+        )
         return {
             **place,
             "user": self.user,

@@ -10,11 +10,17 @@ left is removed.
 DuckDB, Spark, Athena, and studies of many runs and machines in one place.
 
 ## Needs
-The extra `exports`. `s3://BUCKET/PREFIX`: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (and AWS_SESSION_TOKEN), or the
-files `~/.aws/credentials` and `~/.aws/config` (AWS_PROFILE), or the instance's role; another server than Amazon's:
-AWS_ENDPOINT, and AWS_ALLOW_HTTP=true without TLS. `gs://BUCKET/PREFIX`: GOOGLE_APPLICATION_CREDENTIALS, or gcloud's
-file. `az://CONTAINER/PREFIX`: AZURE_STORAGE_ACCOUNT_NAME with AZURE_STORAGE_ACCOUNT_KEY, or with
-AZURE_USE_AZURE_CLI=true. `file:///FOLDER`: no credentials.
+The extra `exports`.
+
+`s3://BUCKET/PREFIX`: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (and AWS_SESSION_TOKEN), or the files
+`~/.aws/credentials` and `~/.aws/config` (AWS_PROFILE), or the instance's role. Another server than Amazon's:
+AWS_ENDPOINT, and AWS_ALLOW_HTTP=true without TLS.
+
+`gs://BUCKET/PREFIX`: GOOGLE_APPLICATION_CREDENTIALS, or gcloud's file.
+
+`az://CONTAINER/PREFIX`: AZURE_STORAGE_ACCOUNT_NAME with AZURE_STORAGE_ACCOUNT_KEY, or with AZURE_USE_AZURE_CLI=true.
+
+`file:///FOLDER`: no credentials.
 """
 
 from __future__ import annotations

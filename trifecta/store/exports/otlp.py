@@ -11,8 +11,9 @@ often it is exported.
 Collectors, Jaeger, Tempo, Prometheus (which takes OTLP), and the vendors.
 
 ## Needs
-The extra `exports`. `otlp://HOST:4318`, `otlps://` over TLS. Credentials: OTEL_EXPORTER_OTLP_HEADERS
-(`name=value,...`).
+The extra `exports`.
+
+`otlp://HOST:4318`, `otlps://` over TLS. Credentials: OTEL_EXPORTER_OTLP_HEADERS (`name=value,...`).
 """
 
 from __future__ import annotations
