@@ -15,7 +15,7 @@ FUZZ_SECONDS ?= 600
 FUZZ_INPUTS ?= 100000000
 # Tests that neither time anything nor raise a network share the processors; the others have the machine for themselves,
 # as have those here that do raise one (the mark `lab`). What is not named here runs one by one.
-SIDE_BY_SIDE := $(addprefix tests/,analysis architecture bench cli contract design docs pages report store threats trace video)
+SIDE_BY_SIDE := $(addprefix tests/,analysis api architecture bench cli contract design docs pages report store threats trace video)
 # The same of single files, whose folders run one by one.
 SIDE_BY_SIDE_FILES := $(addsuffix .py,$(addprefix tests/implementations/test_,curl debian envoy file_recipes haproxy hypercorn \
 	lean replay_configs) $(addprefix tests/workloads/test_,aggregate ahead code compared_session floors preflight requests \
@@ -42,6 +42,10 @@ setup-dev: ## Set up for development and tests
 static: setup ## Build the engine without shared libraries too, for hosts by SSH with an older C library
 	@scripts/static.sh
 
+.PHONY: setup-long
+setup-long:
+	@scripts/setup.sh long
+
 .PHONY: test
 test: lint test-engine test-python ## Set up, lint, and run the tests
 
@@ -56,7 +60,7 @@ test-python: setup-dev
 	$(PYTHON) -m pytest -m "not long" --durations 20 $(addprefix --ignore=,$(SIDE_BY_SIDE_FILES)) $(ONE_BY_ONE)
 
 .PHONY: test-long
-test-long: setup-dev ## Run the long campaigns and the fuzzers (each FUZZ_SECONDS or FUZZ_INPUTS, what is first)
+test-long: setup-long ## Run the long campaigns and the fuzzers (each FUZZ_SECONDS or FUZZ_INPUTS, what is first)
 	TRIFECTA_FUZZ_SECONDS=$(FUZZ_SECONDS) TRIFECTA_FUZZ_INPUTS=$(FUZZ_INPUTS) $(CARGO) test $(ENGINE) --workspace --release -- --include-ignored --nocapture
 	TRIFECTA_FUZZ_SECONDS=$(FUZZ_SECONDS) TRIFECTA_FUZZ_INPUTS=$(FUZZ_INPUTS) $(PYTHON) -m pytest -m long --timeout 7200
 

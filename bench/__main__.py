@@ -19,6 +19,8 @@ PARTS = (
     "bench.trace",
     "bench.map",
     "bench.report",
+    "bench.open",
+    "bench.export",
     "bench.gates",
     "bench.planted",
 )

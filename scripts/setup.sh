@@ -1,9 +1,12 @@
 #!/usr/bin/env bash
 # Sets Trifecta up in this checkout: system packages (as root), .venv, the engine. Does again only what has changed.
-# Usage: scripts/setup.sh [run|dev]    run: what `trifecta race` needs; dev: what `make test` needs as well
+# Usage: scripts/setup.sh [run|dev|long]    run: what `trifecta race` needs; dev: what `make test` needs as well;
+#   long: and `make test-long`
 set -euo pipefail
 cd "$(dirname "$0")/.."
 kind=${1:-run}
+long=no
+[ "$kind" = long ] && kind=dev long=yes
 
 say() { printf 'setup: %s\n' "$*" >&2; }
 refuse() {
@@ -58,26 +61,43 @@ if [ "$kind" = dev ]; then # the command needs neither
     [ -n "${TRIFECTA_TEST_SSHD:-}" ] || command -v sshd >/dev/null || [ -x /usr/sbin/sshd ] || extras+=(openssh-server)
     hint="for tests of page loads, videos, captures and hosts: apt-get install -y --no-install-recommends ${extras[*]:-}"
 fi
-if [ "$kind" = dev ] && [ ${#extras[@]} -gt 0 ]; then
+# Servers that exports are tested against, 13 MB; a system that has not all of them lacks nothing else.
+stores=()
+if [ "$kind" = dev ]; then
+    command -v influxd >/dev/null || stores+=(influxdb)
+    command -v mariadbd >/dev/null || [ -x /usr/sbin/mariadbd ] || stores+=(mariadb-server-core)
+    command -v my_print_defaults >/dev/null || stores+=(mariadb-client-core) # which makes the server's tables
+fi
+install_for_tests() {
+    say "installing $*"
+    DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends -qq "$@" >/dev/null ||
+        say "not installed: $*; tests that need them will be skipped"
+}
+if [ "$kind" = dev ] && [ $((${#extras[@]} + ${#stores[@]})) -gt 0 ]; then
     if [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then
-        say "installing ${extras[*]}"
-        # The tests start an sshd of their own, in a network of its own: this machine gets no service of it.
+        # The tests start servers of their own, in a network or on a port of their own: this machine gets no service.
         policy=""
-        if [[ " ${extras[*]} " == *" openssh-server "* ]] && [ ! -e /usr/sbin/policy-rc.d ]; then
+        if [ ! -e /usr/sbin/policy-rc.d ]; then
             policy=/usr/sbin/policy-rc.d
             trap 'rm -f "$policy"' EXIT
             printf '#!/bin/sh\nexit 101\n' >"$policy"
             chmod 755 "$policy"
         fi
         DEBIAN_FRONTEND=noninteractive apt-get update -qq
-        DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends -qq "${extras[@]}" >/dev/null ||
-            say "not installed: ${extras[*]}; tests that need them will be skipped"
+        [ ${#extras[@]} -eq 0 ] || install_for_tests "${extras[@]}"
+        [ ${#stores[@]} -eq 0 ] || install_for_tests "${stores[@]}"
         [ -z "$policy" ] || rm -f "$policy"
-        if [[ " ${extras[*]} " == *" openssh-server "* ]]; then
-            systemctl disable --quiet ssh.service ssh.socket 2>/dev/null || true # nor at the next boot
+        # Nor at the next boot.
+        if [[ " ${extras[*]:-} " == *" openssh-server "* ]]; then
+            systemctl disable --quiet ssh.service ssh.socket 2>/dev/null || true
+        fi
+        if [[ " ${stores[*]:-} " == *" influxdb "* ]]; then
+            systemctl disable --quiet influxdb.service 2>/dev/null || true
         fi
     else
-        say "optional, $hint"
+        [ ${#extras[@]} -eq 0 ] || say "optional, $hint"
+        [ ${#stores[@]} -eq 0 ] ||
+            say "optional, for tests of exports: apt-get install -y --no-install-recommends ${stores[*]}"
     fi
 fi
 
@@ -114,4 +134,18 @@ fi
 # The player's library (npm, some 500 kB): without it the tests of players are skipped.
 if [ "$kind" = dev ]; then
     .venv/bin/trifecta get hlsjs >/dev/null || say "not fetched: hlsjs; tests of players will be skipped"
+fi
+
+# A server of S3's protocol and Spark, which take minutes and 600 MB, in folders of their own: no package needs them.
+if [ "$long" = yes ]; then
+    if [ ! -x .cache/bin/versitygw ] && command -v go >/dev/null; then
+        say "building versitygw"
+        GOBIN=$PWD/.cache/bin go install github.com/versity/versitygw/cmd/versitygw@v1.8.0 >/dev/null 2>&1 ||
+            say "not built: versitygw; tests that need it will be skipped"
+    fi
+    if [ ! -d .cache/pyspark ] && command -v java >/dev/null; then
+        say "installing pyspark"
+        .venv/bin/python -m pip install -q --disable-pip-version-check --target .cache/pyspark pyspark==4.3.0 ||
+            say "not installed: pyspark; tests that need it will be skipped"
+    fi
 fi

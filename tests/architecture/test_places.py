@@ -11,6 +11,7 @@ PACKAGE = Path(trifecta.__file__).parent
 MAKERS = {"EngineProcess", "ContainerProcess", "Popen", "popen"}
 """What makes a process that somebody then talks with or watches."""
 APART = {
+    "api/measuring.py": "measures in a process beside a notebook, which enters the lab itself",
     "implementations/clients/driver.py": "is started at a place itself, and starts the client beside it",
     "implementations/clients/quic_probe.py": "tells before a run what a client can",
     "report/figures/beside.py": "draws figures of a run that is over",

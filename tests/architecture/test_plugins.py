@@ -70,6 +70,27 @@ def write(connection, folder):
 
 EXPORTER = Exporter(write)
 '''
+TARGET = '''"""a file that is named by a URL
+
+## Writes
+The names of arms.
+
+## For
+A test.
+
+## Needs
+Nothing.
+"""
+from pathlib import Path
+from trifecta.store.exports.exporter import Target
+
+def send(source, url):
+    rows = source.connection.execute("SELECT DISTINCT arm FROM trials ORDER BY arm").fetchall()
+    Path(url.partition("://")[2]).write_text(" ".join(arm for (arm,) in rows))
+    return [url]
+
+TARGET = Target(send, ("named",))
+'''
 METRIC = """
 from trifecta.design.metric import Metric
 
@@ -111,6 +132,7 @@ ENTRIES = {
     "workload": "[trifecta.workloads]\nheads = MODULE:HEADS\n",
     "section": "[trifecta.sections]\nweekdays = MODULE:SECTION\n",
     "exporter": "[trifecta.exporters]\narms = MODULE:EXPORTER\n",
+    "target": "[trifecta.exporters]\nelsewhere = MODULE:TARGET\n",
     "check": "[trifecta.checks]\ncounted = MODULE:TRIAL\ncounted_all = MODULE:RUN\n",
     "threat": "[trifecta.threats]\nother-size = MODULE:THREAT\n",
 }
@@ -168,6 +190,18 @@ def test_an_exporter_is_used(tmp_path):
     assert (tmp_path / "run-arms/arms.txt").read_text() == "h1 h2 h2#aa h3"
 
 
+def test_a_target_is_used_by_its_scheme(tmp_path):
+    run = write_run(tmp_path / "run", small())
+    install(tmp_path, "my-target", ENTRIES["target"], TARGET)
+    url = f"named://{tmp_path}/arms.txt"
+    done = trifecta(tmp_path, "export", str(run), "--to", url, "--json")
+    assert json.loads(done.stdout) == [url], done.stderr
+    assert (tmp_path / "arms.txt").read_text() == "h1 h2 h2#aa h3"
+    listed = " ".join(trifecta(tmp_path, "export", "--help").stdout.split())
+    assert "named://" in listed
+    assert "a file that is named by a URL" in listed
+
+
 def test_an_exporter_that_fails_is_named_and_leaves_nothing(tmp_path):
     run = write_run(tmp_path / "run", small())
     install(tmp_path, "my-exporter", ENTRIES["exporter"], EXPORTER.replace("return [path]", "raise KeyError('x')"))
@@ -175,7 +209,7 @@ def test_an_exporter_that_fails_is_named_and_leaves_nothing(tmp_path):
     assert done.returncode == 2
     said = "exporter 'arms' of my-exporter 1.5 failed (KeyError: 'x'); report it to its author"
     assert done.stderr.strip() == f"trifecta: {said}"
-    assert list((tmp_path / "run-arms").iterdir()) == []
+    assert not (tmp_path / "run-arms").exists()
 
 
 @pytest.mark.lab

@@ -14,17 +14,23 @@ from trifecta.design.errors import CannotError
 
 PROJECT = tomllib.loads((Path(__file__).resolve().parents[2] / "pyproject.toml").read_text())["project"]
 OPTIONAL: dict[str, list[str]] = PROJECT["optional-dependencies"]
+MODULES = {
+    "opentelemetry-sdk": "opentelemetry",
+    "opentelemetry-exporter-otlp-proto-common": "opentelemetry",
+}
+"""Packages whose module has another name."""
 
 
 def packages(extra: str) -> set[str]:
-    """What an extra brings, with the extras that it names."""
+    """The modules that an extra brings, with the extras that it names."""
     found = set()
     for requirement in OPTIONAL[extra]:
         of_ours = re.match(r"trifecta\[(.*)\]", requirement)
         if of_ours:
             found |= {each for name in of_ours[1].split(",") for each in packages(name)}
         else:
-            found.add(re.match(r"[\w-]+", requirement)[0])  # type: ignore[index]
+            package = re.match(r"[\w-]+", requirement)[0]  # type: ignore[index]
+            found.add(MODULES.get(package, package))
     return found
 
 

@@ -16,7 +16,7 @@ _IN_LAB = re.compile(r"\b(race|run|resume|link measure|doctor|conformance)\b")
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block with the marks in the comments right above it: ``long``, ``exit: 2``, ``file: NAME``."""
+    """A fenced block with the marks right above it: ``long``, ``exit: 2``, ``file: NAME``, ``run: FOLDER``, ``lab``."""
 
     page: Path
     line: int

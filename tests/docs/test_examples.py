@@ -59,15 +59,26 @@ def test_console_examples(page, long, tmp_path):
 
 
 PYTHON_BLOCKS = [
-    pytest.param(block, id=f"{page.relative_to(ROOT)}:{block.line}")
+    pytest.param(
+        block, id=f"{page.relative_to(ROOT)}:{block.line}", marks=[pytest.mark.lab] if "lab" in block.marks else []
+    )
     for page in PAGES
     for block in blocks(page)
     if block.language == "python" and block.text.startswith(('"""', "from ", "import "))  # else a part of a file
 ]
 
 
+def made_up_run(folder):
+    """For examples that read a run; they say where it is."""
+    from tests.report.synthetic import Shape, write_run
+
+    write_run(folder, Shape(blocks=7, samples_per_trial=60, paths=("far", "rough"), servers=("origin",)))
+
+
 @pytest.mark.parametrize("block", PYTHON_BLOCKS)
 def test_python_examples(block, tmp_path):
+    if "run" in block.marks:
+        made_up_run(tmp_path / block.marks["run"])
     done = subprocess.run(
         [sys.executable, "-c", block.text], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120
     )

@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 import trifecta
+from trifecta.design.extras import EXTRAS
 from trifecta.lab.certificates import make_certificates
 from trifecta.lab.engine import find_engine
 
@@ -164,7 +165,7 @@ def test_doctor_says_what_wants_which_extra(installed: Installed) -> None:
     told = json.loads(installed.run("trifecta", "doctor", "--json"))
     assert told["able"]
     extras = {one["name"]: one for one in told["findings"] if one["name"].startswith("extra ")}
-    assert {name.removeprefix("extra ") for name in extras} == {"browser", "video", "capture", "containers", "hosts"}
+    assert {name.removeprefix("extra ") for name in extras} == {*EXTRAS}
     for name, one in extras.items():
         assert one["status"] == "missing"
         assert one["remedy"] == f"pip install 'trifecta[{name.removeprefix('extra ')}]'"

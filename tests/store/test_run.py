@@ -79,6 +79,27 @@ def test_a_folder_of_several_runs_says_where_they_are(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("file", "said"),
+    [
+        ("campaign.json", "it is a campaign: give one of the 1 below it, such as"),
+        ("reproduce.json", "it is a reproduction: "),
+        ("ladders.json", "it is a folder of ladders: "),
+        ("ladder.json", "it is a ladder: "),
+        ("why-asked.json", "it is a search for causes: "),
+        ("threats.json", "it is a measurement of threats: "),
+        ("map.json", "it is a map that was kept without its run: "),
+    ],
+)
+def test_a_folder_that_is_no_run_says_what_it_is(tmp_path: Path, file: str, said: str) -> None:
+    RunDirectory.create(tmp_path / "single-A", {}, "").close()
+    (tmp_path / file).write_text("{}")
+    with pytest.raises(UserError, match=f"holds no run .no run.json.; {said}") as raised:
+        RunDirectory.open(tmp_path)
+    assert "\n" not in str(raised.value)
+    assert str(tmp_path / "single-A") in str(raised.value)
+
+
+@pytest.mark.parametrize(
     ("damage", "read", "said"),
     [
         (lambda run: (run / "run.json").write_text("[]"), lambda run: run.facts, "run.json: is not a JSON object"),

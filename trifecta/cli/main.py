@@ -42,6 +42,7 @@ COMMANDS: dict[str, str] = {
     "sql": "Query a run's tables with SQL.",
     "stat": "Request one URL over every protocol and show the phases side by side.",
     "export": "Write a run's tables in another format.",
+    "notebook": "Write a notebook that opens a run, asks and draws.",
     "map": "Find who wins where, over round-trip time and loss or any two factors.",
     "link": "Measure what the emulated path delivers.",
     "trace": "Analyse captures: packets, frames, requests, and what they cannot tell.",

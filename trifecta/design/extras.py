@@ -28,6 +28,14 @@ EXTRAS = {
     ),
     "containers": Extra(("docker",), "`trifecta run chain --set place=docker-bridge` and other services in containers"),
     "hosts": Extra(("asyncssh",), "`trifecta run --host client=ssh://HOST ...` and other studies with `hosts`"),
+    "notebook": Extra(
+        ("marimo", "ipykernel", "pandas", "polars", "pyarrow"),
+        "`trifecta notebook`, and the frames of a run in Python (`run.trials.df()`)",
+    ),
+    "exports": Extra(
+        ("obstore", "pymysql", "opentelemetry"),
+        "`trifecta export RUN --to s3://...` and other stores (`trifecta export --help`)",
+    ),
 }
 
 

@@ -48,7 +48,7 @@ class Table:
             with _cursor() as cursor:
                 cursor.execute(f"COPY (SELECT {selected}) TO {quoted(str(path))} ({options})", values)
         except duckdb.IOException as error:
-            raise _os_error(error, path) from error
+            raise os_error(error, path) from error
 
 
 def write(rows: Iterable[Mapping[str, Any]], schema: Schema, path: Path) -> None:
@@ -158,7 +158,7 @@ def _whole(value: Any) -> int | None:
 def _cursor() -> duckdb.DuckDBPyConnection:
     """A connection for one statement. They share a database: to open one costs more than to write most files."""
     cursor = _database().cursor()
-    cursor.execute("SET enable_progress_bar = false")  # each has its own; it would be printed into what a command says
+    without_progress(cursor)  # each has its own
     return cursor
 
 
@@ -174,7 +174,16 @@ def _database() -> duckdb.DuckDBPyConnection:
 os.register_at_fork(before=_database.cache_clear)
 
 
-def _os_error(error: duckdb.IOException, path: Path) -> OSError:
+def without_progress(connection: duckdb.DuckDBPyConnection) -> None:
+    """No progress bar, which would be printed into what a command says.
+
+    In a notebook of Jupyter without ipywidgets there is none, and DuckDB refuses to be told so.
+    """
+    if connection.execute("SELECT current_setting('enable_progress_bar')").fetchall() == [(True,)]:
+        connection.execute("SET enable_progress_bar = false")
+
+
+def os_error(error: duckdb.IOException, path: Path) -> OSError:
     """What the system said, which DuckDB has in its message only."""
     found = _NUMBER.search(str(error))
     number = int(found[1]) if found else next((one for one in _SAID if os.strerror(one) in str(error)), errno.EIO)

@@ -36,7 +36,6 @@ _OF_BROWSERS = ("visits", "fetches", "playback", "har", "frames")  # made when t
 _CAPTURED = ("captures", "qlog")  # made when the first trial writes there; captures hold keys
 _TRIAL_FOLDERS = (*_ALWAYS, *_OF_BROWSERS, *_CAPTURED)
 _FOLDERS = (*_ALWAYS, "logs", "pki")
-_GIVE = "give the folder that `trifecta run` made"
 
 
 @dataclasses.dataclass
@@ -99,7 +98,9 @@ class RunDirectory:
         """
         path = path.resolve()
         if not (path / "run.json").is_file():
-            raise UserError(f"{path} holds no run (no run.json); {_which_run(path)}")
+            from trifecta.store import kinds
+
+            raise UserError(f"{path} holds no run (no run.json); {kinds.instead(path)}")
         run_facts.read(path)
         run = cls(path)
         if write:
@@ -414,14 +415,6 @@ class RunDirectory:
         places = [place for place in (self.path / name for name in _TRIAL_FOLDERS) if place.is_dir()]
         entries = [entry for place in places for entry in place.iterdir()]
         return [(re.split(r"[.-]", entry.name.removeprefix(files.TEMPORARY_PREFIX))[0], entry) for entry in entries]
-
-
-def _which_run(path: Path) -> str:
-    """What to give instead of a folder that is no run: one below it (campaigns, reproductions, threats)."""
-    below: list[Path] = []
-    with suppress(OSError):  # a hint, and a folder may vanish under it
-        below = [found.parent for pattern in ("*/run.json", "*/*/run.json") for found in sorted(path.glob(pattern))]
-    return f"give one of the {len(below)} below it, such as {below[0]}" if below else _GIVE
 
 
 def clear_unmade(path: Path) -> None:

@@ -99,8 +99,10 @@ _CHECK_STRUCT = (
 )
 
 
-def connect(run_path: Path, *, threads: int | None = None) -> duckdb.DuckDBPyConnection:
+def connect(run_path: Path, *, threads: int | None = None, writes: Path | None = None) -> duckdb.DuckDBPyConnection:
     """Open the views of a run. The connection can read the run's folder and nothing else.
+
+    ``writes``: an empty folder for what is exported, to which it may COPY and spill what memory does not hold.
 
     UserError where its files are not those that the run wrote (`manifest.check`), or ``trace/`` not what was dissected.
     """
@@ -114,7 +116,7 @@ def connect(run_path: Path, *, threads: int | None = None) -> duckdb.DuckDBPyCon
     if not run.manifest.exists():
         damage.refuse_foreign(folder)
     connection = duckdb.connect(":memory:")
-    connection.execute("SET enable_progress_bar = false")  # it would be printed into what a command says
+    parquet.without_progress(connection)
     if threads:
         connection.execute(f"SET threads = {int(threads)}")
     names = run.trial_names()
@@ -125,9 +127,11 @@ def connect(run_path: Path, *, threads: int | None = None) -> duckdb.DuckDBPyCon
     logs = _by_wire(folder / "link", names, ".parquet")
     resources = _existing(folder / "resources", names, ".parquet")
     # DuckDB asks for permission with the pattern first, then with the names it stands for.
-    connection.execute(
-        f"SET allowed_directories = [{parquet.quoted(str(folder))}, {parquet.quoted(parquet.no_glob(str(folder)))}]"
-    )
+    allowed = [str(folder), parquet.no_glob(str(folder))]
+    if writes is not None:
+        allowed.append(str(writes))
+        connection.execute(f"SET temp_directory = {parquet.quoted(str(writes / '.spilled'))}")
+    connection.execute(f"SET allowed_directories = [{', '.join(parquet.quoted(each) for each in allowed)}]")
     connection.execute("SET enable_external_access = false")
     connection.execute(f"CREATE VIEW trials AS SELECT * {_HELD}, {_LEVEL} FROM {trials}")
     connection.execute("CREATE VIEW samples AS " + SAMPLES_VIEW.format(source=_samples(samples)))

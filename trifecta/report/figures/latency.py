@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from trifecta.design import numbers
 from trifecta.report.figures import scales, style, svg
+from trifecta.report.figures.panels import Drawn
 
 _MARK_AT = {"h1": 4, "h2": 10, "h3": 16}  # in % of the requests, modulo 20
 
@@ -16,6 +17,13 @@ def ecdf(
     curves: Mapping[str, Sequence[float]], shares: Sequence[float], word: str, identity: str, samples: str = "requests"
 ) -> str:
     """The empirical distribution of each arm; it stays below 100 % where requests failed."""
+    return distribution(curves, shares, word, samples).svg(identity)
+
+
+def distribution(
+    curves: Mapping[str, Sequence[float]], shares: Sequence[float], word: str, samples: str = "requests"
+) -> Drawn:
+    """The same as a figure."""
     made = svg.figure(252)
     target = svg.axes(made, 46, 20, 14, 40)
     finite = [value for curve in curves.values() for value in curve if math.isfinite(value) and value > 0]
@@ -60,7 +68,7 @@ def ecdf(
     said = "; ".join(
         f"{style.name(arm)}: half done within {numbers.duration(curve[middle])}" for arm, curve in curves.items()
     )
-    return svg.render(made, identity, f"Distribution of {word}. {said}")
+    return Drawn(made, f"Distribution of {word}. {said}")
 
 
 @dataclass(frozen=True)

@@ -95,7 +95,7 @@ def png_file(drawn: Drawn) -> bytes:
     made = drawn.made
     canvas: Any = FigureCanvasAgg(made)
     canvas.draw()  # so that every tick exists before it is coloured
-    _colour(made)
+    colour(made)
     buffer = io.BytesIO()
     canvas.print_png(buffer, metadata={"Description": drawn.label})
     return buffer.getvalue()
@@ -111,7 +111,7 @@ def pdf_file(drawn: Drawn) -> bytes:
         canvas: Any = FigureCanvasPdf(made)
         raster: Any = FigureCanvasAgg(made)
         raster.draw()  # so that every tick exists before it is coloured
-        _colour(made)
+        colour(made)
         buffer = io.BytesIO()
         made.set_canvas(canvas)
         # Without its date the same figure is the same file.
@@ -132,16 +132,16 @@ def write(drawn: Drawn, folder: Path, name: str, legend: Legend = ()) -> list[Pa
     return [vector, picture]
 
 
-def _colour(made: Figure) -> None:
-    """Put the light page's colours where the stand-ins are."""
+def colour(made: Figure) -> None:
+    """Put the light page's colours where the stand-ins are, two pixels to a CSS pixel; its ticks were drawn before."""
     values = _variables(False)
     real = {stand_in: values[variable] for stand_in, variable in style.CSS_VARIABLES.items()}
 
-    def new(colour: Any) -> Any:
-        if isinstance(colour, str) and colour.lower() in ("none", "auto"):
-            return colour
-        alpha = tuple(colour)[3] if not isinstance(colour, str) and len(tuple(colour)) == 4 else 1.0
-        return "none" if alpha == 0 else real.get(to_hex(colour), colour)
+    def new(old: Any) -> Any:
+        if isinstance(old, str) and old.lower() in ("none", "auto"):
+            return old
+        alpha = tuple(old)[3] if not isinstance(old, str) and len(tuple(old)) == 4 else 1.0
+        return "none" if alpha == 0 else real.get(to_hex(old), old)
 
     made.set_dpi(made.get_dpi() * _PIXELS)
     made.set_facecolor(values["--paper"])

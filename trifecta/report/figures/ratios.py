@@ -12,6 +12,7 @@ from matplotlib.transforms import blended_transform_factory
 from trifecta.conclude.pairs import PairSeries
 from trifecta.design import numbers
 from trifecta.report.figures import scales, style, svg
+from trifecta.report.figures.panels import Drawn
 
 
 def _known(values: Sequence[float | None]) -> list[float]:
@@ -223,8 +224,22 @@ def forest(
     sides: tuple[str, str],
 ) -> str:
     """The interval of every cell of a path for one pair, filled when decided and hollow when open."""
-    made = svg.figure(52 + 27.0 * len(rows))
-    target = svg.axes(made, 12, 20, 12, 22)
+    return cells(rows, pair, limits, margin, sides=sides).svg(identity)
+
+
+def cells(
+    rows: Sequence[ForestRow],
+    pair: tuple[str, str],
+    limits: tuple[float, float],
+    margin: float,
+    *,
+    sides: tuple[str, str],
+    axis: str = "",
+) -> Drawn:
+    """The same as a figure, of any cells; ``axis`` names what the ratio is of, where nothing beside it does."""
+    below = 18.0 if axis else 0.0
+    made = svg.figure(52 + below + 27.0 * len(rows))
+    target = svg.axes(made, 12, 20, 12, 22 + below)
     arm, reference = pair
     low, high = limits
     target.set_ylim(len(rows) - 0.02, -0.02)
@@ -241,7 +256,7 @@ def forest(
         interval_bar(target, (one.low, one.high), limits, row + 0.74, look.colour)
         estimate(target, scales.within(one.ratio or 1.0, *limits), row + 0.74, look, filled=one.decided)
     say_sides(target, sides, low, high)
+    if axis:
+        target.set_xlabel(axis, color=style.INK, fontsize=svg.FONT)
     said = "; ".join(f"{one.label}: {_said(one.ratio, one.low, one.high)}" for one in rows)
-    return svg.render(
-        made, identity, f"{style.name(arm)} against {style.name(reference)}, ratio and interval of every cell. {said}"
-    )
+    return Drawn(made, f"{style.name(arm)} against {style.name(reference)}, ratio and interval of every cell. {said}")

@@ -60,9 +60,25 @@ def drawing() -> Iterator[None]:
         yield
 
 
+class Displayed(Figure):
+    """A figure that a notebook shows by itself: those of pyplot, which notebooks watch for, are none of ours."""
+
+    def savefig(self, fname: Any, **options: Any) -> None:
+        """As any figure, in the resolution that it has: by itself matplotlib takes that which it was made with."""
+        if mpl.rcParams["savefig.dpi"] == "figure":
+            options.setdefault("dpi", self.dpi)
+        super().savefig(fname, **options)
+
+    def _repr_png_(self) -> bytes:
+        buffer = io.BytesIO()
+        with drawing():
+            self.savefig(buffer, format="png")
+        return buffer.getvalue()
+
+
 def figure(height: float, width: float = WIDTH) -> Figure:
     """Make an empty figure of so many CSS pixels."""
-    made = Figure(figsize=(width / POINTS, height / POINTS), dpi=POINTS, facecolor="none")
+    made = Displayed(figsize=(width / POINTS, height / POINTS), dpi=POINTS, facecolor="none")
     FigureCanvasSVG(made)
     return made
 

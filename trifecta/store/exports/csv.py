@@ -9,30 +9,18 @@ Spreadsheets, R, and whatever reads no Parquet.
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 
 import duckdb
 
-_ROWS = 10_000  # at a time: a run may have more than memory holds
+from trifecta.store.exports import tables
 
 
 def write(connection: duckdb.DuckDBPyConnection, folder: Path) -> list[Path]:
-    """A file a table; times stay integers of nanoseconds."""
+    """A file a table; times stay integers of nanoseconds. A null is nothing, an empty text ``""``."""
     written = []
-    views = connection.execute("SELECT view_name FROM duckdb_views() WHERE NOT internal ORDER BY view_name").fetchall()
-    for (view,) in views:
-        # Not DuckDB's own writer: a connection to a run may touch no other folder.
-        found = connection.execute(f'SELECT * FROM "{view}"')  # noqa: S608 - a view of ours
-        rows = found.fetchmany(_ROWS)
-        if not rows:
-            continue
-        path = folder / f"{view}.csv"
-        with path.open("w", newline="", encoding="utf-8") as file:
-            out = csv.writer(file, lineterminator="\n")
-            out.writerow(name for name, *_ in found.description)
-            while rows:
-                out.writerows(rows)
-                rows = found.fetchmany(_ROWS)
+    for table in tables.tables(connection):
+        path = folder / f"{table.name}.csv"
+        tables.copy(connection, f"SELECT * {tables.rows(table.name)}", path, "FORMAT csv, HEADER true")
         written.append(path)
     return written

@@ -1,0 +1,1 @@
+"""``trifecta.open`` and a first query over a large run."""

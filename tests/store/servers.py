@@ -1,0 +1,109 @@
+"""Servers of Debian for the tests of exports, in a folder of the test's own; skipped where they are missing."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+WAIT_S = 60.0
+_GO = Path.home() / "go" / "bin"  # before a test moves its home
+_OURS = Path(__file__).parents[2] / ".cache" / "bin"  # where scripts/setup.sh long puts programs
+
+
+def free_port() -> int:
+    """A port of the loopback that nobody has."""
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        return int(probe.getsockname()[1])
+
+
+def listening(port: int) -> bool:
+    """Whether somebody answers there."""
+    with socket.socket() as tried:
+        return tried.connect_ex(("127.0.0.1", port)) == 0
+
+
+@contextmanager
+def running(
+    arguments: list[str], ready: Callable[[], bool], log: Path, variables: Mapping[str, str] | None = None
+) -> Iterator[None]:
+    """A program until the end of the block; fails with the end of what it said when it does not come up."""
+    environment = {**os.environ, **(variables or {})}
+    with (
+        log.open("wb") as said,
+        subprocess.Popen(arguments, stdout=said, stderr=said, stdin=subprocess.DEVNULL, env=environment) as one,
+    ):
+        try:
+            end = time.monotonic() + WAIT_S
+            while not ready():
+                if one.poll() is not None or time.monotonic() > end:
+                    pytest.fail(f"{arguments[0]} does not come up: {log.read_text('utf-8', 'replace')[-500:]}")
+                time.sleep(0.1)
+            yield
+        finally:
+            one.terminate()
+
+
+def program(*names: str, install: str) -> str:
+    """The first of these that is there; skips with the line that installs it."""
+    for name in names:
+        found = shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin:{_GO}:{_OURS}")
+        if found:
+            return found
+    pytest.skip(f"{names[0]} is missing; run: {install}")
+
+
+@contextmanager
+def influxdb(folder: Path) -> Iterator[int]:
+    """InfluxDB 1.x; its port."""
+    influxd = program("influxd", install="apt-get install --no-install-recommends influxdb")
+    port, other = free_port(), free_port()
+    (folder / "influxd.conf").write_text(
+        f'reporting-disabled = true\nbind-address = "127.0.0.1:{other}"\n[meta]\ndir = "{folder}/meta"\n'
+        f'[data]\ndir = "{folder}/data"\nwal-dir = "{folder}/wal"\n[http]\nbind-address = "127.0.0.1:{port}"\n'
+        "log-enabled = false\n[monitor]\nstore-enabled = false\n"
+    )
+    with running(
+        [influxd, "run", "-config", str(folder / "influxd.conf")], lambda: listening(port), folder / "influxd.log"
+    ):
+        yield port
+
+
+@contextmanager
+def mariadb(folder: Path) -> Iterator[Path]:
+    """MariaDB without networking; its socket, at which root needs no password."""
+    install = "apt-get install --no-install-recommends mariadb-server-core mariadb-client-core"
+    server, maker = program("mariadbd", install=install), program("mariadb-install-db", install=install)
+    data, there = folder / "data", folder / "db.sock"
+    user = ["--user=root"] if os.getuid() == 0 else []
+    subprocess.run(
+        [maker, "--no-defaults", f"--datadir={data}", "--auth-root-authentication-method=normal", *user],
+        check=True, capture_output=True, timeout=WAIT_S,
+    )  # fmt: skip
+    arguments = ["--no-defaults", f"--datadir={data}", f"--socket={there}", "--skip-networking", *user]
+    with running([server, *arguments], there.exists, folder / "mariadbd.log"):
+        yield there
+
+
+@contextmanager
+def versitygw(folder: Path) -> Iterator[int]:
+    """A server of S3's protocol with the bucket `measured`, which is ``folder/buckets/measured``; its port.
+
+    Who asks is `user` with the key `secret-key`. TRIFECTA_VERSITYGW names the program where it is not in the PATH.
+    """
+    gateway = os.environ.get("TRIFECTA_VERSITYGW") or program("versitygw", install="scripts/setup.sh long (needs Go)")
+    (folder / "buckets" / "measured").mkdir(parents=True)
+    (folder / "sidecar").mkdir()
+    port = free_port()
+    keys = {"ROOT_ACCESS_KEY": "user", "ROOT_SECRET_KEY": "secret-key",
+            "ROOT_ACCESS_KEY_ID": "user", "ROOT_SECRET_ACCESS_KEY": "secret-key"}  # fmt: skip
+    arguments = [gateway, "--port", f"127.0.0.1:{port}", "posix", "--sidecar", str(folder / "sidecar")]
+    with running([*arguments, str(folder / "buckets")], lambda: listening(port), folder / "versitygw.log", keys):
+        yield port

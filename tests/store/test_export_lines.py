@@ -1,0 +1,185 @@
+"""InfluxDB's line protocol: a point a request and reading, named as Telegraf's; and a real server that holds it."""
+
+from __future__ import annotations
+
+import gzip
+import http.server
+import json
+import re
+import threading
+import urllib.parse
+import urllib.request
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.report.synthetic import Shape, write_run
+from tests.store import servers
+from trifecta.design.errors import CannotError, UserError
+from trifecta.store import schema, views
+from trifecta.store.exports import export, lines, send
+
+SMALL = Shape(blocks=4, samples_per_trial=40, paths=("rough",), connections=("new",), servers=("origin",))
+POINT = re.compile(rb'([a-z_]+)((?:,[a-z_]+=(?:\\.|[^\\, =])+)+) ((?:[a-z0-9_]+=(?:"[^"]*"|[^", ]+),?)+) (\d{19})')
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    made = write_run(tmp_path_factory.mktemp("made") / "run", SMALL)
+    trial = "t00000"
+    with views.connect(made) as opened:
+        (began,) = opened.execute("SELECT started_ns FROM trials WHERE trial = 't00000'").fetchone()
+    rows = [
+        {"trial": trial, "time_ns": began + n * 100_000_000, "process": process, "cpu_ns": cpu, "rss_bytes": rss,
+         "threads": 2, "received_bytes": octets, "received_packets": 1, "sent_bytes": 5, "sent_packets": 1}
+        for n in range(3)
+        for process, cpu, rss, octets in (("client", n * 50_000_000, 4096, None), ("host host1", None, None, n))
+    ]  # fmt: skip
+    full = [dict.fromkeys(schema.RESOURCES.names) | row for row in rows]
+    pq.write_table(pa.Table.from_pylist(full, schema.RESOURCES.arrow()), made / "resources" / f"{trial}.parquet")
+    return made
+
+
+@pytest.fixture(scope="module")
+def points(run, tmp_path_factory):
+    (path,) = export("lines", run, tmp_path_factory.mktemp("lines") / "out")
+    found = [POINT.fullmatch(line) for line in path.read_bytes().splitlines()]
+    assert all(found), [line for line in path.read_bytes().splitlines() if not POINT.fullmatch(line)][:1]
+    return [match.groups() for match in found]
+
+
+def test_every_request_is_a_point_of_its_own(run, points):
+    with views.connect(run) as opened:
+        (expected,) = opened.execute("SELECT count(*) FROM samples").fetchone()
+    of_requests = [(tags, time) for name, tags, _, time in points if name == b"http_response"]
+    assert len(of_requests) == len(set(of_requests)) == expected
+
+
+def test_requests_of_one_moment_are_told_apart(tmp_path):
+    made = write_run(tmp_path / "run", SMALL)
+    path = made / "samples" / "t00000.parquet"
+    table = pq.read_table(path)
+    began = pa.array([table["started_ns"][0].as_py()] * len(table), pa.int64())
+    pq.write_table(table.set_column(table.schema.get_field_index("started_ns"), "started_ns", began), path)
+    (written,) = export("lines", made, tmp_path / "out")
+    of_trial = [line.split(b" ") for line in written.read_bytes().splitlines() if b",trial=t00000," in line]
+    of_requests = {(one[0], one[-1]) for one in of_trial if one[0].startswith(b"http_response")}
+    assert len(of_requests) == len(table)
+
+
+def test_a_point_says_what_the_sample_does(run, points):
+    with views.connect(run) as opened:
+        rows = opened.execute(
+            "SELECT s.latency_ns, s.error, epoch_ms(rtrim(wall_started_utc, 'Z')::TIMESTAMP) * 1000000 "
+            "+ s.started_ns - t.started_ns FROM samples s JOIN trials t USING (trial) WHERE s.trial = 't00001'"
+        ).fetchall()
+    expected = sorted(((str(time), latency, error) for latency, error, time in rows), key=str)
+    told = []
+    for name, tags, fields, time in points:
+        if name == b"http_response" and b",trial=t00001," in tags:
+            latency = re.search(rb"latency_ns=(\d+)i", fields)
+            error = re.search(rb'error="([^"]*)"', fields)
+            assert (b",result=success," in tags) == (error is None)
+            assert b",cell=path\\=rough\\,connection\\=new\\,server\\=origin," in tags
+            told.append((time.decode(), int(latency[1]) if latency else None, error[1].decode() if error else None))
+    assert sorted(told, key=str) == expected
+
+
+def test_readings_have_the_names_of_telegraf(points):
+    programs = [(tags, fields) for name, tags, fields, _ in points if name == b"procstat"]
+    assert len(programs) == 3
+    assert all(b"process_name=client" in tags and b"memory_rss=4096i" in fields for tags, fields in programs)
+    usage = [float(re.search(rb"cpu_usage=([0-9.]+)", fields)[1]) for _, fields in programs if b"cpu_usage" in fields]
+    assert usage == [50.0, 50.0]
+    devices = sorted(fields for name, _, fields, _ in points if name == b"net")
+    assert [re.search(rb"bytes_recv=(\d)i", fields)[1] for fields in devices] == [b"0", b"1", b"2"]
+
+
+def test_special_characters_are_escaped():
+    with duckdb.connect() as made:
+        line = lines._line("m", (("tag", "'a\\b\\'"), ("next", "'c'")), ["'n=1i'"], "5")
+        assert made.execute(f"SELECT {line}").fetchone() == ("m,tag=a\\b,next=c n=1i 5",)
+        value = "'a,b=c d\n\"e'"
+        fields = [lines._text("f", value), lines._whole("n", "1")]
+        line = lines._line("m", (("tag", value), ("none", "''")), fields, "5")
+        assert made.execute(f"SELECT {line}").fetchone() == ('m,tag=a\\,b\\=c\\ d\\ "e f="a,b=c d\n\\"e",n=1i 5',)
+
+
+class Recorder(http.server.BaseHTTPRequestHandler):
+    status = 204
+    content = b""
+
+    def do_POST(self):
+        body = gzip.decompress(self.rfile.read(int(self.headers["content-length"])))
+        self.server.asked.append((self.path, self.headers.get("authorization"), body))
+        self.send_response(self.status)
+        self.send_header("content-length", str(len(self.content)))
+        self.end_headers()
+        self.wfile.write(self.content)
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def server():
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Recorder) as one:
+        one.asked = []
+        thread = threading.Thread(target=one.serve_forever)
+        thread.start()
+        yield one
+        one.shutdown()
+        thread.join()
+
+
+def test_both_interfaces_are_spoken(run, points, server, monkeypatch):
+    port = server.server_address[1]
+    monkeypatch.setenv("INFLUX_USERNAME", "me")
+    monkeypatch.setenv("INFLUX_PASSWORD", "hidden")
+    monkeypatch.setenv("INFLUX_TOKEN", "token")
+    (told,) = send(f"influxdb://127.0.0.1:{port}/measured", run)
+    assert f"{len(points)} points" in told
+    assert sum(body.count(b"\n") for _, _, body in server.asked) == len(points)
+    asked = {(path, told) for path, told, _ in server.asked}
+    assert asked == {("/write?db=measured&precision=ns", "Basic bWU6aGlkZGVu")}
+    server.asked.clear()
+    send(f"influxdb://127.0.0.1:{port}/lab/measured", run)
+    path, told, _ = server.asked[0]
+    assert (path, told) == ("/api/v2/write?org=lab&bucket=measured&precision=ns", "Token token")
+
+
+def test_a_server_that_refuses_or_is_away_is_one_line_without_the_token(run, server, monkeypatch):
+    port = server.server_address[1]
+    monkeypatch.setenv("INFLUX_TOKEN", "very-hidden")
+    monkeypatch.setattr(Recorder, "status", 401)
+    monkeypatch.setattr(Recorder, "content", json.dumps({"message": "unauthorized: very-hidden"}).encode())
+    with pytest.raises(CannotError, match=r"refused with 401 \(unauthorized: \.\.\.\)") as error:
+        send(f"influxdb://127.0.0.1:{port}/lab/measured", run)
+    assert "\n" not in str(error.value)
+    with pytest.raises(CannotError, match="no answer"):
+        send(f"influxdb://127.0.0.1:{servers.free_port()}/measured", run)
+    monkeypatch.delenv("INFLUX_TOKEN")
+    with pytest.raises(UserError, match="INFLUX_TOKEN is not set"):
+        send(f"influxdb://127.0.0.1:{port}/lab/measured", run)
+
+
+def test_a_real_influxdb_holds_each_point_once(run, points, tmp_path):
+    with servers.influxdb(tmp_path) as port:
+        place = f"influxdb://127.0.0.1:{port}/measured"
+        with pytest.raises(CannotError, match="make the database"):
+            send(place, run)
+
+        def ask(query):
+            form = urllib.parse.urlencode({"q": query, "db": "measured"}).encode()
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/query", form) as answer:
+                return json.load(answer)["results"][0]
+
+        ask("CREATE DATABASE measured")
+        for _ in range(2):
+            send(place, run)
+        (series,) = ask("SELECT count(request) FROM http_response")["series"]
+        assert series["values"][0][1] == sum(name == b"http_response" for name, *_ in points)
+        (series,) = ask("SELECT count(memory_rss) FROM procstat WHERE process_name = 'client'")["series"]
+        assert series["values"][0][1] == 3

@@ -1,0 +1,1 @@
+"""Trifecta from Python: opens runs, draws them and starts new ones, in scripts and notebooks."""

@@ -1,0 +1,66 @@
+"""What every trial of a cell measured, block by block: drift, weather, and what a single bad block did."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeGuard
+
+from trifecta.report.figures import scales, style, svg
+from trifecta.report.figures.panels import Drawn
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A trial: its block, the metric in the metric's unit (None: it has none), and whether it counts."""
+
+    block: int
+    value: float | None
+    counts: bool
+
+
+def by_block(arms: Mapping[str, Sequence[Measured]], label: str, unit: str) -> Drawn:
+    """A line an arm through its trials that count; those that do not are hollow and apart from it."""
+    made = svg.figure(252)
+    target = svg.axes(made, 58, 20, 14, 40)
+    known = [one.value for trials in arms.values() for one in trials if _has_place(one.value)]
+    last = max((one.block for trials in arms.values() for one in trials), default=0)
+    target.set_xlim(-0.4, last + 0.4)
+    positions = [value for value in scales.linear_ticks(last, 6) if value == int(value)]
+    svg.ticks(target, "x", positions, [scales.plain(value) for value in positions], grid=False)
+    low, high = (min(known) * 0.92, max(known) * 1.08) if known else (1e6, 1e9)
+    target.set_yscale("log")
+    target.set_ylim(low, high)
+    write = {"ns": scales.time_label, "1/s": scales.rate_label}.get(unit, scales.plain)
+    svg.ticks(target, "y", *scales.labelled(scales.log_ticks(low, high, 5), write))
+    said = []
+    for arm, trials in arms.items():
+        look = style.look(arm)
+        here = [(one.block, one.value, one.counts) for one in trials if _has_place(one.value)]
+        counted = [(block, value) for block, value, counts in here if counts]
+        apart = [(block, value) for block, value, counts in here if not counts]
+        target.plot(
+            [block for block, _ in counted], [value for _, value in counted], linestyle=look.line, color=look.colour,
+            linewidth=1.4, marker=look.marker, markersize=4.2,
+        )  # fmt: skip
+        target.plot(
+            [block for block, _ in apart], [value for _, value in apart], look.marker, color=look.colour,
+            markerfacecolor=style.PAPER, markersize=5.0, linestyle="none",
+        )  # fmt: skip
+        lacking = len(trials) - len(here)
+        said.append(
+            f"{style.name(arm)}: {len(counted)} trials count, {len(apart)} do not"
+            + (f", {lacking} without a value" if lacking else "")
+        )
+    target.set_xlabel("block", color=style.INK, fontsize=svg.FONT)
+    target.text(
+        -0.12, 1.03, f"{label} (log)", transform=target.transAxes, ha="left", va="bottom", color=style.INK,
+        fontsize=svg.FONT,
+    )  # fmt: skip
+    return Drawn(made, f"{label} block by block. {'; '.join(said)}")
+
+
+def _has_place(value: float | None) -> TypeGuard[float]:
+    """Whether a logarithmic axis has a place for it."""
+    return value is not None and math.isfinite(value) and value > 0

@@ -1,0 +1,98 @@
+"""InfluxDB, 1.x and 2
+
+## Writes
+The points that the format `lines` has, with the run's name, in gzip and batches of 5,000. A point that is sent again is
+the same point: exported twice, or cut and exported again, all is there once.
+
+## For
+InfluxDB with Chronograf or Grafana, as bourbon2020 kept its CPU and memory.
+
+## Needs
+`influxdb://HOST:8086/DATABASE`: the write interface of 1.x, INFLUX_USERNAME and INFLUX_PASSWORD where the server asks.
+
+`influxdb://HOST:8086/ORGANISATION/BUCKET`: that of 2, INFLUX_TOKEN.
+
+`influxdbs://` is the same over TLS. Database or bucket have to be there.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+from dataclasses import dataclass
+from urllib.parse import unquote, urlencode, urlsplit
+
+from trifecta.design.errors import CannotError, UserError
+from trifecta.store.exports import lines, saying, tables
+from trifecta.store.exports.exporter import Source
+from trifecta.store.exports.posting import Answer, Poster
+
+SCHEMES = ("influxdb", "influxdbs")
+_PORT = 8086
+_WRITTEN = (200, 204)
+
+
+@dataclass(frozen=True)
+class Server:
+    """Where points are sent: a connection, and the path of what takes them."""
+
+    poster: Poster
+    path: str
+
+
+def send(source: Source, url: str) -> list[str]:
+    """All points of a run, over one connection; a line at the end."""
+    server = of_url(url)
+    run = tables.identity(source.path)
+    points = 0
+    try:
+        for batch in lines.batches(source.connection, run):
+            answer = server.poster.post(server.path, batch)
+            if answer.status not in _WRITTEN:
+                raise _refused(server.poster.where, answer)
+            points += batch.count(b"\n")
+    finally:
+        server.poster.close()
+    return [f"{server.poster.where}: {points} points, study={run.study}, run={run.run}"]
+
+
+def of_url(url: str) -> Server:
+    """What a URL and the environment say; UserError for a URL of another form or a token that is missing."""
+    parted = urlsplit(url)
+    names = [unquote(name) for name in parted.path.split("/") if name]
+    if not parted.hostname or len(names) not in (1, 2) or parted.query or parted.username is not None:
+        form = f"{parted.scheme}://HOST:{_PORT}/DATABASE, or /ORGANISATION/BUCKET of InfluxDB 2"
+        raise UserError(f"--to {parted.scheme}://: the URL has the form {form}")
+    fields = {"Content-Type": "text/plain; charset=utf-8"}
+    if len(names) == 2:
+        token = os.environ.get("INFLUX_TOKEN")
+        if not token:
+            raise UserError("INFLUX_TOKEN is not set: InfluxDB 2 takes points with a token (`influx auth create`)")
+        fields["Authorization"] = f"Token {token}"
+        path = "/api/v2/write?" + urlencode({"org": names[0], "bucket": names[1], "precision": "ns"})
+    else:
+        user, password = os.environ.get("INFLUX_USERNAME"), os.environ.get("INFLUX_PASSWORD", "")
+        if user:
+            fields["Authorization"] = "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
+        path = "/write?" + urlencode({"db": names[0], "precision": "ns"})
+    tls = parted.scheme == "influxdbs"
+    return Server(Poster(saying.place(url), parted.hostname, parted.port or _PORT, tls, fields), path)
+
+
+def _refused(where: str, answer: Answer) -> CannotError:
+    remedy = {
+        401: "set INFLUX_USERNAME and INFLUX_PASSWORD, or INFLUX_TOKEN of InfluxDB 2",
+        403: "the user or token may not write there",
+        404: "make the database (`influx -execute 'CREATE DATABASE ...'`) or bucket first",
+    }.get(answer.status, "mend it and run this again: points that are there already stay once")
+    return CannotError(f"{where}: refused with {answer.status} ({_said(answer)}); {remedy}")
+
+
+def _said(answer: Answer) -> str:
+    try:
+        document = json.loads(answer.content)
+    except ValueError:
+        return saying.line(answer.content.decode("utf-8", "replace") or answer.reason)
+    told = document.get("error") or document.get("message") if isinstance(document, dict) else None
+    return saying.line(told or answer.reason)

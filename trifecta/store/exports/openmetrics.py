@@ -1,0 +1,132 @@
+"""OpenMetrics for Prometheus, and a dashboard for Grafana
+
+## Writes
+`metrics.txt`: of each trial its metrics in seconds and a histogram `trifecta_request_duration_seconds`, of each
+comparison ratio and interval, with the time at which the trial or the run ended; `dashboard.json`, which Grafana
+imports.
+
+## For
+`promtool tsdb create-blocks-from openmetrics metrics.txt DATA`, VictoriaMetrics' import, and Grafana on top.
+"""
+# A statement has names of our own columns.
+# ruff: noqa: S608
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from trifecta.design.errors import UserError
+from trifecta.design.metrics import METRICS
+from trifecta.store import files
+from trifecta.store.exports import grafana, otlp_metrics, tables
+from trifecta.store.exports.exporter import Source
+
+_LABELS = ("trial", "cell", "arm", "protocol", "path", "connection", "server", "client")
+_NO_LABEL = re.compile(r"[^a-z0-9_]")
+_VERDICT = ("cell", "metric", "arm", "reference", "verdict")
+_RATIOS = {
+    "ratio": "arm : reference",
+    "family_low": "lower end of its interval among all comparisons",
+    "family_high": "upper end of its interval among all comparisons",
+}
+
+
+def gather(source: Source, folder: Path) -> list[Path]:
+    """Two files. UserError where trials do not say when they began."""
+    (without,) = source.connection.execute("SELECT count(*) FROM trials WHERE wall_started_utc IS NULL").fetchall()[0]
+    if without:
+        raise UserError(f"{without} trials do not say when they began (wall_started_utc); export csv instead")
+    run = tables.identity(source.path)
+    of_run = {"study": run.study, "run": run.run}
+    metrics = folder / "metrics.txt"
+    with metrics.open("w", encoding="utf-8") as file:
+        file.writelines(f"{line}\n" for line in _lines(source, of_run))
+    dashboard = folder / "dashboard.json"
+    dashboard.write_text(files.to_document(grafana.dashboard()), encoding="utf-8")
+    return [metrics, dashboard]
+
+
+def _lines(source: Source, of_run: Mapping[str, str]) -> Iterator[str]:
+    yield from _trials(source, of_run)
+    yield from _requests(source, of_run)
+    yield from _verdicts(source, of_run)
+    yield "# EOF"
+
+
+def _trials(source: Source, of_run: Mapping[str, str]) -> Iterator[str]:
+    described = source.connection.execute("DESCRIBE SELECT * FROM trials").fetchall()
+    there = {name for name, *_ in described}
+    ended = f"({tables.WALL} + t.ended_ns - t.started_ns) / 1e9"
+    for one in METRICS.values():
+        if one.name not in there:
+            continue
+        name, scale, unit = grafana.named(one.name)
+        labels = ", ".join(f"t.{label}" for label in _LABELS)
+        asked = f"SELECT {labels}, t.valid, {ended}, t.{one.name} FROM trials AS t"
+        rows = source.connection.execute(f"{asked} WHERE t.{one.name} IS NOT NULL ORDER BY t.trial").fetchall()
+        if rows:
+            yield from _family(name, "gauge", one.label, unit)
+        for *levels, valid, time, value in rows:
+            told = dict(zip(_LABELS, levels, strict=True)) | {"valid": "true" if valid else "false"}
+            yield f"{name}{_labelled({**of_run, **told})} {_number(float(value) * scale)} {time:.3f}"
+
+
+def _requests(source: Source, of_run: Mapping[str, str]) -> Iterator[str]:
+    name, begun = grafana.REQUESTS, False
+    for point in otlp_metrics.points(source):
+        if not point.durations:
+            continue
+        if not begun:
+            yield from _family(name, "histogram", "Duration of requests", "seconds")
+            begun = True
+        of_point = point.attributes.items()
+        told = {_NO_LABEL.sub("_", key.removeprefix("trifecta.")): value for key, value in of_point}
+        labels = {**of_run, **{key: _plain(value) for key, value in told.items()}}
+        time, sofar = point.ended_ns / 1e9, 0
+        for bound, count in zip((*otlp_metrics.BOUNDS_S, None), point.counts, strict=True):
+            sofar += count
+            le = "+Inf" if bound is None else repr(bound)
+            yield f"{name}_bucket{_labelled({**labels, 'le': le})} {sofar} {time:.3f}"
+        yield f"{name}_count{_labelled(labels)} {point.durations} {time:.3f}"
+        yield f"{name}_sum{_labelled(labels)} {point.sum_s!r} {time:.3f}"
+
+
+def _verdicts(source: Source, of_run: Mapping[str, str]) -> Iterator[str]:
+    ended = f"SELECT max({tables.WALL} + t.ended_ns - t.started_ns) / 1e9 FROM trials AS t"
+    ((time,),) = source.connection.execute(ended).fetchall()
+    for column, about in _RATIOS.items():
+        name = f"trifecta_verdict_{column}"
+        asked = f"SELECT {', '.join(_VERDICT)}, {column} FROM verdicts WHERE {column} IS NOT NULL ORDER BY ALL"
+        rows = source.connection.execute(asked).fetchall()
+        if rows:
+            yield from _family(name, "gauge", about, "")
+        for *labels, value in rows:
+            told = dict(zip(_VERDICT, labels, strict=True))
+            yield f"{name}{_labelled({**of_run, **told})} {_number(value)} {time:.3f}"
+
+
+def _family(name: str, kind: str, about: str, unit: str) -> Iterator[str]:
+    yield f"# TYPE {name} {kind}"
+    if unit:
+        yield f"# UNIT {name} {unit}"
+    yield f"# HELP {name} {_escaped(about)}"
+
+
+def _labelled(labels: Mapping[str, Any]) -> str:
+    told = (f'{name}="{_escaped(str(value))}"' for name, value in labels.items() if value is not None)
+    return "{" + ",".join(told) + "}"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
+
+
+def _plain(value: str | int | bool) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _number(value: float) -> str:
+    return {"inf": "+Inf", "-inf": "-Inf", "nan": "NaN"}.get(repr(float(value)), repr(float(value)))

@@ -1,0 +1,170 @@
+"""Requests as OpenTelemetry's metric of HTTP clients.
+
+https://opentelemetry.io/docs/specs/semconv/http/http-metrics/#metric-httpclientrequestduration
+"""
+# Statements are put together from constants of this module and conditions of `tables.parts`.
+# ruff: noqa: S608
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from trifecta import __version__
+from trifecta.design.errors import UserError
+from trifecta.design.extras import Later
+from trifecta.design.study_file import parse_study
+from trifecta.store.exports import tables
+from trifecta.store.exports.exporter import Source
+from trifecta.store.exports.tables import Identity
+from trifecta.store.run import RunDirectory
+
+sdk: Any = Later("opentelemetry.sdk.metrics.export")
+resources: Any = Later("opentelemetry.sdk.resources")
+instrumentation: Any = Later("opentelemetry.sdk.util.instrumentation")
+
+BOUNDS_S = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0)
+"""Upper ends of the buckets, as the conventions advise."""
+VERSIONS = {"h1": "1.1", "h2": "2", "h3": "3"}
+_ROWS = 1_000_000
+_OF_TRIAL = ("trial", "cell", "arm", "path", "connection")
+
+
+@dataclass(frozen=True)
+class Point:
+    """The requests of a trial that ended alike."""
+
+    attributes: dict[str, str | int | bool]
+    began_ns: int
+    ended_ns: int
+    requests: int
+    durations: int
+    """How many of the requests have one."""
+    sum_s: float
+    least_s: float | None
+    most_s: float | None
+    counts: tuple[int, ...]
+    """By bucket, the last one above all bounds."""
+
+
+def points(source: Source) -> Iterator[Point]:
+    """All of a run, part by part; UserError where trials do not say when they began."""
+    there = {table.name: table for table in tables.tables(source.connection)}
+    requests = there.get("fetches") or there.get("samples")
+    if requests is None:
+        return
+    of_browser = requests.name == "fetches"
+    method = "any_value(s.method)" if of_browser else "NULL"
+    alike = "s.trial, s.protocol, s.status, s.error, s.warmup" + (", s.method" if of_browser else "")
+    begin = "s.started_ns" if of_browser else "coalesce(s.intended_ns, s.started_ns)"
+    ends = [0.0, *BOUNDS_S]
+    buckets = [f"count(*) FILTER (d > {low} AND d <= {high})" for low, high in zip(ends, BOUNDS_S, strict=False)]
+    buckets[0] = f"count(*) FILTER (d <= {BOUNDS_S[0]})"
+    buckets.append(f"count(*) FILTER (d > {BOUNDS_S[-1]})")
+    sent = "AND NOT coalesce(s.from_cache, false)" if of_browser else ""
+    asked = _method(source)
+    for where in tables.parts(source.connection, requests, _ROWS):
+        rows = f"SELECT *, (done_ns - {begin}) / 1e9 AS d FROM (SELECT * FROM {requests.name} WHERE {where}) AS s"
+        found = source.connection.execute(
+            f"SELECT any_value(t.server), {', '.join(f'any_value(t.{name})' for name in _OF_TRIAL)}, "
+            f"any_value({tables.WALL}), any_value(t.ended_ns - t.started_ns), any_value(s.protocol), "
+            f"any_value(s.status), any_value(s.error), any_value(s.warmup), {method}, count(*), count(d), "
+            f"coalesce(sum(d), 0), min(d), max(d), {', '.join(buckets)} FROM ({rows}) AS s "
+            f"JOIN trials AS t ON t.trial = s.trial WHERE true {sent} "
+            f"GROUP BY {alike} ORDER BY {alike}"
+        )
+        for server, *row in found.fetchall():
+            yield _point(server, row, asked)
+
+
+def _method(source: Source) -> str | None:
+    """The method that the study asks for; None where it says none, or is one that only `trifecta report` names."""
+    try:
+        study = parse_study(RunDirectory.open(source.path).study_text, "study.yaml")
+    except UserError:
+        return None
+    method = getattr(study.workload, "method", None)
+    return method if isinstance(method, str) else None
+
+
+def _point(server: str, row: list[Any], asked: str | None) -> Point:
+    names, rest = row[: len(_OF_TRIAL)], row[len(_OF_TRIAL) :]
+    began, took, protocol, status, error, warmup, method, requests, durations, total, least, most, *counts = rest
+    if began is None:
+        raise UserError(f"trial {names[0]} does not say when it began (wall_started_utc); export csv instead")
+    told = {
+        "http.request.method": method or asked,
+        "network.protocol.name": "http",
+        "network.protocol.version": VERSIONS.get(protocol),
+        "http.response.status_code": status,
+        "error.type": error,
+        "server.address": server,
+        "trifecta.warmup": bool(warmup),
+        **{f"trifecta.{name}": value for name, value in zip(_OF_TRIAL, names, strict=True)},
+    }
+    attributes = {name: value for name, value in told.items() if value is not None}
+    return Point(attributes, began, began + (took or 0), requests, durations, total, least, most, tuple(counts))
+
+
+def data(some: Sequence[Point], run: Identity) -> Any:
+    """Points as the SDK's data of metrics."""
+    cumulative = sdk.AggregationTemporality.CUMULATIVE
+    histograms = [
+        sdk.HistogramDataPoint(
+            attributes=one.attributes,
+            start_time_unix_nano=one.began_ns,
+            time_unix_nano=one.ended_ns,
+            count=one.durations,
+            sum=one.sum_s,
+            bucket_counts=one.counts,
+            explicit_bounds=BOUNDS_S,
+            min=one.least_s,
+            max=one.most_s,
+        )
+        for one in some
+        if one.durations
+    ]
+    counts = [
+        sdk.NumberDataPoint(
+            attributes=one.attributes,
+            start_time_unix_nano=one.began_ns,
+            time_unix_nano=one.ended_ns,
+            value=one.requests,
+        )
+        for one in some
+    ]
+    every = [
+        sdk.Metric(
+            "trifecta.client.requests",
+            "Requests that began",
+            "{request}",
+            sdk.Sum(data_points=counts, aggregation_temporality=cumulative, is_monotonic=True),
+        )
+    ]
+    if histograms:
+        every.append(
+            sdk.Metric(
+                "http.client.request.duration",
+                "Duration of HTTP client requests",
+                "s",
+                sdk.Histogram(data_points=histograms, aggregation_temporality=cumulative),
+            )
+        )
+    scope = sdk.ScopeMetrics(scope=of_us(), metrics=every, schema_url="")
+    return sdk.MetricsData(
+        resource_metrics=[sdk.ResourceMetrics(resource=of_run(run, "client"), scope_metrics=[scope], schema_url="")]
+    )
+
+
+@functools.cache
+def of_run(run: Identity, service: str) -> Any:
+    """What a service of a run is called; nothing of the machine that exports."""
+    return resources.Resource({"service.name": service, "trifecta.study": run.study, "trifecta.run": run.run})
+
+
+@functools.cache
+def of_us() -> Any:
+    """What made the points and spans."""
+    return instrumentation.InstrumentationScope("trifecta", __version__)
