@@ -10,6 +10,7 @@ class TrialRow(TypedDict, total=False):
     """The columns of ``store.schema.TRIALS``; what was not measured is None or, in runs of earlier versions, left out.
 
     A percentile that lies among failed requests is None too. Columns that end in ``_json`` are documents as text.
+    ``node`` is the node of a cluster that the trial was run on; None of a run on one machine.
     """
 
     trial: str
@@ -63,6 +64,7 @@ class TrialRow(TypedDict, total=False):
     machine_json: str | None
     checks_json: str | None
     error: str | None
+    node: str | None
 
 
 class TrialValues(TypedDict, total=False):

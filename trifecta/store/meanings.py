@@ -142,6 +142,7 @@ _OF_ONE: dict[str, dict[str, str]] = {
         "machine_json": "load, pressure and clock of the machine meanwhile",
         "checks_json": "checks of the trial",
         "error": "why there are no samples; null where there are",
+        "node": "node of the cluster that it was run on; null on one machine",
     },
     "samples": {
         "worker": "worker of the client",
@@ -219,6 +220,11 @@ _OF_ONE: dict[str, dict[str, str]] = {
         "fixed_p": "its p-value",
         "invalid_trials": "trials of the comparison that do not count",
         "reason": "why the verdict is what it is, in a sentence",
+        "nodes": "nodes of a cluster that its usable blocks lie on; null on one machine",
+        "node_sd": "standard deviation of the log ratio between nodes, beyond what blocks differ by",
+        "node_sd_low": "lower end of its interval",
+        "node_sd_high": "its upper end",
+        "left_out_nodes_json": "nodes that do not count, with the reason; null where all do, JSON",
     },
     "link": {
         "direction": "forward (client to server) or backward",

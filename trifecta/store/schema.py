@@ -62,6 +62,7 @@ TRIALS = make_schema(
     ("machine_json", TEXT),
     ("checks_json", TEXT),
     ("error", TEXT),
+    ("node", TEXT),
 )
 
 
@@ -182,6 +183,11 @@ VERDICTS = make_schema(
     ("fixed_p", DOUBLE),
     ("invalid_trials", INT32),
     ("reason", TEXT),
+    ("nodes", INT32),
+    ("node_sd", DOUBLE),
+    ("node_sd_low", DOUBLE),
+    ("node_sd_high", DOUBLE),
+    ("left_out_nodes_json", TEXT),
 )
 
 # One row an implementation, protocol and object of the conformance probe (design/conformance.py).
@@ -217,11 +223,13 @@ _ADDED: dict[str, str | None] = {
     "rebuffer_mean_ns": None,
     "bitrate_mean_bits_per_s": None,
     "frames_dropped_rate": None,
+    "node": None,
 }
 
 
 YOUNGER: dict[str, frozenset[str]] = {
     "trials": frozenset(_ADDED),
+    "verdicts": frozenset({"nodes", "node_sd", "node_sd_low", "node_sd_high", "left_out_nodes_json"}),
     "samples": frozenset({"client"}),
     "resources": frozenset(RESOURCES.names[5:]),
     "visits": frozenset({"third_party_requests", "third_party_connections"}),
