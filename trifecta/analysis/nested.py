@@ -32,6 +32,7 @@ from trifecta.analysis.confidence import (
     differences_of,
     log_e_above,
     log_e_below,
+    judge,
     median_log_ratio,
 )
 from trifecta.analysis.student import chi2_quantile, share_above, t_quantile
@@ -195,6 +196,18 @@ class Nested:
 def nested(logs: Floats, nodes: Sequence[str]) -> Nested | None:
     """The blocks of a comparison by node; None where they are of one node, or it is not known of which."""
     return Nested(logs, tuple(nodes)) if len(set(nodes)) > 1 else None
+
+
+def interval_of(logs: Floats, nodes: Sequence[str], alpha: float) -> Interval:
+    """The interval of blocks at level ``alpha``, whether they are of one node or of several."""
+    among = nested(logs, nodes)
+    return judge(logs, alpha).interval if among is None else among.judged(alpha).interval
+
+
+def middle_of(logs: Floats, nodes: Sequence[str]) -> float | None:
+    """The estimate of blocks, as a log: their median, of several nodes the mean of the nodes' medians."""
+    among = nested(logs, nodes)
+    return median_log_ratio(logs) if among is None else among.middle
 
 
 def _evidence(

@@ -155,10 +155,16 @@ def _modes_of(
     return found
 
 
-def interval_alone(metric: Metric, logs: Floats, confidence: float) -> Interval:
-    """The confidence sequence of one comparison alone; of success rates it has what so few trials may have missed."""
-    found = confidence_sequence(logs, 1 - confidence)
-    return with_unseen(found, logs, confidence) if metric.name == SUCCESS else found
+def interval_alone(metric: Metric, pair: PairBlocks, confidence: float) -> Interval:
+    """The interval of one comparison at this level: the confidence sequence over its blocks, of success rates with what
+    so few trials may have missed, of blocks on several nodes with what so few nodes may have missed.
+    """
+    level = 1 - confidence
+    found = confidence_sequence(pair.logs, level)
+    if metric.name == SUCCESS:
+        found = with_unseen(found, pair.logs, confidence)
+    among = nested(pair.logs, pair.nodes)
+    return found if among is None else among.interval(found, level)
 
 
 def _weigh(
@@ -167,8 +173,7 @@ def _weigh(
     alpha = 1 - study.confidence
     among = nested(pair.logs, pair.nodes)
     judged = judge(pair.logs, alpha) if among is None else among.judged(alpha)
-    interval = interval_alone(metric, pair.logs, study.confidence)
-    judged = replace(judged, interval=interval if among is None else among.interval(interval, alpha))
+    judged = replace(judged, interval=interval_alone(metric, pair, study.confidence))
     log_margin = math.log1p(study.margin)
     larger = judged.log_e_above >= judged.log_e_below
     best: Claim = "faster" if larger != metric.lower_is_better else "slower"
@@ -273,8 +278,7 @@ def _judge(
         beside = with_unseen(beside, pair.logs, 1 - level)
     ratio = ratio_estimate(pair.logs)
     if evidence.among is not None:
-        beside, middle = evidence.among.interval(beside, level), evidence.among.middle
-        ratio = _factor(middle)
+        beside, ratio = evidence.among.interval(beside, level), _factor(evidence.among.middle)
     margin, _ = margin_in_force(study.margin, floor)
     likely = None if holds else _likely(evidence, study)
     needed = OUT_OF_REACH if holds else _blocks_needed(study, evidence, family.next_needs(alpha))

@@ -39,6 +39,10 @@ def _sentences(known: Nodes) -> Iterable[str]:
             "So few nodes hardly show how much such nodes differ: intervals are wide for it, and they rest on "
             "differences between nodes being about normal."
         )
+    yield (
+        "Verdicts, their intervals and comparisons of two runs know of nodes; other intervals here take the blocks of all "
+        "nodes for those of one machine."
+    )
     for node, why in known.left_out.items():
         yield f"Left out: {node_words(node)}, because {why}. Its trials are kept and marked."
 
