@@ -377,8 +377,9 @@ def _blocks_needed(study: Study, evidence: _Evidence, threshold: float) -> Forec
     """Blocks that would decide, if further ones were like those seen: by a difference, or by fitting the margin."""
     logs, floor = evidence.pair.logs, evidence.floor
     if evidence.among is not None:
-        of_blocks = judge(logs, 1 - study.confidence)
-        if max(of_blocks.log_e_above, of_blocks.log_e_below) >= threshold:
+        of_blocks, of_both = judge(logs, 1 - study.confidence), evidence.judged
+        enough = max(of_blocks.log_e_above, of_blocks.log_e_below) >= threshold
+        if enough and max(of_both.log_e_above, of_both.log_e_below) < threshold:
             return OUT_OF_REACH  # what is missing is not blocks but nodes
     same = at_least(
         blocks_to_same(logs, math.log1p(study.margin), threshold),

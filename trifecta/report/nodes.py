@@ -40,7 +40,7 @@ def _sentences(known: Nodes) -> Iterable[str]:
             "differences between nodes being about normal."
         )
     yield (
-        "Verdicts, their intervals and comparisons of two runs know of nodes; other intervals here take the blocks of all "
+        "Verdicts, their intervals and comparisons of two runs know of nodes; other intervals take the blocks of all "
         "nodes for those of one machine."
     )
     for node, why in known.left_out.items():
