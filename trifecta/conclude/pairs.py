@@ -62,7 +62,7 @@ def series_of_cell(
             continue
         after = looks(pair.blocks)
         # The baseline against itself is drawn anew in each block: whatever nodes are like, it is 1.
-        nodes = () if arm.endswith(AA_SUFFIX) else pair.nodes
+        nodes: tuple[str, ...] = () if arm.endswith(AA_SUFFIX) else pair.nodes
         intervals = [interval_of(pair.logs[:count], nodes[:count], 1 - facts.confidence) for count in after]
         centres = [middle_of(pair.logs[:count], nodes[:count]) for count in after]
         middles = [math.nan if centre is None else math.exp(centre) for centre in centres]

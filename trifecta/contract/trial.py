@@ -10,7 +10,6 @@ class TrialRow(TypedDict, total=False):
     """The columns of ``store.schema.TRIALS``; what was not measured is None or, in runs of earlier versions, left out.
 
     A percentile that lies among failed requests is None too. Columns that end in ``_json`` are documents as text.
-    ``node`` is the node of a cluster that the trial was run on; None of a run on one machine.
     """
 
     trial: str
@@ -26,6 +25,8 @@ class TrialRow(TypedDict, total=False):
     connection: str
     server: str
     client: str
+    node: str | None
+    """Which node of a cluster ran it; None on one machine. A block is of one node."""
     factors_json: str
     started_ns: int
     ended_ns: int
@@ -64,7 +65,6 @@ class TrialRow(TypedDict, total=False):
     machine_json: str | None
     checks_json: str | None
     error: str | None
-    node: str | None
 
 
 class TrialValues(TypedDict, total=False):

@@ -32,8 +32,8 @@ def _sentences(known: Nodes) -> Iterable[str]:
     if known.least_sd is not None and known.most_sd is not None:
         low, high = _percent(known.least_sd), _percent(known.most_sd)
         spread = low if low == high else f"{low} to {high} by comparison"
-        most = "without an upper bound" if known.most_high is None else f"at most {_percent(known.most_high)}"
-        yield f"Between nodes ratios differ with a standard deviation of {spread}; by the intervals of these {most}."
+        most = "no upper end" if known.most_high is None else f"their upper end at {_percent(known.most_high)} or less"
+        yield f"Between nodes ratios differ with a standard deviation of {spread}; the intervals of that have {most}."
     if known.few:
         yield (
             "So few nodes hardly show how much such nodes differ: intervals are wide for it, and they rest on "

@@ -24,6 +24,7 @@ TRIALS = make_schema(
     ("connection", TEXT),
     ("server", TEXT),
     ("client", TEXT),
+    ("node", TEXT),
     ("factors_json", TEXT),
     ("started_ns", INT64),
     ("ended_ns", INT64),
@@ -62,7 +63,6 @@ TRIALS = make_schema(
     ("machine_json", TEXT),
     ("checks_json", TEXT),
     ("error", TEXT),
-    ("node", TEXT),
 )
 
 
@@ -215,6 +215,7 @@ CONFORMANCE = make_schema(
 # Columns that runs of earlier versions lack, with what is true of them.
 _ADDED: dict[str, str | None] = {
     "client": "load",
+    "node": None,
     "dom_content_loaded_p50_ns": None,
     "fcp_p50_ns": None,
     "lcp_p50_ns": None,
@@ -223,7 +224,6 @@ _ADDED: dict[str, str | None] = {
     "rebuffer_mean_ns": None,
     "bitrate_mean_bits_per_s": None,
     "frames_dropped_rate": None,
-    "node": None,
 }
 
 
