@@ -12,8 +12,10 @@ def cluster_rows(study, value, blocks, seed=0, sigma=0.01, **columns):
     turns = sorted((turn / count, node) for node, count in blocks.items() for turn in range(count))
     cell, rows = plan.cells(study)[0], []
     for block, (_, node) in enumerate(turns):
-        for trial in plan.block_trials(study, cell, block, len(rows)):
-            rows.append(make_row(trial, value(trial.arm, node) * np.exp(rng.normal(0, sigma)), node=node, **columns))
+        rows += [
+            make_row(trial, value(trial.arm, node) * np.exp(rng.normal(0, sigma)), node=node, **columns)
+            for trial in plan.block_trials(study, cell, block, len(rows))
+        ]
     return rows
 
 

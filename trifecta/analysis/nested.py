@@ -6,8 +6,8 @@ claim about such nodes then needs two things, and the interval is the hull of bo
 * the confidence sequence over all blocks (`confidence`): valid at any look where nodes are alike;
 * an interval of the mean of the nodes' medians, Student's t with one degree of freedom less than there are nodes.
   With few groups this is valid, and conservative, for groups whose variances differ as they may, so for unequal numbers
-  of blocks, too (Ibragimov & Mueller 2010, for levels up to 8 %). It is taken at half of the level, because one may
-  look at any time, and its standard error is never below what the blocks themselves leave unknown of the nodes'
+  of blocks, too (Ibragimov & Müller 2010, for levels of 5 % or lower). It is taken at half of the level, because one
+  may look at any time, and its standard error is never below what the blocks themselves leave unknown of the nodes'
   medians, so that nodes which agree by chance decide nothing.
 
 What nodes differ by beyond their blocks' noise is a standard deviation, with the interval of Thomas and Hultquist

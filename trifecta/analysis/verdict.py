@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trifecta.analysis import modes, node_faults
 from trifecta.analysis.averages import mean_ratio
@@ -36,7 +35,6 @@ from trifecta.design.metric import Metric
 from trifecta.design.metrics import METRICS
 from trifecta.design.model import AA_SUFFIX, Cell, Study, Verdict, VerdictKind
 
-Floats = NDArray[np.float64]
 Claim = Literal["faster", "slower", "same"]
 SUCCESS = "success_rate"
 
