@@ -53,6 +53,16 @@ def test_one_bad_node_of_eight_is_left_out_with_a_reason_and_the_others_decide()
     assert [(one.ratio, one.low, one.high) for one in found] == [(one.ratio, one.low, one.high) for one in without]
 
 
+def test_where_no_node_agrees_with_itself_nothing_is_said():
+    study = one_cell_study()
+    rows = cluster_rows(study, lambda arm, node: TRUTH[arm] * (2 if arm == "h2#aa" else 1), dict.fromkeys("ab", 12))
+    found = verdicts(study, rows)
+    assert {one.verdict for one in found} == {"undecided"}
+    said = "no usable block on a node that agrees with itself; node a does not count, because "
+    assert all(one.reason.startswith(said) for one in found)
+    assert {one.nodes for one in found} == {0}
+
+
 def test_few_blocks_of_a_node_condemn_nothing():
     study = one_cell_study()
     assert left_out(study, with_a_bad_node(study, blocks=5)) == {}

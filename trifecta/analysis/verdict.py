@@ -208,7 +208,7 @@ def _of_nodes(study: Study, one: _Evidence) -> _Evidence:
 def _with_nodes(study: Study, verdict: Verdict, among: Nested | None, out: Mapping[str, str]) -> Verdict:
     """The verdict with what is known of its nodes, and of those that do not count."""
     spread = None if among is None else among.spread(study.confidence)
-    notes = [verdict.reason]
+    notes = [verdict.reason if verdict.blocks or not out else "no usable block on a node that agrees with itself"]
     if among is not None:
         notes.append(among.words(study.confidence))
     notes += [f"{node_words(node)} does not count, because {why}" for node, why in out.items()]

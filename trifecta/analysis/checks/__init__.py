@@ -1,8 +1,8 @@
 """The checks: measured conditions of validity, one file each and one line in a table here, or in another package.
 
 A check of a trial decides, with the others, whether the trial counts (`is_valid`). A check of the run says something of
-a cell as a whole and excludes nothing, but for `delivered` and `nodes`: where they fail, no trial of the path, or of the
-node, counts. How to add one: docs/add-a-check.md.
+a cell as a whole and excludes nothing, but for `delivered` and `nodes`: where they fail, no trial of the path, or of
+the node, counts. How to add one: docs/add-a-check.md.
 """
 
 from __future__ import annotations
