@@ -15,7 +15,6 @@ from trifecta.contract.trial import TrialRow
 from trifecta.design.errors import UserError
 from trifecta.design.metrics import METRICS
 
-
 _OF_TRIALS = ("cell", "arm", "block", "node", "valid", "samples", "success_rate")
 
 
