@@ -30,9 +30,9 @@ from trifecta.analysis.confidence import (
     Judgement,
     confidence_sequence,
     differences_of,
+    judge,
     log_e_above,
     log_e_below,
-    judge,
     median_log_ratio,
 )
 from trifecta.analysis.student import chi2_quantile, share_above, t_quantile
