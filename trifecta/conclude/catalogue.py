@@ -61,7 +61,8 @@ SELECT t.cell, t.arm, t.reference,
        t.blocks, t.blocks_needed, t.blocks_needed_low, t.blocks_needed_high, t.margin, t.noise_floor,
        t.weather_floor, t.e_value,
        t.mean_ratio, t.mean_low, t.mean_high, t.modes, t.invalid_trials,
-       t.fixed_ratio, t.fixed_low, t.fixed_high, t.fixed_p, t.reason
+       t.fixed_ratio, t.fixed_low, t.fixed_high, t.fixed_p, t.reason,
+       t.nodes, t.node_sd, t.node_sd_low, t.node_sd_high, t.left_out_nodes_json
 FROM (SELECT *, CASE WHEN metric IN ({more}) THEN coalesce(likely, verdict) = 'slower'
                      ELSE coalesce(likely, verdict) = 'faster' END AS inverted
       FROM verdicts) AS t
