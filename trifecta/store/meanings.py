@@ -66,6 +66,7 @@ _OF_ANY: dict[str, str] = {
     "connection": "new or reused; of a single request, the number of its connection",
     "server": "server of the cell",
     "client": "client of the cell",
+    "node": "node of a cluster that ran the block; null on one machine",
     "seed": "seed of losses and arrivals, the same for every arm of a block",
     "samples": "requests, warm-up left out",
     "errors": "failed requests, warm-up left out",

@@ -24,6 +24,7 @@ TRIALS = make_schema(
     ("connection", TEXT),
     ("server", TEXT),
     ("client", TEXT),
+    ("node", TEXT),
     ("factors_json", TEXT),
     ("started_ns", INT64),
     ("ended_ns", INT64),
@@ -209,6 +210,7 @@ CONFORMANCE = make_schema(
 # Columns that runs of earlier versions lack, with what is true of them.
 _ADDED: dict[str, str | None] = {
     "client": "load",
+    "node": None,
     "dom_content_loaded_p50_ns": None,
     "fcp_p50_ns": None,
     "lcp_p50_ns": None,
