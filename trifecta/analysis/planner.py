@@ -251,31 +251,25 @@ class Planner:
         )
 
     def _states(self, rows: Sequence[Row], elapsed_ns: int) -> list[CellState]:
-        ran_before = self._ran(rows)
-        self._last_seen = [key for key in ran_before.last_seen if key not in self.running]
+        ran = self._ran(rows)
+        self._last_seen = [key for key in ran.last_seen if key not in self.running]
         # What runs now had its turn last, and most where most of it runs.
         self._last_seen += sorted(self.running, key=lambda key: (len(self.running[key]), key))
-        spans = ran_before.spans
-        busy = sum(span for per_block in spans.values() for span in per_block.values())
-        overhead = max(1.0, elapsed_ns / busy) if busy else 1.0
-        arms = set(plan.arms(self.study))
+        overhead = max(1.0, elapsed_ns / ran.busy_ns) if ran.busy_ns else 1.0
         usable_cells = {verdict.cell for verdict in self.verdicts if verdict.blocks > 0}
         states = []
         for cell in self.cells:
-            blocks = ran_before.blocks.get(cell.key, {})
-            seen = max(blocks, default=-1) + 1
-            partial = sorted(block for block, its in blocks.items() if not arms <= its)
-            own = list(spans.get(cell.key, {}).values())
+            known = ran.cells.get(cell.key, _NOTHING)
             states.append(
                 CellState(
                     cell=cell,
-                    blocks=max(seen, max(self.running.get(cell.key, ()), default=-1) + 1),
-                    seen=seen,
-                    unfinished=partial[0] if partial else None,
-                    cost_ns=round(median(own) * overhead) if own else None,
+                    blocks=max(known.seen, max(self.running.get(cell.key, ()), default=-1) + 1),
+                    seen=known.seen,
+                    unfinished=known.unfinished,
+                    cost_ns=None if known.span_ns is None else round(known.span_ns * overhead),
                     hopeless=self.study.gives_verdicts
                     and self.study.give_up
-                    and len(blocks) - self.before.get(cell.key, 0) >= HOPELESS_BLOCKS
+                    and known.blocks - self.before.get(cell.key, 0) >= HOPELESS_BLOCKS
                     and cell.key not in usable_cells,
                 )
             )
@@ -284,26 +278,49 @@ class Planner:
     def _ran(self, rows: Sequence[Row]) -> _Ran:
         """What the rows say of blocks; of the same rows as at the last call it is known (many nodes, many calls)."""
         if self._known is None or self._known[0] is not rows or self._known[1] != len(rows):
-            self._known = rows, len(rows), _Ran.of(rows)
+            self._known = rows, len(rows), _ran(rows, set(plan.arms(self.study)))
         return self._known[2]
 
 
 @dataclass(frozen=True)
-class _Ran:
-    """What has run: by cell the arms of each block, and their times; the cells, the last one last."""
+class _CellRan:
+    """What has run of a cell: one more than its last block, how many there are, the first that lacks an arm, and the
+    measured time of one, in ns."""
 
-    blocks: Mapping[str, Mapping[int, set[str]]]
-    spans: Mapping[str, Mapping[int, int]]
+    seen: int = 0
+    blocks: int = 0
+    unfinished: int | None = None
+    span_ns: float | None = None
+
+
+_NOTHING = _CellRan()
+
+
+@dataclass(frozen=True)
+class _Ran:
+    """What has run, by cell; the measured time of all of it; and the cells in the order of their last trials."""
+
+    cells: Mapping[str, _CellRan]
+    busy_ns: int
     last_seen: Sequence[str]
 
-    @classmethod
-    def of(cls, rows: Sequence[Row]) -> _Ran:
-        """Of these rows."""
-        blocks: dict[str, dict[int, set[str]]] = {}
-        for row in rows:
-            blocks.setdefault(str(row["cell"]), {}).setdefault(int(row["block"]), set()).add(str(row["arm"]))
-        last_seen = list({str(row["cell"]): None for row in reversed(rows)})[::-1]
-        return cls(blocks, _block_spans(rows), last_seen)
+
+def _ran(rows: Sequence[Row], arms: Collection[str]) -> _Ran:
+    blocks: dict[str, dict[int, set[str]]] = {}
+    for row in rows:
+        blocks.setdefault(str(row["cell"]), {}).setdefault(int(row["block"]), set()).add(str(row["arm"]))
+    spans = _block_spans(rows)
+    cells = {
+        key: _CellRan(
+            seen=max(own) + 1,
+            blocks=len(own),
+            unfinished=min((block for block, its in own.items() if not its.issuperset(arms)), default=None),
+            span_ns=median(spans[key].values()),
+        )
+        for key, own in blocks.items()
+    }
+    busy_ns = sum(span for per_block in spans.values() for span in per_block.values())
+    return _Ran(cells, busy_ns, list({str(row["cell"]): None for row in reversed(rows)})[::-1])
 
 
 def rest_words(left_ns: int | None) -> str:

@@ -40,7 +40,7 @@ class Launcher(Protocol):
         """By place what came since the last call, from those where anything did; waits for it, for so long at most."""
 
     def end(self, place: str) -> None:
-        """End the program there at once, whatever it does, and forget it; not waited for."""
+        """End the program there and forget it: its input is closed, and soon after it is killed. Not waited for."""
 
     def close(self) -> None:
         """End all programs, and leave what was connected to as it was found."""

@@ -1,4 +1,4 @@
-"""Programs at the nodes of a Ray cluster: it is asked which nodes there are, and carries octets. Nothing of it is measured.
+"""Programs at the nodes of a Ray cluster: it is asked which nodes there are, and carries octets. It is never measured.
 
 A node of Ray that offers no CPU (``ray start --num-cpus 0``) is no place. An actor is pinned to a node and takes all of
 its CPUs, so that nothing else of Ray's runs there meanwhile. Its process has the program as a child and hands octets
@@ -29,7 +29,8 @@ LOCAL = "local:"
 MOST_LOCAL = 64
 _ANSWER_S = 5.0  # an actor answers as often, also where there is nothing to say
 _SILENT_S = 20.0  # then it is lost; Ray itself notices a lost node after some 15 s
-_CLOSE_S = 5.0
+_GRACE_S = 5.0
+_CLOSE_S = 10.0
 _MOST_OCTETS = 1 << 22  # of one answer: it passes through Ray's memory
 _LONGEST_LINE = 300
 _REMEDY = "see that `ray start --head` runs there, with the Python and the Ray that are here"
@@ -71,12 +72,17 @@ class Hand:
         """To its standard input; that it has ended, `read` says."""
         assert self._process.stdin is not None
         view = memoryview(octets)
-        with suppress(BrokenPipeError):
+        with suppress(BrokenPipeError, ValueError):  # ValueError: it was closed
             while view:
                 view = view[self._process.stdin.write(view) or 0 :]
 
     def end(self) -> None:
-        """Kill it, frozen or not; what it started goes with it (`trifecta.lab.sandbox`)."""
+        """Close its standard input, and kill it where it does not end by that; what it started goes with it."""
+        assert self._process.stdin is not None
+        with suppress(OSError):
+            self._process.stdin.close()
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(_GRACE_S)
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
@@ -93,7 +99,7 @@ class RayLauncher:
     """A `trifecta.lab.launcher.Launcher` over a Ray cluster."""
 
     def __init__(self, address: str) -> None:
-        """Connect to ``HOST:PORT`` or ``auto``, or raise ``local:N``: N nodes on this machine, gone when this is closed.
+        """Connect to ``HOST:PORT`` or ``auto``, or raise ``local:N``: N nodes on this machine, until this is closed.
 
         UserError for an address that is none, CannotError where there is no cluster, or no Ray.
         """

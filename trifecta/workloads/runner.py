@@ -276,9 +276,10 @@ class StudyRun:
     def _renew(self, session: AnySession, decision: Decision) -> bool:
         """Start the cell's servers anew for its block, where its last block says that this is cheap."""
         rows = [row for row in self.rows if row["cell"] == decision.cell.key]
-        last = [row for row in rows if row["block"] == decision.block - 1]
         if any(row["block"] == decision.block for row in rows):
             return True  # the rest of an interrupted block: all of its servers are new already
+        latest = max((row["block"] for row in rows), default=-1)  # on a node of a cluster not the one before
+        last = [row for row in rows if row["block"] == latest]
         # With what lies between its trials: what is spent on a start is wall time of the run, too.
         block_ns = (
             max(int(row["ended_ns"]) for row in last) - min(int(row["started_ns"]) for row in last) if last else 0
