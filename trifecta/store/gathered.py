@@ -15,6 +15,7 @@ from typing import cast
 
 from trifecta.contract.trial import TrialRow
 from trifecta.design.errors import CannotError
+from trifecta.design.model import Trial
 from trifecta.store import files, manifest
 
 FOLDER = "gathered"
@@ -36,14 +37,14 @@ def of_trials(run: Path, trials: Iterable[str]) -> list[tuple[str, Path]]:
     return found
 
 
-def stage(run: Path, block: str, content: Content, node: str) -> list[TrialRow]:
-    """Have a block on the disk as a whole; the rows of its trials, in order, with the name of their node.
+def stage(run: Path, trials: Sequence[Trial], content: Content, node: str) -> list[TrialRow]:
+    """Have a block of these trials on the disk as a whole; their rows, in order, with the name of their node.
 
-    ``block`` is the name of its first trial. CannotError where a file is none of a trial's, or the disk refuses.
+    CannotError where a file is none of a trial's, a trial is not as it was asked, or the disk refuses.
     """
     from trifecta.store import parquet, schema
 
-    folder = run / FOLDER / block
+    folder = run / FOLDER / trials[0].trial
     draft = files.temporary(folder)
     with files.disk_errors(run):
         shutil.rmtree(draft, ignore_errors=True)
@@ -57,6 +58,10 @@ def stage(run: Path, block: str, content: Content, node: str) -> list[TrialRow]:
             row["node"] = node
             parquet.write([row], schema.trials_of(row), path)
             rows.append(row)
+        asked = [(one.trial, one.cell.key, one.block, one.arm, one.seed) for one in trials]
+        if [(row["trial"], row["cell"], row["block"], row["arm"], row["seed"]) for row in rows] != asked:
+            which = f"block {trials[0].block + 1} of {trials[0].cell.key}"
+            raise CannotError(f"node {node} ran {which} otherwise than it was asked; install the same version there")
         every = list(draft.rglob("*"))
         files.sync_all([draft, *every])
         draft.replace(folder)

@@ -71,8 +71,11 @@ Event = Joined | Ran | Lost | LeftOut | Told
 class Nodes(Protocol):
     """The nodes of a cluster as the head sees them."""
 
-    def poll(self, timeout_s: float) -> Sequence[Event]:
-        """What happened since the last call; waits for it, for so long at most."""
+    def poll(self, timeout_s: float, gather_s: float = 0.0) -> Sequence[Event]:
+        """What happened since the last call; waits for it, for so long at most, and then ``gather_s`` for more.
+
+        CannotError when the cluster is gone.
+        """
 
     def offer(self, node: str, order: Order) -> None:
         """Have a free node run a block. A node that cannot be reached is `Lost` at a later `poll`."""
