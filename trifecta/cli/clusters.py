@@ -36,8 +36,9 @@ def carry_out(
     try:
         with StopFlag() as stop:  # after Ray, which has a mind of its own about signals
             if quiet:
-                shown = NoProgress()
-                outcome = run_on_cluster(study, folder, launcher, shown, stop, resume=resume, any_levels=about, more=more)
+                outcome = run_on_cluster(
+                    study, folder, launcher, NoProgress(), stop, resume=resume, any_levels=about, more=more
+                )
             else:
                 from trifecta.report.progress import LiveProgress
 

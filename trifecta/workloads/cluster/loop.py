@@ -16,7 +16,7 @@ from trifecta.workloads.cluster.dispatch import Dispatch, Joined, LeftOut, Lost,
 
 POLL_S = 1.0
 ALONE_S = 60.0  # so long without any node
-REST = 4  # times what a look took: the head is at most a fifth of a core
+REST = 1  # times what a look took: the head is at most half a core
 
 
 class Head(Protocol):
