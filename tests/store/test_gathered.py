@@ -145,7 +145,7 @@ def test_what_was_not_staged_as_a_whole_is_cleared(head: Path, content: dict[str
     assert not (head / gathered.FOLDER).exists()
 
 
-@pytest.mark.parametrize("name", ["../t00000.parquet", "/etc/t00000", "run.json", "pki/t00000.pem", "trials/../run.json"])
+@pytest.mark.parametrize("name", ["../t0.parquet", "/etc/t0", "run.json", "pki/t0.pem", "trials/../run.json"])
 def test_a_file_that_is_none_of_a_trial_is_refused(head: Path, content: dict[str, bytes], name: str) -> None:
     with pytest.raises(CannotError, match="none of a trial"):
         gathered.stage(head, block(0), content | {name: b"x"}, "n1")
