@@ -1,4 +1,4 @@
-"""Runs a study on nodes of this machine, in a process of its own: ``python -m tests.workloads.drive_cluster FOLDER JSON``.
+"""Runs a study on nodes of this machine: ``python -m tests.workloads.drive_cluster FOLDER JSON``.
 
 JSON: {"set": [overrides], "nodes": how many, "resume": bool}. Prints an event a line as JSON, the outcome last.
 """
@@ -20,14 +20,13 @@ from trifecta.workloads.stopping import StopFlag
 def main() -> int:
     """Run it."""
     folder, request = Path(sys.argv[1]), json.loads(sys.argv[2])
-    launcher = LocalLauncher(request["nodes"])
     try:
         study = studies.load("race", request["set"], studies.known_servers())
         with StopFlag() as stop:
             outcome = run_on_cluster(
                 study,
                 folder,
-                launcher,
+                lambda: LocalLauncher(request["nodes"]),
                 _Events(),  # type: ignore[arg-type]
                 stop,
                 resume=request.get("resume", False),
@@ -35,8 +34,6 @@ def main() -> int:
     except TrifectaError as error:
         print(f"trifecta: {error}", file=sys.stderr)
         return error.exit_code
-    finally:
-        launcher.close()
     print(json.dumps({"kind": outcome.kind, "trials": outcome.trials, "valid": outcome.valid_trials}), flush=True)
     return 130 if outcome.interrupted else 0
 

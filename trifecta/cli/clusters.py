@@ -23,29 +23,27 @@ def carry_out(
     budget_ns: int | None,
 ) -> StudyOutcome:
     """Run a study on a cluster into a folder here, or go on with it. No lab is entered: nothing is measured here."""
-    from trifecta.lab.ray_launcher import RayLauncher
+    from trifecta.lab.launcher import Launcher
+    from trifecta.lab.ray_launcher import RayLauncher, local_nodes
     from trifecta.workloads.cluster.head import refuse, run_on_cluster
     from trifecta.workloads.extending import More
     from trifecta.workloads.progress import NoProgress
     from trifecta.workloads.stopping import StopFlag
 
     refuse(study)
-    launcher = RayLauncher(address)
-    about = any_levels or {}
-    more = More(blocks, budget_ns)
-    try:
-        with StopFlag() as stop:  # after Ray, which has a mind of its own about signals
-            if quiet:
-                outcome = run_on_cluster(
-                    study, folder, launcher, NoProgress(), stop, resume=resume, any_levels=about, more=more
-                )
-            else:
-                from trifecta.report.progress import LiveProgress
+    local_nodes(address)  # what is wrong with it is said before anything is made
 
-                with LiveProgress() as live:
-                    outcome = run_on_cluster(
-                        study, folder, launcher, live, stop, resume=resume, any_levels=about, more=more
-                    )
-    finally:
-        launcher.close()
+    def launch() -> Launcher:
+        return RayLauncher(address)
+
+    about, more = any_levels or {}, More(blocks, budget_ns)
+    with StopFlag() as stop:
+        if quiet:
+            shown = NoProgress()
+            outcome = run_on_cluster(study, folder, launch, shown, stop, resume=resume, any_levels=about, more=more)
+        else:
+            from trifecta.report.progress import LiveProgress
+
+            with LiveProgress() as live:
+                outcome = run_on_cluster(study, folder, launch, live, stop, resume=resume, any_levels=about, more=more)
     return outcome

@@ -92,7 +92,7 @@ class Hand:
         self._said.seek(0)
         lines = self._said.read().decode(errors="replace").strip().splitlines()
         how = f"it was killed by signal {-code}" if code < 0 else f"it ended with exit code {code}"
-        return lines[-1].removeprefix("trifecta: ") if lines else how
+        return lines[-1].removeprefix("trifecta: ") if lines and code >= 0 else how
 
 
 class RayLauncher:
@@ -112,12 +112,16 @@ class RayLauncher:
         """When each place answered last; none before its first answer, which it may have to wait for."""
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nobody is told what runs here
         extras.load("ray")
+        kept = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
         try:
             at = self._raise_local(many) if many else address
             ray.init(address=at, log_to_driver=False, logging_level=logging.ERROR)
         except Exception as error:  # Ray raises ConnectionError, RuntimeError, ValueError, TimeoutError, and its own
             self.close()
             raise CannotError(f"--cluster {address}: {_line(error)}; {_REMEDY}") from error
+        finally:
+            for number, handler in kept.items():  # Ray takes some
+                signal.signal(number, handler)
         self._hand = ray.remote(Hand)
 
     def _raise_local(self, many: int) -> str:

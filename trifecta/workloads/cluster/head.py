@@ -54,7 +54,7 @@ def refuse(study: Study) -> None:
 def run_on_cluster(
     study: Study,
     run_path: Path,
-    launcher: Launcher,
+    launch: Callable[[], Launcher],
     progress: Progress | None = None,
     stop: Callable[[], bool] | None = None,
     *,
@@ -62,14 +62,15 @@ def run_on_cluster(
     any_levels: RunDocument | None = None,
     more: More = NO_MORE,
 ) -> StudyOutcome:
-    """As `trifecta.workloads.runner.run_study`, on every place of a launcher; the caller closes it.
+    """As `trifecta.workloads.runner.run_study`, on every place of a launcher. Needs no sandbox: nothing is measured here.
 
-    Needs no sandbox: nothing is measured here.
+    ``launch`` makes the launcher, which is closed in the end. It is called late: what is looked for here is looked for
+    by processes that are forked, and a launcher may have threads.
     """
     refuse(study)
     known = Adapters().for_study(study)
     run = ClusterRun(
-        study, run_path, progress or NoProgress(), stop or (lambda: False), known, NO_FAULTS, Planner, launcher=launcher
+        study, run_path, progress or NoProgress(), stop or (lambda: False), known, NO_FAULTS, Planner, launch=launch
     )
     with files.full_disk(run_path):
         return run.go(resume, any_levels or {}, more)
@@ -79,7 +80,7 @@ def run_on_cluster(
 class ClusterRun(StudyRun):
     """The state of a run on a cluster; the `trifecta.workloads.cluster.loop.Head` of its loop."""
 
-    launcher: Launcher | None = None
+    launch: Callable[[], Launcher] | None = None
 
     def _resume(self, here: Supported, more: More) -> None:
         super()._resume(here, more)
@@ -107,12 +108,16 @@ class ClusterRun(StudyRun):
             raise UserError(f"option --cluster: {error}; {remedy}") from None
 
     def _carry_out(self, engine: Path, here: Supported) -> Stop:
-        assert self.launcher is not None
+        assert self.launch is not None
         if self.rows:
             self.judged = verdicts(self.study, self.rows, self.cells, fixed=False)
         self.run.write_facts(self.run.facts | {"failed": [], "cells": [cell.key for cell in self.cells]})
-        nodes = ProgramNodes(self.launcher, self.study.source, self.accept)
-        return self.carry_on(nodes)
+        launcher = self.launch()
+        try:
+            return self.carry_on(ProgramNodes(launcher, self.study.source, self.accept))
+        finally:
+            self.progress.phase("nodes end")
+            launcher.close()
 
     def carry_on(self, nodes: Nodes) -> Stop:
         """Run blocks on these nodes until it is enough."""
