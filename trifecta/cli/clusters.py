@@ -24,14 +24,14 @@ def carry_out(
 ) -> StudyOutcome:
     """Run a study on a cluster into a folder here, or go on with it. No lab is entered: nothing is measured here."""
     from trifecta.lab.launcher import Launcher
-    from trifecta.lab.ray_launcher import RayLauncher, local_nodes
+    from trifecta.lab.ray_launcher import RayLauncher, reach
     from trifecta.workloads.cluster.head import refuse, run_on_cluster
     from trifecta.workloads.extending import More
     from trifecta.workloads.progress import NoProgress
     from trifecta.workloads.stopping import StopFlag
 
     refuse(study)
-    local_nodes(address)  # what is wrong with it is said before anything is made
+    reach(address)  # what is wrong with it is said before anything is made
 
     def launch() -> Launcher:
         return RayLauncher(address)

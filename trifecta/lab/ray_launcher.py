@@ -12,6 +12,7 @@ import os
 import re
 import select
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -29,6 +30,7 @@ LOCAL = "local:"
 MOST_LOCAL = 64
 _ANSWER_S = 5.0  # an actor answers as often, also where there is nothing to say
 _SILENT_S = 20.0  # then it is lost; Ray itself notices a lost node after some 15 s
+_REACH_S = 5.0
 _GRACE_S = 5.0
 _CLOSE_S = 10.0
 _MOST_OCTETS = 1 << 22  # of one answer: it passes through Ray's memory
@@ -233,6 +235,21 @@ def local_nodes(address: str) -> int:
     if address != "auto" and not re.fullmatch(r"(\[[0-9a-fA-F:.]+\]|[^\s:/\[\]]+):\d{1,5}", address):
         raise UserError(f"option --cluster {address}: write HOST:PORT of a Ray cluster's head, auto, or local:N")
     return 0
+
+
+def reach(address: str) -> None:
+    """UserError for an address that is none, CannotError without Ray or where nobody listens; starts nothing."""
+    many = local_nodes(address)
+    if extras.missing("cluster"):
+        extras.load("ray")
+    if many or address == "auto":
+        return
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), _REACH_S).close()
+    except (OSError, OverflowError) as error:
+        said = getattr(error, "strerror", None) or str(error)
+        raise CannotError(f"--cluster {address}: nobody answers there ({said}); {_REMEDY}") from error
 
 
 def _answer(answer: Any) -> Said:

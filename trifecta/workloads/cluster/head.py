@@ -62,7 +62,7 @@ def run_on_cluster(
     any_levels: RunDocument | None = None,
     more: More = NO_MORE,
 ) -> StudyOutcome:
-    """As `trifecta.workloads.runner.run_study`, on every place of a launcher. Needs no sandbox: nothing is measured here.
+    """As `trifecta.workloads.runner.run_study`, on every place of a launcher. No sandbox: nothing is measured here.
 
     ``launch`` makes the launcher, which is closed in the end. It is called late: what is looked for here is looked for
     by processes that are forked, and a launcher may have threads.
