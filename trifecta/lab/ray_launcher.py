@@ -127,6 +127,7 @@ class RayLauncher:
         self._hand = ray.remote(Hand)
 
     def _raise_local(self, many: int) -> str:
+        os.environ.setdefault("RAY_worker_niceness", "0")  # else 15, and all that is started there inherits it
         cluster = extras.load("ray.cluster_utils").Cluster
         self._local = cluster(
             initialize_head=True, head_node_args={"num_cpus": 1, "node_name": "node1", "include_dashboard": False}

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from trifecta.analysis.planner import Decision, Planner, Stop
 from trifecta.analysis.verdict import verdicts
-from trifecta.contract.run import LeftOut as LevelLeftOut
 from trifecta.contract.run import LostBlock, NodeFacts, ProgramFound, RunDocument
 from trifecta.contract.values import JsonObject
 from trifecta.design import plan
@@ -230,7 +229,7 @@ def _identity(program: ProgramFound | None) -> str:
     return program.get("version", "of no version") + (f" ({digest[:12]})" if digest else "")
 
 
-def _which(item: LevelLeftOut) -> tuple[str, str]:
+def _which(item: Mapping[str, object]) -> tuple[object, object]:
     return item["factor"], item["level"]
 
 

@@ -168,6 +168,7 @@ def main() -> int:
     try:
         pipe = Pipe()
         asked = wire.read_asked(pipe.line())
+        _as_here()
         place = Path(tempfile.gettempdir()) / f"trifecta-node-{os.getuid()}-{re.sub('[^A-Za-z0-9.-]', '_', asked.node)}"
         lock = _locked(place.with_name(f"{place.name}.lock"), pipe)
         try:
@@ -180,6 +181,21 @@ def main() -> int:
         print(f"trifecta: {error}", file=sys.stderr)
         return error.exit_code
     return 0
+
+
+def _as_here() -> None:
+    """Have programs the priority that they have in a run on one machine; CannotError where the kernel refuses.
+
+    Ray starts its workers with niceness 15, which all that they start inherits.
+    """
+    nice = os.getpriority(os.PRIO_PROCESS, 0)
+    if nice <= 0:
+        return
+    try:
+        os.setpriority(os.PRIO_PROCESS, 0, 0)
+    except PermissionError:
+        said = f"its programs would run with niceness {nice}, which an ordinary user cannot take back"
+        raise CannotError(f"{said}; start Ray there with RAY_worker_niceness=0 in its environment") from None
 
 
 def _locked(path: Path, pipe: Pipe) -> int:
