@@ -184,6 +184,30 @@ def test_a_frozen_node_is_lost(tmp_path: Path, environment: dict[str, str], star
     assert lost["reason"]
 
 
+def test_a_node_that_is_cut_off_is_lost_and_comes_back(
+    tmp_path: Path, environment: dict[str, str], started: Any
+) -> None:
+    """Three hosts in network namespaces of their own, with a raylet each."""
+    folder = tmp_path / "run"
+    command = [sys.executable, "-m", "tests.workloads.drive_partition", str(folder), json.dumps(SETTINGS)]
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+        cwd=drive.REPOSITORY,
+    )
+    started.append(process)
+    out, errors = process.communicate(timeout=500)
+    assert process.returncode == 0, errors
+    code, said = json.loads(out.splitlines()[-1])
+    assert code in (0, 1), said
+    assert {row["node"] for row in assert_whole(folder)} == {"n1", "n2"}
+    (lost,) = RunDirectory.open(folder).facts["lost_blocks"]
+    assert lost["node"] == "n2"
+
+
 @pytest.mark.parametrize("on_a_cluster", [True, False])
 def test_a_head_that_is_killed_loses_nothing_that_was_committed(
     tmp_path: Path, environment: dict[str, str], started: Any, on_a_cluster: bool
