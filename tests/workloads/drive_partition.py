@@ -1,7 +1,7 @@
 """A Ray cluster of three hosts in namespaces, one of them cut off: ``-m tests.workloads.drive_partition FOLDER JSON``.
 
-JSON: a list of settings. The head has no CPU for Ray, ``n1`` and ``n2`` have one each. After nine trials the wire to
-``n2`` is down, and up again once its block is lost. The last line is the exit code of the run and what it said.
+JSON: a list of settings. The head has no CPU for Ray, ``n1`` and ``n2`` have one each. After nine trials packets to
+``n2`` are dropped, until its block is lost. The last line is the exit code of the run and what it said.
 """
 
 from __future__ import annotations
@@ -48,14 +48,16 @@ def main() -> int:
                     raise TimeoutError(f"{what}: {said}")
                 time.sleep(0.1)
 
-        def cut(state: str) -> None:
-            wire = ["ip", "link", "set", "to-n2", state]
-            network.host("head").popen(wire).wait()
+        def cut(off: bool) -> None:
+            # Not the device: with it the routes would go, for good.
+            there = f"{network.address('n2')}/32"
+            way = ["blackhole", there] if off else [there, "dev", "to-n2", "src", network.address("head")]
+            assert network.host("head").popen(["ip", "route", "replace", *way]).wait() == 0
 
         wait(lambda: len(list((folder / "trials").glob("t*.parquet"))) >= 9, "nine trials")
-        cut("down")
+        cut(True)
         wait(lambda: "lost_blocks" in (folder / "run.json").read_text(), "the block is lost")
-        cut("up")
+        cut(False)
         code = run.wait(max(1.0, until - time.monotonic()))
         assert run.stderr is not None
         print(json.dumps([code, run.stderr.read().decode()]), flush=True)
