@@ -36,7 +36,8 @@ def carry_out(
     def launch() -> Launcher:
         return RayLauncher(address)
 
-    about, more = any_levels or {}, More(blocks, budget_ns)
+    about: RunDocument = any_levels or {}
+    more = More(blocks, budget_ns)
     with StopFlag() as stop:
         if quiet:
             shown = NoProgress()

@@ -28,7 +28,7 @@ Take = Callable[[str, Sequence[tuple[Path, Path]]], None]
 def of_trials(run: Path, trials: Iterable[str]) -> list[tuple[str, Path]]:
     """The files of committed trials, by their names from the run's folder."""
     wanted = set(trials)
-    found = []
+    found: list[tuple[str, Path]] = []
     for folder in _KEPT:
         for entry in sorted((run / folder).iterdir()) if (run / folder).is_dir() else ():
             if _trial_of(entry.name) in wanted:

@@ -28,6 +28,10 @@ class Asked:
     """Its canonical text."""
 
 
+def _no_facts() -> RunDocument:
+    return {}
+
+
 @dataclass(frozen=True)
 class Message:
     """What a node says. ``beat``: it is alive; ``ready``: it stands; ``ran``: the block of this cell is done, with its
@@ -37,7 +41,7 @@ class Message:
     text: str = ""
     cell: str = ""
     block: int = 0
-    facts: RunDocument = field(default_factory=RunDocument)
+    facts: RunDocument = field(default_factory=_no_facts)
     files: Content = field(default_factory=dict)
 
 
@@ -96,7 +100,8 @@ def _decode(octets: bytes) -> tuple[Message | None, int, int]:
     end = begin + sum(size for _, size in sizes)
     if len(octets) < end:
         return None, 0, end
-    files, at = {}, begin
+    files: dict[str, bytes] = {}
+    at = begin
     for name, size in sizes:
         files[name] = octets[at : at + size]
         at += size
