@@ -139,11 +139,11 @@ class ClusterRun(StudyRun):
         """As `Head.keep`: commit blocks, each as a whole, and judge all rows."""
         for one in done:
             self._keep(one)
-        last = done[-1].order
-        which: list[JsonObject] = [
+        every: list[JsonObject] = [
             {"cell": one.order.cell, "block": one.order.block, "node": one.node} for one in done
         ]
-        self._end_block({"cell": last.cell, "block": last.block, "blocks": which}, last.reason)
+        which = every[-1] if len(every) == 1 else {**every[-1], "together_with": every[:-1]}
+        self._end_block(which, done[-1].order.reason)
 
     def _keep(self, one: Ran) -> None:
         order = one.order
