@@ -12,6 +12,8 @@ from trifecta.lab.ray_launcher import Hand
 class LocalLauncher:
     """So many places, ``n1`` and so on, each with the program that a node has."""
 
+    shared = True
+
     def __init__(self, many: int) -> None:
         self.there = {f"place{number}": f"n{number}" for number in range(1, many + 1)}
         self.hands: dict[str, Hand] = {}

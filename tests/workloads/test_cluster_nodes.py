@@ -30,6 +30,8 @@ FACTS: RunDocument = {
 class Scripted:
     """A launcher whose places and answers are set by a test."""
 
+    shared = False
+
     def __init__(self, **places: str) -> None:
         self.there = dict(places)
         self.say: dict[str, list[Said]] = {}
@@ -173,3 +175,20 @@ def test_one_that_cannot_is_left_out() -> None:
     nodes = stood(launcher, "p1")
     launcher.says("p1", Message("cannot", text="caddy does not come up"))
     assert list(nodes.poll(0.01)) == [LeftOut("one", "caddy does not come up")]
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_of_two_nodes_on_a_machine_one_is_used_unless_that_was_asked_for(shared: bool) -> None:
+    launcher = Scripted(p1="one", p2="two", p3="three")
+    launcher.shared = shared
+    nodes = ProgramNodes(launcher, "study", lambda name, facts: None)
+    for place, machine in (("p1", "m"), ("p2", "m"), ("p3", "other")):
+        launcher.says(place, Message("ready", text=machine, facts=FACTS))
+    events = list(nodes.poll(0.01))
+    assert events[0] == Joined("one")
+    assert events[2] == Joined("three")
+    if shared:
+        assert events[1] == Joined("two")
+    else:
+        assert isinstance(events[1], LeftOut)
+        assert "on the machine of node one" in events[1].reason

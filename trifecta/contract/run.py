@@ -119,6 +119,7 @@ class RunDocument(TypedDict, total=False):
     hosts: dict[str, HostFacts]
     nodes: dict[str, NodeFacts]
     nodes_left_out: dict[str, str]
+    nodes_share_machine: bool
     lost_blocks: list[LostBlock]
     faults: JsonObject
     cells: list[str]

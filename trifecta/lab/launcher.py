@@ -24,6 +24,10 @@ class Said:
 class Launcher(Protocol):
     """What starts programs elsewhere. Nothing waits, but for `read` as long as it is told, and `close`."""
 
+    @property
+    def shared(self) -> bool:
+        """Whether its places are on one machine because that was asked for: programs there disturb each other."""
+
     def places(self) -> Mapping[str, str]:
         """The places that are there now, each with a name that a person knows it by; no two have the same name.
 

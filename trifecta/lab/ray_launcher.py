@@ -106,6 +106,7 @@ class RayLauncher:
         UserError for an address that is none, CannotError where there is no cluster, or no Ray.
         """
         many = local_nodes(address)
+        self.shared = many > 1
         self._local: Any = None
         self._actors: dict[str, Any] = {}
         self._asked: dict[Any, str] = {}

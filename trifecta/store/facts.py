@@ -43,6 +43,7 @@ _FIELDS: dict[str, type | tuple[type, ...]] = {
     "hosts": dict,
     "nodes": dict,
     "nodes_left_out": dict,
+    "nodes_share_machine": bool,
     "lost_blocks": list,
     "faults": dict,
     "cells": list,

@@ -113,6 +113,9 @@ class ClusterRun(StudyRun):
         self.run.write_facts(self.run.facts | {"failed": [], "cells": [cell.key for cell in self.cells]})
         launcher = self.launch()
         try:
+            if launcher.shared:
+                self.run.write_facts(self.run.facts | {"nodes_share_machine": True})
+                self.progress.note("nodes of one machine disturb each other: take no verdict from this for granted")
             return self.carry_on(ProgramNodes(launcher, self.study.source, self.accept))
         finally:
             self.progress.phase("nodes end")
@@ -142,7 +145,7 @@ class ClusterRun(StudyRun):
         every: list[JsonObject] = [
             {"cell": one.order.cell, "block": one.order.block, "node": one.node} for one in done
         ]
-        which = every[-1] if len(every) == 1 else {**every[-1], "together_with": every[:-1]}
+        which: JsonObject = every[-1] if len(every) == 1 else {**every[-1], "together_with": every[:-1]}
         self._end_block(which, done[-1].order.reason)
 
     def _keep(self, one: Ran) -> None:

@@ -33,6 +33,7 @@ _BEAT_S = 5.0
 _LOCK_S = 60.0  # so long another may need to end
 _END_S = 15.0  # so long everything may take to come down
 _LONGEST_LINE = 1 << 26
+_BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
 class HeadGone(BaseException):
@@ -147,7 +148,7 @@ class Ordered:
         from trifecta.store import facts
 
         self._greeted = True
-        self._pipe.send(Message("ready", facts=facts.read(self._run)))
+        self._pipe.send(Message("ready", text=_machine(), facts=facts.read(self._run)))
 
     def _tell(self, cell: str, block: int, rows: Sequence[TrialRow]) -> str | None:
         """Send what a block left; why not, where it lacks a trial."""
@@ -161,6 +162,14 @@ class Ordered:
         files = {name: path.read_bytes() for name, path in gathered.of_trials(self._run, [row["trial"] for row in own])}
         self._pipe.send(Message("ran", cell=cell, block=block, files=files))
         return None
+
+
+def _machine() -> str:
+    """What tells this machine from others: the kernel's own name for this boot (random(4)); empty where it has none."""
+    try:
+        return _BOOT.read_text(encoding="ascii").strip()
+    except OSError:
+        return ""
 
 
 def main() -> int:

@@ -31,6 +31,8 @@ class _Node:
     decoder: Decoder = field(default_factory=Decoder)
     heard_s: float | None = None
     began_s: float = field(default_factory=time.monotonic)
+    machine: str = ""
+    """Which machine it is on, for comparison only; empty where it does not say."""
     stands: bool = False
     order: Order | None = None
 
@@ -112,7 +114,8 @@ class ProgramNodes:
         elif message.kind == "cannot":
             self._leave_out(place, message.text, events)
         elif message.kind == "ready" and not node.stands:
-            reason = self._accept(node.name, message.facts)
+            node.machine = message.text
+            reason = self._beside(node) or self._accept(node.name, message.facts)
             if reason is not None:
                 self._leave_out(place, reason, events)
                 return
@@ -127,6 +130,13 @@ class ProgramNodes:
             node.order = None
             self._tries.pop(place, None)
             events.append(Ran(node.name, order, message.files))
+
+    def _beside(self, node: _Node) -> str | None:
+        """Why a node is not used: another of its machine is, and two trials at a time would disturb each other."""
+        if self._launcher.shared or not node.machine:
+            return None
+        other = next((one.name for one in self._at.values() if one.stands and one.machine == node.machine), None)
+        return None if other is None else f"it is on the machine of node {other}, where never two trials run at a time"
 
     def _watch(self, events: list[Event]) -> None:
         """Give up for lost whoever says nothing any more."""
