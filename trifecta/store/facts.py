@@ -67,6 +67,9 @@ _OF_STUDY: dict[str, type | tuple[type, ...]] = {
 }
 _ITEMS: dict[str, type | tuple[type, ...]] = {
     "hosts": dict,
+    "nodes": dict,
+    "nodes_left_out": str,
+    "lost_blocks": dict,
     "servers": dict,
     "clients": dict,
     "unsupported": dict,

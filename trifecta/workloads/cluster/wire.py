@@ -34,8 +34,11 @@ def _no_facts() -> RunDocument:
 
 @dataclass(frozen=True)
 class Message:
-    """What a node says. ``beat``: it is alive; ``ready``: it stands, on the machine of ``text``; ``ran``: the block of this cell is done, with its
-    files; ``told``: for the user; ``cannot``: it can run nothing more, and why."""
+    """What a node says.
+
+    ``beat``: it is alive; ``ready``: it stands, on the machine of ``text``; ``ran``: the block of this cell is done,
+    with its files; ``told``: for the user; ``cannot``: it can run nothing more, and why.
+    """
 
     kind: Kind
     text: str = ""
