@@ -192,3 +192,22 @@ def test_of_two_nodes_on_a_machine_one_is_used_unless_that_was_asked_for(shared:
     else:
         assert isinstance(events[1], LeftOut)
         assert "on the machine of node one" in events[1].reason
+
+
+def test_a_name_that_is_taken_is_told_apart() -> None:
+    launcher = Scripted(p1="host")
+    nodes = stood(launcher, "p1")
+    launcher.there = {"p0123456789": "host", "p1": "host-p1"}  # names are by the places that are there
+    launcher.says("p0123456789", Message("ready", facts=FACTS))
+    assert list(nodes.poll(0.01)) == [Joined("host-p0123456")]
+
+
+def test_one_that_does_not_begin_is_said_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    launcher = Scripted(p1="one")
+    nodes = ProgramNodes(launcher, "study", lambda name, facts: None)
+    monkeypatch.setattr(module, "_SILENT_S", -1.0)
+    (event,) = nodes.poll(0.01)
+    assert isinstance(event, Told)
+    assert "others have its CPUs" in event.text
+    assert list(nodes.poll(0.01)) == []
+    assert nodes.waiting() == 1

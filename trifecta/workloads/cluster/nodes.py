@@ -34,6 +34,8 @@ class _Node:
     machine: str = ""
     """Which machine it is on, for comparison only; empty where it does not say."""
     stands: bool = False
+    told: bool = False
+    """Whether it was said that it does not begin."""
     order: Order | None = None
 
 
@@ -85,9 +87,10 @@ class ProgramNodes:
             self._lose(place, "the node is gone", events)
         for place, name in places.items():
             if place not in self._at and place not in self._refused:
-                self._at[place] = _Node(name)
+                taken = any(one.name == name for one in self._at.values())  # by one that had the name to itself before
+                own = self._at[place] = _Node(f"{name}-{place[:8]}" if taken else name)
                 self._launcher.start(place, _PROGRAM)
-                self._launcher.write(place, wire.asked_line(Asked(name, self._study)))
+                self._launcher.write(place, wire.asked_line(Asked(own.name, self._study)))
 
     def _read(self, timeout_s: float, events: list[Event]) -> None:
         for place, said in self._launcher.read(timeout_s).items():
@@ -146,6 +149,10 @@ class ProgramNodes:
                 self._lose(place, f"it has said nothing for {_SILENT_S:.0f} s", events)
             elif node.heard_s is not None and not node.stands and now - node.began_s > _COMING_S:
                 self._leave_out(place, f"its lab did not come up within {_COMING_S:.0f} s", events)
+            elif node.heard_s is None and not node.told and now - node.began_s > _SILENT_S:
+                node.told = True
+                said = "nothing has come from it yet: others have its CPUs, or another run has the node"
+                events.append(Told(node.name, said))
 
     def _lose(self, place: str, reason: str, events: list[Event]) -> None:
         self._tries[place] = self._tries.get(place, 0) + 1
