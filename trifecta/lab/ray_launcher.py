@@ -154,6 +154,7 @@ class RayLauncher:
         """As `Launcher.start`; it waits while others have the node's CPUs."""
         strategy = extras.load("ray.util.scheduling_strategies").NodeAffinitySchedulingStrategy
         cpus = next((one["Resources"]["CPU"] for one in ray.nodes() if one["NodeID"] == place and one["Alive"]), 1)
+        cpus = int(cpus) if cpus >= 1 else cpus  # Ray takes no part of a core beside whole ones
         self._actors[place] = self._hand.options(
             num_cpus=cpus,
             max_restarts=0,

@@ -210,7 +210,7 @@ def _as_here() -> None:
 def _locked(path: Path, pipe: Pipe) -> int:
     """Have this node to ourselves: never two trials at a time. CannotError where another does not end."""
     until = time.monotonic() + _LOCK_S
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     while True:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
