@@ -17,7 +17,7 @@ from trifecta.cli.main import run
         (["run", "race", "--cluster", "local:0"], "option --cluster local:0: write local:N"),
         (["run", "race", "--cluster", "local:2", "--capture"], "'race' captures packets"),
         (["race", "--cluster", "local:2", "--host", "client=here", "--host", "server=ssh://b"], "names its hosts"),
-        (["run", "bourbon2020", "--cluster", "local:2"], "bourbon2020 is a campaign, which runs on one machine"),
+        (["run", "bourbon2020", "--cluster", "local:0"], "option --cluster local:0: write local:N"),
         (["race", "https://a.example/", "--cluster", "local:2"], "option --cluster: belongs to servers of a study"),
         (["map", "--cluster", "local:2"], "no such option"),
         (["gate", "--cluster", "local:2"], "no such option"),
@@ -40,6 +40,7 @@ def test_without_the_extra_it_says_how_to_get_it(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(sys.modules, "ray", None)
-    assert run(["run", "race", "--cluster", "local:2"]) == 3
-    assert "pip install 'trifecta[cluster]'" in capsys.readouterr().err
+    for name in ("race", "bourbon2020"):
+        assert run(["run", name, "--cluster", "local:2"]) == 3
+        assert "pip install 'trifecta[cluster]'" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())

@@ -26,9 +26,9 @@ def main() -> int:
             outcome = run_on_cluster(
                 study,
                 folder,
-                lambda: LocalLauncher(request["nodes"]),
                 _Events(),  # type: ignore[arg-type]
                 stop,
+                launch=lambda: LocalLauncher(request["nodes"]),
                 resume=request.get("resume", False),
             )
     except TrifectaError as error:

@@ -73,7 +73,7 @@ def command(
         apart = many in ("campaign", "reproduction")  # runs of their own, that can be extended
         remedy = f"give one of its runs, such as {one}" if one and apart else "leave --blocks and --budget out"
         raise UserError(f"{run} is a {many}, which continues to its own end; {remedy}")
-    if many and cluster is not None:
+    if many not in ("", "campaign") and cluster is not None:
         raise UserError(f"option --cluster: {run} is a {many}, which runs on one machine; leave it out")
     if is_reproduction(run):
         from trifecta.cli import reproduce
@@ -90,7 +90,7 @@ def command(
     if is_campaign(run):
         from trifecta.cli import campaigns
 
-        return campaigns.go_on(run, quiet=quiet, as_json=as_json)
+        return campaigns.go_on(run, cluster=cluster, quiet=quiet, as_json=as_json)
     return _go_on(run, blocks, budget_ns, cluster=cluster, yes=yes, quiet=quiet, as_json=as_json)
 
 

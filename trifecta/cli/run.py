@@ -59,8 +59,6 @@ def run_study_of(
     if is_campaign(text):
         from trifecta.cli import campaigns
 
-        if cluster is not None:
-            raise UserError(f"option --cluster: {study} is a campaign, which runs on one machine; leave it out")
         asked: Asked = {
             "text": text,
             "file": path.name,
@@ -70,7 +68,7 @@ def run_study_of(
             "threats_on": on,
             "threats_off": off,
         }
-        return campaigns.begin(asked, out, quiet=quiet, as_json=as_json)
+        return campaigns.begin(asked, out, cluster=cluster, quiet=quiet, as_json=as_json)
     if quick or only:
         raise UserError(f"--quick and --only are for campaigns, and {study} is one study; leave them out")
     changes = options.with_seed(changes, text, path.name)

@@ -53,10 +53,10 @@ def refuse(study: Study) -> None:
 def run_on_cluster(
     study: Study,
     run_path: Path,
-    launch: Callable[[], Launcher],
     progress: Progress | None = None,
     stop: Callable[[], bool] | None = None,
     *,
+    launch: Callable[[], Launcher],
     resume: bool = False,
     any_levels: RunDocument | None = None,
     more: More = NO_MORE,
