@@ -21,7 +21,8 @@ from trifecta.cli.main import run
         (["race", "https://a.example/", "--cluster", "local:2"], "option --cluster: belongs to servers of a study"),
         (["map", "--cluster", "local:2"], "no such option"),
         (["gate", "--cluster", "local:2"], "no such option"),
-        (["reproduce", "--cluster", "local:2"], "no such option"),
+        (["reproduce", "bourbon2020", "--cluster", "local:2"], "threats are measured on one machine; add --no-threats"),
+        (["reproduce", "bourbon2020", "--no-threats", "--cluster", "local"], "option --cluster local: write HOST:PORT"),
     ],
 )
 def test_what_cannot_be_is_one_line(

@@ -1,4 +1,4 @@
-"""What ``race``, ``run`` and ``resume`` do with ``--cluster``: a launcher is made, and its places run the blocks."""
+"""What commands do with ``--cluster``: a launcher is made, and its places run the blocks."""
 
 from __future__ import annotations
 

@@ -73,12 +73,12 @@ def command(
         apart = many in ("campaign", "reproduction")  # runs of their own, that can be extended
         remedy = f"give one of its runs, such as {one}" if one and apart else "leave --blocks and --budget out"
         raise UserError(f"{run} is a {many}, which continues to its own end; {remedy}")
-    if many not in ("", "campaign") and cluster is not None:
+    if many not in ("", "campaign", "reproduction") and cluster is not None:
         raise UserError(f"option --cluster: {run} is a {many}, which runs on one machine; leave it out")
     if is_reproduction(run):
         from trifecta.cli import reproduce
 
-        return reproduce.go_on(run, more_ns=budget_ns, quiet=quiet, as_json=as_json)
+        return reproduce.go_on(run, more_ns=budget_ns, cluster=cluster, quiet=quiet, as_json=as_json)
     if ladders.is_ladders(run):
         from trifecta.cli import ladder
 
