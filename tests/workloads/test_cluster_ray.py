@@ -99,6 +99,21 @@ def programs(process: subprocess.Popen[str]) -> list[psutil.Process]:
     return found
 
 
+def all_ended(processes: list[psutil.Process], patience_s: float) -> bool:
+    """Whether they end within so long; one that nobody reaps has ended."""
+
+    def ended(one: psutil.Process) -> bool:
+        try:
+            return not one.is_running() or one.status() == psutil.STATUS_ZOMBIE
+        except psutil.NoSuchProcess:
+            return True
+
+    until = time.monotonic() + patience_s
+    while not all(map(ended, processes)) and time.monotonic() < until:
+        time.sleep(0.1)
+    return all(map(ended, processes))
+
+
 def raylet_of(program: psutil.Process) -> psutil.Process:
     return next(one for one in program.parents() if "raylet" in one.name())
 
@@ -129,7 +144,7 @@ def assert_whole(folder: Path) -> list[dict[str, Any]]:
     return found
 
 
-def ended(process: subprocess.Popen[str]) -> dict[str, Any]:
+def outcome(process: subprocess.Popen[str]) -> dict[str, Any]:
     out, errors = process.communicate(timeout=400)
     assert process.returncode in (0, 1), errors  # 1: the stand-in's trials pass no check
     found: dict[str, Any] = json.loads(out)
@@ -141,10 +156,9 @@ def test_three_nodes_make_one_run_and_leave_nothing(tmp_path: Path, environment:
     started.append(process)
     wait_for_trials(tmp_path / "run", process, 3)
     below = psutil.Process(process.pid).children(recursive=True)
-    ended(process)
+    outcome(process)
     assert {row["node"] for row in assert_whole(tmp_path / "run")} == {"node1", "node2", "node3"}
-    _, alive = psutil.wait_procs(below, timeout=30)
-    assert not [one.cmdline() for one in alive if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]
+    assert all_ended(below, 30)
 
 
 @pytest.mark.parametrize("who", ["node", "worker", "program"])
@@ -158,11 +172,11 @@ def test_what_is_killed_loses_its_block_at_most(
     actor = program.parent()
     assert actor is not None
     {"node": raylet_of(program), "worker": actor, "program": program}[who].kill()
-    ended(process)
+    outcome(process)
     assert_whole(tmp_path / "run")
     lost = RunDirectory.open(tmp_path / "run").facts.get("lost_blocks", [])
     assert len(lost) <= 1
-    assert not program.is_running() or program.status() == psutil.STATUS_ZOMBIE
+    assert all_ended([program], 5)
 
 
 def test_a_frozen_node_is_lost(tmp_path: Path, environment: dict[str, str], started: Any) -> None:
@@ -174,7 +188,7 @@ def test_a_frozen_node_is_lost(tmp_path: Path, environment: dict[str, str], star
     for one in frozen:
         one.suspend()
     try:
-        ended(process)
+        outcome(process)
     finally:
         for one in frozen:
             if one.is_running():
@@ -219,13 +233,12 @@ def test_a_head_that_is_killed_loses_nothing_that_was_committed(
     nodes = programs(process)
     process.kill()
     process.communicate()
-    _, alive = psutil.wait_procs(nodes, timeout=60)
-    assert not alive, "the nodes' programs end with their head"
+    assert all_ended(nodes, 60), "the nodes' programs end with their head"
     before = {row["trial"]: row["started_ns"] for row in RunDirectory.open(folder).rows()}
     assert len(before) >= 9
     more = ("--cluster", "local:2") if on_a_cluster else ()
     second = begin(folder, environment, "resume", str(folder), *more)
     started.append(second)
-    ended(second)
+    outcome(second)
     after = {row["trial"]: row["started_ns"] for row in assert_whole(folder)}
     assert before.items() <= after.items()

@@ -43,7 +43,7 @@ class Hand:
 
     def __init__(self, arguments: Sequence[str]) -> None:
         """Start the program, in a session of its own."""
-        self._said = tempfile.TemporaryFile()  # noqa: SIM115 (as long as the actor is there)
+        self._said = tempfile.TemporaryFile()  # noqa: SIM115 - it is there as long as the actor
         self._process = subprocess.Popen(
             [sys.executable, *arguments],
             stdin=subprocess.PIPE,
