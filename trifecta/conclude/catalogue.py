@@ -42,7 +42,8 @@ TOTALS = Query(
 SELECT 'run' AS scope, count(*) AS trials, count(*) FILTER (WHERE t.valid) AS valid_trials,
        count(*) FILTER (WHERE NOT t.valid) AS excluded_trials, sum(t.samples) AS samples, sum(t.errors) AS errors,
        max(t.block) + 1 AS blocks, count(DISTINCT t.cell) AS cells,
-       max(t.ended_ns) - min(t.started_ns) AS elapsed_ns, sum(t.ended_ns - t.started_ns) AS in_trials_ns
+       CASE WHEN count(DISTINCT coalesce(t.node, '')) = 1 THEN max(t.ended_ns) - min(t.started_ns) END AS elapsed_ns,
+       sum(t.ended_ns - t.started_ns) AS in_trials_ns
 FROM trials AS t
 """,
     ("scope",),
