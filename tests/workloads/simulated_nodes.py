@@ -27,6 +27,7 @@ class SimulatedNodes:
         self.now_s = 0.0
         self.offered: list[tuple[str, Order]] = []
         self.at_once: dict[str, int] = {}
+        self.dismissed: list[str] = []
         self._duration = duration
         self._back_s = back_s
         self._alive = {f"n{number}": 1 for number in range(many)}
@@ -66,6 +67,10 @@ class SimulatedNodes:
         self.offered.append((node, order))
         done = Ran(node, order, {})
         self._later(self.now_s + self._duration(node, order), done, self._alive[node])
+
+    def dismiss(self, node: str) -> None:
+        self._alive[node] += 1  # nothing comes from it any more
+        self.dismissed.append(node)
 
     def waiting(self) -> int:
         return 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import signal
@@ -226,7 +227,7 @@ def test_a_second_run_on_a_node_waits_for_the_first(tmp_path: Path, monkeypatch:
         assert process.returncode == 0, errors
     spans = [(row["started_ns"], row["ended_ns"]) for name in ("first", "second") for row in rows(tmp_path / name)]
     spans.sort()
-    assert all(before[1] <= after[0] for before, after in zip(spans, spans[1:], strict=False))
+    assert all(before[1] <= after[0] for before, after in itertools.pairwise(spans))
 
 
 @pytest.mark.parametrize(

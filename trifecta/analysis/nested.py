@@ -225,10 +225,9 @@ def _evidence(
 
 def _log_e_of(distance: float, error: float, freedom: int) -> float:
     """Log of 1 / 2p, p being how often Student's t is that far beyond an edge by chance."""
-    if error > 0:
-        p = share_above(distance / error, freedom)
-    else:  # equal to the last bit, as ticks of a coarse clock may be
-        p = 0.5 if distance == 0 else float(distance < 0)
+    # Without an error they are equal to the last bit, as ticks of a coarse clock may be.
+    certain = 0.5 if distance == 0 else float(distance < 0)
+    p = share_above(distance / error, freedom) if error > 0 else certain
     return -math.log(2 * max(p, _LEAST_P))
 
 

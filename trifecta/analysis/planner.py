@@ -128,7 +128,8 @@ class Planner:
         paid = self._payable(early, left_ns)
         affordable = [state for state in paid if _fits(state, states, left_ns)]
         if affordable:
-            return self._first_round(affordable, "every cell gets" if paid == early else "the budget gives some cells")
+            every = len(paid) == len(early)
+            return self._first_round(affordable, "every cell gets" if every else "the budget gives some cells")
         if not self.study.gives_verdicts and not early:
             why = "captured trials give no verdicts (captured_trials_count is false)"
             return Stop(f"every cell has had its {self.study.min_blocks} blocks; {why}", "captured")

@@ -65,9 +65,7 @@ class Lab:
         self.changed.add(run)
         try:
             campaign = self.campaigns[study]
-            run_one = runner(
-                self.stop, quiet=self.quiet, more=more, tolerated=campaign.tolerate, cluster=self.cluster
-            )
+            run_one = runner(self.stop, quiet=self.quiet, more=more, tolerated=campaign.tolerate, cluster=self.cluster)
             one = run_one(campaign.studies[name], path, True)
         except CannotError as error:
             return str(error)

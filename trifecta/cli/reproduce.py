@@ -233,9 +233,7 @@ def _compare(first: Path, second: Path, *, as_json: bool) -> int:
     return 0 if made.agree else 1
 
 
-def go_on(
-    folder: Path, *, more_ns: int | None = None, cluster: str | None = None, quiet: bool, as_json: bool
-) -> int:
+def go_on(folder: Path, *, more_ns: int | None = None, cluster: str | None = None, quiet: bool, as_json: bool) -> int:
     """Go on with a reproduction, ``more_ns`` longer than it took so far where that is given; the exit code."""
     from trifecta.cli import reproducing
     from trifecta.store import reproduction

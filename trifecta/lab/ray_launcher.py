@@ -11,6 +11,7 @@ import logging
 import os
 import re
 import select
+import shutil
 import signal
 import socket
 import subprocess
@@ -35,6 +36,7 @@ _GRACE_S = 5.0
 _CLOSE_S = 10.0
 _MOST_OCTETS = 1 << 22  # of one answer: it passes through Ray's memory
 _LONGEST_LINE = 300
+_SHORT = "/tmp"
 _REMEDY = "see that `ray start --head` runs there, with the Python and the Ray that are here"
 
 
@@ -108,12 +110,15 @@ class RayLauncher:
         many = local_nodes(address)
         self.shared = many > 1
         self._local: Any = None
+        self._folder: str | None = None
         self._actors: dict[str, Any] = {}
         self._asked: dict[Any, str] = {}
         """By what is waited for the place that is to answer."""
         self._answered_at: dict[str, float] = {}
         """When each place answered last; none before its first answer, which it may have to wait for."""
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nobody is told what runs here
+        if many:
+            os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # everywhere: the loopback stands for this machine
         extras.load("ray")
         kept = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
         try:
@@ -129,12 +134,17 @@ class RayLauncher:
 
     def _raise_local(self, many: int) -> str:
         os.environ.setdefault("RAY_worker_niceness", "0")  # else 15, and all that is started there inherits it
+        # Not beside another cluster of this machine, whose address lies there. Its sockets there need short names.
+        self._folder = tempfile.mkdtemp(prefix="trifecta-ray-", dir=_SHORT)
+        os.environ["RAY_TMPDIR"] = self._folder
+        # Nobody else is to reach it; what others would see, and nobody here looks at, is not started.
+        every = {"num_cpus": 1, "node_ip_address": "127.0.0.1", "include_log_monitor": False}
         cluster = extras.load("ray.cluster_utils").Cluster
         self._local = cluster(
-            initialize_head=True, head_node_args={"num_cpus": 1, "node_name": "node1", "include_dashboard": False}
+            initialize_head=True, head_node_args={**every, "node_name": "node1", "include_dashboard": False}
         )
         for number in range(2, many + 1):
-            self._local.add_node(num_cpus=1, node_name=f"node{number}")
+            self._local.add_node(**every, node_name=f"node{number}")
         return str(self._local.address)
 
     def places(self) -> Mapping[str, str]:
@@ -226,6 +236,9 @@ class RayLauncher:
             with suppress(Exception):
                 self._local.shutdown()
             self._local = None
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder = None
 
 
 def local_nodes(address: str) -> int:

@@ -24,6 +24,15 @@ def left_out(found: Sequence[Comparison]) -> dict[str, str]:
 
 
 def _sentences(known: Nodes) -> Iterable[str]:
+    if not known.most:
+        yield "No comparison has a usable block on any node."
+    else:
+        yield from _differences(known)
+    for node, why in known.left_out.items():
+        yield f"Left out: {node_words(node)}, because {why}. Its trials are kept and marked."
+
+
+def _differences(known: Nodes) -> Iterable[str]:
     count = f"{known.most}" if known.fewest == known.most else f"{known.fewest} to {known.most}"
     yield (
         f"Measured on {count} {'node' if known.most == 1 else 'nodes'} a comparison: intervals are of nodes like "
@@ -43,8 +52,6 @@ def _sentences(known: Nodes) -> Iterable[str]:
         "Verdicts, their intervals and comparisons of two runs know of nodes; other intervals take the blocks of all "
         "nodes for those of one machine."
     )
-    for node, why in known.left_out.items():
-        yield f"Left out: {node_words(node)}, because {why}. Its trials are kept and marked."
 
 
 def _percent(log: float) -> str:

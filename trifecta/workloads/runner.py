@@ -124,6 +124,7 @@ class StudyRun:
     """Whether the planner chooses among all cells that have verdicts: none has been given up."""
 
     def go(self, resume: bool, any_levels: RunDocument, more: More) -> StudyOutcome:
+        """From the first look for programs to the last verdict; arguments and errors as `run_study`."""
         checks.load()
         aggregate.load()
         engine = find_engine()

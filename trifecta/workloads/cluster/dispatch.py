@@ -80,6 +80,9 @@ class Nodes(Protocol):
     def offer(self, node: str, order: Order) -> None:
         """Have a free node run a block. A node that cannot be reached is `Lost` at a later `poll`."""
 
+    def dismiss(self, node: str) -> None:
+        """Use a node no more, and end what it runs. Nothing is said of it at a later `poll`."""
+
     def waiting(self) -> int:
         """How many nodes have begun to come up and are not there yet."""
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from trifecta.analysis import node_faults
 from trifecta.analysis.planner import Decision, Planner, Stop
 from trifecta.analysis.verdict import verdicts
 from trifecta.contract.run import LostBlock, NodeFacts, ProgramFound, RunDocument
@@ -138,15 +139,14 @@ class ClusterRun(StudyRun):
         self._mark("plan")
         return decision
 
-    def keep(self, done: Sequence[Ran]) -> None:
-        """As `Head.keep`: commit blocks, each as a whole, and judge all rows."""
+    def keep(self, done: Sequence[Ran]) -> Mapping[str, str]:
+        """As `Head.keep`: commit blocks, each as a whole, and judge all rows, and by their baselines the nodes."""
         for one in done:
             self._keep(one)
-        every: list[JsonObject] = [
-            {"cell": one.order.cell, "block": one.order.block, "node": one.node} for one in done
-        ]
+        every: list[JsonObject] = [{"cell": one.order.cell, "block": one.order.block, "node": one.node} for one in done]
         which: JsonObject = every[-1] if len(every) == 1 else {**every[-1], "together_with": every[:-1]}
         self._end_block(which, done[-1].order.reason)
+        return node_faults.left_out(self.study, self.rows)
 
     def _keep(self, one: Ran) -> None:
         order = one.order
@@ -189,7 +189,7 @@ class ClusterRun(StudyRun):
     def accept(self, node: str, there: RunDocument) -> str | None:
         """Why a node is not used: it would measure something else than this run; None where it is used."""
         facts = self.run.facts
-        reason = differs(facts, there)
+        reason = differs(facts, there) or node_faults.left_out(self.study, self.rows).get(node)
         if reason is None:
             about: NodeFacts = {
                 "machine": there["machine"],

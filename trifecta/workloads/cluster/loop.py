@@ -6,7 +6,7 @@ Its cost is bounded: after every look it waits a multiple of what the look took,
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from trifecta.analysis.planner import Decision, Stop
@@ -25,8 +25,8 @@ class Head(Protocol):
     def choose(self, dispatch: Dispatch) -> Decision | Stop:
         """The next block, or that it is enough, from what is kept and what runs."""
 
-    def keep(self, done: Sequence[Ran]) -> None:
-        """Blocks to commit, in this order."""
+    def keep(self, done: Sequence[Ran]) -> Mapping[str, str]:
+        """Blocks to commit, in this order; the nodes that do not count from now on, with the reason."""
 
     def told(self, event: Joined | Lost | LeftOut | Told, order: Order | None) -> None:
         """Something happened to a node, and with ``order`` a block was lost, which is run again."""
@@ -67,8 +67,11 @@ def carry_on(
             if isinstance(event, LeftOut):
                 left_out[event.node] = event.reason
             head.told(event, order)
-        if ready:
-            head.keep(ready)
+        for node, reason in head.keep(ready).items() if ready else ():
+            if node in dispatch.busy or node in dispatch.idle:
+                nodes.dismiss(node)
+                left_out[node] = reason
+                head.told(LeftOut(node, reason), dispatch.lost(node))
         ending = _give(dispatch, nodes, head)
         if ending is not None and dispatch.over:
             return ending

@@ -72,6 +72,10 @@ class ProgramNodes:
         own.order = order
         self._launcher.write(place, wire.order_line(order))
 
+    def dismiss(self, node: str) -> None:
+        """As `Nodes.dismiss`."""
+        self._forget(next(place for place, one in self._at.items() if one.name == node))
+
     def waiting(self) -> int:
         """As `Nodes.waiting`."""
         return sum(not one.stands for one in self._at.values())
@@ -163,6 +167,10 @@ class ProgramNodes:
         events.append(Lost(self._at.pop(place).name, reason))
 
     def _leave_out(self, place: str, reason: str, events: list[Event]) -> None:
+        events.append(LeftOut(self._at[place].name, reason))
+        self._forget(place)
+
+    def _forget(self, place: str) -> None:
         self._launcher.end(place)
         self._refused.add(place)
-        events.append(LeftOut(self._at.pop(place).name, reason))
+        del self._at[place]
