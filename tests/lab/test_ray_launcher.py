@@ -15,9 +15,10 @@ import pytest
 from trifecta.design import extras
 from trifecta.design.errors import CannotError, UserError
 from trifecta.lab.launcher import Said
-from trifecta.lab.ray_launcher import Hand, RayLauncher, local_nodes, reach
+from trifecta.lab.ray_hand import Hand
+from trifecta.lab.ray_launcher import RayLauncher, local_nodes, reach
 
-ECHO = "import sys\nfor line in sys.stdin.buffer.raw:\n    sys.stdout.buffer.raw.write(line)\n"
+ECHO = "import os\nwhile octets := os.read(0, 1 << 16):\n    os.write(1, octets)\n"
 WITH_RAY = pytest.mark.skipif(bool(extras.missing("cluster")), reason="the extra cluster is not installed")
 
 
@@ -93,7 +94,8 @@ def say(launcher: RayLauncher, patience_s: float = 60.0) -> dict[str, Said]:
 @WITH_RAY
 @pytest.mark.lab
 @pytest.mark.long
-def test_programs_run_at_the_nodes_of_a_cluster_and_go_with_it() -> None:
+def test_programs_run_at_the_nodes_of_a_cluster_and_go_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).resolve().parents[2]))
     launcher = RayLauncher("local:2")
     try:
         places = launcher.places()

@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 
 from trifecta.lab.launcher import Said
-from trifecta.lab.ray_launcher import Hand
+from trifecta.lab.ray_hand import Hand
 
 
 class LocalLauncher:

@@ -140,7 +140,7 @@ def test_one_that_says_nothing_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"trifecta": "2"}, "its trifecta is 2, and here it is 1; install the same there"),
+        ({"trifecta": "2"}, "its trifecta is 2, and that of this run is 1; install the same there"),
         ({"code": {"engine": "cd"}}, "its code is"),
         ({"engine": {"engine": "2"}}, "its engine is"),
         ({"servers": {}}, "server origin is missing there and 1 (aaaaaaaaaaaa) here"),

@@ -1,102 +1,33 @@
-"""Programs at the nodes of a Ray cluster: it is asked which nodes there are, and carries octets. It is never measured.
-
-A node of Ray that offers no CPU (``ray start --num-cpus 0``) is no place. An actor is pinned to a node and takes all of
-its CPUs, so that nothing else of Ray's runs there meanwhile. Its process has the program as a child and hands octets
-through. The actor ends with its driver, and the program with the actor, whose end of the pipe it reads.
-"""
+"""Programs at the nodes of a Ray cluster: `trifecta.lab.ray_driver` is told what to do there. It is never measured."""
 
 from __future__ import annotations
 
-import logging
 import os
 import re
-import select
 import shutil
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from multiprocessing.connection import Pipe
 from typing import Any
 
 from trifecta.design import extras
 from trifecta.design.errors import CannotError, UserError
 from trifecta.lab.launcher import Said
 
-ray = extras.Later("ray")
 LOCAL = "local:"
 MOST_LOCAL = 64
-_ANSWER_S = 5.0  # an actor answers as often, also where there is nothing to say
-_SILENT_S = 20.0  # then it is lost; Ray itself notices a lost node after some 15 s
+REMEDY = "see that `ray start --head` runs there, with the Python and the Ray that are here"
+_SHORT = "/tmp"  # noqa: S108 - where Ray itself would have it: sockets there need short names
 _REACH_S = 5.0
-_GRACE_S = 5.0
-_CLOSE_S = 10.0
-_MOST_OCTETS = 1 << 22  # of one answer: it passes through Ray's memory
-_LONGEST_LINE = 300
-_SHORT = "/tmp"
-_REMEDY = "see that `ray start --head` runs there, with the Python and the Ray that are here"
-
-
-class Hand:
-    """What runs in an actor's process on a node: it starts a program and hands octets through."""
-
-    def __init__(self, arguments: Sequence[str]) -> None:
-        """Start the program, in a session of its own."""
-        self._said = tempfile.TemporaryFile()  # noqa: SIM115 - it is there as long as the actor
-        self._process = subprocess.Popen(
-            [sys.executable, *arguments],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._said,
-            start_new_session=True,
-            bufsize=0,
-        )
-
-    def read(self, wait_s: float) -> tuple[bytes, str | None]:
-        """What it wrote, waited for so long at most; and how it ended, once all that it wrote was read."""
-        out = self._process.stdout
-        assert out is not None
-        pieces: list[bytes] = []
-        many, until = 0, time.monotonic() + wait_s
-        while many < _MOST_OCTETS:
-            left = 0.0 if pieces else max(0.0, until - time.monotonic())
-            if not select.select([out], [], [], left)[0]:
-                break
-            piece = os.read(out.fileno(), 1 << 16)
-            if not piece:
-                return b"".join(pieces), self._ending()
-            pieces.append(piece)
-            many += len(piece)
-        return b"".join(pieces), None
-
-    def write(self, octets: bytes) -> None:
-        """To its standard input; that it has ended, `read` says."""
-        assert self._process.stdin is not None
-        view = memoryview(octets)
-        with suppress(BrokenPipeError, ValueError):  # ValueError: it was closed
-            while view:
-                view = view[self._process.stdin.write(view) or 0 :]
-
-    def end(self) -> None:
-        """Close its standard input, and kill it where it does not end by that; what it started goes with it."""
-        assert self._process.stdin is not None
-        with suppress(OSError):
-            self._process.stdin.close()
-        with suppress(subprocess.TimeoutExpired):
-            self._process.wait(_GRACE_S)
-        with suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
-
-    def _ending(self) -> str:
-        code = self._process.wait()
-        self._said.seek(0)
-        lines = self._said.read().decode(errors="replace").strip().splitlines()
-        how = f"it was killed by signal {-code}" if code < 0 else f"it ended with exit code {code}"
-        return lines[-1].removeprefix("trifecta: ") if lines and code >= 0 else how
+_HEALTH_S = 20.0
+_BEGIN_S = 120.0  # of so many nodes of this machine, on a busy one
+_END_S = 30.0
+_HEAD_GONE_S = "30"  # then Ray takes a head that does not answer for gone, and ends who is connected
 
 
 class RayLauncher:
@@ -107,138 +38,100 @@ class RayLauncher:
 
         UserError for an address that is none, CannotError where there is no cluster, or no Ray.
         """
-        many = local_nodes(address)
-        self.shared = many > 1
-        self._local: Any = None
+        self.shared = local_nodes(address) > 1
+        self._address = address
+        self._said = tempfile.TemporaryFile()  # noqa: SIM115 - it is there as long as the launcher
+        self._pipe, theirs = Pipe()
+        environment = {
+            "RAY_USAGE_STATS_ENABLED": "0",  # nobody is told what runs here
+            "RAY_worker_niceness": "0",  # else 15, and all that is started below inherits it
+            "RAY_gcs_rpc_server_reconnect_timeout_s": _HEAD_GONE_S,
+            **os.environ,
+        }
         self._folder: str | None = None
-        self._actors: dict[str, Any] = {}
-        self._asked: dict[Any, str] = {}
-        """By what is waited for the place that is to answer."""
-        self._answered_at: dict[str, float] = {}
-        """When each place answered last; none before its first answer, which it may have to wait for."""
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nobody is told what runs here
-        if many:
-            os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # everywhere: the loopback stands for this machine
-        extras.load("ray")
-        kept = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
-        try:
-            at = self._raise_local(many) if many else address
-            ray.init(address=at, log_to_driver=False, logging_level=logging.ERROR)
-        except Exception as error:  # Ray raises ConnectionError, RuntimeError, ValueError, TimeoutError, and its own
-            self.close()
-            raise CannotError(f"--cluster {address}: {_line(error)}; {_REMEDY}") from error
-        finally:
-            for number, handler in kept.items():  # Ray takes some
-                signal.signal(number, handler)
-        self._hand = ray.remote(Hand)
-
-    def _raise_local(self, many: int) -> str:
-        os.environ.setdefault("RAY_worker_niceness", "0")  # else 15, and all that is started there inherits it
-        # Not beside another cluster of this machine, whose address lies there. Its sockets there need short names.
-        self._folder = tempfile.mkdtemp(prefix="trifecta-ray-", dir=_SHORT)
-        os.environ["RAY_TMPDIR"] = self._folder
-        # Nobody else is to reach it; what others would see, and nobody here looks at, is not started.
-        every = {"num_cpus": 1, "node_ip_address": "127.0.0.1", "include_log_monitor": False}
-        cluster = extras.load("ray.cluster_utils").Cluster
-        self._local = cluster(
-            initialize_head=True, head_node_args={**every, "node_name": "node1", "include_dashboard": False}
+        if local_nodes(address):
+            # Not beside another cluster of this machine, whose address lies there.
+            self._folder = environment["RAY_TMPDIR"] = tempfile.mkdtemp(prefix="trifecta-ray-", dir=_SHORT)
+            environment["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # everywhere: the loopback stands for this machine
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "trifecta.lab.ray_driver", str(theirs.fileno()), address],
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL,
+            stdout=self._said,
+            stderr=self._said,
+            env=environment,
+            start_new_session=True,  # Ctrl-C is for this process
         )
-        for number in range(2, many + 1):
-            self._local.add_node(**every, node_name=f"node{number}")
-        return str(self._local.address)
+        theirs.close()
+        try:
+            if not self._pipe.poll(_BEGIN_S):
+                raise CannotError(f"--cluster {address}: Ray did not begin within {_BEGIN_S:.0f} s; {REMEDY}")
+            self._answer()
+        except BaseException:
+            self.close()
+            raise
 
     def places(self) -> Mapping[str, str]:
         """As `Launcher.places`: by Ray's identity of a node what ``--node-name`` calls it, else its host's name."""
-        try:
-            nodes = [one for one in ray.nodes() if one["Alive"] and one.get("Resources", {}).get("CPU", 0) > 0]
-        except Exception as error:
-            raise CannotError(f"the cluster does not answer ({_line(error)}); {_REMEDY}") from error
-        found: dict[str, str] = {}
-        for one in sorted(nodes, key=lambda node: str(node["NodeID"])):
-            given = str(one.get("NodeName") or "")
-            name = given if given not in ("", one["NodeManagerAddress"]) else str(one["NodeManagerHostname"])
-            found[one["NodeID"]] = name if name not in found.values() else f"{name}-{one['NodeID'][:8]}"
+        found: Mapping[str, str] = self._ask("places")
         return found
 
     def start(self, place: str, arguments: Sequence[str]) -> None:
         """As `Launcher.start`; it waits while others have the node's CPUs."""
-        strategy = extras.load("ray.util.scheduling_strategies").NodeAffinitySchedulingStrategy
-        cpus = next((one["Resources"]["CPU"] for one in ray.nodes() if one["NodeID"] == place and one["Alive"]), 1)
-        cpus = int(cpus) if cpus >= 1 else cpus  # Ray takes no part of a core beside whole ones
-        self._actors[place] = self._hand.options(
-            num_cpus=cpus,
-            max_restarts=0,
-            max_concurrency=2,  # `write` passes a `read` that waits
-            scheduling_strategy=strategy(node_id=place, soft=False),
-        ).remote(list(arguments))
-        self._ask(place)
+        self._ask("start", place, list(arguments))
 
     def write(self, place: str, octets: bytes) -> None:
         """As `Launcher.write`."""
-        if place in self._actors:
-            self._actors[place].write.remote(octets)
+        self._ask("write", place, octets)
 
     def read(self, timeout_s: float) -> Mapping[str, Said]:
         """As `Launcher.read`; a place that has answered, and does not any more, is lost, whatever Ray thinks of it."""
-        found: dict[str, Said] = {}
-        until = time.monotonic() + timeout_s
-        while True:
-            for answer in self._ready(max(0.0, until - time.monotonic())):
-                place = self._asked.pop(answer)
-                if place not in self._actors:
-                    continue
-                said = _answer(answer)
-                self._answered_at[place] = time.monotonic()
-                if said.octets or said.ended is not None:
-                    found[place] = said
-                if said.ended is None:
-                    self._ask(place)
-            late = time.monotonic() - _ANSWER_S - _SILENT_S
-            for place in [one for one in self._asked.values() if self._answered_at.get(one, late) < late]:
-                if place in self._actors and place not in found:
-                    found[place] = Said(ended=f"it has not answered for {_SILENT_S:.0f} s")
-            if found or time.monotonic() >= until:
-                return found
-
-    def _ready(self, wait_s: float) -> list[Any]:
-        """The answers that have come, waited for so long at most."""
-        if not self._asked:
-            time.sleep(wait_s)
-            return []
-        asked = list(self._asked)
-        if not ray.wait(asked, num_returns=1, timeout=wait_s)[0]:
-            return []
-        ready: list[Any] = ray.wait(asked, num_returns=len(asked), timeout=0)[0]
-        return ready
-
-    def _ask(self, place: str) -> None:
-        self._asked[self._actors[place].read.remote(_ANSWER_S)] = place
+        found: Mapping[str, Said] = self._ask("read", timeout_s)
+        return found
 
     def end(self, place: str) -> None:
-        """As `Launcher.end`: an actor that nobody holds any more ends when it has done what it was asked."""
-        actor = self._actors.pop(place, None)
-        self._answered_at.pop(place, None)
-        for answer in [answer for answer, asked in self._asked.items() if asked == place]:
-            del self._asked[answer]
-        if actor is not None:
-            actor.end.remote()
+        """As `Launcher.end`."""
+        self._ask("end", place)
 
     def close(self) -> None:
         """As `Launcher.close`."""
-        with suppress(Exception):  # whatever is left ends with this process
-            ending = [actor.end.remote() for actor in self._actors.values()]
-            self._actors.clear()
-            if ending:
-                ray.wait(ending, num_returns=len(ending), timeout=_CLOSE_S)
-        with suppress(Exception):
-            ray.shutdown()
-        if self._local is not None:
-            with suppress(Exception):
-                self._local.shutdown()
-            self._local = None
+        self._pipe.close()
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(_END_S)
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
-            self._folder = None
+
+    def _ask(self, method: str, *arguments: object) -> Any:
+        try:
+            self._pipe.send((method, arguments))
+        except OSError:
+            raise self._gone() from None
+        return self._answer()
+
+    def _answer(self) -> Any:
+        try:
+            well, answer = self._pipe.recv()
+        except (EOFError, OSError):
+            raise self._gone() from None
+        if not well:
+            raise CannotError(answer)
+        return answer
+
+    def _gone(self) -> CannotError:
+        """Ray has ended the process that is connected to it."""
+        self._said.seek(0)
+        lines = [line for line in self._said.read().decode(errors="replace").splitlines() if line.strip()]
+        words = (
+            re.sub(r"^\[[^]]*\] (\S+:\d+: )?", "", lines[-1].strip()) if lines else ""
+        )  # Ray's mark of a line of its log
+        last = f" ({words.partition('. ')[0]})" if words else ""
+        return CannotError(
+            f"--cluster {self._address}: the cluster's head is gone{last}; what is finished is kept: "
+            "`trifecta resume` goes on, with --cluster once there is a head again, or without"
+        )
 
 
 def local_nodes(address: str) -> int:
@@ -265,17 +158,11 @@ def reach(address: str) -> None:
         socket.create_connection((host.strip("[]"), int(port)), _REACH_S).close()
     except (OSError, OverflowError) as error:
         said = getattr(error, "strerror", None) or str(error)
-        raise CannotError(f"--cluster {address}: nobody answers there ({said}); {_REMEDY}") from error
-
-
-def _answer(answer: Any) -> Said:
-    try:
-        octets, ended = ray.get(answer)
-    except Exception as error:  # the actor, its node or the way to it is gone, or it never came up
-        return Said(ended=_line(error))
-    return Said(octets, ended)
-
-
-def _line(error: Exception) -> str:
-    """What an error of Ray's says, in one line."""
-    return " ".join(str(error).split())[:_LONGEST_LINE] or type(error).__name__
+        raise CannotError(f"--cluster {address}: nobody answers there ({said}); {REMEDY}") from error
+    asked = [sys.executable, "-m", "ray.scripts.scripts", "health-check", "--address", address]
+    try:  # in a process of its own: this one must have no threads yet, and Ray asks for as long as it likes
+        stands = subprocess.run(asked, capture_output=True, timeout=_HEALTH_S, check=False).returncode == 0
+    except subprocess.TimeoutExpired:
+        stands = False
+    if not stands:
+        raise CannotError(f"--cluster {address}: who answers there is no head of this Ray; {REMEDY}")

@@ -209,7 +209,8 @@ def differs(here: RunDocument, there: RunDocument) -> str | None:
     """In what a node is another instrument than the head says that this run has; None where it is the same."""
     for name in ("trifecta", "engine", "code"):
         if here.get(name) != there.get(name):
-            return f"its {name} is {there.get(name)}, and here it is {here.get(name)}; install the same there"
+            own, its = _words(here.get(name)), _words(there.get(name))
+            return f"its {name} is {its}, and that of this run is {own}; install the same there"
     for factor, known, found in (
         ("server", here["servers"], there["servers"]),
         ("client", here["clients"], there["clients"]),
@@ -223,6 +224,10 @@ def differs(here: RunDocument, there: RunDocument) -> str | None:
     if missing:
         return f"{missing[0]['factor']} {missing[0]['level']} is not possible there: {missing[0]['reason']}"
     return None
+
+
+def _words(value: object) -> str:
+    return ", ".join(f"{key} {one}" for key, one in value.items()) if isinstance(value, Mapping) else str(value)
 
 
 def _identity(program: ProgramFound | None) -> str:
