@@ -61,10 +61,11 @@ def test_nodes_that_differ_make_no_difference_of_arms(nodes, between):
 
 
 @pytest.mark.long
+@pytest.mark.timeout(1200)
 @pytest.mark.parametrize("nodes", BLOCKS)
 @pytest.mark.parametrize("between", BETWEEN)
 def test_nodes_that_differ_make_no_difference_of_arms_in_many_clusters(nodes, between):
-    runs = 4000
+    runs = 1000
     _, whole = ever(nodes, between, runs, seed=100 + nodes)
     assert whole <= stats.binom.ppf(0.999, runs, ALPHA), whole
 

@@ -101,7 +101,7 @@ def test_programs_run_at_the_nodes_of_a_cluster_and_go_with_it(monkeypatch: pyte
         places = launcher.places()
         assert sorted(places.values()) == ["node1", "node2"]
         for place in places:
-            launcher.start(place, ["-c", f"import os\nprint(os.getpid(), flush=True)\n{ECHO}"])
+            launcher.start(place, ["-c", f"import os\nos.write(1, b'%d\\n' % os.getpid())\n{ECHO}"])
         pids = {place: int(said.octets) for place, said in say(launcher).items()}
         assert len(set(pids.values())) == 2
         for place in places:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -21,9 +22,21 @@ Duration = Callable[[str, Order], float]
 
 
 class SimulatedNodes:
-    """`Nodes` on a clock of their own. ``lost``: after so many seconds a node is gone; it is back after ``back_s``."""
+    """`Nodes` on a clock of their own. ``lost``: after so many seconds a node is gone; it is back after ``back_s``.
 
-    def __init__(self, many: int, duration: Duration, lost: dict[str, list[float]] | None = None, back_s: float = 5.0):
+    ``looks_cost``: what the head computes between two polls takes its time here, too, and nodes wait for it.
+    """
+
+    def __init__(
+        self,
+        many: int,
+        duration: Duration,
+        lost: dict[str, list[float]] | None = None,
+        *,
+        back_s: float = 5.0,
+        looks_cost: bool = False,
+    ):
+        self._polled_s = time.process_time() if looks_cost else None
         self.now_s = 0.0
         self.offered: list[tuple[str, Order]] = []
         self.at_once: dict[str, int] = {}
@@ -43,6 +56,8 @@ class SimulatedNodes:
         heapq.heappush(self._due, (at_s, self._count, event, life))
 
     def poll(self, timeout_s: float, gather_s: float = 0.0) -> Sequence[Event]:
+        if self._polled_s is not None:
+            self.now_s += time.process_time() - self._polled_s
         until, events = self.now_s + timeout_s, []
         while self._due and self._due[0][0] <= until:
             at_s, _, event, life = heapq.heappop(self._due)
@@ -59,6 +74,8 @@ class SimulatedNodes:
             until = min(until, self.now_s + gather_s) if len(events) == 1 else until
         if not events:
             self.now_s = until
+        if self._polled_s is not None:
+            self._polled_s = time.process_time()
         return events
 
     def offer(self, node: str, order: Order) -> None:
@@ -91,6 +108,8 @@ class SimulatedHead:
     kept: list[Ran] = field(default_factory=list)
     lost: list[Order] = field(default_factory=list)
     said: list[Event] = field(default_factory=list)
+    bad: Mapping[str, int] = field(default_factory=dict)
+    """After how many blocks in all a node does not count any more."""
     _waited: int = 0
 
     def __post_init__(self) -> None:
@@ -102,14 +121,15 @@ class SimulatedHead:
         self.planner.at_once = max(1, len(dispatch.busy) + len(dispatch.idle))
         return self.planner.next(self.rows, round(self.nodes.now_s * 1e9), self.judged)
 
-    def keep(self, done: Sequence[Ran]) -> None:
+    def keep(self, done: Sequence[Ran]) -> Mapping[str, str]:
         for one in done:
             self.kept.append(one)
-            self.rows += self.measured(one.order)
+            self.rows += [row | {"node": one.node} for row in self.measured(one.order)]
         self._waited += len(done)
         if self.judged is None or self._waited >= self.judge_every:
             self._waited = 0
             self.judged = verdicts(self.study, self.rows, list(self.cells.values()), fixed=False)
+        return {node: "it was simulated to be bad" for node in self.bad if len(self.kept) >= self.bad[node]}
 
     def told(self, event: Joined | Lost | LeftOut | Told, order: Order | None) -> None:
         self.said.append(event)

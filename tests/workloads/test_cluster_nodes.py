@@ -119,6 +119,16 @@ def test_a_block_that_is_done_gives_a_node_its_tries_back() -> None:
         assert list(nodes.poll(0.01)) == [Joined("one")]
 
 
+def test_one_that_is_dismissed_is_ended_and_not_started_again() -> None:
+    launcher = Scripted(p1="one", p2="two")
+    nodes = stood(launcher, "p1", "p2")
+    nodes.dismiss("one")
+    launcher.says("p1", Message("ready", facts=FACTS))
+    assert list(nodes.poll(0.01)) == []
+    assert launcher.ended == ["p1"]
+    assert launcher.started == ["p1", "p2"]
+
+
 def test_a_place_that_is_gone_is_lost_and_one_that_comes_joins() -> None:
     launcher = Scripted(p1="one")
     nodes = stood(launcher, "p1")
