@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -93,10 +94,10 @@ def programs(process: subprocess.Popen[str]) -> list[psutil.Process]:
     """The outer process of every node's program."""
     found = []
     for one in psutil.Process(process.pid).children(recursive=True):
-        words = one.cmdline() if one.is_running() else []
-        parent = one.parent()
-        if NODE in words and parent is not None and NODE not in parent.cmdline():
-            found.append(one)
+        with suppress(psutil.Error):  # many are there for a moment only
+            parent = one.parent()
+            if NODE in one.cmdline() and parent is not None and NODE not in parent.cmdline():
+                found.append(one)
     return found
 
 
@@ -127,7 +128,10 @@ def of_a_worker(process: subprocess.Popen[str]) -> psutil.Process:
 
 def raylets_with_head(process: subprocess.Popen[str]) -> set[int]:
     """The raylet that came first: that of the head's node."""
-    every = [one for one in psutil.Process(process.pid).children(recursive=True) if "raylet" in one.name()]
+    every = []
+    for one in psutil.Process(process.pid).children(recursive=True):
+        with suppress(psutil.Error):
+            every += [one] if "raylet" in one.name() else []
     return {min(every, key=lambda one: one.create_time()).pid}
 
 
