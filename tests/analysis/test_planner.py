@@ -231,3 +231,49 @@ def test_one_protocol_alone_ends_after_its_first_blocks_and_says_that_nothing_is
         rows += [make_row(t, 1e6) for t in plan.block_trials(study, decision.cell, decision.block, len(rows))]
     assert (len(rows), decision.kind) == (4, "blocks")
     assert decision.reason == "every cell has had its 2 blocks; one protocol alone gives no verdict"
+
+
+def test_a_block_that_runs_elsewhere_is_not_chosen_again():
+    study = one_cell_study(min_blocks=4)
+    (cell,) = plan.cells(study)
+    planner = Planner(study, [cell])
+    chosen = []
+    for _ in range(4):
+        decision = planner.next([], 0, [])
+        chosen.append(decision.block)
+        planner.running = {cell.key: set(chosen)}
+    assert chosen == [0, 1, 2, 3]
+
+
+def test_cells_of_which_less_runs_have_their_turn_first():
+    study = make_study(min_blocks=2)
+    cells = plan.cells(study)
+    planner = Planner(study, cells)
+    running: dict[str, set[int]] = {}
+    for _ in range(2 * len(cells)):
+        decision = planner.next([], 0, [])
+        running.setdefault(decision.cell.key, set()).add(decision.block)
+        planner.running = running
+    assert running == {cell.key: {0, 1} for cell in cells}
+
+
+def test_three_blocks_that_run_are_no_three_blocks_without_a_result():
+    study = one_cell_study(min_blocks=9)
+    (cell,) = plan.cells(study)
+    planner = Planner(study, [cell])
+    planner.running = {cell.key: {0, 1, 2, 3}}
+    assert planner.next([], 0, []).block == 4
+
+
+def test_a_budget_goes_as_far_as_blocks_run_at_a_time():
+    """72 blocks of 4 trials would take 80 s on one machine: eight at a time take ten."""
+    study = make_study(min_blocks=6, budget_ns=50 * SECOND)
+    rows = []
+    for cell in plan.cells(study):
+        for trial in plan.block_trials(study, cell, 0, len(rows)):
+            cost_ns = {"clean": 100, "far": 300, "rough": 400}[cell.levels["path"]] * 1_000_000
+            rows.append(make_row(trial, 1e6, started_ns=1, ended_ns=1 + cost_ns))
+    alone, many = Planner(study, plan.cells(study)), Planner(study, plan.cells(study))
+    many.at_once = 8
+    assert alone.next(rows, 13 * SECOND).reason.endswith("that the budget gives some cells first")
+    assert many.next(rows, 2 * SECOND).reason.endswith("that every cell gets first")

@@ -14,7 +14,7 @@ from trifecta import studies
 from trifecta.design import plan
 from trifecta.design.model import Levelled, Study
 from trifecta.workloads.progress import NoProgress
-from trifecta.workloads.runner import _Run
+from trifecta.workloads.runner import StudyRun
 
 STUDY = studies.load("race", ["path=far"], studies.known_servers())
 CELL = plan.cells(STUDY)[0]
@@ -49,7 +49,7 @@ class Session:
 
 def probes_of_blocks(session: Session, blocks: int, study: Study = STUDY) -> list[int]:
     """How many probes were made before each block."""
-    run: Any = _Run.__new__(_Run)
+    run: Any = StudyRun.__new__(StudyRun)
     run.study, run.rows, run.progress, run._mark = study, [], NoProgress(), lambda _: None
     made = []
     for _ in range(blocks):

@@ -21,7 +21,7 @@ from trifecta.implementations.servers.origin import Origin
 from trifecta.store.run import RunDirectory
 from trifecta.studies import known_servers, load
 from trifecta.workloads.requests.session import RequestsSession
-from trifecta.workloads.runner import _Run
+from trifecta.workloads.runner import StudyRun
 from trifecta.workloads.session import Common
 
 BLOCK_NS = 1_000_000_000
@@ -101,7 +101,7 @@ def test_a_block_lasts_from_its_first_trial_to_the_end_of_its_last(study: Study)
     run = SimpleNamespace(rows=rows, _mark=lambda name: None)
     session = SimpleNamespace(renew=lambda cell, block_ns: asked.append(block_ns) or True)
     for block in (0, 2):
-        assert _Run._renew(cast(Any, run), cast(Any, session), Decision(cell, block, "why"))
+        assert StudyRun._renew(cast(Any, run), cast(Any, session), Decision(cell, block, "why"))
     assert asked == [500]
 
 

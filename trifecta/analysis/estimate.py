@@ -30,6 +30,7 @@ class PairBlocks:
 
     ``logs`` has one line a usable block: the natural log of the arm's value, then of the reference's value or, for
     the baseline, of both its runs (NaN where one is missing). Infinite entries are censored trials (see `log_value`).
+    ``nodes`` says of each line on which node of a cluster its block was run, as `node_of`.
     """
 
     cell: str
@@ -38,6 +39,7 @@ class PairBlocks:
     logs: Floats
     invalid_trials: int = 0
     incomplete_blocks: int = 0
+    nodes: tuple[str, ...] = ()
 
     @property
     def blocks(self) -> int:
@@ -99,6 +101,11 @@ def log_value(row: Row, metric: Metric) -> float:
     return math.log(number) if math.isfinite(number) else math.nan
 
 
+def node_of(row: Row) -> str:
+    """The node of a cluster that a trial was run on; empty for this machine."""
+    return str(row.get("node") or "")
+
+
 def usable(row: Row) -> bool:
     """Whether the trial passed the checks that decide on validity."""
     return bool(row.get("valid"))
@@ -131,23 +138,26 @@ def pair_blocks(
     """Collect arm against reference from the rows of one cell, in block order.
 
     Where the reference is the baseline, both its runs are references. A trial that failed a check, or has no value,
-    leaves its slot empty; a block without the arm, or without any reference, is left out and counted.
+    leaves its slot empty; a block without the arm, or without any reference, is left out and counted. What a lost node
+    left of a block that was done again elsewhere is a block of its own: runs of two nodes are never paired.
     """
     slots = {arm: 0, reference: 1}
     if reference == baseline and arm != baseline + AA_SUFFIX:
         slots[baseline + AA_SUFFIX] = 2
     width = max(slots.values()) + 1
-    blocks: dict[int, list[float]] = {}
+    blocks: dict[tuple[int, str], list[float]] = {}
     invalid = 0
     for row in rows:
         slot = slots.get(str(row["arm"]))
         if slot is None:
             continue
-        values = blocks.setdefault(int(row["block"]), [math.nan] * width)
+        values = blocks.setdefault((int(row["block"]), node_of(row)), [math.nan] * width)
         if usable(row):
             values[slot] = log_value(row, metric)
         else:
             invalid += 1
-    ordered = np.array([blocks[block] for block in sorted(blocks)], dtype=np.float64).reshape(-1, width)
+    keys = sorted(blocks)
+    ordered = np.array([blocks[key] for key in keys], dtype=np.float64).reshape(-1, width)
     whole = ~np.isnan(ordered[:, 0]) & ~np.isnan(ordered[:, 1:]).all(axis=1)
-    return PairBlocks(cell, arm, reference, ordered[whole], invalid, int((~whole).sum()))
+    nodes = tuple(node for (_, node), counts in zip(keys, whole, strict=True) if counts)
+    return PairBlocks(cell, arm, reference, ordered[whole], invalid, int((~whole).sum()), nodes)

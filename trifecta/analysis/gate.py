@@ -10,6 +10,7 @@ that is worse, there is a confidence sequence (`confidence`), so it may be looke
 * else it is **open**.
 
 Where the baseline differs from itself, beyond chance among all tests, the limit widens both ways by its noise floor.
+Blocks on several nodes of a cluster have the interval of `nested`, and a test stays open that one node alone decides.
 """
 
 from __future__ import annotations
@@ -23,12 +24,14 @@ from typing import Literal, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from trifecta.analysis.confidence import confidence_sequence, differences_of, judge, median_log_ratio
-from trifecta.analysis.estimate import PairBlocks, Row, by_cell, log_value, pair_blocks, usable
+from trifecta.analysis.confidence import Interval, confidence_sequence, differences_of, judge
+from trifecta.analysis.estimate import PairBlocks, Row, by_cell, log_value, node_of, pair_blocks, usable
 from trifecta.analysis.family import adjusted_log_e, level_of
 from trifecta.analysis.forecast import blocks_to_difference, within_horizon
+from trifecta.analysis.nested import Nested, middle_of, nested
 from trifecta.analysis.noise import robust_floor
 from trifecta.contract.stored import Load
+from trifecta.design.arms import node_words
 from trifecta.design.gate import WIRE_BYTES, Condition, GatePlan
 from trifecta.design.metric import Metric
 from trifecta.design.model import AA_SUFFIX, Cell
@@ -93,33 +96,43 @@ def judge_gate(gate: GatePlan, rows: Sequence[Row], cells: Sequence[Cell]) -> Ju
     asked = [(cell, condition) for cell in cells for condition in gate.conditions]
     here = [grouped.get(cell.key, []) for cell, _ in asked]
     slacks = _slacks(gate, asked, here)
-    found = [_test(gate, one, rows, slack, len(asked)) for one, rows, slack in zip(asked, here, slacks, strict=True)]
+    cluster = len({node_of(row) for row in rows}) > 1
+    found = [
+        _test(gate, one, own, slack, len(asked), cluster=cluster)
+        for one, own, slack in zip(asked, here, slacks, strict=True)
+    ]
     return Judged(tuple(found))
 
 
-def _test(gate: GatePlan, asked: tuple[Cell, Condition], rows: Sequence[Row], slack: float, tests: int) -> Outcome:
+def _test(
+    gate: GatePlan, asked: tuple[Cell, Condition], rows: Sequence[Row], slack: float, tests: int, *, cluster: bool
+) -> Outcome:
     (cell, condition), alpha = asked, 1 - gate.study.confidence
     metric = condition.metric
     pair = _pair(gate, cell, rows, metric, gate.candidate)
     sign = 1.0 if metric.lower_is_better else -1.0
     worse, limit = sign * pair.logs, math.log1p(condition.limit)
+    among = nested(worse, pair.nodes)
     # A confidence sequence has half of its level at each end: twice as much gives an end all of it.
-    low = confidence_sequence(worse, 2 * level_of(tests, 1, alpha)).low
-    high = confidence_sequence(worse, 2 * alpha).high
+    to_fail, to_pass = 2 * level_of(tests, 1, alpha), 2 * alpha
+    low, high = _interval(worse, among, to_fail).low, _interval(worse, among, to_pass).high
     state: State = OPEN
+    node = ""
     if low is not None and low > limit + slack:
-        state = FAILS
+        node = _deciding(pair, among, to_fail, cluster, low=limit + slack)
+        state = OPEN if node else FAILS
     elif high is not None and high < limit - slack:
-        state = PASSES
+        node = _deciding(pair, among, to_pass, cluster, high=limit - slack)
+        state = OPEN if node else PASSES
     ends = (low, high) if sign > 0 else (_minus(high), _minus(low))
-    needed = None if state != OPEN or slack else _needed(worse, limit, alpha)
-    middle = median_log_ratio(pair.logs)
+    needed = None if state != OPEN or slack or node else _needed(worse, limit, alpha)
+    middle = middle_of(pair.logs, pair.nodes)
     values = [log_value(row, metric) for row in rows if row["arm"] == gate.candidate and usable(row)]
     return Outcome(
         cell=cell,
         condition=condition,
         state=state,
-        reason=_reason(state, condition, pair, slack, bounded=low is not None or high is not None),
+        reason=node or _reason(state, condition, pair, slack, bounded=low is not None or high is not None),
         baseline=_median(rows, metric, gate.baseline, gate.candidate),
         candidate=_median(rows, metric, gate.candidate),
         ratio=None if middle is None else math.exp(middle),
@@ -130,6 +143,30 @@ def _test(gate: GatePlan, asked: tuple[Cell, Condition], rows: Sequence[Row], sl
         needed=needed,
         values=tuple(math.exp(value) for value in values if not math.isnan(value)),
     )
+
+
+def _interval(worse: Floats, among: Nested | None, level: float) -> Interval:
+    """The confidence sequence, of blocks on several nodes with the nodes' interval (`nested`)."""
+    found = confidence_sequence(worse, level)
+    return found if among is None else among.interval(found, level)
+
+
+def _deciding(
+    pair: PairBlocks,
+    among: Nested | None,
+    level: float,
+    cluster: bool,
+    *,
+    low: float | None = None,
+    high: float | None = None,
+) -> str:
+    """Why a test stays open though its interval is clear of the limit: one node of a cluster decides it alone."""
+    if among is None:
+        return f"all of its blocks are of {node_words(pair.nodes[0])}: a node alone does not decide" if cluster else ""
+    least, node = among.weakest(low, high)
+    if least >= math.log(2 / level) - 1e-9:
+        return ""
+    return f"without {node_words(node)} it is undecided: a node alone does not decide"
 
 
 def _pair(gate: GatePlan, cell: Cell, rows: Sequence[Row], metric: Metric, arm: str) -> PairBlocks:

@@ -19,12 +19,12 @@ Stopping early is sound because the intervals are confidence sequences (docs/met
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Protocol
 
-from trifecta.analysis.estimate import Row, by_cell
+from trifecta.analysis.estimate import Row
 from trifecta.analysis.verdict import verdicts
 from trifecta.design import plan
 from trifecta.design.model import Cell, Study, Verdict
@@ -41,6 +41,8 @@ class Decision:
     cell: Cell
     block: int
     reason: str
+    first_trial: int | None = None
+    """The number of its first trial, where who gave the order counts them; None: the next one."""
 
 
 @dataclass(frozen=True)
@@ -64,10 +66,14 @@ class AnyPlanner(Protocol):
 
 @dataclass(frozen=True)
 class CellState:
-    """What the planner knows of a cell: ``cost_ns`` is the wall time of one more block, overhead included."""
+    """What the planner knows of a cell: ``cost_ns`` is the wall time of one more block, overhead included.
+
+    ``blocks`` are those that have begun, ``seen`` those of which there are rows.
+    """
 
     cell: Cell
     blocks: int
+    seen: int
     unfinished: int | None
     cost_ns: int | None
     hopeless: bool
@@ -97,8 +103,13 @@ class Planner:
         self.began_ns = now_ns
         self.most = dict(most or {})
         self.before = dict(before or {})
+        self.running: Mapping[str, Collection[int]] = {}
+        """By a cell's key the blocks that have begun and have no rows yet: no block is chosen twice."""
+        self.at_once = 1
+        """How many blocks can run at a time: so many cost the time of one."""
         self.verdicts: list[Verdict] = []
         self._last_seen: list[str] = []
+        self._known: tuple[Sequence[Row], int, _Ran] | None = None
 
     def next(self, rows: Sequence[Row], elapsed_ns: int, judged: Sequence[Verdict] | None = None) -> Decision | Stop:
         """Decide from the rows of all finished trials and the wall time the run has taken (resumed parts included).
@@ -117,7 +128,8 @@ class Planner:
         paid = self._payable(early, left_ns)
         affordable = [state for state in paid if _fits(state, states, left_ns)]
         if affordable:
-            return self._first_round(affordable, "every cell gets" if paid == early else "the budget gives some cells")
+            every = len(paid) == len(early)
+            return self._first_round(affordable, "every cell gets" if every else "the budget gives some cells")
         if not self.study.gives_verdicts and not early:
             why = "captured trials give no verdicts (captured_trials_count is false)"
             return Stop(f"every cell has had its {self.study.min_blocks} blocks; {why}", "captured")
@@ -139,6 +151,7 @@ class Planner:
         if left_ns is None or any(state.cost_ns is None for state in early):
             return early
         paid: list[CellState] = []
+        left_ns *= self.at_once
         for state in sorted(early, key=lambda state: (state.cost_ns or 0, state.cell.key)):
             left_ns -= (self._first(state.cell) - state.blocks) * (state.cost_ns or 0)
             if left_ns < 0:
@@ -161,7 +174,7 @@ class Planner:
         still_open = [verdict for verdict in self.verdicts if verdict.verdict == "undecided"]
         if not still_open:
             return self._stop_decided()
-        tried = {s.cell.key for s in states if s.blocks - self.before.get(s.cell.key, 0) >= HOPELESS_BLOCKS}
+        tried = {s.cell.key for s in states if s.seen - self.before.get(s.cell.key, 0) >= HOPELESS_BLOCKS}
         measurable = {verdict.cell for verdict in still_open if verdict.blocks > 0 or verdict.cell not in tried}
         if not measurable:
             return Stop(f"{self._open_text()} and cannot be decided: no block had two usable trials", "unmeasurable")
@@ -193,7 +206,7 @@ class Planner:
                 ranked.append((value, blocks * (state.cost_ns or 0), state))
         ranked.sort(key=lambda item: (-item[0], item[2].cell.key))
         chosen = []
-        room = left_ns
+        room = None if left_ns is None else left_ns * self.at_once
         for _, cost, state in ranked:
             if room is None or cost <= room:
                 chosen.append(state)
@@ -239,34 +252,76 @@ class Planner:
         )
 
     def _states(self, rows: Sequence[Row], elapsed_ns: int) -> list[CellState]:
-        grouped = by_cell(rows)
-        self._last_seen = list({str(row["cell"]): None for row in reversed(rows)})[::-1]
-        spans = _block_spans(rows)
-        busy = sum(span for per_block in spans.values() for span in per_block.values())
-        overhead = max(1.0, elapsed_ns / busy) if busy else 1.0
-        arms = set(plan.arms(self.study))
+        ran = self._ran(rows)
+        self._last_seen = [key for key in ran.last_seen if key not in self.running]
+        # What runs now had its turn last, and most where most of it runs.
+        self._last_seen += sorted(self.running, key=lambda key: (len(self.running[key]), key))
+        overhead = max(1.0, elapsed_ns / ran.busy_ns) if ran.busy_ns else 1.0
         usable_cells = {verdict.cell for verdict in self.verdicts if verdict.blocks > 0}
         states = []
         for cell in self.cells:
-            ran = grouped.get(cell.key, [])
-            blocks: dict[int, set[str]] = {}
-            for row in ran:
-                blocks.setdefault(int(row["block"]), set()).add(str(row["arm"]))
-            partial = sorted(block for block, seen in blocks.items() if not arms <= seen)
-            own = list(spans.get(cell.key, {}).values())
+            known = ran.cells.get(cell.key, _NOTHING)
             states.append(
                 CellState(
                     cell=cell,
-                    blocks=max(blocks, default=-1) + 1,
-                    unfinished=partial[0] if partial else None,
-                    cost_ns=round(median(own) * overhead) if own else None,
+                    blocks=max(known.seen, max(self.running.get(cell.key, ()), default=-1) + 1),
+                    seen=known.seen,
+                    unfinished=known.unfinished,
+                    cost_ns=None if known.span_ns is None else round(known.span_ns * overhead),
                     hopeless=self.study.gives_verdicts
                     and self.study.give_up
-                    and len(blocks) - self.before.get(cell.key, 0) >= HOPELESS_BLOCKS
+                    and known.blocks - self.before.get(cell.key, 0) >= HOPELESS_BLOCKS
                     and cell.key not in usable_cells,
                 )
             )
         return states
+
+    def _ran(self, rows: Sequence[Row]) -> _Ran:
+        """What the rows say of blocks; of the same rows as at the last call it is known (many nodes, many calls)."""
+        if self._known is None or self._known[0] is not rows or self._known[1] != len(rows):
+            self._known = rows, len(rows), _ran(rows, set(plan.arms(self.study)))
+        return self._known[2]
+
+
+@dataclass(frozen=True)
+class _CellRan:
+    """What has run of a cell: one more than its last block, how many there are, the first that lacks an arm, and the
+    measured time of one, in ns."""
+
+    seen: int = 0
+    blocks: int = 0
+    unfinished: int | None = None
+    span_ns: float | None = None
+
+
+_NOTHING = _CellRan()
+
+
+@dataclass(frozen=True)
+class _Ran:
+    """What has run, by cell; the measured time of all of it; and the cells in the order of their last trials."""
+
+    cells: Mapping[str, _CellRan]
+    busy_ns: int
+    last_seen: Sequence[str]
+
+
+def _ran(rows: Sequence[Row], arms: Collection[str]) -> _Ran:
+    blocks: dict[str, dict[int, set[str]]] = {}
+    for row in rows:
+        blocks.setdefault(str(row["cell"]), {}).setdefault(int(row["block"]), set()).add(str(row["arm"]))
+    spans = _block_spans(rows)
+    cells = {
+        key: _CellRan(
+            seen=max(own) + 1,
+            blocks=len(own),
+            unfinished=min((block for block, its in own.items() if not its.issuperset(arms)), default=None),
+            span_ns=median(spans[key].values()),
+        )
+        for key, own in blocks.items()
+    }
+    busy_ns = sum(span for per_block in spans.values() for span in per_block.values())
+    return _Ran(cells, busy_ns, list({str(row["cell"]): None for row in reversed(rows)})[::-1])
 
 
 def rest_words(left_ns: int | None) -> str:

@@ -1,4 +1,4 @@
-"""Student's t by scipy.special: scipy.stats takes two seconds to load, which a run and a report would wait for."""
+"""Student's t and chi-squared by scipy.special: scipy.stats takes two seconds to load, for which a run would wait."""
 
 from __future__ import annotations
 
@@ -28,3 +28,18 @@ def two_sided_p(t: float, freedom: float) -> float:
     from scipy import special
 
     return 2 * float(special.stdtr(freedom, -abs(t)))
+
+
+def share_above(t: float, freedom: float) -> float:
+    """How often Student's t is above ``t``."""
+    from scipy import special
+
+    return float(special.stdtr(freedom, -t))
+
+
+@lru_cache(maxsize=1024)
+def chi2_quantile(share: float, freedom: float) -> float:
+    """The quantile of chi-squared."""
+    from scipy import special
+
+    return float(special.chdtri(freedom, 1 - share))

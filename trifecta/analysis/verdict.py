@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from trifecta.analysis import modes
+from trifecta.analysis import modes, node_faults
 from trifecta.analysis.averages import mean_ratio
 from trifecta.analysis.confidence import Interval, Judgement, confidence_sequence, judge, log_e_within
-from trifecta.analysis.estimate import PairBlocks, Row, arm_pairs, by_cell, pair_blocks, ratio_estimate
+from trifecta.analysis.estimate import PairBlocks, Row, arm_pairs, by_cell, node_of, pair_blocks, ratio_estimate
 from trifecta.analysis.family import claims, level_of, log_e_to_claim
 from trifecta.analysis.fixed import FixedAnalysis, fixed_analysis
 from trifecta.analysis.forecast import (
@@ -27,15 +26,15 @@ from trifecta.analysis.forecast import (
     within_horizon,
 )
 from trifecta.analysis.modes import Apart
+from trifecta.analysis.nested import Nested, nested
 from trifecta.analysis.noise import NoiseFloor, margin_in_force, noise_floors
 from trifecta.analysis.success import with_unseen
 from trifecta.design import plan
-from trifecta.design.arms import arm_words
+from trifecta.design.arms import arm_words, node_words
 from trifecta.design.metric import Metric
 from trifecta.design.metrics import METRICS
 from trifecta.design.model import AA_SUFFIX, Cell, Study, Verdict, VerdictKind
 
-Floats = NDArray[np.float64]
 Claim = Literal["faster", "slower", "same"]
 SUCCESS = "success_rate"
 
@@ -47,7 +46,8 @@ SAME_BLOCKS = 14
 class _Evidence:
     """What one comparison rests on; ``best`` is the claim it comes closest to, with the log e-value for it.
 
-    ``hindrance`` is why that claim cannot be made, however strong the evidence; empty where it can.
+    ``hindrance`` is why that claim cannot be made, however strong the evidence; empty where it can. ``among`` are the
+    blocks by node; None where they are of one.
     """
 
     pair: PairBlocks
@@ -57,6 +57,7 @@ class _Evidence:
     best: Claim
     log_e: float
     hindrance: str
+    among: Nested | None = None
 
     @property
     def eligible(self) -> float:
@@ -88,11 +89,16 @@ def verdicts(
 
     ``cells`` are the cells of the study's plan that this run can do (default: all of the plan); it must not change
     during a run, because it is the family of claims. ``fixed`` adds the fixed-size analysis, which takes longer
-    and which the planner does not need.
+    and which the planner does not need. Where the rows are of two nodes of a cluster or more, blocks are nested in
+    nodes (`nested`), and nodes whose baseline differs from itself do not count (`node_faults`).
     """
     chosen = METRICS[metric or study.metric]
     places = plan.cells(study) if cells is None else cells
     keys = [cell.key for cell in places]
+    nodes = {node_of(row) for row in rows}
+    out = node_faults.left_out(study, rows) if len(nodes) > 1 else {}
+    if out:
+        rows = [row for row in rows if node_of(row) not in out]
     grouped = by_cell(rows)
     floors = noise_floors(study, rows, keys, chosen.name)
     evidence = []
@@ -102,18 +108,22 @@ def verdicts(
         for arm, reference in arm_pairs(study):
             pair = pair_blocks(cell.key, here, chosen, arm=arm, reference=reference, baseline=study.baseline.level)
             told = _modes_of(study, cell, chosen, apart=apart, rows=here, pair=(arm, reference))
-            evidence.append(_weigh(study, chosen, pair, floors.get(cell.key), told))
+            one = _weigh(study, chosen, pair, floors.get(cell.key), told)
+            evidence.append(_of_nodes(study, one) if len(nodes) > 1 else one)
     family = _family(study, evidence)
-    return [
+    judged = [
         _judge(
             study,
             chosen,
             one,
             family=family,
-            analysis=fixed_analysis(one.pair.logs, study.confidence) if fixed else None,
+            analysis=fixed_analysis(one.pair.logs, study.confidence) if fixed and one.among is None else None,
         )
         for one in evidence
     ]
+    if len(nodes) < 2:
+        return judged
+    return [_with_nodes(study, verdict, one.among, out) for verdict, one in zip(judged, evidence, strict=True)]
 
 
 def _family(study: Study, evidence: Sequence[_Evidence]) -> _Family:
@@ -143,31 +153,74 @@ def _modes_of(
     return found
 
 
-def interval_alone(metric: Metric, logs: Floats, confidence: float) -> Interval:
-    """The confidence sequence of one comparison alone; of success rates it has what so few trials may have missed."""
-    found = confidence_sequence(logs, 1 - confidence)
-    return with_unseen(found, logs, confidence) if metric.name == SUCCESS else found
+def interval_alone(metric: Metric, pair: PairBlocks, confidence: float) -> Interval:
+    """The interval of one comparison at this level: the confidence sequence over its blocks, of success rates with what
+    so few trials may have missed, of blocks on several nodes with what so few nodes may have missed.
+    """
+    level = 1 - confidence
+    found = confidence_sequence(pair.logs, level)
+    if metric.name == SUCCESS:
+        found = with_unseen(found, pair.logs, confidence)
+    among = nested(pair.logs, pair.nodes)
+    return found if among is None else among.interval(found, level)
 
 
 def _weigh(
     study: Study, metric: Metric, pair: PairBlocks, floor: NoiseFloor | None, apart: list[tuple[Apart, str]]
 ) -> _Evidence:
-    judged = replace(
-        judge(pair.logs, 1 - study.confidence), interval=interval_alone(metric, pair.logs, study.confidence)
-    )
+    alpha = 1 - study.confidence
+    among = nested(pair.logs, pair.nodes)
+    judged = judge(pair.logs, alpha) if among is None else among.judged(alpha)
+    judged = replace(judged, interval=interval_alone(metric, pair, study.confidence))
     log_margin = math.log1p(study.margin)
     larger = judged.log_e_above >= judged.log_e_below
     best: Claim = "faster" if larger != metric.lower_is_better else "slower"
     log_e = max(judged.log_e_above, judged.log_e_below)
     hindrance = _below_the_floor(judged.interval, floor)
     if not judged.interval.excludes_zero():
-        same = log_e_within(pair.logs, log_margin)
+        same = log_e_within(pair.logs, log_margin) if among is None else among.log_e(-log_margin, log_margin)
         if same > log_e:
             best, log_e = "same", same
             hindrance = _not_same(study, pair, floor, apart)
             if metric.name == SUCCESS and not hindrance and not judged.interval.within(log_margin):
                 hindrance = f"so few trials ({pair.blocks}) could have missed failures beyond {study.margin:.1%}"
-    return _Evidence(pair, judged, floor, [said for _, said in apart], best, log_e, hindrance)
+    return _Evidence(pair, judged, floor, [said for _, said in apart], best, log_e, hindrance, among)
+
+
+def _of_nodes(study: Study, one: _Evidence) -> _Evidence:
+    """What is left of the evidence where any one node is left out: a node by itself must not decide."""
+    needed = math.log(2 / (1 - study.confidence)) - 1e-9  # no claim is made with less, in whatever family
+    if one.log_e < needed or not one.pair.nodes:
+        return one
+    if one.among is None:
+        only = node_words(one.pair.nodes[0])
+        return replace(one, hindrance=one.hindrance or f"all of its blocks are of {only}: a node alone does not decide")
+    if one.best == "same":
+        least, node = one.among.weakest(-math.log1p(study.margin), math.log1p(study.margin))
+    elif one.judged.log_e_above >= one.judged.log_e_below:
+        least, node = one.among.weakest(low=0.0)
+    else:
+        least, node = one.among.weakest(high=0.0)
+    said = "" if least >= needed else f"without {node_words(node)} it is undecided: a node alone does not decide"
+    return replace(one, log_e=min(one.log_e, least), hindrance=one.hindrance or said)
+
+
+def _with_nodes(study: Study, verdict: Verdict, among: Nested | None, out: Mapping[str, str]) -> Verdict:
+    """The verdict with what is known of its nodes, and of those that do not count."""
+    spread = None if among is None else among.spread(study.confidence)
+    notes = [verdict.reason if verdict.blocks or not out else "no usable block on a node that agrees with itself"]
+    if among is not None:
+        notes.append(among.words(study.confidence))
+    notes += [f"{node_words(node)} does not count, because {why}" for node, why in out.items()]
+    return replace(
+        verdict,
+        reason="; ".join(note for note in notes if note),
+        nodes=len(among.names) if among is not None else min(1, verdict.blocks),
+        node_sd=spread.value if spread else None,
+        node_sd_low=spread.low if spread else None,
+        node_sd_high=spread.high if spread else None,
+        left_out_nodes_json=node_faults.as_json(out) if out else None,
+    )
 
 
 def _below_the_floor(interval: Interval, floor: NoiseFloor | None) -> str:
@@ -217,13 +270,19 @@ def _judge(
     pair, interval, floor = evidence.pair, evidence.judged.interval, evidence.floor
     holds = claimed > 0 and evidence.eligible >= log_e_to_claim(total, claimed, alpha) - 1e-9
     kind: VerdictKind = evidence.best if holds else "undecided"
-    beside = confidence_sequence(pair.logs, level_of(total, claimed if holds else claimed + 1, alpha))
+    level = level_of(total, claimed if holds else claimed + 1, alpha)
+    beside = confidence_sequence(pair.logs, level)
     if metric.name == SUCCESS:
-        beside = with_unseen(beside, pair.logs, 1 - level_of(total, claimed if holds else claimed + 1, alpha))
+        beside = with_unseen(beside, pair.logs, 1 - level)
+    ratio = ratio_estimate(pair.logs)
+    if evidence.among is not None:
+        beside, ratio = evidence.among.interval(beside, level), _factor(evidence.among.middle)
     margin, _ = margin_in_force(study.margin, floor)
     likely = None if holds else _likely(evidence, study)
     needed = OUT_OF_REACH if holds else _blocks_needed(study, evidence, family.next_needs(alpha))
     average = mean_ratio(pair.log_ratios(), alpha)
+    if average and evidence.among is not None:  # its interval takes every block for one of its own
+        average = replace(average, low=None, high=None)
     notes = [
         _reason(study, metric, evidence, kind=kind, likely=likely, total=total),
         *(evidence.apart if kind != "undecided" else []),
@@ -236,7 +295,7 @@ def _judge(
         arm=pair.arm,
         reference=pair.reference,
         verdict=kind,
-        ratio=ratio_estimate(pair.logs),
+        ratio=ratio,
         low=_factor(interval.low),
         high=_factor(interval.high),
         family_low=_factor(beside.low),
@@ -298,8 +357,13 @@ def _reason(
         return f"the whole interval lies within {study.margin:.1%} of {reference}, among {total} comparisons too"
     biased = evidence.floor is not None and evidence.floor.biased
     within = interval.within(math.log1p(study.margin))
-    if evidence.hindrance and (biased or within or interval.excludes_zero() or metric.name == SUCCESS):
-        return evidence.hindrance
+    hindrance = ""
+    if biased or within or interval.excludes_zero() or metric.name == SUCCESS:
+        hindrance = evidence.hindrance
+    if not hindrance and likely is None and evidence.among is not None:
+        hindrance = evidence.among.hindrance(1 - study.confidence)
+    if hindrance:
+        return hindrance
     if likely is not None:
         return f"by itself it would be decided, but among {total} comparisons the evidence is not enough yet"
     if interval.low is None or interval.high is None:
@@ -310,6 +374,11 @@ def _reason(
 def _blocks_needed(study: Study, evidence: _Evidence, threshold: float) -> Forecast:
     """Blocks that would decide, if further ones were like those seen: by a difference, or by fitting the margin."""
     logs, floor = evidence.pair.logs, evidence.floor
+    if evidence.among is not None:
+        of_blocks, of_both = judge(logs, 1 - study.confidence), evidence.judged
+        enough = max(of_blocks.log_e_above, of_blocks.log_e_below) >= threshold
+        if enough and max(of_both.log_e_above, of_both.log_e_below) < threshold:
+            return OUT_OF_REACH  # what is missing is not blocks but nodes
     same = at_least(
         blocks_to_same(logs, math.log1p(study.margin), threshold),
         max(SAME_BLOCKS, math.inf if floor is None else floor.blocks_to_margin),

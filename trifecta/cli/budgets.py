@@ -37,10 +37,11 @@ class Lab:
         stop: Callable[[], bool],
         *,
         quiet: bool,
+        cluster: str | None = None,
     ) -> None:
-        """``problems``: by study what could not run in this session."""
+        """``problems``: by study what could not run in this session. ``cluster``: where blocks are run."""
         self.folder, self.campaigns, self.problems = folder, campaigns, problems
-        self.stop, self.quiet = stop, quiet
+        self.stop, self.quiet, self.cluster = stop, quiet, cluster
         self.changed: set[str] = set()
         self._studies: dict[str, StudyResult] = {}
         self._runs: dict[str, list[Place]] = {}
@@ -64,7 +65,7 @@ class Lab:
         self.changed.add(run)
         try:
             campaign = self.campaigns[study]
-            run_one = runner(self.stop, quiet=self.quiet, more=more, tolerated=campaign.tolerate)
+            run_one = runner(self.stop, quiet=self.quiet, more=more, tolerated=campaign.tolerate, cluster=self.cluster)
             one = run_one(campaign.studies[name], path, True)
         except CannotError as error:
             return str(error)

@@ -24,23 +24,33 @@ if TYPE_CHECKING:
     from trifecta.workloads.runner import MakePlanner
 
 
-def begin(asked: Asked, out: Path | None, **how: bool) -> int:
-    """Run a campaign; the exit code.
+def begin(asked: Asked, out: Path | None, *, cluster: str | None = None, **how: bool) -> int:
+    """Run a campaign, its blocks on the nodes of a cluster where one is named; the exit code.
 
     ``asked``: its ``text``, ``file``, ``depth``, ``overrides``, ``only``, ``threats_on`` and ``threats_off``.
     """
     from trifecta.store import campaign as campaigns
 
     read = read_asked(asked)
+    _check(read, cluster)
     folder = out if out is not None else Path("runs") / f"{read.name}-{time.strftime('%Y%m%d-%H%M%S')}"
-    return _carry_out(read, campaigns.create(folder, read, asked), **how)
+    return _carry_out(read, campaigns.create(folder, read, asked), cluster=cluster, **how)
 
 
-def go_on(folder: Path, **how: bool) -> int:
-    """Go on with a campaign; the exit code."""
+def go_on(folder: Path, *, cluster: str | None = None, **how: bool) -> int:
+    """Go on with a campaign, on a cluster or not, however it began; the exit code."""
     from trifecta.store import campaign as campaigns
 
-    return _carry_out(read_asked(campaigns.read(folder)), folder.resolve(), **how)
+    read = read_asked(campaigns.read(folder))
+    _check(read, cluster)
+    return _carry_out(read, folder.resolve(), cluster=cluster, **how)
+
+
+def _check(campaign: Campaign, cluster: str | None) -> None:
+    from trifecta.cli import clusters
+
+    if cluster is not None:
+        clusters.check(campaign.studies.values(), cluster)
 
 
 def read_asked(asked: Asked) -> Campaign:
@@ -65,14 +75,15 @@ def read_asked(asked: Asked) -> Campaign:
     return read
 
 
-def _carry_out(campaign: Campaign, folder: Path, *, quiet: bool, as_json: bool) -> int:
-    enter_lab(campaign.studies.values())
+def _carry_out(campaign: Campaign, folder: Path, *, cluster: str | None, quiet: bool, as_json: bool) -> int:
+    if cluster is None:
+        enter_lab(campaign.studies.values())
 
     from trifecta.report import campaign as shown
     from trifecta.workloads.stopping import StopFlag
 
     with StopFlag() as stop:
-        made = run_in_turn(campaign, folder, stop, quiet=quiet)
+        made = run_in_turn(campaign, folder, stop, quiet=quiet, cluster=cluster)
         if as_json:
             click.echo(json.dumps(shown.as_data(made, folder), indent=1, default=str))
         else:
@@ -89,8 +100,10 @@ def run_in_turn(
     *,
     quiet: bool,
     left: Callable[[Iterable[str]], str] | None = None,
+    cluster: str | None = None,
 ) -> Overview:
-    """Run what is not over of a campaign, write reports and its page, and say what there is; inside the lab.
+    """Run what is not over of a campaign, write reports and its page, and say what there is; inside the lab, or on a
+    cluster.
 
     ``left`` says after every run what is still to be done, from the names of those that cannot run.
     """
@@ -102,7 +115,8 @@ def run_in_turn(
     made: Overview | None = None
     kept: dict[str, shown.RunRead] = {}
     over = sum(campaigns.standing(folder, name) == "over" for name in campaign.studies)  # in an earlier session
-    ran = campaigns.run_all(campaign, folder, runner(stop, quiet=quiet, tolerated=campaign.tolerate), stop)
+    run_one = runner(stop, quiet=quiet, tolerated=campaign.tolerate, cluster=cluster)
+    ran = campaigns.run_all(campaign, folder, run_one, stop)
     for number, (name, outcome, problem) in enumerate(ran, 1):
         if problem is not None:
             problems[name] = problem
@@ -132,17 +146,27 @@ def runner(
     planner: MakePlanner | None = None,
     planned: int | None = None,
     tolerated: AbstractSet[str] = frozenset(),
+    cluster: str | None = None,
 ) -> Callable[[Any, Path, bool], Any]:
     """What runs a study into a folder, or goes on with it (``more`` than it was to be), and shows how far it is.
 
     ``planner`` chooses the blocks, where the study's own does not; it plans so many trials. What checks that are
-    ``tolerated`` say is no reason to leave trials out of what is made of the run.
+    ``tolerated`` say is no reason to leave trials out of what is made of the run. ``cluster``: where blocks are run.
     """
     from trifecta.analysis.planner import Planner
     from trifecta.workloads.progress import NoProgress
     from trifecta.workloads.runner import NO_MORE, run_study
 
-    run = partial(run_study, stop=stop, more=more or NO_MORE, planner=planner or Planner)
+    run: Callable[..., Any]
+    if cluster is None:
+        run = partial(run_study, stop=stop, more=more or NO_MORE, planner=planner or Planner)
+    else:
+        from trifecta.cli import clusters
+        from trifecta.workloads.cluster.head import run_on_cluster
+
+        if planner is not None:
+            raise ValueError("blocks on a cluster are chosen by the study's own planner")
+        run = partial(run_on_cluster, stop=stop, more=more or NO_MORE, launch=clusters.launching(cluster))
 
     def run_one(study: Any, path: Path, resume: bool) -> Any:
         if quiet:

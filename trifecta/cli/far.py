@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from trifecta.contract.values import JsonObject
     from trifecta.workloads.far.choose import Wanted
 
-NOT_WITH_URLS = ("servers", "clients", "hosts", "threats_on", "threats_off", "capture")
+NOT_WITH_URLS = ("servers", "clients", "hosts", "threats_on", "threats_off", "capture", "cluster")
 """Options of studies whose server is ours: in a lab, or on a host of the user's."""
 
 

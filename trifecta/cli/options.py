@@ -204,6 +204,12 @@ def running(command: Decorated) -> Decorated:
     return command
 
 
+cluster = click.option(
+    "--cluster",
+    metavar="ADDRESS",
+    help="Run blocks on the nodes of a Ray cluster, each a lab of its own: HOST:PORT of its head, auto, or local:N "
+    "(N nodes on this machine, to try it out).",
+)
 leaving = click.option(
     "--yes",
     is_flag=True,

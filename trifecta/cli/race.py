@@ -22,6 +22,7 @@ Examples:
   trifecta race --blocks 6 --out runs/first --set path=clean
   trifecta race --compare congestion_control=cubic,bbr --set protocol=h3 --server origin
   trifecta race --host client=here --host server=ssh://b
+  trifecta race --cluster local:2
   trifecta race --set connection=new --set paths.rough.loss="5 %" --server caddy
   trifecta race https://www.example.org/
   trifecta race https://localhost:8443/index.html --ca lab-ca.pem --i-own-this --yes
@@ -53,6 +54,7 @@ Examples:
     help="With --page: these browsers, apart from each other: chromium, firefox.  [default: chromium]",
 )
 @options.narrowing
+@options.cluster
 @options.leaving
 @options.running
 def command(

@@ -15,7 +15,7 @@ from trifecta.cli import options
 from trifecta.contract.asked import Asked, AskedReproduction
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from trifecta.cli.reproducing import Part
     from trifecta.design.campaign import Campaign, Depth
@@ -69,6 +69,7 @@ Examples:
 @click.option("--with", "threats_on", multiple=True, metavar="ID,...", help="Switch these threats to validity on.")
 @click.option("--without", "threats_off", multiple=True, metavar="ID,...", help="Switch these threats off.")
 @click.option("--threats/--no-threats", default=True, help="Measure the threats to each study as well.")
+@options.cluster
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
@@ -99,6 +100,7 @@ def command(
     threats_on: tuple[str, ...],
     threats_off: tuple[str, ...],
     threats: bool,
+    cluster: str | None,
     out: Path | None,
     compared: tuple[Path, Path] | None,
     quiet: bool,
@@ -152,20 +154,34 @@ def command(
     under = _as_published(asked) if as_published and today else None
     read = _read(asked)  # a fault in any of them is said before anything runs
     read_under = _read(under) if under is not None else {}
+    _check(asked, [*read.values(), *read_under.values()], cluster)
     folder = out if out is not None else Path("runs") / f"reproduce-{time.strftime('%Y%m%d-%H%M%S')}"
     if reproduction.is_reproduction(folder):  # the same command again goes on
         folder, asked = folder.resolve(), reproduction.same(folder, asked)
     else:
         folder = reproduction.create(folder, asked)
-    part = reproducing.Part(folder, asked, read)
+    part = reproducing.Part(folder, asked, read, cluster)
     if under is None:
-        return reproducing.carry_out(part, _nested(folder), quiet=quiet, as_json=as_json)
+        return reproducing.carry_out(part, _nested(folder, cluster), quiet=quiet, as_json=as_json)
     nested = folder / reproduction.AS_PUBLISHED_FOLDER
     if reproduction.is_reproduction(nested):
         under = reproduction.same(nested, under)
     else:
         reproduction.create(nested, under)
-    return reproducing.carry_out(part, reproducing.Part(nested, under, read_under), quiet=quiet, as_json=as_json)
+    published = reproducing.Part(nested, under, read_under, cluster)
+    return reproducing.carry_out(part, published, quiet=quiet, as_json=as_json)
+
+
+def _check(asked: AskedReproduction, campaigns: Iterable[Campaign], cluster: str | None) -> None:
+    """UserError or CannotError where these cannot be run on a cluster."""
+    from trifecta.cli import clusters
+    from trifecta.design.errors import UserError
+
+    if cluster is None:
+        return
+    if asked["threats"]:
+        raise UserError("option --cluster: threats are measured on one machine; add --no-threats")
+    clusters.check([study for one in campaigns for study in one.studies.values()], cluster)
 
 
 def _as_published(asked: AskedReproduction) -> AskedReproduction:
@@ -183,7 +199,7 @@ def _as_published(asked: AskedReproduction) -> AskedReproduction:
     }
 
 
-def _nested(folder: Path) -> Part | None:
+def _nested(folder: Path, cluster: str | None) -> Part | None:
     """What was begun as published below a reproduction."""
     from trifecta.cli.reproducing import Part
     from trifecta.store import reproduction
@@ -192,7 +208,7 @@ def _nested(folder: Path) -> Part | None:
     if not reproduction.is_reproduction(nested):
         return None
     asked = reproduction.read_to_go_on(nested)
-    return Part(nested, asked, _read(asked))
+    return Part(nested, asked, _read(asked), cluster)
 
 
 def _refuse_others(context: click.Context) -> None:
@@ -217,18 +233,20 @@ def _compare(first: Path, second: Path, *, as_json: bool) -> int:
     return 0 if made.agree else 1
 
 
-def go_on(folder: Path, *, more_ns: int | None = None, quiet: bool, as_json: bool) -> int:
+def go_on(folder: Path, *, more_ns: int | None = None, cluster: str | None = None, quiet: bool, as_json: bool) -> int:
     """Go on with a reproduction, ``more_ns`` longer than it took so far where that is given; the exit code."""
     from trifecta.cli import reproducing
     from trifecta.store import reproduction
 
     folder = folder.resolve()
     asked = reproduction.read_to_go_on(folder)
+    read = _read(asked)
+    _check(asked, read.values(), cluster)
     if more_ns is not None:
         asked["budget_ns"] = round(sum(asked["elapsed_s"].values()) * 1e9) + more_ns
         reproduction.write(folder, asked)
-    part = reproducing.Part(folder, asked, _read(asked))
-    return reproducing.carry_out(part, _nested(folder), quiet=quiet, as_json=as_json)
+    part = reproducing.Part(folder, asked, read, cluster)
+    return reproducing.carry_out(part, _nested(folder, cluster), quiet=quiet, as_json=as_json)
 
 
 def _chosen(names: Sequence[str]) -> list[str]:

@@ -36,6 +36,8 @@ class Part:
     folder: Path
     asked: AskedReproduction
     campaigns: dict[str, Campaign]
+    cluster: str | None = None
+    """Where its blocks are run instead of here."""
 
     def studies(self) -> list[Study]:
         """The studies of its campaigns."""
@@ -50,7 +52,8 @@ def carry_out(part: Part, under: Part | None, *, quiet: bool, as_json: bool) -> 
     from trifecta.cli.running import INTERRUPTED, enter_lab
 
     experiments = _experiments(part.asked)
-    enter_lab([*part.studies(), *(under.studies() if under is not None else ()), *experiments.values()])
+    if part.cluster is None:
+        enter_lab([*part.studies(), *(under.studies() if under is not None else ()), *experiments.values()])
 
     from trifecta.cli import budgets
     from trifecta.conclude.reproduction.result import as_data
@@ -102,7 +105,7 @@ def _run(part: Part, parts: dict[Path, Study], stop: Callable[[], bool], *, quie
         with _timed(folder, asked, name) as note:
             left = partial(_left, parts, note)
             problems[name] = _run_campaign(
-                campaign, folder / name, asked["campaigns"][name], stop, left=left, quiet=quiet
+                campaign, folder / name, asked["campaigns"][name], stop, left=left, quiet=quiet, cluster=part.cluster
             )
         if asked["threats"] and not stop():
             with _timed(folder, asked, f"{name}, threats"):
@@ -115,7 +118,8 @@ def _run(part: Part, parts: dict[Path, Study], stop: Callable[[], bool], *, quie
     result = read(folder, campaigns, problems, kept)
     if asked.get("budget_ns") and not stop():
         with _timed(folder, asked, budgets.PART) as note:
-            result = budgets.spend(folder, asked, budgets.Lab(folder, campaigns, problems, stop, quiet=quiet), note)
+            lab = budgets.Lab(folder, campaigns, problems, stop, quiet=quiet, cluster=part.cluster)
+            result = budgets.spend(folder, asked, lab, note)
     shown.write(result, figures)
     return result
 
@@ -192,6 +196,7 @@ def _run_campaign(
     *,
     left: Callable[[Iterable[Path]], str],
     quiet: bool,
+    cluster: str | None,
 ) -> dict[str, str]:
     """Run what is not over of one study; what could not run, with the reason."""
     from trifecta.cli.campaigns import run_in_turn
@@ -203,7 +208,7 @@ def _run_campaign(
     def still(cannot: Iterable[str]) -> str:
         return left([folder / name for name in cannot])
 
-    return dict(run_in_turn(campaign, folder, stop, quiet=quiet, left=still).problems)
+    return dict(run_in_turn(campaign, folder, stop, quiet=quiet, left=still, cluster=cluster).problems)
 
 
 def _reconcile(folder: Path) -> Path:

@@ -16,6 +16,7 @@ Examples:
   trifecta resume runs/race-20260101-120000
   trifecta resume runs/race-20260101-120000 --blocks 12
   trifecta resume runs/race-20260101-120000 --budget "5 min"
+  trifecta resume runs/race-20260101-120000 --cluster head.example.org:6379
   trifecta resume runs/reproduce-20260101-120000 --budget "1 h"
 """
 )
@@ -26,10 +27,20 @@ Examples:
     help="Run this many more blocks in every open cell, or in all cells if none is open.",
 )
 @click.option("--budget", metavar="TIME", help="Run this much longer, for example '5 min'.")
+@options.cluster
 @options.leaving
 @click.option("--quiet", "-q", is_flag=True, help="Show no progress, only the result.")
 @options.as_json
-def command(*, run: Path, blocks: int | None, budget: str | None, yes: bool, quiet: bool, as_json: bool) -> int:
+def command(
+    *,
+    run: Path,
+    blocks: int | None,
+    budget: str | None,
+    cluster: str | None,
+    yes: bool,
+    quiet: bool,
+    as_json: bool,
+) -> int:
     """Continue RUN after its last finished trial, with the same study, seed and budget.
 
     No trial runs twice: an unfinished block gets the trials it lacks. --blocks or --budget extends a finished run, for
@@ -62,10 +73,12 @@ def command(*, run: Path, blocks: int | None, budget: str | None, yes: bool, qui
         apart = many in ("campaign", "reproduction")  # runs of their own, that can be extended
         remedy = f"give one of its runs, such as {one}" if one and apart else "leave --blocks and --budget out"
         raise UserError(f"{run} is a {many}, which continues to its own end; {remedy}")
+    if many not in ("", "campaign", "reproduction") and cluster is not None:
+        raise UserError(f"option --cluster: {run} is a {many}, which runs on one machine; leave it out")
     if is_reproduction(run):
         from trifecta.cli import reproduce
 
-        return reproduce.go_on(run, more_ns=budget_ns, quiet=quiet, as_json=as_json)
+        return reproduce.go_on(run, more_ns=budget_ns, cluster=cluster, quiet=quiet, as_json=as_json)
     if ladders.is_ladders(run):
         from trifecta.cli import ladder
 
@@ -77,13 +90,23 @@ def command(*, run: Path, blocks: int | None, budget: str | None, yes: bool, qui
     if is_campaign(run):
         from trifecta.cli import campaigns
 
-        return campaigns.go_on(run, quiet=quiet, as_json=as_json)
-    return _go_on(run, blocks, budget_ns, yes=yes, quiet=quiet, as_json=as_json)
+        return campaigns.go_on(run, cluster=cluster, quiet=quiet, as_json=as_json)
+    return _go_on(run, blocks, budget_ns, cluster=cluster, yes=yes, quiet=quiet, as_json=as_json)
 
 
-def _go_on(run: Path, blocks: int | None, budget_ns: int | None, *, yes: bool, quiet: bool, as_json: bool) -> int:
+def _go_on(
+    run: Path,
+    blocks: int | None,
+    budget_ns: int | None,
+    *,
+    cluster: str | None,
+    yes: bool,
+    quiet: bool,
+    as_json: bool,
+) -> int:
     """Go on with a folder that is one run: of a study, a map, or a gate; the exit code."""
     from trifecta.cli import running
+    from trifecta.design.errors import UserError
     from trifecta.design.study_file import parse_study
     from trifecta.store import facts, gates, manifest
     from trifecta.store.run import RunDirectory
@@ -100,8 +123,18 @@ def _go_on(run: Path, blocks: int | None, budget_ns: int | None, *, yes: bool, q
     if gates.is_gate(folder.facts) and blocks is None:  # else more of the study's verdicts, as the report advises
         from trifecta.cli import gate
 
+        if cluster is not None:
+            raise UserError(f"option --cluster: {run} is a gate, which runs on one machine; leave it out")
         return gate.go_on(folder, budget_ns=budget_ns, quiet=quiet, as_json=as_json)
     study = parse_study(folder.study_text, str(run / "study.yaml"))
     return running.carry_out(
-        study, run, resume=True, quiet=quiet, as_json=as_json, blocks=blocks, budget_ns=budget_ns, yes=yes
+        study,
+        run,
+        resume=True,
+        quiet=quiet,
+        as_json=as_json,
+        blocks=blocks,
+        budget_ns=budget_ns,
+        yes=yes,
+        cluster=cluster,
     )

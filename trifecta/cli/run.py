@@ -31,6 +31,7 @@ def run_study_of(
     quick: bool = False,
     only: tuple[str, ...] = (),
     yes: bool = False,
+    cluster: str | None = None,
 ) -> int:
     """Run a study or a campaign of this name or file as the options of a command line ask."""
     from trifecta import studies
@@ -67,7 +68,7 @@ def run_study_of(
             "threats_on": on,
             "threats_off": off,
         }
-        return campaigns.begin(asked, out, quiet=quiet, as_json=as_json)
+        return campaigns.begin(asked, out, cluster=cluster, quiet=quiet, as_json=as_json)
     if quick or only:
         raise UserError(f"--quick and --only are for campaigns, and {study} is one study; leave them out")
     changes = options.with_seed(changes, text, path.name)
@@ -77,7 +78,14 @@ def run_study_of(
     loaded = studies.load(study, changes, known[0], clients=known[1], found=finder, change=switched)
     folder = out if out is not None else running.default_folder(loaded)
     return running.carry_out(
-        loaded, folder, resume=False, quiet=quiet, as_json=as_json, any_levels=finder.facts(), yes=yes
+        loaded,
+        folder,
+        resume=False,
+        quiet=quiet,
+        as_json=as_json,
+        any_levels=finder.facts(),
+        yes=yes,
+        cluster=cluster,
     )
 
 
@@ -94,6 +102,7 @@ Examples:
   trifecta run race --compare server=origin,caddy --set protocol=h3 --set path=far
   trifecta run my-study.yaml --host client=ssh://a --host server=ssh://me@b:2222
   trifecta run chain --set depth=3 --host client=here --host B=ssh://a --host C=ssh://b
+  trifecta run my-study.yaml --cluster head.example.org:6379
   trifecta run chain --set depth=2,4,8 --set hosts=1 --set path=normal
   trifecta run my-study.yaml --without jitter-reordering
   trifecta run bourbon2020 --quick --only distributed_02
@@ -105,6 +114,7 @@ Examples:
 @click.option(
     "--only", multiple=True, metavar="NAME,...", help="For a campaign: only these scenarios, suites or studies."
 )
+@options.cluster
 @options.leaving
 @options.running
 def command(
@@ -127,6 +137,7 @@ def command(
     as_json: bool,
     quick: bool,
     yes: bool,
+    cluster: str | None,
     only: tuple[str, ...],
 ) -> int:
     """Run STUDY, a study file or the name of a bundled study, and say what it decides.
@@ -152,5 +163,6 @@ def command(
         as_json=as_json,
         quick=quick,
         yes=yes,
+        cluster=cluster,
         only=only,
     )

@@ -65,16 +65,33 @@ def carry_out(
     budget_ns: int | None = None,
     yes: bool = False,
     may_leave: bool = False,
+    cluster: str | None = None,
 ) -> int:
     """Run a study into a folder, or go on with it, and show the result; the exit code.
 
     ``any_levels``: what ``any`` stood for in the study, as ``Finder.facts`` says it. ``blocks`` and ``budget_ns``: how
     much more of a run that is gone on with (``workloads.extending.More``). ``yes``: what a study sends to servers
-    elsewhere needs no further consent; ``may_leave``: it was agreed to already.
+    elsewhere needs no further consent; ``may_leave``: it was agreed to already. ``cluster``: where blocks are run
+    instead of here.
 
     Everything after the sandbox is entered happens in a child process, whose exit code the command ends with. What
     starts threads (numpy, DuckDB) is imported after that. A study of servers elsewhere enters none.
     """
+    if cluster is not None:
+        from trifecta.cli import clusters
+
+        outcome = clusters.carry_out(
+            study,
+            folder,
+            cluster,
+            resume=resume,
+            quiet=quiet,
+            any_levels=any_levels,
+            blocks=blocks,
+            budget_ns=budget_ns,
+        )
+        show(outcome.run_path, as_json=as_json)
+        return exit_code(outcome)
     if not study.workload.outside:
         enter_lab([study])
     elif not may_leave:

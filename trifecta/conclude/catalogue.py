@@ -42,7 +42,8 @@ TOTALS = Query(
 SELECT 'run' AS scope, count(*) AS trials, count(*) FILTER (WHERE t.valid) AS valid_trials,
        count(*) FILTER (WHERE NOT t.valid) AS excluded_trials, sum(t.samples) AS samples, sum(t.errors) AS errors,
        max(t.block) + 1 AS blocks, count(DISTINCT t.cell) AS cells,
-       max(t.ended_ns) - min(t.started_ns) AS elapsed_ns, sum(t.ended_ns - t.started_ns) AS in_trials_ns
+       CASE WHEN count(DISTINCT coalesce(t.node, '')) = 1 THEN max(t.ended_ns) - min(t.started_ns) END AS elapsed_ns,
+       sum(t.ended_ns - t.started_ns) AS in_trials_ns
 FROM trials AS t
 """,
     ("scope",),
@@ -61,7 +62,8 @@ SELECT t.cell, t.arm, t.reference,
        t.blocks, t.blocks_needed, t.blocks_needed_low, t.blocks_needed_high, t.margin, t.noise_floor,
        t.weather_floor, t.e_value,
        t.mean_ratio, t.mean_low, t.mean_high, t.modes, t.invalid_trials,
-       t.fixed_ratio, t.fixed_low, t.fixed_high, t.fixed_p, t.reason
+       t.fixed_ratio, t.fixed_low, t.fixed_high, t.fixed_p, t.reason,
+       t.nodes, t.node_sd, t.node_sd_low, t.node_sd_high, t.left_out_nodes_json
 FROM (SELECT *, CASE WHEN metric IN ({more}) THEN coalesce(likely, verdict) = 'slower'
                      ELSE coalesce(likely, verdict) = 'faster' END AS inverted
       FROM verdicts) AS t

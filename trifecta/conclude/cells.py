@@ -15,6 +15,8 @@ from trifecta.contract.trial import TrialRow
 from trifecta.design.errors import UserError
 from trifecta.design.metrics import METRICS
 
+_OF_TRIALS = ("cell", "arm", "block", "node", "valid", "samples", "success_rate")
+
 
 def cells_in_order(facts: RunFacts, keys: Iterable[str]) -> list[str]:
     """Cells in the order of the study's levels, unknown ones last."""
@@ -39,7 +41,7 @@ def trial_values(connection: duckdb.DuckDBPyConnection, metric: str) -> dict[str
     """The values of trials that the analysis needs, by cell."""
     if metric not in METRICS:
         raise UserError(f"metric {metric!r} of the study is not known; known are {', '.join(METRICS)}")
-    columns = ", ".join(dict.fromkeys(("cell", "arm", "block", "valid", "samples", "success_rate", metric)))
+    columns = ", ".join(dict.fromkeys((*_OF_TRIALS, metric)))
     sql = f"SELECT {columns} FROM trials ORDER BY block, trial"  # noqa: S608 - known columns
     found: dict[str, list[TrialRow]] = {}
     for row in queries.select(connection, TrialRow, sql):

@@ -44,6 +44,11 @@ class VerdictRow(TypedDict):
     weather_floor: float | None
     modes: str | None
     reason: str | None
+    nodes: int | None
+    node_sd: float | None
+    node_sd_low: float | None
+    node_sd_high: float | None
+    left_out_nodes_json: str | None
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from trifecta.analysis.confidence import judge
-from trifecta.analysis.estimate import Row, pair_blocks, ratio_estimate
+from trifecta.analysis.estimate import Row, pair_blocks
+from trifecta.analysis.nested import interval_of, middle_of
 from trifecta.conclude.comparisons import Comparison
 from trifecta.conclude.facts import RunFacts
 from trifecta.conclude.queries import Answer
@@ -61,8 +61,11 @@ def series_of_cell(
         if pair.blocks == 0:
             continue
         after = looks(pair.blocks)
-        intervals = [judge(pair.logs[:count], 1 - facts.confidence).interval for count in after]
-        middles = [ratio_estimate(pair.logs[:count]) or math.nan for count in after]
+        # The baseline against itself is drawn anew in each block: whatever nodes are like, it is 1.
+        nodes: tuple[str, ...] = () if arm.endswith(AA_SUFFIX) else pair.nodes
+        intervals = [interval_of(pair.logs[:count], nodes[:count], 1 - facts.confidence) for count in after]
+        centres = [middle_of(pair.logs[:count], nodes[:count]) for count in after]
+        middles = [math.nan if centre is None else math.exp(centre) for centre in centres]
         lows = [None if one.low is None else math.exp(one.low) for one in intervals]
         highs = [None if one.high is None else math.exp(one.high) for one in intervals]
         verdict = next((one for one in found if (one.cell, one.arm, one.reference) == (cell, arm, reference)), None)

@@ -25,7 +25,10 @@ from trifecta.design import naming
 from trifecta.design.study_file import parse_study
 from trifecta.store.run import RunDirectory
 
-_COLUMNS = ("cell", "arm", "block", "valid", "samples", "success_rate", "server", "client", "server_json", *PHASES)
+_COLUMNS = (
+    *("cell", "arm", "block", "node", "valid", "samples", "success_rate", "server", "client", "server_json"),
+    *PHASES,
+)
 
 
 @dataclass(frozen=True)

@@ -75,6 +75,23 @@ class Extension(TypedDict, total=False):
     most_blocks: dict[str, int]
 
 
+class NodeFacts(TypedDict):
+    """A node of a cluster that ran blocks, as it was when it joined."""
+
+    machine: StaticFacts
+    network: NetworkFacts | None
+    pins: JsonObject
+
+
+class LostBlock(TypedDict):
+    """A block that ended with its node, by what happened to it; it was done again, as a whole."""
+
+    cell: str
+    block: int
+    node: str
+    reason: str
+
+
 class RunDocument(TypedDict, total=False):
     """The document; a run of an earlier version lacks what was not written then."""
 
@@ -100,6 +117,10 @@ class RunDocument(TypedDict, total=False):
     quinn: JsonObject
     network: NetworkFacts
     hosts: dict[str, HostFacts]
+    nodes: dict[str, NodeFacts]
+    nodes_left_out: dict[str, str]
+    nodes_share_machine: bool
+    lost_blocks: list[LostBlock]
     faults: JsonObject
     cells: list[str]
     removed: list[str]

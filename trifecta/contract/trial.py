@@ -25,6 +25,8 @@ class TrialRow(TypedDict, total=False):
     connection: str
     server: str
     client: str
+    node: str | None
+    """Which node of a cluster ran it; None on one machine. A block is of one node."""
     factors_json: str
     started_ns: int
     ended_ns: int

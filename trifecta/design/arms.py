@@ -36,6 +36,11 @@ def arm_words(compare: str, arm: str) -> str:
     return f"{factor_words(compare)} {_FLAGS.get(level, level)}{mark}"
 
 
+def node_words(node: str) -> str:
+    """A node of a cluster in words; empty is this machine."""
+    return f"node {node}" if node else "this machine"
+
+
 def server_words(level: str) -> str:
     """A server as it is written; of one with a long path, the end of it: ``nginx@…/build-a/objs/nginx``."""
     mark = ":" if level.startswith(COMPOSE) else "@"

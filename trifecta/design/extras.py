@@ -27,6 +27,7 @@ EXTRAS = {
         ("pyarrow", "pylsqpack"), "`trifecta trace`, and the packets of a captured run in `trifecta report`"
     ),
     "containers": Extra(("docker",), "`trifecta run chain --set place=docker-bridge` and other services in containers"),
+    "cluster": Extra(("ray",), "`trifecta run --cluster HOST:PORT ...` and other runs on a cluster"),
     "hosts": Extra(("asyncssh",), "`trifecta run --host client=ssh://HOST ...` and other studies with `hosts`"),
     "notebook": Extra(
         ("marimo", "ipykernel", "pandas", "polars", "pyarrow"),

@@ -236,3 +236,8 @@ class Verdict:
     fixed_p: float | None = None
     invalid_trials: int = 0
     reason: str = ""  # one sentence: why this verdict
+    nodes: int | None = None  # of a cluster, that the usable blocks lie on; None for a run on one machine
+    node_sd: float | None = None  # standard deviation of the log ratio between nodes
+    node_sd_low: float | None = None
+    node_sd_high: float | None = None
+    left_out_nodes_json: str | None = None  # [{node, reason}]: nodes that do not count

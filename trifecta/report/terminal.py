@@ -39,6 +39,7 @@ from trifecta.report import (
     going_on,
     grids,
     interactions,
+    nodes,
     opening,
     opening_grid,
     services,
@@ -184,6 +185,10 @@ def _data(run_dir: Path, summary: Summary) -> dict[str, Any]:
         "trials": summary.totals["trials"],
         "excluded_trials": summary.totals["excluded_trials"],
         "warnings": summary.words.warnings,
+        "nodes": {
+            "said": summary.words.nodes,
+            "left_out": [{"node": node, "reason": why} for node, why in nodes.left_out(summary.comparisons).items()],
+        },
         "elsewhere": {"said": summary.words.elsewhere, "looks": [dict(look) for look in summary.about.looks]},
         "cells": cells,
         "alone": None if summary.single is None else alone.as_data(summary.single),
@@ -222,7 +227,7 @@ def _print_words(out: Console, summary: Summary) -> None:
     for said in summary.words.warnings:
         out.print(Text(grids.plain(out, said), style="bold red"))
     out.print(Text(grids.plain(out, summary.words.headline), style="bold"))
-    for said in (*summary.words.uneven, *summary.words.elsewhere):
+    for said in (*summary.words.uneven, *summary.words.elsewhere, *summary.words.nodes):
         out.print(Text(grids.plain(out, said)))
     out.print()
     if summary.opening is not None:

@@ -19,7 +19,7 @@ from trifecta.conclude.queries import Answer
 from trifecta.design import naming, numbers
 from trifecta.design.metric import TIME
 from trifecta.design.metrics import METRICS
-from trifecta.report import alone, exclusions, going_on, verdict_words
+from trifecta.report import alone, exclusions, going_on, nodes, verdict_words
 from trifecta.report.far import said as far
 from trifecta.report.figures.style import name
 from trifecta.report.verdict_words import place_words
@@ -44,6 +44,7 @@ class Words:
     headline: str
     uneven: list[str]  # arms of which more trials were excluded than of others: they belong to the headline
     elsewhere: list[str]  # of servers elsewhere: over which path, and what one side cannot know; of hosts: which
+    nodes: list[str]  # of a cluster: how many nodes, how much they differ, which do not count
     scope: str
     count: str  # how many verdicts are decided
     size: str  # how many trials, and how many of them excluded
@@ -69,6 +70,7 @@ def compose(
         headline=answer + _mostly_excluded(totals),
         uneven=[exclusions.text(one) for one in uneven(by_arm)],
         elsewhere=_elsewhere(facts, found) if facts.is_outside else list(_hosts(facts)),
+        nodes=nodes.said(found),
         scope=_scope(facts, totals),
         count=f"{sum(one.decided for one in found)} of {numbers.count(len(found))} decided",
         size=f"{counted(totals['trials'], 'trial')}, {totals['excluded_trials'] or 'none'} excluded",

@@ -41,6 +41,10 @@ _FIELDS: dict[str, type | tuple[type, ...]] = {
     "parity": dict,
     "network": dict,
     "hosts": dict,
+    "nodes": dict,
+    "nodes_left_out": dict,
+    "nodes_share_machine": bool,
+    "lost_blocks": list,
     "faults": dict,
     "cells": list,
     "removed": list,
@@ -63,6 +67,9 @@ _OF_STUDY: dict[str, type | tuple[type, ...]] = {
 }
 _ITEMS: dict[str, type | tuple[type, ...]] = {
     "hosts": dict,
+    "nodes": dict,
+    "nodes_left_out": str,
+    "lost_blocks": dict,
     "servers": dict,
     "clients": dict,
     "unsupported": dict,

@@ -27,7 +27,7 @@ from trifecta.design.conformance import ConformanceResult
 from trifecta.design.errors import CannotError, UserError
 from trifecta.design.model import CheckResult, Verdict
 from trifecta.design.tables import Schema
-from trifecta.store import documents, files, manifest
+from trifecta.store import documents, files, gathered, manifest
 from trifecta.store import facts as run_facts
 
 _TRIAL_NAME = re.compile(r"t\d{5,9}")
@@ -109,6 +109,7 @@ class RunDirectory:
                 run._take_back()
                 run._remove_leftovers()
                 run._adopt()
+                gathered.finish(path, run.is_committed, run.take_trial)
                 files.check_room(path)
             except BaseException:
                 run.close()
@@ -195,6 +196,21 @@ class RunDirectory:
                 draft.replace(final)
             files.sync_all({final.parent for _, final in drafts} | announced)
             files.replace_synced(row_draft, row_path)
+
+    def take_trial(self, trial: str, drafts: Sequence[tuple[Path, Path]]) -> None:
+        """Commit a trial that was run elsewhere: its files, of which its row is one, lie beside their names as drafts.
+
+        CannotError when the disk refuses.
+        """
+        row_path = self.path / "trials" / f"{trial}.parquet"
+        with files.disk_errors(self.path):
+            files.sync_all([draft for draft, _ in drafts])
+            files.sync_all(self._announce(drafts))
+            for draft, final in drafts:
+                if final != row_path:
+                    draft.replace(final)
+            files.sync_all({final.parent for _, final in drafts})
+            files.replace_synced(files.temporary(row_path), row_path)
 
     def rewrite_row(self, row: TrialRow) -> None:
         """Replace the row of a committed trial, which the run as a whole has judged since; its files stay."""

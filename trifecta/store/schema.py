@@ -24,6 +24,7 @@ TRIALS = make_schema(
     ("connection", TEXT),
     ("server", TEXT),
     ("client", TEXT),
+    ("node", TEXT),
     ("factors_json", TEXT),
     ("started_ns", INT64),
     ("ended_ns", INT64),
@@ -185,6 +186,11 @@ VERDICTS = make_schema(
     ("fixed_p", DOUBLE),
     ("invalid_trials", INT32),
     ("reason", TEXT),
+    ("nodes", INT32),
+    ("node_sd", DOUBLE),
+    ("node_sd_low", DOUBLE),
+    ("node_sd_high", DOUBLE),
+    ("left_out_nodes_json", TEXT),
 )
 
 # One row an implementation, protocol and object of the conformance probe (design/conformance.py).
@@ -212,6 +218,7 @@ CONFORMANCE = make_schema(
 # Columns that runs of earlier versions lack, with what is true of them.
 _ADDED: dict[str, str | None] = {
     "client": "load",
+    "node": None,
     "dom_content_loaded_p50_ns": None,
     "fcp_p50_ns": None,
     "lcp_p50_ns": None,
@@ -225,6 +232,7 @@ _ADDED: dict[str, str | None] = {
 
 YOUNGER: dict[str, frozenset[str]] = {
     "trials": frozenset(_ADDED),
+    "verdicts": frozenset({"nodes", "node_sd", "node_sd_low", "node_sd_high", "left_out_nodes_json"}),
     "samples": frozenset({"client"}),
     "resources": frozenset(RESOURCES.names[5:]),
     "visits": frozenset({"third_party_requests", "third_party_connections"}),

@@ -7,13 +7,16 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from trifecta.analysis import node_faults
 from trifecta.analysis.checks import check_run, check_trial, echo, is_valid
 from trifecta.analysis.checks.evidence import Evidence, RunEvidence
 from trifecta.analysis.checks.visits import Visits
 from trifecta.analysis.deliveries import lies
+from trifecta.analysis.estimate import node_of
 from trifecta.contract.codec import plain
 from trifecta.contract.machine import StaticFacts
 from trifecta.contract.trial import TrialRow
+from trifecta.contract.values import JsonObject
 from trifecta.design import plan
 from trifecta.design.model import Cell, CheckResult, Study
 from trifecta.store.files import to_json
@@ -21,7 +24,7 @@ from trifecta.workloads.aggregate import aggregate
 from trifecta.workloads.trial import Outcome
 from trifecta.workloads.visits.aggregate import aggregate_visits
 
-DELIVERED = "delivered"  # the check of the run that excludes trials
+DELIVERED = "delivered"  # of the checks of the run that exclude trials; the other is `node_faults.CHECK`
 _REMEDY = "look at the link's configuration in the run's log, and at the engine"
 
 
@@ -112,11 +115,41 @@ class Judge:
         visits, fetches, playback = (kept / name / f"{trial}.parquet" for name in ("visits", "fetches", "playback"))
         return aggregate_visits(visits, fetches, playback).visits if visits.exists() and fetches.exists() else None
 
-    def distrust(self, rows: Sequence[TrialRow]) -> list[TrialRow]:
-        """The trials that no longer count because the link of their path did not do what was asked over the run.
+    def took(self, row: TrialRow) -> None:
+        """Keep what the checks said of a trial that was judged where it ran, on a node of a cluster."""
+        self._checks += [CheckResult(**item) for item in json.loads(row["checks_json"] or "[]")]
 
-        Their rows are changed. A path stays condemned: the promise of the test is about all looks together.
+    def distrust(self, rows: Sequence[TrialRow]) -> list[TrialRow]:
+        """The trials that no longer count: the link of their path did not do what was asked over the run, or the node
+        that they were run on does not agree with itself.
+
+        Their rows are changed. A path or a node stays condemned: the promise of the test is about all looks together.
         """
+        changed = [*self._of_lying_paths(rows), *self._of_left_out_nodes(rows)]
+        return list({row["trial"]: row for row in changed}.values())
+
+    def _of_left_out_nodes(self, rows: Sequence[TrialRow]) -> list[TrialRow]:
+        """The trials of nodes that do not count, and are not marked yet; their rows are changed."""
+        out = node_faults.left_out(self._study, rows)
+        changed: list[TrialRow] = []
+        for row in rows:
+            reason = out.get(node_of(row))
+            results = json.loads(row["checks_json"] or "[]") if reason else []
+            if reason is None or any(item["check"] == node_faults.CHECK for item in results):
+                continue
+            scope, remedy = str(row["trial"]), node_faults.REMEDY
+            self._mark(row, results, CheckResult(node_faults.CHECK, scope, "fail", reason, remedy=remedy))
+            changed.append(row)
+        return changed
+
+    def _mark(self, row: TrialRow, results: Sequence[JsonObject], result: CheckResult) -> None:
+        """A trial does not count because of this, beside what its own checks said."""
+        row["valid"] = False
+        row["checks_json"] = to_json([*results, dataclasses.asdict(result)])
+        self._checks.append(result)
+
+    def _of_lying_paths(self, rows: Sequence[TrialRow]) -> list[TrialRow]:
+        """The trials whose path is not believed, and that are not marked yet; their rows are changed."""
         for row in rows:
             if echo.REMEDY not in (row["checks_json"] or ""):
                 continue
@@ -134,10 +167,7 @@ class Judge:
             if reason is None or any(item["check"] == DELIVERED for item in results):
                 continue
             text = f"the link of path {row['path']} is not believed: {reason}"
-            result = CheckResult(DELIVERED, str(row["trial"]), "fail", text, remedy=_REMEDY)
-            row["valid"] = False
-            row["checks_json"] = to_json([*results, dataclasses.asdict(result)])
-            self._checks.append(result)
+            self._mark(row, results, CheckResult(DELIVERED, str(row["trial"]), "fail", text, remedy=_REMEDY))
             changed.append(row)
         return changed
 

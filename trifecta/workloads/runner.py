@@ -13,6 +13,7 @@ from trifecta.analysis.planner import AnyPlanner, Decision, Planner, Stop
 from trifecta.analysis.verdict import verdicts
 from trifecta.contract.codec import plain
 from trifecta.contract.run import LeftOut, RunDocument
+from trifecta.contract.values import JsonObject
 from trifecta.design import plan
 from trifecta.design.builds import alike, not_heeded
 from trifecta.design.conformance import ConformanceResult
@@ -40,7 +41,7 @@ from trifecta.workloads.requests.session import RequestsSession
 from trifecta.workloads.session import Adapters, Common
 from trifecta.workloads.supported import Supported
 
-PROBE_EVERY_S = 60.0  # a path that was delivered; see _Run._probe_when_due
+PROBE_EVERY_S = 60.0  # a path that was delivered; see StudyRun._probe_when_due
 
 NO_MORE = More()
 MakePlanner = Callable[[Study, Sequence[Cell], int], AnyPlanner]
@@ -98,13 +99,13 @@ def run_study(
     if executor_of(study).lab and not sandbox.entered():
         raise RuntimeError("run_study needs the sandbox: call trifecta.lab.sandbox.enter() first")
     known = Adapters(adapters, clients, browsers).for_study(study)
-    run = _Run(study, run_path, progress or NoProgress(), stop or (lambda: False), known, faults, planner)
+    run = StudyRun(study, run_path, progress or NoProgress(), stop or (lambda: False), known, faults, planner)
     with files.full_disk(run_path):
         return run.go(resume, any_levels or {}, more)
 
 
 @dataclass
-class _Run:
+class StudyRun:
     """The state of one run."""
 
     study: Study
@@ -123,6 +124,7 @@ class _Run:
     """Whether the planner chooses among all cells that have verdicts: none has been given up."""
 
     def go(self, resume: bool, any_levels: RunDocument, more: More) -> StudyOutcome:
+        """From the first look for programs to the last verdict; arguments and errors as `run_study`."""
         checks.load()
         aggregate.load()
         engine = find_engine()
@@ -158,10 +160,7 @@ class _Run:
             self.planner: AnyPlanner | None = self._planner(self.cells)
             self.progress.phase("lab")
             try:
-                common = Common(engine, self.run, self.study, self.stop, self.adapters, self.faults)
-                with self.way.session(common) as (session, make_runner):
-                    self._mark("lab")
-                    ending = self._measure(session, make_runner, here)
+                ending = self._carry_out(engine, here)
             except Stopped:
                 ending = Stop("stopped by the user; finished trials are kept", "interrupted")
             return self._finish(ending)
@@ -185,6 +184,13 @@ class _Run:
     def _planner(self, cells: Sequence[Cell]) -> AnyPlanner:
         """What chooses the blocks of these cells, within what this workload may do."""
         return self.way.within(self.make_planner(self.study, cells, self.began_ns), self.study, cells)
+
+    def _carry_out(self, engine: Path, here: Supported) -> Stop:
+        """Everything between the first phase and the last; how it ended. Stopped when the user ends it."""
+        common = Common(engine, self.run, self.study, self.stop, self.adapters, self.faults)
+        with self.way.session(common) as (session, make_runner):
+            self._mark("lab")
+            return self._measure(session, make_runner, here)
 
     def _measure(self, session: AnySession, make_runner: Callable[[], AnyTrialRunner], here: Supported) -> Stop:
         self._begin(session, here, {name: str(facts["version"]) for name, facts in here.servers.items()})
@@ -246,6 +252,10 @@ class _Run:
             self.rows.append(outcome.row)
             self._mark("commit")
             self.progress.trial_finished(trial, outcome.row, checks)
+        self._end_block({"cell": decision.cell.key, "block": decision.block}, decision.reason)
+
+    def _end_block(self, which: JsonObject, reason: str) -> None:
+        """Judge all rows now that a block has ended, and keep what comes of it."""
         for row in self.judge.distrust(self.rows):
             self.run.rewrite_row(row)
         judged = verdicts(self.study, self.rows, self.cells, fixed=False)
@@ -253,9 +263,8 @@ class _Run:
         self.run.end_block(
             judged,
             {
-                "cell": decision.cell.key,
-                "block": decision.block,
-                "reason": decision.reason,
+                **which,
+                "reason": reason,
                 "elapsed_ns": self.elapsed_ns,
                 "trials": len(self.rows),
                 "decided": sum(verdict.verdict != "undecided" for verdict in judged),
@@ -263,14 +272,15 @@ class _Run:
             },
         )
         self._mark("verdicts")
-        self.progress.block_finished(judged, self.elapsed_ns, self.study.budget_ns, decision.reason)
+        self.progress.block_finished(judged, self.elapsed_ns, self.study.budget_ns, reason)
 
     def _renew(self, session: AnySession, decision: Decision) -> bool:
         """Start the cell's servers anew for its block, where its last block says that this is cheap."""
         rows = [row for row in self.rows if row["cell"] == decision.cell.key]
-        last = [row for row in rows if row["block"] == decision.block - 1]
         if any(row["block"] == decision.block for row in rows):
             return True  # the rest of an interrupted block: all of its servers are new already
+        latest = max((row["block"] for row in rows), default=-1)  # on a node of a cluster not the one before
+        last = [row for row in rows if row["block"] == latest]
         # With what lies between its trials: what is spent on a start is wall time of the run, too.
         block_ns = (
             max(int(row["ended_ns"]) for row in last) - min(int(row["started_ns"]) for row in last) if last else 0
@@ -323,6 +333,8 @@ class _Run:
             row["arm"]: row for row in self.rows if row["cell"] == decision.cell.key and row["block"] == decision.block
         }
         first = max((int(row["trial"][1:]) for row in self.rows), default=-1) + 1
+        if decision.first_trial is not None:
+            first = decision.first_trial
         for row in done.values():
             first = int(row["trial"][1:]) - int(row["position"])
         trials = plan.block_trials(self.study, decision.cell, decision.block, first)

@@ -1,8 +1,8 @@
 """The checks: measured conditions of validity, one file each and one line in a table here, or in another package.
 
 A check of a trial decides, with the others, whether the trial counts (`is_valid`). A check of the run says something of
-a cell as a whole and excludes nothing, but for `delivered`: where it fails, no trial of the path counts. How to add
-one: docs/add-a-check.md.
+a cell as a whole and excludes nothing, but for `delivered` and `nodes`: where they fail, no trial of the path, or of
+the node, counts. How to add one: docs/add-a-check.md.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from trifecta.analysis.checks import (
     handshakes,
     headroom,
     machine,
+    nodes,
     noise_floor,
     parity,
     path,
@@ -84,6 +85,7 @@ _RUN = {
     "delivered": RunCheck(delivered.check),
     "drift": RunCheck(drift.check),
     "handshakes": RunCheck(handshakes.check),
+    "nodes": RunCheck(nodes.check),
     "noise_floor": RunCheck(noise_floor.check),
 }
 

@@ -55,4 +55,4 @@ class TrialCheck(Check[Evidence]):
 
 
 class RunCheck(Check[RunEvidence]):
-    """A check of a whole run: it excludes nothing."""
+    """A check of a whole run: it excludes nothing, but for `delivered` and `nodes`."""

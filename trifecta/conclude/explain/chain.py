@@ -191,7 +191,7 @@ def _cell(wanted: str, cells: Sequence[str]) -> str:
     raise UserError(f"option --cell: no cell {wanted!r}; choose from {'; '.join(cells) or 'none: there is no verdict'}")
 
 
-_COLUMNS = ", ".join(["cell", "arm", "block", "valid", "samples", *METRICS])
+_COLUMNS = ", ".join(["cell", "arm", "block", "node", "valid", "samples", *METRICS])
 _TRIALS = f"SELECT {_COLUMNS} FROM trials WHERE cell = ? ORDER BY block, trial"  # noqa: S608 - known columns
 # What was read back of each arm, as the report's parity has it, of one cell.
 _SETTINGS = """

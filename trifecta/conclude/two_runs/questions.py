@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from trifecta.analysis import agreement, two_runs
 from trifecta.analysis.agreement import Moved
-from trifecta.analysis.confidence import median_log_ratio
 from trifecta.analysis.estimate import PairBlocks, arm_pairs, pair_blocks
 from trifecta.analysis.intervals import Estimate
+from trifecta.analysis.nested import middle_of
 from trifecta.analysis.sessions import between_starts
 from trifecta.analysis.two_runs import OTHERWISE, Apart, Became
 from trifecta.analysis.verdict import interval_alone
@@ -191,12 +191,16 @@ class _Maker:
 
     def _estimate(self, place: int, pair: PairBlocks) -> Estimate:
         """The median log ratio with its confidence sequence, at the level of both."""
-        interval = interval_alone(self.metrics[place], pair.logs, self.confidence)
-        return Estimate(median_log_ratio(pair.logs), interval.low, interval.high, pair.blocks)
+        interval = interval_alone(self.metrics[place], pair, self.confidence)
+        return Estimate(middle_of(pair.logs, pair.nodes), interval.low, interval.high, pair.blocks)
 
 
 def _mean(pair: PairBlocks) -> tuple[float, float] | None:
-    """The mean log ratio and its variance, that of few blocks as Student's t has it."""
+    """The mean log ratio and its variance, that of few blocks as Student's t has it; none of blocks on several nodes,
+    which are not independent.
+    """
+    if len(set(pair.nodes)) > 1:
+        return None
     logs = pair.log_ratios()
     freedom = len(logs) - 1
     if len(logs) < agreement.LEAST_BLOCKS or not np.isfinite(logs).all():

@@ -1,0 +1,147 @@
+"""The launcher over Ray: addresses, the program in an actor's hand, and, long, a cluster of this machine."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from trifecta.design import extras
+from trifecta.design.errors import CannotError, UserError
+from trifecta.lab.launcher import Said
+from trifecta.lab.ray_hand import Hand
+from trifecta.lab.ray_launcher import RayLauncher, local_nodes, reach
+
+ECHO = "import os\nwhile octets := os.read(0, 1 << 16):\n    os.write(1, octets)\n"
+WITH_RAY = pytest.mark.skipif(bool(extras.missing("cluster")), reason="the extra cluster is not installed")
+
+
+@pytest.mark.parametrize(
+    ("address", "nodes"),
+    [("local:1", 1), ("local:64", 64), ("auto", 0), ("head.example.org:6379", 0), ("[fd00::1]:6379", 0)],
+)
+def test_addresses(address: str, nodes: int) -> None:
+    assert local_nodes(address) == nodes
+
+
+@pytest.mark.parametrize(
+    "address", ["", "local:", "local:0", "local:65", "local:x", "head", "ray://a:1", "a:b", "fd00::1:6379"]
+)
+def test_what_is_no_address_is_one_line(address: str) -> None:
+    with pytest.raises(UserError, match="option --cluster") as said:
+        local_nodes(address)
+    assert "\n" not in str(said.value)
+
+
+@WITH_RAY
+def test_where_nobody_listens_it_is_said_at_once() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        with pytest.raises(CannotError, match="nobody answers there"):
+            reach(f"127.0.0.1:{taken.getsockname()[1]}")
+
+
+def read_until(hand: Hand, wanted: bytes) -> bytes:
+    said, until = b"", time.monotonic() + 20
+    while wanted not in said and time.monotonic() < until:
+        said += hand.read(0.5)[0]
+    return said
+
+
+def test_a_hand_carries_octets_there_and_back() -> None:
+    hand = Hand(["-c", ECHO])
+    hand.write(b"one\ntwo\n")
+    assert read_until(hand, b"two\n") == b"one\ntwo\n"
+    assert hand.read(0.0) == (b"", None)
+    hand.end()
+    assert hand.read(1.0) == (b"", "it ended with exit code 0")
+    hand.write(b"late")  # nobody reads it, and nothing is raised
+
+
+def test_how_a_program_ended_is_its_last_line_or_its_signal() -> None:
+    refused = Hand(["-c", "import sys; print('x', file=sys.stderr); sys.exit('trifecta: the kernel refuses')"])
+    killed = Hand(["-c", "import os; os.kill(os.getpid(), 9)"])
+    assert refused.read(20.0) == (b"", "the kernel refuses")
+    assert killed.read(20.0) == (b"", "it was killed by signal 9")
+
+
+def test_a_frozen_program_is_killed() -> None:
+    hand = Hand(["-c", "import time\nprint('up', flush=True)\ntime.sleep(600)"])
+    assert read_until(hand, b"up\n") == b"up\n"
+    pid = hand._process.pid
+    psutil.Process(pid).suspend()
+    hand.end()
+    assert not psutil.pid_exists(pid)
+
+
+def say(launcher: RayLauncher, patience_s: float = 60.0) -> dict[str, Said]:
+    """What every place says, put together, until each has said something or it takes too long."""
+    found: dict[str, Said] = {}
+    until = time.monotonic() + patience_s
+    while time.monotonic() < until and set(found) != set(launcher.places()):
+        for place, said in launcher.read(1.0).items():
+            before = found.get(place, Said())
+            found[place] = Said(before.octets + said.octets, said.ended or before.ended)
+    return found
+
+
+@WITH_RAY
+@pytest.mark.lab
+@pytest.mark.long
+def test_programs_run_at_the_nodes_of_a_cluster_and_go_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).resolve().parents[2]))
+    launcher = RayLauncher("local:2")
+    try:
+        places = launcher.places()
+        assert sorted(places.values()) == ["node1", "node2"]
+        for place in places:
+            launcher.start(place, ["-c", f"import os\nos.write(1, b'%d\\n' % os.getpid())\n{ECHO}"])
+        pids = {place: int(said.octets) for place, said in say(launcher).items()}
+        assert len(set(pids.values())) == 2
+        for place in places:
+            launcher.write(place, f"{place}\n".encode())
+        assert {place: said.octets for place, said in say(launcher).items()} == {
+            place: f"{place}\n".encode() for place in places
+        }
+        first, second = pids.values()
+        psutil.Process(first).parent().kill()  # type: ignore[union-attr]  # the actor's process
+        (lost,) = [said for said in say_of_one(launcher).values() if said.ended is not None]
+        assert lost.ended
+        assert gone(first), "the program ends with the actor"
+        assert psutil.pid_exists(second)
+    finally:
+        launcher.close()
+    assert gone(second)
+
+
+def gone(pid: int, patience_s: float = 20.0) -> bool:
+    """Whether a process ends within so long; one that nobody reaps has ended."""
+    until = time.monotonic() + patience_s
+    while time.monotonic() < until:
+        try:
+            if psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
+                return True
+        except psutil.NoSuchProcess:
+            return True
+        time.sleep(0.1)
+    return False
+
+
+def say_of_one(launcher: RayLauncher) -> dict[str, Said]:
+    until, found = time.monotonic() + 40, {}
+    while time.monotonic() < until and not any(said.ended for said in found.values()):
+        found |= launcher.read(1.0)
+    return found
+
+
+def test_importing_it_does_not_import_ray() -> None:
+    """A plain install has no Ray, and every command imports quickly."""
+    code = "import sys, trifecta.lab.ray_launcher, trifecta.workloads.cluster.node; sys.exit('ray' in sys.modules)"
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])}
+    assert subprocess.run([sys.executable, "-c", code], env=environment, check=False).returncode == 0

@@ -1,0 +1,44 @@
+"""A launcher whose places are processes of this machine: what is at Ray's nodes, without Ray."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+
+from trifecta.lab.launcher import Said
+from trifecta.lab.ray_hand import Hand
+
+
+class LocalLauncher:
+    """So many places, ``n1`` and so on, each with the program that a node has."""
+
+    shared = True
+
+    def __init__(self, many: int) -> None:
+        self.there = {f"place{number}": f"n{number}" for number in range(1, many + 1)}
+        self.hands: dict[str, Hand] = {}
+
+    def places(self) -> Mapping[str, str]:
+        return dict(self.there)
+
+    def start(self, place: str, arguments: Sequence[str]) -> None:
+        self.hands[place] = Hand(arguments)
+
+    def write(self, place: str, octets: bytes) -> None:
+        self.hands[place].write(octets)
+
+    def read(self, timeout_s: float) -> Mapping[str, Said]:
+        until = time.monotonic() + timeout_s
+        while True:
+            said = {place: Said(*hand.read(0.0)) for place, hand in self.hands.items()}
+            found = {place: one for place, one in said.items() if one.octets or one.ended is not None}
+            if found or time.monotonic() >= until:
+                return found
+            time.sleep(0.01)
+
+    def end(self, place: str) -> None:
+        self.hands.pop(place).end()
+
+    def close(self) -> None:
+        for place in list(self.hands):
+            self.end(place)

@@ -1,0 +1,75 @@
+"""The hand of the head at a node of Ray's: a program is started there, and octets are handed through."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+
+_GRACE_S = 5.0
+_MOST_OCTETS = 1 << 22  # of one answer: it passes through Ray's memory
+
+
+class Hand:
+    """What runs in an actor's process on a node: it starts a program and hands octets through."""
+
+    def __init__(self, arguments: Sequence[str]) -> None:
+        """Start the program, in a session of its own."""
+        self._said = tempfile.TemporaryFile()  # noqa: SIM115 - it is there as long as the actor
+        self._process = subprocess.Popen(
+            [sys.executable, *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._said,
+            start_new_session=True,
+            bufsize=0,
+        )
+
+    def read(self, wait_s: float) -> tuple[bytes, str | None]:
+        """What it wrote, waited for so long at most; and how it ended, once all that it wrote was read."""
+        out = self._process.stdout
+        assert out is not None
+        pieces: list[bytes] = []
+        many, until = 0, time.monotonic() + wait_s
+        while many < _MOST_OCTETS:
+            left = 0.0 if pieces else max(0.0, until - time.monotonic())
+            if not select.select([out], [], [], left)[0]:
+                break
+            piece = os.read(out.fileno(), 1 << 16)
+            if not piece:
+                return b"".join(pieces), self._ending()
+            pieces.append(piece)
+            many += len(piece)
+        return b"".join(pieces), None
+
+    def write(self, octets: bytes) -> None:
+        """To its standard input; that it has ended, `read` says."""
+        assert self._process.stdin is not None
+        view = memoryview(octets)
+        with suppress(BrokenPipeError, ValueError):  # ValueError: it was closed
+            while view:
+                view = view[self._process.stdin.write(view) or 0 :]
+
+    def end(self) -> None:
+        """Close its standard input, and kill it where it does not end by that; what it started goes with it."""
+        assert self._process.stdin is not None
+        with suppress(OSError):
+            self._process.stdin.close()
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(_GRACE_S)
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
+    def _ending(self) -> str:
+        code = self._process.wait()
+        self._said.seek(0)
+        lines = self._said.read().decode(errors="replace").strip().splitlines()
+        how = f"it was killed by signal {-code}" if code < 0 else f"it ended with exit code {code}"
+        return lines[-1].removeprefix("trifecta: ") if lines and code >= 0 else how

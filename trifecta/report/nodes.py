@@ -1,0 +1,58 @@
+"""The nodes of a cluster in words: how many, how much they differ, and which do not count."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from trifecta.conclude import nodes
+from trifecta.conclude.comparisons import Comparison
+from trifecta.conclude.nodes import Nodes
+from trifecta.design.arms import node_words
+
+
+def said(found: Sequence[Comparison]) -> list[str]:
+    """Sentences; none of a run on one machine."""
+    known = nodes.of(found)
+    return [] if known is None else list(_sentences(known))
+
+
+def left_out(found: Sequence[Comparison]) -> dict[str, str]:
+    """The nodes that do not count, with the reason."""
+    known = nodes.of(found)
+    return {} if known is None else known.left_out
+
+
+def _sentences(known: Nodes) -> Iterable[str]:
+    if not known.most:
+        yield "No comparison has a usable block on any node."
+    else:
+        yield from _differences(known)
+    for node, why in known.left_out.items():
+        yield f"Left out: {node_words(node)}, because {why}. Its trials are kept and marked."
+
+
+def _differences(known: Nodes) -> Iterable[str]:
+    count = f"{known.most}" if known.fewest == known.most else f"{known.fewest} to {known.most}"
+    yield (
+        f"Measured on {count} {'node' if known.most == 1 else 'nodes'} a comparison: intervals are of nodes like "
+        "these, and no verdict stands that one node alone decides."
+    )
+    if known.least_sd is not None and known.most_sd is not None:
+        low, high = _percent(known.least_sd), _percent(known.most_sd)
+        spread = low if low == high else f"{low} to {high} by comparison"
+        most = "no upper end" if known.most_high is None else f"their upper end at {_percent(known.most_high)} or less"
+        yield f"Between nodes ratios differ with a standard deviation of {spread}; the intervals of that have {most}."
+    if known.few:
+        yield (
+            "So few nodes hardly show how much such nodes differ: intervals are wide for it, and they rest on "
+            "differences between nodes being about normal."
+        )
+    yield (
+        "Verdicts, their intervals and comparisons of two runs know of nodes; other intervals take the blocks of all "
+        "nodes for those of one machine."
+    )
+
+
+def _percent(log: float) -> str:
+    return f"{100 * math.expm1(log):.1f} %"

@@ -1,0 +1,245 @@
+"""A run whose blocks are measured on the nodes of a cluster, and gathered in one ordinary folder here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from trifecta.analysis import node_faults
+from trifecta.analysis.planner import Decision, Planner, Stop
+from trifecta.analysis.verdict import verdicts
+from trifecta.contract.run import LostBlock, NodeFacts, ProgramFound, RunDocument
+from trifecta.contract.values import JsonObject
+from trifecta.design import plan
+from trifecta.design.errors import UserError
+from trifecta.design.model import Cell, CheckResult, Study
+from trifecta.lab.launcher import Launcher
+from trifecta.store import files, gathered
+from trifecta.workloads.cluster.dispatch import (
+    Dispatch,
+    Joined,
+    LeftOut,
+    Lost,
+    Nodes,
+    Order,
+    Ran,
+    Told,
+    whole_blocks,
+)
+from trifecta.workloads.cluster.loop import carry_on
+from trifecta.workloads.cluster.nodes import ProgramNodes
+from trifecta.workloads.extending import More
+from trifecta.workloads.faults import NO_FAULTS
+from trifecta.workloads.progress import NoProgress, Progress
+from trifecta.workloads.runner import NO_MORE, StudyOutcome, StudyRun
+from trifecta.workloads.session import Adapters
+from trifecta.workloads.supported import Supported
+
+
+def refuse(study: Study) -> None:
+    """UserError for a study that cannot be spread over nodes."""
+    why = None
+    if study.workload.outside:
+        why = "asks a server elsewhere, whose patience all nodes would share"
+    elif study.hosts:
+        why = "names its hosts"
+    elif study.capture:
+        why = "captures packets, whose files stay where they were made"
+    if why is not None:
+        raise UserError(f"option --cluster: study {study.name!r} {why}; leave --cluster out")
+
+
+def run_on_cluster(
+    study: Study,
+    run_path: Path,
+    progress: Progress | None = None,
+    stop: Callable[[], bool] | None = None,
+    *,
+    launch: Callable[[], Launcher],
+    resume: bool = False,
+    any_levels: RunDocument | None = None,
+    more: More = NO_MORE,
+) -> StudyOutcome:
+    """As `trifecta.workloads.runner.run_study`, on every place of a launcher. No sandbox: nothing is measured here.
+
+    ``launch`` makes the launcher, which is closed in the end. It is called late: what is looked for here is looked for
+    by processes that are forked, and a launcher may have threads.
+    """
+    refuse(study)
+    known = Adapters().for_study(study)
+    run = ClusterRun(
+        study, run_path, progress or NoProgress(), stop or (lambda: False), known, NO_FAULTS, Planner, launch=launch
+    )
+    with files.full_disk(run_path):
+        return run.go(resume, any_levels or {}, more)
+
+
+@dataclass
+class ClusterRun(StudyRun):
+    """The state of a run on a cluster; the `trifecta.workloads.cluster.loop.Head` of its loop."""
+
+    launch: Callable[[], Launcher] | None = None
+
+    def _resume(self, here: Supported, more: More) -> None:
+        super()._resume(here, more)
+        try:
+            self._whole()
+        except BaseException:
+            self.run.close()
+            raise
+
+    def _whole(self) -> dict[str, int]:
+        """How many blocks each cell has; UserError where one was begun on one machine, and lacks trials."""
+        rows = self.run.rows()
+        arms = set(plan.arms(self.study))
+        found: dict[tuple[str, int], set[str]] = {}
+        for row in rows:
+            found.setdefault((row["cell"], row["block"]), set()).add(row["arm"])
+        remedy = f"run `trifecta resume {self.run.path}` without --cluster until it is complete"
+        for (cell, block), its in found.items():
+            if not arms <= its:
+                said = f"block {block + 1} of {cell} was interrupted, and a block never leaves its machine"
+                raise UserError(f"option --cluster: {said}; {remedy}")
+        try:
+            return whole_blocks([cell.key for cell in self.cells], found)
+        except ValueError as error:
+            raise UserError(f"option --cluster: {error}; {remedy}") from None
+
+    def _carry_out(self, engine: Path, here: Supported) -> Stop:
+        assert self.launch is not None
+        if self.rows:
+            self.judged = verdicts(self.study, self.rows, self.cells, fixed=False)
+        self.run.write_facts(self.run.facts | {"failed": [], "cells": [cell.key for cell in self.cells]})
+        launcher = self.launch()
+        try:
+            if launcher.shared:
+                self.run.write_facts(self.run.facts | {"nodes_share_machine": True})
+                self.progress.note("nodes of one machine disturb each other: take no verdict from this for granted")
+            return self.carry_on(ProgramNodes(launcher, self.study.source, self.accept))
+        finally:
+            self.progress.phase("nodes end")
+            launcher.close()
+
+    def carry_on(self, nodes: Nodes) -> Stop:
+        """Run blocks on these nodes until it is enough."""
+        self.progress.phase("trials")
+        first = max((int(row["trial"][1:]) for row in self.rows), default=-1) + 1
+        dispatch = Dispatch(len(plan.arms(self.study)), first, self._whole())
+        self._keys: Mapping[str, Cell] = {cell.key: cell for cell in self.cells}
+        return carry_on(dispatch, nodes, self, self.stop)
+
+    def choose(self, dispatch: Dispatch) -> Decision | Stop:
+        """As `Head.choose`."""
+        assert isinstance(self.planner, Planner)  # what `refuse` lets through has no other
+        self.planner.running = dispatch.running()
+        self.planner.at_once = max(1, len(dispatch.busy) + len(dispatch.idle))
+        decision = self.planner.next(self.rows, self.elapsed_ns, self.judged)
+        self._mark("plan")
+        return decision
+
+    def keep(self, done: Sequence[Ran]) -> Mapping[str, str]:
+        """As `Head.keep`: commit blocks, each as a whole, and judge all rows, and by their baselines the nodes."""
+        for one in done:
+            self._keep(one)
+        every: list[JsonObject] = [{"cell": one.order.cell, "block": one.order.block, "node": one.node} for one in done]
+        which: JsonObject = every[-1] if len(every) == 1 else {**every[-1], "together_with": every[:-1]}
+        self._end_block(which, done[-1].order.reason)
+        return node_faults.left_out(self.study, self.rows)
+
+    def _keep(self, one: Ran) -> None:
+        order = one.order
+        trials = plan.block_trials(self.study, self._keys[order.cell], order.block, order.first_trial)
+        rows = gathered.stage(self.run.path, trials, one.content, one.node)
+        # Judged there: the checks had the evidence of that machine.
+        gathered.finish(self.run.path, self.run.is_committed, self.run.take_trial)
+        self._mark("commit")
+        for trial, row in zip(trials, rows, strict=True):
+            self.progress.trial_started(trial, len(self.rows))
+            self.judge.took(row)
+            self.rows.append(row)
+            self.progress.trial_finished(trial, row, _checks_of(row["checks_json"]))
+
+    def told(self, event: Joined | Lost | LeftOut | Told, order: Order | None) -> None:
+        """As `Head.told`."""
+        facts = self.run.facts
+        if isinstance(event, Joined):
+            self.progress.note(f"node {event.node} has joined")
+        elif isinstance(event, Told):
+            self.progress.note(f"node {event.node}: {event.text}")
+        elif isinstance(event, LeftOut):
+            left = {**facts.get("nodes_left_out", {}), event.node: event.reason}
+            self.run.write_facts(facts | {"nodes_left_out": left})
+            self.progress.note(f"node {event.node} is left out: {event.reason}")
+        else:
+            self.progress.note(f"node {event.node} is lost: {event.reason}")
+        if order is not None:
+            assert isinstance(event, Lost | LeftOut)
+            item: LostBlock = {
+                "cell": order.cell,
+                "block": order.block,
+                "node": event.node,
+                "reason": event.reason,
+            }
+            known = self.run.facts
+            self.run.write_facts(known | {"lost_blocks": [*known.get("lost_blocks", []), item]})
+            self.progress.note(f"block {order.block + 1} of {order.cell} was lost with it, and is run again")
+
+    def accept(self, node: str, there: RunDocument) -> str | None:
+        """Why a node is not used: it would measure something else than this run; None where it is used."""
+        facts = self.run.facts
+        reason = differs(facts, there) or node_faults.left_out(self.study, self.rows).get(node)
+        if reason is None:
+            about: NodeFacts = {
+                "machine": there["machine"],
+                "network": there.get("network"),
+                "pins": there["pins"],
+            }
+            joined = {**facts.get("nodes", {}), node: about}
+            left = {name: why for name, why in facts.get("nodes_left_out", {}).items() if name != node}
+            changed: RunDocument = {"nodes": joined, "nodes_left_out": left}
+            if "network" not in facts and (network := there.get("network")) is not None:
+                changed["network"] = network  # the lab's settings, where the first block is run
+            self.run.write_facts(facts | changed)
+        return reason
+
+
+def differs(here: RunDocument, there: RunDocument) -> str | None:
+    """In what a node is another instrument than the head says that this run has; None where it is the same."""
+    for name in ("trifecta", "engine", "code"):
+        if here.get(name) != there.get(name):
+            own, its = _words(here.get(name)), _words(there.get(name))
+            return f"its {name} is {its}, and that of this run is {own}; install the same there"
+    for factor, known, found in (
+        ("server", here["servers"], there["servers"]),
+        ("client", here["clients"], there["clients"]),
+    ):
+        for level in sorted({*known, *found}):
+            own, its = _identity(known.get(level)), _identity(found.get(level))
+            if own != its:
+                return f"{factor} {level} is {its} there and {own} here; have the same on both"
+    missing = [one for one in there["unsupported"] if _which(one) not in {_which(item) for item in here["unsupported"]}]
+    missing += there.get("failed", [])
+    if missing:
+        return f"{missing[0]['factor']} {missing[0]['level']} is not possible there: {missing[0]['reason']}"
+    return None
+
+
+def _words(value: object) -> str:
+    return ", ".join(f"{key} {one}" for key, one in value.items()) if isinstance(value, Mapping) else str(value)
+
+
+def _identity(program: ProgramFound | None) -> str:
+    if program is None:
+        return "missing"
+    digest = program.get("sha256")
+    return program.get("version", "of no version") + (f" ({digest[:12]})" if digest else "")
+
+
+def _which(item: Mapping[str, object]) -> tuple[object, object]:
+    return item["factor"], item["level"]
+
+
+def _checks_of(text: str | None) -> list[CheckResult]:
+    return [CheckResult(**item) for item in json.loads(text or "[]")]

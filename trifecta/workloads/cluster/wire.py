@@ -1,0 +1,133 @@
+"""What head and node say to each other: lines of JSON to the node, messages with files to the head."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final, Literal, cast
+
+from trifecta.contract.run import RunDocument
+from trifecta.design.errors import CannotError
+from trifecta.workloads.cluster.dispatch import Content, Order
+
+Kind = Literal["beat", "ready", "ran", "told", "cannot"]
+KINDS: Final[tuple[Kind, ...]] = ("beat", "ready", "ran", "told", "cannot")
+_HEAD: Final = struct.Struct(">4sI")  # a mark, and the length of the header, which is JSON
+_MARK: Final = b"tfn1"
+_MOST_HEADER_BYTES: Final = 1 << 26
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a node is to measure, in its first line."""
+
+    node: str
+    study: str
+    """Its canonical text."""
+
+
+def _no_facts() -> RunDocument:
+    return {}
+
+
+@dataclass(frozen=True)
+class Message:
+    """What a node says.
+
+    ``beat``: it is alive; ``ready``: it stands, on the machine of ``text``; ``ran``: the block of this cell is done,
+    with its files; ``told``: for the user; ``cannot``: it can run nothing more, and why.
+    """
+
+    kind: Kind
+    text: str = ""
+    cell: str = ""
+    block: int = 0
+    facts: RunDocument = field(default_factory=_no_facts)
+    files: Content = field(default_factory=dict)
+
+
+def encode(message: Message) -> bytes:
+    """A message as octets."""
+    header = {
+        "kind": message.kind,
+        "text": message.text,
+        "cell": message.cell,
+        "block": message.block,
+        "facts": message.facts,
+        "files": [[name, len(octets)] for name, octets in message.files.items()],
+    }
+    text = json.dumps(header, separators=(",", ":")).encode()
+    return b"".join((_HEAD.pack(_MARK, len(text)), text, *message.files.values()))
+
+
+class Decoder:
+    """Takes octets as they come, gives messages."""
+
+    def __init__(self) -> None:
+        """Nothing has come."""
+        self._pieces: list[bytes] = []
+        self._many = 0
+        self._needed = _HEAD.size
+
+    def feed(self, octets: bytes) -> Iterator[Message]:
+        """The messages that are whole now; CannotError for what is none."""
+        self._pieces.append(octets)
+        self._many += len(octets)
+        while self._many >= self._needed:
+            whole = b"".join(self._pieces)
+            message, used, self._needed = _decode(whole)
+            self._pieces, self._many = [whole[used:]], self._many - used
+            if message is not None:
+                yield message
+
+
+def _decode(octets: bytes) -> tuple[Message | None, int, int]:
+    """The first message, how long it is, and how many octets the next one needs; None where it is not whole yet."""
+    mark, length = _HEAD.unpack_from(octets)
+    if mark != _MARK or length > _MOST_HEADER_BYTES:
+        raise CannotError(f"it sent {octets[:20]!r}, which is no message; install the version there that is here")
+    begin = _HEAD.size + length
+    if len(octets) < begin:
+        return None, 0, begin
+    try:
+        header = json.loads(octets[_HEAD.size : begin])
+        sizes = [(str(name), int(size)) for name, size in header["files"]]
+        kind, block = header["kind"], int(header["block"])
+        text, cell, facts = str(header["text"]), str(header["cell"]), dict(header["facts"])
+        if kind not in KINDS or any(size < 0 for _, size in sizes):
+            raise ValueError(kind)
+    except (ValueError, KeyError, TypeError) as error:
+        raise CannotError("it sent a message that cannot be read; install the version there that is here") from error
+    end = begin + sum(size for _, size in sizes)
+    if len(octets) < end:
+        return None, 0, end
+    files: dict[str, bytes] = {}
+    at = begin
+    for name, size in sizes:
+        files[name] = octets[at : at + size]
+        at += size
+    return Message(cast(Kind, kind), text, cell, block, cast(RunDocument, facts), files), end, _HEAD.size
+
+
+def asked_line(asked: Asked) -> bytes:
+    """The first line that a node reads."""
+    return json.dumps({"node": asked.node, "study": asked.study}).encode() + b"\n"
+
+
+def read_asked(line: bytes) -> Asked:
+    """The first line of a node; ValueError or KeyError for what is none."""
+    read: Mapping[str, str] = json.loads(line)
+    return Asked(read["node"], read["study"])
+
+
+def order_line(order: Order) -> bytes:
+    """A line that orders a block."""
+    fields = {"cell": order.cell, "block": order.block, "first_trial": order.first_trial, "reason": order.reason}
+    return json.dumps(fields).encode() + b"\n"
+
+
+def read_order(line: bytes) -> Order:
+    """The order of a line; ValueError, KeyError or TypeError for what is none."""
+    return Order(**json.loads(line))
