@@ -199,7 +199,7 @@ def _clear(where: str, password: str) -> Iterator[None]:
     except pymysql.MySQLError as error:
         code = error.args[0] if error.args else None
         said = saying.line(error.args[-1] if error.args else error, password)
-        remedies = {
+        remedies: dict[object, str] = {
             1045: "set MYSQL_PWD, or user and password in ~/.my.cnf",
             1044: "the user needs CREATE, ALTER, CREATE VIEW, SELECT, INSERT and DELETE there",
             1142: "the user needs CREATE, ALTER, CREATE VIEW, SELECT, INSERT and DELETE there",
