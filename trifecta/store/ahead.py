@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
+from trifecta.store import recall
 from trifecta.store.manifest import Manifest, digest
 
 _ENOUGH = 4  # threads; more wait for the disk
@@ -21,10 +22,12 @@ def read(run: Path) -> None:
     manifest = Manifest(run)
     if not manifest.exists():
         return
+    recall.load(run)
     paths = [run / name for name in manifest.entries()]
     with ThreadPoolExecutor(min(_ENOUGH, os.cpu_count() or 1)) as pool:
         for _ in pool.map(_read, _largest_first(paths)):
             pass
+    recall.keep(run)
 
 
 def _largest_first(paths: Iterable[Path]) -> list[Path]:

@@ -15,6 +15,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from trifecta.design.errors import UserError
 from trifecta.store import files
@@ -29,7 +30,19 @@ NESTED = ("har", "frames", "qlog")
 DECISIONS = "planner.jsonl"
 LINE = re.compile(r"([0-9a-f]{64})  (\S.*)")
 _TRIAL = re.compile(r"t\d{5,9}")
-_hashed: dict[Path, tuple[tuple[int, int, int, int], str]] = {}  # of this process; by size, times and number
+
+
+class State(NamedTuple):
+    """What changes of a file whenever its content does (stat(2)); times in ns."""
+
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+    inode: int
+    device: int
+
+
+_hashed: dict[Path, tuple[State, str]] = {}  # of this process, and what `recall` told it
 
 
 @dataclass(frozen=True)
@@ -42,13 +55,27 @@ class Fault:
 
 def digest(path: Path) -> str:
     """SHA-256 of a file; read once by a process as long as nothing touches the file."""
-    state = path.stat()
-    seen = state.st_size, state.st_mtime_ns, state.st_ctime_ns, state.st_ino
+    seen = _state(path)
     known = _hashed.get(path)
     if known is None or known[0] != seen:
         with path.open("rb") as file:
             known = _hashed[path] = seen, hashlib.file_digest(file, "sha256").hexdigest()
     return known[1]
+
+
+def _state(path: Path) -> State:
+    now = path.stat()
+    return State(now.st_size, now.st_mtime_ns, now.st_ctime_ns, now.st_ino, now.st_dev)
+
+
+def recall(path: Path, state: tuple[int, ...], digest_then: str) -> None:
+    """Have `digest` know what a file held in a ``state``; TypeError for one of another form."""
+    _hashed.setdefault(path, (State(*state), digest_then))
+
+
+def recalled(path: Path) -> tuple[State, str] | None:
+    """What `digest` knows of a file without reading it."""
+    return _hashed.get(path)
 
 
 class Manifest:
