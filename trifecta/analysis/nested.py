@@ -72,7 +72,8 @@ class Nested:
     @cached_property
     def middles(self) -> Floats | None:
         """The median log ratio of each node; None where one of them is censored."""
-        found = [median_log_ratio(self._of(name)) for name in self.names]
+        order, ends = np.argsort(self._at, kind="stable"), np.cumsum(self._blocks.astype(int))
+        found = [median_log_ratio(own) for own in np.split(self.logs[order], ends[:-1])]
         known = [one for one in found if one is not None]
         return np.array(known) if len(known) == len(found) else None
 
@@ -84,7 +85,13 @@ class Nested:
     @cached_property
     def _blocks(self) -> Floats:
         """Blocks by node."""
-        return np.array([self.nodes.count(name) for name in self.names], dtype=np.float64)
+        found: Floats = np.bincount(self._at).astype(np.float64)
+        return found
+
+    @cached_property
+    def _at(self) -> NDArray[np.intp]:
+        """The node of each block, by its place among the names."""
+        return np.searchsorted(np.array(self.names), np.array(self.nodes))
 
     @cached_property
     def _unknown(self) -> float | None:
@@ -92,7 +99,7 @@ class Nested:
         spare = len(self.nodes) - len(self.names)
         if self.middles is None or spare < 1:
             return None
-        at = self.middles[np.searchsorted(np.array(self.names), np.array(self.nodes))]
+        at = self.middles[self._at]
         of_block = float(np.nanmean((differences_of(self.logs) - at) ** 2, axis=0).sum()) / spare
         return _OF_A_MEDIAN * of_block * float((1 / self._blocks).mean())
 
@@ -147,7 +154,7 @@ class Nested:
         found = []
         for place, name in enumerate(self.names):
             middle = None if self.middles is None else float(np.delete(self.middles, place).mean())
-            rest: Floats = self.logs[np.array([node != name for node in self.nodes])]
+            rest: Floats = self.logs[self._at != place]
             found.append((_evidence(rest, middle, error, count - 1, low=low, high=high), name))
         return min(found)
 
@@ -187,10 +194,6 @@ class Nested:
             return "a node without a finite ratio leaves open what such nodes do"
         more = "more nodes would tell" if count < FEW else "it depends on the node"
         return f"the blocks alone would decide, but {count} nodes differ too much among themselves for that: {more}"
-
-    def _of(self, name: str) -> Floats:
-        found: Floats = self.logs[np.array([node == name for node in self.nodes])]
-        return found
 
 
 def nested(logs: Floats, nodes: Sequence[str]) -> Nested | None:

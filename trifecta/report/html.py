@@ -302,7 +302,7 @@ def _fill(
         instrument=evidence.instrument(about, answers, cells),
         asked=[] if about.is_map else [(name, about.path_words(name)) for name in about.study.get("paths") or {}],
         place_words=place_words,
-        run_facts=_flat(about.rest),
+        run_facts=_flat(_said_once(about.rest)),
         study_text=_text(about.folder / "study.yaml"),
         decisions=_decisions(about.folder),
         command=words.command_line(about.argv),
@@ -310,6 +310,16 @@ def _fill(
         script=Markup(script),  # noqa: S704 - a file of this package
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
     )
+
+
+def _said_once(rest: dict[str, Any]) -> dict[str, Any]:
+    """Of the nodes of a cluster only that in which they are not as the run is."""
+    nodes: dict[str, dict[str, Any]] = rest.get("nodes") or {}
+    differ = {
+        node: {key: value for key, value in own.items() if value != rest.get(key)} or "as the run"
+        for node, own in nodes.items()
+    }
+    return {**rest, "nodes": differ} if differ else rest
 
 
 def _flat(value: Any, name: str = "") -> list[tuple[str, str]]:

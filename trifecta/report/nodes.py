@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
+from typing import Any
 
 from trifecta.conclude import nodes
 from trifecta.conclude.comparisons import Comparison
@@ -11,10 +12,23 @@ from trifecta.conclude.nodes import Nodes
 from trifecta.design.arms import node_words
 
 
-def said(found: Sequence[Comparison]) -> list[str]:
-    """Sentences; none of a run on one machine."""
+def said(found: Sequence[Comparison], run: Mapping[str, Any]) -> list[str]:
+    """Sentences, from the verdicts and what stands in ``run.json`` besides; none of a run on one machine."""
     known = nodes.of(found)
-    return [] if known is None else list(_sentences(known))
+    return [*([] if known is None else _sentences(known)), *_happened(run, {} if known is None else known.left_out)]
+
+
+def _happened(run: Mapping[str, Any], told: Container[str]) -> Iterable[str]:
+    """What came about while it ran; ``told`` are nodes of which it is said already that they are left out."""
+    if run.get("nodes_share_machine"):
+        yield "These nodes share a machine, where they disturb each other: take no verdict from this for granted."
+    lost = run.get("lost_blocks") or []
+    if lost:
+        why = dict.fromkeys(f"{node_words(one['node'])}: {one['reason']}" for one in lost)
+        yield f"{len(lost)} {'block was' if len(lost) == 1 else 'blocks were'} lost, and run again ({'; '.join(why)})."
+    for node, reason in (run.get("nodes_left_out") or {}).items():
+        if node not in told:
+            yield f"Not used: {node_words(node)}, because {reason}."
 
 
 def left_out(found: Sequence[Comparison]) -> dict[str, str]:

@@ -86,8 +86,8 @@ def _finish_block(run: Path, staged: Path, is_committed: Callable[[str], bool], 
     by_trial: dict[str, list[str]] = {}
     for path in sorted(staged.rglob("*")):
         if path.is_file():
-            name = path.relative_to(staged)
-            by_trial.setdefault(_trial_of(name.parts[1]), []).append(name.as_posix())
+            kept = path.relative_to(staged)
+            by_trial.setdefault(_trial_of(kept.parts[1]), []).append(kept.as_posix())
     for trial in sorted(by_trial, key=lambda name: (len(name), name)):
         if is_committed(trial):
             continue

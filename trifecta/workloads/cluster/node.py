@@ -116,8 +116,9 @@ class Pipe:
 class Ordered:
     """The planner of a node: what the head orders, and nothing else."""
 
-    def __init__(self, study: Study, cells: Sequence[Cell], run: Path, pipe: Pipe) -> None:
-        """``cells`` are those that can run here; ``run`` is the folder of the node's own run."""
+    def __init__(self, study: Study, cells: Sequence[Cell], run: Path, pipe: Pipe, machine: str) -> None:
+        """``cells`` are those that can run here; ``run`` is the folder of its run; ``machine``: see `_machine`."""
+        self._machine = machine
         self._study = study
         self._cells = {cell.key: cell for cell in cells}
         self._run = run
@@ -148,7 +149,7 @@ class Ordered:
         from trifecta.store import facts
 
         self._greeted = True
-        self._pipe.send(Message("ready", text=_machine(), facts=facts.read(self._run)))
+        self._pipe.send(Message("ready", text=self._machine, facts=facts.read(self._run)))
 
     def _tell(self, cell: str, block: int, rows: Sequence[TrialRow]) -> str | None:
         """Send what a block left; why not, where it lacks a trial."""
@@ -231,6 +232,7 @@ def _work(asked: Asked, place: Path, pipe: Pipe) -> None:
     from trifecta.design.study_file import parse_study
     from trifecta.lab import cgroups, sandbox
 
+    machine = _machine()  # as it is outside of the sandbox
     study = parse_study(asked.study, "study.yaml")
     shutil.rmtree(place, ignore_errors=True)  # of one that was killed
     place.mkdir(mode=0o700)
@@ -238,12 +240,12 @@ def _work(asked: Asked, place: Path, pipe: Pipe) -> None:
     sandbox.enter(cgroups.forget if grouped else None)
     try:
         pipe.listen()
-        _run(study, place / "run", pipe)
+        _run(study, place / "run", pipe, machine)
     finally:
         shutil.rmtree(place, ignore_errors=True)
 
 
-def _run(study: Study, folder: Path, pipe: Pipe) -> None:
+def _run(study: Study, folder: Path, pipe: Pipe, machine: str) -> None:
     from trifecta.workloads.progress import NoProgress
     from trifecta.workloads.runner import run_study
 
@@ -258,7 +260,7 @@ def _run(study: Study, folder: Path, pipe: Pipe) -> None:
 
     def planner(of: Study, cells: Sequence[Cell], _began_ns: int) -> Ordered:
         if not made:  # one that is given up leaves the planner as it is: the head is told by the block that fails
-            made.append(Ordered(of, cells, folder, pipe))
+            made.append(Ordered(of, cells, folder, pipe, machine))
         return made[0]
 
     stop: Callable[[], bool] = pipe.stop
