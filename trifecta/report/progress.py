@@ -136,7 +136,7 @@ class LiveProgress:
         of = "" if self._planned is None else f" of {self._planned}"
         said = [f"{self._done}{of} trials{self._left_words()}"]
         if self._planned is None and verdicts:  # with blocks set in advance nothing ends when it is decided
-            said.insert(0, decided_words(self._verdicts))
+            said.insert(0, self._decided_words())
         self._show(plain=", ".join(said))
 
     def note(self, text: str) -> None:
@@ -146,8 +146,11 @@ class LiveProgress:
     def finished(self, verdicts: Sequence[Verdict], reason: str) -> None:
         """The run ends."""
         self._verdicts = verdicts
-        decided = f"{decided_words(self._verdicts)} after " if self._planned is None else ""
+        decided = f"{self._decided_words()} after " if self._planned is None else ""
         self._say(f"{decided}{self._done} trials: {reason}")
+
+    def _decided_words(self) -> str:
+        return decided_words(self._verdicts)
 
     def _left_ns(self) -> float | None:
         """What is left of the budget, or of the trials that were set in advance at the pace so far."""
