@@ -27,6 +27,7 @@ EXTRAS = {
         ("pyarrow", "pylsqpack"), "`trifecta trace`, and the packets of a captured run in `trifecta report`"
     ),
     "containers": Extra(("docker",), "`trifecta run chain --set place=docker-bridge` and other services in containers"),
+    "ui": Extra(("starlette", "uvicorn"), "`trifecta ui`"),
     "hosts": Extra(("asyncssh",), "`trifecta run --host client=ssh://HOST ...` and other studies with `hosts`"),
 }
 
