@@ -21,7 +21,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 CHANGE_HEADER = "x-trifecta-token"
 SAFE = ("GET", "HEAD")
 # Observable Plot puts one constant style element into every picture (tests/ui/test_browser.py sees that it is let in).
-PLOT_STYLE = "sha256-AAAA"
+PLOT_STYLE = "sha256-+TfQir1nvDucAdvE6XUQBt4ayUjpAWkbw2kCdSfekHM="
 POLICY = (
     f"default-src 'none'; script-src 'self'; style-src 'self' '{PLOT_STYLE}'; img-src 'self'; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"

@@ -125,7 +125,7 @@ class Follower:
         fresh = [name for name in names if name not in self._seen.names]
         if not fresh:
             return
-        source = parquet.listed([self._folder / "trials" / f"{name}.parquet" for name in fresh])
+        source = parquet.scan([self._folder / "trials" / f"{name}.parquet" for name in fresh], union=True)
         columns = "trial, valid, error, checks_json"
         rows = parquet.select(f"SELECT {columns} FROM {source} ORDER BY trial")  # noqa: S608 - files of the run
         for row in rows:
@@ -140,7 +140,7 @@ class Follower:
             return
         self._verdicts = run.verdicts()
         with duckdb.connect(":memory:") as connection:
-            connection.execute(f"CREATE VIEW verdicts AS SELECT * FROM {parquet.listed([path])}")
+            connection.execute(f"CREATE VIEW verdicts AS SELECT * FROM {parquet.scan([path])}")
             answer = queries.ask(connection, catalogue.VERDICTS)
         cells = cells_in_order(about, (str(row["cell"]) for row in answer))
         every = comparisons_of(about, answer, cells)

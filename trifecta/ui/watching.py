@@ -88,6 +88,8 @@ def _look(follower: Follower) -> tuple[str | None, float]:
             event = _event("state", follower.document())
         except TrifectaError as error:
             event = _event("problem", {"error": " ".join(str(error).split())})
+        except Exception as error:  # said on the page; other runs are followed on
+            event = _event("problem", {"error": f"internal error: {type(error).__name__}: {error}"})
     return event, time.thread_time() - began
 
 

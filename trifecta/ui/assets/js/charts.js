@@ -77,12 +77,14 @@ function stepped(caption, drawn, points, data, how) {
     data ? h("details", {}, h("summary", {}, "Table", h("span", { class: "sr" }, ` of ${caption}`)), table(data)) : null);
 }
 
-const logTicks = [0.125, 0.25, 0.5, 0.67, 0.8, 0.9, 0.95, 1, 1.05, 1.1, 1.25, 1.5, 2, 4, 8];
+const LEAST = 1 / 32;
+const MOST = 32;
+const logTicks = [0.03125, 0.0625, 0.125, 0.25, 0.5, 0.67, 0.8, 0.9, 0.95, 1, 1.05, 1.1, 1.25, 1.5, 2, 4, 8, 16, 32];
 
 /** Intervals of ratios, a line a comparison: {place, ratio, low, high, mark, decided, said, pick}. */
 export function forest(caption, rows, { sides = null, margin = 0, data = null } = {}) {
   const known = rows.filter((one) => one.ratio !== null);
-  const ends = known.flatMap((one) => [one.ratio, one.low, one.high]).filter((one) => one > 0).map((one) => Math.min(8, Math.max(0.125, one)));
+  const ends = known.flatMap((one) => [one.ratio, one.low, one.high]).filter((one) => one > 0).map((one) => Math.min(MOST, Math.max(LEAST, one)));
   const low = Math.min(...ends, 1 - margin, 0.95) * 0.97;
   const high = Math.max(...ends, 1 + margin, 1.05) * 1.03;
   const wide = width();
@@ -90,17 +92,18 @@ export function forest(caption, rows, { sides = null, margin = 0, data = null } 
   let ticks = logTicks.filter((one) => one >= low && one <= high);
   while (ticks.length > room) ticks = ticks.filter((one, i) => one === 1 || (i - ticks.indexOf(1)) % 2 === 0);
   const y = (i) => i;
+  const within = (one) => Math.min(high, Math.max(low, one));
   const plot = Plot.plot({
     className: "plot", width: wide, height: 42 + rows.length * 36, marginLeft: 6, marginRight: 6, marginTop: 26, marginBottom: 4,
-    x: { type: "log", domain: [low, high] }, y: { domain: [-0.75, rows.length - 0.4], axis: null },
+    x: { type: "log", domain: [low, high], axis: null }, y: { domain: [rows.length - 0.4, -0.75], axis: null },
     marks: [
       margin ? Plot.rectX([0], { x1: Math.max(low, 1 / (1 + margin)), x2: Math.min(high, 1 + margin), fill: "var(--band)" }) : null,
-      Plot.axisX({ anchor: "top", ticks, tickFormat: (one) => String(one), tickSize: 3, color: "var(--muted)", label: null }),
+      Plot.text(ticks, { x: (one) => one, frameAnchor: "top", dy: -9, text: (one) => String(one), fill: "var(--muted)" }), // an axis leaves some out
       Plot.gridX({ ticks, stroke: "var(--grid)", strokeOpacity: 1 }),
       Plot.ruleX([1], { stroke: "var(--ink)" }),
-      Plot.ruleY(known, { y: (one) => y(rows.indexOf(one)) + 0.18, x1: (one) => Math.max(low, one.low || low), x2: (one) => Math.min(high, one.high || high),
+      Plot.ruleY(known.filter((one) => one.low !== null || one.high !== null), { y: (one) => y(rows.indexOf(one)) + 0.18, x1: (one) => within(one.low || low), x2: (one) => within(one.high || high),
         stroke: (one) => colour(one.mark), strokeWidth: 2.2 }),
-      Plot.dot(known, { y: (one) => y(rows.indexOf(one)) + 0.18, x: (one) => Math.min(high, Math.max(low, one.ratio)), r: 5, symbol: (one) => shape(one.mark),
+      Plot.dot(known, { y: (one) => y(rows.indexOf(one)) + 0.18, x: (one) => within(one.ratio), r: 5, symbol: (one) => shape(one.mark),
         fill: (one) => (one.decided ? colour(one.mark) : "var(--paper)"), stroke: (one) => colour(one.mark), strokeWidth: 1.8 }),
       Plot.text(rows, { y: (one) => y(rows.indexOf(one)) - 0.22, frameAnchor: "left", textAnchor: "start", text: (one) => one.label, fill: "var(--ink)",
         fontSize: 12.5, lineWidth: wide / 13, textOverflow: "ellipsis", stroke: "var(--paper)", strokeWidth: 4 }),
@@ -109,10 +112,10 @@ export function forest(caption, rows, { sides = null, margin = 0, data = null } 
   });
   plot.setAttribute("aria-hidden", "true");
   const scale = { x: plot.scale("x"), y: plot.scale("y") };
-  const points = rows.map((one, i) => ({ x: one.ratio === null ? 6 : scale.x.apply(Math.min(high, Math.max(low, one.ratio))), y: scale.y.apply(i + 0.18),
+  const points = rows.map((one, i) => ({ x: one.ratio === null ? 6 : scale.x.apply(within(one.ratio)), y: scale.y.apply(i + 0.18),
     tall: 40, said: one.said, pick: one.pick }));
   const drawn = [plot];
-  if (sides) drawn.unshift(h("p", { class: "note" }, `${sides[0]}    ${sides[1]}`));
+  if (sides) drawn.unshift(h("p", { class: "note sides" }, h("span", {}, sides[0]), h("span", {}, sides[1])));
   return stepped(caption, drawn, points, data);
 }
 

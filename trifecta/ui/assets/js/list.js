@@ -41,7 +41,7 @@ export async function list(context) {
     h("div", {},
       h("a", { href: pageOf(one) }, one.title), " ",
       one.written ? h("span", { class: "tag now" }, "being measured") : one.kind === "run" ? (one.state === "running" ? h("span", { class: "tag" }, "interrupted") : null) : h("span", { class: "tag" }, one.kind),
-      h("div", { class: "about" }, [one.name, one.began.replace("T", " ").replace("Z", " UTC"), one.state].filter(Boolean).join(" · ")),
+      h("div", { class: "about" }, [one.name, one.began && `${one.began.slice(0, 19).replace("T", " ")} UTC`, one.state].filter(Boolean).join(" · ")),
       one.problem ? h("p", { class: "problem" }, one.problem) : h("p", {}, one.answer ?? (one.written ? "Open it to follow it." : "The answer is being read."))));
   function drawBar() {
     bar.hidden = !chosen.size;
