@@ -18,6 +18,7 @@ from trifecta.design import numbers
 from trifecta.design.errors import UserError
 from trifecta.design.metric import Metric
 from trifecta.design.metrics import METRICS
+from trifecta.design.model import AA_SUFFIX
 from trifecta.report import verdict_words
 from trifecta.report.figures import style
 from trifecta.store import damage
@@ -58,7 +59,7 @@ def against(folder: Path, metric: str, factor: str) -> JsonObject:
             "numeric": factor in _ROWS,
             "points": points,
             "without": len(rows) - len(points),
-            "arms": [tables.arm(arm) for arm in about.arms],
+            "arms": [tables.arm(arm) for arm in (*about.arms, f"{about.baseline}{AA_SUFFIX}")],
             "table": _table(about, of, factor, levels, points),
         }
 
@@ -112,7 +113,7 @@ def _table(
     for one in points:
         if one["valid"] and one["value"] is not None:
             by_group.setdefault((one["level"], one["name"]), []).append(one["value"])
-    arms = [*(style.name(arm) for arm in about.arms), *(f"{style.name(arm)} again" for arm in about.arms)]
+    arms = [style.name(arm) for arm in (*about.arms, f"{about.baseline}{AA_SUFFIX}")]
     rows = [
         [level, arm, numbers.count(len(found)), *(numbers.in_unit(float(made), of.unit) for made in
          (np.median(found), min(found), max(found)))]

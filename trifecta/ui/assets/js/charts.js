@@ -234,12 +234,11 @@ export function samples(made, mark) {
 
 /** How an interval closes in: its ratio and both ends after each block that was seen. */
 export function closing(caption, seen) {
-  const cap = (one, open) => (one === null ? open : Math.min(8, Math.max(0.125, one)));
-  const data = [seen.map((one) => one.block), seen.map((one) => cap(one.low, 0.125)), seen.map((one) => cap(one.ratio, null)), seen.map((one) => cap(one.high, 8))];
+  const data = [seen.map((one) => one.block), ...["low", "ratio", "high"].map((end) => seen.map((one) => one[end]))];
   const word = (i) => `after ${seen[i].block} blocks: ${seen[i].said}`;
   return canvas(caption, {
-    height: 220, scales: { x: { time: false, range: (_, low, high) => (low === high ? [low - 1, high + 1] : [low, high]) }, y: { distr: 3 } },
-    axes: [axis("blocks decided on"), { ...axis("ratio"), size: 62, values: (_, ticks) => ticks.map((one) => (one === null ? "" : String(+one.toPrecision(3)))) }],
+    height: 220, scales: { x: { time: false, range: (_, low, high) => (low === high ? [low - 1, high + 1] : [low, high]) }, y: {} },
+    axes: [axis("blocks"), { ...axis("ratio"), size: 62 }],
     series: [{}, { stroke: css("--muted"), width: 1 }, { stroke: solid(seen[0].mark), width: 2 }, { stroke: css("--muted"), width: 1 }],
     bands: [{ series: [3, 1], fill: css("--band") }],
   }, data, { word, count: seen.length, extra: { caption, columns: ["block", "verdict"], numeric: [], sql: "", rows: seen.map((one) => [String(one.block), one.said]) } });

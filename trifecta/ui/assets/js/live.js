@@ -42,7 +42,7 @@ export async function live(context, name) {
     const focused = document.activeElement?.id;
     const finished = !now.written;
     body.replaceChildren(
-      h("p", { class: "status" }, now.written ? h("span", { class: "tag now" }, "being measured") : h("span", { class: "tag" }, now.state || "not begun"), ` ${now.decided}, ${now.of}`, now.left ? `, ${now.left}` : ""),
+      h("p", { class: "status" }, now.written ? h("span", { class: "tag now" }, "being measured") : h("span", { class: "tag" }, now.ended ? "ended" : now.state === "running" ? "interrupted" : now.state || "not begun"), ` ${now.decided}, ${now.of}`, now.left ? `, ${now.left}` : ""),
       part ? h("p", {}, h("progress", { class: "meter", max: part[1], value: Math.min(part[0], part[1]), "aria-label": part[2] })) : "",
       now.reason ? h("p", { class: "note" }, `why: ${now.reason}`) : "",
       finished && now.ended ? h("p", {}, now.ended) : "",
@@ -52,7 +52,7 @@ export async function live(context, name) {
       every.length ? h("section", { "aria-label": "Comparisons" }, legend(now.arms),
         forest("Every comparison after its last block. Filled: decided", every.map((one) => row(one)), { sides: now.sides, margin: now.margin,
           data: { caption: "Comparisons", columns: ["comparison", "verdict", "alone", "among all", "blocks", "needs"], numeric: [2, 3, 4], sql: "", rows: every.map((one) => [`${one.place}: ${one.pair}`, one.headline, one.interval, one.family, String(one.blocks ?? 0), one.needs]) } })) : h("p", {}, "No block is complete yet."),
-      seen.has(shown) ? h("section", { "aria-label": "Block by block" }, h("h2", {}, "Block by block"), h("div", { class: "tools" }, select("Comparison", options, shown, (value) => { shown = value; draw(); })),
+      (seen.get(shown) || []).length > 1 ? h("section", { "aria-label": "Block by block" }, h("h2", {}, "Block by block"), h("div", { class: "tools" }, select("Comparison", options, shown, (value) => { shown = value; draw(); })),
         closing(`Its interval after each block since this page was opened`, seen.get(shown))) : "",
       h("section", { "aria-label": "Trials that do not count" }, h("h2", {}, "Trials that do not count"),
         now.failed_trials ? [h("p", {}, `${now.failed_trials} of ${now.trials}`), h("ul", { class: "lines fails", tabindex: "0" }, now.failed.map((one) => h("li", {}, one.check ? h("b", {}, `${one.check}: `) : "", one.said)))] : h("p", {}, "None.")),

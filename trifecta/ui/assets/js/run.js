@@ -79,7 +79,7 @@ function explore(context, name, made) {
     picture.setAttribute("aria-busy", "true");
     try {
       const values = await get("/api/values", { name, ...wanted }, context.signal);
-      if (mine === drawn) picture.replaceChildren(values.points.length ? byLevel(values, pick) : h("p", {}, "No trial has a value of this metric."),
+      if (mine === drawn) picture.replaceChildren(legend(values.arms), values.points.length ? byLevel(values, pick) : h("p", {}, "No trial has a value of this metric."),
         values.without ? h("p", { class: "note" }, `${values.without} trials have no value of this metric.`) : "");
     } catch (error) { if (error.name !== "AbortError") picture.replaceChildren(problem(error)); }
     picture.removeAttribute("aria-busy");
@@ -88,7 +88,7 @@ function explore(context, name, made) {
     select("Metric", made.metrics.map((one) => [one.name, one.label]), wanted.metric, (value) => { wanted.metric = value; draw(); }),
     select("Against", made.factors.map((one) => [one, one.replaceAll("_", " ")]), wanted.factor, (value) => { wanted.factor = value; draw(); }));
   if (wanted.metric) draw();
-  return h("section", { "aria-label": "Any metric against any factor" }, h("h2", {}, "Any metric against any factor"), tools, legend(made.arms), picture, opened);
+  return h("section", { "aria-label": "Any metric against any factor" }, h("h2", {}, "Any metric against any factor"), tools, picture, opened);
 }
 
 async function trialPart({ signal }, name, trial) {
