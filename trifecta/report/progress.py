@@ -150,7 +150,7 @@ class LiveProgress:
         self._say(f"{decided}{self._done} trials: {reason}")
 
     def _decided_words(self) -> str:
-        return decided_words(self._verdicts)
+        return decided_words([one.verdict for one in self._verdicts])
 
     def _left_ns(self) -> float | None:
         """What is left of the budget, or of the trials that were set in advance at the pace so far."""
@@ -221,10 +221,10 @@ def counts_not(trial: str, why: str) -> str:
     return f"{trial} does not count: {why}"
 
 
-def decided_words(verdicts: Sequence[Verdict]) -> str:
+def decided_words(kinds: Sequence[str]) -> str:
     """``3 of 12 verdicts decided``."""
-    decided = sum(one.verdict != "undecided" for one in verdicts)
-    return f"{decided} of {len(verdicts)} verdicts decided" if verdicts else "no verdict yet"
+    decided = sum(one != "undecided" for one in kinds)
+    return f"{decided} of {len(kinds)} verdicts decided" if kinds else "no verdict yet"
 
 
 def left_words(left_ns: float | None, planned: int | None) -> str:

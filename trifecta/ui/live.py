@@ -14,12 +14,14 @@ from typing import Any, cast
 
 import duckdb
 
-from trifecta.conclude import catalogue, facts, queries
+from trifecta.conclude import catalogue, facts
 from trifecta.conclude.cells import cells_in_order, comparisons_of
 from trifecta.conclude.facts import RunFacts
+from trifecta.conclude.queries import Answer
 from trifecta.contract.values import JsonObject
 from trifecta.design import duration, numbers
-from trifecta.design.model import Study, Verdict
+from trifecta.design.errors import UserError
+from trifecta.design.model import Study
 from trifecta.design.study_file import parse_study
 from trifecta.report import progress, verdict_words
 from trifecta.store import damage, parquet
@@ -51,7 +53,7 @@ class Follower:
         self._state: object = None
         self._verdicts_of: object = None
         self._cells: list[JsonObject] = []
-        self._verdicts: list[Verdict] = []
+        self._kinds: list[str] = []
 
     def changed(self) -> bool:
         """Whether there is something new; looks at five file times, and reads nothing."""
@@ -65,10 +67,6 @@ class Follower:
 
     def document(self) -> JsonObject:
         """Where the run stands. UserError where its files are not what a run writes."""
-        with damage.named(self._folder):
-            return self._document()
-
-    def _document(self) -> JsonObject:
         run = RunDirectory.open(self._folder)
         pid = writers.writers([self._folder]).get(self._folder)
         if self._about is None or self._study is None:
@@ -77,7 +75,7 @@ class Follower:
         about, study, names = self._about, self._study, run.trial_names()
         with about.naming():
             self._read_trials(names)
-            self._read_verdicts(about, run)
+            self._read_verdicts(about)
             decisions = run.decisions()
             planned = duration.trials(study)
             spent_ns = decisions[-1].get("elapsed_ns", 0) if decisions else 0
@@ -93,7 +91,7 @@ class Follower:
                 "trials": len(names),
                 "planned": planned,
                 "of": f"{numbers.count(len(names))}{'' if planned is None else f' of {numbers.count(planned)}'} trials",
-                "decided": progress.decided_words([one for one in self._verdicts if one.metric == about.metric]),
+                "decided": progress.decided_words(self._kinds),
                 "left": left,
                 "spent_ns": spent_ns,
                 "budget_ns": study.budget_ns,
@@ -125,25 +123,24 @@ class Follower:
         fresh = [name for name in names if name not in self._seen.names]
         if not fresh:
             return
-        source = parquet.scan([self._folder / "trials" / f"{name}.parquet" for name in fresh], union=True)
-        columns = "trial, valid, error, checks_json"
-        rows = parquet.select(f"SELECT {columns} FROM {source} ORDER BY trial")  # noqa: S608 - files of the run
+        paths = [self._folder / "trials" / f"{name}.parquet" for name in fresh]
+        source = parquet.scan(paths, union=True)
+        rows = _select(f"SELECT trial, valid, error, checks_json FROM {source} ORDER BY trial", paths)  # noqa: S608
         for row in rows:
             if not row["valid"]:
                 self._seen.failed += _why(row)
         self._seen.names |= set(fresh)
         self._seen.last = str(rows[-1]["trial"]) if rows else ""
 
-    def _read_verdicts(self, about: RunFacts, run: RunDirectory) -> None:
+    def _read_verdicts(self, about: RunFacts) -> None:
         path = self._folder / "verdicts.parquet"
         if (state := _time(path)) == self._verdicts_of or not path.exists():
             return
-        self._verdicts = run.verdicts()
-        with duckdb.connect(":memory:") as connection:
-            connection.execute(f"CREATE VIEW verdicts AS SELECT * FROM {parquet.scan([path])}")
-            answer = queries.ask(connection, catalogue.VERDICTS)
+        query = f"WITH verdicts AS (SELECT * FROM {parquet.scan([path])}) {catalogue.VERDICTS.text()}"  # noqa: S608
+        answer = Answer(catalogue.VERDICTS, _select(query, [path]))
         cells = cells_in_order(about, (str(row["cell"]) for row in answer))
         every = comparisons_of(about, answer, cells)
+        self._kinds = [one.kind for one in every]
         self._cells = []
         for key in cells:
             here = [one for one in every if one.cell == key]
@@ -156,6 +153,17 @@ class Follower:
                 }
             )
         self._verdicts_of = state
+
+
+def _select(query: str, paths: Sequence[Path]) -> list[dict[str, Any]]:
+    """The answer of a query over files; UserError names the one of them that is damaged."""
+    try:
+        return parquet.select(query)
+    except duckdb.Error as error:
+        for path in paths:
+            if said := damage.of_file(path, path.parent.name if path.parent.name == "trials" else path.name):
+                raise UserError(f"{path}: {said}") from error
+        raise
 
 
 def _why(row: dict[str, Any]) -> list[tuple[str, str, str]]:

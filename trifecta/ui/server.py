@@ -32,8 +32,8 @@ def serve(folder: Path, port: int, say: Callable[[str], None]) -> None:
         known = Secrets()
         own = listening.getsockname()[1]
         server = made(Site(folder, jobs, known), own)
-        say(f"http://{ADDRESS}:{own}/?token={known.entry}")
         with contextlib.suppress(KeyboardInterrupt):  # how it is meant to end
+            say(f"http://{ADDRESS}:{own}/?token={known.entry}")
             server.run(sockets=[listening])
         if running := jobs.running():
             say(f"stopping what was started here ({running}); finished trials are kept, `trifecta resume` continues")
@@ -47,13 +47,27 @@ def listen(port: int) -> socket.socket:
         raise CannotError(f"cannot listen on {ADDRESS}:{port} ({error.strerror}); give another --port") from error
 
 
-def made(site: Site, port: int) -> uvicorn.Server:
+class Server(uvicorn.Server):
+    """One that lets go of the pages that follow a run when it ends."""
+
+    def __init__(self, config: uvicorn.Config, site: Site) -> None:
+        """Of ``site``."""
+        super().__init__(config)
+        self._site = site
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End what would not end by itself, then as any server does."""
+        self._site.watcher.end()
+        await super().shutdown(sockets)
+
+
+def made(site: Site, port: int) -> Server:
     """The server of a site; it writes no log, in which tokens would stand."""
     config = uvicorn.Config(
         site.app(port), log_level="error", access_log=False, ws="none", proxy_headers=False, http="h11", loop="asyncio",
         server_header=False, date_header=False, timeout_graceful_shutdown=1,
     )  # fmt: skip
-    return uvicorn.Server(config)
+    return Server(config, site)
 
 
 def step_back() -> None:

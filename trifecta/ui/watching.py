@@ -41,6 +41,14 @@ class Watcher:
         self._followed: dict[Path, tuple[Follower, set[asyncio.Queue[str]]]] = {}
         self._last: dict[Path, str] = {}
         self._woken = asyncio.Event()
+        self._ended = False
+
+    def end(self) -> None:
+        """No page is told anything more: the server is about to wait for its answers to end."""
+        self._ended = True
+        for _, queues in self._followed.values():
+            for queue in queues:
+                queue.put_nowait("")
 
     async def follow(self, folder: Path, name: str) -> AsyncIterator[str]:
         """Server-sent events: where the run stands, now and after each change."""
@@ -51,7 +59,7 @@ class Watcher:
             queue.put_nowait(self._last[folder])
         self._woken.set()
         try:
-            while True:
+            while not self._ended:
                 try:
                     yield await asyncio.wait_for(queue.get(), HEARTBEAT_S)
                 except TimeoutError:
