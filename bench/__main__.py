@@ -19,6 +19,7 @@ PARTS = (
     "bench.trace",
     "bench.map",
     "bench.report",
+    "bench.ui",
     "bench.gates",
     "bench.planted",
 )

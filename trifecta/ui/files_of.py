@@ -23,7 +23,7 @@ _TRIAL = re.compile(r"t\d{5,9}")
 def kept(folder: Path, trial: str) -> JsonObject:
     """The HAR files of a trial, and the pictures of each of its visits."""
     hars = [name for name in _below(folder, "har", trial) if name.endswith(".har")]
-    strips = []
+    strips: list[JsonObject] = []
     for visit in sorted({int(name.split("/")[0]) for name in _below(folder, "frames", trial) if name[0].isdigit()}):
         film = films.find(folder, trial, visit)
         if film is not None:

@@ -100,7 +100,7 @@ def _ladder(folder: Path) -> JsonObject:
 
 
 def _rung(title: str, one: Ends, told: str) -> dict[str, Any]:
-    return {"title": title, "said": told, **{name: tables.plain(one[name]) for name in ("ratio", "low", "high")}}  # type: ignore[literal-required]
+    return {"title": title, "said": told, **{name: tables.plain(one[name]) for name in ("ratio", "low", "high")}}
 
 
 def _closing(found: LadderFound) -> list[str]:
