@@ -105,11 +105,12 @@ def opening(folder: Path, samples: int) -> list[tuple[str, float, float]]:
     with serving(folder) as server:
         server.took("/api/runs")
         found = [
-            ("the first picture of it", server.took("/api/run", name="large"), PICTURE_S),
-            ("again", server.took("/api/run", name="large"), PICTURE_S),
+            ("the first picture of it", server.took("/api/first", name="large"), PICTURE_S),
+            ("all that is said of it, its files compared", server.took("/api/run", name="large"), 10.0),
+            ("the same again", server.took("/api/run", name="large"), 5.0),
             ("a metric against a factor", server.took("/api/values", name="large", metric="latency_p50_ns",
-                                                       factor="path"), PICTURE_S),
-            ("the samples of a trial", server.took("/api/trial", name="large", trial="t00003"), PICTURE_S),
+                                                       factor="path"), 5.0),
+            ("the samples of a trial", server.took("/api/trial", name="large", trial="t00003"), 5.0),
             ("a cell's samples, curves and tables", server.took("/api/cell", name="large", cell=cell), 10.0),
         ]  # fmt: skip
     size = sum(path.stat().st_size for path in run.rglob("*") if path.is_file())

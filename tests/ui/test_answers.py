@@ -36,6 +36,12 @@ def test_a_run_says_what_the_terminal_says(served: Served, folder: Path) -> None
     assert set(body["factors"]) == {"path", "connection", "server", "protocol", "block", "position"}
 
 
+def test_the_first_picture_has_the_same_intervals(served: Served) -> None:
+    first, whole = (served.get(path, {"name": "first"}).json for path in ("/api/first", "/api/run"))
+    assert [one["verdicts"] for one in first["cells"]] == [one["verdicts"] for one in whole["cells"]]
+    assert first["title"] == whole["title"] and first["arms"] == whole["arms"]
+
+
 def test_a_cell_has_the_report_s_tables_and_its_curves(served: Served) -> None:
     body = served.get("/api/cell", {"name": "first", "cell": CELL}).json
     assert [one["name"] for one in body["curves"]] == ["HTTP/1.1", "HTTP/2", "HTTP/3"]

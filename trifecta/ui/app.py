@@ -26,6 +26,7 @@ from trifecta.ui import files_of, found, reading, two, values, writers
 from trifecta.ui.guard import Guard, Secrets
 from trifecta.ui.index import Index
 from trifecta.ui.jobs import Jobs
+from trifecta.ui.live import Follower
 from trifecta.ui.watching import Answering, Watcher, background
 
 ASSETS = Path(__file__).parent / "assets"
@@ -56,6 +57,7 @@ class Site:
                 yield
 
         asked: dict[str, Callable[[Request], Any]] = {
+            "/api/first": self._first,
             "/api/run": self._run, "/api/cell": self._cell, "/api/values": self._values, "/api/trial": self._trial,
             "/api/compare": self._compare, "/api/found": self._found,
         }  # fmt: skip
@@ -111,6 +113,10 @@ class Site:
 
     def _folder(self, request: Request, field: str = "name") -> Path:
         return self.index.path(_asked(request, field))
+
+    def _first(self, request: Request) -> JsonObject:
+        """The first picture of a run, before its files are compared with its manifest: `_run` does that."""
+        return Follower(self._folder(request), _asked(request, "name")).document()
 
     def _run(self, request: Request) -> JsonObject:
         return reading.run(self._folder(request), _asked(request, "name"))

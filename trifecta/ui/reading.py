@@ -18,7 +18,7 @@ from trifecta.report.ladder import words as ladder_words
 from trifecta.report.map import page as map_page
 from trifecta.report.map import words as map_words
 from trifecta.report.terminal import Summary
-from trifecta.store import damage
+from trifecta.store import damage, views
 from trifecta.ui import found, tables
 
 _WITH_CHECKS = ("failed", "warned", "unknown", "passed")
@@ -179,7 +179,7 @@ def _opening(about: RunFacts, made: opening.Opening | None) -> JsonObject | None
 
 def _choices(folder: Path, about: RunFacts) -> JsonObject:
     """Which metrics can be put against which factors."""
-    with queries.connect(folder) as connection:
+    with views.connect(folder) as connection:
         there = {row[0] for view in ("trials", "visits") for row in connection.execute(f"DESCRIBE {view}").fetchall()}
     known = [name for name in METRICS if name in there]
     return {

@@ -11,7 +11,7 @@ from typing import Any, cast
 import duckdb
 import numpy as np
 
-from trifecta.conclude import facts, queries
+from trifecta.conclude import facts
 from trifecta.conclude.facts import RunFacts
 from trifecta.contract.values import JsonObject
 from trifecta.design import numbers
@@ -21,7 +21,7 @@ from trifecta.design.metrics import METRICS
 from trifecta.design.model import AA_SUFFIX
 from trifecta.report import verdict_words
 from trifecta.report.figures import style
-from trifecta.store import damage
+from trifecta.store import damage, views
 from trifecta.ui import files_of, tables
 
 MOST_POINTS = 20_000
@@ -40,7 +40,7 @@ _PHASES = {
 def against(folder: Path, metric: str, factor: str) -> JsonObject:
     """Every trial's value of a metric, by the levels of a factor; trials that do not count are marked."""
     about = facts.read(folder)
-    with damage.named(folder), about.naming(), queries.connect(folder) as connection:
+    with damage.named(folder), about.naming(), views.connect(folder) as connection:
         if metric not in METRICS:
             raise UserError(f"metric {metric!r} is not known; known are {', '.join(METRICS)}")
         of = METRICS[metric]
@@ -128,7 +128,7 @@ def _table(
 def trial(folder: Path, name: str) -> JsonObject:
     """A trial: its checks, its samples in the order of time, and what else the run kept of it."""
     about = facts.read(folder)
-    with damage.named(folder), about.naming(), queries.connect(folder) as connection:
+    with damage.named(folder), about.naming(), views.connect(folder) as connection:
         row = connection.execute(
             "SELECT cell, arm, block, position, valid, samples, errors, wall_started_utc, error FROM trials "
             "WHERE trial = ?",
