@@ -272,11 +272,15 @@ def test_what_is_started_keeps_its_priority_and_ends_with_the_server_as_by_ctrl_
 
 def test_ctrl_c_ends_the_command_with_what_it_started(tmp_path: Path, folder: Path) -> None:
     with subprocess.Popen(
-        [sys.executable, "-m", "trifecta", "ui", str(folder)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-m", "trifecta", "ui", str(folder), "--json"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     ) as process:
         assert process.stdout is not None and process.stderr is not None
-        line = process.stdout.readline()
-        assert line.startswith("http://127.0.0.1:") and "/?token=" in line
+        told = json.loads(process.stdout.readline())
+        assert told["address"].startswith("http://127.0.0.1:") and "/?token=" in told["address"]
+        assert told["folder"] == str(folder)
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=30) == 0
         assert process.stderr.read() == ""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import click
+
+from trifecta.cli import options
 
 
 @click.command(
@@ -18,7 +21,8 @@ Examples:
 )
 @click.argument("folder", type=click.Path(path_type=Path), default=Path("runs"), metavar="[FOLDER]")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Listen on this port.  [default: a free one]")
-def command(*, folder: Path, port: int) -> None:
+@options.as_json
+def command(*, folder: Path, port: int, as_json: bool) -> None:
     """Show the runs in FOLDER (default: runs) in a browser, on this machine only; Ctrl-C ends it.
 
     Prints the address to open, which holds a token of this start: without it nothing is answered. The page lists runs
@@ -34,4 +38,7 @@ def command(*, folder: Path, port: int) -> None:
         extras.load(module)
     from trifecta.ui import server
 
-    server.serve(folder, port, click.echo)
+    def opened(address: str) -> None:
+        click.echo(json.dumps({"address": address, "folder": str(folder.resolve())}) if as_json else address)
+
+    server.serve(folder, port, opened, lambda line: click.echo(line, err=True))

@@ -22,8 +22,8 @@ from trifecta.ui.jobs import Jobs
 ADDRESS = "127.0.0.1"
 
 
-def serve(folder: Path, port: int, say: Callable[[str], None]) -> None:
-    """Serve until Ctrl-C; ``say`` is given the address. UserError where there is no folder, CannotError for a port."""
+def serve(folder: Path, port: int, opened: Callable[[str], None], say: Callable[[str], None]) -> None:
+    """Serve until Ctrl-C; ``opened`` is given the address. UserError where there is no folder, CannotError for a port."""
     if not folder.is_dir():
         raise UserError(f"{folder} is not a folder; give one that holds runs")
     listening = listen(port)
@@ -33,7 +33,7 @@ def serve(folder: Path, port: int, say: Callable[[str], None]) -> None:
         own = listening.getsockname()[1]
         server = made(Site(folder, jobs, known), own)
         with contextlib.suppress(KeyboardInterrupt):  # how it is meant to end
-            say(f"http://{ADDRESS}:{own}/?token={known.entry}")
+            opened(f"http://{ADDRESS}:{own}/?token={known.entry}")
             server.run(sockets=[listening])
         if running := jobs.running():
             say(f"stopping what was started here ({running}); finished trials are kept, `trifecta resume` continues")
