@@ -57,7 +57,6 @@ class Site:
                 yield
 
         asked: dict[str, Callable[[Request], Any]] = {
-            "/api/first": self._first,
             "/api/run": self._run, "/api/cell": self._cell, "/api/values": self._values, "/api/trial": self._trial,
             "/api/compare": self._compare, "/api/found": self._found,
         }  # fmt: skip
@@ -66,6 +65,7 @@ class Site:
             Route("/report.css", _palette),
             Route("/api/runs", self._runs),
             *(Route(path, _answered(self._reading(make))) for path, make in asked.items()),
+            Route("/api/first", _answered(self._first)),
             Route("/api/file", _answered(self._file)),
             Route("/api/report", _answered(self._report)),
             Route("/api/known", _answered(self._is_known)),
@@ -92,6 +92,7 @@ class Site:
              "written": bool(busy) and self.index.path(one.name) in busy}
             for one in entries
         ]  # fmt: skip
+        self.answering.asked()
         self.answering.wake(busy=bool(busy))
         body = {"folder": str(self.index.folder), "runs": runs, "studies": self._studies()}
         text = json.dumps({**body, "again_s": 5.0}, ensure_ascii=False)
@@ -114,9 +115,12 @@ class Site:
     def _folder(self, request: Request, field: str = "name") -> Path:
         return self.index.path(_asked(request, field))
 
-    def _first(self, request: Request) -> JsonObject:
+    async def _first(self, request: Request) -> Response:
         """The first picture of a run, before its files are compared with its manifest: `_run` does that."""
-        return Follower(self._folder(request), _asked(request, "name")).document()
+        self.answering.asked()
+        follower = Follower(self._folder(request), _asked(request, "name"))
+        made = await anyio.to_thread.run_sync(follower.document, limiter=self.watcher.looking)
+        return JSONResponse(made)
 
     def _run(self, request: Request) -> JsonObject:
         return reading.run(self._folder(request), _asked(request, "name"))

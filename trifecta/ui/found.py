@@ -14,6 +14,7 @@ from trifecta.contract.values import JsonObject
 from trifecta.design import numbers
 from trifecta.design.errors import UserError
 from trifecta.design.metrics import METRICS
+from trifecta.report.claims import is_
 from trifecta.report.figures import style
 from trifecta.report.ladder import words as ladder_words
 from trifecta.report.map import page, words
@@ -44,11 +45,15 @@ def _of_map(made: MapResult) -> JsonObject:
         for j in reversed(range(len(y.values)))
         if places
     ]
-    arm, reference = style.name(made.plan.arm), style.name(made.plan.reference)
+    arm, reference, better = style.name(made.plan.arm), style.name(made.plan.reference), is_(metric, "faster")
     return {
         "title": f"{arm} ÷ {reference}",
         "headline": words.headline(made),
-        "lines": [words.noise(made.noise, made.plan.reference), f"Metric: {metric.label}."],
+        "lines": [
+            words.noise(made.noise, made.plan.reference),
+            f"Metric: {metric.label}.",
+            f"▲ {arm} {better}, ▼ {reference} {better}, = the same, ? open",
+        ],
         "x": {"name": x.name, "texts": x.texts},
         "y": {"name": y.name, "texts": y.texts},
         "places": places,

@@ -23,7 +23,7 @@ ADDRESS = "127.0.0.1"
 
 
 def serve(folder: Path, port: int, opened: Callable[[str], None], say: Callable[[str], None]) -> None:
-    """Serve until Ctrl-C; ``opened`` is given the address. UserError where there is no folder, CannotError for a port."""
+    """Serve until Ctrl-C; ``opened`` is given the address. UserError for no folder, CannotError for a port."""
     if not folder.is_dir():
         raise UserError(f"{folder} is not a folder; give one that holds runs")
     listening = listen(port)

@@ -37,7 +37,8 @@ class Watcher:
 
     def __init__(self) -> None:
         """Nothing is followed yet."""
-        self.reading = anyio.CapacityLimiter(1)
+        self.reading = anyio.CapacityLimiter(1)  # of what may take seconds
+        self.looking = anyio.CapacityLimiter(1)  # of what takes a moment, and is not to wait for that
         self._followed: dict[Path, tuple[Follower, set[asyncio.Queue[str]]]] = {}
         self._last: dict[Path, str] = {}
         self._woken = asyncio.Event()
@@ -78,7 +79,7 @@ class Watcher:
                 await self._woken.wait()
             spent_s = 0.0
             for folder, (follower, queues) in list(self._followed.items()):
-                event, cost_s = await anyio.to_thread.run_sync(_look, follower, limiter=self.reading)
+                event, cost_s = await anyio.to_thread.run_sync(_look, follower, limiter=self.looking)
                 spent_s += cost_s
                 if event is not None:
                     self._last[folder] = event
