@@ -21,6 +21,7 @@ PARTS = (
     "bench.report",
     "bench.open",
     "bench.export",
+    "bench.ui",
     "bench.gates",
     "bench.planted",
 )

@@ -16,6 +16,8 @@ APART = {
     "implementations/clients/quic_probe.py": "tells before a run what a client can",
     "report/figures/beside.py": "draws figures of a run that is over",
     "recording/proxy.py": "records a page, outside of any lab",
+    "ui/jobs.py": "starts the starter, outside of any lab",
+    "ui/starter.py": "starts the command itself, as a shell does",
     "trace/tshark.py": "dissects what was captured",
 }
 

@@ -28,6 +28,7 @@ COMMANDS: dict[str, str] = {
     "ladder": "Climb from a claim's published conditions to today's, one thing at a time.",
     "resume": "Resume an interrupted run, or extend a finished one.",
     "report": "Write a run's report and show its verdicts.",
+    "ui": "Show runs in a browser: all, one while it happens, one afterwards, two beside each other.",
     "explain": "Explain why a run's verdicts are what they are.",
     "compare": "Put the verdicts of two runs side by side.",
     "why": "Remove a difference's causes one by one, and say what remains without each.",

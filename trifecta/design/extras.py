@@ -28,6 +28,7 @@ EXTRAS = {
     ),
     "containers": Extra(("docker",), "`trifecta run chain --set place=docker-bridge` and other services in containers"),
     "cluster": Extra(("ray",), "`trifecta run --cluster HOST:PORT ...` and other runs on a cluster"),
+    "ui": Extra(("starlette", "uvicorn"), "`trifecta ui`"),
     "hosts": Extra(("asyncssh",), "`trifecta run --host client=ssh://HOST ...` and other studies with `hosts`"),
     "notebook": Extra(
         ("marimo", "ipykernel", "pandas", "polars", "pyarrow"),

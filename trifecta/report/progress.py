@@ -126,7 +126,7 @@ class LiveProgress:
             self._invalid += 1
             why = next((check.evidence for check in against), row.get("error") or "")
             if not (self._captured and against and all(check.check == "capture" for check in against)):
-                self._say(f"{trial.trial} does not count: {why}", "yellow")
+                self._say(counts_not(trial.trial, why), "yellow")
         self._show()
 
     def block_finished(self, verdicts: Sequence[Verdict], elapsed_ns: int, budget_ns: int | None, reason: str) -> None:
@@ -150,8 +150,7 @@ class LiveProgress:
         self._say(f"{decided}{self._done} trials: {reason}")
 
     def _decided_words(self) -> str:
-        decided = sum(one.verdict != "undecided" for one in self._verdicts)
-        return f"{decided} of {len(self._verdicts)} verdicts decided" if self._verdicts else "no verdict yet"
+        return decided_words([one.verdict for one in self._verdicts])
 
     def _left_ns(self) -> float | None:
         """What is left of the budget, or of the trials that were set in advance at the pace so far."""
@@ -167,10 +166,7 @@ class LiveProgress:
         return max(0.0, self._budget_ns - self._spent_ns - since)
 
     def _left_words(self) -> str:
-        left = self._left_ns()
-        if left is not None and self._planned is not None:
-            return f", about {numbers.wall(left)} left" if left else ""
-        return "" if left is None else f", {int(left / 60e9)}:{int(left / 1e9) % 60:02d} left"
+        return left_words(self._left_ns(), self._planned)
 
     def _say(self, text: str, how: str = "") -> None:
         """A line that stays."""
@@ -218,6 +214,24 @@ class LiveProgress:
         invalid = f", {self._invalid} do not count" if self._invalid else ""
         block = f"block {self._trial.block + 1} of {place}"
         return f"trial {self._done + 1}{invalid}   {block}   {style.name(self._trial.arm)}"
+
+
+def counts_not(trial: str, why: str) -> str:
+    """``t00012 does not count: the hypervisor took 12 % of the machine's CPU time``."""
+    return f"{trial} does not count: {why}"
+
+
+def decided_words(kinds: Sequence[str]) -> str:
+    """``3 of 12 verdicts decided``."""
+    decided = sum(one != "undecided" for one in kinds)
+    return f"{decided} of {len(kinds)} verdicts decided" if kinds else "no verdict yet"
+
+
+def left_words(left_ns: float | None, planned: int | None) -> str:
+    """``, about 2 min left`` of trials that were planned, else ``, 2:31 left`` of the budget; empty where unknown."""
+    if left_ns is not None and planned is not None:
+        return f", about {numbers.wall(left_ns)} left" if left_ns else ""
+    return "" if left_ns is None else f", {int(left_ns / 60e9)}:{int(left_ns / 1e9) % 60:02d} left"
 
 
 def _bar(total: float, completed: float) -> ProgressBar:

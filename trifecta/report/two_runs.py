@@ -37,7 +37,7 @@ _SAID = {
     NOT_COMPARABLE: NOT_COMPARABLE,
 }
 _ALWAYS = (ALIKE, OTHERWISE, NEWLY, NO_LONGER)
-_ORDER = (*OUTCOMES, NOT_COMPARABLE)
+ORDER = (*OUTCOMES, NOT_COMPARABLE)
 _COLOURS = {OTHERWISE: "bold red", ALIKE: "green", OPEN_IN_BOTH: "dim", NOT_COMPARABLE: "dim"}
 _SIDES = ("first", "second")
 
@@ -77,9 +77,9 @@ def _print(made: Compared, out: Console) -> None:
         out.print(Text(grids.plain(out, text), style=style), soft_wrap=True)
 
     for name, side in zip(_SIDES, (made.first, made.second), strict=True):
-        say(f"{name:7} {_about(side)}")
+        say(f"{name:7} {about_words(side)}")
     out.print()
-    for line in _answer(made):
+    for line in answer_lines(made):
         say(line, "bold")
     out.print()
     warned = warnings(made)
@@ -89,21 +89,25 @@ def _print(made: Compared, out: Console) -> None:
         out.print()
     grids.show(out, _table(out, made))
     out.print()
-    for line in _below(made):
+    for line in below_lines(made):
         say(line)
     for one in made.differences:
-        say(f"not the same: {_difference(one)}", "yellow")
+        say(f"not the same: {difference_words(one)}", "yellow")
     if made.comparable:
-        out.print(Text(grids.plain(out, _how(made)), style="dim"))
-        what = "Nothing" if made.agree else "Something"
-        verdict = f"{what} that both decided is decided otherwise."
-        if not any(made.counts[one] for one in (ALIKE, OTHERWISE, NOT_TOLD)):
-            say("No question is decided in both.", "bold yellow")
-        else:
-            say(verdict, "bold green" if made.agree else "bold red")
+        out.print(Text(grids.plain(out, how_words(made)), style="dim"))
+        told = any(made.counts[one] for one in (ALIKE, OTHERWISE, NOT_TOLD))
+        say(closing_words(made), "bold yellow" if not told else "bold green" if made.agree else "bold red")
 
 
-def _about(side: Side) -> str:
+def closing_words(made: Compared) -> str:
+    """What all of it comes to."""
+    if not any(made.counts[one] for one in (ALIKE, OTHERWISE, NOT_TOLD)):
+        return "No question is decided in both."
+    return f"{'Nothing' if made.agree else 'Something'} that both decided is decided otherwise."
+
+
+def about_words(side: Side) -> str:
+    """Which run it is: folder, study, when, version, seed, trials."""
     left = sum(not row.get("valid") for row in side.trials)
     said = [
         f"{side.folder}: {side.study.title or side.study.name}",
@@ -115,12 +119,12 @@ def _about(side: Side) -> str:
     return ", ".join(said)
 
 
-def _answer(made: Compared) -> Iterator[str]:
+def answer_lines(made: Compared) -> Iterator[str]:
     """``Of 36 questions that both runs ask (median latency):`` and a line for each outcome."""
     total = len(made.questions)
     yield f"Of {counted(total, 'question')} that both runs ask ({_metrics(made.metrics)}):"
     for outcome in (*_ALWAYS, NOT_TOLD, OPEN_IN_BOTH, NOT_COMPARABLE):
-        ones = [one for one in made.questions if _outcome(one) == outcome]
+        ones = [one for one in made.questions if outcome_of(one) == outcome]
         if not ones and outcome not in _ALWAYS:
             continue
         sizes = [(sum(one.size == size for one in ones), size) for size in ("larger", "smaller")]
@@ -132,7 +136,8 @@ def _metrics(found: tuple[Metric, Metric]) -> str:
     return found[0].label if found[0] == found[1] else f"{found[0].label} and {found[1].label}"
 
 
-def _outcome(one: Question) -> str:
+def outcome_of(one: Question) -> str:
+    """What became of it, as `ORDER` has it."""
     return one.became or NOT_COMPARABLE
 
 
@@ -143,27 +148,29 @@ def _table(out: Console, made: Compared) -> Table:
     grid.add_column("second", overflow="fold", ratio=3)
     grid.add_column(grids.plain(out, "second ÷ first"), overflow="fold", ratio=3)
     grid.add_column("became", overflow="fold", ratio=3)
-    for one in sorted(made.questions, key=lambda one: _ORDER.index(_outcome(one))):
+    for one in sorted(made.questions, key=lambda one: ORDER.index(outcome_of(one))):
         shown = [
             f"{place_words(one.cell, '')}: {naming.name(one.arm)} ÷ {naming.name(one.reference)}",
-            _verdict(one.first, made.metrics[0]),
-            _verdict(one.second, made.metrics[1]),
-            _apart(one),
-            _became(one),
+            verdict_of(one.first, made.metrics[0]),
+            verdict_of(one.second, made.metrics[1]),
+            apart_words(one),
+            became_words(one),
         ]
         texts = [Text(grids.plain(out, text)) for text in shown]
-        texts[-1].style = _COLOURS.get(_outcome(one), "yellow")
+        texts[-1].style = _COLOURS.get(outcome_of(one), "yellow")
         grid.add_row(*texts)
     return grid
 
 
-def _verdict(one: Verdict, metric: Metric) -> str:
+def verdict_of(one: Verdict, metric: Metric) -> str:
+    """``faster 0.70 [0.67, 0.72]``."""
     if not one.blocks:
         return "no block"
     return f"{metric.word(one.verdict)} {numbers.ratio(one.ratio)} {numbers.interval((one.low, one.high))}"
 
 
-def _apart(one: Question) -> str:
+def apart_words(one: Question) -> str:
+    """The ratio of both ratios, with its intervals alone and among all."""
     if one.apart is None:
         return numbers.NO_VALUE
     alone, among = (numbers.interval(_ends(each)) for each in (one.apart.alone, one.apart.among))
@@ -176,7 +183,8 @@ def _ends(one: Estimate) -> tuple[float | None, float | None]:
     return ratio(one.low), ratio(one.high)
 
 
-def _became(one: Question) -> str:
+def became_words(one: Question) -> str:
+    """What became of the verdict, or why nothing is compared."""
     if one.became is None:
         return f"{NOT_COMPARABLE}: {', '.join(_name(each) for each in one.hindrances)}"
     size = f"; effect {one.size}" if one.size and one.became != OTHERWISE else ""
@@ -187,13 +195,13 @@ def _name(one: Difference) -> str:
     return one.name if one.of == "study" else f"{one.of} {one.name}"
 
 
-def _below(made: Compared) -> Iterator[str]:
+def below_lines(made: Compared) -> Iterator[str]:
     """What is not in the table: questions of one run only, why some are not comparable, how far ratios lie apart."""
     if made.moved is not None:
         yield moved_words(made.moved)
     for one in dict.fromkeys(each for question in made.questions for each in question.hindrances):
         remedy = "; `--metric NAME` compares both by one" if (one.of, one.name) == ("study", "metric") else ""
-        yield f"not comparable: {_difference(one)}{remedy}"
+        yield f"not comparable: {difference_words(one)}{remedy}"
     for name, lone in zip(_SIDES, (made.only_first, made.only_second), strict=True):
         yield from _only(name, lone)
 
@@ -205,11 +213,13 @@ def _only(name: str, lone: Sequence[Lone]) -> Iterator[str]:
         yield f"only in the {name}: {place_words(cell, '')} ({pairs})"
 
 
-def _difference(one: Difference) -> str:
+def difference_words(one: Difference) -> str:
+    """``machine kernel: 6.18 | 6.19``."""
     return f"{one.of} {one.name}: {one.first} | {one.second}"
 
 
-def _how(made: Compared) -> str:
+def how_words(made: Compared) -> str:
+    """How to read the columns."""
     level = numbers.percent(made.confidence)
     sessions = "no spread between sessions (of shares none is known)"
     if made.sessions:
@@ -226,7 +236,7 @@ def _how(made: Compared) -> str:
 def as_data(made: Compared) -> JsonObject:
     """The same for a program; keys are stable (docs/compare.md)."""
     with naming.arms_of(made.first.study.compare, made.arms):
-        counts = {outcome: sum(_outcome(one) == outcome for one in made.questions) for outcome in _ORDER}
+        counts = {outcome: sum(outcome_of(one) == outcome for one in made.questions) for outcome in ORDER}
         return {
             "agree": made.agree,
             "first": _side_data(made.first, made.metrics[0]),
@@ -271,7 +281,7 @@ def _question(one: Question) -> JsonObject:
         "levels": levels(one.cell),
         "arm": one.arm,
         "reference": one.reference,
-        "became": _outcome(one),
+        "became": outcome_of(one),
         "size": one.size,
         "hindrances": [asdict(each) for each in one.hindrances],
         "first": _verdict_data(one.first),

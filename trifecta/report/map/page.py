@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from trifecta.analysis.mapping.result import MapResult
+from trifecta.analysis.mapping.search import Outcome
 from trifecta.conclude.maps import FILE
 from trifecta.design import naming, numbers
 from trifecta.design.metrics import METRICS
@@ -101,17 +102,21 @@ def _rows(made: MapResult) -> list[dict[str, Any]]:
         for i in range(across):
             number = i * up + j
             low, high = math.exp(float(sides.low[number])), math.exp(float(sides.high[number]))
-            middle = math.exp(float(sides.mean[number]))
             outcome = sides.outcomes[number]
             cells.append(
                 {
-                    "text": f"{_SIGNS[outcome]} {numbers.ratio(middle)}",
+                    "text": sign_words(outcome, float(sides.mean[number])),
                     "title": f"{numbers.ratio(low)} to {numbers.ratio(high)}",
                     "outcome": outcome,
                 }
             )
         rows.append({"name": made.plan.y.texts[j], "cells": cells})
     return rows
+
+
+def sign_words(outcome: Outcome, log_speed_up: float) -> str:
+    """``▲ 1.14``: the side of a place, and the speed-up there."""
+    return f"{_SIGNS[outcome]} {numbers.ratio(math.exp(log_speed_up))}"
 
 
 def _example(made: MapResult) -> str:

@@ -1,0 +1,314 @@
+"""The page in Chromium and Firefox: found, opened, read, compared and followed by keyboard, narrow and dark."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.ui.serving import Served, serving
+from tests.ui.test_live import arrive, shortened, written
+from trifecta.ui import watching
+
+CHROMIUM, FIREFOX = shutil.which("chromium"), shutil.which("firefox-esr") or shutil.which("firefox")
+needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="needs the distribution's chromium")
+needs_firefox = pytest.mark.skipif(FIREFOX is None, reason="needs the distribution's firefox")
+WIDE, NARROW = {"width": 1280, "height": 900}, {"width": 420, "height": 800}
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        made = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield made
+        made.close()
+
+
+@pytest.fixture
+def page(chromium: Any, served: Served) -> Iterator[Any]:
+    """The list, opened with the token; what the page complains of fails the test."""
+    context = chromium.new_context(viewport=WIDE)
+    opened = context.new_page()
+    complaints: list[str] = []
+    opened.on("console", lambda one: complaints.append(one.text) if one.type in ("error", "warning") else None)
+    opened.on("pageerror", lambda one: complaints.append(str(one)))
+    requests: list[str] = []
+    opened.on("request", lambda one: requests.append(one.url))
+    opened.goto(served.address)
+    opened.get_by_role("link", name="The first").wait_for()
+    yield opened
+    assert complaints == []
+    assert {url.split("/")[2] for url in requests} == {f"127.0.0.1:{served.port}"}  # nothing from elsewhere
+    context.close()
+
+
+def until(page: Any, script: str, within_s: float = 60) -> None:
+    """Wait for what a script says; the page's policy lets no text become a program, so it is asked from here."""
+    end = time.monotonic() + within_s
+    while not page.evaluate(script):
+        assert time.monotonic() < end, script
+        time.sleep(0.05)
+
+
+def go(page: Any, served: Served, address: str) -> None:
+    page.goto(f"http://127.0.0.1:{served.port}/#/{address}")
+    page.locator("main h1").wait_for()
+    until(page, "!document.querySelector('[aria-busy]')")
+
+
+@needs_chromium
+def test_a_person_finds_a_run_and_opens_it_by_keyboard_alone(page: Any, served: Served) -> None:
+    assert "token" not in page.url
+    page.get_by_label("Search").focus()
+    page.keyboard.type("second")
+    until(page, "document.querySelectorAll('.runs li').length === 1")
+    page.get_by_role("link", name="The second").focus()
+    page.keyboard.press("Enter")
+    page.get_by_role("heading", name="The second", level=1).wait_for()
+    assert "HTTP/3" in page.locator(".lead").inner_text()
+    picture = page.get_by_role("group", name="Every comparison")
+    picture.focus()
+    page.keyboard.press("ArrowDown")
+    first = page.locator("figure output").first.inner_text()
+    page.keyboard.press("ArrowDown")
+    assert "far" in first and page.locator("figure output").first.inner_text() != first
+    page.keyboard.press("Enter")  # opens the cell that it is of
+    page.locator("details.fold[open] .tables caption").first.wait_for()
+    assert page.evaluate("document.activeElement.tagName") == "SUMMARY"
+
+
+@needs_chromium
+def test_every_picture_has_its_table(page: Any, served: Served) -> None:
+    go(page, served, "run/first")
+    page.locator("section[aria-label='Cells'] summary").first.click()
+    page.locator("details.fold canvas").wait_for()
+    until(page, "document.querySelectorAll('figure').length === 3")
+    for figure in page.locator("figure").all():
+        figure.get_by_text("Table").click()
+        assert figure.locator("tbody tr").count() >= 2 and figure.locator("caption").inner_text()
+        assert figure.locator("tbody th[scope=row]").count() == figure.locator("tbody tr").count()
+    hidden = page.evaluate(
+        "[...document.querySelectorAll('figure svg, figure canvas')].every(e => e.ariaHidden === 'true')"
+    )
+    assert hidden
+
+
+@needs_chromium
+def test_a_click_on_a_point_opens_its_samples_with_har_and_film_strip(page: Any, served: Served) -> None:
+    go(page, served, "run/first")
+    page.get_by_role("combobox", name="Against").select_option("block")
+    picture = page.get_by_role("group", name="against block")
+    picture.focus()
+    page.keyboard.press("Home")
+    for _ in range(3):  # t00003, which has files
+        page.keyboard.press("ArrowRight")
+    assert "t00003" in page.locator("section[aria-label^='Any metric'] output").inner_text()
+    page.keyboard.press("Enter")
+    page.get_by_role("heading", name="t00003").wait_for()
+    trial = page.locator("section[aria-label='A trial']")
+    assert trial.locator("canvas").count() == 1
+    assert trial.get_by_role("link", name="0.har").count() == 1
+    until(page, "document.querySelector('.films img').naturalWidth === 40")
+    picture.scroll_into_view_if_needed()
+    box = picture.locator("svg").bounding_box()
+    assert box is not None
+    page.mouse.click(box["x"] + box["width"] - 60, box["y"] + box["height"] / 2)
+    until(page, "!document.querySelector('section[aria-label=\"A trial\"] h3')?.textContent.startsWith('t00003')")
+    trial.locator("canvas").wait_for()
+
+
+@needs_chromium
+def test_two_runs_are_chosen_and_compared(page: Any, served: Served) -> None:
+    for name in ("first", "below/second"):
+        page.get_by_label(f"compare {name}", exact=True).check()
+    page.get_by_role("button", name="Compare the two").click()
+    page.get_by_role("heading", name="Two runs beside each other").wait_for()
+    assert "Of 6 questions that both runs ask" in page.locator("main").inner_text()
+    page.locator("figure summary").click()
+    assert page.locator("figure tbody tr").count() == 6
+
+
+@needs_chromium
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("address", ["", "run/first", "live/first", "compare/first/below%2Fsecond"])
+def test_nothing_is_wider_than_a_narrow_window_and_both_schemes_have_their_colours(
+    page: Any, served: Served, address: str, scheme: str
+) -> None:
+    page.emulate_media(color_scheme=scheme)
+    page.set_viewport_size(NARROW)
+    go(page, served, address)
+    assert page.evaluate("document.documentElement.scrollWidth") <= NARROW["width"]
+    paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert paper == {"light": "rgb(255, 255, 255)", "dark": "rgb(22, 24, 28)"}[scheme]
+    page.locator("#theme").click()
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") != paper
+
+
+@needs_chromium
+def test_a_run_is_followed_and_stopped(
+    chromium: Any, growing: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watching, "LOOK_S", 0.05)
+    monkeypatch.setattr(watching, "SHARE", 100.0)
+    later = shortened(growing, 24)
+    with serving(growing.parent, tmp_path) as served, written(growing) as process:
+        opened = chromium.new_page(viewport=WIDE)
+        opened.goto(served.address)
+        opened.get_by_role("link", name="The second").click()
+        opened.get_by_text("24 trials").wait_for()
+        arrive(growing, later[:8])
+        opened.get_by_text("32 trials").wait_for()
+        opened.get_by_role("heading", name="Block by block").wait_for()
+        arrive(growing, later[8:])
+        opened.get_by_text("48 trials").wait_for()
+        opened.get_by_role("button", name="Stop").click()
+        assert process.wait(timeout=30) == 0
+        opened.get_by_role("button", name="Resume").wait_for()
+        opened.close()
+
+
+@needs_chromium
+def test_another_site_s_page_reads_nothing_though_the_browser_has_the_cookie(
+    chromium: Any, served: Served, tmp_path: Path
+) -> None:
+    context = chromium.new_context()
+    mine = context.new_page()
+    mine.goto(served.address)
+    mine.get_by_role("link", name="The first").wait_for()
+    (tmp_path / "index.html").write_text("<p>another site</p>")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    command = ["python3", "-m", "http.server", str(port), "--bind", "127.0.0.1", "--directory", str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as other:
+        try:
+            _until_open(port)
+            page = context.new_page()
+            page.goto(f"http://127.0.0.1:{port}/")
+            target = f"http://127.0.0.1:{served.port}"
+            for path in ("/api/runs", "/"):
+                asked = f"fetch('{target}{path}', {{credentials: 'include'"
+                assert page.evaluate(f"{asked}}}).then(a => a.text(), e => 'refused')") == "refused"
+                opaque = f"{asked}, mode: 'no-cors'}}).then(a => a.type, e => 'refused')"
+                assert page.evaluate(opaque) in ("opaque", "refused")
+            sent = "{method: 'POST', mode: 'no-cors', credentials: 'include', body: '{}'}"
+            page.evaluate(f"fetch('{target}/api/start', {sent}).catch(() => 0)")
+            page.evaluate("document.body.append(document.createElement('iframe'))")
+            framed = "new Promise(done => { const f = document.querySelector('iframe');"
+            assert page.evaluate(f"{framed} f.onload = () => done(f.contentDocument); f.src = '{target}/'; }})") is None
+            assert served.get("/api/jobs").json == {"jobs": []}
+        finally:
+            other.terminate()
+    context.close()
+
+
+@needs_chromium
+def test_without_the_token_the_page_says_where_to_get_it(chromium: Any, served: Served) -> None:
+    fresh = chromium.new_context().new_page()
+    assert fresh.goto(f"http://127.0.0.1:{served.port}/").status == 403
+    assert "trifecta ui" in fresh.locator("body").inner_text()
+
+
+@needs_firefox
+def test_firefox_finds_opens_reads_and_compares(served: Served, tmp_path: Path) -> None:
+    async def session(bidi: Any, context: str) -> None:
+        async def load(address: str) -> None:
+            await bidi.command("browsingContext.navigate", {"context": context, "url": address, "wait": "complete"})
+
+        async def seen(script: str) -> Any:
+            return await _until(lambda: bidi.call(context, f"() => {script}"))
+
+        async def press(*keys: str) -> None:
+            steps = [{"type": kind, "value": key} for key in keys for kind in ("keyDown", "keyUp")]
+            source = {"type": "key", "id": "keys", "actions": steps}
+            await bidi.command("input.performActions", {"context": context, "actions": [source]})
+
+        await load(f"http://127.0.0.1:{served.port}/")
+        assert "no token" in await bidi.call(context, "() => document.body.textContent")
+        await load(served.address)
+        assert await seen("document.querySelectorAll('.runs li').length === 2")
+        assert "token" not in await bidi.call(context, "() => location.href")
+        await bidi.call(context, "() => document.querySelector('input[type=search]').focus()")
+        await press(*"second")
+        assert await seen("document.querySelectorAll('.runs li').length === 1")
+        await bidi.call(context, "() => document.querySelector('.runs a').focus()")
+        await press("\ue007")  # Enter
+        assert await seen("document.querySelector('h1').textContent === 'The second'")
+        assert await seen("document.querySelectorAll('figure svg').length >= 2")
+        await bidi.call(context, "() => document.querySelector('.drawn').focus()")
+        await press("\ue015")  # arrow down
+        assert "far" in await seen("document.querySelector('figure output').textContent")
+        await bidi.call(context, "() => document.querySelector('figure summary').click()")
+        assert await seen("document.querySelectorAll('figure tbody tr').length >= 6")
+        styled = "() => [...document.querySelectorAll('svg.plot style')].every(one => one.sheet.cssRules.length > 0)"
+        assert await bidi.call(context, styled)  # the policy lets Observable Plot's style in
+        await load(f"http://127.0.0.1:{served.port}/#/compare/first/below%2Fsecond")
+        await bidi.call(context, "() => location.reload()")
+        assert await seen("document.querySelectorAll('figure tbody tr').length === 6")
+
+    with ThreadPoolExecutor(1) as apart:  # Playwright has a loop of its own in this thread
+        apart.submit(asyncio.run, _in_firefox(tmp_path, session)).result()
+
+
+async def _in_firefox(folder: Path, session: Callable[[Any, str], Awaitable[None]]) -> None:
+    from trifecta.implementations.browsers.bidi import Bidi
+    from trifecta.implementations.browsers.firefox_profile import QUIET
+
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    profile = folder / "profile"
+    profile.mkdir()
+    words = {True: "true", False: "false"}
+    lines = [f'user_pref("{name}", {words.get(value, value) if not isinstance(value, str) else repr(value)});'
+             for name, value in QUIET.items()]  # fmt: skip
+    (profile / "user.js").write_text("\n".join(lines))
+    command = [str(FIREFOX), "--headless", "--no-remote", "--profile", str(profile), f"--remote-debugging-port={port}"]
+    with (folder / "firefox.log").open("wb") as log:
+        browser = await asyncio.create_subprocess_exec(*command, "about:blank", stdout=log, stderr=log)
+    try:
+        await asyncio.to_thread(_until_open, port)
+        bidi = await Bidi.connect(f"ws://127.0.0.1:{port}/session")
+        tree = await bidi.command("browsingContext.getTree", {})
+        await session(bidi, str(tree["contexts"][0]["context"]))
+        await bidi.close()
+    finally:
+        browser.kill()
+        await browser.wait()
+
+
+async def _until(ask: Callable[[], Awaitable[Any]], within_s: float = 60) -> Any:
+    """What is true in the end; the page may be between two documents meanwhile."""
+    from trifecta.implementations.browsers.bidi import BidiError
+
+    end = time.monotonic() + within_s
+    while True:
+        try:
+            if found := await ask():
+                return found
+        except BidiError:
+            if time.monotonic() > end:
+                raise
+        if time.monotonic() > end:
+            raise AssertionError("it does not become true")
+        await asyncio.sleep(0.1)
+
+
+def _until_open(port: int, within_s: float = 60) -> None:
+    end = time.monotonic() + within_s
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port)).close()
+            return
+        except OSError:
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.1)

@@ -1,0 +1,44 @@
+"""``trifecta ui``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from trifecta.cli import options
+
+
+@click.command(
+    epilog="""\
+\b
+Examples:
+  trifecta ui
+  trifecta ui runs/race-20260101-120000
+  trifecta ui /data/runs --port 8300
+"""
+)
+@click.argument("folder", type=click.Path(path_type=Path), default=Path("runs"), metavar="[FOLDER]")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Listen on this port.  [default: a free one]")
+@options.as_json
+def command(*, folder: Path, port: int, as_json: bool) -> None:
+    """Show the runs in FOLDER (default: runs) in a browser, on this machine only; Ctrl-C ends it.
+
+    Prints the address to open, which holds a token of this start: without it nothing is answered. The page lists runs
+    with their answers, follows one while it happens, stops and resumes it, opens its trials and samples, puts two
+    beside each other, and shows maps, ladders and reproductions. A browser elsewhere gets there by a tunnel:
+    `ssh -L PORT:127.0.0.1:PORT HOST`.
+
+    A run that is started from the page is stopped, as by Ctrl-C, when this command ends.
+    """
+    from trifecta.design import extras
+
+    for module in extras.EXTRAS["ui"].modules:
+        extras.load(module)
+    from trifecta.ui import server
+
+    def opened(address: str) -> None:
+        click.echo(json.dumps({"address": address, "folder": str(folder.resolve())}) if as_json else address)
+
+    server.serve(folder, port, opened, lambda line: click.echo(line, err=True))

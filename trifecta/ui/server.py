@@ -1,0 +1,78 @@
+"""Listens on 127.0.0.1, and makes itself the least important process of the machine.
+
+Its processor time is other work to a run that goes on beside it (the check `machine` charges a trial's own processes
+only), as that of any other program is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+from collections.abc import Callable
+from pathlib import Path
+
+import uvicorn
+
+from trifecta.design.errors import CannotError, UserError
+from trifecta.ui.app import Site
+from trifecta.ui.guard import Secrets
+from trifecta.ui.jobs import Jobs
+
+ADDRESS = "127.0.0.1"
+
+
+def serve(folder: Path, port: int, opened: Callable[[str], None], say: Callable[[str], None]) -> None:
+    """Serve until Ctrl-C; ``opened`` is given the address. UserError for no folder, CannotError for a port."""
+    if not folder.is_dir():
+        raise UserError(f"{folder} is not a folder; give one that holds runs")
+    listening = listen(port)
+    with listening, Jobs(Path.cwd()) as jobs:
+        step_back()
+        known = Secrets()
+        own = listening.getsockname()[1]
+        server = made(Site(folder, jobs, known), own)
+        with contextlib.suppress(KeyboardInterrupt):  # how it is meant to end
+            opened(f"http://{ADDRESS}:{own}/?token={known.entry}")
+            server.run(sockets=[listening])
+        if running := jobs.running():
+            say(f"stopping what was started here ({running}); finished trials are kept, `trifecta resume` continues")
+
+
+def listen(port: int) -> socket.socket:
+    """A socket on 127.0.0.1, on a free port for 0."""
+    try:
+        return socket.create_server((ADDRESS, port))
+    except OSError as error:
+        raise CannotError(f"cannot listen on {ADDRESS}:{port} ({error.strerror}); give another --port") from error
+
+
+class Server(uvicorn.Server):
+    """One that lets go of the pages that follow a run when it ends."""
+
+    def __init__(self, config: uvicorn.Config, site: Site) -> None:
+        """Of ``site``."""
+        super().__init__(config)
+        self._site = site
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End what would not end by itself, then as any server does."""
+        self._site.watcher.end()
+        await super().shutdown(sockets)
+
+
+def made(site: Site, port: int) -> Server:
+    """The server of a site; it writes no log, in which tokens would stand."""
+    config = uvicorn.Config(
+        site.app(port), log_level="error", access_log=False, ws="none", proxy_headers=False, http="h11", loop="asyncio",
+        server_header=False, date_header=False, timeout_graceful_shutdown=1,
+    )  # fmt: skip
+    return Server(config, site)
+
+
+def step_back() -> None:
+    """Nice 19 and, where the kernel allows it, only the time that nobody else wants (SCHED_IDLE)."""
+    with contextlib.suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, 0, 19)
+    with contextlib.suppress(OSError, AttributeError):
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
