@@ -49,11 +49,11 @@ def ever(nodes, between, runs, seed):
     return alone, whole
 
 
-@pytest.mark.parametrize("nodes", BLOCKS)
-@pytest.mark.parametrize("between", BETWEEN)
+@pytest.mark.parametrize("nodes", [3, 8])
+@pytest.mark.parametrize("between", [0.0, 3 * WITHIN])
 def test_nodes_that_differ_make_no_difference_of_arms(nodes, between):
     """At any of six looks, and of blocks taken for independent it is not so: the test has teeth."""
-    runs = 300
+    runs = 100
     alone, whole = ever(nodes, between, runs, seed=nodes)
     assert whole <= stats.binom.ppf(0.999, runs, ALPHA), (alone, whole)
     if between >= 3 * WITHIN:
