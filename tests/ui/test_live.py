@@ -146,7 +146,9 @@ def test_a_run_that_grows_is_followed_block_by_block(growing: Path, tmp_path: Pa
 
 
 def test_what_fails_its_check_is_said_with_the_reason(folder: Path) -> None:
-    state = Follower(folder / "first", "first").document()
+    follower = Follower(folder / "first", "first")
+    state = follower.document()
+    assert follower.document()["failed"] == state["failed"]  # each is said once
     rows = RunDirectory.open(folder / "first").rows()
     failed = [row["trial"] for row in rows if not row["valid"]]
     assert [one["trial"] for one in state["failed"]] == sorted(failed, reverse=True) and failed
@@ -286,11 +288,14 @@ def test_ctrl_c_ends_the_command_with_what_it_started(tmp_path: Path, folder: Pa
         assert process.stderr.read() == ""
 
 
-def test_the_end_does_not_wait_for_a_page_that_follows(growing: Path, tmp_path: Path) -> None:
+def test_the_end_does_not_wait_for_a_page_that_follows(
+    growing: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     with serving(growing.parent, tmp_path) as served:
         Events(served, "growing").next()
         began = time.monotonic()
     assert time.monotonic() - began < 5
+    assert capfd.readouterr().err == ""  # nothing had to be cancelled
 
 
 def test_no_folder_is_one_line(tmp_path: Path) -> None:
