@@ -13,6 +13,7 @@ from tests.analysis.clusters import cluster_rows
 from tests.analysis.worlds import one_cell_study
 from trifecta.analysis.verdict import verdicts
 from trifecta.conclude.comparisons import Comparison
+from trifecta.contract.run import RunDocument
 from trifecta.report import html, nodes, terminal
 
 TRUTH = {"h1": 1.5e6, "h2": 1e6, "h2#aa": 1e6, "h3": 0.7e6}
@@ -59,7 +60,7 @@ def test_where_no_block_is_usable_nothing_is_said_of_differences() -> None:
 def test_what_came_about_is_told_and_a_node_once() -> None:
     found = compared({f"n{node}": 10 for node in range(8)}, bad="n3")
     lost = [{"cell": "c", "block": 1, "node": "n5", "reason": "it was killed by signal 9"}]
-    run = {
+    run: RunDocument = {
         "nodes_share_machine": True,
         "lost_blocks": lost,
         "nodes_left_out": {"n3": "its baseline differs", "n9": "its engine is another"},

@@ -97,7 +97,8 @@ def test_a_watch_tells_what_was_played_and_each_rung_is_seen(video, state):
     media = [each for each in rows["fetches"] if each["segment"] is not None]
     assert {each["rung"] for each in media} == {0, 1}
     assert all(each["kind"] == "media" and each["media_ns"] > 0 and each["protocol"] == "h1" for each in media)
-    assert kinds["master.m3u8"]["started_ns"] >= visit["started_ns"]
+    # Chromium's clock of requests and the page's are brought together to some ms on a busy machine.
+    assert kinds["master.m3u8"]["started_ns"] >= visit["started_ns"] - SECOND // 50
     events = [each["event"] for each in rows["playback"]]
     assert [event for event in events if event != "sample"] == ["play", "first_frame", "switch"]
     assert events.count("sample") >= 12

@@ -47,6 +47,7 @@ def run(
     server: Names = (),
     client: Names = (),
     host: Names = (),
+    cluster: str | None = None,
     with_threats: Names = (),
     without_threats: Names = (),
     capture: bool = False,
@@ -78,7 +79,7 @@ def run(
             yes=yes,
             quiet=quiet,
         )
-        own = _of_lab(server, client, host, with_threats, without_threats, capture=capture)
+        own = _of_lab(server, client, host, with_threats, without_threats, cluster=cluster, capture=capture)
         return _measure(["run", *common, *own, "--", argument], told, quiet=quiet)
 
 
@@ -94,6 +95,7 @@ def race(
     server: Names = (),
     client: Names = (),
     host: Names = (),
+    cluster: str | None = None,
     with_threats: Names = (),
     without_threats: Names = (),
     capture: bool = False,
@@ -113,7 +115,7 @@ def race(
     words = _common(
         out, changes, compare=compare, baseline=baseline, blocks=blocks, budget=budget, seed=seed, yes=yes, quiet=quiet
     )
-    words += _of_lab(server, client, host, with_threats, without_threats, capture=capture)
+    words += _of_lab(server, client, host, with_threats, without_threats, cluster=cluster, capture=capture)
     words += [] if ca is None else [f"--ca={os.fspath(ca)}"]
     words += _named("--address", address)
     words += ["--i-own-this"] if i_own_this else []
@@ -145,10 +147,18 @@ def _common(
 
 
 def _of_lab(
-    server: Names, client: Names, host: Names, with_threats: Names, without_threats: Names, *, capture: bool
+    server: Names,
+    client: Names,
+    host: Names,
+    with_threats: Names,
+    without_threats: Names,
+    *,
+    cluster: str | None,
+    capture: bool,
 ) -> list[str]:
     """The options of studies whose server is ours."""
     words = [*_named("--server", server), *_named("--client", client), *_named("--host", host)]
+    words += _named("--cluster", () if cluster is None else cluster)
     words += [*_named("--with", with_threats), *_named("--without", without_threats)]
     return words + (["--capture"] if capture else [])
 

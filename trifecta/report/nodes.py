@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Container, Iterable, Sequence
 
 from trifecta.conclude import nodes
 from trifecta.conclude.comparisons import Comparison
 from trifecta.conclude.nodes import Nodes
+from trifecta.contract.run import RunDocument
 from trifecta.design.arms import node_words
 
 
-def said(found: Sequence[Comparison], run: Mapping[str, Any]) -> list[str]:
+def said(found: Sequence[Comparison], run: RunDocument) -> list[str]:
     """Sentences, from the verdicts and what stands in ``run.json`` besides; none of a run on one machine."""
     known = nodes.of(found)
     return [*([] if known is None else _sentences(known)), *_happened(run, {} if known is None else known.left_out)]
 
 
-def _happened(run: Mapping[str, Any], told: Container[str]) -> Iterable[str]:
+def _happened(run: RunDocument, told: Container[str]) -> Iterable[str]:
     """What came about while it ran; ``told`` are nodes of which it is said already that they are left out."""
     if run.get("nodes_share_machine"):
         yield "These nodes share a machine, where they disturb each other: take no verdict from this for granted."

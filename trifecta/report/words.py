@@ -9,13 +9,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import groupby
 from pathlib import PurePath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from trifecta.conclude.comparisons import Comparison, levels
 from trifecta.conclude.exclusions import uneven
 from trifecta.conclude.facts import RunFacts
 from trifecta.conclude.far import together
 from trifecta.conclude.queries import Answer
+from trifecta.contract.run import RunDocument
 from trifecta.design import naming, numbers
 from trifecta.design.metric import TIME
 from trifecta.design.metrics import METRICS
@@ -70,7 +71,7 @@ def compose(
         headline=answer + _mostly_excluded(totals),
         uneven=[exclusions.text(one) for one in uneven(by_arm)],
         elsewhere=_elsewhere(facts, found) if facts.is_outside else list(_hosts(facts)),
-        nodes=nodes.said(found, facts.rest),
+        nodes=nodes.said(found, cast(RunDocument, facts.rest)),
         scope=_scope(facts, totals),
         count=f"{sum(one.decided for one in found)} of {numbers.count(len(found))} decided",
         size=f"{counted(totals['trials'], 'trial')}, {totals['excluded_trials'] or 'none'} excluded",
