@@ -15,7 +15,7 @@ FUZZ_SECONDS ?= 600
 FUZZ_INPUTS ?= 100000000
 # Tests that neither time anything nor raise a network share the processors; the others have the machine for themselves,
 # as have those here that do raise one (the mark `lab`). What is not named here runs one by one.
-SIDE_BY_SIDE := $(addprefix tests/,analysis api architecture bench cli contract design docs pages report store threats trace video)
+SIDE_BY_SIDE := $(addprefix tests/,analysis api architecture bench cli contract design docs pages report store threats trace ui video)
 # The same of single files, whose folders run one by one.
 SIDE_BY_SIDE_FILES := $(addsuffix .py,$(addprefix tests/implementations/test_,curl debian envoy file_recipes haproxy hypercorn \
 	lean replay_configs) $(addprefix tests/workloads/test_,aggregate ahead code compared_session floors preflight requests \

@@ -32,6 +32,7 @@ LOCKED = """
 import signal, sys, time
 from pathlib import Path
 from trifecta.store.run import RunDirectory
+signal.signal(signal.SIGINT, signal.default_int_handler)  # who starts the tests may ignore it (nohup)
 run = RunDirectory(Path(sys.argv[1]))
 run._acquire()
 print("locked", flush=True)
