@@ -279,6 +279,7 @@ def test_ctrl_c_ends_the_command_with_what_it_started(tmp_path: Path, folder: Pa
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 - which nohup ignores
     ) as process:
         assert process.stdout is not None and process.stderr is not None
         told = json.loads(process.stdout.readline())
