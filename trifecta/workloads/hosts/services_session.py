@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from trifecta.contract.machine import HostFacts
-from trifecta.contract.probe import MeasureConfig, MeasureSummary
+from trifecta.contract.probe import MeasureSummary
 from trifecta.contract.run import RunDocument
 from trifecta.design import plan, services
 from trifecta.design.errors import CannotError
@@ -23,8 +23,8 @@ from trifecta.lab.topology import Topology
 from trifecta.workloads.asking import ask
 from trifecta.workloads.hosts.clocks import Clocks, across_clocks
 from trifecta.workloads.hosts.server import FarOrigin
-from trifecta.workloads.hosts.session import PROBE_PORT, REPLY_TIMEOUT_NS
-from trifecta.workloads.probing import PROBE_INTERVAL_NS, PROBE_PACKETS, measure_path
+from trifecta.workloads.hosts.session import lost_words, probe_config, while_all_stand
+from trifecta.workloads.probing import measure_path
 from trifecta.workloads.services.configs import dns_name, port_of
 from trifecta.workloads.session import Common, Session
 
@@ -139,8 +139,7 @@ class PlacedSession(Session[ServicesWorkload, str]):
 
     def lost(self, ats: Iterable[str]) -> str | None:
         """Which of these machines cannot be used any more, and why; None while all stand."""
-        found = {at: self.machines[at].lost for at in ats}
-        return "; ".join(f"host {at} is lost ({why})" for at, why in found.items() if why) or None
+        return lost_words(self.machines[at] for at in ats)
 
     def keys(self, at: Levelled) -> tuple[str, ...]:
         """The machines of a treatment."""
@@ -248,14 +247,11 @@ class PlacedSession(Session[ServicesWorkload, str]):
 
         Where a machine is lost meanwhile, anew after it was connected to again.
         """
-        try:
-            self._connect_again(at)
-            return self._measured(at, first=first)
-        except CannotError:
-            if self.lost(self.keys(at)) is None:
-                raise
-        self._connect_again(at)
-        return self._measured(at, first=first)
+        return while_all_stand(
+            lambda: self._connect_again(at),
+            lambda: self._measured(at, first=first),
+            lambda: self.lost(self.keys(at)) is not None,
+        )
 
     def _connect_again(self, at: Levelled) -> None:
         for key in self.keys(at):
@@ -266,16 +262,7 @@ class PlacedSession(Session[ServicesWorkload, str]):
         file = self.run.path / "samples" / ".tmp-probe.parquet"
         told, clocks = [], self._clocks.ask()
         for (near, far), (caller, callee) in self.ways(at).items():
-            config = MeasureConfig(
-                address=self.addresses[callee],
-                port=PROBE_PORT,
-                packets=PROBE_PACKETS,
-                interval_ns=PROBE_INTERVAL_NS,
-                payload_bytes=64,
-                timeout_ns=REPLY_TIMEOUT_NS,
-                largest=first,
-                samples_file=str(file),
-            )
+            config = probe_config(self.path(at), self.addresses[callee], file, first=first)
             between = self.machines[near].place, self.machines[far].place
             measured = measure_path(between, self.log("probe"), config, self.stop)
             summary = across_clocks(measured, file, clocks[near], clocks[far])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -10,39 +9,41 @@ from typing import cast
 
 from trifecta.contract.codec import changed
 from trifecta.contract.load import LoadConfig, LoadSummary
-from trifecta.contract.machine import MachineFacts, TransportGrowth
 from trifecta.contract.origin import OriginReady, OriginSummary
 from trifecta.contract.stored import Server, Service, ServiceSummary
 from trifecta.design import services
-from trifecta.design.errors import CannotError
 from trifecta.design.graph import Graph
 from trifecta.design.model import ServicesWorkload, Trial
-from trifecta.lab.engine import EXIT_BAD_INPUT, EXIT_CANNOT, EXIT_UNSUPPORTED, EngineError, EngineProgram, as_user_error
+from trifecta.lab.engine import EngineError, EngineProgram, as_user_error
 from trifecta.lab.ssh.connection import HostLost
 from trifecta.observers.machines import MachinesObserver
 from trifecta.observers.resources import ResourceObserver
 from trifecta.store.run import TrialFiles
 from trifecta.workloads.aggregate import Aggregate
 from trifecta.workloads.capturing import TrialCapture
-from trifecta.workloads.hosts.counting import growth
+from trifecta.workloads.hosts.counted import (
+    FOR_ALL,
+    LOAD_GRACE_S,
+    NOTHING,
+    Counted,
+    CountedTrialRunner,
+    growth,
+    used,
+)
 from trifecta.workloads.hosts.server import Used
 from trifecta.workloads.hosts.services_configs import name_hosts, placed_client, placed_origin
 from trifecta.workloads.hosts.services_session import PlacedSession
 from trifecta.workloads.requests.trial import LAST_WORDS
 from trifecta.workloads.services.configs import client_config, origin_config
 from trifecta.workloads.services.evidence import cycles
-from trifecta.workloads.trial import Details, Staged, TrialRunner, Watched, let_pass, read_samples
-from trifecta.workloads.unwatched import elsewhere
+from trifecta.workloads.trial import Details, let_pass, read_samples
 
 _READY_S = 15.0
-_LOAD_GRACE_S = 5.0  # beyond its own total timeout the client is taken for hung
 _FINISH_S = 5.0
-_FOR_ALL = (EXIT_CANNOT, EXIT_BAD_INPUT, EXIT_UNSUPPORTED)  # what every other trial would meet, too
-_NOTHING = Used(None, None)
 
 
 @dataclass(kw_only=True)
-class _Placed(Staged):
+class _Placed(Counted):
     """A trial of services on hosts under way."""
 
     workload: ServicesWorkload
@@ -54,8 +55,6 @@ class _Placed(Staged):
     """Without the client."""
     ready: bool = False
     """Whether all of them came up."""
-    counters: MachinesObserver = field(init=False)
-    grown: TransportGrowth = field(default_factory=dict)
     before: dict[str, Used] = field(default_factory=dict)
     after: dict[str, Used] = field(default_factory=dict)
     told: dict[str, OriginSummary] = field(default_factory=dict)
@@ -64,8 +63,8 @@ class _Placed(Staged):
     """How services died."""
 
 
-class PlacedTrialRunner(TrialRunner[PlacedSession, _Placed]):
-    """Every trial has new services. Nothing is read of a machine while they work: counters are, before and after it."""
+class PlacedTrialRunner(CountedTrialRunner[PlacedSession, _Placed]):
+    """Every trial has new services."""
 
     def _prepare(self, trial: Trial) -> _Placed:
         session = self._session
@@ -90,7 +89,7 @@ class PlacedTrialRunner(TrialRunner[PlacedSession, _Placed]):
         except HostLost as error:  # since it was looked at
             one.errors.append(self._session.lost(one.machines) or str(error))
         except EngineError as error:
-            if error.code in _FOR_ALL:
+            if error.code in FOR_ALL:
                 raise as_user_error(error) from error
             one.errors.append(f"{error.role} did not come up: {error.message}")
 
@@ -117,9 +116,6 @@ class PlacedTrialRunner(TrialRunner[PlacedSession, _Placed]):
         for program in one.services.values():
             program.wait_ready(OriginReady, _READY_S, session.stop)
 
-    def _watched(self, one: _Placed) -> Watched:
-        return Watched({}, ())
-
     def _about_to_work(self, one: _Placed) -> None:
         if not one.ready:
             return
@@ -130,12 +126,8 @@ class PlacedTrialRunner(TrialRunner[PlacedSession, _Placed]):
 
     def _used(self, one: _Placed) -> dict[str, Used]:
         """What each service has used so far."""
-        session = self._session
-        found: dict[str, Used] = {}
-        for name, program in one.services.items():
-            told = session.machines[session.at(one.graph, name)].used(program)
-            found[name] = _NOTHING if told is None else Used(*told)
-        return found
+        machines, at = self._session.machines, self._session.at
+        return {name: used(machines[at(one.graph, name)], program) for name, program in one.services.items()}
 
     def _work(self, one: _Placed, resources: ResourceObserver) -> LoadSummary:
         if one.errors or one.client is None:
@@ -148,7 +140,7 @@ class PlacedTrialRunner(TrialRunner[PlacedSession, _Placed]):
                 raise EngineError("client", None, f"had no more to do: {lost}")
 
         one.client.configure(config)
-        timeout_s = config.total_timeout_ns / 1e9 + _LOAD_GRACE_S
+        timeout_s = config.total_timeout_ns / 1e9 + LOAD_GRACE_S
         summary = one.client.wait_summary(LoadSummary, timeout_s, self._session.stop, look)
         one.after = self._used(one)
         for file in (one.samples, one.spans):
@@ -169,29 +161,6 @@ class PlacedTrialRunner(TrialRunner[PlacedSession, _Placed]):
         )
         config = placed_client(config, one.graph, one.workload, session.addresses[one.graph.entry.to])
         return changed(config, self._faults.load_changes(one.trial.arm))
-
-    def _codes_for_all(self, one: _Placed) -> Collection[int]:
-        return _FOR_ALL
-
-    def _blame(self, one: _Placed, error: EngineError) -> str:
-        return f"client {error.message}"
-
-    def _worked(self, one: _Placed) -> None:
-        def end() -> None:
-            one.grown = one.counters.end()
-
-        if not one.errors:
-            self._read(one, end)
-
-    def _read(self, one: _Placed, read: Callable[[], None]) -> None:
-        """Read counters; a machine that is lost is an error of the trial."""
-        try:
-            read()
-        except CannotError as error:
-            one.errors.append(str(error))
-
-    def _around(self, one: _Placed, machine: MachineFacts) -> MachineFacts:
-        return elsewhere(machine, one.grown)
 
     def _condense(self, one: _Placed) -> Aggregate | None:
         """The services end before the samples are read: what became of each is part of the trial."""
@@ -231,8 +200,8 @@ class PlacedTrialRunner(TrialRunner[PlacedSession, _Placed]):
         """``server_json``: every service by name, and the sums that a server of another workload has."""
         workload, graph = one.workload, one.graph
         by_name = {name: self._service(one, name, wall_ns) for name in graph.services}
-        used = [by_name[name]["cpu_ns"] for name in graph.services[1:]]
-        known = [cpu for cpu in used if cpu is not None]
+        every = [by_name[name]["cpu_ns"] for name in graph.services[1:]]
+        known = [cpu for cpu in every if cpu is not None]
         first = one.told.get(graph.entry.to)
         control = given = workload.congestion_control
         nodelay = workload.tcp_nodelay
@@ -242,7 +211,7 @@ class PlacedTrialRunner(TrialRunner[PlacedSession, _Placed]):
         return {
             "server": one.trial.server,
             "proxy": False,
-            "cpu_ns": sum(known) if len(known) == len(used) else None,
+            "cpu_ns": sum(known) if len(known) == len(every) else None,
             "congestion_control": {"tcp": given, "quic": control},
             "tcp_nodelay": nodelay,
             "services": by_name,
@@ -266,7 +235,7 @@ class PlacedTrialRunner(TrialRunner[PlacedSession, _Placed]):
         summary, ended = one.told.get(name), one.ends.get(name)
         if not one.ready:
             ended = "it was ended, since not all services came up"
-        before, after = one.before.get(name, _NOTHING), one.after.get(name, _NOTHING)
+        before, after = one.before.get(name, NOTHING), one.after.get(name, NOTHING)
         facts["cpu_ns"] = growth(before.cpu_ns, after.cpu_ns)
         waited = growth(before.run_delay_ns, after.run_delay_ns)
         if waited is not None:

@@ -6,7 +6,7 @@ Or what the emulator on a third makes of it (`trifecta.workloads.hosts.middle`).
 from __future__ import annotations
 
 import time
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -37,7 +37,7 @@ from trifecta.workloads.requests.session import CHEAP_START, FIRST_PORT, ServerK
 from trifecta.workloads.session import Common, Session
 
 PROBE_PORT = FIRST_PORT - 1  # the port of discard, which the lab's probe has, is for root alone
-REPLY_TIMEOUT_NS = 2_000_000_000  # a round trip that nobody asked for
+_REPLY_TIMEOUT_NS = 2_000_000_000  # a round trip that nobody asked for
 _TRIED_PACKETS, _TRIED_NS = 20, 500_000_000  # to see by which device of the middle host they come
 
 
@@ -125,9 +125,7 @@ class HostsSession(Session[RequestsWorkload, ServerKey]):
     @property
     def lost(self) -> str | None:
         """Which machine cannot be used any more, and why; None while both stand."""
-        found = {machine.machine.at: machine.lost for machine in self.machines.values()}
-        words = [f"host {at} is lost ({why})" for at, why in found.items() if why]
-        return "; ".join(words) or None
+        return lost_words(self.machines.values())
 
     def keys(self, at: Levelled) -> tuple[ServerKey, ...]:
         """The server that answers a treatment."""
@@ -236,20 +234,15 @@ class HostsSession(Session[RequestsWorkload, ServerKey]):
 
     def _measure(self, at: Levelled, seed: int, *, first: bool) -> MeasureSummary:
         """What the network does now; where a machine is lost meanwhile, anew after it was connected to again."""
-        try:
-            self._connect_again()
-            return self._measured(at, seed, first=first)
-        except CannotError:
-            if self.lost is None:
-                raise
-        self._connect_again()
-        return self._measured(at, seed, first=first)
+        return while_all_stand(
+            self._connect_again, lambda: self._measured(at, seed, first=first), lambda: self.lost is not None
+        )
 
     def _measured(self, at: Levelled, seed: int, *, first: bool) -> MeasureSummary:
         path, file = self.path(at), self.drafts / ".tmp-probe.parquet"
         told = self._clocks.ask()
         with self.link(path, seed):
-            measured = self._probed(_probe_config(path, self.address, file, first=first))
+            measured = self._probed(probe_config(path, self.address, file, first=first))
         return across_clocks(measured, file, told["client"], told["server"])
 
     def _tried(self) -> MeasureSummary:
@@ -296,8 +289,28 @@ class HostsSession(Session[RequestsWorkload, ServerKey]):
         )
 
 
-def _probe_config(path: PathSpec, address: str, file: Path, *, first: bool) -> MeasureConfig:
+def lost_words(machines: Iterable[StandingMachine]) -> str | None:
+    """Which of these machines cannot be used any more, and why; None while all stand."""
+    found = {machine.machine.at: machine.lost for machine in machines}
+    return "; ".join(f"host {at} is lost ({why})" for at, why in found.items() if why) or None
+
+
+def while_all_stand(
+    connect: Callable[[], None], measure: Callable[[], MeasureSummary], is_lost: Callable[[], bool]
+) -> MeasureSummary:
+    """What is measured once all machines stand; where one is lost meanwhile, anew after it was connected to again."""
+    try:
+        connect()
+        return measure()
+    except CannotError:
+        if not is_lost():
+            raise
+    connect()
+    return measure()
+
+
+def probe_config(path: PathSpec, address: str, file: Path, *, first: bool) -> MeasureConfig:
     """What the probe is asked, whose packets go to ``file``. Of a network as it is nobody knows how far it is."""
     asked = measure_config(path, address, first=first)
-    timeout_ns = REPLY_TIMEOUT_NS if path.as_is else asked.timeout_ns
+    timeout_ns = _REPLY_TIMEOUT_NS if path.as_is else asked.timeout_ns
     return replace(asked, port=PROBE_PORT, timeout_ns=timeout_ns, samples_file=str(file))

@@ -5,42 +5,38 @@ So is a link on the host in the middle, where there is one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 
 from trifecta.contract.codec import changed
 from trifecta.contract.link import LinkSummary
 from trifecta.contract.load import LoadConfig, LoadSummary
-from trifecta.contract.machine import MachineFacts, TransportGrowth
 from trifecta.contract.stored import Server
 from trifecta.design.errors import CannotError
 from trifecta.design.model import PathSpec, RequestsWorkload, Trial
 from trifecta.implementations.server import host_name
-from trifecta.lab.engine import EXIT_BAD_INPUT, EXIT_CANNOT, EXIT_UNSUPPORTED, EngineError, EngineProgram
+from trifecta.lab.engine import EngineError, EngineProgram
 from trifecta.lab.ssh.connection import HostLost
 from trifecta.observers.machines import MachinesObserver
 from trifecta.observers.resources import ResourceObserver
 from trifecta.store.run import TrialFiles
 from trifecta.workloads.aggregate import Aggregate
 from trifecta.workloads.capturing import TrialCapture
-from trifecta.workloads.hosts.counting import growth
+from trifecta.workloads.hosts.counted import LOAD_GRACE_S, NOTHING, Counted, CountedTrialRunner, growth, used
 from trifecta.workloads.hosts.middle import Middle
 from trifecta.workloads.hosts.server import FarOrigin, Used
 from trifecta.workloads.hosts.session import HostsSession
 from trifecta.workloads.hosts.supported import SERVER
 from trifecta.workloads.load_configs import load_config
 from trifecta.workloads.requests.trial import LAST_WORDS
-from trifecta.workloads.trial import Details, Staged, TrialRunner, Watched, finish_link, let_pass, read_samples
-from trifecta.workloads.unwatched import elsewhere
+from trifecta.workloads.trial import Details, finish_link, let_pass, read_samples
 
-_LOAD_GRACE_S = 5.0  # beyond its own total timeout the load is taken for hung
 _SLOWEST_BITS_PER_S = 1_000_000  # of networks as they are: how long a trial may take is reckoned with it, nothing else
-_NOTHING = Used(None, None)
 
 
 @dataclass(kw_only=True)
-class _Between(Staged):
+class _Between(Counted):
     """A trial between hosts under way."""
 
     workload: RequestsWorkload
@@ -50,16 +46,14 @@ class _Between(Staged):
     link: EngineProgram | None = None
     """On the host in the middle, once it carries packets."""
     said: LinkSummary | None = None
-    counters: MachinesObserver = field(init=False)
-    grown: TransportGrowth = field(default_factory=dict)
-    before: Used = _NOTHING
-    after: Used = _NOTHING
-    link_before: Used = _NOTHING
-    link_after: Used = _NOTHING
+    before: Used = NOTHING
+    after: Used = NOTHING
+    link_before: Used = NOTHING
+    link_after: Used = NOTHING
 
 
-class HostsTrialRunner(TrialRunner[HostsSession, _Between]):
-    """Nothing is read of a machine while its programs work: before a trial and after it, counters of the kernel are."""
+class HostsTrialRunner(CountedTrialRunner[HostsSession, _Between]):
+    """A load and a link are started ahead of the trial that needs them."""
 
     def __init__(self, session: HostsSession) -> None:
         """Nothing is started yet."""
@@ -145,9 +139,6 @@ class HostsTrialRunner(TrialRunner[HostsSession, _Between]):
         middle.set_to_work(link, one.path, one.trial.seed)
         one.link = link
 
-    def _watched(self, one: _Between) -> Watched:
-        return Watched({}, ())
-
     def _about_to_work(self, one: _Between) -> None:
         one.counters = MachinesObserver(self._session.ends)
         self._read(one, one.counters.begin)
@@ -158,7 +149,7 @@ class HostsTrialRunner(TrialRunner[HostsSession, _Between]):
         if one.errors:
             raise EngineError("client", None, "was not started")
         one.load.configure(one.config)
-        timeout_s = one.config.total_timeout_ns / 1e9 + _LOAD_GRACE_S
+        timeout_s = one.config.total_timeout_ns / 1e9 + LOAD_GRACE_S
         summary = one.load.wait_summary(LoadSummary, timeout_s, self._session.stop, lambda: self._look(one))
         one.after = one.server.used()
         one.link_after = self._used_by_link(one)
@@ -168,8 +159,7 @@ class HostsTrialRunner(TrialRunner[HostsSession, _Between]):
     def _used_by_link(self, one: _Between) -> Used:
         """What the link has used so far."""
         middle = self._session.middle
-        told = None if middle is None or one.link is None else middle.machine.used(one.link)
-        return _NOTHING if told is None else Used(*told)
+        return NOTHING if middle is None or one.link is None else used(middle.machine, one.link)
 
     def _look(self, one: _Between) -> None:
         """Ten times a second: a trial that lost a host, or its link, need not wait for all of its timeouts."""
@@ -177,29 +167,6 @@ class HostsTrialRunner(TrialRunner[HostsSession, _Between]):
             raise EngineError("client", None, f"had no more to do: {lost}")
         if one.link is not None and not one.link.running():
             raise EngineError("client", None, "had no more to do: the link has ended")
-
-    def _codes_for_all(self, one: _Between) -> Collection[int]:
-        return (EXIT_CANNOT, EXIT_BAD_INPUT, EXIT_UNSUPPORTED)
-
-    def _blame(self, one: _Between, error: EngineError) -> str:
-        return f"client {error.message}"
-
-    def _worked(self, one: _Between) -> None:
-        def end() -> None:
-            one.grown = one.counters.end()
-
-        if not one.errors:
-            self._read(one, end)
-
-    def _read(self, one: _Between, read: Callable[[], None]) -> None:
-        """Read counters; a machine that is lost is an error of the trial."""
-        try:
-            read()
-        except CannotError as error:
-            one.errors.append(str(error))
-
-    def _around(self, one: _Between, machine: MachineFacts) -> MachineFacts:
-        return elsewhere(machine, one.grown)
 
     def _condense(self, one: _Between) -> Aggregate | None:
         if not one.server.running():
