@@ -22,7 +22,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("TRIFECTA_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(recall, "_WORTH_BYTES", 1)
     monkeypatch.setattr(recall, "_SETTLED_NS", 0)
-    monkeypatch.setattr(manifest, "_hashed", {})
+    monkeypatch.setattr(recall, "_hashed", {})
     made = small(tmp_path / "run")
     time.sleep(0.02)  # a tick of the file system's clock
     return made
@@ -44,7 +44,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def again(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Check a run as another process does."""
-    monkeypatch.setattr(manifest, "_hashed", {})
+    monkeypatch.setattr(recall, "_hashed", {})
     ahead.read(run)
     manifest.check(run)
 

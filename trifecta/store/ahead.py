@@ -9,7 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from trifecta.store import recall
-from trifecta.store.manifest import Manifest, digest
+from trifecta.store.manifest import Manifest
+from trifecta.store.recall import digest
 
 _ENOUGH = 4  # threads; more wait for the disk
 
@@ -27,7 +28,6 @@ def read(run: Path) -> None:
     with ThreadPoolExecutor(min(_ENOUGH, os.cpu_count() or 1)) as pool:
         for _ in pool.map(_read, _largest_first(paths)):
             pass
-    recall.keep(run)
 
 
 def _largest_first(paths: Iterable[Path]) -> list[Path]:

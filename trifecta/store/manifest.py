@@ -15,10 +15,10 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 from trifecta.design.errors import UserError
-from trifecta.store import files
+from trifecta.store import files, recall
+from trifecta.store.recall import digest
 
 FILE = "manifest.sha256"
 RESULTS = ("verdicts.parquet", "checks.parquet")
@@ -32,50 +32,12 @@ LINE = re.compile(r"([0-9a-f]{64})  (\S.*)")
 _TRIAL = re.compile(r"t\d{5,9}")
 
 
-class State(NamedTuple):
-    """What changes of a file whenever its content does (stat(2)); times in ns."""
-
-    size: int
-    mtime_ns: int
-    ctime_ns: int
-    inode: int
-    device: int
-
-
-_hashed: dict[Path, tuple[State, str]] = {}  # of this process, and what `recall` told it
-
-
 @dataclass(frozen=True)
 class Fault:
     """A file of a run that is not what the run wrote: ``changed``, ``missing``, or ``added``."""
 
     name: str
     what: str
-
-
-def digest(path: Path) -> str:
-    """SHA-256 of a file; read once by a process as long as nothing touches the file."""
-    seen = _state(path)
-    known = _hashed.get(path)
-    if known is None or known[0] != seen:
-        with path.open("rb") as file:
-            known = _hashed[path] = seen, hashlib.file_digest(file, "sha256").hexdigest()
-    return known[1]
-
-
-def _state(path: Path) -> State:
-    now = path.stat()
-    return State(now.st_size, now.st_mtime_ns, now.st_ctime_ns, now.st_ino, now.st_dev)
-
-
-def recall(path: Path, state: tuple[int, ...], digest_then: str) -> None:
-    """Have `digest` know what a file held in a ``state``; TypeError for one of another form."""
-    _hashed.setdefault(path, (State(*state), digest_then))
-
-
-def recalled(path: Path) -> tuple[State, str] | None:
-    """What `digest` knows of a file without reading it."""
-    return _hashed.get(path)
 
 
 class Manifest:
@@ -224,6 +186,7 @@ def check(run: Path, *, resuming: bool = False) -> None:
         if about["schema"] >= facts.WITH_MANIFEST:
             raise UserError(f"{manifest.path}: is missing; {COPY}")
         return
+    recall.load(run)
     unlisted = ("qlog", DECISIONS) if about["schema"] < facts.WITH_ALL_LINES else ()
     faults = [one for one in manifest.faults(unlisted) if one.name not in RESULTS]
     if resuming:
@@ -231,6 +194,7 @@ def check(run: Path, *, resuming: bool = False) -> None:
         faults = [one for one in faults if _trial_of(one.name) not in gone]
     if faults:
         raise UserError(_words(run, faults))
+    recall.keep(run, manifest.entries())
 
 
 def check_study(run: Path) -> None:

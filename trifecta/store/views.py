@@ -23,7 +23,7 @@ from trifecta.design import metrics, percentiles
 from trifecta.design.metrics import METRICS
 from trifecta.design.model import AA_SUFFIX
 from trifecta.design.tables import Schema
-from trifecta.store import damage, manifest, noted, parquet, recall, request_sums, schema
+from trifecta.store import damage, manifest, noted, parquet, request_sums, schema
 from trifecta.store import trace_schema as trace
 from trifecta.store.asked import asked_select
 from trifecta.store.derived import DERIVED
@@ -108,11 +108,8 @@ def connect(run_path: Path, *, threads: int | None = None, writes: Path | None =
     """
     run = RunDirectory.open(run_path)
     folder = run.path
-    recall.load(folder)
     manifest.check(folder)
     manifest.check_study(folder)
-    if run.manifest.exists():
-        recall.keep(folder)
     noted.check(
         folder, [f"trace/{name}.parquet" for name in trace.SCHEMAS], f"`trifecta trace {run_path}` writes it again"
     )
