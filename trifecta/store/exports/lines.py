@@ -60,14 +60,13 @@ def batches(connection: duckdb.DuckDBPyConnection, run: Identity) -> Iterator[by
     if without:
         raise UserError(f"{without} trials do not say when they began (wall_started_utc); export csv instead")
     tags = (("study", parquet.quoted(run.study)), ("run", parquet.quoted(run.run)), *_TRIAL_TAGS)
-    there = {table.name: table for table in tables.tables(connection)}
-    if "trials" in there:
-        yield from _fetched(connection, _trials(there["trials"], tags))
-    if "samples" in there:
-        for where in tables.parts(connection, there["samples"], ROWS, split_by="started_ns"):
+    if (trials := tables.filled(connection, "trials")) is not None:
+        yield from _fetched(connection, _trials(trials, tags))
+    if (samples := tables.filled(connection, "samples")) is not None:
+        for where in tables.parts(connection, samples, ROWS, split_by="started_ns"):
             yield from _fetched(connection, _requests(where, tags))
-    if "resources" in there:
-        for where in tables.parts(connection, there["resources"], ROWS):
+    if (resources := tables.filled(connection, "resources")) is not None:
+        for where in tables.parts(connection, resources, ROWS):
             yield from _fetched(connection, _programs(where, tags))
             yield from _fetched(connection, _devices(where, tags))
 

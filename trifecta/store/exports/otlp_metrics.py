@@ -51,8 +51,7 @@ class Point:
 
 def points(source: Source) -> Iterator[Point]:
     """All of a run, part by part; UserError where trials do not say when they began."""
-    there = {table.name: table for table in tables.tables(source.connection)}
-    requests = there.get("fetches") or there.get("samples")
+    requests = tables.filled(source.connection, "fetches") or tables.filled(source.connection, "samples")
     if requests is None:
         return
     of_browser = requests.name == "fetches"

@@ -28,11 +28,11 @@ _COLUMNS = (
 
 def spans(source: Source, run: Identity) -> Iterator[Any]:
     """The spans of every call, cycle by cycle; UserError where trials do not say when they began."""
-    there = {table.name: table for table in tables.tables(source.connection)}
-    if "spans" not in there:
+    calls = tables.filled(source.connection, "spans")
+    if calls is None:
         return
     columns = ", ".join(f"s.{name}" for name in _COLUMNS)
-    for where in tables.parts(source.connection, there["spans"], _ROWS):
+    for where in tables.parts(source.connection, calls, _ROWS):
         found = source.connection.execute(
             f"SELECT {columns}, {tables.WALL} - t.started_ns FROM (SELECT * FROM spans WHERE {where}) AS s "
             "JOIN trials AS t ON t.trial = s.trial ORDER BY s.trial, s.request, s.ordinal"
