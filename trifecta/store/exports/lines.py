@@ -20,7 +20,6 @@ from pathlib import Path
 
 import duckdb
 
-from trifecta.design.errors import UserError
 from trifecta.design.metrics import METRICS
 from trifecta.store import parquet
 from trifecta.store.exports import tables
@@ -52,13 +51,8 @@ def gather(source: Source, folder: Path) -> list[Path]:
 
 
 def batches(connection: duckdb.DuckDBPyConnection, run: Identity) -> Iterator[bytes]:
-    """All points of a run, some thousand lines at a time.
-
-    UserError where trials lack the time of the wall clock: points would have none.
-    """
-    (without,) = connection.execute("SELECT count(*) FROM trials WHERE wall_started_utc IS NULL").fetchall()[0]
-    if without:
-        raise UserError(f"{without} trials do not say when they began (wall_started_utc); export csv instead")
+    """All points of a run, some thousand lines at a time; UserError where trials do not say when they began."""
+    tables.refuse_untimed(connection)
     tags = (("study", parquet.quoted(run.study)), ("run", parquet.quoted(run.run)), *_TRIAL_TAGS)
     if (trials := tables.filled(connection, "trials")) is not None:
         yield from _fetched(connection, _trials(trials, tags))

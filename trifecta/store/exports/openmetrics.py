@@ -18,7 +18,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from trifecta.design.errors import UserError
 from trifecta.design.metrics import METRICS
 from trifecta.store import files
 from trifecta.store.exports import grafana, otlp_metrics, tables
@@ -36,9 +35,7 @@ _RATIOS = {
 
 def gather(source: Source, folder: Path) -> list[Path]:
     """Two files. UserError where trials do not say when they began."""
-    (without,) = source.connection.execute("SELECT count(*) FROM trials WHERE wall_started_utc IS NULL").fetchall()[0]
-    if without:
-        raise UserError(f"{without} trials do not say when they began (wall_started_utc); export csv instead")
+    tables.refuse_untimed(source.connection)
     run = tables.identity(source.path)
     of_run = {"study": run.study, "run": run.run}
     metrics = folder / "metrics.txt"

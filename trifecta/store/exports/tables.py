@@ -13,6 +13,7 @@ from pathlib import Path
 
 import duckdb
 
+from trifecta.design.errors import UserError
 from trifecta.store import facts, parquet, trace_schema
 from trifecta.store.derived import DERIVED
 from trifecta.store.visits import BROWSER_TABLES
@@ -98,6 +99,13 @@ def portable(column: str, kind: str) -> str:
     if wanted == "VARCHAR":
         return f"to_json({name})::VARCHAR"
     return f"{name}::{wanted}"
+
+
+def refuse_untimed(connection: duckdb.DuckDBPyConnection) -> None:
+    """UserError where trials lack the time of the wall clock: a store of series has no place for them."""
+    ((without,),) = connection.execute("SELECT count(*) FROM trials WHERE wall_started_utc IS NULL").fetchall()
+    if without:
+        raise UserError(f"{without} trials do not say when they began (wall_started_utc); export csv instead")
 
 
 def parts(
