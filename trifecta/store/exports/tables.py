@@ -145,15 +145,19 @@ def _between(first: str, last: str) -> str:
     return f"trial BETWEEN {parquet.quoted(first)} AND {parquet.quoted(last)}"
 
 
-def copy(connection: duckdb.DuckDBPyConnection, select: str, path: Path, options: str) -> None:
-    """Write what a SELECT gives to a file, by DuckDB, in the order of the rows; OSError when the disk refuses."""
+def copy(connection: duckdb.DuckDBPyConnection, select: str, path: Path, options: str) -> int:
+    """Write what a SELECT gives to a file, by DuckDB, in the order of the rows, and say how many; OSError when the disk
+    refuses.
+    """
+    copied = f"COPY ({select}) TO {parquet.quoted(str(path))} ({options}, USE_TMP_FILE false)"
     try:
-        connection.execute(f"COPY ({select}) TO {parquet.quoted(str(path))} ({options}, USE_TMP_FILE false)")
+        ((rows,),) = connection.execute(copied).fetchall()
     except duckdb.IOException as error:
         said = parquet.os_error(error, path)
         if said.errno in _DISK:
             raise said from error
         raise
+    return int(rows)
 
 
 @dataclass(frozen=True)
