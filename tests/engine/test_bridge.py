@@ -12,13 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine.netns import CLIENT_MAC, ENGINE, ROOT, SERVER, SERVER_6, SERVER_MAC, Hosts, can_make_namespaces
+from tests.engine.marks import IN_NAMESPACES
+from tests.engine.netns import CLIENT_MAC, ENGINE, ROOT, SERVER, SERVER_6, SERVER_MAC, Hosts
 
-pytestmark = [
-    pytest.mark.lab,
-    pytest.mark.skipif(not ENGINE.exists(), reason="the engine is not built"),
-    pytest.mark.skipif(not can_make_namespaces(), reason="network namespaces are not allowed here"),
-]
+pytestmark = IN_NAMESPACES
 
 TRAFFIC = ROOT / "tests/engine/traffic.py"
 MS = 1_000_000

@@ -11,14 +11,11 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from tests.engine.netns import ENGINE, Hosts, can_make_namespaces
+from tests.engine.marks import IN_NAMESPACES
+from tests.engine.netns import Hosts
 from tests.engine.test_link import datagrams, delay, transfer
 
-pytestmark = [
-    pytest.mark.lab,
-    pytest.mark.skipif(not ENGINE.exists(), reason="the engine is not built"),
-    pytest.mark.skipif(not can_make_namespaces(), reason="network namespaces are not allowed here"),
-]
+pytestmark = IN_NAMESPACES
 
 
 @pytest.fixture(scope="module")

@@ -18,13 +18,10 @@ import pyarrow.parquet as pq
 import pytest
 from scipy import stats
 
-from tests.engine.netns import ENGINE, ROOT, SERVER, SERVER_6, Hosts, can_make_namespaces
+from tests.engine.marks import IN_NAMESPACES
+from tests.engine.netns import ENGINE, ROOT, SERVER, SERVER_6, Hosts
 
-pytestmark = [
-    pytest.mark.lab,
-    pytest.mark.skipif(not ENGINE.exists(), reason="the engine is not built"),
-    pytest.mark.skipif(not can_make_namespaces(), reason="network namespaces are not allowed here"),
-]
+pytestmark = IN_NAMESPACES
 
 TRAFFIC = ROOT / "tests/engine/traffic.py"
 MS = 1_000_000

@@ -11,13 +11,10 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from tests.engine.netns import ENGINE, SERVER, Hosts, can_make_namespaces
+from tests.engine.marks import IN_NAMESPACES
+from tests.engine.netns import ENGINE, SERVER, Hosts
 
-pytestmark = [
-    pytest.mark.lab,
-    pytest.mark.skipif(not ENGINE.exists(), reason="the engine is not built"),
-    pytest.mark.skipif(not can_make_namespaces(), reason="network namespaces are not allowed here"),
-]
+pytestmark = IN_NAMESPACES
 MS = 1_000_000
 
 

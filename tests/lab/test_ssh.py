@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import textwrap
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.lab.inside import run_inside
+from tests.lab.inside import told_inside
 from tests.lab.three_hosts import missing
 from tests.workloads.test_checks_fail import _engine_missing
 
@@ -36,12 +35,7 @@ def opened(hosts, name):
     return host
 """
 
-
-def inside(folder: Path, code: str, timeout_s: float = 120) -> Any:
-    head = f"{HELPERS}\nfolder = Path({str(folder)!r})\n"
-    done = run_inside(head + textwrap.dedent(code), timeout_s)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
+inside = partial(told_inside, HELPERS, timeout_s=120)
 
 
 def test_the_engine_comes_once_and_its_programs_speak_by_their_contract(tmp_path: Path) -> None:

@@ -74,6 +74,20 @@ class ThreeHosts:
         roles = [role] if role else ["load", "origin", "probe", "link"]
         return [pid for pid, words in told.items() if "trifecta-engine" in words[0] and words[1] in roles]
 
+    def wait_trial(self, run: Path, within_s: float = 60) -> None:
+        """Wait until a run has a trial, or the time is over."""
+        until = time.monotonic() + within_s
+        while not list((run / "trials").glob("t*.parquet")) and time.monotonic() < until:
+            time.sleep(0.05)
+
+    def at_work(self, run: Path, name: str, role: str, within_s: float = 60) -> list[int]:
+        """The programs of a role at work on a host, once a trial is over; between two trials there is none."""
+        until = time.monotonic() + within_s
+        self.wait_trial(run, within_s)
+        while not (found := self.engines(name, role)) and time.monotonic() < until:
+            time.sleep(0.05)
+        return found
+
     def processes(self, name: str) -> list[int]:
         """Every process on a host but its sshd that listens."""
         return [pid for pid in _in_network(self.lab.host(name)) if pid != self.listeners[name].pid]

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import textwrap
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.lab.inside import run_inside
+from tests.lab.inside import told_inside
 from tests.lab.three_hosts import missing
 from tests.workloads.test_checks_fail import _engine_missing
 from tests.workloads.test_failures import assert_whole
@@ -35,12 +34,7 @@ def chain(hosts, out, *changes, blocks=1, lengths=SHORT, depth=("depth=3",)):
     return ["run", "chain", *named, *asked, "--blocks", str(blocks), "--out", str(out), "--quiet"]
 """
 
-
-def inside(folder: Path, code: str, timeout_s: float = 280) -> Any:
-    head = f"{HELPERS}\nfolder = Path({str(folder)!r})\n"
-    done = run_inside(head + textwrap.dedent(code), timeout_s)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
+inside = partial(told_inside, HELPERS)
 
 
 def test_a_chain_over_three_hosts_is_measured_on_the_clients_clock(tmp_path: Path) -> None:
@@ -162,12 +156,7 @@ def test_a_host_that_is_hit_costs_its_trial_and_the_run_goes_on(tmp_path: Path, 
             lengths = ("duration=3 s", "requests=0", "warmup=100 ms", "protocol=h2,h3", "connection=reused")
             asked = chain(hosts, folder / "run", blocks=2, lengths=lengths)
             process = hosts.start(*asked, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-            until = time.monotonic() + 60
-            at_work = []  # services are new for every trial
-            while not at_work and time.monotonic() < until:
-                if list((folder / "run" / "trials").glob("t*.parquet")):
-                    at_work = hosts.engines(SERVER, "origin")
-                time.sleep(0.05)
+            hosts.at_work(folder / "run", SERVER, "origin")  # services are new for every trial
             time.sleep(1)
             if what == "killed service":
                 os.kill(hosts.engines(SERVER, "origin")[0], signal.SIGKILL)

@@ -6,13 +6,13 @@ import hashlib
 import json
 import os
 import subprocess
-import textwrap
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.lab.inside import run_inside
+from tests.lab.inside import told_inside
 from tests.lab.three_hosts import missing
 from tests.workloads.test_checks_fail import _engine_missing
 from tests.workloads.test_failures import assert_whole
@@ -39,12 +39,7 @@ def race(hosts, out, *changes, blocks=2, client=None, lengths=SHORT):
     return ["race", *named, *asked, "--blocks", str(blocks), "--out", str(out), "--quiet"]
 """
 
-
-def inside(folder: Path, code: str, timeout_s: float = 280) -> Any:
-    head = f"{HELPERS}\nfolder = Path({str(folder)!r})\n"
-    done = run_inside(head + textwrap.dedent(code), timeout_s)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
+inside = partial(told_inside, HELPERS)
 
 
 def rows(run: Path) -> list[dict[str, Any]]:
@@ -236,9 +231,7 @@ def test_a_trial_that_is_hit_is_marked_and_the_run_goes_on(tmp_path: Path, what:
             lengths = ("duration=3 s", "requests=0", "warmup=100 ms", "server=origin", "protocol=h2,h3")
             asked = race(hosts, folder / "run", blocks=3, lengths=lengths)
             process = hosts.start(*asked, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-            until = time.monotonic() + 60
-            while not list((folder / "run" / "trials").glob("t*.parquet")) and time.monotonic() < until:
-                time.sleep(0.05)
+            hosts.wait_trial(folder / "run")
             time.sleep(1.5)
             load = hosts.engines(CLIENT, "load")
             origin = hosts.engines(SERVER, "origin")

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import textwrap
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.lab.inside import run_inside
+from tests.lab.inside import told_inside
 from tests.lab.three_hosts import missing
 from tests.workloads.test_checks_fail import _engine_missing
 from tests.workloads.test_failures import assert_whole
@@ -44,12 +43,7 @@ def study(hosts, out, blocks=2, devices=DEVICES, address=BEHIND[SERVER], length=
     return ["run", str(file), "--blocks", str(blocks), "--out", str(out), "--quiet"]
 """
 
-
-def inside(folder: Path, code: str, timeout_s: float = 280) -> Any:
-    head = f"from pathlib import Path\nfolder = Path({str(folder)!r})\n{HELPERS}\n"
-    done = run_inside(head + textwrap.dedent(code), timeout_s)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
+inside = partial(told_inside, HELPERS)
 
 
 def test_a_path_is_emulated_between_hosts(tmp_path: Path) -> None:
@@ -143,9 +137,7 @@ def test_a_link_that_is_killed_marks_its_trial_and_the_run_goes_on(tmp_path: Pat
         with three_hosts(folder, middle=True) as hosts:
             asked = study(hosts, folder / "run", blocks=3, length={"duration": "3 s", "warmup": "100 ms"})
             process = hosts.start(*asked, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-            until = time.monotonic() + 60
-            while not list((folder / "run" / "trials").glob("t*.parquet")) and time.monotonic() < until:
-                time.sleep(0.05)
+            hosts.wait_trial(folder / "run")
             time.sleep(1.5)
             os.kill(hosts.engines(MIDDLE, "link")[0], signal.SIGKILL)
             _, errors = process.communicate(timeout=200)
@@ -170,12 +162,7 @@ def test_a_user_who_is_killed_leaves_nothing_in_the_middle(tmp_path: Path) -> No
         """
         with three_hosts(folder, middle=True) as hosts:
             process = hosts.start(*study(hosts, folder / "run", blocks=50), stdout=subprocess.DEVNULL)
-            until = time.monotonic() + 60
-            before = 0  # between two trials there is none for a moment
-            while not before and time.monotonic() < until:
-                if list((folder / "run" / "trials").glob("t*.parquet")):
-                    before = len(hosts.engines(MIDDLE, "link"))
-                time.sleep(0.05)
+            before = len(hosts.at_work(folder / "run", MIDDLE, "link"))
             process.kill()
             process.wait(20)
             left = hosts.wait_clean(45)

@@ -187,11 +187,7 @@ def test_a_place_that_is_lost_costs_a_trial_and_is_connected_to_again(tmp_path: 
         with three_hosts(folder) as hosts:
             with asked(hosts, 8, "4/s") as words:
                 process = hosts.start(*words, "2", stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-                until = time.monotonic() + 90
-                while not list((folder / "run" / "trials").glob("t*.parquet")) and time.monotonic() < until:
-                    time.sleep(0.05)
-                while not hosts.engines(CLIENT, "load") and time.monotonic() < until:
-                    time.sleep(0.05)
+                hosts.at_work(folder / "run", CLIENT, "load", within_s=90)
                 time.sleep(0.5)
                 os.kill(hosts.sessions(CLIENT)[-1], signal.SIGKILL)
                 _, errors = process.communicate(timeout=150)
