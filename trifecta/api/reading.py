@@ -18,7 +18,6 @@ from trifecta.contract.run import RunDocument
 from trifecta.design.errors import UserError
 from trifecta.design.model import AA_SUFFIX, Study, Verdict
 from trifecta.store import ahead, damage, manifest, noted, views
-from trifecta.store.derived import DERIVED
 from trifecta.store.meanings import TABLES
 from trifecta.store.run import RunDirectory
 
@@ -242,7 +241,7 @@ def open(path: str | os.PathLike[str], *, threads: int | None = None) -> Run:
         connection = views.connect(folder, threads=threads)
         try:
             said = _attach_results(directory, connection)
-            noted.check(folder, [f"{name}.parquet" for name in DERIVED], f"`trifecta report {path}` writes it again")
+            noted.check_derived(folder, path)
         except BaseException:
             connection.close()
             raise

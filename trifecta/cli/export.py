@@ -80,7 +80,6 @@ def command(run: Path, format_name: str | None, out: Path | None, target: str | 
     from trifecta.conclude import results
     from trifecta.design.errors import UserError
     from trifecta.store import noted
-    from trifecta.store.derived import DERIVED
     from trifecta.store.exports import export, to
 
     if (target is None) == (format_name is None) or (target is not None and out is not None):
@@ -89,7 +88,7 @@ def command(run: Path, format_name: str | None, out: Path | None, target: str | 
 
     def settle(connection: duckdb.DuckDBPyConnection) -> None:
         said.extend(results.attach(connection, run).said)
-        noted.check(run, [f"{name}.parquet" for name in DERIVED], f"`trifecta report {run}` writes it again")
+        noted.check_derived(run, run)
 
     if target is not None:
         told = to(target, run, settle)

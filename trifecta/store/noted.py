@@ -5,11 +5,13 @@ Tables of a report, what a dissection found, a map, a reproduction. Each is what
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
 from trifecta.design.errors import UserError
 from trifecta.store import files
+from trifecta.store.derived import DERIVED
 from trifecta.store.manifest import LINE, Manifest
 from trifecta.store.recall import digest
 
@@ -40,6 +42,11 @@ def check(folder: Path, names: Iterable[str], remedy: str) -> None:
                 raise UserError(f"{path}: {_UNLIKE}; {remedy}")
         elif not path.is_file() or noted.get(name) != digest(path):
             raise UserError(f"{path}: {_UNLIKE}; {remedy}")
+
+
+def check_derived(folder: Path, run: str | os.PathLike[str]) -> None:
+    """The same of the tables that a report left in a run's folder; ``run`` is what the user calls it."""
+    check(folder, [f"{name}.parquet" for name in DERIVED], f"`trifecta report {run}` writes it again")
 
 
 def known(folder: Path) -> dict[str, str] | None:
