@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from trifecta.analysis import node_faults
@@ -80,7 +80,7 @@ def run_on_cluster(
 class ClusterRun(StudyRun):
     """The state of a run on a cluster; the `trifecta.workloads.cluster.loop.Head` of its loop."""
 
-    launch: Callable[[], Launcher] | None = None
+    launch: Callable[[], Launcher] = field(kw_only=True)
 
     def _resume(self, here: Supported, more: More) -> None:
         super()._resume(here, more)
@@ -108,7 +108,6 @@ class ClusterRun(StudyRun):
             raise UserError(f"option --cluster: {error}; {remedy}") from None
 
     def _carry_out(self, engine: Path, here: Supported) -> Stop:
-        assert self.launch is not None
         if self.rows:
             self.judged = verdicts(self.study, self.rows, self.cells, fixed=False)
         self.run.write_facts(self.run.facts | {"failed": [], "cells": [cell.key for cell in self.cells]})
