@@ -327,14 +327,16 @@ class StudyRun:
                 self.progress.note(f"conformance: {one.name} {one.protocol} {one.label} failed: {one.reason}")
         self._mark("conformance")
 
+    def next_trial(self) -> int:
+        """The number of the first trial after all that are committed."""
+        return max((int(row["trial"][1:]) for row in self.rows), default=-1) + 1
+
     def _trials_of(self, decision: Decision) -> list[Trial]:
         """The trials of a block that are not committed yet, under the names they have in the whole block."""
         done = {
             row["arm"]: row for row in self.rows if row["cell"] == decision.cell.key and row["block"] == decision.block
         }
-        first = max((int(row["trial"][1:]) for row in self.rows), default=-1) + 1
-        if decision.first_trial is not None:
-            first = decision.first_trial
+        first = self.next_trial() if decision.first_trial is None else decision.first_trial
         for row in done.values():
             first = int(row["trial"][1:]) - int(row["position"])
         trials = plan.block_trials(self.study, decision.cell, decision.block, first)

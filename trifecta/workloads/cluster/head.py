@@ -124,8 +124,7 @@ class ClusterRun(StudyRun):
     def carry_on(self, nodes: Nodes) -> Stop:
         """Run blocks on these nodes until it is enough."""
         self.progress.phase("trials")
-        first = max((int(row["trial"][1:]) for row in self.rows), default=-1) + 1
-        dispatch = Dispatch(len(plan.arms(self.study)), first, self._whole())
+        dispatch = Dispatch(len(plan.arms(self.study)), self.next_trial(), self._whole())
         self._keys: Mapping[str, Cell] = {cell.key: cell for cell in self.cells}
         return carry_on(dispatch, nodes, self, self.stop)
 
