@@ -115,9 +115,11 @@ class Judge:
         visits, fetches, playback = (kept / name / f"{trial}.parquet" for name in ("visits", "fetches", "playback"))
         return aggregate_visits(visits, fetches, playback).visits if visits.exists() and fetches.exists() else None
 
-    def took(self, row: TrialRow) -> None:
-        """Keep what the checks said of a trial that was judged where it ran, on a node of a cluster."""
-        self._checks += [CheckResult(**item) for item in json.loads(row["checks_json"] or "[]")]
+    def took(self, row: TrialRow) -> list[CheckResult]:
+        """Keep what the checks said of a trial that was judged where it ran, on a node of a cluster; that."""
+        results = [CheckResult(**item) for item in json.loads(row["checks_json"] or "[]")]
+        self._checks += results
+        return results
 
     def distrust(self, rows: Sequence[TrialRow]) -> list[TrialRow]:
         """The trials that no longer count: the link of their path did not do what was asked over the run, or the node

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +13,7 @@ from trifecta.contract.run import LostBlock, NodeFacts, ProgramFound, RunDocumen
 from trifecta.contract.values import JsonObject
 from trifecta.design import plan
 from trifecta.design.errors import UserError
-from trifecta.design.model import Cell, CheckResult, Study
+from trifecta.design.model import Cell, Study
 from trifecta.lab.launcher import Launcher
 from trifecta.store import files, gathered
 from trifecta.workloads.cluster.dispatch import (
@@ -155,9 +154,9 @@ class ClusterRun(StudyRun):
         self._mark("commit")
         for trial, row in zip(trials, rows, strict=True):
             self.progress.trial_started(trial, len(self.rows))
-            self.judge.took(row)
+            checks = self.judge.took(row)
             self.rows.append(row)
-            self.progress.trial_finished(trial, row, _checks_of(row["checks_json"]))
+            self.progress.trial_finished(trial, row, checks)
 
     def told(self, event: Joined | Lost | LeftOut | Told, order: Order | None) -> None:
         """As `Head.told`."""
@@ -237,7 +236,3 @@ def _identity(program: ProgramFound | None) -> str:
 
 def _which(item: Mapping[str, object]) -> tuple[object, object]:
     return item["factor"], item["level"]
-
-
-def _checks_of(text: str | None) -> list[CheckResult]:
-    return [CheckResult(**item) for item in json.loads(text or "[]")]
