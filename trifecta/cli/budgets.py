@@ -10,7 +10,7 @@ import click
 
 from trifecta.analysis.places import Place
 from trifecta.cli.budgeting import Budget, counted, lost_s
-from trifecta.cli.campaigns import runner
+from trifecta.cli.running import runner
 from trifecta.conclude.reproduction.result import Result, StudyResult, read
 from trifecta.conclude.reproduction.spending import BUDGET_SPENT
 from trifecta.contract.asked import AskedReproduction

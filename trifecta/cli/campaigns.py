@@ -5,21 +5,18 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterable
-from collections.abc import Set as AbstractSet
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from trifecta.cli.running import INTERRUPTED, enter_lab
+from trifecta.cli.running import INTERRUPTED, enter_lab, runner
 from trifecta.contract.asked import Asked
 
 if TYPE_CHECKING:
     from trifecta.design.campaign import Campaign
     from trifecta.report.campaign import Overview
     from trifecta.threats import Threat
-    from trifecta.workloads.extending import More
     from trifecta.workloads.ladder import RunOne as RunRounds
     from trifecta.workloads.runner import MakePlanner
 
@@ -136,47 +133,6 @@ def run_in_turn(
         made = shown.overview(campaign, folder, problems)
         shown.write_page(made, folder)
     return made
-
-
-def runner(
-    stop: Callable[[], bool],
-    *,
-    quiet: bool,
-    more: More | None = None,
-    planner: MakePlanner | None = None,
-    planned: int | None = None,
-    tolerated: AbstractSet[str] = frozenset(),
-    cluster: str | None = None,
-) -> Callable[[Any, Path, bool], Any]:
-    """What runs a study into a folder, or goes on with it (``more`` than it was to be), and shows how far it is.
-
-    ``planner`` chooses the blocks, where the study's own does not; it plans so many trials. What checks that are
-    ``tolerated`` say is no reason to leave trials out of what is made of the run. ``cluster``: where blocks are run.
-    """
-    from trifecta.analysis.planner import Planner
-    from trifecta.workloads.progress import NoProgress
-    from trifecta.workloads.runner import NO_MORE, run_study
-
-    run: Callable[..., Any]
-    if cluster is None:
-        run = partial(run_study, stop=stop, more=more or NO_MORE, planner=planner or Planner)
-    else:
-        from trifecta.cli import clusters
-        from trifecta.workloads.cluster.head import run_on_cluster
-
-        if planner is not None:
-            raise ValueError("blocks on a cluster are chosen by the study's own planner")
-        run = partial(run_on_cluster, stop=stop, more=more or NO_MORE, launch=clusters.launching(cluster))
-
-    def run_one(study: Any, path: Path, resume: bool) -> Any:
-        if quiet:
-            return run(study, path, NoProgress(), resume=resume)
-        from trifecta.report.progress import LiveProgress
-
-        with LiveProgress(planned=planned, tolerated=tolerated) as progress:
-            return run(study, path, progress, resume=resume)
-
-    return run_one
 
 
 def experimenter(threat: Threat, stop: Callable[[], bool], *, quiet: bool) -> Callable[[Any, Path, bool], Any]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from collections.abc import Set as AbstractSet
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,7 +16,8 @@ from trifecta.cli import leaving
 if TYPE_CHECKING:
     from trifecta.contract.run import RunDocument
     from trifecta.design.model import Study
-    from trifecta.workloads.runner import StudyOutcome
+    from trifecta.workloads.extending import More
+    from trifecta.workloads.runner import MakePlanner, StudyOutcome
 
 INTERRUPTED = 130
 
@@ -80,39 +83,65 @@ def carry_out(
     if cluster is not None:
         from trifecta.cli import clusters
 
-        outcome = clusters.carry_out(
-            study,
-            folder,
-            cluster,
-            resume=resume,
-            quiet=quiet,
-            any_levels=any_levels,
-            blocks=blocks,
-            budget_ns=budget_ns,
-        )
-        show(outcome.run_path, as_json=as_json)
-        return exit_code(outcome)
-    if not study.workload.outside:
+        clusters.check([study], cluster)
+    elif not study.workload.outside:
         enter_lab([study])
     elif not may_leave:
         leaving.ask(study, yes=yes, quiet=quiet)
 
     from trifecta.workloads.extending import More
-    from trifecta.workloads.progress import NoProgress
-    from trifecta.workloads.runner import run_study
     from trifecta.workloads.stopping import StopFlag
 
-    more = More(blocks, budget_ns)
-    with StopFlag() as stop:
-        if quiet:
-            outcome = run_study(study, folder, NoProgress(), stop, resume=resume, any_levels=any_levels, more=more)
-        else:
-            from trifecta.report.progress import LiveProgress
-
-            with LiveProgress() as progress:
-                outcome = run_study(study, folder, progress, stop, resume=resume, any_levels=any_levels, more=more)
+    stop = StopFlag()
+    run = runner(stop, quiet=quiet, more=More(blocks, budget_ns), any_levels=any_levels, cluster=cluster)
+    with stop:
+        outcome: StudyOutcome = run(study, folder, resume)
         show(outcome.run_path, as_json=as_json)
     return exit_code(outcome)
+
+
+def runner(
+    stop: Callable[[], bool],
+    *,
+    quiet: bool,
+    more: More | None = None,
+    planner: MakePlanner | None = None,
+    planned: int | None = None,
+    tolerated: AbstractSet[str] = frozenset(),
+    any_levels: RunDocument | None = None,
+    cluster: str | None = None,
+) -> Callable[[Any, Path, bool], Any]:
+    """What runs a study into a folder, or goes on with it (``more`` than it was to be), and shows how far it is.
+
+    ``planner`` chooses the blocks, where the study's own does not; it plans so many trials. What checks that are
+    ``tolerated`` say is no reason to leave trials out of what is made of the run. ``any_levels``: as of `carry_out`.
+    ``cluster``: where blocks are run.
+    """
+    from trifecta.analysis.planner import Planner
+    from trifecta.workloads.progress import NoProgress
+    from trifecta.workloads.runner import NO_MORE, run_study
+
+    run: Callable[..., Any]
+    if cluster is None:
+        run = partial(run_study, planner=planner or Planner)
+    else:
+        from trifecta.cli import clusters
+        from trifecta.workloads.cluster.head import run_on_cluster
+
+        if planner is not None:
+            raise ValueError("blocks on a cluster are chosen by the study's own planner")
+        run = partial(run_on_cluster, launch=clusters.launching(cluster))
+    run = partial(run, stop=stop, more=more or NO_MORE, any_levels=any_levels)
+
+    def run_one(study: Any, path: Path, resume: bool) -> Any:
+        if quiet:
+            return run(study, path, NoProgress(), resume=resume)
+        from trifecta.report.progress import LiveProgress
+
+        with LiveProgress(planned=planned, tolerated=tolerated) as progress:
+            return run(study, path, progress, resume=resume)
+
+    return run_one
 
 
 def show(run: Path, *, as_json: bool) -> None:
