@@ -19,7 +19,7 @@ from trifecta.design.model import Trial
 from trifecta.store import files, manifest
 
 FOLDER = "gathered"
-_KEPT = ("trials", "samples", "spans", "link", "resources", "visits", "fetches", "playback", "har", "frames")
+_KEPT = tuple(name for name in (*manifest.TABLES, *manifest.NESTED) if name not in manifest.CAPTURED)
 Content = Mapping[str, bytes]
 """Files by their names from the run's folder."""
 Take = Callable[[str, Sequence[tuple[Path, Path]]], None]

@@ -27,6 +27,8 @@ TABLES = ("trials", "samples", "spans", "link", "resources", "visits", "fetches"
 """Folders in which every file is of a trial."""
 NESTED = ("har", "frames", "qlog")
 """Those in which every trial has a folder."""
+CAPTURED = ("captures", "qlog")
+"""Those of both that only captured trials have; captures hold keys."""
 DECISIONS = "planner.jsonl"
 LINE = re.compile(r"([0-9a-f]{64})  (\S.*)")
 _TRIAL = re.compile(r"t\d{5,9}")

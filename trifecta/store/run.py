@@ -31,10 +31,7 @@ from trifecta.store import documents, files, gathered, manifest
 from trifecta.store import facts as run_facts
 
 _TRIAL_NAME = re.compile(r"t\d{5,9}")
-_ALWAYS = ("trials", "samples", "spans", "link", "resources")
-_OF_BROWSERS = ("visits", "fetches", "playback", "har", "frames")  # made when the first trial writes there
-_CAPTURED = ("captures", "qlog")  # made when the first trial writes there; captures hold keys
-_TRIAL_FOLDERS = (*_ALWAYS, *_OF_BROWSERS, *_CAPTURED)
+_ALWAYS = ("trials", "samples", "spans", "link", "resources")  # other folders are made when a trial writes there
 _FOLDERS = (*_ALWAYS, "logs", "pki")
 
 
@@ -428,8 +425,8 @@ class RunDirectory:
 
     def _of_trials(self) -> list[tuple[str, Path]]:
         """What lies in the folders of trials, drafts too, with the name of its trial."""
-        places = [place for place in (self.path / name for name in _TRIAL_FOLDERS) if place.is_dir()]
-        entries = [entry for place in places for entry in place.iterdir()]
+        places = (self.path / name for name in (*manifest.TABLES, *manifest.NESTED))
+        entries = [entry for place in places if place.is_dir() for entry in place.iterdir()]
         return [(re.split(r"[.-]", entry.name.removeprefix(files.TEMPORARY_PREFIX))[0], entry) for entry in entries]
 
 
