@@ -1,14 +1,18 @@
-"""Servers of Debian for the tests of exports, in a folder of the test's own; skipped where they are missing."""
+"""Servers for the tests of exports: one that records, and Debian's, skipped where they are missing."""
 
 from __future__ import annotations
 
+import gzip
 import os
 import shutil
 import socket
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from email.message import Message
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -28,6 +32,43 @@ def listening(port: int) -> bool:
     """Whether somebody answers there."""
     with socket.socket() as tried:
         return tried.connect_ex(("127.0.0.1", port)) == 0
+
+
+class Recorder(ThreadingHTTPServer):
+    """Keeps path, header and content of what is posted to it, and answers each with `status` and `content`."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(("127.0.0.1", 0), _Posted)
+        self.status, self.content = status, b""
+        self.asked: list[tuple[str, Message, bytes]] = []
+
+
+class _Posted(BaseHTTPRequestHandler):
+    server: Recorder
+
+    def do_POST(self) -> None:
+        body = gzip.decompress(self.rfile.read(int(self.headers["content-length"])))
+        self.server.asked.append((self.path, self.headers, body))
+        self.send_response(self.server.status)
+        self.send_header("content-length", str(len(self.server.content)))
+        self.end_headers()
+        self.wfile.write(self.server.content)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@contextmanager
+def recording(status: int) -> Iterator[Recorder]:
+    """A recorder, in a thread until the end of the block."""
+    with Recorder(status) as one:
+        thread = threading.Thread(target=one.serve_forever)
+        thread.start()
+        try:
+            yield one
+        finally:
+            one.shutdown()
+            thread.join()
 
 
 @contextmanager

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import gzip
-import http.server
 import json
 import re
-import threading
 import urllib.parse
 import urllib.request
 
@@ -107,31 +104,10 @@ def test_special_characters_are_escaped():
         assert made.execute(f"SELECT {line}").fetchone() == ('m,tag=a\\,b\\=c\\ d\\ "e f="a,b=c d\n\\"e",n=1i 5',)
 
 
-class Recorder(http.server.BaseHTTPRequestHandler):
-    status = 204
-    content = b""
-
-    def do_POST(self):
-        body = gzip.decompress(self.rfile.read(int(self.headers["content-length"])))
-        self.server.asked.append((self.path, self.headers.get("authorization"), body))
-        self.send_response(self.status)
-        self.send_header("content-length", str(len(self.content)))
-        self.end_headers()
-        self.wfile.write(self.content)
-
-    def log_message(self, *_):
-        pass
-
-
 @pytest.fixture
 def server():
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Recorder) as one:
-        one.asked = []
-        thread = threading.Thread(target=one.serve_forever)
-        thread.start()
+    with servers.recording(204) as one:
         yield one
-        one.shutdown()
-        thread.join()
 
 
 def test_both_interfaces_are_spoken(run, points, server, monkeypatch):
@@ -142,19 +118,19 @@ def test_both_interfaces_are_spoken(run, points, server, monkeypatch):
     (told,) = send(f"influxdb://127.0.0.1:{port}/measured", run)
     assert f"{len(points)} points" in told
     assert sum(body.count(b"\n") for _, _, body in server.asked) == len(points)
-    asked = {(path, told) for path, told, _ in server.asked}
+    asked = {(path, header["authorization"]) for path, header, _ in server.asked}
     assert asked == {("/write?db=measured&precision=ns", "Basic bWU6aGlkZGVu")}
     server.asked.clear()
     send(f"influxdb://127.0.0.1:{port}/lab/measured", run)
-    path, told, _ = server.asked[0]
-    assert (path, told) == ("/api/v2/write?org=lab&bucket=measured&precision=ns", "Token token")
+    path, header, _ = server.asked[0]
+    assert (path, header["authorization"]) == ("/api/v2/write?org=lab&bucket=measured&precision=ns", "Token token")
 
 
 def test_a_server_that_refuses_or_is_away_is_one_line_without_the_token(run, server, monkeypatch):
     port = server.server_address[1]
     monkeypatch.setenv("INFLUX_TOKEN", "very-hidden")
-    monkeypatch.setattr(Recorder, "status", 401)
-    monkeypatch.setattr(Recorder, "content", json.dumps({"message": "unauthorized: very-hidden"}).encode())
+    server.status = 401
+    server.content = json.dumps({"message": "unauthorized: very-hidden"}).encode()
     with pytest.raises(CannotError, match=r"refused with 401 \(unauthorized: \.\.\.\)") as error:
         send(f"influxdb://127.0.0.1:{port}/lab/measured", run)
     assert "\n" not in str(error.value)

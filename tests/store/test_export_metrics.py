@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import gzip
-import http.server
 import json
 import re
 import shutil
 import subprocess
-import threading
 from collections import Counter
 
 import pyarrow as pa
@@ -132,34 +129,13 @@ def test_promtool_makes_blocks_of_it(written, tmp_path):
     assert list((tmp_path / "data").iterdir())
 
 
-class Collector(http.server.BaseHTTPRequestHandler):
-    status = 200
-    content = b""
-
-    def do_POST(self):
-        body = gzip.decompress(self.rfile.read(int(self.headers["content-length"])))
-        self.server.asked.append((self.path, self.headers, body))
-        self.send_response(self.status)
-        self.send_header("content-length", str(len(self.content)))
-        self.end_headers()
-        self.wfile.write(self.content)
-
-    def log_message(self, *_):
-        pass
-
-
 @pytest.fixture
 def collector():
     reason = f"opentelemetry is missing; run: {extras.remedy('exports')}"
     pytest.importorskip("opentelemetry.sdk.metrics", reason=reason)
     pytest.importorskip("opentelemetry.exporter.otlp.proto.common.metrics_encoder", reason=reason)
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Collector) as one:
-        one.asked = []
-        thread = threading.Thread(target=one.serve_forever)
-        thread.start()
+    with servers.recording(200) as one:
         yield one
-        one.shutdown()
-        thread.join()
 
 
 def told(attributes):
@@ -236,8 +212,8 @@ def test_otlp_has_a_cycle_as_a_trace_the_same_each_time(run, collector):
     assert onward.end_time_unix_nano >= onward.start_time_unix_nano
 
 
-def test_otlp_refused_or_away_is_one_line(run, collector, monkeypatch):
-    monkeypatch.setattr(Collector, "status", 401)
+def test_otlp_refused_or_away_is_one_line(run, collector):
+    collector.status = 401
     with pytest.raises(CannotError, match=r"/v1/metrics refused with 401 .* set OTEL_EXPORTER_OTLP_HEADERS"):
         send(f"otlp://127.0.0.1:{collector.server_address[1]}", run)
     assert len(collector.asked) == 1, "nothing is tried twice"
@@ -248,12 +224,11 @@ def test_otlp_refused_or_away_is_one_line(run, collector, monkeypatch):
         send("otlp://127.0.0.1?x=y", run)
 
 
-def test_what_a_collector_leaves_out_is_no_success(run, collector, monkeypatch):
+def test_what_a_collector_leaves_out_is_no_success(run, collector):
     from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2 as service
 
     partial = service.ExportMetricsPartialSuccess(rejected_data_points=3, error_message="too many series")
-    answer = service.ExportMetricsServiceResponse(partial_success=partial).SerializeToString()
-    monkeypatch.setattr(Collector, "content", answer)
+    collector.content = service.ExportMetricsServiceResponse(partial_success=partial).SerializeToString()
     with pytest.raises(CannotError, match=r"/v1/metrics refused 3 of a message \(too many series\)"):
         send(f"otlp://127.0.0.1:{collector.server_address[1]}", run)
 
