@@ -15,11 +15,11 @@ import json
 import os
 import resource
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -70,11 +70,7 @@ def _s3(folder: Path) -> Iterator[tuple[str, dict[str, str]]]:
 @contextmanager
 def _influxdb(folder: Path) -> Iterator[tuple[str, dict[str, str]]]:
     with servers.influxdb(folder) as port:
-        with socket.create_connection(("127.0.0.1", port)) as asked:
-            body = b"q=CREATE+DATABASE+measured"
-            head = "POST /query HTTP/1.0\r\nContent-Type: application/x-www-form-urlencoded\r\n"
-            asked.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
-            asked.recv(1000)
+        urllib.request.urlopen(f"http://127.0.0.1:{port}/query", b"q=CREATE+DATABASE+measured").close()
         yield f"influxdb://127.0.0.1:{port}/measured", {}
 
 
