@@ -18,7 +18,7 @@ from trifecta.report.ladder import words as ladder_words
 from trifecta.report.map import page as map_page
 from trifecta.report.map import words as map_words
 from trifecta.report.terminal import Summary
-from trifecta.store import damage, views
+from trifecta.store import damage
 from trifecta.ui import found, tables
 
 _WITH_CHECKS = ("failed", "warned", "unknown", "passed")
@@ -66,7 +66,7 @@ def run(folder: Path, name: str) -> JsonObject:
             "cells": [_cell(summary, number, cell) for number, cell in enumerate(summary.cells)],
             "verdicts": verdicts_table(summary.comparisons),
             "report": (folder / "report.html").is_file(),
-            **_choices(folder, about),
+            **_choices(about),
         }
 
 
@@ -177,12 +177,9 @@ def _opening(about: RunFacts, made: opening.Opening | None) -> JsonObject | None
     return tables.table(about.metric_label, columns, rows, numeric=list(wide), sql=made.answer.query.text())
 
 
-def _choices(folder: Path, about: RunFacts) -> JsonObject:
-    """Which metrics can be put against which factors."""
-    with views.connect(folder) as connection:
-        there = {row[0] for view in ("trials", "visits") for row in connection.execute(f"DESCRIBE {view}").fetchall()}
-    known = [name for name in METRICS if name in there]
+def _choices(about: RunFacts) -> JsonObject:
+    """Which metrics can be put against which factors: the view ``trials`` has all of them (`store.views`)."""
     return {
-        "metrics": [{"name": name, "label": METRICS[name].label} for name in known],
+        "metrics": [{"name": one.name, "label": one.label} for one in METRICS.values()],
         "factors": [*about.factors, about.compare, "block", "position"],
     }

@@ -11,7 +11,7 @@ from typing import Any, cast
 import duckdb
 import numpy as np
 
-from trifecta.conclude import facts
+from trifecta.conclude import facts, queries
 from trifecta.conclude.facts import RunFacts
 from trifecta.contract.values import JsonObject
 from trifecta.design import numbers
@@ -64,21 +64,10 @@ def against(folder: Path, metric: str, factor: str) -> JsonObject:
         }
 
 
-def _trials(connection: duckdb.DuckDBPyConnection, of: Metric) -> list[dict[str, Any]]:
-    head = "t.trial, t.cell, t.arm, t.block, t.position, t.valid, t.factors_json"
-    columns = {row[0] for row in connection.execute("DESCRIBE trials").fetchall()}
-    if of.name in columns:
-        sql = f"SELECT {head}, t.{of.name} AS value FROM trials AS t ORDER BY t.trial"  # noqa: S608 - of METRICS
-    elif of.name in {row[0] for row in connection.execute("DESCRIBE visits").fetchall()}:
-        sql = (
-            f"SELECT {head}, median(v.{of.name}) AS value FROM trials AS t LEFT JOIN visits AS v USING (trial) "  # noqa: S608
-            "GROUP BY ALL ORDER BY t.trial"
-        )
-    else:
-        raise UserError(f"metric {of.name!r} is not one of this run's trials")
-    cursor = connection.execute(sql)
-    names = [column[0] for column in cursor.description or ()]
-    return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+def _trials(connection: duckdb.DuckDBPyConnection, of: Metric) -> list[queries.Row]:
+    columns = "trial, cell, arm, block, position, valid, factors_json"
+    sql = f"SELECT {columns}, {of.name} AS value FROM trials ORDER BY trial"  # noqa: S608 - of METRICS
+    return queries.select(connection, queries.Row, sql)
 
 
 def _point(about: RunFacts, of: Metric, factor: str, row: dict[str, Any]) -> dict[str, Any]:
