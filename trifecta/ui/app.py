@@ -180,7 +180,7 @@ class Site:
         body = await _body(request)
         name = _text(body, "name")
         folder = self.index.path(name)
-        if writers.writers([folder]):
+        if writers.writer(folder) is not None:
             raise UserError(f"{name} is being measured already")
         words = ["resume", str(folder), *_more(body)]
         self.jobs.start(words, name)

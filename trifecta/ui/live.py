@@ -56,10 +56,9 @@ class Follower:
         self._kinds: list[str] = []
 
     def changed(self) -> bool:
-        """Whether there is something new; looks at five file times, and reads nothing."""
+        """Whether there is something new; looks at file times and locks, and reads nothing."""
         names = ("trials", "verdicts.parquet", "planner.jsonl", "run.json")
-        pid = writers.writers([self._folder]).get(self._folder)
-        state = [_time(self._folder / name) for name in names], pid
+        state = [_time(self._folder / name) for name in names], writers.writer(self._folder)
         if state == self._state:
             return False
         self._state = state
@@ -68,7 +67,7 @@ class Follower:
     def document(self) -> JsonObject:
         """Where the run stands. UserError where its files are not what a run writes."""
         run = RunDirectory.open(self._folder)
-        pid = writers.writers([self._folder]).get(self._folder)
+        pid = writers.writer(self._folder)
         if self._about is None or self._study is None:
             self._about = facts.read(self._folder)
             self._study = parse_study(run.study_text, str(self._folder / "study.yaml"))

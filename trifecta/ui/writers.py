@@ -38,6 +38,11 @@ def writers(folders: Iterable[Path]) -> dict[Path, int]:
     return found
 
 
+def writer(folder: Path) -> int | None:
+    """The process that writes a run, as `writers` has it; None where none does."""
+    return writers([folder]).get(folder)
+
+
 def _holds(pid: int, lock: os.stat_result) -> bool:
     """Whether a process has this very file open; one that cannot be looked at is taken at the kernel's word."""
     if pid <= 0:
@@ -60,7 +65,7 @@ def stop(folder: Path) -> None:
 
     UserError where nobody writes it, CannotError where it is another user's, or is not to be seen from here.
     """
-    pid = writers([folder]).get(folder)
+    pid = writer(folder)
     if pid is None:
         raise UserError(f"{folder} is not being written: there is nothing to stop")
     if pid <= 0:
@@ -73,7 +78,7 @@ def stop(folder: Path) -> None:
         owner = Path(f"/proc/{pid}").stat().st_uid
         if owner != os.geteuid():
             raise CannotError(f"{folder} is written by another user (uid {owner}), who alone may stop it")
-        if writers([folder]).get(folder) != pid:
+        if writer(folder) != pid:
             raise UserError(f"{folder} is not being written any more")
         signal.pidfd_send_signal(process, signal.SIGINT)
     except OSError as error:
