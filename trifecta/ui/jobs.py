@@ -27,7 +27,6 @@ class Job:
     words: tuple[str, ...]
     run: str
     log: Path
-    pid: int | None = None
     code: int | None = None
 
 
@@ -91,8 +90,7 @@ class Jobs:
         for line in self._starter.stdout:
             said = json.loads(line)
             with self._lock:
-                known = self._jobs[said["id"]]
-                self._jobs[said["id"]] = replace(known, pid=said.get("pid", known.pid), code=said.get("code"))
+                self._jobs[said["id"]] = replace(self._jobs[said["id"]], code=said["code"])
 
 
 def _last_lines(log: Path) -> list[str]:

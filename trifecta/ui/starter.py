@@ -2,8 +2,8 @@
 
 The server makes itself the least important process of the machine, and what it starts would inherit that: a measurement
 would lose every race for a processor. So it starts this program first, which starts the others when it is told to. One
-JSON document a line: ``{"id", "argv", "cwd", "log"}`` in, ``{"id", "pid"}`` and ``{"id", "code"}`` out. At the end of
-its input it stops what still runs, as Ctrl-C does, and waits.
+JSON document a line: ``{"id", "argv", "cwd", "log"}`` in, ``{"id", "code"}`` out once it has ended. At the end of its
+input it stops what still runs, as Ctrl-C does, and waits.
 """
 
 from __future__ import annotations
@@ -60,9 +60,8 @@ def _start(asked: dict[str, str], running: Running) -> None:
     except OSError as error:
         Path(asked["log"]).write_text(f"{error}\n", encoding="utf-8")
         _say({"id": asked["id"], "code": 127})
-        return
-    running[asked["id"]] = made
-    _say({"id": asked["id"], "pid": made.pid})
+    else:
+        running[asked["id"]] = made
 
 
 def _listen() -> None:
