@@ -28,6 +28,8 @@ KEEP_S = 10.0
 """The index is written to the cache no more often than this."""
 QUIET_S = 1.0
 """Answers of the list are worked out once nobody has asked for anything for so long."""
+PATIENCE_S = 5.0
+"""The next of them waits no longer for that: several open lists may never leave so much time between two questions."""
 HEARTBEAT_S = 15.0
 """A line goes to a page that follows at least so often, so that one that is gone is noticed."""
 
@@ -131,11 +133,13 @@ class Answering:
         while True:
             await self._woken.wait()
             self._woken.clear()
+            due_s = time.monotonic() + PATIENCE_S
             while not self._busy and (waiting := self._index.unanswered()):
-                if (quiet_s := time.monotonic() - self._asked_s) < QUIET_S:
-                    await asyncio.sleep(QUIET_S - quiet_s)
+                if (left_s := min(self._asked_s + QUIET_S, due_s) - time.monotonic()) > 0:
+                    await asyncio.sleep(left_s)
                     continue
                 await anyio.to_thread.run_sync(self._index.answer, waiting[0], reading.answer, limiter=self._reader)
+                due_s = time.monotonic() + PATIENCE_S
                 if time.monotonic() - kept_s > KEEP_S:
                     await anyio.to_thread.run_sync(self._index.keep)
                     kept_s = time.monotonic()
