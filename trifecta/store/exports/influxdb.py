@@ -93,6 +93,6 @@ def _said(answer: Answer) -> str:
     try:
         document = json.loads(answer.content)
     except ValueError:
-        return saying.line(answer.content.decode("utf-8", "replace") or answer.reason)
+        return answer.said
     told = document.get("error") or document.get("message") if isinstance(document, dict) else None
     return saying.line(told or answer.reason)

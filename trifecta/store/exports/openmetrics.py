@@ -24,6 +24,7 @@ from trifecta.store.exports import grafana, otlp_metrics, tables
 from trifecta.store.exports.exporter import Source
 
 _LABELS = ("trial", "cell", "arm", "protocol", "path", "connection", "server", "client")
+_ENDED_S = f"({tables.WALL} + t.ended_ns - t.started_ns) / 1e9"
 _NO_LABEL = re.compile(r"[^a-z0-9_]")
 _VERDICT = ("cell", "metric", "arm", "reference", "verdict")
 _RATIOS = {
@@ -56,13 +57,12 @@ def _lines(source: Source, of_run: Mapping[str, str]) -> Iterator[str]:
 def _trials(source: Source, of_run: Mapping[str, str]) -> Iterator[str]:
     described = source.connection.execute("DESCRIBE SELECT * FROM trials").fetchall()
     there = {name for name, *_ in described}
-    ended = f"({tables.WALL} + t.ended_ns - t.started_ns) / 1e9"
     for one in METRICS.values():
         if one.name not in there:
             continue
         name, scale, unit = grafana.named(one.name)
         labels = ", ".join(f"t.{label}" for label in _LABELS)
-        asked = f"SELECT {labels}, t.valid, {ended}, t.{one.name} FROM trials AS t"
+        asked = f"SELECT {labels}, t.valid, {_ENDED_S}, t.{one.name} FROM trials AS t"
         rows = source.connection.execute(f"{asked} WHERE t.{one.name} IS NOT NULL ORDER BY t.trial").fetchall()
         if rows:
             yield from _family(name, "gauge", one.label, unit)
@@ -92,8 +92,7 @@ def _requests(source: Source, of_run: Mapping[str, str]) -> Iterator[str]:
 
 
 def _verdicts(source: Source, of_run: Mapping[str, str]) -> Iterator[str]:
-    ended = f"SELECT max({tables.WALL} + t.ended_ns - t.started_ns) / 1e9 FROM trials AS t"
-    ((time,),) = source.connection.execute(ended).fetchall()
+    ((time,),) = source.connection.execute(f"SELECT max({_ENDED_S}) FROM trials AS t").fetchall()
     for column, about in _RATIOS.items():
         name = f"trifecta_verdict_{column}"
         asked = f"SELECT {', '.join(_VERDICT)}, {column} FROM verdicts WHERE {column} IS NOT NULL ORDER BY ALL"

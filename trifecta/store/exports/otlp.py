@@ -72,9 +72,8 @@ def _post(poster: Poster, path: str, message: Any) -> None:
     if answer.status == 200:
         _refuse_partial(poster.where, path, answer.content)
     else:
-        said = saying.line(answer.content.decode("utf-8", "replace") or answer.reason)
         remedy = "set OTEL_EXPORTER_OTLP_HEADERS" if answer.status in (401, 403) else "is it an OTLP/HTTP receiver?"
-        raise CannotError(f"{poster.where}: {path} refused with {answer.status} ({said}); {remedy}")
+        raise CannotError(f"{poster.where}: {path} refused with {answer.status} ({answer.said}); {remedy}")
 
 
 def _refuse_partial(where: str, path: str, content: bytes) -> None:

@@ -23,6 +23,11 @@ class Answer:
     reason: str
     content: bytes
 
+    @property
+    def said(self) -> str:
+        """Its text, or else its reason: a line in which nothing is secret."""
+        return saying.line(self.content.decode("utf-8", "replace") or self.reason)
+
 
 @dataclass
 class Poster:
