@@ -38,9 +38,8 @@ def enter_lab(studies: Iterable[Study]) -> None:
     UserError where some need the one and some the other, and for one of a server elsewhere: nobody was asked whether it
     may leave the machine (`carry_out` asks).
     """
-    from trifecta.design.builds import in_containers
     from trifecta.design.errors import UserError
-    from trifecta.design.plan import limits_cpu, places
+    from trifecta.design.plan import leaves_groups
     from trifecta.lab import cgroups, sandbox
 
     every = list(studies)
@@ -52,8 +51,7 @@ def enter_lab(studies: Iterable[Study]) -> None:
         between = next(study for study in every if study.hosts)
         text = f"study {between.name} needs this machine's own network, and study {inside[0].name} a lab"
         raise UserError(f"{text}: one command cannot have both; run them apart")
-    grouped = any(places(study) - {"native"} or limits_cpu(study) or in_containers(study.servers) for study in inside)
-    sandbox.enter(cgroups.forget if grouped else None)
+    sandbox.enter(cgroups.forget if any(map(leaves_groups, inside)) else None)
 
 
 def carry_out(

@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from trifecta.contract.values import Level
+from trifecta.design.builds import in_containers
 from trifecta.design.factors import WORKLOAD_FIELDS
 from trifecta.design.model import AA_SUFFIX, Cell, Levelled, RequestsWorkload, Study, Treatment, Trial
 
@@ -134,6 +135,11 @@ def limits_cpu(study: Study) -> bool:
     """Whether a cell of the study gives its client or its server a share of a core only."""
     workloads = (workload_for(study, one) for one in treatments(study))
     return any(workload.client_cpu is not None or workload.server_cpu is not None for workload in workloads)
+
+
+def leaves_groups(study: Study) -> bool:
+    """Whether programs of the study are in control groups of their own, which outlive it unless they are removed."""
+    return any(places(study) - {"native"}) or limits_cpu(study) or in_containers(study.servers)
 
 
 def workload_for(study: Study, at: Levelled) -> RequestsWorkload:

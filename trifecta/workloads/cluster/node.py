@@ -227,8 +227,7 @@ def _locked(path: Path, pipe: Pipe) -> int:
 
 
 def _work(asked: Asked, place: Path, pipe: Pipe) -> None:
-    from trifecta.design.builds import in_containers
-    from trifecta.design.plan import limits_cpu, places
+    from trifecta.design.plan import leaves_groups
     from trifecta.design.study_file import parse_study
     from trifecta.lab import cgroups, sandbox
 
@@ -236,8 +235,7 @@ def _work(asked: Asked, place: Path, pipe: Pipe) -> None:
     study = parse_study(asked.study, "study.yaml")
     shutil.rmtree(place, ignore_errors=True)  # of one that was killed
     place.mkdir(mode=0o700)
-    grouped = any(places(study) - {"native"}) or limits_cpu(study) or in_containers(study.servers)
-    sandbox.enter(cgroups.forget if grouped else None)
+    sandbox.enter(cgroups.forget if leaves_groups(study) else None)
     try:
         pipe.listen()
         _run(study, place / "run", pipe, machine)
