@@ -8,7 +8,7 @@ const MARKS = { "decided otherwise": 1 };
 export async function compare(context, first, second) {
   const made = await get("/api/compare", { first, second }, context.signal);
   document.title = "Trifecta: two runs";
-  const draw = () => context.main.replaceChildren(
+  context.drawn(() => context.main.replaceChildren(
     h("h1", {}, "Two runs beside each other"),
     h("dl", { class: "facts" }, h("dt", {}, "first"), h("dd", {}, h("a", { href: link("run", first) }, first), `: ${made.first}`), h("dt", {}, "second"), h("dd", {}, h("a", { href: link("run", second) }, second), `: ${made.second}`)),
     h("p", {}, h("a", { href: link("compare", second, first) }, "The other way round")),
@@ -18,8 +18,5 @@ export async function compare(context, first, second) {
     made.points.length ? intervals("How far the two ratios lie apart: second ÷ first, with its interval", made.points.map((one) => ({ ...one, mark: MARKS[one.became] || 2, decided: one.became !== "open in both", label: `${one.place}: ${one.became}` })), made.table) : table(made.table),
     lines([...made.below, ...made.differences]) || "",
     h("p", { class: "note" }, made.how),
-  );
-  draw();
-  document.addEventListener("redraw", draw);
-  context.ending(() => document.removeEventListener("redraw", draw));
+  ));
 }

@@ -8,12 +8,9 @@ const MARKS = { confirmed: 3, contradicted: 1, open: 0 };
 export async function found(context, name) {
   const made = await get("/api/found", { name }, context.signal);
   document.title = `Trifecta: ${made.title}`;
-  const draw = () => context.main.replaceChildren(
+  context.drawn(() => context.main.replaceChildren(
     h("h1", {}, made.title), h("p", { class: "note" }, `${name} · ${made.kind}`), h("p", { class: "lead" }, made.headline), lines(made.lines) || "",
-    ...pictures(made));
-  draw();
-  document.addEventListener("redraw", draw);
-  context.ending(() => document.removeEventListener("redraw", draw));
+    ...pictures(made)));
 }
 
 function pictures(made) {

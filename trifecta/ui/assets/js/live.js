@@ -95,9 +95,7 @@ export async function live(context, name) {
     });
     source.addEventListener("problem", (event) => told.replaceChildren(problem(new Error(JSON.parse(event.data).error))));
     source.addEventListener("error", () => { if (source.readyState === EventSource.CLOSED) told.replaceChildren(problem(new Error("the server has gone"))); });
-    const again = () => state && draw();
-    document.addEventListener("redraw", again);
-    context.ending(() => document.removeEventListener("redraw", again));
+    context.drawn(() => state && draw());
   }
   await waitFor();
 }

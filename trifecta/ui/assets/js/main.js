@@ -26,7 +26,14 @@ async function show() {
   const ended = new AbortController();
   const closers = [];
   end = () => { ended.abort(); closers.forEach((one) => one()); };
-  const context = { main, signal: ended.signal, current: () => mine === turn, ending: (one) => closers.push(one), again: show };
+  const ending = (one) => closers.push(one);
+  /** Draw now, and again whenever the window's width changes. */
+  const drawn = (draw) => {
+    draw();
+    document.addEventListener("redraw", draw);
+    ending(() => document.removeEventListener("redraw", draw));
+  };
+  const context = { main, signal: ended.signal, current: () => mine === turn, ending, drawn };
   try {
     main.setAttribute("aria-busy", "true");
     if (page) main.replaceChildren(h("p", { class: "note" }, "Reading."));

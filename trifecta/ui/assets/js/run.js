@@ -37,10 +37,7 @@ export async function run(context, name) {
       h("section", { "aria-label": "What is said of it" }, h("h2", {}, "What it rests on"), lines([...made.lines.map((one) => one.replaceAll("`", "")), ...made.said, ...made.left_out.map((one) => `Left out: ${one}`)])),
     );
   };
-  draw();
-  const again = () => draw();
-  document.addEventListener("redraw", again);
-  context.ending(() => document.removeEventListener("redraw", again));
+  context.drawn(draw);
 }
 
 function preview(main, first) {
