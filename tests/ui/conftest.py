@@ -34,8 +34,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-@pytest.fixture(scope="session")
-def served(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+@pytest.fixture(scope="module")
+def served(folder: Path, cache: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     with serving(folder, tmp_path_factory.mktemp("cwd")) as made:
         yield made
 
@@ -46,8 +46,9 @@ def growing(folder: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(folder / "below" / "second", tmp_path / "runs" / "growing"))
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Not of the session: what tests of other folders look for stands in the user's own cache."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TRIFECTA_CACHE", str(tmp_path_factory.mktemp("cache")))
         yield
