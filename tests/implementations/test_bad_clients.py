@@ -125,7 +125,7 @@ class CutsLarge(Outside):
 """
 
 
-@pytest.mark.parametrize("depth", ["quick", "full"])
+@pytest.mark.parametrize("depth", ["quick", pytest.param("full", marks=pytest.mark.long)])
 def test_the_studys_own_requests_are_probed_of_its_clients(tmp_path: Path, depth: str) -> None:
     """1 kB came whole over every protocol, and every trial of 20 kB failed."""
     package = tmp_path / "package"

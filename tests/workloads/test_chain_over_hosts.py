@@ -143,10 +143,8 @@ def test_services_of_one_host_are_told_apart_and_its_loopback_is_not_known(tmp_p
     assert ways == [("A", False), ("B", False), ("C", True)], "C and D have one clock"
 
 
-@pytest.mark.parametrize(
-    "what",
-    ["killed sshd", pytest.param("killed service", marks=pytest.mark.long)],
-)
+@pytest.mark.long
+@pytest.mark.parametrize("what", ["killed sshd", "killed service"])
 def test_a_host_that_is_hit_costs_its_trial_and_the_run_goes_on(tmp_path: Path, what: str) -> None:
     code, errors, left = inside(
         tmp_path,

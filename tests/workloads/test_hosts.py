@@ -218,7 +218,7 @@ def test_a_server_that_nobody_lets_through_is_told_in_one_line(tmp_path: Path) -
         pytest.param("killed sshd of client", marks=pytest.mark.long),
         pytest.param("frozen sshd of server", marks=pytest.mark.long),
         pytest.param("killed server", marks=pytest.mark.long),
-        "cut for 5 s",
+        pytest.param("cut for 5 s", marks=pytest.mark.long),
         pytest.param("frozen client", marks=pytest.mark.long),
     ],
 )

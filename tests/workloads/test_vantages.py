@@ -178,6 +178,7 @@ def test_a_server_is_asked_from_here_and_from_there(tmp_path: Path) -> None:
     assert private_in(run, tmp_path / "home") == []
 
 
+@pytest.mark.long
 @pytest.mark.lab
 @in_the_lab
 def test_a_place_that_is_lost_costs_a_trial_and_is_connected_to_again(tmp_path: Path) -> None:
