@@ -382,7 +382,8 @@ def test_whenever_it_is_killed_the_manifest_holds(tmp_path: Path) -> None:
     commit(begun, 0)
     begun.end_block([], {"block": 0, "elapsed_ns": 0})
     begun.close()
-    context = multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")  # which imports once what each of some thirty would
+    context.set_forkserver_preload([__name__])
     die_at, ended = 0, False
     while not ended:
         die_at += 1
