@@ -13,13 +13,21 @@ QUICHE := trifecta/implementations/programs/quiche-server
 PYTHON_FILES := trifecta tests scripts $(wildcard bench)
 FUZZ_SECONDS ?= 600
 FUZZ_INPUTS ?= 100000000
-# Tests that neither time anything nor raise a network share the processors; the others have the machine for themselves,
-# as have those here that do raise one (the mark `lab`). What is not named here runs one by one.
+# Tests that neither time anything nor raise a network share the processors. What is not named here runs one by one.
 SIDE_BY_SIDE := $(addprefix tests/,analysis api architecture bench cli contract design docs pages report store threats trace ui video)
 # The same of single files, whose folders run one by one.
 SIDE_BY_SIDE_FILES := $(addsuffix .py,$(addprefix tests/implementations/test_,curl debian envoy file_recipes haproxy hypercorn \
 	lean replay_configs) $(addprefix tests/workloads/test_,aggregate ahead code compared_session floors preflight requests \
 	visit_aggregate) tests/implementations/browsers/test_bidi tests/lab/test_certificates)
+# Those that raise networks and mostly wait in them: a second one beside them changes nothing that they ask. Who wants
+# every trial fit for a verdict, or times something, is not among them.
+IN_PAIRS_FILES := $(addsuffix .py,$(addprefix tests/implementations/test_,bad_clients bad_servers client_driver recipes) \
+	$(addprefix tests/implementations/browsers/test_,chromium driver firefox) \
+	$(addprefix tests/lab/test_,access conntrack containers containers_ipv6 images keeper ray_launcher ssh) \
+	$(addprefix tests/workloads/test_,browsers campaign capturing clients cluster_dispatch cluster_lab conformance extending \
+	failures internet ladder mapping over_ipv6 reproduction runner services services_watched sessions) \
+	tests/package/test_wheel)
+IN_PAIRS := --durations 20 -n 2 --dist loadfile
 ONE_BY_ONE := $(filter-out $(SIDE_BY_SIDE) %.py %/__pycache__,$(wildcard tests/*))
 
 .PHONY: help
@@ -56,8 +64,9 @@ test-engine: setup-dev
 .PHONY: test-python
 test-python: setup-dev
 	OPENBLAS_NUM_THREADS=1 $(PYTHON) -m pytest -m "not long and not lab" --durations 20 -n logical --dist loadfile $(SIDE_BY_SIDE) $(SIDE_BY_SIDE_FILES)
-	$(PYTHON) -m pytest -m "not long and lab" --durations 20 $(SIDE_BY_SIDE) $(SIDE_BY_SIDE_FILES)
-	$(PYTHON) -m pytest -m "not long" --durations 20 $(addprefix --ignore=,$(SIDE_BY_SIDE_FILES)) $(ONE_BY_ONE)
+	$(PYTHON) -m pytest -m "not long and lab" $(IN_PAIRS) $(SIDE_BY_SIDE) $(SIDE_BY_SIDE_FILES)
+	$(PYTHON) -m pytest -m "not long" $(IN_PAIRS) $(IN_PAIRS_FILES)
+	$(PYTHON) -m pytest -m "not long" --durations 20 $(addprefix --ignore=,$(SIDE_BY_SIDE_FILES) $(IN_PAIRS_FILES)) $(ONE_BY_ONE)
 
 .PHONY: test-long
 test-long: setup-long ## Run the long campaigns and the fuzzers (each FUZZ_SECONDS or FUZZ_INPUTS, what is first)
