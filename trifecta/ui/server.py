@@ -31,9 +31,8 @@ def serve(folder: Path, port: int, opened: Callable[[str], None], say: Callable[
         step_back()
         known = Secrets()
         own = listening.getsockname()[1]
-        server = made(Site(folder, jobs, known), own)
+        server = made(Site(folder, jobs, known), own, lambda: opened(f"http://{ADDRESS}:{own}/?token={known.entry}"))
         with contextlib.suppress(KeyboardInterrupt):  # how it is meant to end
-            opened(f"http://{ADDRESS}:{own}/?token={known.entry}")
             server.run(sockets=[listening])
         if running := jobs.running():
             say(f"stopping what was started here ({running}); finished trials are kept, `trifecta resume` continues")
@@ -48,12 +47,18 @@ def listen(port: int) -> socket.socket:
 
 
 class Server(uvicorn.Server):
-    """One that lets go of the pages that follow a run when it ends."""
+    """One that says when it answers, and lets go of the pages that follow a run when it ends."""
 
-    def __init__(self, config: uvicorn.Config, site: Site) -> None:
-        """Of ``site``."""
+    def __init__(self, config: uvicorn.Config, site: Site, opened: Callable[[], None]) -> None:
+        """Of ``site``; ``opened`` is called once Ctrl-C ends it as it should."""
         super().__init__(config)
         self._site = site
+        self._opened = opened
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """As any server does, then say so."""
+        await super().startup(sockets)
+        self._opened()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """End what would not end by itself, then as any server does."""
@@ -61,13 +66,13 @@ class Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def made(site: Site, port: int) -> Server:
-    """The server of a site; it writes no log, in which tokens would stand."""
+def made(site: Site, port: int, opened: Callable[[], None] = lambda: None) -> Server:
+    """The server of a site; it writes no log, in which tokens would stand. ``opened`` is called once it answers."""
     config = uvicorn.Config(
         site.app(port), log_level="error", access_log=False, ws="none", proxy_headers=False, http="h11", loop="asyncio",
         server_header=False, date_header=False, timeout_graceful_shutdown=1,
     )  # fmt: skip
-    return Server(config, site)
+    return Server(config, site, opened)
 
 
 def step_back() -> None:
