@@ -23,21 +23,23 @@ TRIFECTA = Path(sys.executable).with_name("trifecta")
 STUDY = """
 study: five-percent
 title: "A candidate that is 5 % slower"
-workload: {kind: requests, response: 100 kB, in_flight: 1, requests: 20, warmup: 5 requests}
+workload: {{kind: requests, response: {response}, in_flight: 1, requests: {requests}, warmup: 5 requests}}
 factors:
-  protocol: [PROTOCOL]
-  path: [clean, clean-slower, far, far-slower]
+  protocol: [{protocol}]
+  path: [{path}, {path}-slower]
   connection: [reused]
   server: [origin]
-baseline: PROTOCOL
+baseline: {protocol}
 paths:
-  clean: {rate: 500 Mbit/s, trial: {response: 1 MB}}
-  clean-slower: {rate: 476.2 Mbit/s, trial: {response: 1 MB}}
-  far: {rtt: 60 ms, trial: {response: 1 kB, requests: 10}}
-  far-slower: {rtt: 63 ms, trial: {response: 1 kB, requests: 10}}
+  {path}: {{{fast}}}
+  {path}-slower: {{{slow}}}
 metric: latency_p50
-blocks: {at_least: 5, at_most: 200}
+blocks: {{at_least: 5, at_most: 200}}
 """
+PATHS = {
+    "clean": {"response": "1 MB", "requests": "20", "fast": "rate: 500 Mbit/s", "slow": "rate: 476.2 Mbit/s"},
+    "far": {"response": "1 kB", "requests": "10", "fast": "rtt: 60 ms", "slow": "rtt: 63 ms"},
+}
 
 
 def gate(study: Path, path: str, kind: str, out: Path) -> dict[str, object]:
@@ -72,13 +74,14 @@ def main() -> int:
     asked = reader.parse_args()
     found: dict[tuple[str, str], list[dict[str, object]]] = defaultdict(list)
     with tempfile.TemporaryDirectory() as scratch:
-        study = Path(scratch) / "five-percent.yaml"
-        study.write_text(STUDY.replace("PROTOCOL", asked.protocol))
+        studies = {path: Path(scratch) / f"{path}.yaml" for path in asked.path}
+        for path, study in studies.items():
+            study.write_text(STUDY.format(path=path, protocol=asked.protocol, **PATHS[path]))
         for turn in range(asked.runs):
             for path in asked.path:
                 for kind in asked.kind:
                     out = Path(scratch) / f"{path}-{kind}-{turn}"
-                    found[path, kind].append(gate(study, path, kind, out))
+                    found[path, kind].append(gate(studies[path], path, kind, out))
                     print(line(path, kind, found[path, kind]), file=sys.stderr, flush=True)
     print("| path | candidate | gates | pass | fail | undecided | median | longest | trials, median |")
     print("|---|---|---|---|---|---|---|---|---|")

@@ -19,7 +19,7 @@ TRIFECTA = Path(sys.executable).with_name("trifecta")
 STUDY = """
 study: planted-{name}
 title: "Planted: {title}"
-workload: {{kind: requests, response: {response}, in_flight: 1, requests: 6, warmup: {warmup} requests}}
+workload: {{kind: requests, response: {response}, in_flight: 1, requests: {requests}, warmup: {warmup} requests}}
 factors:
   protocol: [HTTP/2, HTTP/3]
   path: [far]
@@ -44,6 +44,7 @@ class Planted:
     response: str = "30 kB"
     connection: str = "new"
     rtt: str = "40 ms"
+    requests: int = 6  # fewer where each takes long: a budget has to have room for four rounds
     path: str = ""
 
 
@@ -53,7 +54,7 @@ PLANTED = {
         "TCP is paced, QUIC is not", ("pacing",), "pacing: [on/off]", response="100 kB", connection="reused"
     ),
     "stream-window": Planted(
-        "QUIC's stream window is 16 kB", ("stream-window",), "stream_window: [none/16 kB]", response="300 kB"
+        "QUIC's stream window is 16 kB", ("stream-window",), "stream_window: [none/16 kB]", response="100 kB"
     ),
     "tls-records": Planted(
         "records of 16 KiB, and an initial window of four packets",
@@ -74,6 +75,7 @@ PLANTED = {
         ("ack-delay",),
         "ack_delay: [200 ms]\n  ack_packets: [60]",
         response="300 kB",
+        requests=2,
         rtt="200 ms",  # no longer than the path's round trip may be asked of a peer
     ),
     "none": Planted("nothing: HTTP/2 and HTTP/3 alike", (), "pacing: [off]", response="1 kB", connection="reused"),
@@ -83,10 +85,10 @@ PLANTED = {
 def study(name: str, one: Planted) -> str:
     """The study file."""
     more = f"  {one.levels}" if one.levels else ""
-    warmup = 6 if one.connection == "reused" else 0
+    warmup = one.requests if one.connection == "reused" else 0
     return STUDY.format(
         name=name, title=one.title, response=one.response, warmup=warmup, connection=one.connection, more=more,
-        rtt=one.rtt, path=one.path,
+        rtt=one.rtt, path=one.path, requests=one.requests,
     )  # fmt: skip
 
 
