@@ -74,6 +74,28 @@ def test_the_server_is_named_and_what_does_nothing_is_not(search):
     assert made["runs"] == ["causes", "together"]
 
 
+def test_causes_that_turn_it_round_explain_more_than_all_of_it(search):
+    made = search[2]
+    both = {**made["together"], "share": 1.126, "share_low": 1.108, "share_high": 1.149, "left": ends_of_share(-0.126)}
+    last = words.closing({**made, "together": both})[1]
+    assert last.endswith("remain; it explains more than all of it (113 % [111 %, 115 %]).")
+    both |= {"share_low": 0.99, "left": ends_of_share(-0.004)}
+    last = words.closing({**made, "together": both})[1]
+    assert last.endswith("it explains 113 % [99 %, 115 %] of it, -0.4 % [-5 %, 5 %] is left unexplained.")
+
+
+def test_a_narrow_terminal_splits_no_name_of_a_level(search):
+    """Each row of the table has a title; what removed the causes stands in a line below it."""
+    text = printed(search[2], search[1], width=80)
+    assert "Removed by: server caddy → origin; congestion_control " in text
+    rows = text.partition("without")[2].partition("Removed by")[0]
+    assert "→" not in rows and "->" not in rows
+
+
+def ends_of_share(value):
+    return {"share": value, "share_low": -0.05, "share_high": 0.05}
+
+
 def test_a_trial_without_what_was_asked_for_never_counts(search):
     """Windows may differ where quinn-proto has its own; that the kernel gave none of 100 packets excludes a trial."""
     asked = asked_of(search[0])

@@ -144,6 +144,16 @@ def _percent(share: float) -> str:
     return f"{significant(value, 2)} %"
 
 
+def whole_percent(share: float, ends: tuple[float, float] | None = None) -> str:
+    """Write a share, with the ends of its interval: ``87 % [79 %, 96 %]``. Decimals say nothing there but below 1 %."""
+    if ends is not None:
+        return f"{whole_percent(share)} [{', '.join(map(whole_percent, ends))}]"
+    cents = 100 * share
+    if abs(cents) < 0.05:
+        return "0 %"
+    return f"{cents:.0f} %" if abs(cents) >= 0.95 else f"{cents:.1f} %"
+
+
 def rate(share: float | None) -> str:
     """Write a success rate, of which every failure tells: ``98.97 %``, ``99.998 %``; exact 0 and 1 without decimals."""
     return _optional(

@@ -79,7 +79,7 @@ def _bound(more: float, found: Causes | None) -> str:
     of_it = more / found.whole.whole.difference_ns
     if of_it < 0:
         return ", which works against the difference"
-    return f", {'as much as' if of_it > 1 else 'at most ' + _percent(of_it) + ' of'} the difference"
+    return f", {'as much as' if of_it > 1 else 'at most ' + numbers.whole_percent(of_it) + ' of'} the difference"
 
 
 def first(about: RunFacts, chain: Chain) -> Causes | None:
@@ -142,17 +142,9 @@ def share(one: Cause) -> str:
     """``98 % [95 %, 101 %]``."""
     if one.share is None:
         return ""
-    ends = (one.share_low, one.share_high)
-    known = "" if ends[0] is None or ends[1] is None else f" [{_percent(ends[0])}, {_percent(ends[1])}]"
-    return _percent(one.share) + known
-
-
-def _percent(value: float) -> str:
-    """Whole per cents: of a share with an interval decimals say nothing, but below 1 %."""
-    cents = 100 * value
-    if abs(cents) < 0.05:
-        return "0 %"
-    return f"{cents:.0f} %" if abs(cents) >= 0.95 else f"{cents:.1f} %"
+    if one.share_low is None or one.share_high is None:
+        return numbers.whole_percent(one.share)
+    return numbers.whole_percent(one.share, (one.share_low, one.share_high))
 
 
 def _ns(value: float) -> str:

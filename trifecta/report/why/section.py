@@ -52,7 +52,7 @@ def shown(found: WhyFound, identity: str, folder: str) -> ShownWhy:
     causes = [
         ShownCause(
             title=one["title"],
-            exchanged=words.exchanged(one) + (", on the nearest stack" if one["nearest"] else ""),
+            exchanged=words.removed(one),
             suspected=one["suspected"],
             remains=ratio(one),
             share=words.share(one),

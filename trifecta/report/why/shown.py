@@ -56,10 +56,12 @@ def print_found(found: WhyFound, folder: Path, console: Console | None = None) -
     for place, one in enumerate(found["causes"][:_CAUSES_SHOWN]):
         if found["nearest"] is not None and place == words.first_nearest(found):
             grid.add_row(*(Text(_plain(out, text)) for text in (words.AS_NEAREST, ratio(found["nearest"]), "", "")))
-        title = f"{one['title']} ({words.exchanged(one)}){', nearest stack' * one['nearest']}".replace("→", "->")
-        said = [_plain(out, text) for text in (title, ratio(one), words.share(one))]
+        said = [_plain(out, text) for text in (one["title"], ratio(one), words.share(one))]
         grid.add_row(*map(Text, said), Text(words.STATES[one["state"]], style=_STYLES[one["state"]]))
     grids.show(out, grid)
+    removed = [words.removed(one) for one in found["causes"][:_CAUSES_SHOWN]]
+    if removed:
+        out.print(Text(_plain(out, f"Removed by: {'; '.join(removed)}."), style="dim"), soft_wrap=True)
     if (more := len(found["causes"]) - _CAUSES_SHOWN) > 0:
         out.print(Text(f"{more} more in why.json.", style="dim"))
     for line in words.closing(found):

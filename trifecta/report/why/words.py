@@ -97,15 +97,19 @@ def share(one: ShareFound) -> str:
     if one["share"] is None:
         return "–"
     if one["share_low"] is None or one["share_high"] is None:
-        return f"{numbers.percent(one['share'])} [not bounded]"
-    ends = (numbers.percent(end) for end in (one["share_low"], one["share_high"]))
-    return f"{numbers.percent(one['share'])} [{', '.join(ends)}]"
+        return f"{numbers.whole_percent(one['share'])} [not bounded]"
+    return numbers.whole_percent(one["share"], (one["share_low"], one["share_high"]))
 
 
 def exchanged(one: CauseFound) -> str:
     """``tcp_nodelay false → true, HTTP/2 only``."""
     fields = [f"{name} {before} → {after}" for name, (before, after) in one["exchange"].items()]
     return ", ".join([*fields, *([f"{naming.name(one['only'])} only"] if one["only"] else [])])
+
+
+def removed(one: CauseFound) -> str:
+    """The same, and on what it was done."""
+    return exchanged(one) + (", on the nearest stack" if one["nearest"] else "")
 
 
 def title(found: WhyFound, cause: str) -> str:
@@ -124,7 +128,10 @@ def closing(found: WhyFound) -> list[str]:
     left = ""
     if both["share"] is not None:
         who = "they explain" if len(both["causes"]) > 1 else "it explains"
-        left = f"; {who} {share(both)} of it, {share(both['left'])} is left unexplained"
+        if both["share_low"] is not None and both["share_low"] > 1:
+            left = f"; {who} more than all of it ({share(both)})"
+        else:
+            left = f"; {who} {share(both)} of it, {share(both['left'])} is left unexplained"
     lines.append(f"Without {named} {ratio(both['remains'])} remain{left}.")
     if both["censored"]:
         blocks = counted(both["censored"], "block")
