@@ -1,6 +1,6 @@
 """Whether `trifecta why` names a planted cause first, and none where there is no difference.
 
-``python -m bench.planted [--only NAME ...] [--budget "3 min"] [--keep DIR]`` runs a study of two arms for each cause
+``python -m bench.planted [--only NAME ...] [--budget "5 min"] [--keep DIR]`` runs a study of two arms for each cause
 that is planted, asks `trifecta why` for the cause of what it finds, and prints a table for RESULTS.md. Leave the
 machine alone: each takes its budget, and half a minute more.
 """
@@ -110,6 +110,8 @@ def row(name: str, one: Planted, run: Path, budget: str) -> str:
     named = [cause for cause in found["causes"] if cause["state"] in ("explains", "hides")]
     first = named[0] if named else None
     right = first is None if not one.causes else first is not None and first["cause"] in one.causes
+    if found["effect"]["ratio"] is None:
+        return f"| {one.title} | no round has a value | | | | {found['rounds']} | NO |"
     ends = "{ratio:.2f} [{low:.2f}, {high:.2f}]"
     remains = "" if first is None else ends.format(**first)
     others = ", ".join(cause["cause"] for cause in named[1:]) or "none"
@@ -123,7 +125,7 @@ def main() -> int:
     """Search for each planted cause; 1 where another one is named first."""
     reader = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     reader.add_argument("--only", nargs="+", choices=list(PLANTED), default=list(PLANTED))
-    reader.add_argument("--budget", default="3 min")
+    reader.add_argument("--budget", default="5 min")
     reader.add_argument("--keep", type=Path, metavar="DIR", help="keep the runs there")
     asked = reader.parse_args()
     wrong = 0
