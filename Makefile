@@ -13,7 +13,8 @@ QUICHE := trifecta/implementations/programs/quiche-server
 PYTHON_FILES := trifecta tests scripts $(wildcard bench)
 FUZZ_SECONDS ?= 600
 FUZZ_INPUTS ?= 100000000
-# Tests that neither time anything nor raise a network share the processors. What is not named here runs one by one.
+# Tests that neither time anything nor raise a network share the processors; those here that do raise one (the mark `lab`)
+# run in pairs. What is not named here runs one by one.
 SIDE_BY_SIDE := $(addprefix tests/,analysis api architecture bench cli contract design docs pages report store threats trace ui video)
 # The same of single files, whose folders run one by one.
 SIDE_BY_SIDE_FILES := $(addsuffix .py,$(addprefix tests/implementations/test_,curl debian envoy file_recipes haproxy hypercorn \
