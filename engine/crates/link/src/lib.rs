@@ -9,6 +9,7 @@ use trifecta_wire::clock::now_ns;
 use trifecta_wire::process::{self, Usage, exit};
 
 pub mod buffer;
+pub mod busy;
 pub mod capture;
 pub mod chain;
 pub mod checksum;
@@ -18,6 +19,7 @@ pub mod device;
 pub mod frame;
 pub mod histogram;
 pub mod impair;
+pub mod leaving;
 pub mod log;
 pub mod neighbours;
 pub mod place;

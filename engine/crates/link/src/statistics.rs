@@ -1,10 +1,12 @@
 //! What a direction did, counted while it runs.
 
+use crate::busy::Busy;
 use crate::chain::{Chain, Tally};
 use crate::config::Spec;
 use crate::frame::Refusal;
 use crate::histogram::Histogram;
 use crate::impair::{Impair, Impairment};
+use crate::leaving::Leaving;
 use crate::summary::{DirectionSummary, ImpairmentSummary, RefusedSummary};
 
 /// Counters of one direction. Wire packets are Ethernet frames without FCS, after splitting super-packets.
@@ -32,10 +34,7 @@ pub struct Statistics {
     pub scheduled: Histogram,
     /// From that time to the departure.
     pub lateness: Histogram,
-    busy_bytes: u64,
-    busy_ns: u64,
-    /// When the latest packet left; of the first after a pause, when it was due.
-    busy_since_ns: Option<u64>,
+    busy: Busy,
 }
 
 /// What the devices of a direction know of it at the end.
@@ -46,19 +45,6 @@ pub struct OfDevices {
     pub transmit_drops: u64,
     pub truncated: u64,
     pub timestamps_replaced: u64,
-}
-
-/// Wire packets that left together.
-#[derive(Clone, Copy, Debug)]
-pub struct Leaving {
-    pub packets: u64,
-    pub bytes: u64,
-    pub ordinal: u64,
-    pub copy: u8,
-    pub back_to_back: bool,
-    pub arrived_ns: u64,
-    pub due_ns: u64,
-    pub left_ns: u64,
 }
 
 impl Statistics {
@@ -78,17 +64,7 @@ impl Statistics {
             self.out_of_order += packets;
         }
         self.next_ordinal_out = self.next_ordinal_out.max(end);
-        if let Some(busy_since_ns) = self.busy_since_ns.filter(|_| leaving.back_to_back) {
-            self.busy_bytes += bytes;
-            self.busy_ns += left_ns - busy_since_ns.min(left_ns);
-        }
-        // The first packet after a pause is late by the time it takes to wake up; the link was busy from when it was due.
-        self.busy_since_ns = Some(if leaving.back_to_back { left_ns } else { due_ns.min(left_ns) });
-    }
-
-    /// Rate while the link of limited rate had a backlog, in bits per second.
-    fn busy_rate(&self) -> Option<f64> {
-        (self.busy_ns > 0).then(|| self.busy_bytes as f64 * 8e9 / self.busy_ns as f64)
+        self.busy.leave(&leaving);
     }
 
     /// The part of the summary that belongs to this direction.
@@ -127,8 +103,8 @@ impl Statistics {
             loss_asked: 1.0 - passed,
             loss_given: (met > 0).then(|| self.lost as f64 / met as f64),
             rate_asked_bits_per_s: stages.iter().filter_map(|(stage, _)| stage.rate_asked_bits_per_s()).min(),
-            rate_given_bits_per_s: self.busy_rate(),
-            rate_busy_ns: self.busy_ns,
+            rate_given_bits_per_s: self.busy.bits_per_s(),
+            rate_busy_ns: self.busy.ns(),
             queue_peak_bytes: stages.iter().filter_map(|(stage, _)| stage.queue_peak_bytes()).max(),
             device_drops: of_devices.receive_drops,
             transmit_drops: of_devices.transmit_drops,
@@ -165,41 +141,27 @@ mod tests {
         assert_eq!(told.rate_asked_bits_per_s, Some(9_000_000));
     }
 
-    fn leaving(ordinal: u64, left_ns: u64, back_to_back: bool) -> Leaving {
-        Leaving { packets: 1, bytes: 1000, ordinal, copy: 0, back_to_back, arrived_ns: 0, due_ns: left_ns, left_ns }
-    }
-
-    #[test]
-    fn the_rate_is_that_of_busy_periods_only() {
-        let mut statistics = Statistics::default();
-        // Two busy periods at 1000 octets a microsecond with a long pause between them.
-        for (ordinal, (left_ns, busy)) in
-            [(1_000, false), (2_000, true), (3_000, true), (900_000, false), (901_000, true)].into_iter().enumerate()
-        {
-            statistics.leave(leaving(ordinal as u64, left_ns, busy));
+    fn leaving(ordinal: u64, left_ns: u64) -> Leaving {
+        Leaving {
+            packets: 1,
+            bytes: 1000,
+            ordinal,
+            copy: 0,
+            back_to_back: false,
+            ahead: false,
+            arrived_ns: 0,
+            due_ns: left_ns,
+            left_ns,
         }
-        assert_eq!(statistics.busy_rate(), Some(8e9));
-    }
-
-    #[test]
-    fn a_late_first_packet_makes_no_link_faster() {
-        let mut statistics = Statistics::default();
-        // Bursts of two packets at 1000 octets a microsecond; the first of each leaves 300 ns late.
-        for burst in 0..10_u64 {
-            let due_ns = 1_000_000 * (burst + 1);
-            statistics.leave(Leaving { due_ns, ..leaving(2 * burst, due_ns + 300, false) });
-            statistics.leave(leaving(2 * burst + 1, due_ns + 1_000, true));
-        }
-        assert_eq!(statistics.busy_rate(), Some(8e9));
     }
 
     #[test]
     fn order_is_judged_by_what_has_left_before() {
         let mut statistics = Statistics::default();
         for (ordinal, left_ns) in [(0, 1), (3, 2), (1, 3), (2, 4), (4, 5)] {
-            statistics.leave(leaving(ordinal, left_ns, false));
+            statistics.leave(leaving(ordinal, left_ns));
         }
-        statistics.leave(Leaving { copy: 1, ..leaving(2, 6, false) });
+        statistics.leave(Leaving { copy: 1, ..leaving(2, 6) });
         assert_eq!(statistics.out_of_order, 2);
     }
 }

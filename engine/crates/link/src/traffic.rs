@@ -8,12 +8,13 @@ use crate::chain::{Chain, Dropped, Sink};
 use crate::device::transmit::Run;
 use crate::frame::{Layout, parse};
 use crate::impair::WirePacket;
+use crate::leaving::Leaving;
 use crate::log::Log;
 use crate::neighbours::{Neighbours, Passing};
 use crate::random::Identity;
 use crate::schedule::Schedule;
 use crate::segment::{extract, flip_payload_bit};
-use crate::statistics::{Leaving, Statistics};
+use crate::statistics::Statistics;
 
 /// Consecutive wire packets of a frame that are to leave at the same time.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -23,6 +24,7 @@ pub struct Departure {
     pub ordinal: u64,
     pub copy: u8,
     pub back_to_back: bool,
+    pub ahead: bool,
     pub corrupted: bool,
 }
 
@@ -135,6 +137,7 @@ impl Traffic {
                     at_ns: arrived_ns,
                     floor_ns: arrived_ns,
                     back_to_back: false,
+                    ahead: false,
                     frame,
                     segment,
                     corrupted: false,
@@ -185,14 +188,24 @@ impl Traffic {
     /// at which they had surely left, the capture the one at which they had not yet.
     pub fn settle(&mut self, due_ns: u64, departure: Departure, left: Left, sent: bool) {
         let Left { given_ns, taken_ns: left_ns } = left;
-        let Departure { direction, run, ordinal, copy, back_to_back, corrupted } = departure;
+        let Departure { direction, run, ordinal, copy, back_to_back, ahead, corrupted } = departure;
         let frame = self.frames.get(run.frame);
         let (layout, arrived_ns) = (frame.layout, frame.arrived_ns);
         let packets = u64::from(run.end - run.first);
         let bytes = (run.first..run.end).map(|segment| u64::from(layout.wire_bytes(segment))).sum();
         let statistics = &mut self.directions[direction].statistics;
         if sent {
-            statistics.leave(Leaving { packets, bytes, ordinal, copy, back_to_back, arrived_ns, due_ns, left_ns });
+            statistics.leave(Leaving {
+                packets,
+                bytes,
+                ordinal,
+                copy,
+                back_to_back,
+                ahead,
+                arrived_ns,
+                due_ns,
+                left_ns,
+            });
         } else {
             statistics.send_errors += packets;
         }
@@ -281,12 +294,13 @@ impl TrafficSink<'_> {
 
 impl Sink for TrafficSink<'_> {
     fn depart(&mut self, packet: WirePacket) {
-        let WirePacket { identity, at_ns, frame, segment, back_to_back, corrupted, .. } = packet;
+        let WirePacket { identity, at_ns, frame, segment, back_to_back, ahead, corrupted, .. } = packet;
         if let Some((due_ns, last)) = &mut self.pending
             && *due_ns == at_ns
             && last.run.frame == frame
             && last.run.end == segment
             && last.copy == identity.copy
+            && last.ahead == ahead
         {
             last.run.end += 1;
             return;
@@ -294,7 +308,7 @@ impl Sink for TrafficSink<'_> {
         self.flush();
         let run = Run { frame, first: segment, end: segment + 1 };
         let Identity { ordinal, copy } = identity;
-        let departure = Departure { direction: self.direction, run, ordinal, copy, back_to_back, corrupted };
+        let departure = Departure { direction: self.direction, run, ordinal, copy, back_to_back, ahead, corrupted };
         self.pending = Some((at_ns, departure));
     }
 

@@ -95,6 +95,24 @@ fn packets_of_a_slow_link_leave_one_by_one() {
 }
 
 #[test]
+fn a_path_that_reorders_still_tells_its_rate() {
+    let mut traffic = traffic(
+        r#"{"kind": "rate", "bits_per_s": 100000000}, {"kind": "delay", "delay_ns": 20000000},
+        {"kind": "reorder", "probability": 0.05, "gap_ns": 2000000}"#,
+        8 << 20,
+    );
+    // A window of ten packets now and then: one that is sent ahead leaves before the whole burst.
+    for n in 0..2_000u64 {
+        arrive(&mut traffic, &super_packet(), START + n * 10_000_000);
+    }
+    leave(&mut traffic, u64::MAX);
+    let of = &traffic.directions[0];
+    let told = of.statistics.summary(&[], &of.chain, OfDevices::default());
+    let given = told.rate_given_bits_per_s.unwrap();
+    assert!(told.out_of_order > 0 && (given / 100e6 - 1.0).abs() < 0.005, "{given}");
+}
+
+#[test]
 fn every_packet_is_accounted_for_and_no_buffer_is_kept() {
     let impairments = r#"{"kind": "loss", "probability": 0.1}, {"kind": "corrupt", "probability": 0.1},
         {"kind": "duplicate", "probability": 0.1}, {"kind": "rate", "bits_per_s": 1000000000, "queue_packets": 40},

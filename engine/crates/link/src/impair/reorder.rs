@@ -42,7 +42,9 @@ impl Impair for Reorder {
         if !self.draws.happens(self.probability, packet.identity, 0) {
             return Outcome::Pass;
         }
-        packet.at_ns = packet.at_ns.saturating_sub(self.gap_ns).max(packet.floor_ns);
+        let ahead_ns = packet.at_ns.saturating_sub(self.gap_ns).max(packet.floor_ns);
+        packet.ahead |= ahead_ns < packet.at_ns;
+        packet.at_ns = ahead_ns;
         Outcome::Marked
     }
 

@@ -1,0 +1,16 @@
+//! What left, as it is counted.
+
+/// Wire packets that left together.
+#[derive(Clone, Copy, Debug)]
+pub struct Leaving {
+    pub packets: u64,
+    pub bytes: u64,
+    pub ordinal: u64,
+    pub copy: u8,
+    pub back_to_back: bool,
+    /// Sent ahead of packets before it, on purpose.
+    pub ahead: bool,
+    pub arrived_ns: u64,
+    pub due_ns: u64,
+    pub left_ns: u64,
+}
