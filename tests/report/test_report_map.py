@@ -14,7 +14,7 @@ from trifecta.design.errors import UserError
 from trifecta.design.mapping import make_plan, parse_place
 from trifecta.report import html
 from trifecta.report.map import page, words
-from trifecta.report.map.progress import MapProgress
+from trifecta.report.question_progress import QuestionProgress
 
 
 @pytest.fixture(scope="module")
@@ -128,7 +128,7 @@ def test_a_plane_that_is_all_open_is_told_in_words(made, monkeypatch):
 
 def test_the_end_of_a_map_is_said_once(monkeypatch):
     said = []
-    progress = MapProgress()
+    progress = QuestionProgress()
     monkeypatch.setattr(progress, "_say", said.append)
     progress._done = 1
     progress.finished((), "stopped by the user")

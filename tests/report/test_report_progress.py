@@ -10,6 +10,7 @@ from trifecta.contract.common import Quantiles
 from trifecta.contract.probe import MeasureSummary
 from trifecta.design.model import Cell, CheckResult, Trial
 from trifecta.report.progress import LiveProgress
+from trifecta.report.question_progress import QuestionProgress
 from trifecta.store.run import RunDirectory
 from trifecta.workloads.progress import Progress
 
@@ -127,3 +128,15 @@ def test_captured_trials_are_told_of_once(run: Path) -> None:
     text = fixed(run, capture=True)
     assert "packets are kept, so that no trial counts for a verdict" in text
     assert "does not count" not in text
+
+
+def test_what_ends_by_a_question_of_its_own_tells_that_and_no_verdicts(run: Path) -> None:
+    stream, verdicts = io.StringIO(), RunDirectory.open(run).verdicts()
+    with QuestionProgress(Console(file=stream, width=80)) as progress:
+        progress.study_started(Shape().study, "runs/x", 0)
+        progress._said_s = -1e9  # the last line was long ago
+        progress.block_finished(verdicts, 30_000_000_000, None, "1 of 2 tests is open")
+        progress.finished(verdicts, "all 2 tests pass")
+    said = stream.getvalue().splitlines()
+    assert said[1].startswith("1 of 2 tests is open, 0 trials")
+    assert said[2:] == ["0 trials: all 2 tests pass"]

@@ -146,6 +146,18 @@ def test_a_run_that_grows_is_followed_block_by_block(growing: Path, tmp_path: Pa
         events.close()
 
 
+@pytest.mark.parametrize("own", ["gate", "map"])
+def test_what_ends_by_a_question_of_its_own_tells_how_that_stands(own: str, growing: Path) -> None:
+    asked = {"gate": {"fail_on": ["slower:3 %"], "summary": None, "junit": None, "references": None, "accept": False},
+             "map": {"x": "rtt", "y": "loss"}}  # fmt: skip
+    facts = json.loads((growing / "run.json").read_text())
+    (growing / "run.json").write_text(json.dumps({**facts, own: asked[own]}))
+    shortened(growing, 24)
+    assert Follower(growing, "growing").document()["decided"] == "more"
+    (growing / "planner.jsonl").write_text("")
+    assert Follower(growing, "growing").document()["decided"] == "no block yet"
+
+
 def test_what_fails_its_check_is_said_with_the_reason(folder: Path) -> None:
     follower = Follower(folder / "first", "first")
     state = follower.document()

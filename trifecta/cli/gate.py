@@ -218,12 +218,12 @@ def _carry_out(
     running.enter_lab([gate.study])
 
     from trifecta.conclude import gate as concluded
-    from trifecta.report.progress import LiveProgress
+    from trifecta.report.question_progress import QuestionProgress
     from trifecta.workloads import gate as gates
     from trifecta.workloads.progress import NoProgress, Progress
     from trifecta.workloads.stopping import StopFlag
 
-    showing: AbstractContextManager[Progress] = nullcontext(NoProgress()) if quiet else LiveProgress()
+    showing: AbstractContextManager[Progress] = nullcontext(NoProgress()) if quiet else QuestionProgress()
     with StopFlag() as stop:
         with showing as progress:
             done = gates.run_gate(gate, folder, progress, stop, facts, resume=resume, budget_ns=budget_ns)

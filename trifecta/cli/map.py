@@ -149,7 +149,7 @@ def _carry_out(
 
     running.enter_lab([study])
 
-    from trifecta.report.map.progress import MapProgress
+    from trifecta.report.question_progress import QuestionProgress
     from trifecta.workloads import mapping
     from trifecta.workloads.progress import NoProgress
     from trifecta.workloads.stopping import StopFlag
@@ -159,7 +159,7 @@ def _carry_out(
         if quiet:
             outcome = mapping.run_map(plan, study, folder, NoProgress(), stop, resume=resume, facts=facts)
         else:
-            with MapProgress() as progress:
+            with QuestionProgress() as progress:
                 outcome = mapping.run_map(plan, study, folder, progress, stop, resume=resume, facts=facts)
         from trifecta.report import html
 

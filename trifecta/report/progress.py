@@ -135,7 +135,7 @@ class LiveProgress:
         self._spent_ns, self._spent_at_s = elapsed_ns, time.monotonic()
         of = "" if self._planned is None else f" of {self._planned}"
         said = [f"{self._done}{of} trials{self._left_words()}"]
-        if self._planned is None and verdicts:  # with blocks set in advance nothing ends when it is decided
+        if self._planned is None and (verdicts or reason):  # with blocks set in advance nothing ends when it is decided
             said.insert(0, self._decided_words())
         self._show(plain=", ".join(said))
 

@@ -1,4 +1,4 @@
-"""Live progress of a map: what is open, instead of verdicts."""
+"""Live progress of what ends by a question of its own, a map's or a gate's: what is open of it, instead of verdicts."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from trifecta.report.progress import LiveProgress
 from trifecta.report.words import counted
 
 
-class MapProgress(LiveProgress):
-    """As that of a run; a map's cells are not judged one by one."""
+class QuestionProgress(LiveProgress):
+    """As that of a run; cells are not judged one by one."""
 
     def block_finished(self, verdicts: Sequence[Verdict], elapsed_ns: int, budget_ns: int | None, reason: str) -> None:
         """A block is complete."""
         super().block_finished((), elapsed_ns, budget_ns, reason)
 
     def finished(self, verdicts: Sequence[Verdict], reason: str) -> None:
-        """The map ends."""
+        """It ends."""
         self._say(f"{counted(self._done, 'trial')}: {reason}")
 
     def _decided_words(self) -> str:

@@ -81,6 +81,8 @@ class Follower:
             left_ns = self._left_ns(study, planned, len(names), spent_ns) if pid is not None else None
             left = progress.left_words(left_ns, planned).removeprefix(", ")
             written = run.facts
+            reason = str(decisions[-1].get("reason", "")) if decisions else ""
+            own = "map" in written or "gate" in written  # ends by a question of its own, not by verdicts
             return {
                 "name": self._name,
                 "title": about.title,
@@ -90,11 +92,11 @@ class Follower:
                 "trials": len(names),
                 "planned": planned,
                 "of": f"{numbers.count(len(names))}{'' if planned is None else f' of {numbers.count(planned)}'} trials",
-                "decided": progress.decided_words(self._kinds),
+                "decided": (reason or "no block yet") if own else progress.decided_words(self._kinds),
                 "left": left,
                 "spent_ns": spent_ns,
                 "budget_ns": study.budget_ns,
-                "reason": str(decisions[-1].get("reason", "")) if decisions else "",
+                "reason": reason,
                 "blocks": len(decisions),
                 "last": self._seen.last,
                 "failed": [
