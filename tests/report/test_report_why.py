@@ -257,6 +257,10 @@ def test_files_page_and_the_section_of_the_report(search):
     assert '<a href="#why">Why?</a>' in report
     assert 'href="why/h3-far/why.html"' in report
     assert "cannot be switched in this version" in report
+    ticked = [{**one, "why": "see `window-validation`, <b>"} for one in made["not_switched"]]
+    shown.write({**made, "not_switched": ticked}, folder)
+    page = (folder / "why.html").read_text()
+    assert "see <code>window-validation</code>, &lt;b&gt;." in page and "`" not in page.partition("</style>")[2]
     (folder / "why.json").write_text(json.dumps({**made, "rounds": 7}))
     with pytest.raises(UserError, match=r"why\.json: is not what"):
         why.of_run(run)

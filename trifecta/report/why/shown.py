@@ -17,6 +17,7 @@ from trifecta.report.figures import picture_files, svg
 from trifecta.report.ladder.words import ratio
 from trifecta.report.sections import TEMPLATES
 from trifecta.report.why import picture, section, words
+from trifecta.report.words import code
 from trifecta.store import files, why
 
 PICTURE, PAGE = "why", "why.html"
@@ -38,6 +39,7 @@ def page(found: WhyFound) -> str:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     environment = Environment(loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined)
+    environment.filters["code"] = code
     css = (TEMPLATES / "report.css").read_text(encoding="utf-8")
     with svg.drawing():
         shown = section.shown(found, "why", "")
