@@ -19,7 +19,7 @@ TRIFECTA = Path(sys.executable).with_name("trifecta")
 STUDY = """
 study: planted-{name}
 title: "Planted: {title}"
-workload: {{kind: requests, response: {response}, in_flight: 1, requests: {requests}, warmup: {warmup} requests}}
+workload: {{kind: requests, response: {response}, in_flight: 1, requests: {requests}, warmup: {warmup} requests{load}}}
 factors:
   protocol: [HTTP/2, HTTP/3]
   path: [far]
@@ -29,7 +29,7 @@ factors:
 baseline: HTTP/2
 paths:
   far: {{rtt: {rtt}, rate: 100 Mbit/s, queue: 1 bdp{path}}}
-metric: latency_p50
+metric: {metric}
 blocks: {{at_least: 8, at_most: 8}}
 """
 
@@ -46,6 +46,8 @@ class Planted:
     rtt: str = "40 ms"
     requests: int = 6  # fewer where each takes long: a budget has to have room for four rounds
     path: str = ""
+    load: str = ""
+    metric: str = "latency_p50"
 
 
 PLANTED = {
@@ -57,10 +59,14 @@ PLANTED = {
         "QUIC's stream window is 16 kB", ("stream-window",), "stream_window: [none/16 kB]", response="100 kB"
     ),
     "tls-records": Planted(
-        "records of 16 KiB, and an initial window of four packets",
-        ("tls-records", "initial-window"),
-        "tls_record: [16 KiB]\n  initial_window: [4]",
+        "records of 16 KiB, in a window that is four packets again after each rest",
+        ("tls-records", "idle-window"),
+        "tls_record: [16 KiB]\n  initial_window: [4]\n  idle_window: [restart]",
         response="20 kB",
+        connection="reused",  # a new one has its handshake, a larger difference than its records
+        requests=3,
+        load=", loop: open, rate: 1.5/s",  # a rest of several retransmission timeouts
+        metric="ttfb_p50",  # a record is read when all of it is there
     ),
     "packet-threshold": Planted(
         "QUIC takes what three packets overtook for lost",
@@ -88,7 +94,7 @@ def study(name: str, one: Planted) -> str:
     warmup = one.requests if one.connection == "reused" else 0
     return STUDY.format(
         name=name, title=one.title, response=one.response, warmup=warmup, connection=one.connection, more=more,
-        rtt=one.rtt, path=one.path, requests=one.requests,
+        rtt=one.rtt, path=one.path, requests=one.requests, load=one.load, metric=one.metric,
     )  # fmt: skip
 
 
