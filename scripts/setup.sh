@@ -47,7 +47,7 @@ if [ ${#packages[@]} -gt 0 ]; then
     [ -n "$python" ] || refuse "needs Python 3.11 or newer; this system's is $(python3 --version 2>&1)"
 fi
 
-# What only tests of browsers, videos, captures and hosts by SSH need: they are skipped without.
+# What only tests of browsers, videos, captures, hosts by SSH and load balancers need: they are skipped without.
 extras=()
 command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null ||
     extras+=(chromium)
@@ -59,21 +59,28 @@ hint="for page loads, videos and captures: apt-get install -y --no-install-recom
 if [ "$kind" = dev ]; then # the command needs neither
     command -v ssh-keygen >/dev/null || extras+=(openssh-client)
     [ -n "${TRIFECTA_TEST_SSHD:-}" ] || command -v sshd >/dev/null || [ -x /usr/sbin/sshd ] || extras+=(openssh-server)
-    hint="for tests of page loads, videos, captures and hosts: apt-get install -y --no-install-recommends ${extras[*]:-}"
+    command -v nft >/dev/null || [ -x /usr/sbin/nft ] || extras+=(nftables)
+    hint="for tests of page loads, videos, captures, hosts and load balancers: apt-get install -y --no-install-recommends ${extras[*]:-}"
 fi
-# Servers that exports are tested against, 13 MB; a system that has not all of them lacks nothing else.
+# Servers that exports are tested against, 35 MB; a system that has not all of them lacks nothing else.
 stores=()
 if [ "$kind" = dev ]; then
     command -v influxd >/dev/null || stores+=(influxdb)
     command -v mariadbd >/dev/null || [ -x /usr/sbin/mariadbd ] || stores+=(mariadb-server-core)
+    command -v prometheus >/dev/null || stores+=(prometheus)
     command -v my_print_defaults >/dev/null || stores+=(mariadb-client-core) # which makes the server's tables
+fi
+# The engine that tests of containers start in the lab, 300 MB.
+containers=()
+if [ "$kind" = dev ]; then
+    command -v dockerd >/dev/null || [ -x /usr/sbin/dockerd ] || containers+=(docker.io iptables)
 fi
 install_for_tests() {
     say "installing $*"
     DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends -qq "$@" >/dev/null ||
         say "not installed: $*; tests that need them will be skipped"
 }
-if [ "$kind" = dev ] && [ $((${#extras[@]} + ${#stores[@]})) -gt 0 ]; then
+if [ "$kind" = dev ] && [ $((${#extras[@]} + ${#stores[@]} + ${#containers[@]})) -gt 0 ]; then
     if [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then
         # The tests start servers of their own, in a network or on a port of their own: this machine gets no service.
         policy=""
@@ -86,6 +93,7 @@ if [ "$kind" = dev ] && [ $((${#extras[@]} + ${#stores[@]})) -gt 0 ]; then
         DEBIAN_FRONTEND=noninteractive apt-get update -qq
         [ ${#extras[@]} -eq 0 ] || install_for_tests "${extras[@]}"
         [ ${#stores[@]} -eq 0 ] || install_for_tests "${stores[@]}"
+        [ ${#containers[@]} -eq 0 ] || install_for_tests "${containers[@]}"
         [ -z "$policy" ] || rm -f "$policy"
         # Nor at the next boot.
         if [[ " ${extras[*]:-} " == *" openssh-server "* ]]; then
@@ -94,10 +102,18 @@ if [ "$kind" = dev ] && [ $((${#extras[@]} + ${#stores[@]})) -gt 0 ]; then
         if [[ " ${stores[*]:-} " == *" influxdb "* ]]; then
             systemctl disable --quiet influxdb.service 2>/dev/null || true
         fi
+        if [[ " ${stores[*]:-} " == *" prometheus "* ]]; then
+            systemctl disable --quiet prometheus.service 2>/dev/null || true
+        fi
+        if [ ${#containers[@]} -gt 0 ]; then
+            systemctl disable --quiet docker.service docker.socket containerd.service 2>/dev/null || true
+        fi
     else
         [ ${#extras[@]} -eq 0 ] || say "optional, $hint"
         [ ${#stores[@]} -eq 0 ] ||
             say "optional, for tests of exports: apt-get install -y --no-install-recommends ${stores[*]}"
+        [ ${#containers[@]} -eq 0 ] ||
+            say "optional, for tests of containers: apt-get install -y --no-install-recommends ${containers[*]}"
     fi
 fi
 
@@ -126,7 +142,7 @@ if ! up_to_date "$stamp" && ! up_to_date .venv/.set-up-dev; then
     PIP_CONSTRAINT=$PWD/requirements.lock PIP_BUILD_CONSTRAINT=$PWD/requirements.lock PIP_DISABLE_PIP_VERSION_CHECK=1 \
         .venv/bin/python -m pip install -q -e ".$extra"
     printf '%s' "$wanted" >"$stamp"
-    command -v dockerd >/dev/null || [ -x /usr/sbin/dockerd ] ||
+    [ "$kind" = dev ] || command -v dockerd >/dev/null || [ -x /usr/sbin/dockerd ] ||
         say "optional, for services in containers: apt-get install -y --no-install-recommends docker.io iptables"
     [ "$kind" = dev ] || [ ${#extras[@]} -eq 0 ] || say "optional, $hint"
 fi
