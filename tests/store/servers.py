@@ -134,6 +134,21 @@ def mariadb(folder: Path) -> Iterator[Path]:
 
 
 @contextmanager
+def prometheus(folder: Path, target: str, token: Path) -> Iterator[int]:
+    """Prometheus, which asks a target for `/metrics` each second with the token in a file; its port."""
+    program_ = program("prometheus", install="apt-get install --no-install-recommends prometheus")
+    port = free_port()
+    (folder / "prometheus.yml").write_text(
+        "global: {scrape_interval: 1s}\nscrape_configs:\n  - job_name: trifecta\n"
+        f"    authorization: {{credentials_file: {token}}}\n    static_configs: [{{targets: ['{target}']}}]\n"
+    )
+    arguments = [f"--config.file={folder / 'prometheus.yml'}", f"--storage.tsdb.path={folder / 'tsdb'}"]
+    arguments += [f"--web.listen-address=127.0.0.1:{port}"]
+    with running([program_, *arguments], lambda: listening(port), folder / "prometheus.log"):
+        yield port
+
+
+@contextmanager
 def versitygw(folder: Path) -> Iterator[int]:
     """A server of S3's protocol with the bucket `measured`, which is ``folder/buckets/measured``; its port.
 

@@ -79,8 +79,8 @@ class Served:
 
 
 @contextmanager
-def serving(folder: Path, cwd: Path, command: tuple[str, ...] = COMMAND) -> Iterator[Served]:
-    known = Secrets()
+def serving(folder: Path, cwd: Path, command: tuple[str, ...] = COMMAND, metrics: str = "") -> Iterator[Served]:
+    known = Secrets(metrics=metrics)
     with server.listen(0) as listening, Jobs(cwd, command) as jobs:
         port = listening.getsockname()[1]
         site = Site(folder, jobs, known)

@@ -17,12 +17,20 @@ Examples:
   trifecta ui
   trifecta ui runs/race-20260101-120000
   trifecta ui /data/runs --port 8300
+  trifecta ui --port 8300 --metrics prometheus.token
 """
 )
 @click.argument("folder", type=click.Path(path_type=Path), default=Path("runs"), metavar="[FOLDER]")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Listen on this port.  [default: a free one]")
+@click.option(
+    "--metrics",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Tell Prometheus at /metrics how the runs stand that are being measured, if it shows the token in FILE, which "
+    "is made where there is none.",
+)
 @options.as_json
-def command(*, folder: Path, port: int, as_json: bool) -> None:
+def command(*, folder: Path, port: int, metrics: Path | None, as_json: bool) -> None:
     """Show the runs in FOLDER (default: runs) in a browser, on this machine only; Ctrl-C ends it.
 
     Prints the address to open, which holds a token of this start: without it nothing is answered. The page lists runs
@@ -41,4 +49,4 @@ def command(*, folder: Path, port: int, as_json: bool) -> None:
     def opened(address: str) -> None:
         click.echo(json.dumps({"address": address, "folder": str(folder.resolve())}) if as_json else address)
 
-    server.serve(folder, port, opened, lambda line: click.echo(line, err=True))
+    server.serve(folder, port, opened, lambda line: click.echo(line, err=True), metrics)

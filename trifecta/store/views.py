@@ -185,9 +185,9 @@ def _trials(paths: list[Path]) -> str:
     return f"(SELECT *, {', '.join(missing)} FROM {source})" if missing else source
 
 
-def of_requests(samples: Path) -> str:
-    """The view ``samples`` of one trial, as a SELECT."""
-    return SAMPLES_VIEW.format(source=_samples([samples]))
+def of_requests(*samples: Path) -> str:
+    """The view ``samples`` of these trials' files, as a SELECT."""
+    return SAMPLES_VIEW.format(source=_samples([*samples]))
 
 
 def _samples(paths: list[Path]) -> str:

@@ -22,11 +22,13 @@ from trifecta import studies
 from trifecta.contract.values import JsonObject
 from trifecta.design.errors import TrifectaError, UserError
 from trifecta.report.sections import TEMPLATES
+from trifecta.store.exports import exposition
 from trifecta.ui import files_of, found, reading, two, values, writers
-from trifecta.ui.guard import Guard, Secrets
+from trifecta.ui.guard import METRICS, Guard, Secrets
 from trifecta.ui.index import Index
 from trifecta.ui.jobs import Jobs
 from trifecta.ui.live import Follower
+from trifecta.ui.scraped import Scraped
 from trifecta.ui.watching import Answering, Watcher, background
 
 ASSETS = Path(__file__).parent / "assets"
@@ -46,6 +48,7 @@ class Site:
         self.jobs, self.known = jobs, known
         self.watcher = Watcher()
         self.answering = Answering(self.index, self.watcher.reading)
+        self.scraped = Scraped(self.index)
         self._shell = (ASSETS / "index.html").read_text(encoding="utf-8")
 
     def app(self, port: int) -> ASGIApp:
@@ -60,7 +63,7 @@ class Site:
             "/api/run": self._run, "/api/cell": self._cell, "/api/values": self._values, "/api/trial": self._trial,
             "/api/compare": self._compare, "/api/found": self._found,
         }  # fmt: skip
-        routes = [
+        routes: list[Route | Mount] = [
             Route("/", self._page),
             Route("/report.css", _palette),
             Route("/api/runs", self._runs),
@@ -76,6 +79,8 @@ class Site:
             Route("/api/start", _answered(self._start), methods=["POST"]),
             Mount("/assets", StaticFiles(directory=ASSETS)),
         ]
+        if self.known.metrics:
+            routes.append(Route(METRICS, self._metrics))
         return Guard(Starlette(routes=routes, lifespan=life), port, self.known)
 
     async def _page(self, _: Request) -> Response:
@@ -167,6 +172,10 @@ class Site:
         name = _asked(request, "name")
         events = self.watcher.follow(self._folder(request), name)
         return StreamingResponse(events, media_type="text/event-stream")
+
+    async def _metrics(self, _: Request) -> Response:
+        text = await anyio.to_thread.run_sync(self.scraped.text, limiter=self.watcher.looking)
+        return Response(text, headers={"content-type": exposition.MEDIA_TYPE})
 
     async def _jobs(self, _: Request) -> Response:
         return JSONResponse({"jobs": self.jobs.shown()})

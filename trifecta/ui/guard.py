@@ -2,7 +2,8 @@
 
 A server on 127.0.0.1 can be asked by every page that a browser has open. So: the name in ``Host`` must be this
 machine's (a foreign name that resolves to 127.0.0.1 is refused), what other sites send is refused, and nothing is
-answered without the token. What changes something needs a second token too, which no cookie carries.
+answered without the token. What changes something needs a second token too, which no cookie carries. Prometheus has one
+of its own, which opens nothing else.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 CHANGE_HEADER = "x-trifecta-token"
+METRICS = "/metrics"
 SAFE = ("GET", "HEAD")
 # Observable Plot puts one constant style element into every picture (tests/ui/test_browser.py sees that it is let in).
 PLOT_STYLE = "sha256-+TfQir1nvDucAdvE6XUQBt4ayUjpAWkbw2kCdSfekHM="
@@ -39,10 +41,13 @@ HEADERS = {
 
 @dataclass(frozen=True)
 class Secrets:
-    """The tokens of one start: of the address on the terminal, and of what changes something."""
+    """The tokens of one start: of the address on the terminal, of what changes something, and of Prometheus; empty
+    where it is not told anything.
+    """
 
     entry: str = field(default_factory=lambda: secrets.token_urlsafe(32))
     change: str = field(default_factory=lambda: secrets.token_urlsafe(32))
+    metrics: str = ""
 
 
 class Guard:
@@ -92,6 +97,11 @@ class Guard:
         elsewhere = headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none")
         if origin not in (None, f"http://{hosts[0]}") or (elsewhere and not entering):
             return "refused: another site asks"
+        if scope["path"] == METRICS and scope["method"] in SAFE and self._known.metrics:
+            shown = _bearer(headers)
+            return (
+                "" if _same(shown, self._known.metrics) else "refused: no token of --metrics as Authorization: Bearer"
+            )
         if not entering and not _same(_cookies(headers).get(self._cookie, ""), self._known.entry):
             return "refused: no token; open the address that `trifecta ui` printed"
         return "" if scope["method"] in SAFE else self._may_not_change(scope["method"], origin, headers)
@@ -106,6 +116,12 @@ class Guard:
 
 def _same(given: str, wanted: str) -> bool:
     return hmac.compare_digest(given.encode(), wanted.encode())
+
+
+def _bearer(headers: Headers) -> str:
+    """RFC 6750 section 2.1."""
+    scheme, _, token = headers.get("authorization", "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else ""
 
 
 def _cookies(headers: Headers) -> Mapping[str, str]:

@@ -15,6 +15,7 @@ from pathlib import Path
 import uvicorn
 
 from trifecta.design.errors import CannotError, UserError
+from trifecta.ui import tokens
 from trifecta.ui.app import Site
 from trifecta.ui.guard import Secrets
 from trifecta.ui.jobs import Jobs
@@ -22,14 +23,23 @@ from trifecta.ui.jobs import Jobs
 ADDRESS = "127.0.0.1"
 
 
-def serve(folder: Path, port: int, opened: Callable[[str], None], say: Callable[[str], None]) -> None:
-    """Serve until Ctrl-C; ``opened`` is given the address. UserError for no folder, CannotError for a port."""
+def serve(
+    folder: Path,
+    port: int,
+    opened: Callable[[str], None],
+    say: Callable[[str], None],
+    metrics: Path | None = None,
+) -> None:
+    """Serve until Ctrl-C; ``opened`` is given the address. Who shows the token in the file ``metrics``, which is made
+    where there is none, is answered at ``/metrics``. UserError for no folder or such a file, CannotError for a port.
+    """
     if not folder.is_dir():
         raise UserError(f"{folder} is not a folder; give one that holds runs")
+    of_metrics = "" if metrics is None else tokens.of_file(metrics)
     listening = listen(port)
     with listening, Jobs(Path.cwd()) as jobs:
         step_back()
-        known = Secrets()
+        known = Secrets(metrics=of_metrics)
         own = listening.getsockname()[1]
         server = made(Site(folder, jobs, known), own, lambda: opened(f"http://{ADDRESS}:{own}/?token={known.entry}"))
         with contextlib.suppress(KeyboardInterrupt):  # how it is meant to end

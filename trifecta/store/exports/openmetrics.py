@@ -16,22 +16,25 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 from trifecta.design.metrics import METRICS
 from trifecta.store import files
 from trifecta.store.exports import grafana, otlp_metrics, tables
 from trifecta.store.exports.exporter import Source
+from trifecta.store.exports.exposition import END, family, labelled, number
 
-_LABELS = ("trial", "cell", "arm", "protocol", "path", "connection", "server", "client")
+LABELS = ("trial", "cell", "arm", "protocol", "path", "connection", "server", "client")
+"""Of a trial, columns of ``trials``."""
 _ENDED_S = f"({tables.WALL} + t.ended_ns - t.started_ns) / 1e9"
 _NO_LABEL = re.compile(r"[^a-z0-9_]")
-_VERDICT = ("cell", "metric", "arm", "reference", "verdict")
-_RATIOS = {
+VERDICT = ("cell", "metric", "arm", "reference", "verdict")
+"""Labels of a verdict, columns of ``verdicts``."""
+RATIOS = {
     "ratio": "arm : reference",
     "family_low": "lower end of its interval among all comparisons",
     "family_high": "upper end of its interval among all comparisons",
 }
+"""What a verdict has: by column what it is."""
 
 
 def gather(source: Source, folder: Path) -> list[Path]:
@@ -51,7 +54,7 @@ def _lines(source: Source, of_run: Mapping[str, str]) -> Iterator[str]:
     yield from _trials(source, of_run)
     yield from _requests(source, of_run)
     yield from _verdicts(source, of_run)
-    yield "# EOF"
+    yield END
 
 
 def _trials(source: Source, of_run: Mapping[str, str]) -> Iterator[str]:
@@ -61,14 +64,14 @@ def _trials(source: Source, of_run: Mapping[str, str]) -> Iterator[str]:
         if one.name not in there:
             continue
         name, scale, unit = grafana.named(one.name)
-        labels = ", ".join(f"t.{label}" for label in _LABELS)
+        labels = ", ".join(f"t.{label}" for label in LABELS)
         asked = f"SELECT {labels}, t.valid, {_ENDED_S}, t.{one.name} FROM trials AS t"
         rows = source.connection.execute(f"{asked} WHERE t.{one.name} IS NOT NULL ORDER BY t.trial").fetchall()
         if rows:
-            yield from _family(name, "gauge", one.label, unit)
+            yield from family(name, "gauge", one.label, unit)
         for *levels, valid, time, value in rows:
-            told = dict(zip(_LABELS, levels, strict=True)) | {"valid": "true" if valid else "false"}
-            yield f"{name}{_labelled({**of_run, **told})} {_number(float(value) * scale)} {time:.3f}"
+            told = dict(zip(LABELS, levels, strict=True)) | {"valid": "true" if valid else "false"}
+            yield f"{name}{labelled({**of_run, **told})} {number(float(value) * scale)} {time:.3f}"
 
 
 def _requests(source: Source, of_run: Mapping[str, str]) -> Iterator[str]:
@@ -77,7 +80,7 @@ def _requests(source: Source, of_run: Mapping[str, str]) -> Iterator[str]:
         if not point.durations:
             continue
         if not begun:
-            yield from _family(name, "histogram", "Duration of requests", "seconds")
+            yield from family(name, "histogram", "Duration of requests", "seconds")
             begun = True
         of_point = point.attributes.items()
         told = {_NO_LABEL.sub("_", key.removeprefix("trifecta.")): value for key, value in of_point}
@@ -86,43 +89,23 @@ def _requests(source: Source, of_run: Mapping[str, str]) -> Iterator[str]:
         for bound, count in zip((*otlp_metrics.BOUNDS_S, None), point.counts, strict=True):
             sofar += count
             le = "+Inf" if bound is None else repr(bound)
-            yield f"{name}_bucket{_labelled({**labels, 'le': le})} {sofar} {time:.3f}"
-        yield f"{name}_count{_labelled(labels)} {point.durations} {time:.3f}"
-        yield f"{name}_sum{_labelled(labels)} {point.sum_s!r} {time:.3f}"
+            yield f"{name}_bucket{labelled({**labels, 'le': le})} {sofar} {time:.3f}"
+        yield f"{name}_count{labelled(labels)} {point.durations} {time:.3f}"
+        yield f"{name}_sum{labelled(labels)} {point.sum_s!r} {time:.3f}"
 
 
 def _verdicts(source: Source, of_run: Mapping[str, str]) -> Iterator[str]:
     ((time,),) = source.connection.execute(f"SELECT max({_ENDED_S}) FROM trials AS t").fetchall()
-    for column, about in _RATIOS.items():
+    for column, about in RATIOS.items():
         name = f"trifecta_verdict_{column}"
-        asked = f"SELECT {', '.join(_VERDICT)}, {column} FROM verdicts WHERE {column} IS NOT NULL ORDER BY ALL"
+        asked = f"SELECT {', '.join(VERDICT)}, {column} FROM verdicts WHERE {column} IS NOT NULL ORDER BY ALL"
         rows = source.connection.execute(asked).fetchall()
         if rows:
-            yield from _family(name, "gauge", about, "")
+            yield from family(name, "gauge", about)
         for *labels, value in rows:
-            told = dict(zip(_VERDICT, labels, strict=True))
-            yield f"{name}{_labelled({**of_run, **told})} {_number(value)} {time:.3f}"
-
-
-def _family(name: str, kind: str, about: str, unit: str) -> Iterator[str]:
-    yield f"# TYPE {name} {kind}"
-    if unit:
-        yield f"# UNIT {name} {unit}"
-    yield f"# HELP {name} {_escaped(about)}"
-
-
-def _labelled(labels: Mapping[str, Any]) -> str:
-    told = (f'{name}="{_escaped(str(value))}"' for name, value in labels.items() if value is not None)
-    return "{" + ",".join(told) + "}"
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
+            told = dict(zip(VERDICT, labels, strict=True))
+            yield f"{name}{labelled({**of_run, **told})} {number(value)} {time:.3f}"
 
 
 def _plain(value: str | int | bool) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _number(value: float) -> str:
-    return {"inf": "+Inf", "-inf": "-Inf", "nan": "NaN"}.get(repr(float(value)), repr(float(value)))
