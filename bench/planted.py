@@ -45,6 +45,7 @@ class Planted:
     connection: str = "new"
     rtt: str = "40 ms"
     requests: int = 6  # fewer where each takes long: a budget has to have room for four rounds
+    warmup: int = 6  # of reused connections
     path: str = ""
     load: str = ""
     metric: str = "latency_p50"
@@ -65,6 +66,7 @@ PLANTED = {
         response="20 kB",
         connection="reused",  # a new one has its handshake, a larger difference than its records
         requests=3,
+        warmup=1,
         load=", loop: open, rate: 1.5/s",  # a rest of several retransmission timeouts
         metric="ttfb_p50",  # a record is read when all of it is there
     ),
@@ -91,7 +93,7 @@ PLANTED = {
 def study(name: str, one: Planted) -> str:
     """The study file."""
     more = f"  {one.levels}" if one.levels else ""
-    warmup = one.requests if one.connection == "reused" else 0
+    warmup = one.warmup if one.connection == "reused" else 0
     return STUDY.format(
         name=name, title=one.title, response=one.response, warmup=warmup, connection=one.connection, more=more,
         rtt=one.rtt, path=one.path, requests=one.requests, load=one.load, metric=one.metric,
