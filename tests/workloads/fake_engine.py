@@ -82,7 +82,7 @@ def direction(asked: list[dict[str, object]]) -> dict[str, object]:
     none = (
         "lost", "queue_dropped", "corrupted", "duplicated", "reordered", "delay_asked_ns", "queue_peak_bytes",
         "device_drops", "send_errors", "super_packets", "delivered_bytes", "out_of_order", "memory_dropped",
-        "in_flight", "rate_busy_ns", "transmit_drops", "truncated", "timestamps_replaced",
+        "in_flight", "rate_busy_ns", "rate_busy_periods", "transmit_drops", "truncated", "timestamps_replaced",
     )  # fmt: skip
     told = [
         {"kind": each["kind"], "asked": {name: value for name, value in each.items() if name != "kind"},

@@ -84,6 +84,7 @@ class DirectionSummary(Told, kw_only=True):
     rate_asked_bits_per_s: Unsigned | None
     rate_given_bits_per_s: float | None
     rate_busy_ns: Unsigned
+    rate_busy_periods: Unsigned
     queue_peak_bytes: Unsigned | None
     device_drops: Unsigned
     transmit_drops: Unsigned

@@ -175,6 +175,7 @@ class Direction(TypedDict, total=False):
     rate_asked_bits_per_s: int | None
     rate_given_bits_per_s: float | None
     rate_busy_ns: int
+    rate_busy_periods: int
     queue_peak_bytes: int | None
     device_drops: int
     transmit_drops: int

@@ -3,7 +3,7 @@
 ## Fails when
 By the link: another configuration than the plan, or other hits than its draws give; the median delay is off by more
 than 2 % and 100 µs; losses are outside the 99.9 % binomial interval; the rate over 100 ms of busy time is off by more
-than 2 % (more where packets left late, and with losses, which make a transfer many short bursts); one packet in a
+than 2 % (more where packets left late, in a transfer of many short bursts); one packet in a
 hundred left more than 1 ms and 2 % of the RTT late (of a study of medians, which a tail does not move: one in ten, or
 one in a hundred more than 5 ms and 5 % of the RTT); the link itself dropped a packet; the load balancer that a study
 asks for passed on none of the trial's flows. By the probe: the RTT is off by more than 2 % and 200 µs, the rate by more
@@ -249,10 +249,14 @@ def _rate(name: str, report: Direction, asked: Sequence[ImpairmentDocument]) -> 
     rate = min(rates)
     text = f"{name}: {float(given) / 1e6:.4g} Mbit/s while busy, asked {rate / 1e6:.4g} Mbit/s"
     off = float(given) / rate - 1
-    # The ends of a busy period are known as well as packets leave on time: a few of them lie in a short trial. With
-    # losses it is many: a burst is about a window of TCP, sqrt(3 / 2p) packets (Mathis et al. 1997).
+    # The end of a busy period is known as well as packets leave on time. Earlier links did not count the periods: with
+    # losses, a burst is about a window of TCP, sqrt(3 / 2p) packets (Mathis et al. 1997).
     late = report.get("lateness_ns") or {}
-    bursts = int(report.get("wire_packets") or 0) * math.sqrt(2 * lost_share(asked)[0] / 3)
+    bursts = float(
+        report["rate_busy_periods"]
+        if "rate_busy_periods" in report
+        else int(report.get("wire_packets") or 0) * math.sqrt(2 * lost_share(asked)[0] / 3)
+    )
     unsure = 4 * float(late.get("p99") or 0) + bursts * float(late.get("p50") or 0)
     limit = RATE_SHARE + (unsure / float(busy_ns) if busy_ns else 0.0)
     if abs(off) > limit:

@@ -7,6 +7,9 @@ use crate::leaving::Leaving;
 pub struct Busy {
     bytes: u64,
     ns: u64,
+    periods: u64,
+    /// Whether what left last was counted.
+    counting: bool,
     /// When the latest packet left that was not sent ahead; of the first after a pause, when it was due.
     since_ns: Option<u64>,
     /// Sent ahead of packets that are not gone yet: ordinal, octets, and whether it followed its predecessor at once.
@@ -28,10 +31,13 @@ impl Busy {
             }
             before >= ordinal
         });
-        if let Some(since_ns) = self.since_ns.filter(|_| without_pause) {
+        let since_ns = self.since_ns.filter(|_| without_pause);
+        if let Some(since_ns) = since_ns {
             self.bytes += bytes + between;
             self.ns += left_ns - since_ns.min(left_ns);
+            self.periods += u64::from(!self.counting);
         }
+        self.counting = since_ns.is_some();
         // The first packet after a pause is late by the time it takes to wake up; the link was busy from when it was due.
         self.since_ns = Some(if back_to_back { left_ns } else { due_ns.min(left_ns) });
     }
@@ -40,6 +46,12 @@ impl Busy {
     #[must_use]
     pub fn ns(&self) -> u64 {
         self.ns
+    }
+
+    /// How many there were. Each seems longer by how late its last packet left.
+    #[must_use]
+    pub fn periods(&self) -> u64 {
+        self.periods
     }
 
     /// Rate while the link of limited rate had a backlog, in bits per second.
@@ -67,10 +79,14 @@ mod tests {
         }
     }
 
-    fn rate(leaving: impl IntoIterator<Item = Leaving>) -> Option<f64> {
+    fn busy(leaving: impl IntoIterator<Item = Leaving>) -> Busy {
         let mut busy = Busy::default();
         leaving.into_iter().for_each(|one| busy.leave(&one));
-        busy.bits_per_s()
+        busy
+    }
+
+    fn rate(leaving: impl IntoIterator<Item = Leaving>) -> Option<f64> {
+        busy(leaving).bits_per_s()
     }
 
     #[test]
@@ -78,7 +94,8 @@ mod tests {
         // Two busy periods at 1000 octets a microsecond with a long pause between them.
         let left = [(1_000, false), (2_000, true), (3_000, true), (900_000, false), (901_000, true)];
         let each = |(ordinal, (left_ns, followed))| leaving(ordinal as u64, left_ns, followed);
-        assert_eq!(rate(left.into_iter().enumerate().map(each)), Some(8e9));
+        let told = busy(left.into_iter().enumerate().map(each));
+        assert_eq!((told.bits_per_s(), told.ns(), told.periods()), (Some(8e9), 3_000, 2));
     }
 
     #[test]

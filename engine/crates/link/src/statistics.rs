@@ -105,6 +105,7 @@ impl Statistics {
             rate_asked_bits_per_s: stages.iter().filter_map(|(stage, _)| stage.rate_asked_bits_per_s()).min(),
             rate_given_bits_per_s: self.busy.bits_per_s(),
             rate_busy_ns: self.busy.ns(),
+            rate_busy_periods: self.busy.periods(),
             queue_peak_bytes: stages.iter().filter_map(|(stage, _)| stage.queue_peak_bytes()).max(),
             device_drops: of_devices.receive_drops,
             transmit_drops: of_devices.transmit_drops,

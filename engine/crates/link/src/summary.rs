@@ -115,6 +115,7 @@ pub struct DirectionSummary {
     /// Over busy time.
     pub rate_given_bits_per_s: Option<f64>,
     pub rate_busy_ns: u64,
+    pub rate_busy_periods: u64,
     pub queue_peak_bytes: Option<u64>,
     /// PACKET_STATISTICS of the device that receives.
     pub device_drops: u64,
