@@ -21,4 +21,9 @@ class QuestionProgress(LiveProgress):
         self._say(f"{counted(self._done, 'trial')}: {reason}")
 
     def _decided_words(self) -> str:
-        return self._reason or "no block yet"
+        return standing_words(self._reason)
+
+
+def standing_words(reason: str) -> str:
+    """How the question stands, from why the planner went on."""
+    return reason or "no block yet"

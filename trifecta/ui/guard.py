@@ -98,10 +98,8 @@ class Guard:
         if origin not in (None, f"http://{hosts[0]}") or (elsewhere and not entering):
             return "refused: another site asks"
         if scope["path"] == METRICS and scope["method"] in SAFE and self._known.metrics:
-            shown = _bearer(headers)
-            return (
-                "" if _same(shown, self._known.metrics) else "refused: no token of --metrics as Authorization: Bearer"
-            )
+            may = _same(_bearer(headers), self._known.metrics)
+            return "" if may else "refused: no token of --metrics as Authorization: Bearer"
         if not entering and not _same(_cookies(headers).get(self._cookie, ""), self._known.entry):
             return "refused: no token; open the address that `trifecta ui` printed"
         return "" if scope["method"] in SAFE else self._may_not_change(scope["method"], origin, headers)

@@ -24,6 +24,7 @@ from trifecta.design.errors import UserError
 from trifecta.design.model import Study
 from trifecta.design.study_file import parse_study
 from trifecta.report import progress, verdict_words
+from trifecta.report.question_progress import standing_words
 from trifecta.store import damage, parquet
 from trifecta.store.run import RunDirectory
 from trifecta.ui import reading, tables, writers
@@ -92,7 +93,7 @@ class Follower:
                 "trials": len(names),
                 "planned": planned,
                 "of": f"{numbers.count(len(names))}{'' if planned is None else f' of {numbers.count(planned)}'} trials",
-                "decided": (reason or "no block yet") if own else progress.decided_words(self._kinds),
+                "decided": standing_words(reason) if own else progress.decided_words(self._kinds),
                 "left": left,
                 "spent_ns": spent_ns,
                 "budget_ns": study.budget_ns,

@@ -21,7 +21,7 @@ from trifecta.store import parquet, views
 from trifecta.store.exports import grafana, tables
 from trifecta.store.exports.exposition import Durations, Families
 from trifecta.store.exports.openmetrics import LABELS, RATIOS, VERDICT
-from trifecta.store.exports.otlp_metrics import BOUNDS_S
+from trifecta.store.exports.otlp_metrics import BOUNDS_S, buckets
 from trifecta.store.run import RunDirectory
 from trifecta.ui import writers
 from trifecta.ui.index import Index
@@ -77,12 +77,8 @@ class _Run:
 
     def _read_requests(self, rows: list[dict[str, Any]], samples: list[Path]) -> None:
         """Those that were answered in full, without the warm-up."""
-        ends = [0.0, *BOUNDS_S]
-        within = [f"count(*) FILTER (d > {low} AND d <= {high})" for low, high in zip(ends, BOUNDS_S, strict=False)]
-        within[0] = f"count(*) FILTER (d <= {BOUNDS_S[0]})"
-        counts = f"[{', '.join(within)}, count(*) FILTER (d > {BOUNDS_S[-1]})]"
         requests = f"SELECT trial, {_DURATION} AS d FROM ({views.of_requests(*samples)}) WHERE success AND NOT warmup"
-        query = f"SELECT trial, {counts} AS counts, sum(d) AS sum_s FROM ({requests}) GROUP BY trial"
+        query = f"SELECT trial, [{', '.join(buckets())}] AS counts, sum(d) AS sum_s FROM ({requests}) GROUP BY trial"
         trials = {row["trial"]: row for row in rows}
         for one in _select(query, samples):
             row = trials[one["trial"]]

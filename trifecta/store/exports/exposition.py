@@ -42,8 +42,19 @@ class Durations:
     """What a histogram holds: ``counts`` has those up to each bound, and above the one before, then those above all."""
 
     bounds_s: Sequence[float]
-    counts: list[int]
+    counts: Sequence[int]
     sum_s: float = 0.0
+
+
+def histogram(name: str, labels: Labels, held: Durations, at: str = "") -> Iterator[str]:
+    """The samples of a histogram; ``at`` follows each of them."""
+    sofar = 0
+    for bound, count in zip((*held.bounds_s, None), held.counts, strict=True):
+        sofar += count
+        le = "+Inf" if bound is None else repr(bound)
+        yield f"{name}_bucket{labelled({**labels, 'le': le})} {sofar}{at}"
+    yield f"{name}_count{labelled(labels)} {sofar}{at}"
+    yield f"{name}_sum{labelled(labels)} {held.sum_s!r}{at}"
 
 
 class Families:
@@ -59,12 +70,7 @@ class Families:
 
     def histogram(self, name: str, about: str, labels: Labels, held: Durations) -> None:
         """Durations in s."""
-        lines, sofar = self._of(name, "histogram", about, "seconds"), 0
-        for bound, count in zip((*held.bounds_s, None), held.counts, strict=True):
-            sofar += count
-            le = "+Inf" if bound is None else repr(bound)
-            lines.append(f"{name}_bucket{labelled({**labels, 'le': le})} {sofar}")
-        lines += [f"{name}_count{labelled(labels)} {sofar}", f"{name}_sum{labelled(labels)} {held.sum_s!r}"]
+        self._of(name, "histogram", about, "seconds").extend(histogram(name, labels, held))
 
     def text(self) -> str:
         """All of it."""

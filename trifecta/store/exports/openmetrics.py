@@ -21,7 +21,7 @@ from trifecta.design.metrics import METRICS
 from trifecta.store import files
 from trifecta.store.exports import grafana, otlp_metrics, tables
 from trifecta.store.exports.exporter import Source
-from trifecta.store.exports.exposition import END, family, labelled, number
+from trifecta.store.exports.exposition import END, Durations, family, histogram, labelled, number
 
 LABELS = ("trial", "cell", "arm", "protocol", "path", "connection", "server", "client")
 """Of a trial, columns of ``trials``."""
@@ -85,13 +85,8 @@ def _requests(source: Source, of_run: Mapping[str, str]) -> Iterator[str]:
         of_point = point.attributes.items()
         told = {_NO_LABEL.sub("_", key.removeprefix("trifecta.")): value for key, value in of_point}
         labels = {**of_run, **{key: _plain(value) for key, value in told.items()}}
-        time, sofar = point.ended_ns / 1e9, 0
-        for bound, count in zip((*otlp_metrics.BOUNDS_S, None), point.counts, strict=True):
-            sofar += count
-            le = "+Inf" if bound is None else repr(bound)
-            yield f"{name}_bucket{labelled({**labels, 'le': le})} {sofar} {time:.3f}"
-        yield f"{name}_count{labelled(labels)} {point.durations} {time:.3f}"
-        yield f"{name}_sum{labelled(labels)} {point.sum_s!r} {time:.3f}"
+        held = Durations(otlp_metrics.BOUNDS_S, point.counts, point.sum_s)
+        yield from histogram(name, labels, held, f" {point.ended_ns / 1e9:.3f}")
 
 
 def _verdicts(source: Source, of_run: Mapping[str, str]) -> Iterator[str]:

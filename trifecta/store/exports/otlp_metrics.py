@@ -49,6 +49,14 @@ class Point:
     """By bucket, the last one above all bounds."""
 
 
+def buckets() -> list[str]:
+    """Counts in SQL of durations ``d`` in s: up to each bound, and above the one before, then above all."""
+    ends = [0.0, *BOUNDS_S]
+    counts = [f"count(*) FILTER (d > {low} AND d <= {high})" for low, high in zip(ends, BOUNDS_S, strict=False)]
+    counts[0] = f"count(*) FILTER (d <= {BOUNDS_S[0]})"
+    return [*counts, f"count(*) FILTER (d > {BOUNDS_S[-1]})"]
+
+
 def points(source: Source) -> Iterator[Point]:
     """All of a run, part by part; UserError where trials do not say when they began."""
     requests = tables.filled(source.connection, "fetches") or tables.filled(source.connection, "samples")
@@ -58,10 +66,6 @@ def points(source: Source) -> Iterator[Point]:
     method = "any_value(s.method)" if of_browser else "NULL"
     alike = "s.trial, s.protocol, s.status, s.error, s.warmup" + (", s.method" if of_browser else "")
     begin = "s.started_ns" if of_browser else "coalesce(s.intended_ns, s.started_ns)"
-    ends = [0.0, *BOUNDS_S]
-    buckets = [f"count(*) FILTER (d > {low} AND d <= {high})" for low, high in zip(ends, BOUNDS_S, strict=False)]
-    buckets[0] = f"count(*) FILTER (d <= {BOUNDS_S[0]})"
-    buckets.append(f"count(*) FILTER (d > {BOUNDS_S[-1]})")
     sent = "AND NOT coalesce(s.from_cache, false)" if of_browser else ""
     asked = _method(source)
     for where in tables.parts(source.connection, requests, _ROWS):
@@ -70,7 +74,7 @@ def points(source: Source) -> Iterator[Point]:
             f"SELECT any_value(t.server), {', '.join(f'any_value(t.{name})' for name in _OF_TRIAL)}, "
             f"any_value({tables.WALL}), any_value(t.ended_ns - t.started_ns), any_value(s.protocol), "
             f"any_value(s.status), any_value(s.error), any_value(s.warmup), {method}, count(*), count(d), "
-            f"coalesce(sum(d), 0), min(d), max(d), {', '.join(buckets)} FROM ({rows}) AS s "
+            f"coalesce(sum(d), 0), min(d), max(d), {', '.join(buckets())} FROM ({rows}) AS s "
             f"JOIN trials AS t ON t.trial = s.trial WHERE true {sent} "
             f"GROUP BY {alike} ORDER BY {alike}"
         )

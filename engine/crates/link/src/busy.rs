@@ -64,20 +64,7 @@ impl Busy {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn leaving(ordinal: u64, left_ns: u64, back_to_back: bool) -> Leaving {
-        Leaving {
-            packets: 1,
-            bytes: 1000,
-            ordinal,
-            copy: 0,
-            back_to_back,
-            ahead: false,
-            arrived_ns: 0,
-            due_ns: left_ns,
-            left_ns,
-        }
-    }
+    use crate::leaving::leaving;
 
     fn busy(leaving: impl IntoIterator<Item = Leaving>) -> Busy {
         let mut busy = Busy::default();

@@ -14,3 +14,19 @@ pub struct Leaving {
     pub due_ns: u64,
     pub left_ns: u64,
 }
+
+/// One packet of 1000 octets, in time.
+#[cfg(test)]
+pub fn leaving(ordinal: u64, left_ns: u64, back_to_back: bool) -> Leaving {
+    Leaving {
+        packets: 1,
+        bytes: 1000,
+        ordinal,
+        copy: 0,
+        back_to_back,
+        ahead: false,
+        arrived_ns: 0,
+        due_ns: left_ns,
+        left_ns,
+    }
+}

@@ -128,6 +128,7 @@ impl Statistics {
 mod tests {
     use super::*;
     use crate::config::Config;
+    use crate::leaving::leaving;
 
     #[test]
     fn what_was_asked_is_put_together_from_all_impairments() {
@@ -142,27 +143,13 @@ mod tests {
         assert_eq!(told.rate_asked_bits_per_s, Some(9_000_000));
     }
 
-    fn leaving(ordinal: u64, left_ns: u64) -> Leaving {
-        Leaving {
-            packets: 1,
-            bytes: 1000,
-            ordinal,
-            copy: 0,
-            back_to_back: false,
-            ahead: false,
-            arrived_ns: 0,
-            due_ns: left_ns,
-            left_ns,
-        }
-    }
-
     #[test]
     fn order_is_judged_by_what_has_left_before() {
         let mut statistics = Statistics::default();
         for (ordinal, left_ns) in [(0, 1), (3, 2), (1, 3), (2, 4), (4, 5)] {
-            statistics.leave(leaving(ordinal, left_ns));
+            statistics.leave(leaving(ordinal, left_ns, false));
         }
-        statistics.leave(Leaving { copy: 1, ..leaving(2, 6) });
+        statistics.leave(Leaving { copy: 1, ..leaving(2, 6, false) });
         assert_eq!(statistics.out_of_order, 2);
     }
 }
