@@ -29,6 +29,8 @@ MS_PRIVATE = 0x40000
 # linux/prctl.h
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
+# linux/sched.h, in the flags of proc_pid_stat(5)
+PF_EXITING = 0x00000004
 # linux/capability.h
 _SIOCGIFFLAGS = 0x8913
 _SIOCSIFFLAGS = 0x8914
@@ -134,6 +136,26 @@ def wait_for_end(pid: int, timeout_s: float) -> None:
         ended.poll(timeout_s * 1000)
     finally:
         os.close(descriptor)
+
+
+EXIT_S = 5.0  # for the kernel to take down a process that is ending
+
+
+def exiting(pid: int) -> bool:
+    """Whether a process is ending: its connections are closed some time before it can be waited for.
+
+    So it is when every thread has begun to exit: of a process that goes on, the first one alone may have ended.
+    """
+    return all(_task_exiting(task) for task in Path(f"/proc/{pid}/task").glob("*/stat"))
+
+
+def _task_exiting(task: Path) -> bool:
+    try:
+        line = task.read_text(encoding="ascii", errors="replace")
+    except OSError:  # it has ended meanwhile
+        return True
+    # The name, in parentheses, may have spaces; the flags are the seventh value behind it.
+    return bool(int(line.rpartition(")")[2].split()[6]) & PF_EXITING)
 
 
 def process_cpu_ns(pid: int) -> int:

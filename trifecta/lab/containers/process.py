@@ -170,7 +170,11 @@ class ContainerProcess(EngineProgram):
 
     def running(self) -> bool:
         """Whether it still runs."""
-        return self._pidfd is not None and not select.select([self._pidfd], [], [], 0)[0]
+        if self._pidfd is None:
+            return False
+        if not select.select([self._pidfd], [], [], 0)[0] and not linux.exiting(self._pid):
+            return True
+        return not select.select([self._pidfd], [], [], linux.EXIT_S)[0]  # as of a process of this machine
 
     def wait_end(self, timeout_s: float) -> None:
         """Wait until it has ended by itself, for so long at most."""

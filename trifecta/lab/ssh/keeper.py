@@ -41,7 +41,8 @@ born() { read -r line <"/proc/$server/stat" && set -- $line && birth=${22}; }
 born
 before=$birth
 (
-  trap 'kill $!; wait $!; exit' TERM
+  # KILL: a child that is not yet `sleep` may lose a TERM with the trap it still has of its parent, and sleep on
+  trap 'kill -KILL $!; wait $!; exit' TERM
   trap '' HUP INT
   while :; do
     sleep "$patience" &

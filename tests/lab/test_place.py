@@ -1,0 +1,67 @@
+"""Programs of this machine: one that is ending counts as ended from the moment its connections are closed."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from trifecta.lab import linux
+from trifecta.lab.host import Here
+from trifecta.lab.place import LocalPlace, OpenPlace
+
+# It has memory to give back, and ends by the first octet, as a server does that dies of a request.
+DIES = """
+import os, socket, sys
+memory = bytearray(20 << 20)
+with socket.create_connection(("127.0.0.1", int(sys.argv[1]))) as connection:
+    connection.recv(1)
+    os._exit(7)
+"""
+
+# The exit of a thread alone is SYS_exit, 60 on x86-64 and 93 on arm64; Python's own ends a thread, or the process.
+LOSES_ITS_FIRST_THREAD = """
+import ctypes, platform, threading, time
+threading.Thread(target=time.sleep, args=(100,)).start()
+ctypes.CDLL(None).syscall(60 if platform.machine() == "x86_64" else 93, 0)
+"""
+
+
+@pytest.fixture
+def place() -> OpenPlace:
+    return LocalPlace(Here())
+
+
+def test_who_has_closed_its_connections_to_exit_has_ended(place: OpenPlace, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        for _ in range(20):
+            program = place.run([sys.executable, "-S", "-c", DIES, str(listener.getsockname()[1])], tmp_path / "log")
+            connection, _ = listener.accept()
+            with connection:
+                connection.send(b"x")
+                assert connection.recv(1) == b""
+                assert (program.running(), program.exit_code) == (False, 7)
+
+
+def test_who_has_lost_its_first_thread_only_runs(place: OpenPlace, tmp_path: Path) -> None:
+    program = place.run([sys.executable, "-c", LOSES_ITS_FIRST_THREAD], tmp_path / "log")
+    try:
+        stat = Path(f"/proc/{program.pid}/stat")
+        until = time.monotonic() + 10
+        while stat.read_text().rpartition(")")[2].split()[0] != "Z":
+            assert time.monotonic() < until
+            time.sleep(0.01)
+        assert program.running()
+        assert not linux.exiting(program.pid)
+    finally:
+        program.close()
+
+
+def test_who_is_gone_is_no_longer_there() -> None:
+    program = subprocess.Popen(["true"])
+    program.wait()
+    assert linux.exiting(program.pid)
