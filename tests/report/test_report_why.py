@@ -79,7 +79,10 @@ def test_causes_that_turn_it_round_explain_more_than_all_of_it(search):
     both = {**made["together"], "share": 1.126, "share_low": 1.108, "share_high": 1.149, "left": ends_of_share(-0.126)}
     last = words.closing({**made, "together": both})[1]
     assert last.endswith("remain; it explains more than all of it (113 % [111 %, 115 %]).")
-    both |= {"share_low": 0.99, "left": ends_of_share(-0.004)}
+    both |= {"share": 1.002, "share_low": 1.001, "share_high": 1.004, "left": ends_of_share(-0.002)}
+    last = words.closing({**made, "together": both})[1]
+    assert last.endswith("remain; it explains all of it (100 % [100 %, 100 %]).")
+    both |= {"share": 1.126, "share_low": 0.99, "share_high": 1.149, "left": ends_of_share(-0.004)}
     last = words.closing({**made, "together": both})[1]
     assert last.endswith("it explains 113 % [99 %, 115 %] of it, -0.4 % [-5 %, 5 %] is left unexplained.")
 

@@ -26,6 +26,7 @@ from trifecta.lab.place import LocalPlace
 PROBE_PORT = 9
 TRAIN_PACKETS = 100  # of full size, back to back: their spacing at the far end is the rate
 _START_S = 10.0
+_QUESTIONS_S = 40.0  # what the probe allows itself for its questions on a path that loses most packets
 _REPLY_TIMEOUT_NS = 2_000_000_000
 
 
@@ -90,7 +91,7 @@ def measure(
                     largest=True,
                 )
             )
-            longest_s = (packets * interval_ns + 4 * timeout_ns) / 1e9 + _START_S
+            longest_s = (packets * interval_ns + 4 * timeout_ns) / 1e9 + _START_S + _QUESTIONS_S
             if path.rate_bits_per_s:
                 longest_s += TRAIN_PACKETS * 1514 * 8 / path.rate_bits_per_s
             probe = near.wait_summary(MeasureSummary, longest_s, stop)

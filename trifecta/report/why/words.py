@@ -13,6 +13,7 @@ from trifecta.report.words import counted, listed
 STATES = {"explains": "explains it", "hides": "hides some of it", "nothing": "explains nothing", "open": "open"}
 NEAREST, AS_NEAREST = "On the engine's own programs", "as it is on the engine's own programs"
 _MOST_NAMED = 3
+_ALL = 0.005  # a share that is no further from 1 is printed as 100 %
 
 
 def quantity(found: WhyFound) -> str:
@@ -128,8 +129,11 @@ def closing(found: WhyFound) -> list[str]:
     left = ""
     if both["share"] is not None:
         who = "they explain" if len(both["causes"]) > 1 else "it explains"
-        if both["share_low"] is not None and both["share_low"] > 1:
+        low, high = (both["share_low"], both["share_high"])
+        if low is not None and low > 1 + _ALL:
             left = f"; {who} more than all of it ({share(both)})"
+        elif low is not None and high is not None and abs(low - 1) < _ALL and abs(high - 1) < _ALL:
+            left = f"; {who} all of it ({share(both)})"
         else:
             left = f"; {who} {share(both)} of it, {share(both['left'])} is left unexplained"
     lines.append(f"Without {named} {ratio(both['remains'])} remain{left}.")

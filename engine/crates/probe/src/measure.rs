@@ -12,12 +12,16 @@ use crate::sequence::Sequence;
 use crate::socket::Socket;
 use crate::summary::{Ended, MeasureSummary, Quantiles};
 
-/// How often a question is asked again while there is no answer, as often as the timeout allows.
+/// How long after the slowest round trip a question is asked again.
 const ASK_AGAIN_NS: u64 = 100_000_000;
 /// Packets of one size that are sent before it counts as too large: so many at least, and more where the path loses packets.
 const SIZE_TRIES: u64 = 5;
 /// However much is lost.
 const MOST_SIZE_TRIES: u64 = 64;
+/// For the count of the far end at most, where its timeout is shorter than the tries that the loss of the path asks for.
+const REPORT_NS: u64 = 10_000_000_000;
+/// For the largest payload at most; what is not known by then is not told.
+const SIZES_NS: u64 = 30_000_000_000;
 /// How likely all packets of a size that passes may be lost.
 const FALSE_SIZE: f64 = 1e-6;
 /// RFC 1122 section 3.3.2 and RFC 8200 section 5: every path takes 576 (IPv4) or 1280 octets (IPv6).
@@ -106,7 +110,7 @@ impl Measurement {
         if self.config.train_packets > 0 {
             self.send_train(train_bytes);
         }
-        let report = if self.asked_to_stop() { None } else { self.ask(Kind::Report, HEADER_BYTES, 0, u64::MAX)? };
+        let report = if self.asked_to_stop() { None } else { self.report()? };
         let largest = if self.config.largest && !self.asked_to_stop() { self.largest_payload()? } else { None };
         Ok(self.summary(report, train_bytes, largest))
     }
@@ -173,14 +177,31 @@ impl Measurement {
         }
     }
 
-    /// Asks until there is an answer to this kind and number, `tries` times at most, or the timeout has passed.
-    fn ask(&mut self, kind: Kind, length: usize, sequence: u64, tries: u64) -> io::Result<Option<Packet>> {
+    /// What the far end counted: asked for until the timeout, and as often as a path that loses packets needs.
+    fn report(&mut self) -> io::Result<Option<Packet>> {
+        let needed_ns = if self.replies.distinct() == 0 { 0 } else { self.tries() * self.patience_ns() };
+        let deadline_ns = now_ns() + self.config.timeout_ns.max(needed_ns.min(REPORT_NS));
+        self.ask(Kind::Report, HEADER_BYTES, 0, u64::MAX, deadline_ns)
+    }
+
+    /// How often something is sent before it counts as not coming through.
+    fn tries(&self) -> u64 {
+        size_tries(1.0 - self.replies.distinct() as f64 / self.sent.max(1) as f64)
+    }
+
+    /// Asks until there is an answer to this kind and number, `tries` times and until `deadline_ns` at most.
+    fn ask(
+        &mut self,
+        kind: Kind,
+        length: usize,
+        sequence: u64,
+        tries: u64,
+        deadline_ns: u64,
+    ) -> io::Result<Option<Packet>> {
         let answer = if kind == Kind::Size { Kind::SizeReply } else { Kind::ReportReply };
         let mut bytes = vec![0u8; length];
         Packet::new(kind, self.session, sequence).write(&mut bytes);
-        // A question goes behind the train; with a slow link it has to wait for it.
-        let patience_ns = self.slowest_ns() + ASK_AGAIN_NS;
-        let deadline_ns = now_ns() + self.config.timeout_ns;
+        let patience_ns = self.patience_ns();
         for _ in 0..tries {
             if self.socket.send(&bytes).is_err_and(|error| error.raw_os_error() == Some(libc::EMSGSIZE)) {
                 return Ok(None);
@@ -202,18 +223,23 @@ impl Measurement {
         Ok(None)
     }
 
-    fn slowest_ns(&self) -> u64 {
-        self.round_trips.iter().map(RoundTrip::rtt_ns).max().unwrap_or(ASK_AGAIN_NS)
+    /// A question goes behind the train; with a slow link it has to wait for it.
+    fn patience_ns(&self) -> u64 {
+        self.round_trips.iter().map(RoundTrip::rtt_ns).max().unwrap_or(ASK_AGAIN_NS) + ASK_AGAIN_NS
     }
 
-    /// The largest payload that gets through unfragmented, by bisection below what the device takes.
+    /// The largest payload that gets through unfragmented, by bisection below what the device takes; `None` when nothing
+    /// came back, or the time was too short.
     fn largest_payload(&mut self) -> io::Result<Option<usize>> {
+        if self.replies.distinct() == 0 {
+            return Ok(None);
+        }
         let limit = self.socket.device_payload_bytes()?;
-        let back = self.replies.distinct() as f64 / self.sent.max(1) as f64;
-        let tries = size_tries(1.0 - back);
+        let tries = self.tries();
+        let deadline_ns = now_ns() + SIZES_NS;
         let smallest = SMALLEST_PAYLOAD_BYTES.min(limit);
         let passes = |this: &mut Self, size: usize| -> io::Result<bool> {
-            Ok(this.ask(Kind::Size, size.max(HEADER_BYTES), size as u64, tries)?.is_some())
+            Ok(this.ask(Kind::Size, size.max(HEADER_BYTES), size as u64, tries, deadline_ns)?.is_some())
         };
         if passes(self, limit)? {
             return Ok(Some(limit));
@@ -226,7 +252,8 @@ impl Measurement {
             let middle = good + (bad - good) / 2;
             if passes(self, middle)? { good = middle } else { bad = middle }
         }
-        Ok(Some(good))
+        let in_time = now_ns() < deadline_ns && !self.asked_to_stop();
+        Ok(in_time.then_some(good))
     }
 
     fn summary(&mut self, report: Option<Packet>, train_bytes: usize, largest: Option<usize>) -> MeasureSummary {
@@ -275,11 +302,51 @@ fn size_tries(lost: f64) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::net::UdpSocket;
+
     use super::*;
 
     #[test]
     fn a_size_is_tried_more_often_where_packets_are_lost() {
         assert_eq!([0.0, 0.02, 0.36, 0.5, 1.0].map(size_tries), [5, 5, 14, 20, 64]);
+    }
+
+    /// Answers as a reflector does, but for every fifth probe and the first three times that anything else is asked.
+    fn answer_the_fourth_time(socket: &UdpSocket) {
+        let mut buffer = [0u8; 65_536];
+        let mut asked = std::collections::HashMap::new();
+        while let Ok((length, from)) = socket.recv_from(&mut buffer) {
+            let packet = Packet::read(&buffer[..length]).unwrap();
+            let kind = match packet.kind {
+                Kind::Probe => Kind::ProbeReply,
+                Kind::Size => Kind::SizeReply,
+                _ => Kind::ReportReply,
+            };
+            let times = asked.entry((packet.kind == Kind::Size, packet.sequence)).or_insert(0);
+            *times += 1;
+            if kind == Kind::ProbeReply && packet.sequence.is_multiple_of(5) || kind != Kind::ProbeReply && *times < 4 {
+                continue;
+            }
+            Packet { kind, first: 8, ..packet }.write(&mut buffer);
+            socket.send_to(&buffer[..HEADER_BYTES], from).unwrap();
+        }
+    }
+
+    #[test]
+    fn questions_that_are_lost_are_asked_again_however_short_the_timeout_is() {
+        let far = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let port = far.local_addr().unwrap().port();
+        far.set_read_timeout(Some(std::time::Duration::from_secs(2))).unwrap();
+        let answers = std::thread::spawn(move || answer_the_fourth_time(&far));
+        let asked = format!(
+            r#"{{"role":"measure","address":"127.0.0.1","port":{port},"packets":10,"timeout_ns":50000000,"largest":true}}"#
+        );
+        let Ok(crate::config::Config::Measure(config)) = crate::config::Config::parse(&asked) else { panic!() };
+        let found = Measurement::new(config).unwrap().run().unwrap();
+        assert_eq!(found.received, 8);
+        assert_eq!(found.loss_forward, Some(0.2));
+        assert_eq!(found.largest_payload_bytes, Some(65_507));
+        answers.join().unwrap();
     }
 
     #[test]
