@@ -57,6 +57,12 @@ def test_the_verdict_stands_first_then_a_row_a_cell(tmp_path):
     assert len(lines) < 25, "one screen"
 
 
+def test_the_version_of_a_release_is_said_once(tmp_path):
+    document = made(tmp_path)[1]
+    text = shown({**document, "servers": {"caddy@2.10.0": "2.10.0", "nginx@./new": "1.29.1", "mine": ""}})
+    assert "seed 1. caddy@2.10.0. nginx@./new 1.29.1. Ratio" in " ".join(text.split())
+
+
 def test_what_is_open_is_said_with_its_reason(tmp_path):
     text = " ".join(shown(made(tmp_path, h3=OPEN)[1]).split())
     assert text.startswith("UNDECIDED caddy against origin: 1 of 2 tests are open; the budget is spent")

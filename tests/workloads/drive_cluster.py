@@ -1,19 +1,25 @@
 """Runs a study on nodes of this machine: ``python -m tests.workloads.drive_cluster FOLDER JSON``.
 
-JSON: {"set": [overrides], "nodes": how many, "resume": bool}. Prints an event a line as JSON, the outcome last.
+JSON: {"set": [overrides], "nodes": how many, "resume": bool, "gate": [baseline, candidate]}. Prints an event a line as
+JSON, the outcome last.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from tests.workloads.drive import _Events
 from tests.workloads.local_launcher import LocalLauncher
 from trifecta import studies
+from trifecta.analysis.gate import judge_gate
 from trifecta.design.errors import TrifectaError
+from trifecta.design.gate import GatePlan, read_conditions, read_refs
 from trifecta.workloads.cluster.head import run_on_cluster
+from trifecta.workloads.gate import run_gate
 from trifecta.workloads.stopping import StopFlag
 
 
@@ -21,6 +27,8 @@ def main() -> int:
     """Run it."""
     folder, request = Path(sys.argv[1]), json.loads(sys.argv[2])
     try:
+        if "gate" in request:
+            return gate(folder, request)
         study = studies.load("race", request["set"], studies.known_servers())
         with StopFlag() as stop:
             outcome = run_on_cluster(
@@ -36,6 +44,20 @@ def main() -> int:
         return error.exit_code
     print(json.dumps({"kind": outcome.kind, "trials": outcome.trials, "valid": outcome.valid_trials}), flush=True)
     return 130 if outcome.interrupted else 0
+
+
+def gate(folder: Path, request: Any) -> int:
+    """Run a gate of two levels."""
+    refs = read_refs(*request["gate"])
+    study = studies.load("race", request["set"], studies.known_servers(), change=refs.change)
+    plan = GatePlan(study, read_conditions((), study))
+    launch = partial(LocalLauncher, request["nodes"])
+    with StopFlag() as stop:
+        done = run_gate(plan, folder, _Events(), stop, {}, launch=launch)  # type: ignore[arg-type]
+    found = judge_gate(done.gate, done.rows, done.cells)
+    tests = [{"state": one.state, "blocks": one.blocks, "reason": one.reason} for one in found.tests]
+    print(json.dumps({"state": found.state, "tests": tests, "ended": done.facts["ended_because"]}), flush=True)
+    return 0
 
 
 if __name__ == "__main__":

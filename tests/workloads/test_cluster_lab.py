@@ -123,6 +123,26 @@ def test_two_nodes_make_one_ordinary_run(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("trifecta-node-*/*")), "a node leaves nothing but its lock"
 
 
+GATED = [
+    *(one for one in SETTINGS if not one.startswith(("protocol=", "blocks.", "connection="))),
+    "protocol=h2", "connection=new", "budget=20 s",
+]  # fmt: skip
+
+
+def test_a_gate_is_decided_by_the_blocks_of_two_nodes(tmp_path: Path) -> None:
+    pair = ["tcp_nodelay=on", "tcp_nodelay=off"]  # the invented engine heeds neither
+    process = head(tmp_path / "run", nodes=2, set=GATED, gate=pair)
+    out, errors = process.communicate(timeout=240)
+    assert process.returncode == 0, errors
+    found = rows(tmp_path / "run")
+    assert {row["node"] for row in found} == {"n1", "n2"}
+    blocks = [(row["cell"], row["block"]) for row in found]
+    assert len(found) == 3 * len(set(blocks)), "every block has its baseline, that again, and the candidate, once"
+    said = json.loads(out.splitlines()[-1])
+    assert said["state"] in ("pass", "undecided"), said
+    assert said["tests"][0]["blocks"] > 4, said
+
+
 def test_a_node_that_is_killed_loses_its_block_and_it_is_run_again(tmp_path: Path) -> None:
     process = head(tmp_path / "run", nodes=2)
     wait_for(process, "trial_finished", 9)

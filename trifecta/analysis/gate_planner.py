@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from trifecta.analysis.estimate import Row
 from trifecta.analysis.gate import FAILS, OPEN, PASSES, Judged, Outcome, judge_gate
@@ -25,6 +25,10 @@ class GatePlanner:
         self.gate = gate
         self.family = list(family)
         self.inner = _OfTests(gate.study, cells, now_ns)
+
+    def beside(self, running: Mapping[str, Collection[int]], at_once: int) -> None:
+        """As `SpreadPlanner.beside`."""
+        self.inner.beside(running, at_once)
 
     def next(self, rows: Sequence[Row], elapsed_ns: int, judged: Sequence[Verdict] | None = None) -> Decision | Stop:
         """Decide from the rows of all finished trials and the wall time so far; the study's verdicts are not asked."""

@@ -22,7 +22,7 @@ import random
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from trifecta.analysis.estimate import Row
 from trifecta.analysis.verdict import verdicts
@@ -62,6 +62,14 @@ class AnyPlanner(Protocol):
 
         ``judged``: the verdicts of these rows, where they are known.
         """
+
+
+@runtime_checkable
+class SpreadPlanner(AnyPlanner, Protocol):
+    """One whose blocks may run at the same time, each on a node of its own."""
+
+    def beside(self, running: Mapping[str, Collection[int]], at_once: int) -> None:
+        """What runs while the next block is chosen, as in `Planner.running`, and how many can at a time."""
 
 
 @dataclass(frozen=True)
@@ -110,6 +118,10 @@ class Planner:
         self.verdicts: list[Verdict] = []
         self._last_seen: list[str] = []
         self._known: tuple[Sequence[Row], int, _Ran] | None = None
+
+    def beside(self, running: Mapping[str, Collection[int]], at_once: int) -> None:
+        """As `SpreadPlanner.beside`."""
+        self.running, self.at_once = running, at_once
 
     def next(self, rows: Sequence[Row], elapsed_ns: int, judged: Sequence[Verdict] | None = None) -> Decision | Stop:
         """Decide from the rows of all finished trials and the wall time the run has taken (resumed parts included).

@@ -34,6 +34,7 @@ Examples:
   trifecta gate race --baseline nginx@./build-a --candidate new=nginx@./build-b --set path=far --set protocol=h3
   trifecta gate my-study.yaml --baseline congestion_control=cubic --candidate congestion_control=bbr \\
     --fail-on slower:3% --fail-on more-cpu:10% --summary gate.md --junit gate.xml --references .trifecta
+  trifecta gate race --baseline caddy@2.10.0 --candidate caddy@2.11.1 --cluster head.example.org:6379
 """
 )
 @click.argument("study", shell_complete=options.complete_study)
@@ -88,6 +89,7 @@ Examples:
     is_flag=True,
     help="Where the gate passes, make it the last good state in --references, whatever is said against that.",
 )
+@options.cluster
 @options.running
 def command(
     *,
@@ -102,6 +104,7 @@ def command(
     junit: Path | None,
     references: Path | None,
     accept: bool,
+    cluster: str | None,
     out: Path | None,
     quiet: bool,
     as_json: bool,
@@ -121,6 +124,7 @@ def command(
 
     if accept and references is None:
         raise UserError("option --accept: there is no last good state without --references FOLDER; add it")
+    _refuse_references(cluster, references)
     refs = own_refs(read_refs(baseline, candidate))
     refs.refuse_twice(overrides)
     path = studies.find(study)
@@ -145,10 +149,10 @@ def command(
     }
     told = Told(summary, junit, LastGood.of(gate, references, accept=accept), as_json=as_json)
     facts: RunDocument = {**finder.facts(), "gate": asked}
-    return _carry_out(gate, out or default_folder(made), facts, told, quiet=quiet)
+    return _carry_out(gate, out or default_folder(made), facts, told, quiet=quiet, cluster=cluster)
 
 
-def go_on(run: RunDirectory, *, budget_ns: int | None, quiet: bool, as_json: bool) -> int:
+def go_on(run: RunDirectory, *, budget_ns: int | None, cluster: str | None, quiet: bool, as_json: bool) -> int:
     """Go on with the gate of a run, and write the files that it was asked for; the exit code."""
     from trifecta.design.gate import GatePlan, read_conditions
     from trifecta.design.study_file import parse_study
@@ -160,8 +164,17 @@ def go_on(run: RunDirectory, *, budget_ns: int | None, quiet: bool, as_json: boo
     summary, junit, references = (
         None if name is None else Path(name) for name in (asked["summary"], asked["junit"], asked["references"])
     )
+    _refuse_references(cluster, references)
     told = Told(summary, junit, LastGood.of(gate, references, accept=asked["accept"]), as_json=as_json)
-    return _carry_out(gate, run.path, {}, told, quiet=quiet, resume=True, budget_ns=budget_ns)
+    return _carry_out(gate, run.path, {}, told, quiet=quiet, cluster=cluster, resume=True, budget_ns=budget_ns)
+
+
+def _refuse_references(cluster: str | None, references: Path | None) -> None:
+    from trifecta.design.errors import UserError
+
+    if cluster is not None and references is not None:
+        raise UserError("option --references: the last good state is one machine's, and nodes come and go; leave it "
+                        "out, or --cluster")  # fmt: skip
 
 
 def _in_full(path: Path | None) -> str | None:
@@ -207,15 +220,19 @@ def _carry_out(
     told: Told,
     *,
     quiet: bool,
+    cluster: str | None,
     resume: bool = False,
     budget_ns: int | None = None,
 ) -> int:
-    """Measure a gate inside the lab, or go on with it, and tell of it; the exit code."""
+    """Measure a gate inside the lab or on a cluster, or go on with it, and tell of it; the exit code."""
     from contextlib import AbstractContextManager, nullcontext
 
-    from trifecta.cli import running
+    from trifecta.cli import clusters, running
 
-    running.enter_lab([gate.study])
+    if cluster is None:
+        running.enter_lab([gate.study])
+    else:
+        clusters.check([gate.study], cluster)
 
     from trifecta.conclude import gate as concluded
     from trifecta.report.question_progress import QuestionProgress
@@ -226,7 +243,10 @@ def _carry_out(
     showing: AbstractContextManager[Progress] = nullcontext(NoProgress()) if quiet else QuestionProgress()
     with StopFlag() as stop:
         with showing as progress:
-            done = gates.run_gate(gate, folder, progress, stop, facts, resume=resume, budget_ns=budget_ns)
+            done = gates.run_gate(
+                gate, folder, progress, stop, facts, resume=resume, budget_ns=budget_ns,
+                launch=None if cluster is None else clusters.launching(cluster),
+            )  # fmt: skip
         gate = done.gate
         made = concluded.document(gate, done.rows, done.cells, done.facts, run=done.run, interrupted=done.interrupted)
         _tell(gate, made, told)

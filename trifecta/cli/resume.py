@@ -123,9 +123,7 @@ def _go_on(
     if gates.is_gate(folder.facts) and blocks is None:  # else more of the study's verdicts, as the report advises
         from trifecta.cli import gate
 
-        if cluster is not None:
-            raise UserError(f"option --cluster: {run} is a gate, which runs on one machine; leave it out")
-        return gate.go_on(folder, budget_ns=budget_ns, quiet=quiet, as_json=as_json)
+        return gate.go_on(folder, budget_ns=budget_ns, cluster=cluster, quiet=quiet, as_json=as_json)
     study = parse_study(folder.study_text, str(run / "study.yaml"))
     return running.carry_out(
         study,

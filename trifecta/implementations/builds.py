@@ -23,6 +23,8 @@ PLACES = ("", "sbin", "bin", "objs", "target/release", "engine/target/release")
 
 GO_PACKAGES = {"caddy": "github.com/caddyserver/caddy/v2/cmd/caddy"}
 """What ``go install`` builds of a server, for ``caddy@2.10.0``."""
+GO_STAMPS = {"caddy": "github.com/caddyserver/caddy/v2.CustomVersion"}
+"""What tells its version: Caddy's own says "unknown" where it is not built as a dependency, as xcaddy does."""
 MAJOR = re.compile(r"/v(\d+)/")
 OLDEST_GO = "1.24"
 
@@ -67,7 +69,7 @@ def release(name: str, table: Mapping[str, ServerAdapter]) -> ProgramRecipe | No
         return None
     major = MAJOR.search(package)
     right = major is None or version.startswith(f"{major[1]}.")
-    return GoRelease(name, package, version, OLDEST_GO) if right else None
+    return GoRelease(name, package, version, OLDEST_GO, stamp=GO_STAMPS.get(server, "")) if right else None
 
 
 def released(name: str, table: Mapping[str, ServerAdapter]) -> ServerAdapter:

@@ -145,8 +145,13 @@ def _rests_on(made: GateDocument) -> list[str]:
     without = f", {out} of which do not count ({checks or 'errors'})" if out else ""
     return [
         f"{trials} trials{without} in {numbers.wall(made['elapsed_ns'])}{of}; seed {made['seed']}.",
-        *(f"{name} {version}." for name, version in made["servers"].items() if version),
+        *(f"{_versioned(name, version)}." for name, version in made["servers"].items() if version),
     ]
+
+
+def _versioned(name: str, version: str) -> str:
+    """``nginx@./build-a 1.28.0``; ``caddy@2.10.0`` says it already."""
+    return name if name.endswith(f"@{version}") else f"{name} {version}"
 
 
 def _ratio_words(made: GateDocument) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from trifecta.store.run import RunDirectory
 
 # What judges starts threads, which must not be there when the sandbox is entered.
 if TYPE_CHECKING:
+    from trifecta.lab.launcher import Launcher
     from trifecta.workloads.progress import Progress
 
 
@@ -41,13 +43,15 @@ def run_gate(
     *,
     resume: bool = False,
     budget_ns: int | None = None,
+    launch: Callable[[], Launcher] | None = None,
 ) -> Measured:
     """Measure a gate into a new folder, or go on with it (``budget_ns``: for so much longer); inside the sandbox, as
-    `run_study`. ``facts``: what ``any`` stood for, and what was asked, for a new one's ``run.json``.
+    `run_study`, or with ``launch`` on the nodes of a cluster, as `run_on_cluster`. ``facts``: what ``any`` stood for,
+    and what was asked, for a new one's ``run.json``.
     """
     from trifecta.analysis.gate_planner import GatePlanner
     from trifecta.workloads.extending import More
-    from trifecta.workloads.runner import run_study
+    from trifecta.workloads.runner import StudyOutcome, run_study
 
     family: list[Cell] = []
     gates: list[GatePlan] = [gate]
@@ -58,7 +62,12 @@ def run_gate(
         gates[:] = [replace(gate, study=study)]
         return GatePlanner(gates[0], family, cells, now_ns)
 
+    run_it: Callable[..., StudyOutcome] = run_study
+    if launch is not None:
+        from trifecta.workloads.cluster.head import run_on_cluster
+
+        run_it = partial(run_on_cluster, launch=launch)
     more = More(budget_ns=budget_ns, of_gate=True)
-    outcome = run_study(gate.study, folder, progress, stop, resume=resume, any_levels=facts, planner=planner, more=more)
+    outcome = run_it(gate.study, folder, progress, stop, resume=resume, any_levels=facts, planner=planner, more=more)
     run = RunDirectory.open(outcome.run_path)
     return Measured(outcome.run_path, gates[0], run.rows(), family, run.facts, outcome.interrupted)

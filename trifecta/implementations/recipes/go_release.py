@@ -17,12 +17,15 @@ from trifecta.store.cache import digest_of
 class GoRelease(GoProgram):
     """A version of a program, in the cache beside any other."""
 
-    def __init__(self, name: str, package: str, version: str, needs: str) -> None:
-        """``name``: ``caddy@2.10.0``; ``package``: its import path; ``needs``: the oldest Go that is worth trying."""
+    def __init__(self, name: str, package: str, version: str, needs: str, *, stamp: str = "") -> None:
+        """``name``: ``caddy@2.10.0``; ``package``: its import path; ``needs``: the oldest Go that is worth trying;
+        ``stamp``: the variable from which the program tells its version, where it does not ask Go.
+        """
         super().__init__(name, Path())
         self._package = package
         self._version = version
         self._needs = needs
+        self._flags = f"-s -w -X {stamp}=v{version}" if stamp else "-s -w"
 
     def needs(self) -> str:
         """Go itself says what a version needs, once it is there."""
@@ -32,10 +35,10 @@ class GoRelease(GoProgram):
         return folder / self._package.rpartition("/")[2]
 
     def _digest(self) -> str:
-        return digest_of([], self._package, self._version, platform.machine())
+        return digest_of([], self._package, self._version, self._flags, platform.machine())
 
     def _build(self, builder: Path, folder: Path, say: Say) -> None:
         say(f"{self.name}: go fetches the modules of version {self._version} and builds")
         self.variables = {**GoProgram.variables, "GOBIN": str(folder)}
-        options = ["-trimpath", "-buildvcs=false", "-ldflags=-s -w"]
+        options = ["-trimpath", "-buildvcs=false", f"-ldflags={self._flags}"]
         self._run([str(builder), "install", *options, f"{self._package}@v{self._version}"], folder)

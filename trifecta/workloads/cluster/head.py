@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from trifecta.analysis import node_faults
-from trifecta.analysis.planner import Decision, Planner, Stop
+from trifecta.analysis.planner import Decision, Planner, SpreadPlanner, Stop
 from trifecta.analysis.verdict import verdicts
 from trifecta.contract.run import LostBlock, NodeFacts, ProgramFound, RunDocument
 from trifecta.contract.values import JsonObject
@@ -32,7 +32,7 @@ from trifecta.workloads.cluster.nodes import ProgramNodes
 from trifecta.workloads.extending import More
 from trifecta.workloads.faults import NO_FAULTS
 from trifecta.workloads.progress import NoProgress, Progress
-from trifecta.workloads.runner import NO_MORE, StudyOutcome, StudyRun
+from trifecta.workloads.runner import NO_MORE, MakePlanner, StudyOutcome, StudyRun
 from trifecta.workloads.session import Adapters
 from trifecta.workloads.supported import Supported
 
@@ -59,6 +59,7 @@ def run_on_cluster(
     launch: Callable[[], Launcher],
     resume: bool = False,
     any_levels: RunDocument | None = None,
+    planner: MakePlanner = Planner,
     more: More = NO_MORE,
 ) -> StudyOutcome:
     """As `trifecta.workloads.runner.run_study`, on every place of a launcher. No sandbox: nothing is measured here.
@@ -69,7 +70,7 @@ def run_on_cluster(
     refuse(study)
     known = Adapters().for_study(study)
     run = ClusterRun(
-        study, run_path, progress or NoProgress(), stop or (lambda: False), known, NO_FAULTS, Planner, launch=launch
+        study, run_path, progress or NoProgress(), stop or (lambda: False), known, NO_FAULTS, planner, launch=launch
     )
     with files.full_disk(run_path):
         return run.go(resume, any_levels or {}, more)
@@ -129,9 +130,8 @@ class ClusterRun(StudyRun):
 
     def choose(self, dispatch: Dispatch) -> Decision | Stop:
         """As `Head.choose`."""
-        assert isinstance(self.planner, Planner)  # what `refuse` lets through has no other
-        self.planner.running = dispatch.running()
-        self.planner.at_once = max(1, len(dispatch.busy) + len(dispatch.idle))
+        assert isinstance(self.planner, SpreadPlanner)  # what `refuse` lets through has no other
+        self.planner.beside(dispatch.running(), max(1, len(dispatch.busy) + len(dispatch.idle)))
         decision = self.planner.next(self.rows, self.elapsed_ns, self.judged)
         self._mark("plan")
         return decision

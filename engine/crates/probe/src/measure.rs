@@ -327,7 +327,8 @@ mod tests {
             if kind == Kind::ProbeReply && packet.sequence.is_multiple_of(5) || kind != Kind::ProbeReply && *times < 4 {
                 continue;
             }
-            Packet { kind, first: 8, ..packet }.write(&mut buffer);
+            let first = if kind == Kind::ProbeReply { packet.first } else { 8 };
+            Packet { kind, first, ..packet }.write(&mut buffer);
             socket.send_to(&buffer[..HEADER_BYTES], from).unwrap();
         }
     }
