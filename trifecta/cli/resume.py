@@ -106,7 +106,6 @@ def _go_on(
 ) -> int:
     """Go on with a folder that is one run: of a study, a map, or a gate; the exit code."""
     from trifecta.cli import running
-    from trifecta.design.errors import UserError
     from trifecta.design.study_file import parse_study
     from trifecta.store import facts, gates, manifest
     from trifecta.store.run import RunDirectory
