@@ -152,12 +152,18 @@ if [ "$kind" = dev ]; then
     .venv/bin/trifecta get hlsjs >/dev/null || say "not fetched: hlsjs; tests of players will be skipped"
 fi
 
-# A server of S3's protocol and Spark, which take minutes and 600 MB, in folders of their own: no package needs them.
+# A server of S3's protocol, a collector and Spark, which take minutes and 700 MB, in folders of their own: no package needs them.
 if [ "$long" = yes ]; then
     if [ ! -x .cache/bin/versitygw ] && command -v go >/dev/null; then
         say "building versitygw"
         GOBIN=$PWD/.cache/bin go install github.com/versity/versitygw/cmd/versitygw@v1.8.0 >/dev/null 2>&1 ||
             say "not built: versitygw; tests that need it will be skipped"
+    fi
+    if [ ! -x .cache/bin/otelcol ] && command -v go >/dev/null; then
+        say "building OpenTelemetry's collector"
+        { go run go.opentelemetry.io/collector/cmd/builder@v0.165.0 --config tests/store/otelcol.yaml &&
+            install -D .cache/otelcol/otelcol .cache/bin/otelcol; } >/dev/null 2>&1 ||
+            say "not built: otelcol; tests that need it will be skipped"
     fi
     if [ ! -d .cache/pyspark ] && command -v java >/dev/null; then
         say "installing pyspark"

@@ -149,6 +149,22 @@ def prometheus(folder: Path, target: str, token: Path) -> Iterator[int]:
 
 
 @contextmanager
+def collector(folder: Path) -> Iterator[tuple[int, Path]]:
+    """OpenTelemetry's collector; its port for OTLP over HTTP, and the file of what it took, whole after the block."""
+    program_ = program("otelcol", install="scripts/setup.sh long (needs Go)")
+    port, told = free_port(), folder / "told.jsonl"
+    pipeline = "{receivers: [otlp], exporters: [file]}"
+    (folder / "otelcol.yaml").write_text(
+        f"receivers: {{otlp: {{protocols: {{http: {{endpoint: '127.0.0.1:{port}'}}}}}}}}\n"
+        f"exporters: {{file: {{path: {told}}}}}\n"
+        f"service:\n  pipelines: {{metrics: {pipeline}, traces: {pipeline}}}\n  telemetry: {{metrics: {{level: none}}}}\n"
+    )
+    arguments = [program_, "--config", str(folder / "otelcol.yaml")]
+    with running(arguments, lambda: listening(port), folder / "otelcol.log"):
+        yield port, told
+
+
+@contextmanager
 def versitygw(folder: Path) -> Iterator[int]:
     """A server of S3's protocol with the bucket `measured`, which is ``folder/buckets/measured``; its port.
 

@@ -1,0 +1,64 @@
+"""OTLP as OpenTelemetry's own collector takes it: every request that ended, and every span, once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tests.report.synthetic import Shape, write_run
+from tests.store import servers
+from tests.store.test_spans import span
+from trifecta.store import schema, views
+from trifecta.store.exports import send
+
+SMALL = Shape(blocks=4, samples_per_trial=60, paths=("rough",), connections=("new",), servers=("origin",))
+
+
+def of_kind(lines: list[dict[str, Any]], kind: str, each: str) -> Iterator[dict[str, Any]]:
+    """What lies in the scopes of the resources of this kind."""
+    for line in lines:
+        for resource in line.get(f"resource{kind}", []):
+            for scope in resource[f"scope{kind}"]:
+                yield from scope[each]
+
+
+def test_the_collector_has_every_request_and_every_span(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", SMALL)
+    calls = [span("t00000", 0, "A", "B"), span("t00000", 1, "B", "C")]
+    (run / "spans").mkdir()
+    pq.write_table(pa.Table.from_pylist(calls, schema=schema.SPANS.arrow()), run / "spans" / "t00000.parquet")
+    with views.connect(run) as opened:
+        ((ended, asked),) = opened.execute("SELECT count(done_ns), count(*) FROM samples").fetchall()
+    with servers.collector(tmp_path) as (port, file):
+        told = send(run, f"otlp://127.0.0.1:{port}")
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+
+    metrics = {one["name"]: one for one in of_kind(lines, "Metrics", "metrics")}
+    assert set(metrics) == {"http.client.request.duration", "trifecta.client.requests"}
+    histograms = [
+        point
+        for one in of_kind(lines, "Metrics", "metrics")
+        if one["name"] == "http.client.request.duration"
+        for point in one["histogram"]["dataPoints"]
+    ]
+    assert metrics["http.client.request.duration"]["unit"] == "s"
+    assert sum(int(point["count"]) for point in histograms) == ended > 0
+    counts = [
+        int(point["asInt"])
+        for one in of_kind(lines, "Metrics", "metrics")
+        if one["name"] == "trifecta.client.requests"
+        for point in one["sum"]["dataPoints"]
+    ]
+    assert sum(counts) == asked
+    keys = {item["key"] for point in histograms for item in point["attributes"]}
+    assert {"network.protocol.version", "http.request.method"} <= keys
+
+    spans = list(of_kind(lines, "Spans", "spans"))
+    assert len(spans) == len({one["spanId"] for one in spans}) == 4, "a client's and a server's of each call"
+    assert len({one["traceId"] for one in spans}) == 1
+    assert told[1].endswith(": 4 spans")
