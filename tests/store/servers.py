@@ -149,19 +149,20 @@ def prometheus(folder: Path, target: str, token: Path) -> Iterator[int]:
 
 
 @contextmanager
-def collector(folder: Path) -> Iterator[tuple[int, Path]]:
-    """OpenTelemetry's collector; its port for OTLP over HTTP, and the file of what it took, whole after the block."""
+def collector(folder: Path, beyond: str) -> Iterator[int]:
+    """OpenTelemetry's collector; its port for OTLP over HTTP. It passes on what it takes, as JSON, to the URL of a
+    recorder, all of it by the end of the block.
+    """
     program_ = program("otelcol", install="scripts/setup.sh long (needs Go)")
-    port, told = free_port(), folder / "told.jsonl"
-    pipeline = "{receivers: [otlp], exporters: [file]}"
+    port, pipeline = free_port(), "{receivers: [otlp], exporters: [otlp_http]}"
     (folder / "otelcol.yaml").write_text(
         f"receivers: {{otlp: {{protocols: {{http: {{endpoint: '127.0.0.1:{port}'}}}}}}}}\n"
-        f"exporters: {{file: {{path: {told}}}}}\n"
+        f"exporters: {{otlp_http: {{endpoint: '{beyond}', encoding: json}}}}\n"
         f"service:\n  pipelines: {{metrics: {pipeline}, traces: {pipeline}}}\n  telemetry: {{metrics: {{level: none}}}}\n"
     )
     arguments = [program_, "--config", str(folder / "otelcol.yaml")]
     with running(arguments, lambda: listening(port), folder / "otelcol.log"):
-        yield port, told
+        yield port
 
 
 @contextmanager

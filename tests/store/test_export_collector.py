@@ -34,9 +34,11 @@ def test_the_collector_has_every_request_and_every_span(tmp_path: Path) -> None:
     pq.write_table(pa.Table.from_pylist(calls, schema=schema.SPANS.arrow()), run / "spans" / "t00000.parquet")
     with views.connect(run) as opened:
         ((ended, asked),) = opened.execute("SELECT count(done_ns), count(*) FROM samples").fetchall()
-    with servers.collector(tmp_path) as (port, file):
-        told = send(run, f"otlp://127.0.0.1:{port}")
-    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    with servers.recording(200) as recorder:
+        recorder.content = b"{}"
+        with servers.collector(tmp_path, f"http://127.0.0.1:{recorder.server_port}") as port:
+            told = send(f"otlp://127.0.0.1:{port}", run)
+    lines = [json.loads(body) for _, _, body in recorder.asked]
 
     metrics = {one["name"]: one for one in of_kind(lines, "Metrics", "metrics")}
     assert set(metrics) == {"http.client.request.duration", "trifecta.client.requests"}
