@@ -158,7 +158,8 @@ def collector(folder: Path, beyond: str) -> Iterator[int]:
     (folder / "otelcol.yaml").write_text(
         f"receivers: {{otlp: {{protocols: {{http: {{endpoint: '127.0.0.1:{port}'}}}}}}}}\n"
         f"exporters: {{otlp_http: {{endpoint: '{beyond}', encoding: json}}}}\n"
-        f"service:\n  pipelines: {{metrics: {pipeline}, traces: {pipeline}}}\n  telemetry: {{metrics: {{level: none}}}}\n"
+        f"service:\n  pipelines: {{metrics: {pipeline}, traces: {pipeline}}}\n"
+        "  telemetry: {metrics: {level: none}}\n"
     )
     arguments = [program_, "--config", str(folder / "otelcol.yaml")]
     with running(arguments, lambda: listening(port), folder / "otelcol.log"):
