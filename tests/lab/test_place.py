@@ -61,7 +61,9 @@ def test_who_has_lost_its_first_thread_only_runs(place: OpenPlace, tmp_path: Pat
         program.close()
 
 
-def test_who_is_gone_is_no_longer_there() -> None:
+def test_who_has_ended_is_exiting_until_it_is_waited_for_and_then_unknown() -> None:
     program = subprocess.Popen(["true"])
-    program.wait()
+    linux.wait_for_end(program.pid, 10)
     assert linux.exiting(program.pid)
+    program.wait()
+    assert not linux.exiting(program.pid)

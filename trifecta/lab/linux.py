@@ -144,9 +144,11 @@ EXIT_S = 5.0  # for the kernel to take down a process that is ending
 def exiting(pid: int) -> bool:
     """Whether a process is ending: its connections are closed some time before it can be waited for.
 
-    So it is when every thread has begun to exit: of a process that goes on, the first one alone may have ended.
+    So it is when every thread has begun to exit: of a process that goes on, the first one alone may have ended. Of one
+    that is not seen nothing is known, and it is not.
     """
-    return all(_task_exiting(task) for task in Path(f"/proc/{pid}/task").glob("*/stat"))
+    tasks = list(Path(f"/proc/{pid}/task").glob("*/stat"))
+    return bool(tasks) and all(map(_task_exiting, tasks))
 
 
 def _task_exiting(task: Path) -> bool:
