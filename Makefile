@@ -21,13 +21,12 @@ SIDE_BY_SIDE_FILES := $(addsuffix .py,$(addprefix tests/implementations/test_,cu
 	lean replay_configs) $(addprefix tests/workloads/test_,aggregate ahead code compared_session floors preflight requests \
 	visit_aggregate) tests/implementations/browsers/test_bidi tests/lab/test_certificates)
 # Those that raise networks and mostly wait in them: a second one beside them changes nothing that they ask. Who wants
-# every trial fit for a verdict, or times something, is not among them.
+# every trial fit for a verdict, or times something, is not among them, nor who builds the engine, which is gone meanwhile.
 IN_PAIRS_FILES := $(addsuffix .py,$(addprefix tests/implementations/test_,bad_clients bad_servers client_driver recipes) \
 	$(addprefix tests/implementations/browsers/test_,chromium driver firefox) \
 	$(addprefix tests/lab/test_,access conntrack containers containers_ipv6 images keeper ray_launcher ssh) \
 	$(addprefix tests/workloads/test_,browsers campaign capturing clients cluster_dispatch cluster_lab conformance extending \
-	failures internet ladder mapping over_ipv6 reproduction runner services services_watched sessions) \
-	tests/package/test_wheel)
+	failures internet ladder mapping over_ipv6 reproduction runner services services_watched sessions))
 IN_PAIRS := --durations 20 -n 2 --dist loadfile
 ONE_BY_ONE := $(filter-out $(SIDE_BY_SIDE) %.py %/__pycache__,$(wildcard tests/*))
 
