@@ -9,6 +9,9 @@ import pytest
 
 from trifecta.cli.main import run
 
+GATE = ["gate", "race", "--baseline", "tcp_nodelay=on", "--candidate", "tcp_nodelay=off", "--set", "server=origin",
+        "--set", "protocol=h2"]  # fmt: skip
+
 
 @pytest.mark.parametrize(
     ("words", "said"),
@@ -20,7 +23,8 @@ from trifecta.cli.main import run
         (["run", "bourbon2020", "--cluster", "local:0"], "option --cluster local:0: write local:N"),
         (["race", "https://a.example/", "--cluster", "local:2"], "option --cluster: belongs to servers of a study"),
         (["map", "--cluster", "local:2"], "no such option"),
-        (["gate", "--cluster", "local:2"], "no such option"),
+        ([*GATE, "--cluster", "nowhere"], "option --cluster nowhere: write HOST:PORT"),
+        ([*GATE, "--cluster", "local:2", "--references", "refs"], "the last good state is one machine's"),
         (["reproduce", "bourbon2020", "--cluster", "local:2"], "threats are measured on one machine; add --no-threats"),
         (["reproduce", "bourbon2020", "--no-threats", "--cluster", "local"], "option --cluster local: write HOST:PORT"),
     ],
