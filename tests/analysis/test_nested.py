@@ -299,6 +299,9 @@ def test_a_gate_knows_of_nodes():
     lone = judge_gate(gate, rows({"a": 30, "b": 2}, "ab"), cells)
     assert lone.state == "undecided"
     assert "a node alone does not decide" in lone.tests[0].reason
+    parted = judge_gate(gate, rows({"a": 12, "b": 12}, "b"), cells).tests[0]
+    assert parted.reason == ("2 nodes do not tell yet on which side of the limit such nodes are: more nodes would tell")
+    assert parted.needed is None, "no forecast of blocks where nodes are missing"
 
 
 def test_the_words_of_a_verdict_are_plain_values():

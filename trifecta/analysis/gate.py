@@ -28,7 +28,7 @@ from trifecta.analysis.confidence import Interval, confidence_sequence, differen
 from trifecta.analysis.estimate import PairBlocks, Row, by_cell, log_value, node_of, pair_blocks, usable
 from trifecta.analysis.family import adjusted_log_e, level_of
 from trifecta.analysis.forecast import blocks_to_difference, within_horizon
-from trifecta.analysis.nested import Nested, middle_of, nested
+from trifecta.analysis.nested import FEW, Nested, middle_of, nested
 from trifecta.analysis.noise import robust_floor
 from trifecta.contract.stored import Load
 from trifecta.design.arms import node_words
@@ -125,6 +125,8 @@ def _test(
         node = _deciding(pair, among, to_pass, cluster, high=limit - slack)
         state = OPEN if node else PASSES
     ends = (low, high) if sign > 0 else (_minus(high), _minus(low))
+    if state == OPEN and not node and among is not None:
+        node = _too_few(among, to_fail, to_pass, limit - slack, limit + slack)
     needed = None if state != OPEN or slack or node else _needed(worse, limit, alpha)
     middle = middle_of(pair.logs, pair.nodes)
     values = [log_value(row, metric) for row in rows if row["arm"] == gate.candidate and usable(row)]
@@ -167,6 +169,16 @@ def _deciding(
     if least >= math.log(2 / level) - 1e-9:
         return ""
     return f"without {node_words(node)} it is undecided: a node alone does not decide"
+
+
+def _too_few(among: Nested, to_fail: float, to_pass: float, low: float, high: float) -> str:
+    """Why a forecast of blocks is not given: the interval over nodes reaches across the limit by itself."""
+    above, below = among.between(to_fail).low, among.between(to_pass).high
+    if (above is not None and above > high) or (below is not None and below < low):
+        return ""
+    count = len(among.names)
+    more = "more nodes would tell" if count < FEW else "it depends on the node"
+    return f"{count} nodes do not tell yet on which side of the limit such nodes are: {more}"
 
 
 def _pair(gate: GatePlan, cell: Cell, rows: Sequence[Row], metric: Metric, arm: str) -> PairBlocks:
