@@ -24,7 +24,11 @@ GATE = ["gate", "race", "--baseline", "tcp_nodelay=on", "--candidate", "tcp_node
         (["race", "https://a.example/", "--cluster", "local:2"], "option --cluster: belongs to servers of a study"),
         (["map", "--cluster", "local:2"], "no such option"),
         ([*GATE, "--cluster", "nowhere"], "option --cluster nowhere: write HOST:PORT"),
-        ([*GATE, "--cluster", "local:2", "--references", "refs"], "the last good state is one machine's"),
+        (
+            [*GATE, "--cluster", "local:2", "--references", "refs"],
+            "trifecta: option --references: the last good state is one machine's, and nodes come and go; leave it out, "
+            "or --cluster\n",
+        ),
         (["reproduce", "bourbon2020", "--cluster", "local:2"], "threats are measured on one machine; add --no-threats"),
         (["reproduce", "bourbon2020", "--no-threats", "--cluster", "local"], "option --cluster local: write HOST:PORT"),
     ],

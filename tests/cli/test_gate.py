@@ -34,17 +34,6 @@ def test_the_exit_code_is_the_verdict(tmp_path, worse, code, word):
     assert re.search(r"^Run: .*runs/race-\d{8}-\d{6}$", done.stdout, re.MULTILINE)
 
 
-def test_on_a_cluster_there_is_no_last_good_state(tmp_path):
-    on = ("--cluster", "local:2", "--references", "refs")
-    done = gate("race", *PAIR, *NARROW, *on, cwd=tmp_path)
-    assert done.returncode == 2
-    assert done.stderr == (
-        "trifecta: option --references: the last good state is one machine's, and nodes come and go; leave it out, "
-        "or --cluster\n"
-    )
-    assert not (tmp_path / "runs").exists()
-
-
 def test_it_writes_what_is_asked_for_and_keeps_the_last_good_state(tmp_path):
     files = ("--summary", "out/gate.md", "--junit", "out/gate.xml", "--references", "refs", "--json")
     two = ("--fail-on", "slower:3%", "--fail-on", "latency_mean:9%", "--out", "run")

@@ -47,6 +47,18 @@ def test_who_has_closed_its_connections_to_exit_has_ended(place: OpenPlace, tmp_
                 assert (program.running(), program.exit_code) == (False, 7)
 
 
+def test_so_has_one_that_speaks_the_contract_of_the_engine(place: OpenPlace, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        for _ in range(20):
+            command = [sys.executable, "-S", "-c", DIES, str(listener.getsockname()[1])]
+            with place.drive(command, "load", tmp_path / "log") as program:
+                connection, _ = listener.accept()
+                with connection:
+                    connection.send(b"x")
+                    assert connection.recv(1) == b""
+                    assert not program.running()
+
+
 def test_who_has_lost_its_first_thread_only_runs(place: OpenPlace, tmp_path: Path) -> None:
     program = place.run([sys.executable, "-c", LOSES_ITS_FIRST_THREAD], tmp_path / "log")
     try:

@@ -28,7 +28,7 @@ from trifecta.analysis.confidence import Interval, confidence_sequence, differen
 from trifecta.analysis.estimate import PairBlocks, Row, by_cell, log_value, node_of, pair_blocks, usable
 from trifecta.analysis.family import adjusted_log_e, level_of
 from trifecta.analysis.forecast import blocks_to_difference, within_horizon
-from trifecta.analysis.nested import FEW, Nested, middle_of, nested
+from trifecta.analysis.nested import Nested, middle_of, nested
 from trifecta.analysis.noise import robust_floor
 from trifecta.contract.stored import Load
 from trifecta.design.arms import node_words
@@ -117,24 +117,24 @@ def _test(
     to_fail, to_pass = 2 * level_of(tests, 1, alpha), 2 * alpha
     low, high = _interval(worse, among, to_fail).low, _interval(worse, among, to_pass).high
     state: State = OPEN
-    node = ""
+    hindrance = ""
     if low is not None and low > limit + slack:
-        node = _deciding(pair, among, to_fail, cluster, low=limit + slack)
-        state = OPEN if node else FAILS
+        hindrance = _deciding(pair, among, to_fail, cluster, low=limit + slack)
+        state = OPEN if hindrance else FAILS
     elif high is not None and high < limit - slack:
-        node = _deciding(pair, among, to_pass, cluster, high=limit - slack)
-        state = OPEN if node else PASSES
+        hindrance = _deciding(pair, among, to_pass, cluster, high=limit - slack)
+        state = OPEN if hindrance else PASSES
     ends = (low, high) if sign > 0 else (_minus(high), _minus(low))
-    if state == OPEN and not node and among is not None:
-        node = _too_few(among, to_fail, to_pass, limit - slack, limit + slack)
-    needed = None if state != OPEN or slack or node else _needed(worse, limit, alpha)
+    if state == OPEN and not hindrance and not slack and among is not None:
+        hindrance = _too_few(among, to_fail, to_pass, limit)
+    needed = None if state != OPEN or slack or hindrance else _needed(worse, limit, alpha)
     middle = middle_of(pair.logs, pair.nodes)
     values = [log_value(row, metric) for row in rows if row["arm"] == gate.candidate and usable(row)]
     return Outcome(
         cell=cell,
         condition=condition,
         state=state,
-        reason=node or _reason(state, condition, pair, slack, bounded=low is not None or high is not None),
+        reason=hindrance or _reason(state, condition, pair, slack, bounded=low is not None or high is not None),
         baseline=_median(rows, metric, gate.baseline, gate.candidate),
         candidate=_median(rows, metric, gate.candidate),
         ratio=None if middle is None else math.exp(middle),
@@ -171,14 +171,12 @@ def _deciding(
     return f"without {node_words(node)} it is undecided: a node alone does not decide"
 
 
-def _too_few(among: Nested, to_fail: float, to_pass: float, low: float, high: float) -> str:
+def _too_few(among: Nested, to_fail: float, to_pass: float, limit: float) -> str:
     """Why a forecast of blocks is not given: the interval over nodes reaches across the limit by itself."""
     above, below = among.between(to_fail).low, among.between(to_pass).high
-    if (above is not None and above > high) or (below is not None and below < low):
+    if (above is not None and above > limit) or (below is not None and below < limit):
         return ""
-    count = len(among.names)
-    more = "more nodes would tell" if count < FEW else "it depends on the node"
-    return f"{count} nodes do not tell yet on which side of the limit such nodes are: {more}"
+    return f"{len(among.names)} nodes do not tell yet on which side of the limit such nodes are: {among.missing}"
 
 
 def _pair(gate: GatePlan, cell: Cell, rows: Sequence[Row], metric: Metric, arm: str) -> PairBlocks:

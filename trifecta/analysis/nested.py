@@ -185,6 +185,11 @@ class Nested:
             "(standard deviation)"
         )
 
+    @property
+    def missing(self) -> str:
+        """What would tell where nodes differ too much for a claim."""
+        return "more nodes would tell" if len(self.names) < FEW else "it depends on the node"
+
     def hindrance(self, alpha: float) -> str:
         """Why the nodes' interval holds what the blocks alone would exclude; empty where it does not."""
         count = len(self.names)
@@ -192,8 +197,8 @@ class Nested:
             return ""
         if self.middles is None:
             return "a node without a finite ratio leaves open what such nodes do"
-        more = "more nodes would tell" if count < FEW else "it depends on the node"
-        return f"the blocks alone would decide, but {count} nodes differ too much among themselves for that: {more}"
+        said = f"the blocks alone would decide, but {count} nodes differ too much among themselves for that"
+        return f"{said}: {self.missing}"
 
 
 def nested(logs: Floats, nodes: Sequence[str]) -> Nested | None:

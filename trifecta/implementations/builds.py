@@ -21,10 +21,9 @@ from trifecta.store.cache import cache_folder
 PLACES = ("", "sbin", "bin", "objs", "target/release", "engine/target/release")
 """Where a program is in the folder of a build: itself, what ``make install`` fills, where nginx and cargo build."""
 
-GO_PACKAGES = {"caddy": "github.com/caddyserver/caddy/v2/cmd/caddy"}
-"""What ``go install`` builds of a server, for ``caddy@2.10.0``."""
-GO_STAMPS = {"caddy": "github.com/caddyserver/caddy/v2.CustomVersion"}
-"""What tells its version: Caddy's own says "unknown" where it is not built as a dependency, as xcaddy does."""
+GO_PACKAGES = {"caddy": ("github.com/caddyserver/caddy/v2/cmd/caddy", "github.com/caddyserver/caddy/v2.CustomVersion")}
+"""What ``go install`` builds of a server, for ``caddy@2.10.0``, and the variable that tells its version, or nothing:
+Caddy says "unknown" where it is not built as a dependency, as xcaddy does."""
 MAJOR = re.compile(r"/v(\d+)/")
 OLDEST_GO = "1.24"
 
@@ -64,12 +63,12 @@ def with_own(table: Mapping[str, ServerAdapter], study: Study) -> Mapping[str, S
 def release(name: str, table: Mapping[str, ServerAdapter]) -> ProgramRecipe | None:
     """The recipe of ``caddy@2.10.0``; None where nothing brings it."""
     server, _, version = name.partition("@")
-    package = GO_PACKAGES.get(server, "")
+    package, stamp = GO_PACKAGES.get(server, ("", ""))
     if server not in table or not package or not VERSION.fullmatch(version):
         return None
     major = MAJOR.search(package)
     right = major is None or version.startswith(f"{major[1]}.")
-    return GoRelease(name, package, version, OLDEST_GO, stamp=GO_STAMPS.get(server, "")) if right else None
+    return GoRelease(name, package, version, OLDEST_GO, stamp=stamp) if right else None
 
 
 def released(name: str, table: Mapping[str, ServerAdapter]) -> ServerAdapter:

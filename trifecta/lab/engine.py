@@ -323,7 +323,7 @@ class EngineProcess(EngineProgram):
 
     def running(self) -> bool:
         """Whether it still runs."""
-        return self.process.poll() is None
+        return linux.runs(self.process)
 
     def wait_end(self, timeout_s: float) -> None:
         """Wait until it has ended by itself, for so long at most."""

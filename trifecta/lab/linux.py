@@ -8,6 +8,7 @@ import os
 import select
 import socket
 import struct
+import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -139,6 +140,13 @@ def wait_for_end(pid: int, timeout_s: float) -> None:
 
 
 EXIT_S = 5.0  # for the kernel to take down a process that is ending
+
+
+def runs(process: subprocess.Popen[bytes]) -> bool:
+    """Whether a child still runs. One that is ending is waited for, or the next that is asked of it would be blamed."""
+    if process.poll() is None and exiting(process.pid):
+        wait_for_end(process.pid, EXIT_S)
+    return process.poll() is None
 
 
 def exiting(pid: int) -> bool:

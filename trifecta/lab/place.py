@@ -161,9 +161,7 @@ class _Process:
         return self._process.poll()
 
     def running(self) -> bool:
-        if self._process.poll() is None and linux.exiting(self._process.pid):
-            linux.wait_for_end(self._process.pid, linux.EXIT_S)  # or the next one it is looked at for would be blamed
-        return self._process.poll() is None
+        return linux.runs(self._process)
 
     def wait_end(self, timeout_s: float) -> None:
         if self.running():

@@ -172,9 +172,8 @@ class ContainerProcess(EngineProgram):
         """Whether it still runs."""
         if self._pidfd is None:
             return False
-        if not select.select([self._pidfd], [], [], 0)[0] and not linux.exiting(self._pid):
-            return True
-        return not select.select([self._pidfd], [], [], linux.EXIT_S)[0]  # as of a process of this machine
+        wait_s = linux.EXIT_S if linux.exiting(self._pid) else 0  # as of a child
+        return not select.select([self._pidfd], [], [], wait_s)[0]
 
     def wait_end(self, timeout_s: float) -> None:
         """Wait until it has ended by itself, for so long at most."""

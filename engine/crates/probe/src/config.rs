@@ -33,7 +33,7 @@ pub struct Measure {
     pub interval_ns: u64,
     #[serde(default = "default_payload_bytes")]
     pub payload_bytes: usize,
-    /// How long to wait for the last replies, and for each question.
+    /// How long to wait for the last replies, and at least for the count of the far end.
     #[serde(default = "default_timeout_ns")]
     pub timeout_ns: u64,
     #[serde(default)]

@@ -18,12 +18,12 @@ const ASK_AGAIN_NS: u64 = 100_000_000;
 const SIZE_TRIES: u64 = 5;
 /// However much is lost.
 const MOST_SIZE_TRIES: u64 = 64;
+/// How likely all packets of a size that passes may be lost.
+const FALSE_SIZE: f64 = 1e-6;
 /// For the count of the far end at most, where its timeout is shorter than the tries that the loss of the path asks for.
 const REPORT_NS: u64 = 10_000_000_000;
 /// For the largest payload at most; what is not known by then is not told.
 const SIZES_NS: u64 = 30_000_000_000;
-/// How likely all packets of a size that passes may be lost.
-const FALSE_SIZE: f64 = 1e-6;
 /// RFC 1122 section 3.3.2 and RFC 8200 section 5: every path takes 576 (IPv4) or 1280 octets (IPv6).
 const SMALLEST_PAYLOAD_BYTES: usize = 548;
 const ETHERNET_HEADER_BYTES: usize = 14;
