@@ -14,11 +14,12 @@ from trifecta.lab import linux
 from trifecta.lab.host import Here
 from trifecta.lab.place import LocalPlace, OpenPlace
 
-# It has memory to give back, and ends by the first octet, as a server does that dies of a request.
+# It ends by the first octet, as a server does that dies of a request, and has more to close than that connection.
 DIES = """
 import os, socket, sys
-memory = bytearray(20 << 20)
+before = [socket.socket() for _ in range(400)]
 with socket.create_connection(("127.0.0.1", int(sys.argv[1]))) as connection:
+    after = [socket.socket() for _ in range(400)]
     connection.recv(1)
     os._exit(7)
 """
