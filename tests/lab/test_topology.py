@@ -93,6 +93,33 @@ def test_an_impaired_wire_carries_only_through_its_link() -> None:
     assert found == ["TimeoutError", [True, True], True, [0, 0]]
 
 
+def test_a_network_is_raised_when_packets_cross_every_wire_of_it() -> None:
+    """The kernel opens a device some time after it was set up; here it never does, as the other end stays down."""
+    found = inside(
+        """
+        from trifecta.design.errors import CannotError
+        from trifecta.lab import topology
+        topology._RUNNING_TIMEOUT_S, ip_batch = 0.2, topology.ip_batch
+        found = []
+        for kept_down in ("ra", "rb", "neither"):
+            topology.ip_batch = lambda lines, *rest: ip_batch(
+                [line for line in lines if line != f"link set {kept_down} up"], *rest
+            )
+            try:
+                with host_graph(["host1", "host2"], [Wire("host1", "host2", impaired=True)]):
+                    found.append("raised")
+            except CannotError as error:
+                found.append(str(error))
+        print(json.dumps(found))
+        """
+    )
+    assert found == [
+        "the kernel lets no packets over to-host2 of host1 in the lab",
+        "the kernel lets no packets over to-host1 of host2 in the lab",
+        "raised",
+    ]
+
+
 def test_nothing_crosses_a_plain_wire_by_itself() -> None:
     """Neighbours are permanent, and no ARP, neighbour discovery or multicast report is sent."""
     assert inside(

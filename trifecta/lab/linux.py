@@ -32,14 +32,16 @@ PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 # linux/sched.h, in the flags of proc_pid_stat(5)
 PF_EXITING = 0x00000004
-# linux/capability.h
+# linux/sockios.h and linux/if.h
 _SIOCGIFFLAGS = 0x8913
 _SIOCSIFFLAGS = 0x8914
 _IFF_UP = 0x1
-
+_IFF_RUNNING = 0x40
+# linux/capability.h
 CAP_NET_ADMIN = 12
-FIFO_PRIORITY = 10  # of the link, engine/crates/link/src/realtime.rs
 CAP_SYS_ADMIN = 21
+
+FIFO_PRIORITY = 10  # of the link, engine/crates/link/src/realtime.rs
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.mount.argtypes = (ctypes.c_char_p, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_ulong, ctypes.c_char_p)
@@ -123,9 +125,33 @@ def has_capability(number: int) -> bool:
 def bring_up(device: str) -> None:
     """Set a network device of this namespace up (netdevice(7)); OSError when the kernel refuses."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as any_socket:
-        request = struct.pack("16sH14x", device.encode(), 0)
-        (flags,) = struct.unpack_from("16xH", fcntl.ioctl(any_socket, _SIOCGIFFLAGS, request))
-        fcntl.ioctl(any_socket, _SIOCSIFFLAGS, struct.pack("16sH14x", device.encode(), flags | _IFF_UP))
+        _set_flags(any_socket, device, _flags(any_socket, device) | _IFF_UP)
+
+
+def await_running(device: str, timeout_s: float) -> None:
+    """Wait until packets can cross a device of the calling thread's network; TimeoutError when they cannot by then.
+
+    A worker of the kernel sees to that after a device was set up (net/core/link_watch.c): it starts the device's queue
+    and opens its port of a bridge. What is sent before is lost, and nothing says so.
+    """
+    deadline = time.monotonic() + timeout_s
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as any_socket:
+        while not (flags := _flags(any_socket, device)) & _IFF_RUNNING:
+            if time.monotonic() > deadline:
+                raise TimeoutError(device)
+            time.sleep(0.001)
+        # The worker calls a device running before it opens the port: flags can be set when it has let go of the device.
+        _set_flags(any_socket, device, flags)
+
+
+def _flags(any_socket: socket.socket, device: str) -> int:
+    request = struct.pack("16sH14x", device.encode(), 0)
+    (flags,) = struct.unpack_from("16xH", fcntl.ioctl(any_socket, _SIOCGIFFLAGS, request))
+    return int(flags)
+
+
+def _set_flags(any_socket: socket.socket, device: str, flags: int) -> None:
+    fcntl.ioctl(any_socket, _SIOCSIFFLAGS, struct.pack("16sH14x", device.encode(), flags))
 
 
 def wait_for_end(pid: int, timeout_s: float) -> None:

@@ -27,6 +27,7 @@ from typing import Self
 
 from trifecta.design.errors import CannotError
 from trifecta.design.tuning import TcpSettings
+from trifecta.lab import linux
 from trifecta.lab.host import Host
 from trifecta.lab.hosts import MTU, SYSCTLS, KernelSettings, ip_batch, namespace_path
 
@@ -36,6 +37,7 @@ _MOST_NAME = 12  # "to-" before it makes a device's name, of which Linux allows 
 _BRIDGE = "bridge"
 _AGEING_CENTISECONDS = 10_000_000  # a bridge that forgot where a host is would send its packets to all
 _ROUTE_TIMEOUT_S = 5
+_RUNNING_TIMEOUT_S = 5.0
 _MOST_REORDERING = int(SYSCTLS["net/ipv4/tcp_max_reordering"])
 
 
@@ -262,6 +264,24 @@ class Topology:
         for wire in self.links:
             with self.middle(wire).inside():
                 ip_batch([f"link set {device} up" for device in self.devices(wire)])
+        for wire in self.wires:
+            first, second = sorted((wire.a, wire.b), key=self.names.index)
+            self._await_running(first, second)
+            if wire.impaired or self._specs[second].bridge:
+                self._await_running(second, first)
+
+    def _await_running(self, host: str, towards: str) -> None:
+        """Wait until packets can cross a host's end of a wire.
+
+        Needed where the end was set up before what it is wired to, and for a port of a bridge. Any other lets packets
+        through at once, and the kernel may take a second to call it running (net/core/link_watch.c).
+        """
+        device = self._specs[host].devices[towards].name
+        with self.host(host).inside():
+            try:
+                linux.await_running(device, _RUNNING_TIMEOUT_S)
+            except TimeoutError as error:
+                raise CannotError(f"the kernel lets no packets over {device} of {host} in the lab") from error
 
     def _pair(self, wire: Wire) -> Iterator[str]:
         """The devices of a wire: a veth pair, or one to each side of the middle of an impaired one."""
