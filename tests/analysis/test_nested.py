@@ -300,7 +300,10 @@ def test_a_gate_knows_of_nodes():
     assert lone.state == "undecided"
     assert "a node alone does not decide" in lone.tests[0].reason
     parted = judge_gate(gate, rows({"a": 12, "b": 12}, "b"), cells).tests[0]
-    assert parted.reason == ("2 nodes do not tell yet on which side of the limit such nodes are: more nodes would tell")
+    assert parted.reason == (
+        "2 nodes are too few, or differ too much, to say which side of the limit such nodes lie on: more nodes would "
+        "tell"
+    )
     assert parted.needed is None, "no forecast of blocks where nodes are missing"
 
 

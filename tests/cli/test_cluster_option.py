@@ -26,8 +26,8 @@ GATE = ["gate", "race", "--baseline", "tcp_nodelay=on", "--candidate", "tcp_node
         ([*GATE, "--cluster", "nowhere"], "option --cluster nowhere: write HOST:PORT"),
         (
             [*GATE, "--cluster", "local:2", "--references", "refs"],
-            "trifecta: option --references: the last good state is one machine's, and nodes come and go; leave it out, "
-            "or --cluster\n",
+            "trifecta: option --references: a last good state belongs to one machine, but the nodes of a cluster come "
+            "and go; leave out --references or --cluster\n",
         ),
         (["reproduce", "bourbon2020", "--cluster", "local:2"], "threats are measured on one machine; add --no-threats"),
         (["reproduce", "bourbon2020", "--no-threats", "--cluster", "local"], "option --cluster local: write HOST:PORT"),

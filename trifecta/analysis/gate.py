@@ -176,7 +176,8 @@ def _too_few(among: Nested, to_fail: float, to_pass: float, limit: float) -> str
     above, below = among.between(to_fail).low, among.between(to_pass).high
     if (above is not None and above > limit) or (below is not None and below < limit):
         return ""
-    return f"{len(among.names)} nodes do not tell yet on which side of the limit such nodes are: {among.missing}"
+    said = f"{len(among.names)} nodes are too few, or differ too much, to say which side of the limit such nodes lie on"
+    return f"{said}: {among.missing}"
 
 
 def _pair(gate: GatePlan, cell: Cell, rows: Sequence[Row], metric: Metric, arm: str) -> PairBlocks:

@@ -173,8 +173,8 @@ def _refuse_references(cluster: str | None, references: Path | None) -> None:
     from trifecta.design.errors import UserError
 
     if cluster is not None and references is not None:
-        raise UserError("option --references: the last good state is one machine's, and nodes come and go; leave it "
-                        "out, or --cluster")  # fmt: skip
+        raise UserError("option --references: a last good state belongs to one machine, but the nodes of a cluster "
+                        "come and go; leave out --references or --cluster")  # fmt: skip
 
 
 def _in_full(path: Path | None) -> str | None:
