@@ -14,10 +14,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pyarrow.parquet as pq
 import pytest
 
+from tests.lab.ended import gone
 from tests.workloads.drive import REPOSITORY
 from trifecta.design.model import RequestsWorkload
 from trifecta.implementations.client import Job, Output
@@ -90,16 +90,6 @@ def told_pid(process: subprocess.Popen[str]) -> int:
     assert process.stdout is not None
     assert json.loads(process.stdout.readline()) == {"loaded": {"client": "scripted"}}
     return int(json.loads(process.stdout.readline())["ready"]["pid"])
-
-
-def gone(pid: int) -> bool:
-    """Whether a process ends soon."""
-    until = time.monotonic() + 20
-    while time.monotonic() < until:
-        if not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
-            return True
-        time.sleep(0.05)
-    return False
 
 
 def test_every_request_is_a_row_in_the_order_of_the_starts_with_the_types_of_the_engine(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.lab.ended import gone
 from trifecta.design import extras
 from trifecta.design.errors import CannotError, UserError
 from trifecta.lab.launcher import Said
@@ -118,19 +119,6 @@ def test_programs_run_at_the_nodes_of_a_cluster_and_go_with_it(monkeypatch: pyte
     finally:
         launcher.close()
     assert gone(second)
-
-
-def gone(pid: int, patience_s: float = 20.0) -> bool:
-    """Whether a process ends within so long; one that nobody reaps has ended."""
-    until = time.monotonic() + patience_s
-    while time.monotonic() < until:
-        try:
-            if psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
-                return True
-        except psutil.NoSuchProcess:
-            return True
-        time.sleep(0.1)
-    return False
 
 
 def say_of_one(launcher: RayLauncher) -> dict[str, Said]:

@@ -17,6 +17,7 @@ from typing import Any
 import psutil
 import pytest
 
+from tests.lab.ended import all_ended
 from tests.workloads import drive
 from tests.workloads.local_launcher import LocalLauncher
 from trifecta.design import plan
@@ -84,21 +85,6 @@ def nodes_of(root: int) -> list[psutil.Process]:
     """The programs of nodes below a process, the outer of each sandbox."""
     every = psutil.Process(root).children()
     return [one for one in every if "trifecta.workloads.cluster.node" in one.cmdline()]
-
-
-def all_ended(processes: list[psutil.Process], patience_s: float) -> bool:
-    """Whether they end within so long; one that nobody reaps has ended."""
-
-    def ended(one: psutil.Process) -> bool:
-        try:
-            return not one.is_running() or one.status() == psutil.STATUS_ZOMBIE
-        except psutil.NoSuchProcess:
-            return True
-
-    until = time.monotonic() + patience_s
-    while not all(map(ended, processes)) and time.monotonic() < until:
-        time.sleep(0.1)
-    return all(map(ended, processes))
 
 
 def wait_for(process: subprocess.Popen[str], event: str, many: int = 1) -> None:

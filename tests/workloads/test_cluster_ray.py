@@ -16,6 +16,7 @@ from typing import Any
 import psutil
 import pytest
 
+from tests.lab.ended import all_ended
 from tests.workloads import drive
 from trifecta.design import extras, plan
 from trifecta.store.run import RunDirectory
@@ -99,21 +100,6 @@ def programs(process: subprocess.Popen[str]) -> list[psutil.Process]:
             if NODE in one.cmdline() and parent is not None and NODE not in parent.cmdline():
                 found.append(one)
     return found
-
-
-def all_ended(processes: list[psutil.Process], patience_s: float) -> bool:
-    """Whether they end within so long; one that nobody reaps has ended."""
-
-    def ended(one: psutil.Process) -> bool:
-        try:
-            return not one.is_running() or one.status() == psutil.STATUS_ZOMBIE
-        except psutil.NoSuchProcess:
-            return True
-
-    until = time.monotonic() + patience_s
-    while not all(map(ended, processes)) and time.monotonic() < until:
-        time.sleep(0.1)
-    return all(map(ended, processes))
 
 
 def raylet_of(program: psutil.Process) -> psutil.Process:

@@ -15,6 +15,7 @@ from typing import Any
 import psutil
 import pytest
 
+from tests.lab.ended import ended
 from tests.workloads import drive
 from tests.workloads.test_checks_fail import _engine_missing
 from tests.workloads.test_runner import assert_as_planned, rows
@@ -40,14 +41,6 @@ def marked(mark: str) -> list[psutil.Process]:
         except psutil.Error:
             continue
     return found
-
-
-def ended(process: psutil.Process) -> bool:
-    """Whether a process is gone, or only waits to be read; it may go while it is asked."""
-    try:
-        return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return True
 
 
 def network_namespaces() -> set[str]:

@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -80,16 +79,6 @@ class Driver:
     def end(self, timeout_s: float = 30) -> int:
         """Its exit code."""
         return self.process.wait(timeout_s)
-
-
-def gone(processes: list[psutil.Process], timeout_s: float = 5) -> bool:
-    """Whether all of them end within a moment (a zombie has ended)."""
-    deadline = time.monotonic() + timeout_s
-    left = processes
-    while left and time.monotonic() < deadline:
-        left = [each for each in left if each.is_running() and each.status() != psutil.STATUS_ZOMBIE]
-        time.sleep(0.02)
-    return not left
 
 
 def rows(folder: Path, table: str) -> list[dict[str, Any]]:

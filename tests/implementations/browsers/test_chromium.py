@@ -10,9 +10,10 @@ from itertools import chain, pairwise
 import psutil
 import pytest
 
-from tests.implementations.browsers.driving import REAL, Driver, gone, rows
+from tests.implementations.browsers.driving import REAL, Driver, rows
 from tests.implementations.browsers.site import HOSTS, IMAGES, need, serving
 from tests.implementations.browsers.test_har import validator
+from tests.lab.ended import all_ended
 
 pytestmark = pytest.mark.timeout(120)
 REQUESTS = IMAGES + 3 + 2  # a frame of another site, with a picture
@@ -44,7 +45,7 @@ def drive(document):
     family = driver.family()
     summary = driver.hear("summary")
     assert driver.end() == 0, driver.words()
-    assert gone(family)
+    assert all_ended(family, 5)
     return summary
 
 
@@ -173,7 +174,7 @@ def test_a_crash_is_a_row_and_leaves_nothing(site, tmp_path, victim):
     else:
         driver.process.kill()
     code = driver.end(60)
-    assert gone(family)
+    assert all_ended(family, 5)
     assert not list((tmp_path / "work").rglob("profile"))
     if victim == "driver":
         return

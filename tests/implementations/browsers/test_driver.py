@@ -6,7 +6,8 @@ import signal
 
 import pytest
 
-from tests.implementations.browsers.driving import FAKE, Driver, config, gone, rows
+from tests.implementations.browsers.driving import FAKE, Driver, config, rows
+from tests.lab.ended import all_ended
 from trifecta.store.schema import SAMPLES
 from trifecta.store.visits import FETCHES, PLAYBACK, VISITS
 
@@ -40,7 +41,7 @@ def test_a_trial_is_a_row_a_visit(tmp_path):
     assert {(row["missing_requests"], row["failed_requests"], row["connections"]) for row in visits} == {(1, 1, 2)}
     assert len({row["work"] for row in visits}) == 1
     assert [row["fetch"] for row in rows(tmp_path, "fetches")] == [0, 1] * 3
-    assert gone(family)
+    assert all_ended(family, 5)
     assert not list((tmp_path / "work").rglob("profile"))
 
 
@@ -63,7 +64,7 @@ def test_what_goes_wrong_is_a_row(tmp_path, what, errors, ended):
     assert [row["error"] for row in rows(tmp_path, "visits")] == errors
     assert [row["error"] for row in rows(tmp_path, "samples")] == errors
     assert summary["errors"] == sum(error is not None for error in errors[1:])
-    assert gone(family)
+    assert all_ended(family, 5)
 
 
 @pytest.mark.parametrize("how", ["total_timeout", "signal", "stdin"])
@@ -80,7 +81,7 @@ def test_it_ends_when_it_must(tmp_path, how):
     assert (driver.end(), summary["ended"]) == (0, how)
     error = "timeout" if how == "total_timeout" else "interrupted"
     assert [row["error"] for row in rows(tmp_path, "visits")] == [error] * 3
-    assert gone(family)
+    assert all_ended(family, 5)
 
 
 @pytest.mark.parametrize("killed", ["driver", "keeper", "worker"])
@@ -92,7 +93,7 @@ def test_nothing_is_left_when_it_is_killed(tmp_path, killed):
     number = {"driver": 0, "keeper": 1, "worker": 2}[killed]
     family[number].send_signal(signal.SIGKILL)
     driver.end()
-    assert gone(family)
+    assert all_ended(family, 5)
     assert not list((tmp_path / "work").rglob("profile"))
 
 
