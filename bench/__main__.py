@@ -9,6 +9,7 @@ PARTS = (
     "bench.peers",
     "bench.product",
     "bench.start",
+    "bench.hosts",
     "bench.load",
     "bench.link",
     "bench.relay",

@@ -41,6 +41,7 @@ class Kept:
         word, _, folder = self.line().partition(" ")
         assert word == "ready"
         self.folder = Path(folder)
+        self.started: list[subprocess.Popen[bytes]] = []
 
     def line(self) -> str:
         assert self.process.stdout is not None
@@ -65,6 +66,7 @@ class Kept:
         started = subprocess.Popen(
             ["sh", "-c", keeper.START, "sh", str(self.folder), name, str(program), "load"], stdin=subprocess.PIPE
         )
+        self.started.append(started)
         wait_until((self.folder / f"{name}.pid").exists)
         return started
 
@@ -82,6 +84,9 @@ def kept(tmp_path: Path) -> Iterator[Kept]:
     for pid in one.group():
         os.kill(pid, signal.SIGKILL)
     one.process.wait()
+    for program in one.started:
+        program.kill()
+        program.wait()
 
 
 def test_its_folder_is_private_and_gone_at_the_end_of_its_input(kept: Kept) -> None:
@@ -193,17 +198,17 @@ def run(script: str, *arguments: str, home: Path, given: bytes = b"") -> subproc
 def test_an_engine_is_kept_by_its_digest(tmp_path: Path) -> None:
     content = b"#!/bin/sh\necho engine\n" * 1000
     digest = hashlib.sha256(content).hexdigest()
-    assert run(keeper.FIND, digest, home=tmp_path).returncode != 0
+    assert run(keeper.LOOK, digest, home=tmp_path).stdout == b"absent\n"
     brought = run(keeper.BRING, digest, home=tmp_path, given=gzip.compress(content))
     assert brought.returncode == 0, brought.stderr
     engine = Path(brought.stdout.decode())
     assert engine == tmp_path / ".cache/trifecta/engine" / digest / "trifecta-engine"
     assert engine.read_bytes() == content
     assert engine.stat().st_mode & 0o777 == 0o700
-    assert run(keeper.FIND, digest, home=tmp_path).stdout.decode() == str(engine)
+    assert run(keeper.LOOK, digest, home=tmp_path).stdout.decode().splitlines()[:2] == [f"engine {engine}", "engine"]
     assert [path.name for path in engine.parent.iterdir()] == ["trifecta-engine"]
     engine.write_bytes(content + b"x")
-    assert run(keeper.FIND, digest, home=tmp_path).returncode != 0, "another one was taken for it"
+    assert run(keeper.LOOK, digest, home=tmp_path).stdout == b"absent\n", "another one was taken for it"
 
 
 @pytest.mark.parametrize("given", ["cut short", "another"])
@@ -217,8 +222,7 @@ def test_an_engine_that_comes_otherwise_is_refused_and_not_kept(tmp_path: Path, 
     assert list((tmp_path / ".cache/trifecta/engine" / digest).iterdir()) == []
 
 
-def test_what_is_missing_is_named() -> None:
-    done = subprocess.run(
-        ["sh", "-c", keeper.LACKING, "sh", *keeper.NEEDED, "no-such-tool"], capture_output=True, check=False
-    )
-    assert done.stdout.split() == [b"no-such-tool"]
+def test_what_is_missing_is_named(tmp_path: Path) -> None:
+    done = run(keeper.LOOK, "0" * 64, *keeper.NEEDED, "no-such-tool", "nor-this", home=tmp_path)
+    assert done.stdout == b"lacking no-such-tool nor-this\n"
+    assert run(keeper.LOOK, "0" * 64, *keeper.NEEDED, home=tmp_path).stdout == b"absent\n"

@@ -204,25 +204,28 @@ class SshHost:
 
     def _bring(self, connection: Connection) -> str:
         """Where the engine lies there, with the digest of the one here; CannotError when it does not run there."""
-        lacking = connection.run(keeper.LACKING, *keeper.NEEDED, timeout_s=_COMMAND_S)
-        if names := lacking.output.decode(errors="replace").split():
-            raise CannotError(f"host {self.machine.at}: {listed(names)} is missing there; install what brings it")
         content = self._engine.read_bytes()
         digest = hashlib.sha256(content).hexdigest()
-        done = connection.run(keeper.FIND, digest, timeout_s=_COMMAND_S)
-        self.brought = done.code != 0
-        if self.brought:
-            packed = gzip.compress(content, 1, mtime=0)
-            done = connection.run(keeper.BRING, digest, given=packed, timeout_s=_BRING_S)
+        look = connection.run(keeper.LOOK, digest, *keeper.NEEDED, timeout_s=_COMMAND_S)
+        line, _, version = look.output.decode(errors="replace").partition("\n")
+        word, _, told = line.partition(" ")
+        if word == "lacking":
+            raise CannotError(f"host {self.machine.at}: {listed(told.split())} is missing there; install what brings it")
+        self.brought = word != "engine"
+        if not self.brought:
+            self._refuse_unless_it_runs(replace(look, output=version.encode()))
+            return told
+        packed = gzip.compress(content, 1, mtime=0)
+        done = connection.run(keeper.BRING, digest, given=packed, timeout_s=_BRING_S)
         if done.code != 0:
             text = f"host {self.machine.at}: the engine cannot be brought there ({done.said})"
             raise CannotError(f"{text}; give its user a home with {len(content) / 1e6:.0f} MB free")
         engine = done.output.decode()
-        self._try(connection, engine)
+        self._refuse_unless_it_runs(connection.run('exec "$1" --version', engine, timeout_s=_COMMAND_S))
         return engine
 
-    def _try(self, connection: Connection, engine: str) -> None:
-        done = connection.run('exec "$1" --version', engine, timeout_s=_COMMAND_S)
+    def _refuse_unless_it_runs(self, done: Done) -> None:
+        """CannotError where what the engine says of itself is not what it would."""
         try:
             decode(EngineVersion, done.output)
             why = ""

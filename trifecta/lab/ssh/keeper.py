@@ -81,11 +81,18 @@ leave
 START = r'umask 077; cd "$1" && echo $$ >"$2.pid" || exit 70; exec "$3" "$4" -'
 """Folder, name, engine, role: a program of the engine takes the place of the shell, and is the keeper's by its name."""
 
-FIND = r"""
-engine=${XDG_CACHE_HOME:-$HOME/.cache}/trifecta/engine/$1/trifecta-engine
-[ -f "$engine" ] && [ "$(sha256sum <"$engine")" = "$1  -" ] && printf %s "$engine"
+LOOK = r"""
+digest=$1 lacking=
+shift
+for name; do command -v "$name" >/dev/null || lacking="$lacking $name"; done
+[ -z "$lacking" ] || { echo "lacking$lacking"; exit 1; }
+engine=${XDG_CACHE_HOME:-$HOME/.cache}/trifecta/engine/$digest/trifecta-engine
+[ -f "$engine" ] && [ "$(sha256sum <"$engine")" = "$digest  -" ] || { echo absent; exit 1; }
+printf 'engine %s\n' "$engine"
+exec "$engine" --version
 """
-"""Digest: where the engine lies, when it is there and has it; fails when not."""
+"""Digest, and what is needed there: what of it is lacking, that the engine is absent, or where it lies and what it says
+of itself. All in one command, since each costs a shell and whatever its user has it do first."""
 
 BRING = r"""
 umask 077
@@ -104,7 +111,6 @@ PUT = r'umask 077; mkdir -p "$1/files" && tar -xf - -C "$1/files"'
 GET = r'cd "$1/files" && tar -cf - -- "$2" && { [ -d "$2" ] || rm -f -- "$2"; }'
 MAKE = r'umask 077; mkdir -p "$1/files/$2"'
 NEEDED = ("sh", "cat", "gzip", "mkdir", "mktemp", "mv", "rm", "sha256sum", "sleep", "tar")
-LACKING = 'for name; do command -v "$name" >/dev/null || printf "%s " "$name"; done'
 RESOLVE = 'exec getent ahosts "$1"'
 """Name: its addresses by getaddrinfo(3), a line for each kind of socket; 2 where it has none."""
 
