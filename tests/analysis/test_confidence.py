@@ -14,7 +14,9 @@ from trifecta.analysis.confidence import (
     differences_of,
     judge,
     log_e_above,
+    log_e_above_without,
     log_e_below,
+    log_e_below_without,
     log_e_within,
     median_log_ratio,
     votes_above,
@@ -137,6 +139,39 @@ def test_the_interval_is_the_set_of_ratios_that_the_e_processes_do_not_reject():
         assert interval.excludes_zero() == (max(found.log_e_above, found.log_e_below) >= THRESHOLD)
         reach = max(abs(interval.low), abs(interval.high))
         assert log_e_within(logs, reach + 1e-9) >= THRESHOLD > log_e_within(logs, reach - 1e-9)
+
+
+@pytest.mark.parametrize("blocks", [7, 40, 41, 90, 700])
+@pytest.mark.parametrize("shift", [-0.2, 0.0, 0.05])
+def test_its_ends_are_the_first_values_that_are_not_rejected_among_however_many(blocks, shift):
+    """Each value seen is tried, by the e-value of a theta just below it."""
+    rng = np.random.default_rng(blocks)
+    arm, *references = rng.normal(0, 0.1, (3, blocks))
+    logs = np.column_stack([arm + shift, *references])
+    logs[rng.random(blocks) < 0.1, 2] = np.nan
+    found = confidence_sequence(logs, ALPHA)
+    differences = differences_of(logs)
+    values = np.unique(differences[~np.isnan(differences)])
+    for end, sign, log_e in ((found.low, 1, log_e_above), (found.high, -1, log_e_below)):
+        rejected = [value for value in values if log_e(logs, np.array([value - sign * 1e-12]))[0] >= THRESHOLD]
+        assert end == ((max(rejected) if sign > 0 else min(rejected)) if rejected else None)
+
+
+def test_blocks_left_out_by_group_leave_what_the_rest_says():
+    rng = np.random.default_rng(3)
+    logs = rng.normal(0, 0.1, (60, 3))
+    logs[:, 0] += 0.08
+    logs[4, 1] = logs[9, 2] = np.nan
+    logs[5] = np.inf
+    groups = rng.integers(0, 7, 60)
+    for theta in (0.0, 0.1):
+        edge = np.array([theta])
+        above, below = log_e_above_without(logs, theta, groups), log_e_below_without(logs, theta, groups)
+        for group in range(7):
+            rest = logs[groups != group]
+            assert above[group] == pytest.approx(log_e_above(rest, edge)[0], rel=1e-9)
+            assert below[group] == pytest.approx(log_e_below(rest, edge)[0], rel=1e-9)
+    assert len(set(log_e_above_without(logs, 0.0, groups))) > 3
 
 
 def test_a_wider_level_gives_an_interval_inside():

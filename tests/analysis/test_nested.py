@@ -11,7 +11,7 @@ from scipy import stats
 from tests.analysis.clusters import cluster_rows, nested_logs
 from tests.analysis.gates import gate_of
 from tests.analysis.worlds import make_rows, one_cell_study
-from trifecta.analysis.confidence import confidence_sequence, judge, median_log_ratio
+from trifecta.analysis.confidence import confidence_sequence, judge, log_e_below, median_log_ratio
 from trifecta.analysis.estimate import pair_blocks
 from trifecta.analysis.family import level_of, log_e_to_claim
 from trifecta.analysis.gate import judge_gate
@@ -215,6 +215,20 @@ def test_no_verdict_stands_that_one_node_decides():
     assert "without node a it is undecided" in one.reason
     assert one.likely is None
     assert judged({"a": 30, "b": 12}).verdict == "faster"
+
+
+def test_the_weakest_is_what_is_left_without_the_node_that_says_most():
+    rng = np.random.default_rng(11)
+    nodes = np.array(["c", "a", "b", "d", "e"])[rng.integers(0, 5, 80)]
+    logs = rng.normal(0, 0.02, (80, 3)) + np.column_stack([np.where(nodes == "d", -0.4, -0.03), *np.zeros((2, 80))])
+    among = nested(logs, nodes.tolist())
+    error, found = among.error * math.sqrt(5 / 4), []
+    for place, name in enumerate(among.names):
+        rest, middle = logs[nodes != name], np.delete(among.middles, place).mean()
+        of_nodes = -math.log(2 * stats.t.sf((0.0 - middle) / error, 4))
+        found.append((min(float(log_e_below(rest, np.zeros(1))[0]), of_nodes), name))
+    assert among.weakest(high=0.0) == (pytest.approx(min(found)[0], rel=1e-9), min(found)[1])
+    assert min(found)[1] == "d"
 
 
 def test_one_node_of_eight_that_differs_decides_nothing():

@@ -31,6 +31,7 @@ WEIGHTS: Floats = np.array(bets.WEIGHTS)
 LARGEST_LOG_RATIO = math.log(10_000)  # a bound further out than this factor is reported as no bound
 _LOG_WEIGHTS = np.log(WEIGHTS)
 _LOSE_ALL = -1e6  # log of nothing: finite, so that sums stay numbers
+_AT_ONCE = 64  # values that are tried in one go: more take more memory than they save time
 
 
 @dataclass(frozen=True)
@@ -141,6 +142,21 @@ def log_e_below(logs: Floats, thetas: Floats) -> Floats:
     return mix(log_wealth(votes_above(-differences_of(logs), -thetas)))
 
 
+def log_e_above_without(logs: Floats, theta: float, groups: NDArray[np.intp]) -> Floats:
+    """`log_e_above` of one theta without the blocks of each group in turn. ``groups``: of each block, from 0."""
+    (votes,) = votes_above(differences_of(logs), np.array([theta]))
+    kinds, kind = np.unique(votes, return_inverse=True)
+    # Counted and not summed: groups that say the same leave the same, to the last bit.
+    counts = np.zeros((int(groups.max()) + 1, len(kinds)))
+    np.add.at(counts, (groups, kind), 1.0)
+    return mix((counts.sum(axis=0) - counts) @ log_wealth(kinds[:, None]))
+
+
+def log_e_below_without(logs: Floats, theta: float, groups: NDArray[np.intp]) -> Floats:
+    """The same of `log_e_below`."""
+    return log_e_above_without(-logs, -theta, groups)
+
+
 @remembered
 def log_e_within(logs: Floats, log_margin: float) -> float:
     """Log e-value of "the median log ratio is beyond the margin": both of its halves must be refuted."""
@@ -174,10 +190,20 @@ def confidence_sequence(logs: Floats, alpha: float) -> Interval:
 def _lower_end(differences: Floats, threshold: float) -> float | None:
     """The largest value seen below which every theta is rejected; None where there is none."""
     values = np.unique(differences[~np.isnan(differences)])
-    # A theta just below a value: that value and all above it vote for "above".
-    votes = _votes(differences[None, :, :] >= values[:, None, None], differences)
-    rejected = np.flatnonzero(mix(log_wealth(votes)) >= threshold)
-    if not len(rejected):
+    # The larger a theta, the fewer vote for "above" it: what is rejected lies below all that is not.
+    rejected, standing = -1, len(values)
+    while standing - rejected > 1:
+        between = standing - rejected - 1
+        tried = np.linspace(rejected + 1, standing - 1, min(_AT_ONCE, between)).astype(int)
+        # A theta just below a value: that value and all above it vote for "above".
+        votes = _votes(differences[None, :, :] >= values[tried, None, None], differences)
+        found = np.flatnonzero(mix(log_wealth(votes)) >= threshold)
+        first = int(found[-1]) + 1 if len(found) else 0
+        rejected, standing = (
+            int(tried[first - 1]) if first else rejected,
+            int(tried[first]) if first < len(tried) else standing,
+        )
+    if rejected < 0:
         return None
-    end = float(values[rejected[-1]])
+    end = float(values[rejected])
     return None if end <= -LARGEST_LOG_RATIO else end

@@ -32,7 +32,9 @@ from trifecta.analysis.confidence import (
     differences_of,
     judge,
     log_e_above,
+    log_e_above_without,
     log_e_below,
+    log_e_below_without,
     median_log_ratio,
 )
 from trifecta.analysis.student import chi2_quantile, share_above, t_quantile
@@ -150,13 +152,20 @@ class Nested:
         differs. Else a claim of three nodes would rest on what two of them say of their own spread.
         """
         count = len(self.names)
+        if self.middles is None:
+            return -math.inf, self.names[0]
         error = self.error * math.sqrt(count / (count - 1))
-        found = []
-        for place, name in enumerate(self.names):
-            middle = None if self.middles is None else float(np.delete(self.middles, place).mean())
-            rest: Floats = self.logs[self._at != place]
-            found.append((_evidence(rest, middle, error, count - 1, low=low, high=high), name))
-        return min(found)
+        middles = ((self.middles.sum() - self.middles) / (count - 1)).tolist()
+        sides = []
+        if low is not None:
+            sides.append(log_e_above_without(self.logs, low, self._at))
+            sides.append(np.array([_log_e_of(middle - low, error, count - 1) for middle in middles]))
+        if high is not None:
+            sides.append(log_e_below_without(self.logs, high, self._at))
+            sides.append(np.array([_log_e_of(high - middle, error, count - 1) for middle in middles]))
+        found = np.min(sides, axis=0)
+        place = int(found.argmin())
+        return float(found[place]), self.names[place]
 
     def spread(self, confidence: float) -> Spread | None:
         """How much nodes differ; None where one of them has no finite median."""
