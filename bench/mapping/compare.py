@@ -26,8 +26,9 @@ from typing import Any
 
 import numpy as np
 
+from trifecta.analysis.mapping.likelihood import LARGEST_LOG, Floats, Point
 from trifecta.analysis.mapping.search import Sides, classify
-from trifecta.analysis.mapping.surface import LARGEST_LOG, Floats, Point, Prediction, Surface, fit
+from trifecta.analysis.mapping.surface import Prediction, Surface, fit
 
 FOLDS = 8
 CONFIDENCE = 0.95

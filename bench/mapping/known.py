@@ -15,8 +15,9 @@ from functools import partial
 
 import numpy as np
 
+from trifecta.analysis.mapping.likelihood import Floats, Point
 from trifecta.analysis.mapping.search import BATCH, classify, first_blocks, next_batch
-from trifecta.analysis.mapping.surface import POPULATION, Floats, Point, Surface, fit
+from trifecta.analysis.mapping.surface import POPULATION, Surface, fit
 
 SIDE = 16
 MARGIN = 0.05

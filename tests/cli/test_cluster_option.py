@@ -22,7 +22,7 @@ GATE = ["gate", "race", "--baseline", "tcp_nodelay=on", "--candidate", "tcp_node
         (["race", "--cluster", "local:2", "--host", "client=here", "--host", "server=ssh://b"], "names its hosts"),
         (["run", "bourbon2020", "--cluster", "local:0"], "option --cluster local:0: write local:N"),
         (["race", "https://a.example/", "--cluster", "local:2"], "option --cluster: belongs to servers of a study"),
-        (["map", "--cluster", "local:2"], "no such option"),
+        (["map", "--cluster", "nowhere"], "option --cluster nowhere: write HOST:PORT"),
         ([*GATE, "--cluster", "nowhere"], "option --cluster nowhere: write HOST:PORT"),
         (
             [*GATE, "--cluster", "local:2", "--references", "refs"],

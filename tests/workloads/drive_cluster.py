@@ -1,7 +1,7 @@
 """Runs a study on nodes of this machine: ``python -m tests.workloads.drive_cluster FOLDER JSON``.
 
-JSON: {"set": [overrides], "nodes": how many, "resume": bool, "gate": [baseline, candidate]}. Prints an event a line as
-JSON, the outcome last.
+JSON: {"set": [overrides], "nodes": how many, "resume": bool, "gate": [baseline, candidate], "map": blocks}. Prints an
+event a line as JSON, the outcome last.
 """
 
 from __future__ import annotations
@@ -18,8 +18,10 @@ from trifecta import studies
 from trifecta.analysis.gate import judge_gate
 from trifecta.design.errors import TrifectaError
 from trifecta.design.gate import GatePlan, read_conditions, read_refs
+from trifecta.design.mapping import change_to_map, make_plan
 from trifecta.workloads.cluster.head import run_on_cluster
 from trifecta.workloads.gate import run_gate
+from trifecta.workloads.mapping import result_of, run_map
 from trifecta.workloads.stopping import StopFlag
 
 
@@ -29,6 +31,8 @@ def main() -> int:
     try:
         if "gate" in request:
             return gate(folder, request)
+        if "map" in request:
+            return plane(folder, request)
         study = studies.load("race", request["set"], studies.known_servers())
         with StopFlag() as stop:
             outcome = run_on_cluster(
@@ -57,6 +61,21 @@ def gate(folder: Path, request: Any) -> int:
     found = judge_gate(done.gate, done.rows, done.cells)
     tests = [{"state": one.state, "blocks": one.blocks, "reason": one.reason} for one in found.tests]
     print(json.dumps({"state": found.state, "tests": tests, "ended": done.facts["ended_because"]}), flush=True)
+    return 0
+
+
+def plane(folder: Path, request: Any) -> int:
+    """Measure a map of so many blocks."""
+    plan = make_plan("rtt=5ms..50ms", "loss=0..2%", "4x4", "h3,h2", blocks=request["map"])
+    changed = partial(change_to_map, plan=plan, overrides=request["set"])
+    study = studies.load("objects", change=changed)
+    resume = request.get("resume", False)
+    with StopFlag() as stop:
+        events: Any = _Events()
+        launch = partial(LocalLauncher, request["nodes"])
+        outcome = run_map(plan, study, folder, events, stop, resume=resume, launch=launch)
+    made = result_of(folder)
+    print(json.dumps({"kind": outcome.kind, "blocks": made.blocks, "nodes": made.nodes()}), flush=True)
     return 0
 
 

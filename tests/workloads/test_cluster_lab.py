@@ -14,14 +14,17 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import psutil
 import pytest
 
 from tests.lab.ended import all_ended
 from tests.workloads import drive
 from tests.workloads.local_launcher import LocalLauncher
+from trifecta.analysis.mapping.search import first_blocks
 from trifecta.design import plan
 from trifecta.design.errors import CannotError, UserError
+from trifecta.design.mapping import make_plan
 from trifecta.store import gathered
 from trifecta.store.run import RunDirectory
 from trifecta.studies import known_servers, load
@@ -127,6 +130,25 @@ def test_a_gate_is_decided_by_the_blocks_of_two_nodes(tmp_path: Path) -> None:
     said = json.loads(out.splitlines()[-1])
     assert said["state"] in ("pass", "undecided"), said  # on a busy machine few trials count
     assert len(set(blocks)) > 4
+
+
+def test_a_map_is_measured_by_two_nodes_and_gone_on_with(tmp_path: Path) -> None:
+    asked = ["workload.request_timeout=1 s", "workload.connect_timeout=1 s"]
+    process = head(tmp_path / "run", nodes=2, set=asked, map=10)
+    wait_for(process, "block_finished", 4)
+    process.kill()
+    process.communicate()
+    second = head(tmp_path / "run", nodes=2, set=asked, map=10, resume=True)
+    out, errors = second.communicate(timeout=240)
+    assert second.returncode == 0, errors
+    said = json.loads(out.splitlines()[-1])
+    assert (said["kind"], said["blocks"]) == ("blocks", 10)
+    found = rows(tmp_path / "run")
+    blocks = {(row["cell"], row["block"]): row["node"] for row in found}
+    assert len(found) == 3 * len(blocks) == 30, "every block whole, none twice"
+    assert set(blocks.values()) == {"n1", "n2"}
+    first = first_blocks(np.array(make_plan("rtt=5ms..50ms", "loss=0..2%", "4x4", "h3,h2").shares()))
+    assert len(blocks) == len({cell for cell, _ in blocks}) == len(set(first[:10])), "the first places, each once"
 
 
 def test_a_node_that_is_killed_loses_its_block_and_it_is_run_again(tmp_path: Path) -> None:

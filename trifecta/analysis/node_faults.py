@@ -57,7 +57,7 @@ def node_baselines(study: Study, rows: Sequence[Row]) -> list[NodeBaseline]:
     found = []
     for name, own, one, in_family in zip(names, logs, judged, adjusted, strict=True):
         ratio, e_value = ratio_estimate(own), math.exp(min(one.log_e, 700.0))
-        reason = next((said for row in of_node[name] if (said := _mark(row))), "")
+        reason = next((said for row in of_node[name] if (said := mark(row))), "")
         if not reason and in_family >= math.log(1 / alpha):
             times = "no finite ratio" if ratio is None else f"ratio {ratio:.4g}"
             reason = (
@@ -93,14 +93,14 @@ def _own_logs(study: Study, rows: Sequence[Row]) -> Floats:
 
 def _unmarked(row: Row) -> Row:
     """The row as it was before its node was left out: that verdict is not to rest on itself."""
-    if usable(row) or not _mark(row) or row.get("error"):
+    if usable(row) or not mark(row) or row.get("error"):
         return row
     others = [one for one in json.loads(row["checks_json"] or "[]") if one["check"] != CHECK]
     again: Row = {**row, "valid": all(one["status"] != "fail" for one in others)}
     return again
 
 
-def _mark(row: Row) -> str:
+def mark(row: Row) -> str:
     """Why the row's node was left out before; empty where it was not."""
     said = row.get("checks_json")
     if not said or f'"{CHECK}"' not in said:

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from trifecta.contract.run import RunDocument
     from trifecta.design.mapping import MapPlan
     from trifecta.design.model import Study
-    from trifecta.workloads.runner import StudyOutcome
 
 
 @click.command(
@@ -35,6 +34,7 @@ Examples:
   trifecta map --x rtt=10ms..100ms --y rate=2Mbit/s..50Mbit/s --set paths.access.loss="0.5 %" --resolution 12x12
   trifecta map --compare congestion_control --arms bbr,cubic --set protocol=h3
   trifecta map race --set path=rough --set connection=new --server caddy --x in_flight=1..32 --y loss=0..5%
+  trifecta map --budget "1 h" --cluster head.example.org:6379
 """
 )
 @click.argument("study", metavar="[STUDY|DIR]", default="objects", shell_complete=options.complete_study)
@@ -55,6 +55,7 @@ Examples:
     metavar="N",
     help="Repeat a run: the same orders, losses and arrivals.  [default: random, recorded in the run]",
 )
+@options.cluster
 @options.running
 def command(
     *,
@@ -70,6 +71,7 @@ def command(
     blocks: int | None,
     budget: str | None,
     seed: str | None,
+    cluster: str | None,
     out: Path | None,
     quiet: bool,
     as_json: bool,
@@ -89,6 +91,11 @@ def command(
 
             raise UserError(f"option --at: needs the folder of a map, and {study!r} is none")
         mapping.plan_in(folder)
+        if cluster is not None:
+            from trifecta.design.errors import UserError
+
+            said = f"option --cluster: {study} is a map already, and nothing is measured"
+            raise UserError(f"{said}; leave it out, or go on with `trifecta resume {study} --cluster {cluster}`")
         return _look_up(folder, place, as_json=as_json) if place is not None else _show(folder, as_json=as_json)
     changes = options.as_overrides(overrides, None, None, seed, (server,) if server else ())
     changes = options.with_seed(changes, studies.read_text(studies.find(study)), study)
@@ -100,17 +107,16 @@ def command(
     plan, made, facts = _read(study, asked, changes, blocks, budget, compare=compare)
     from trifecta.cli import running
 
-    return _carry_out(
-        plan, made, out or running.default_folder(made), facts, resume=False, quiet=quiet, as_json=as_json
-    )
+    where = out or running.default_folder(made)
+    return _carry_out(plan, made, where, facts, resume=False, cluster=cluster, quiet=quiet, as_json=as_json)
 
 
-def go_on(folder: Path, *, quiet: bool, as_json: bool) -> int:
-    """Go on with a map; the exit code."""
+def go_on(folder: Path, *, cluster: str | None, quiet: bool, as_json: bool) -> int:
+    """Go on with a map, on a cluster or not, however it began; the exit code."""
     from trifecta.workloads import mapping
 
     plan, study = mapping.plan_in(folder), mapping.study_in(folder)
-    return _carry_out(plan, study, folder, {}, resume=True, quiet=quiet, as_json=as_json)
+    return _carry_out(plan, study, folder, {}, resume=True, cluster=cluster, quiet=quiet, as_json=as_json)
 
 
 def _read(
@@ -143,24 +149,37 @@ def _read(
 
 
 def _carry_out(
-    plan: MapPlan, study: Study, folder: Path, facts: RunDocument, *, resume: bool, quiet: bool, as_json: bool
+    plan: MapPlan,
+    study: Study,
+    folder: Path,
+    facts: RunDocument,
+    *,
+    resume: bool,
+    cluster: str | None,
+    quiet: bool,
+    as_json: bool,
 ) -> int:
-    from trifecta.cli import running
+    from contextlib import AbstractContextManager, nullcontext
 
-    running.enter_lab([study])
+    from trifecta.cli import clusters, running
+
+    if cluster is None:
+        running.enter_lab([study])
+    else:
+        clusters.check([study], cluster)
 
     from trifecta.report.question_progress import QuestionProgress
     from trifecta.workloads import mapping
-    from trifecta.workloads.progress import NoProgress
+    from trifecta.workloads.progress import NoProgress, Progress
     from trifecta.workloads.stopping import StopFlag
 
+    showing: AbstractContextManager[Progress] = nullcontext(NoProgress()) if quiet else QuestionProgress()
     with StopFlag() as stop:
-        outcome: StudyOutcome
-        if quiet:
-            outcome = mapping.run_map(plan, study, folder, NoProgress(), stop, resume=resume, facts=facts)
-        else:
-            with QuestionProgress() as progress:
-                outcome = mapping.run_map(plan, study, folder, progress, stop, resume=resume, facts=facts)
+        with showing as progress:
+            outcome = mapping.run_map(
+                plan, study, folder, progress, stop, resume=resume, facts=facts,
+                launch=None if cluster is None else clusters.launching(cluster),
+            )  # fmt: skip
         from trifecta.report import html
 
         html.write_report(outcome.run_path)
@@ -189,6 +208,8 @@ def _shown(made: MapResult, folder: Path, *, as_json: bool) -> int:
     else:
         click.echo(words.headline(made))
         click.echo(words.noise(made.noise, made.plan.reference))
+        if nodes := words.nodes(made):
+            click.echo(nodes)
         click.echo(f"{counted(made.blocks, 'block')}. {made.ending[:1].upper()}{made.ending[1:]}.")
         click.echo(f"Page: {written}")
     return 0 if made.surface is not None else 1

@@ -73,7 +73,7 @@ def command(
         apart = many in ("campaign", "reproduction")  # runs of their own, that can be extended
         remedy = f"give one of its runs, such as {one}" if one and apart else "leave --blocks and --budget out"
         raise UserError(f"{run} is a {many}, which continues to its own end; {remedy}")
-    if many not in ("", "campaign", "reproduction") and cluster is not None:
+    if many not in ("", "campaign", "reproduction", "map") and cluster is not None:
         raise UserError(f"option --cluster: {run} is a {many}, which runs on one machine; leave it out")
     if is_reproduction(run):
         from trifecta.cli import reproduce
@@ -118,7 +118,7 @@ def _go_on(
     if is_map(run):
         from trifecta.cli import map as maps
 
-        return maps.go_on(run, quiet=quiet, as_json=as_json)
+        return maps.go_on(run, cluster=cluster, quiet=quiet, as_json=as_json)
     if gates.is_gate(folder.facts) and blocks is None:  # else more of the study's verdicts, as the report advises
         from trifecta.cli import gate
 

@@ -63,8 +63,8 @@ def _differences(known: Nodes) -> Iterable[str]:
             "differences between nodes being about normal."
         )
     yield (
-        "Verdicts, their intervals and comparisons of two runs know of nodes; other intervals take the blocks of all "
-        "nodes for those of one machine."
+        "Verdicts, their intervals, maps and comparisons of two runs know of nodes; other intervals take the blocks of "
+        "all nodes for those of one machine."
     )
 
 

@@ -51,6 +51,7 @@ def _of_map(made: MapResult) -> JsonObject:
         "headline": words.headline(made),
         "lines": [
             words.noise(made.noise, made.plan.reference),
+            *([nodes] if (nodes := words.nodes(made)) else []),
             f"Metric: {metric.label}.",
             f"▲ {arm} {better}, ▼ {reference} {better}, = the same, ? open",
         ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -19,6 +20,7 @@ from trifecta.store.run import RunDirectory
 if TYPE_CHECKING:
     from trifecta.analysis.mapping.planner import MapPlanner
     from trifecta.analysis.mapping.result import MapResult
+    from trifecta.lab.launcher import Launcher
     from trifecta.workloads.progress import Progress
     from trifecta.workloads.runner import StudyOutcome
 
@@ -55,16 +57,23 @@ def run_map(
     *,
     resume: bool = False,
     facts: RunDocument | None = None,
+    launch: Callable[[], Launcher] | None = None,
 ) -> StudyOutcome:
-    """Measure a map into a new folder, or go on with it; must run inside the sandbox, as `run_study` does."""
-
+    """Measure a map into a new folder, or go on with it: inside the sandbox, as `run_study`, or with ``launch`` on the
+    nodes of a cluster, as `run_on_cluster`.
+    """
     from trifecta.analysis.mapping.planner import MapPlanner
     from trifecta.workloads.runner import run_study
 
     def planner(of: Study, cells: Sequence[Cell], _: int) -> MapPlanner:
         return MapPlanner(plan, of, cells)
 
-    return run_study(
+    run_it: Callable[..., StudyOutcome] = run_study
+    if launch is not None:
+        from trifecta.workloads.cluster.head import run_on_cluster
+
+        run_it = partial(run_on_cluster, launch=launch)
+    return run_it(
         study,
         folder,
         progress,

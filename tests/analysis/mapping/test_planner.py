@@ -3,11 +3,13 @@
 import json
 import math
 
+import numpy as np
 import pytest
 
 from tests.analysis.mapping.plane import SECOND_NS, a_plan, a_study, explore
 from trifecta.analysis.mapping.planner import MapPlanner, measured
 from trifecta.analysis.mapping.result import read, work_out
+from trifecta.analysis.mapping.search import first_blocks
 from trifecta.analysis.planner import Decision, Stop
 from trifecta.design import plan as design_plan
 from trifecta.design.errors import UserError
@@ -35,6 +37,12 @@ def test_it_ends_when_every_place_is_decided_and_names_the_right_winners(done):
         assert says[outcome] * real >= 0
         assert outcome != "same" or abs(real) < 0.08
     assert len(taken) * 3 == len(rows) == made.trials
+
+
+def test_the_first_blocks_lie_where_they_should_in_their_order(done):
+    plan, _, _, _, taken = done
+    first = first_blocks(np.array(plan.shares()))
+    assert [plan.place_of(one.cell) for one in taken[: len(first)]] == first
 
 
 def test_an_interrupted_map_goes_on_as_it_would_have(done):

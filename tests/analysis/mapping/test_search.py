@@ -7,8 +7,9 @@ import pytest
 
 from bench.mapping import known
 from trifecta.analysis.mapping import search
+from trifecta.analysis.mapping.likelihood import Point
 from trifecta.analysis.mapping.search import classify, first_blocks, first_points, judge, next_batch
-from trifecta.analysis.mapping.surface import Point, Prediction, fit
+from trifecta.analysis.mapping.surface import Prediction, fit
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal, norm
 
+from trifecta.analysis.mapping import likelihood
 from trifecta.analysis.mapping import surface as surfaces
-from trifecta.analysis.mapping.surface import Point, as_data, as_document, fit, from_document, log_likelihood
+from trifecta.analysis.mapping.documents import read_surface, surface_document
+from trifecta.analysis.mapping.likelihood import Point, as_data, log_likelihood
+from trifecta.analysis.mapping.surface import fit
 
 POINTS = [Point(0.1, 0.2, (0.1, 0.2, 0.15)), Point(0.9, 0.1, (0.4,)), Point(0.5, 0.8, (-0.2, -0.1))]
 UNKNOWNS = np.array(
@@ -20,7 +23,7 @@ def _kernel(line, a, b):
     amplitude, lengths, rough = math.exp(line[0]), np.exp(line[1:3]), math.exp(line[3])
     distance = math.sqrt(5) * math.hypot(*((a - b) / lengths))
     smooth = amplitude**2 * (1 + distance + distance**2 / 3) * math.exp(-distance)
-    plane = surfaces.LEVEL_SD**2 + surfaces.SLOPE_SD**2 * float((2 * a - 1) @ (2 * b - 1))
+    plane = likelihood.LEVEL_SD**2 + likelihood.SLOPE_SD**2 * float((2 * a - 1) @ (2 * b - 1))
     return smooth + plane + rough**2 * bool((a == b).all())
 
 
@@ -93,16 +96,16 @@ def test_the_same_points_give_the_same_surface():
 
 def test_a_block_without_an_end_counts_as_the_largest():
     data = as_data([Point(0.5, 0.5, (math.inf, 0.0)), Point(0.1, 0.1, ())])
-    assert data.means.tolist() == [surfaces.LARGEST_LOG / 2]
+    assert data.means.tolist() == [likelihood.LARGEST_LOG / 2]
     with pytest.raises(ValueError, match="at least one block"):
         fit([Point(0.1, 0.1, ())])
 
 
 def test_a_surface_reads_back_and_a_damaged_one_is_refused():
     surface = fit(POINTS)
-    document = as_document(surface)
+    document = surface_document(surface)
     places = np.array([(0.2, 0.3)])
-    assert from_document(document).at(places).mean == pytest.approx(surface.at(places).mean)
+    assert read_surface(document).at(places).mean == pytest.approx(surface.at(places).mean)
     for damage in ({"counts": [1.0]}, {"draws": [[1.0]]}, {"means": [math.nan] * 3}, {"unknowns": []}):
         with pytest.raises(ValueError, match="surface"):
-            from_document(document | damage)
+            read_surface(document | damage)

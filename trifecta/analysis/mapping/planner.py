@@ -1,20 +1,24 @@
 """The planner of a map: which block next. Like the planner of a study it keeps nothing that the rows do not say.
 
 The first blocks lie where `search.first_blocks` puts them. Then blocks come in batches, each chosen from the blocks
-before it alone: a map that was interrupted goes on with the batch it would have had.
+before it alone: a map that was interrupted goes on with the batch it would have had. On the nodes of a cluster blocks
+run at the same time: there each is chosen as if those that run had been chosen before it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
 import numpy as np
 
-from trifecta.analysis.estimate import Row, pair_blocks
-from trifecta.analysis.mapping.search import BATCH, Sides, classify, first_blocks, next_batch
-from trifecta.analysis.mapping.surface import Floats, Point, Surface, fit
+from trifecta.analysis import node_faults
+from trifecta.analysis.estimate import Row, node_of, pair_blocks
+from trifecta.analysis.mapping.likelihood import Floats, Point
+from trifecta.analysis.mapping.search import BATCH, Sides, first_blocks, first_points, next_batch, sides_of
+from trifecta.analysis.mapping.surface import Surface, fit
 from trifecta.analysis.planner import Decision, Stop, rest_words
 from trifecta.design import plan as design_plan
 from trifecta.design.mapping import MapPlan
@@ -36,11 +40,15 @@ class Block:
     number: int
     arms: frozenset[str]
     trials: tuple[Row, ...]
+    node: str
+    """Of a cluster; empty where there is none."""
+    left_out: bool
+    """Whether that node does not count (`node_faults`), which says nothing of the place."""
 
 
 @dataclass
 class Measured:
-    """All blocks of a map so far, in the order in which they began."""
+    """All blocks of a map so far: of one machine in the order in which they began."""
 
     plan: MapPlan
     blocks: list[Block]
@@ -48,19 +56,25 @@ class Measured:
     """Place and number of a block that lacks an arm."""
 
     def points(self, first: int | None = None) -> list[Point]:
-        """The points with what the first so many blocks say."""
+        """The points with what the first so many blocks say, those of each node by themselves."""
         shares = self.plan.shares()
-        values: dict[int, list[float]] = {}
+        values: dict[tuple[int, str], list[float]] = {}
         for block in self.blocks[:first]:
             if block.value is not None:
-                values.setdefault(block.place, []).append(block.value)
-        return [Point(*shares[place], tuple(found)) for place, found in sorted(values.items())]
+                values.setdefault((block.place, block.node), []).append(block.value)
+        return [Point(*shares[place], tuple(found), node) for (place, node), found in sorted(values.items())]
+
+    @property
+    def several(self) -> bool:
+        """Whether they are of several nodes, those that do not count among them."""
+        return len({block.node for block in self.blocks}) > 1
 
     def barred(self, first: int | None = None) -> set[int]:
         """Places where nothing counts."""
         tried: dict[int, list[bool]] = {}
         for block in self.blocks[:first]:
-            tried.setdefault(block.place, []).append(block.value is not None)
+            if not block.left_out:
+                tried.setdefault(block.place, []).append(block.value is not None)
         return {place for place, good in tried.items() if len(good) >= HOPELESS_BLOCKS and not any(good)}
 
 
@@ -84,8 +98,31 @@ def measured(plan: MapPlan, study: Study, rows: Sequence[Row]) -> Measured:
         # Both sides censored say nothing; one of them is as bad as a surface counts.
         value = sign * float(logs[0]) if len(logs) and not np.isnan(logs[0]) else None
         span = sum(int(row["ended_ns"]) - int(row["started_ns"]) for row in own if row.get("ended_ns"))
-        found.blocks.append(Block(places[key], value, span, number, seen, tuple(own)))
+        left_out = any(map(node_faults.mark, own))
+        found.blocks.append(Block(places[key], value, span, number, seen, tuple(own), node_of(own[0]), left_out))
     return found
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """What is known after the first so many blocks, where some of them count."""
+
+    blocks: int
+    counting: tuple[bool, ...]
+    """Which of them count: blocks of a node that is left out do not any more."""
+    several: bool
+    surface: Surface
+    sides: Sides
+
+
+@dataclass(frozen=True)
+class _Batch:
+    """Places that were chosen from what is known, beside the blocks that began after that."""
+
+    seen: _Seen
+    given: int
+    """How many these were."""
+    places: list[int]
 
 
 @dataclass
@@ -96,11 +133,19 @@ class MapPlanner:
     study: Study
     cells: Sequence[Cell]
     floor: float = 0.0
-    _batch: tuple[int, list[int], Sides | None] | None = field(default=None, repr=False)
+    _running: Mapping[str, Collection[int]] = field(default_factory=dict, repr=False)
+    _at_once: int = 1
+    _known: tuple[Sequence[Row], tuple[int, int], Measured] | None = field(default=None, repr=False)
+    _seen: _Seen | None = field(default=None, repr=False)
+    _batch: _Batch | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         self._cells = {self.plan.place_of(cell): cell for cell in self.cells}
         self._grid: Floats = np.array(self.plan.shares())
+
+    def beside(self, running: Mapping[str, Collection[int]], at_once: int) -> None:
+        """As `SpreadPlanner.beside`."""
+        self._running, self._at_once = running, at_once
 
     def next(
         self,
@@ -109,50 +154,88 @@ class MapPlanner:
         judged: Sequence[Verdict] | None = None,
     ) -> Decision | Stop:
         """Decide from the rows of all finished trials and the wall time so far; a map needs no verdicts of cells."""
-        found = measured(self.plan, self.study, rows)
-        done = len(found.blocks)
-        stop = self._spent(found, elapsed_ns)
+        found = self._measured(rows)
+        run = [place for place, cell in self._cells.items() for _ in self._running.get(cell.key, ())]
+        begun = len(found.blocks) + len(run)
+        stop = self._spent(found, begun, elapsed_ns)
         if found.unfinished is not None:
             place, number = found.unfinished
             return stop or Decision(self._cells[place], number, "an interrupted block is completed first")
-        first = [place for place in first_blocks(self._grid) if place in self._cells]
-        if done < len(first):
-            why = f"block {done + 1} of the first {len(first)}, spread over the plane"
-            return stop or self._decision(found, first[done], why)
-        boundary = len(first) + BATCH * ((done - len(first)) // BATCH)
-        batch, sides = self._next_batch(found, boundary)
-        if sides is None:
-            return Stop("no block counts: every trial failed a check", "unmeasurable")
-        left = int(sides.is_open().sum())
+        first = self._first()
+        if begun < len(first):
+            place = _missing(first, [block.place for block in found.blocks] + run)
+            why = f"block {begun + 1} of the first {len(first)}, spread over the plane"
+            return stop or self._decision(found, place, why)
+        step = self._at_the_border(found, run)
+        return step if isinstance(step, Stop) else stop or step
+
+    def _at_the_border(self, found: Measured, run: Sequence[int]) -> Decision | Stop:
+        """The next block beyond the first ones, beside those that run; or that there is none."""
+        # Of many nodes some are free before the first blocks are all done.
+        done = len(found.blocks)
+        boundary = min(len(self._first()), done)
+        boundary += BATCH * ((done - boundary) // BATCH)
+        seen = self._seen_after(found, boundary)
+        if seen is None:
+            said = "nothing is known before a block is done" if run else "no block counts: every trial failed a check"
+            return Stop(said, "unmeasurable")
+        if not seen.sides.is_open().any() and boundary < done and not run:
+            boundary, seen = done, self._seen_after(found, done) or seen  # what came beside may say otherwise
+        left = int(seen.sides.is_open().sum())
         if not left:
             return Stop(f"all {len(self._grid)} places are decided", "decided")
-        if not batch:
+        place = self._next_place(found, seen, [*(block.place for block in found.blocks[boundary:]), *run])
+        if place is None:
             return Stop(f"{left} places are open and cannot be measured", "unmeasurable")
         words = f"{left} of {len(self._grid)} places are open after {done} blocks; the border may be near here"
-        return stop or self._decision(found, batch[done - boundary], words)
+        return self._decision(found, place, words)
 
-    def _next_batch(self, found: Measured, boundary: int) -> tuple[list[int], Sides | None]:
-        if self._batch is None or self._batch[0] != boundary:
-            self._batch = (boundary, *self._choose(found, boundary))
-        return self._batch[1], self._batch[2]
+    def _measured(self, rows: Sequence[Row]) -> Measured:
+        """The blocks; rows are only added to, and those of a node that is left out stop counting."""
+        state = (len(rows), sum(bool(row.get("valid")) for row in rows))
+        if self._known is None or self._known[0] is not rows or self._known[1] != state:
+            self._known = rows, state, measured(self.plan, self.study, rows)
+        return self._known[2]
 
-    def _choose(self, found: Measured, boundary: int) -> tuple[list[int], Sides | None]:
-        points = found.points(boundary)
-        if not points:
-            return [], None
-        surface = fit(points)
-        sides = self._sides(surface)
+    def _first(self) -> list[int]:
+        """The places of the first blocks. On a cluster the second round is shifted, or the same node may have both."""
+        if self._at_once == 1:
+            places = first_blocks(self._grid)
+        else:
+            points = first_points(self._grid)
+            places = points + points[1:] + points[:1]
+        return [place for place in places if place in self._cells]
+
+    def _seen_after(self, found: Measured, blocks: int) -> _Seen | None:
+        counting = tuple(block.value is not None for block in found.blocks[:blocks])
+        state = (counting, found.several)
+        if self._seen is None or (self._seen.counting, self._seen.several) != state:
+            points = found.points(blocks)
+            if not points:
+                return None
+            surface = fit(points, several=found.several)
+            self._seen = _Seen(blocks, *state, surface, self._sides(surface))
+        return self._seen
+
+    def _next_place(self, found: Measured, seen: _Seen, since: Sequence[int]) -> int | None:
+        """Where the next block is measured, beside those that began since; None where nothing can be."""
+        batch = self._batch
+        if batch is None or batch.seen is not seen or not 0 <= len(since) - batch.given < len(batch.places):
+            # On one machine the batch depends on the blocks before it alone, however much of it is done.
+            given = () if self._at_once == 1 and len(since) < BATCH else tuple(since)
+            batch = self._batch = _Batch(seen, len(given), self._choose(found, seen, given))
+        return batch.places[len(since) - batch.given] if batch.places else None
+
+    def _choose(self, found: Measured, seen: _Seen, given: Sequence[int]) -> list[int]:
         barred = np.array([place not in self._cells for place in range(len(self._grid))])
-        barred[list(found.barred(boundary))] = True
-        if barred.all() or not sides.is_open().any():
-            return [], sides
-        costs = self._costs(found.blocks[:boundary])
-        return next_batch(surface, self._grid, sides.is_open(), costs=costs, barred=barred), sides
+        barred[list(found.barred(seen.blocks))] = True
+        if barred.all():
+            return []
+        costs, still_open = self._costs(found.blocks[: seen.blocks]), seen.sides.is_open()
+        return next_batch(seen.surface, self._grid, still_open, costs=costs, barred=barred, given=given)
 
     def _sides(self, surface: Surface) -> Sides:
-        return classify(
-            surface.at(self._grid), margin=self.study.margin, confidence=self.study.confidence, floor=self.floor
-        )
+        return sides_of(surface, self._grid, self.study.margin, self.study.confidence, self.floor)
 
     def _costs(self, blocks: Sequence[Block]) -> Floats:
         """What a block takes at each place: log-linear over the plane, within what was seen."""
@@ -167,13 +250,13 @@ class MapPlanner:
         return costs
 
     def _decision(self, found: Measured, place: int, why: str) -> Decision:
-        number = max((block.number for block in found.blocks if block.place == place), default=-1) + 1
-        return Decision(self._cells[place], number, why)
+        cell = self._cells[place]
+        own = [block.number for block in found.blocks if block.place == place]
+        return Decision(cell, max((*own, *self._running.get(cell.key, ())), default=-1) + 1, why)
 
-    def _spent(self, found: Measured, elapsed_ns: int) -> Stop | None:
-        done = len(found.blocks)
-        if self.plan.blocks is not None and done >= self.plan.blocks:
-            return Stop(f"{done} blocks were asked for", "blocks")
+    def _spent(self, found: Measured, begun: int, elapsed_ns: int) -> Stop | None:
+        if self.plan.blocks is not None and begun >= self.plan.blocks:
+            return Stop(f"{begun} blocks were asked for", "blocks")
         if self.plan.budget_ns is None:
             return None
         left = self.plan.budget_ns - elapsed_ns
@@ -186,3 +269,13 @@ class MapPlanner:
             f"a block takes about {cost / _SECOND_NS:.1f} s and {rest_words(left)} of the budget is left",
             "budget",
         )
+
+
+def _missing(first: Sequence[int], begun: Sequence[int]) -> int:
+    """The first of these blocks that has not begun: not always the next, where some were lost with their head."""
+    had = Counter(begun)
+    for place in first:
+        if not had[place]:
+            return place
+        had[place] -= 1
+    return first[-1]

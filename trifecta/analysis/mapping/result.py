@@ -13,10 +13,20 @@ import numpy as np
 
 from trifecta.analysis.confidence import judge as judge_pair
 from trifecta.analysis.estimate import Row
-from trifecta.analysis.mapping.documents import Division, MapDocument, NoiseDocument, PlaceDocument, SpotDocument
+from trifecta.analysis.mapping.documents import (
+    Division,
+    MapDocument,
+    NodesDocument,
+    NoiseDocument,
+    PlaceDocument,
+    SpotDocument,
+    read_surface,
+    surface_document,
+)
+from trifecta.analysis.mapping.likelihood import Floats
 from trifecta.analysis.mapping.planner import Block, Measured, measured
-from trifecta.analysis.mapping.search import Outcome, Sides, classify, judge
-from trifecta.analysis.mapping.surface import Floats, Surface, as_document, fit, from_document
+from trifecta.analysis.mapping.search import Outcome, Sides, judge, sides_of
+from trifecta.analysis.mapping.surface import Surface, fit
 from trifecta.contract.trial import TrialValues, value_of
 from trifecta.contract.values import JsonObject
 from trifecta.design.errors import UserError
@@ -87,8 +97,7 @@ class MapResult:
     def sides_at(self, places: Floats) -> Sides:
         """Any places, as shares of both axes (places, 2), where a block counts."""
         assert self.surface is not None
-        prediction = self.surface.at(places)
-        return classify(prediction, margin=self.margin, confidence=self.confidence, floor=self.noise.floor)
+        return sides_of(self.surface, places, self.margin, self.confidence, self.noise.floor)
 
     def at(self, x: float, y: float) -> Answer:
         """The answer at values of both axes, between the places too; UserError where no block counts."""
@@ -137,7 +146,7 @@ class MapResult:
         """``map.json``."""
         sides = self.sides()
         places = [] if sides is None else _places(self.plan, sides)
-        return {
+        document: MapDocument = {
             "format": FORMAT,
             "plan": self.plan.document(),
             "traffic": self.traffic,
@@ -152,9 +161,20 @@ class MapResult:
             "summary": self.outcome_of_border(),
             "places": places,
             "spots": [_spot(self.plan, spot) for spot in self.spots],
-            "surface": None if self.surface is None else as_document(self.surface),
+            "surface": None if self.surface is None else surface_document(self.surface),
             "about": self.about,
         }
+        if (nodes := self.nodes()) is not None:
+            document["nodes"] = nodes
+        return document
+
+    def nodes(self) -> NodesDocument | None:
+        """How many nodes of a cluster its blocks are of, and by how much these differ; None where it is one."""
+        differ = None if self.surface is None else self.surface.between_nodes(self.confidence)
+        if self.surface is None or differ is None:
+            return None
+        middle, low, high = differ
+        return {"count": len(self.surface.data.all_nodes), "differ_by": middle, "low": low, "high": high}
 
 
 @dataclass(frozen=True)
@@ -234,7 +254,7 @@ def work_out(plan: MapPlan, study: Study, rows: Sequence[Row], *, ending: str = 
         confidence=study.confidence,
         spots=_spots(found),
         noise=noise_of(study, found.blocks),
-        surface=fit(points) if points else None,
+        surface=fit(points, several=found.several) if points else None,
         blocks=len(found.blocks),
         trials=len(rows),
         invalid_trials=sum(not row.get("valid") for row in rows),
@@ -259,7 +279,7 @@ def read(document: MapDocument) -> MapResult:
                 for one in document["spots"]
             ],
             noise=Noise(**document["noise"]),
-            surface=None if document["surface"] is None else from_document(document["surface"]),
+            surface=None if document["surface"] is None else read_surface(document["surface"]),
             blocks=int(document["blocks"]),
             trials=int(document["trials"]),
             invalid_trials=int(document["invalid_trials"]),

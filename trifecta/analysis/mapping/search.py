@@ -11,13 +11,15 @@ margin, with the confidence asked for.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trifecta.analysis.mapping.surface import Floats, Prediction, Surface
+from trifecta.analysis.mapping.likelihood import Floats
+from trifecta.analysis.mapping.surface import Prediction, Surface
 
 Outcome = Literal["faster", "slower", "same", "open"]
 
@@ -47,12 +49,31 @@ class Sides:
         return float(np.minimum(self.above, 1 - self.above).mean())
 
 
-def classify(prediction: Prediction, *, margin: float, confidence: float, floor: float = 0.0) -> Sides:
-    """Judge every place. ``floor``: a difference up to this ratio - 1 is not claimed (where the lab is biased)."""
+def classify(
+    prediction: Prediction,
+    *,
+    margin: float,
+    confidence: float,
+    floor: float = 0.0,
+    others: Sequence[Prediction] = (),
+) -> Sides:
+    """Judge every place. ``floor``: a difference up to this ratio - 1 is not claimed (where the lab is biased).
+
+    ``others``: what is predicted without each node of several in turn. An interval reaches over all of these, so that
+    no place is decided by a node alone.
+    """
     tail = (1 - confidence) / 2
-    low, high = prediction.quantile(tail), prediction.quantile(1 - tail)
+    every = (prediction, *others)
+    low: Floats = np.min([one.quantile(tail) for one in every], axis=0)
+    high: Floats = np.max([one.quantile(1 - tail) for one in every], axis=0)
     outcomes = tuple(judge(float(a), float(b), margin=margin, floor=floor) for a, b in zip(low, high, strict=True))
     return Sides(prediction.mean, low, high, prediction.above(0.0), outcomes)
+
+
+def sides_of(surface: Surface, places: Floats, margin: float, confidence: float, floor: float = 0.0) -> Sides:
+    """Judge some places of a surface, as `classify` does."""
+    others = surface.without_each_node(places)
+    return classify(surface.at(places), margin=margin, confidence=confidence, floor=floor, others=others)
 
 
 def judge(low: float, high: float, *, margin: float, floor: float = 0.0) -> Outcome:
@@ -92,22 +113,33 @@ def next_batch(
     costs: Floats | None = None,
     barred: NDArray[np.bool_] | None = None,
     size: int = BATCH,
+    given: Sequence[int] = (),
 ) -> list[int]:
-    """The places of the next blocks. ``costs``: of a block at each; ``barred``: where nothing can be measured."""
+    """The places of the next blocks. ``costs``: of a block at each; ``barred``: where nothing can be measured;
+    ``given``: the places of blocks that the surface does not know yet, which take away variance, too.
+    """
     means, covariances = surface.jointly(grid, _JOINT_DRAWS)
     noise = surface.scatter(grid, _JOINT_DRAWS) ** 2
     price = np.ones(len(grid)) if costs is None else costs
     chosen: list[int] = []
+    for place in given:
+        covariances = _after(covariances, noise, place)
     for _ in range(size):
         gains = _gains(means, covariances, noise, open_places) / price
         if barred is not None:
             gains = np.where(barred, -1.0, gains)
         best = int(gains.argmax())
         chosen.append(best)
-        column = covariances[:, :, best]
-        total = column[:, best] + noise[:, best]
-        covariances = covariances - column[:, :, None] * column[:, None, :] / total[:, None, None]
+        covariances = _after(covariances, noise, best)
     return chosen
+
+
+def _after(covariances: Floats, noise: Floats, place: int) -> Floats:
+    """The covariances once there is a block more at a place, whatever it says."""
+    column = covariances[:, :, place]
+    total = column[:, place] + noise[:, place]
+    result: Floats = covariances - column[:, :, None] * column[:, None, :] / total[:, None, None]
+    return result
 
 
 def _gains(means: Floats, covariances: Floats, noise: Floats, wanted: NDArray[np.bool_]) -> Floats:

@@ -66,6 +66,7 @@ def html(made: MapResult, folder: Path) -> str:
         metric=METRICS[made.metric].label,
         headline=_tied(words.headline(made)),
         noise=_tied(words.noise(made.noise, made.plan.reference)),
+        nodes=_tied(words.nodes(made)),
         checks=words.checks(_reasons(made)),
         figure=figure,
         command=shlex.join(made.about.get("argv", [])),

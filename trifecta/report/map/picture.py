@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import PathPatch
 from matplotlib.path import Path
@@ -74,11 +75,14 @@ def _border(target: Axes, made: MapResult, sides: Sides, steps: Any) -> None:
     """The line where none is faster, and the region where it may be, at the confidence asked for."""
     mean = sides.mean.reshape(_FINE, _FINE)
     tail = (1 - made.confidence) / 2
-    above = sides.above.reshape(_FINE, _FINE)
-    for path in _filled(target, steps, above, [tail, 1 - tail]):
+    unknown, band, ends = sides.above.reshape(_FINE, _FINE), [tail, 1 - tail], [tail, 1 - tail]
+    if made.nodes() is not None:  # what is said without each node in turn is in the intervals alone
+        unknown = np.maximum(sides.low, -sides.high).reshape(_FINE, _FINE)
+        band, ends = [float(unknown.min()) - 1, 0.0], [0.0]
+    for path in _filled(target, steps, unknown, band):
         target.add_patch(PathPatch(path, facecolor="none", edgecolor=style.MUTED, linewidth=0, hatch="///", zorder=2))
-    for level in (tail, 1 - tail):
-        for path in _lines(target, steps, above, level):
+    for level in ends:
+        for path in _lines(target, steps, unknown, level):
             dashed = PathPatch(path, facecolor="none", edgecolor=style.INK, linewidth=0.9, zorder=3)
             dashed.set_linestyle((0, (4.0, 2.5)))
             target.add_patch(dashed)

@@ -95,5 +95,17 @@ def noise(found: Noise, reference: str) -> str:
     return f"{said}: no difference."
 
 
+def nodes(made: MapResult) -> str:
+    """By how much the nodes of a cluster differ; empty where all blocks are of one."""
+    found = made.nodes()
+    if found is None:
+        return ""
+    if found["count"] == 1:
+        return "Measured on several nodes, of which only one counts, and no place is decided by one node alone."
+    differ, low, high = (numbers.percent(math.expm1(end)) for end in (found["differ_by"], found["low"], found["high"]))
+    said = f"Measured on {found['count']} nodes, between which the speed-up differs by {differ} [{low}, {high}]"
+    return f"{said} (standard deviation); no place is decided by one of them alone."
+
+
 def _end(value: float | None) -> str:
     return "no bound" if value is None or not math.isfinite(value) else numbers.ratio(value)
