@@ -249,10 +249,10 @@ def _surroundings() -> None:
     if "\nsshd:" not in users:
         Path("/run/passwd").write_text(users + "sshd:x:998:65534::/run/sshd:/usr/sbin/nologin\n")
         linux.bind("/run/passwd", "/etc/passwd")
-    start = Path(pwd.getpwuid(0).pw_dir) / ".bashrc"  # bash reads it for sshd, and what a developer has there takes time
-    if start.exists():
+    begun_with = Path(pwd.getpwuid(0).pw_dir) / ".bashrc"  # bash reads it for sshd; a developer's may take long
+    if begun_with.exists():
         Path("/run/nothing").touch()
-        linux.bind("/run/nothing", str(start))
+        linux.bind("/run/nothing", str(begun_with))
 
 
 @contextmanager

@@ -210,7 +210,8 @@ class SshHost:
         line, _, version = look.output.decode(errors="replace").partition("\n")
         word, _, told = line.partition(" ")
         if word == "lacking":
-            raise CannotError(f"host {self.machine.at}: {listed(told.split())} is missing there; install what brings it")
+            missing = listed(told.split())
+            raise CannotError(f"host {self.machine.at}: {missing} is missing there; install what brings it")
         self.brought = word != "engine"
         if not self.brought:
             self._refuse_unless_it_runs(replace(look, output=version.encode()))
