@@ -44,6 +44,12 @@ class Sides:
         """Places without an answer yet."""
         return np.array([outcome == "open" for outcome in self.outcomes])
 
+    @property
+    def apart(self) -> Floats:
+        """How far each interval lies from a speed-up of 1; where it is not above 0, who wins is not known."""
+        result: Floats = np.maximum(self.low, -self.high)
+        return result
+
     def expected_wrong(self) -> float:
         """The expected share of places whose likelier side is the wrong one."""
         return float(np.minimum(self.above, 1 - self.above).mean())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import PathPatch
 from matplotlib.path import Path
@@ -77,7 +76,7 @@ def _border(target: Axes, made: MapResult, sides: Sides, steps: Any) -> None:
     tail = (1 - made.confidence) / 2
     unknown, band, ends = sides.above.reshape(_FINE, _FINE), [tail, 1 - tail], [tail, 1 - tail]
     if made.nodes() is not None:  # what is said without each node in turn is in the intervals alone
-        unknown = np.maximum(sides.low, -sides.high).reshape(_FINE, _FINE)
+        unknown = sides.apart.reshape(_FINE, _FINE)
         band, ends = [float(unknown.min()) - 1, 0.0], [0.0]
     for path in _filled(target, steps, unknown, band):
         target.add_patch(PathPatch(path, facecolor="none", edgecolor=style.MUTED, linewidth=0, hatch="///", zorder=2))
