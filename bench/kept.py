@@ -41,7 +41,7 @@ _DEEP = ("cells", "arms")
 def kept(document: Mapping[str, Any]) -> dict[str, Any]:
     """Of a ``reproduction.json`` that which another can be compared with; numbers to six digits."""
     return {
-        "reproduction": _of(document["reproduction"], _ABOUT),
+        "reproduction": _of(document["reproduction"], _ABOUT) | _part(document["reproduction"]),
         "claims": [_of(one, _STATEMENT) for one in document["claims"]],
         "figures": [_of(one, _STATEMENT) for one in document["figures"]],
         "threats": [
@@ -77,6 +77,13 @@ def rejudged(document: Mapping[str, Any]) -> dict[str, Any]:
             rows.append({name: _shorter(value) for name, value in rejudge.judged({**row, **words}, statement).items()})
         made[kind] = [_of(row, _STATEMENT) for row in rows]
     return {**made, "no_longer": gone}
+
+
+def _part(about: Mapping[str, Any]) -> dict[str, Any]:
+    """Which runs were asked for, where not all were."""
+    argv = list(about.get("argv", ()))
+    only = [argv[place + 1] for place, word in enumerate(argv) if word == "--only"]
+    return {"only": [name for names in only for name in names.split(",")]} if only else {}
 
 
 def _of(one: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
