@@ -152,6 +152,13 @@ if [ "$kind" = dev ]; then
     .venv/bin/trifecta get hlsjs >/dev/null || say "not fetched: hlsjs; tests of players will be skipped"
 fi
 
+# A server of DynamoDB's protocol (npm, some MB, nothing of it is compiled): without it the tests of that export are skipped.
+if [ "$kind" = dev ] && [ ! -f .cache/dynalite/node_modules/dynalite/cli.js ] && command -v npm >/dev/null; then
+    say "installing dynalite"
+    npm install --prefix .cache/dynalite --omit=optional --ignore-scripts --no-audit --no-fund dynalite@4.0.0 >/dev/null 2>&1 ||
+        say "not installed: dynalite; tests that need it will be skipped"
+fi
+
 # A server of S3's protocol, a collector and Spark, which take minutes and 700 MB, in folders of their own: no package needs them.
 if [ "$long" = yes ]; then
     if [ ! -x .cache/bin/versitygw ] && command -v go >/dev/null; then

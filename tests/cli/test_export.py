@@ -53,7 +53,8 @@ def test_help_lists_formats_and_targets_with_what_they_need(capsys):
     for target in TARGETS.values():
         assert f"{target.schemes[0]}://" in said
         assert target.documentation.title in said
-    for variable in ("AWS_SECRET_ACCESS_KEY", "INFLUX_TOKEN", "MYSQL_PWD", "OTEL_EXPORTER_OTLP_HEADERS"):
+    for variable in ("AWS_SECRET_ACCESS_KEY", "INFLUX_TOKEN", "MYSQL_PWD", "AWS_ENDPOINT_URL_DYNAMODB",
+                     "OTEL_EXPORTER_OTLP_HEADERS"):  # fmt: skip
         assert variable in said
 
 

@@ -19,7 +19,9 @@ import pytest
 
 WAIT_S = 60.0
 _GO = Path.home() / "go" / "bin"  # before a test moves its home
-_OURS = Path(__file__).parents[2] / ".cache" / "bin"  # where scripts/setup.sh long puts programs
+_CACHE = Path(__file__).parents[2] / ".cache"
+_OURS = _CACHE / "bin"  # where scripts/setup.sh long puts programs
+_DYNALITE = _CACHE / "dynalite" / "node_modules" / "dynalite" / "cli.js"  # where scripts/setup.sh dev puts it
 
 
 def free_port() -> int:
@@ -180,4 +182,20 @@ def versitygw(folder: Path) -> Iterator[int]:
             "ROOT_ACCESS_KEY_ID": "user", "ROOT_SECRET_ACCESS_KEY": "secret-key"}  # fmt: skip
     arguments = [gateway, "--port", f"127.0.0.1:{port}", "posix", "--sidecar", str(folder / "sidecar")]
     with running([*arguments, str(folder / "buckets")], lambda: listening(port), folder / "versitygw.log", keys):
+        yield port
+
+
+@contextmanager
+def dynalite(folder: Path) -> Iterator[int]:
+    """A server of DynamoDB's protocol, which keeps all in memory and lets in whoever signs; its port.
+
+    TRIFECTA_DYNALITE names its cli.js where it is elsewhere.
+    """
+    script = Path(os.environ.get("TRIFECTA_DYNALITE") or _DYNALITE)
+    node = program("node", install="apt-get install --no-install-recommends npm, then scripts/setup.sh dev")
+    if not script.exists():
+        pytest.skip("dynalite is missing; run: scripts/setup.sh dev (needs npm)")
+    port = free_port()
+    arguments = [node, str(script), "--host", "127.0.0.1", "--port", str(port), "--createTableMs", "20"]
+    with running(arguments, lambda: listening(port), folder / "dynalite.log"):
         yield port

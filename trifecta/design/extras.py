@@ -35,7 +35,7 @@ EXTRAS = {
         "`trifecta notebook`, and the frames of a run in Python (`run.trials.df()`)",
     ),
     "exports": Extra(
-        ("obstore", "pymysql", "opentelemetry"),
+        ("obstore", "pymysql", "boto3", "opentelemetry"),
         "`trifecta export RUN --to s3://...` and other stores (`trifecta export --help`)",
     ),
 }

@@ -20,7 +20,19 @@ from trifecta.design.document import did_you_mean
 from trifecta.design.errors import TrifectaError, UserError
 from trifecta.entries import Registry
 from trifecta.store import damage, files, views
-from trifecta.store.exports import benchstat, csv, har, influxdb, jsonl, lines, mariadb, objects, openmetrics, otlp
+from trifecta.store.exports import (
+    benchstat,
+    csv,
+    dynamodb,
+    har,
+    influxdb,
+    jsonl,
+    lines,
+    mariadb,
+    objects,
+    openmetrics,
+    otlp,
+)
 from trifecta.store.exports.exporter import Exporter, Source, Target
 
 _MEMORY = "600MB"  # of DuckDB; what it cannot hold it spills into the drafts. With the rest a GB
@@ -49,6 +61,7 @@ _PLACES = {
     "objects": Target(objects.send, objects.SCHEMES),
     "influxdb": Target(influxdb.send, influxdb.SCHEMES),
     "mariadb": Target(mariadb.send, mariadb.SCHEMES),
+    "dynamodb": Target(dynamodb.send, dynamodb.SCHEMES),
     "otlp": Target(otlp.send, otlp.SCHEMES),
 }
 EXPORTERS = Registry("exporter", _FORMATS, Exporter, _adopt, error=UserError, taken=_PLACES, beside=(Target,))
