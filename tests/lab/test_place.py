@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import subprocess
 import sys
@@ -80,3 +81,13 @@ def test_who_has_ended_is_exiting_until_it_is_waited_for_and_then_unknown() -> N
     assert linux.exiting(program.pid)
     program.wait()
     assert not linux.exiting(program.pid)
+
+
+def test_of_who_goes_while_it_is_looked_at_nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel's folder of its threads is there at one look and gone at the next."""
+
+    def gone(folder: Path, pattern: str) -> list[Path]:
+        raise FileNotFoundError(2, "No such file or directory", str(folder))
+
+    monkeypatch.setattr(Path, "glob", gone)
+    assert not linux.exiting(os.getpid())

@@ -181,7 +181,10 @@ def exiting(pid: int) -> bool:
     So it is when every thread has begun to exit: of a process that goes on, the first one alone may have ended. Of one
     that is not seen nothing is known, and it is not.
     """
-    tasks = list(Path(f"/proc/{pid}/task").glob("*/stat"))
+    try:
+        tasks = list(Path(f"/proc/{pid}/task").glob("*/stat"))
+    except OSError:  # it went between two looks
+        return False
     return bool(tasks) and all(map(_task_exiting, tasks))
 
 
