@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import http.client
 import json
-import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from tests.store.servers import serving
 
 Asked = dict[str, Any]
 Answer = Callable[[str, Asked], tuple[int, Asked] | None]
@@ -71,14 +72,6 @@ class _Passed(BaseHTTPRequestHandler):
         pass
 
 
-@contextmanager
-def between(port: int) -> Iterator[Between]:
-    """One before a server at this port, in a thread until the end of the block."""
-    with Between(port) as one:
-        thread = threading.Thread(target=one.serve_forever)
-        thread.start()
-        try:
-            yield one
-        finally:
-            one.shutdown()
-            thread.join()
+def between(port: int) -> AbstractContextManager[Between]:
+    """One before a server at this port, until the end of the block."""
+    return serving(Between(port))

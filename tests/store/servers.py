@@ -6,14 +6,16 @@ import gzip
 import os
 import shutil
 import socket
+import socketserver
 import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -60,10 +62,13 @@ class _Posted(BaseHTTPRequestHandler):
         pass
 
 
+Served = TypeVar("Served", bound=socketserver.BaseServer)
+
+
 @contextmanager
-def recording(status: int) -> Iterator[Recorder]:
-    """A recorder, in a thread until the end of the block."""
-    with Recorder(status) as one:
+def serving(one: Served) -> Iterator[Served]:
+    """A server of Python's own, in a thread until the end of the block."""
+    with one:
         thread = threading.Thread(target=one.serve_forever)
         thread.start()
         try:
@@ -71,6 +76,11 @@ def recording(status: int) -> Iterator[Recorder]:
         finally:
             one.shutdown()
             thread.join()
+
+
+def recording(status: int) -> AbstractContextManager[Recorder]:
+    """A recorder until the end of the block."""
+    return serving(Recorder(status))
 
 
 @contextmanager
