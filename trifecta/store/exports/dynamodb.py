@@ -33,7 +33,7 @@ from typing import Any
 
 from trifecta.store import parquet
 from trifecta.store.exports import dynamodb_server, tables
-from trifecta.store.exports.dynamodb_server import BATCH, KEYS, Place, Request, key
+from trifecta.store.exports.dynamodb_server import BATCH, KEYS, Attribute, Item, Place, Request, key
 from trifecta.store.exports.exporter import Source
 from trifecta.store.exports.tables import Identity, Table
 
@@ -67,7 +67,7 @@ class Filling:
         """Nothing is asked yet."""
         self._place = place
         self._identity = identity
-        self._beginning: Request | None = None
+        self._beginning: Item | None = None
 
     def fill(self, source: Source) -> list[str]:
         """Bring all of it, or what is not there; a line a table."""
@@ -85,9 +85,9 @@ class Filling:
             self._write(_RUNS, [_put(ended)])
         return [f"{self._place.where}-{name}: {rows} rows, part={self._identity.run}" for name, rows in now.items()]
 
-    def _of_run(self, rows: Mapping[str, int], *, whole: bool) -> dict[str, Any]:
+    def _of_run(self, rows: Mapping[str, int], *, whole: bool) -> Item:
         """The item of the run."""
-        said = {"study": {"S": self._identity.study}, "run": {"S": self._identity.run}, "whole": {"BOOL": whole}}
+        said: Item = {"study": {"S": self._identity.study}, "run": {"S": self._identity.run}, "whole": {"BOOL": whole}}
         return key(self._identity.run, 0) | said | {"rows": _map(rows)}
 
     def _bring(self, source: Source, table: Table, counts: Mapping[str, int], *, fresh: bool) -> None:
@@ -151,7 +151,7 @@ class Filling:
             self._place.write(table, batch)
 
 
-def attribute(value: bool | int | float | str | None) -> dict[str, Any] | None:
+def attribute(value: bool | int | float | str | None) -> Attribute | None:
     """A value as DynamoDB has it; None for what it has not. A number beyond its range is text."""
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return None
@@ -192,7 +192,7 @@ def _trial(table: Table, row: tuple[Any, ...]) -> str:
     return (row[table.names.index("trial")] if "trial" in table.names else None) or _NO_TRIAL
 
 
-def _put(item: dict[str, Any]) -> Request:
+def _put(item: Item) -> Request:
     return {"PutRequest": {"Item": item}}
 
 
@@ -200,10 +200,10 @@ def _delete(part: str, row: int) -> Request:
     return {"DeleteRequest": {"Key": key(part, row)}}
 
 
-def _map(numbers: Mapping[str, int]) -> dict[str, Any]:
+def _map(numbers: Mapping[str, int]) -> Attribute:
     return {"M": {name: {"N": str(number)} for name, number in numbers.items()}}
 
 
-def _numbers(told: dict[str, Any] | None) -> dict[str, int]:
+def _numbers(told: Attribute | None) -> dict[str, int]:
     """Of an attribute that `_map` made."""
     return {name: int(number["N"]) for name, number in told["M"].items()} if told else {}

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 from urllib.parse import urlsplit
 
 from trifecta.design.errors import CannotError, TrifectaError, UserError
@@ -41,8 +41,25 @@ _REMEDIES = {
     "ExpiredTokenException": _CREDENTIALS,
     "AccessDeniedException": _ALLOW,
 }
-Request = dict[str, Any]
+Item = dict[str, "Attribute"]
+Request = dict[str, dict[str, Item]]
 """To write or to delete an item, as BatchWriteItem has it."""
+
+
+class Attribute(TypedDict, total=False):
+    """A value as DynamoDB has it: text, a number written out, a boolean, or several by name."""
+
+    S: str
+    N: str
+    BOOL: bool
+    M: dict[str, Attribute]
+
+
+class Described(TypedDict):
+    """Of what DynamoDB says of a table what is asked here."""
+
+    KeySchema: list[dict[str, str]]
+    TableStatus: str
 
 
 @dataclass(frozen=True)
@@ -59,10 +76,10 @@ class Place:
         """What a table is called there."""
         return f"{self.prefix}-{table}"
 
-    def described(self, table: str) -> dict[str, Any] | None:
+    def described(self, table: str) -> Described | None:
         """What DynamoDB says of a table; None where it is not there."""
         try:
-            found: dict[str, Any] = self.client.describe_table(TableName=self.name(table))["Table"]
+            found: Described = self.client.describe_table(TableName=self.name(table))["Table"]
         except self.client.exceptions.ResourceNotFoundException:
             return None
         return found
@@ -83,7 +100,7 @@ class Place:
                 awaited.append(name)
         end = time.monotonic() + _MADE_S
         for name in awaited:
-            while (self.described(name) or {}).get("TableStatus") != "ACTIVE":
+            while (now := self.described(name)) is None or now["TableStatus"] != "ACTIVE":
                 if time.monotonic() > end:
                     raise CannotError(f"{self.where}: {self.name(name)} is not made in {_MADE_S:.0f} s; {_AGAIN}")
                 time.sleep(_LOOK_S)
@@ -101,13 +118,13 @@ class Place:
             KeySchema=[{"AttributeName": part, "KeyType": "HASH"}, {"AttributeName": row, "KeyType": "RANGE"}],
         )
 
-    def item(self, table: str, part: str, row: int) -> dict[str, Any]:
+    def item(self, table: str, part: str, row: int) -> Item:
         """An item as it is now; empty where it is not there."""
         asked = self.client.get_item(TableName=self.name(table), Key=key(part, row), ConsistentRead=True)
-        found: dict[str, Any] = asked.get("Item", {})
+        found: Item = asked.get("Item", {})
         return found
 
-    def items(self, table: str, part: str) -> Iterator[dict[str, Any]]:
+    def items(self, table: str, part: str) -> Iterator[Item]:
         """The items of a part as they are now, in the order of their rows."""
         pages = self.client.get_paginator("query").paginate(
             TableName=self.name(table),
@@ -142,7 +159,7 @@ class Place:
         return left
 
 
-def key(part: str, row: int) -> dict[str, Any]:
+def key(part: str, row: int) -> Item:
     """The key of an item."""
     return {KEYS[0]: {"S": part}, KEYS[1]: {"N": str(row)}}
 
