@@ -20,8 +20,10 @@ def check(studies: Iterable[Study], address: str) -> None:
     reach(address)
 
 
-def launching(address: str) -> Callable[[], Launcher]:
-    """What makes the launcher of a cluster."""
+def launching(address: str | None) -> Callable[[], Launcher] | None:
+    """What makes the launcher of a cluster; None where none is named."""
+    if address is None:
+        return None
     from trifecta.lab.ray_launcher import RayLauncher
 
     def launch() -> Launcher:

@@ -225,27 +225,19 @@ def _carry_out(
     budget_ns: int | None = None,
 ) -> int:
     """Measure a gate inside the lab or on a cluster, or go on with it, and tell of it; the exit code."""
-    from contextlib import AbstractContextManager, nullcontext
-
     from trifecta.cli import clusters, running
 
-    if cluster is None:
-        running.enter_lab([gate.study])
-    else:
-        clusters.check([gate.study], cluster)
+    running.enter([gate.study], cluster)
 
     from trifecta.conclude import gate as concluded
-    from trifecta.report.question_progress import QuestionProgress
     from trifecta.workloads import gate as gates
-    from trifecta.workloads.progress import NoProgress, Progress
     from trifecta.workloads.stopping import StopFlag
 
-    showing: AbstractContextManager[Progress] = nullcontext(NoProgress()) if quiet else QuestionProgress()
     with StopFlag() as stop:
-        with showing as progress:
+        with running.showing_question(quiet=quiet) as progress:
             done = gates.run_gate(
                 gate, folder, progress, stop, facts, resume=resume, budget_ns=budget_ns,
-                launch=None if cluster is None else clusters.launching(cluster),
+                launch=clusters.launching(cluster),
             )  # fmt: skip
         gate = done.gate
         made = concluded.document(gate, done.rows, done.cells, done.facts, run=done.run, interrupted=done.interrupted)

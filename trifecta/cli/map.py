@@ -159,26 +159,18 @@ def _carry_out(
     quiet: bool,
     as_json: bool,
 ) -> int:
-    from contextlib import AbstractContextManager, nullcontext
-
     from trifecta.cli import clusters, running
 
-    if cluster is None:
-        running.enter_lab([study])
-    else:
-        clusters.check([study], cluster)
+    running.enter([study], cluster)
 
-    from trifecta.report.question_progress import QuestionProgress
     from trifecta.workloads import mapping
-    from trifecta.workloads.progress import NoProgress, Progress
     from trifecta.workloads.stopping import StopFlag
 
-    showing: AbstractContextManager[Progress] = nullcontext(NoProgress()) if quiet else QuestionProgress()
     with StopFlag() as stop:
-        with showing as progress:
+        with running.showing_question(quiet=quiet) as progress:
             outcome = mapping.run_map(
                 plan, study, folder, progress, stop, resume=resume, facts=facts,
-                launch=None if cluster is None else clusters.launching(cluster),
+                launch=clusters.launching(cluster),
             )  # fmt: skip
         from trifecta.report import html
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from trifecta.contract.run import RunDocument
     from trifecta.design.model import Study
     from trifecta.workloads.extending import More
+    from trifecta.workloads.progress import Progress
     from trifecta.workloads.runner import MakePlanner, StudyOutcome
 
 INTERRUPTED = 130
@@ -54,6 +56,16 @@ def enter_lab(studies: Iterable[Study]) -> None:
     sandbox.enter(cgroups.forget if any(map(leaves_groups, inside)) else None)
 
 
+def enter(studies: Iterable[Study], cluster: str | None) -> None:
+    """Enter the lab, or check the cluster where one is named: nothing is measured here then."""
+    if cluster is None:
+        enter_lab(studies)
+        return
+    from trifecta.cli import clusters
+
+    clusters.check(studies, cluster)
+
+
 def carry_out(
     study: Study,
     folder: Path,
@@ -78,12 +90,8 @@ def carry_out(
     Everything after the sandbox is entered happens in a child process, whose exit code the command ends with. What
     starts threads (numpy, DuckDB) is imported after that. A study of servers elsewhere enters none.
     """
-    if cluster is not None:
-        from trifecta.cli import clusters
-
-        clusters.check([study], cluster)
-    elif not study.workload.outside:
-        enter_lab([study])
+    if cluster is not None or not study.workload.outside:
+        enter([study], cluster)
     elif not may_leave:
         leaving.ask(study, yes=yes, quiet=quiet)
 
@@ -116,20 +124,15 @@ def runner(
     ``cluster``: where blocks are run.
     """
     from trifecta.analysis.planner import Planner
+    from trifecta.cli import clusters
+    from trifecta.workloads.cluster.head import runner_on
     from trifecta.workloads.progress import NoProgress
-    from trifecta.workloads.runner import NO_MORE, run_study
+    from trifecta.workloads.runner import NO_MORE
 
-    run: Callable[..., Any]
-    if cluster is None:
-        run = partial(run_study, planner=planner or Planner)
-    else:
-        from trifecta.cli import clusters
-        from trifecta.workloads.cluster.head import run_on_cluster
-
-        if planner is not None:
-            raise ValueError("blocks on a cluster are chosen by the study's own planner")
-        run = partial(run_on_cluster, launch=clusters.launching(cluster))
-    run = partial(run, stop=stop, more=more or NO_MORE, any_levels=any_levels)
+    if cluster is not None and planner is not None:
+        raise ValueError("blocks on a cluster are chosen by the study's own planner")
+    how = {"planner": planner or Planner, "more": more or NO_MORE, "any_levels": any_levels}
+    run = partial(runner_on(clusters.launching(cluster)), stop=stop, **how)
 
     def run_one(study: Any, path: Path, resume: bool) -> Any:
         if quiet:
@@ -140,6 +143,14 @@ def runner(
             return run(study, path, progress, resume=resume)
 
     return run_one
+
+
+def showing_question(*, quiet: bool) -> AbstractContextManager[Progress]:
+    """What shows how far a run is that ends by a question of its own, a map's or a gate's."""
+    from trifecta.report.question_progress import QuestionProgress
+    from trifecta.workloads.progress import NoProgress
+
+    return nullcontext(NoProgress()) if quiet else QuestionProgress()
 
 
 def show(run: Path, *, as_json: bool) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -50,8 +49,8 @@ def run_gate(
     and what was asked, for a new one's ``run.json``.
     """
     from trifecta.analysis.gate_planner import GatePlanner
+    from trifecta.workloads.cluster.head import runner_on
     from trifecta.workloads.extending import More
-    from trifecta.workloads.runner import StudyOutcome, run_study
 
     family: list[Cell] = []
     gates: list[GatePlan] = [gate]
@@ -62,12 +61,8 @@ def run_gate(
         gates[:] = [replace(gate, study=study)]
         return GatePlanner(gates[0], family, cells, now_ns)
 
-    run_it: Callable[..., StudyOutcome] = run_study
-    if launch is not None:
-        from trifecta.workloads.cluster.head import run_on_cluster
-
-        run_it = partial(run_on_cluster, launch=launch)
     more = More(budget_ns=budget_ns, of_gate=True)
+    run_it = runner_on(launch)
     outcome = run_it(gate.study, folder, progress, stop, resume=resume, any_levels=facts, planner=planner, more=more)
     run = RunDirectory.open(outcome.run_path)
     return Measured(outcome.run_path, gates[0], run.rows(), family, run.facts, outcome.interrupted)

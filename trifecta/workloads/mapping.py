@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -63,17 +62,12 @@ def run_map(
     nodes of a cluster, as `run_on_cluster`.
     """
     from trifecta.analysis.mapping.planner import MapPlanner
-    from trifecta.workloads.runner import run_study
+    from trifecta.workloads.cluster.head import runner_on
 
     def planner(of: Study, cells: Sequence[Cell], _: int) -> MapPlanner:
         return MapPlanner(plan, of, cells)
 
-    run_it: Callable[..., StudyOutcome] = run_study
-    if launch is not None:
-        from trifecta.workloads.cluster.head import run_on_cluster
-
-        run_it = partial(run_on_cluster, launch=launch)
-    return run_it(
+    return runner_on(launch)(
         study,
         folder,
         progress,

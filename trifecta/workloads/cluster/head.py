@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from trifecta.analysis import node_faults
@@ -32,7 +33,7 @@ from trifecta.workloads.cluster.nodes import ProgramNodes
 from trifecta.workloads.extending import More
 from trifecta.workloads.faults import NO_FAULTS
 from trifecta.workloads.progress import NoProgress, Progress
-from trifecta.workloads.runner import NO_MORE, MakePlanner, StudyOutcome, StudyRun
+from trifecta.workloads.runner import NO_MORE, MakePlanner, StudyOutcome, StudyRun, run_study
 from trifecta.workloads.session import Adapters
 from trifecta.workloads.supported import Supported
 
@@ -74,6 +75,11 @@ def run_on_cluster(
     )
     with files.full_disk(run_path):
         return run.go(resume, any_levels or {}, more)
+
+
+def runner_on(launch: Callable[[], Launcher] | None) -> Callable[..., StudyOutcome]:
+    """Who runs a study: this machine (`run_study`), or with ``launch`` the nodes of a cluster."""
+    return run_study if launch is None else partial(run_on_cluster, launch=launch)
 
 
 @dataclass
