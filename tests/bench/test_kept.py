@@ -21,7 +21,7 @@ KEPT = sorted(kept.FOLDER.glob("*.json"))
 
 
 def is_part(document: Any) -> bool:
-    """Whether some runs of its studies were asked for only: no threats, and most statements open."""
+    """Whether only some runs of its studies were asked for: no threats, and most statements open."""
     return "only" in document["reproduction"]
 
 

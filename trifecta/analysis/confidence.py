@@ -198,11 +198,11 @@ def _lower_end(differences: Floats, threshold: float) -> float | None:
         # A theta just below a value: that value and all above it vote for "above".
         votes = _votes(differences[None, :, :] >= values[tried, None, None], differences)
         found = np.flatnonzero(mix(log_wealth(votes)) >= threshold)
-        first = int(found[-1]) + 1 if len(found) else 0
-        rejected, standing = (
-            int(tried[first - 1]) if first else rejected,
-            int(tried[first]) if first < len(tried) else standing,
-        )
+        last = int(found[-1]) if len(found) else -1
+        if last >= 0:
+            rejected = int(tried[last])
+        if last + 1 < len(tried):
+            standing = int(tried[last + 1])
     if rejected < 0:
         return None
     end = float(values[rejected])

@@ -166,14 +166,14 @@ class MapPlanner:
             place = _missing(first, [block.place for block in found.blocks] + run)
             why = f"block {begun + 1} of the first {len(first)}, spread over the plane"
             return stop or self._decision(found, place, why)
-        step = self._at_the_border(found, run)
+        step = self._at_the_border(found, run, len(first))
         return step if isinstance(step, Stop) else stop or step
 
-    def _at_the_border(self, found: Measured, run: Sequence[int]) -> Decision | Stop:
-        """The next block beyond the first ones, beside those that run; or that there is none."""
+    def _at_the_border(self, found: Measured, run: Sequence[int], first: int) -> Decision | Stop:
+        """The next block beyond the first so many, beside those that run; or that there is none."""
         # Of many nodes some are free before the first blocks are all done.
         done = len(found.blocks)
-        boundary = min(len(self._first()), done)
+        boundary = min(first, done)
         boundary += BATCH * ((done - boundary) // BATCH)
         seen = self._seen_after(found, boundary)
         if seen is None:

@@ -50,24 +50,15 @@ class Surface:
 
     def at(self, places: Floats) -> Prediction:
         """The surface at some places, without what they have in common."""
-        means, covariances = self._given(places, whole=False)
-        return Prediction(means, np.sqrt(np.maximum(covariances, 1e-12)))
+        (found,) = self._predictions(places, [None])
+        return found
 
     def without_each_node(self, places: Floats) -> list[Prediction]:
         """The same without what a node says, for each node of several in turn.
 
         How much nodes differ is still taken from all of them, as by `nested.Nested.weakest`.
         """
-        if self.data.nodes is None:
-            return []
-        cross = prior_covariance(self.draws, places, self.data.places)
-        variance = prior_variance(self.draws, places)
-        found = []
-        for node in self.data.all_nodes:
-            inverse, weights = self._solution(node)
-            rest = variance - np.einsum("kpn,kpn->kp", cross @ inverse, cross)
-            found.append(Prediction(np.einsum("kpn,kn->kp", cross, weights), np.sqrt(np.maximum(rest, 1e-12))))
-        return found
+        return self._predictions(places, self.data.all_nodes)
 
     def between_nodes(self, confidence: float) -> tuple[float, float, float] | None:
         """By how much nodes differ, as a standard deviation of the log speed-up: its median, and its interval.
@@ -82,23 +73,28 @@ class Surface:
 
     def jointly(self, places: Floats, most: int) -> tuple[Floats, Floats]:
         """(draws, places) means and (draws, places, places) covariances, for at most so many of the draws."""
-        return self._given(places, whole=True, most=most)
+        draws = self.draws[:most]
+        inverse, weights = (part[:most] for part in self._solution())
+        cross = prior_covariance(draws, places, self.data.places)
+        covariances = prior_covariance(draws, places, places) - cross @ inverse @ cross.transpose(0, 2, 1)
+        return np.einsum("kpn,kn->kp", cross, weights), covariances
 
     def scatter(self, places: Floats, most: int | None = None) -> Floats:
         """(draws, places): standard deviation of a block around the surface."""
         return scatter_at(self.draws[:most], places)
 
-    def _given(self, places: Floats, *, whole: bool, most: int | None = None) -> tuple[Floats, Floats]:
-        draws = self.draws[:most]
-        inverse, weights = (part[:most] for part in self._solution())
-        cross = prior_covariance(draws, places, self.data.places)
-        means = np.einsum("kpn,kn->kp", cross, weights)
-        explained = cross @ inverse
-        if whole:
-            covariances = prior_covariance(draws, places, places) - explained @ cross.transpose(0, 2, 1)
-        else:
-            covariances = prior_variance(draws, places) - np.einsum("kpn,kpn->kp", explained, cross)
-        return means, covariances
+    def _predictions(self, places: Floats, left_out: Sequence[int | None]) -> list[Prediction]:
+        """One for each node that is left out, or None for all of them."""
+        if not left_out:
+            return []
+        cross = prior_covariance(self.draws, places, self.data.places)
+        found = []
+        for node in left_out:
+            inverse, weights = self._solution(node)
+            explained = np.einsum("kpn,kpn->kp", cross @ inverse, cross)
+            variances = np.maximum(prior_variance(self.draws, places) - explained, 1e-12)
+            found.append(Prediction(np.einsum("kpn,kn->kp", cross, weights), np.sqrt(variances)))
+        return found
 
     def _solution(self, without: int | None = None) -> tuple[Floats, Floats]:
         if without not in self._solved:
