@@ -1,6 +1,4 @@
-"""What is said of a measured threat, and the experiment of one through the whole lab."""
-
-import json
+"""What is said of a measured threat (the experiment of one through the lab: tests/workloads/test_experiment.py)."""
 
 import pytest
 
@@ -10,7 +8,7 @@ from trifecta.cli.threats import _only
 from trifecta.design.errors import CannotError, UserError
 from trifecta.report.threats import _model_lines, print_list, print_measured, print_one, sentences
 from trifecta.threats import THREATS
-from trifecta.workloads.experiments import _finite, _outcome, measured, not_measured, run_experiment
+from trifecta.workloads.experiments import _finite, _outcome, not_measured, run_experiment
 
 MEAN = {"value": 1e8, "low": 0.9e8, "high": 1.1e8, "blocks": 4}
 
@@ -114,23 +112,6 @@ def test_everything_can_be_shown(capsys, tmp_path):
     shown = capsys.readouterr().out
     assert all(name in shown for name in THREATS)
     assert "HTTP/3 : HTTP/2" in shown
-
-
-@pytest.mark.lab
-def test_an_experiment_runs_and_is_detected(tmp_path):
-    """Also: a server for each transport, so that parity has something to warn of."""
-    tiny = ["--set", "blocks={at_least: 2, at_most: 2}", "--set", "response=50 kB", "--set", "requests=1"]
-    done = trifecta(
-        "threats", "measure", "congestion-control", *tiny, "--quiet", "--json", "--out", "here", cwd=tmp_path
-    )
-    assert done.returncode == 0, done.stderr
-    (one,) = json.loads(done.stdout)
-    assert one["outcome"] != "not measured"
-    told = one["effects"][0]["detected"]
-    assert (told["off"], told["on"], told["on_trials"]) == (0, 6, 6)
-    again = measured(THREATS["congestion-control"], tmp_path / "here")
-    assert json.loads(json.dumps(again)) == one
-    assert json.loads((tmp_path / "here/threats.json").read_text()) == [one]
 
 
 def test_a_threat_that_is_none_is_named(tmp_path):

@@ -1,0 +1,30 @@
+"""The experiment of a threat, through the whole lab: alone, as a trial with late packets does not count."""
+
+import json
+
+import pytest
+
+from tests.cli.test_run import trifecta
+from trifecta.threats import THREATS
+from trifecta.workloads.experiments import measured
+
+BLOCKS = 4
+"""Two would do, but each of them has to count; a busy machine makes packets late."""
+
+
+@pytest.mark.lab
+def test_an_experiment_runs_and_is_detected(tmp_path):
+    """Also: a server for each transport, so that parity has something to warn of."""
+    blocks = f"blocks={{at_least: {BLOCKS}, at_most: {BLOCKS}}}"
+    tiny = ["--set", blocks, "--set", "response=50 kB", "--set", "requests=1"]
+    done = trifecta(
+        "threats", "measure", "congestion-control", *tiny, "--quiet", "--json", "--out", "here", cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    (one,) = json.loads(done.stdout)
+    assert one["outcome"] != "not measured"
+    told = one["effects"][0]["detected"]
+    assert (told["off"], told["on"], told["on_trials"]) == (0, 3 * BLOCKS, 3 * BLOCKS)
+    again = measured(THREATS["congestion-control"], tmp_path / "here")
+    assert json.loads(json.dumps(again)) == one
+    assert json.loads((tmp_path / "here/threats.json").read_text()) == [one]
