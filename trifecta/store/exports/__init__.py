@@ -149,7 +149,7 @@ def _opened(run: Path, scratch: Path, settle: Settle | None) -> Iterator[Source]
             settle(connection)
         connection.execute(f"SET memory_limit = '{_MEMORY}'")
         if connection.execute("SELECT 1 FROM duckdb_settings() WHERE name = ?", [_FOOTERS]).fetchall():
-            connection.execute(f"SET {_FOOTERS} = true")
+            connection.execute(f"SET GLOBAL {_FOOTERS} = true")  # for cursors, too
         yield Source(run.resolve(), connection, scratch)
 
 

@@ -36,9 +36,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+import duckdb
+
 from trifecta.design.errors import CannotError, TrifectaError, UserError
 from trifecta.design.extras import Later
-from trifecta.store.exports import athena, aws_files, saying, tables
+from trifecta.store.exports import athena, aws_files, saying, side_by_side, tables
 from trifecta.store.exports.exporter import Source
 from trifecta.store.exports.tables import Table
 
@@ -87,39 +89,43 @@ class Place:
 
 
 def send(source: Source, url: str) -> list[str]:
-    """All tables of a run, one after the other; a line a table."""
+    """All tables of a run, the parts of an earlier state of it removed at the end; a line a table."""
     with _clear(url):
         _refuse_inside(source.path, url)
         place = opened(url)
         run = tables.identity(source.path)
-        filled = {table.name: table for table in tables.tables(source.connection)}
-        told = []
-        for name in tables.names(source.connection):
-            folder = f"{name}/study={run.study}/run={run.run}"
-            there = place.names(folder)
-            wanted: set[str] = set()
-            if name in filled:
-                wanted = _put(source, filled[name], place, folder, there)
-                definition = athena.definition(filled[name], f"{place.url}/{name}/")
-                place.put(f"athena/{name}.sql", definition.encode())
-                told.append(f"{place.url}/{folder}")
-            place.delete(sorted(one for one in there - wanted if _PART.fullmatch(one.rpartition("/")[2])))
-        return told
+        known = tables.names(source.connection)
+        filled = tables.tables(source.connection)
+        folders = {name: f"{name}/study={run.study}/run={run.run}" for name in known}
+        there = {one for folder in folders.values() for one in place.names(folder)}
+        wanted = _put(source, filled, place, folders, there)
+        for table in filled:
+            definition = athena.definition(table, f"{place.url}/{table.name}/")
+            place.put(f"athena/{table.name}.sql", definition.encode())
+        place.delete(sorted(one for one in there - wanted if _PART.fullmatch(one.rpartition("/")[2])))
+        return [f"{place.url}/{folders[table.name]}" for table in filled]
 
 
-def _put(source: Source, table: Table, place: Place, folder: str, there: set[str]) -> set[str]:
-    """Bring each part of a table that is not there; the names of all."""
-    names = set()
-    for number, where in enumerate(tables.parts(source.connection, table, _ROWS)):
-        part = source.scratch / "part.parquet"
+def _put(source: Source, filled: list[Table], place: Place, folders: dict[str, str], there: set[str]) -> set[str]:
+    """Bring each part of each table that is not there; the names of all."""
+
+    def brought(cursor: duckdb.DuckDBPyConnection, piece: tuple[Table, int, str]) -> str:
+        table, number, where = piece
+        part = source.scratch / f"{table.name}-{number}.parquet"
         select = f"SELECT {athena.selected(table)} {tables.rows(table.name, where)}"
-        tables.copy(source.connection, select, part, _OPTIONS)
-        name = f"{folder}/part-{number:05}-{_digest(part)}.parquet"
-        names.add(name)
+        tables.copy(cursor, select, part, _OPTIONS)
+        name = f"{folders[table.name]}/part-{number:05}-{_digest(part)}.parquet"
         if name not in there:
             place.put(name, part)
         part.unlink()
-    return names
+        return name
+
+    pieces = [
+        (table, number, where)
+        for table in filled
+        for number, where in enumerate(tables.parts(source.connection, table, _ROWS))
+    ]
+    return set(side_by_side.each(source.connection, brought, pieces))
 
 
 def opened(url: str) -> Place:

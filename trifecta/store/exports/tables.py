@@ -66,8 +66,17 @@ def names(connection: duckdb.DuckDBPyConnection) -> list[str]:
 
 
 def tables(connection: duckdb.DuckDBPyConnection) -> list[Table]:
-    """The views that have rows, by name."""
+    """The views that have rows, by name; what is added up from every sample is a table from then on."""
+    _hold_sums(connection)
     return [table for name in names(connection) if (table := filled(connection, name)) is not None]
+
+
+def _hold_sums(connection: duckdb.DuckDBPyConnection) -> None:
+    """Whether there are any, how many a trial has, and which, is asked one after the other: each reads all samples."""
+    if connection.execute("SELECT 1 FROM duckdb_views() WHERE view_name = 'request_sums'").fetchall():
+        connection.execute("CREATE TABLE held AS FROM request_sums")
+        connection.execute("DROP VIEW request_sums")
+        connection.execute("ALTER TABLE held RENAME TO request_sums")
 
 
 def filled(connection: duckdb.DuckDBPyConnection, name: str) -> Table | None:

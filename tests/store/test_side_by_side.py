@@ -1,0 +1,47 @@
+"""Two pieces at a time, in order, each with a cursor of its own; the first that fails ends all."""
+
+import time
+from threading import Barrier
+
+import duckdb
+import pytest
+
+from trifecta.store.exports import side_by_side
+
+
+@pytest.fixture
+def connection():
+    with duckdb.connect() as opened:
+        opened.execute("CREATE VIEW many AS SELECT range AS n FROM range(4000000000)")
+        yield opened
+
+
+def test_pieces_come_in_order_and_two_are_under_way_at_once(connection):
+    together = Barrier(2, timeout=10)
+
+    def work(cursor, piece):
+        together.wait()
+        time.sleep(0.05 * (piece % 2 == 0))
+        return cursor.execute("SELECT ?", [piece]).fetchone()[0], cursor
+
+    made = list(side_by_side.each(connection, work, range(6)))
+    assert [piece for piece, _ in made] == list(range(6))
+    assert len({id(cursor) for _, cursor in made}) == 2
+    assert list(side_by_side.each(connection, work, [])) == []
+
+
+def test_the_first_that_fails_ends_what_is_under_way_and_what_has_not_begun(connection):
+    begun = []
+
+    def work(cursor, piece):
+        begun.append(piece)
+        if piece == 0:
+            time.sleep(0.2)  # until the other reads its four thousand millions
+            raise OSError("no space left")
+        return cursor.execute("SELECT sum(sqrt(n)) FROM many").fetchone()
+
+    started = time.monotonic()
+    with pytest.raises(OSError, match="no space left"):
+        list(side_by_side.each(connection, work, range(8)))
+    assert time.monotonic() - started < 5
+    assert len(begun) < 8
