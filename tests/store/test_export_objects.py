@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import socket
+import threading
 import time
 from pathlib import Path
 
@@ -89,6 +90,35 @@ def test_what_was_cut_goes_on_and_what_a_run_no_longer_has_is_removed(run, tmp_p
     with views.connect(fewer) as opened, duckdb.connect() as reader:
         expected = opened.execute("SELECT count(*) FROM samples").fetchone()[0]
         assert reader.execute(EVERY.format(place / "samples/*/*/*.parquet")).fetchone() == (expected, expected)
+
+
+@pytest.mark.usefixtures("library")
+def test_a_table_is_there_once_though_a_later_one_was_cut(run, tmp_path, monkeypatch):
+    place, put = tmp_path / "lake", objects.Place.put
+    fewer = tmp_path / run.name
+    shutil.copytree(run, fewer)
+    for folder in ("trials", "samples"):
+        sorted((fewer / folder).iterdir())[-1].unlink()
+    send(f"file://{place}", fewer)
+    old = set(place.glob("samples/*/*/*.parquet"))
+
+    def cut(self, name, content):
+        if name.startswith("trials/"):
+            assert settled.wait(10), "the samples of before stay until all tables are there"
+            raise KeyboardInterrupt
+        put(self, name, content)
+
+    def removed(self, names):
+        delete(self, names)
+        if any(name.startswith("samples/") for name in names):
+            settled.set()
+
+    settled, delete = threading.Event(), objects.Place.delete
+    monkeypatch.setattr(objects.Place, "delete", removed)
+    monkeypatch.setattr(objects.Place, "put", cut)
+    with pytest.raises(KeyboardInterrupt):
+        send(f"file://{place}", run)
+    assert old and not old & set(place.glob("samples/*/*/*.parquet"))
 
 
 def test_a_column_named_as_a_partition_is_called_otherwise():

@@ -45,3 +45,32 @@ def test_the_first_that_fails_ends_what_is_under_way_and_what_has_not_begun(conn
         list(side_by_side.each(connection, work, range(8)))
     assert time.monotonic() - started < 5
     assert len(begun) < 8
+
+
+def test_one_that_fails_behind_a_slower_one_ends_all_at_once(connection):
+    begun = []
+
+    def work(cursor, piece):
+        begun.append(piece)
+        if piece == 1:
+            time.sleep(0.2)
+            raise OSError("no space left")
+        return cursor.execute("SELECT sum(sqrt(n)) FROM many").fetchone()
+
+    started = time.monotonic()
+    with pytest.raises(OSError, match="no space left"):
+        list(side_by_side.each(connection, work, range(8)))
+    assert time.monotonic() - started < 5
+    assert sorted(begun) == [0, 1]
+
+
+def test_who_closes_it_ends_what_is_under_way(connection):
+    def work(cursor, piece):
+        return cursor.execute("SELECT sum(sqrt(n)) FROM many").fetchone() if piece else piece
+
+    started = time.monotonic()
+    made = side_by_side.each(connection, work, range(8))
+    assert next(made) == 0
+    time.sleep(0.2)
+    made.close()
+    assert time.monotonic() - started < 5

@@ -29,9 +29,10 @@ import hashlib
 import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -42,7 +43,6 @@ from trifecta.design.errors import CannotError, TrifectaError, UserError
 from trifecta.design.extras import Later
 from trifecta.store.exports import athena, aws_files, saying, side_by_side, tables
 from trifecta.store.exports.exporter import Source
-from trifecta.store.exports.tables import Table
 
 obstore: Any = Later("obstore")
 stores: Any = Later("obstore.store")
@@ -89,43 +89,40 @@ class Place:
 
 
 def send(source: Source, url: str) -> list[str]:
-    """All tables of a run, the parts of an earlier state of it removed at the end; a line a table."""
+    """All tables of a run, one after the other; a line a table."""
     with _clear(url):
         _refuse_inside(source.path, url)
         place = opened(url)
         run = tables.identity(source.path)
-        known = tables.names(source.connection)
-        filled = tables.tables(source.connection)
-        folders = {name: f"{name}/study={run.study}/run={run.run}" for name in known}
-        there = {one for folder in folders.values() for one in place.names(folder)}
-        wanted = _put(source, filled, place, folders, there)
-        for table in filled:
-            definition = athena.definition(table, f"{place.url}/{table.name}/")
-            place.put(f"athena/{table.name}.sql", definition.encode())
-        place.delete(sorted(one for one in there - wanted if _PART.fullmatch(one.rpartition("/")[2])))
-        return [f"{place.url}/{folders[table.name]}" for table in filled]
+        filled = {table.name: table for table in tables.tables(source.connection)}
+        folders = {name: f"{name}/study={run.study}/run={run.run}" for name in tables.names(source.connection)}
+        there = {name: place.names(folder) for name, folder in folders.items()}
+        pieces = {name: list(tables.parts(source.connection, table, _ROWS)) for name, table in filled.items()}
 
+        def brought(cursor: duckdb.DuckDBPyConnection, piece: tuple[str, int, str]) -> str:
+            """Bring a part that is not there; its name."""
+            table, number, where = piece
+            part = source.scratch / f"{table}-{number}.parquet"
+            select = f"SELECT {athena.selected(filled[table])} {tables.rows(table, where)}"
+            tables.copy(cursor, select, part, _OPTIONS)
+            name = f"{folders[table]}/part-{number:05}-{_digest(part)}.parquet"
+            if name not in there[table]:
+                place.put(name, part)
+            part.unlink()
+            return name
 
-def _put(source: Source, filled: list[Table], place: Place, folders: dict[str, str], there: set[str]) -> set[str]:
-    """Bring each part of each table that is not there; the names of all."""
-
-    def brought(cursor: duckdb.DuckDBPyConnection, piece: tuple[Table, int, str]) -> str:
-        table, number, where = piece
-        part = source.scratch / f"{table.name}-{number}.parquet"
-        select = f"SELECT {athena.selected(table)} {tables.rows(table.name, where)}"
-        tables.copy(cursor, select, part, _OPTIONS)
-        name = f"{folders[table.name]}/part-{number:05}-{_digest(part)}.parquet"
-        if name not in there:
-            place.put(name, part)
-        part.unlink()
-        return name
-
-    pieces = [
-        (table, number, where)
-        for table in filled
-        for number, where in enumerate(tables.parts(source.connection, table, _ROWS))
-    ]
-    return set(side_by_side.each(source.connection, brought, pieces))
+        every = [(name, *piece) for name, wheres in pieces.items() for piece in enumerate(wheres)]
+        told = []
+        with closing(side_by_side.each(source.connection, brought, every)) as parts:
+            for name, folder in folders.items():  # in the order of `pieces`
+                wanted = set(islice(parts, len(pieces.get(name, ()))))
+                if name in filled:
+                    definition = athena.definition(filled[name], f"{place.url}/{name}/")
+                    place.put(f"athena/{name}.sql", definition.encode())
+                    told.append(f"{place.url}/{folder}")
+                gone = there[name] - wanted
+                place.delete(sorted(one for one in gone if _PART.fullmatch(one.rpartition("/")[2])))
+        return told
 
 
 def opened(url: str) -> Place:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from queue import SimpleQueue
 from typing import TypeVar
 
@@ -20,21 +20,33 @@ def each(
     connection: duckdb.DuckDBPyConnection,
     work: Callable[[duckdb.DuckDBPyConnection, Piece], Made],
     pieces: Sequence[Piece],
-) -> Iterator[Made]:
+) -> Generator[Made]:
     """What each piece gives, in their order; ``work`` gets a cursor that no other piece uses meanwhile.
 
-    The first that fails ends all: what has not begun does not, what is under way is interrupted.
+    The first that fails ends all, and so does closing this: what has not begun does not, and what the database does for
+    another is interrupted. What is not the database's, as sending a file, is waited for.
     """
     cursors = [connection.cursor() for _ in range(min(_AT_A_TIME, len(pieces)))]
     idle: SimpleQueue[duckdb.DuckDBPyConnection] = SimpleQueue()
     for cursor in cursors:
         parquet.without_progress(cursor)
         idle.put(cursor)
+    failed: list[BaseException] = []  # the first is what is raised: others are interrupted because of it
+
+    def end(error: BaseException) -> None:
+        failed.append(error)
+        for cursor in cursors:
+            cursor.interrupt()
 
     def done(piece: Piece) -> Made:
+        if failed:
+            raise CancelledError
         cursor = idle.get()
         try:
             return work(cursor, piece)
+        except BaseException as error:
+            end(error)
+            raise
         finally:
             idle.put(cursor)
 
@@ -42,11 +54,9 @@ def each(
         with ThreadPoolExecutor(_AT_A_TIME) as pool:
             try:
                 yield from pool.map(done, pieces)
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                for cursor in cursors:
-                    cursor.interrupt()
-                raise
+            except BaseException as error:
+                end(error)
+                raise failed[0] from None
     finally:
         for cursor in cursors:
             cursor.close()
