@@ -10,6 +10,7 @@ import socketserver
 import subprocess
 import threading
 import time
+import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from email.message import Message
@@ -36,6 +37,21 @@ def listening(port: int) -> bool:
     """Whether somebody answers there."""
     with socket.socket() as tried:
         return tried.connect_ex(("127.0.0.1", port)) == 0
+
+
+def answering(port: int, path: str) -> bool:
+    """Whether a GET of this path there succeeds: a server may listen, and refuse, before it is ready."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=WAIT_S) as answer:
+            return 200 <= answer.status < 300
+    except OSError:
+        return False
+
+
+def accepting(there: Path) -> bool:
+    """Whether somebody answers at this socket, which is a file before that."""
+    with socket.socket(socket.AF_UNIX) as tried:
+        return tried.connect_ex(str(there)) == 0
 
 
 class Recorder(ThreadingHTTPServer):
@@ -123,9 +139,8 @@ def influxdb(folder: Path) -> Iterator[int]:
         f'[data]\ndir = "{folder}/data"\nwal-dir = "{folder}/wal"\n[http]\nbind-address = "127.0.0.1:{port}"\n'
         "log-enabled = false\n[monitor]\nstore-enabled = false\n"
     )
-    with running(
-        [influxd, "run", "-config", str(folder / "influxd.conf")], lambda: listening(port), folder / "influxd.log"
-    ):
+    arguments = [influxd, "run", "-config", str(folder / "influxd.conf")]
+    with running(arguments, lambda: answering(port, "/ping"), folder / "influxd.log"):
         yield port
 
 
@@ -141,7 +156,7 @@ def mariadb(folder: Path) -> Iterator[Path]:
         check=True, capture_output=True, timeout=WAIT_S,
     )  # fmt: skip
     arguments = ["--no-defaults", f"--datadir={data}", f"--socket={there}", "--skip-networking", *user]
-    with running([server, *arguments], there.exists, folder / "mariadbd.log"):
+    with running([server, *arguments], lambda: accepting(there), folder / "mariadbd.log"):
         yield there
 
 
@@ -156,7 +171,7 @@ def prometheus(folder: Path, target: str, token: Path) -> Iterator[int]:
     )
     arguments = [f"--config.file={folder / 'prometheus.yml'}", f"--storage.tsdb.path={folder / 'tsdb'}"]
     arguments += [f"--web.listen-address=127.0.0.1:{port}"]
-    with running([program_, *arguments], lambda: listening(port), folder / "prometheus.log"):
+    with running([program_, *arguments], lambda: answering(port, "/-/ready"), folder / "prometheus.log"):
         yield port
 
 
