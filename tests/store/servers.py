@@ -43,7 +43,7 @@ def answering(port: int, path: str) -> bool:
     """Whether a GET of this path there succeeds: a server may listen, and refuse, before it is ready."""
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=WAIT_S) as answer:
-            return 200 <= answer.status < 300
+            return bool(200 <= answer.status < 300)
     except OSError:
         return False
 
