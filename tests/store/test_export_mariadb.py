@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,8 +15,9 @@ from tests.store.test_spans import span
 from trifecta.design import extras
 from trifecta.design.errors import CannotError, UserError
 from trifecta.store import schema, views
-from trifecta.store.exports import mariadb_server, mariadb_tests, send
+from trifecta.store.exports import mariadb, mariadb_server, mariadb_tests, send
 
+DOCS = Path(__file__).parents[2] / "docs" / "export.md"
 SMALL = Shape(blocks=4, samples_per_trial=40, paths=("rough",), connections=("new",), servers=("origin",))
 
 
@@ -152,6 +154,19 @@ def test_a_cycle_is_a_row_as_the_study_had_it(database, tmp_path):
     ((name,),) = [(test,) for test, told in ask(database, "SELECT test, treatment FROM tests") if told == treatment]
     query = f"SELECT elapsed_ns, elapsedAB_ns, elapsedBA_ns, elapsedABA_ns, elapsedBC_ns FROM `{name}`"
     assert [tuple(int(value) for value in row) for row in ask(database, query)] == [(1100, 300, 400, 700, 390)]
+
+
+def test_a_user_with_the_grants_that_are_told_can_export_again_and_again(run, database, monkeypatch):
+    told = mariadb.GRANTS.replace(" and ", ", ")
+    database.execute("CREATE OR REPLACE USER granted@localhost IDENTIFIED BY 'x'")
+    database.execute("GRANT SELECT ON measured.* TO granted@localhost")
+    monkeypatch.setenv("MYSQL_PWD", "x")
+    with pytest.raises(CannotError, match=f"; the user needs {mariadb.GRANTS} there"):
+        send("mariadb://granted@/measured", run)
+    database.execute(f"GRANT {told} ON measured.* TO granted@localhost")
+    first = send("mariadb://granted@/measured", run)
+    assert send("mariadb://granted@/measured", run) == first
+    assert f"needs {mariadb.GRANTS};" in DOCS.read_text("utf-8").replace("\n", " ")
 
 
 def test_a_user_who_is_not_let_in_is_one_line(run, database):

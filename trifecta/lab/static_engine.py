@@ -23,7 +23,8 @@ def to_bring(engine: Path) -> Path:
     """The program to bring to a host where ``engine`` is the one here: a static one, or else itself.
 
     The static one is what ``TRIFECTA_STATIC_ENGINE`` names, or what ``make static`` put beside ``engine``. CannotError
-    for one that is not static, of other versions than ``engine``, or older: hosts would measure with another program.
+    for one that is not static, of other versions than ``engine``, or beside it and older: hosts would measure with
+    another program.
     """
     if named := os.environ.get(STATIC_VARIABLE):
         path, remedy = Path(named).absolute(), f"name a static build of trifecta-engine, or unset {STATIC_VARIABLE}"

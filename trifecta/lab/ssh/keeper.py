@@ -110,7 +110,7 @@ printf %s "$folder/trifecta-engine"
 PUT = r'umask 077; mkdir -p "$1/files" && tar -xf - -C "$1/files"'
 GET = r'cd "$1/files" && tar -cf - -- "$2" && { [ -d "$2" ] || rm -f -- "$2"; }'
 MAKE = r'umask 077; mkdir -p "$1/files/$2"'
-NEEDED = ("sh", "cat", "gzip", "mkdir", "mktemp", "mv", "rm", "sha256sum", "sleep", "tar")
+NEEDED = ("sh", "cat", "chmod", "gzip", "mkdir", "mktemp", "mv", "rm", "sha256sum", "sleep", "tar")
 RESOLVE = 'exec getent ahosts "$1"'
 """Name: its addresses by getaddrinfo(3), a line for each kind of socket; 2 where it has none."""
 

@@ -38,6 +38,7 @@ from trifecta.store.exports.tables import Table
 
 pymysql: Any = Later("pymysql")
 
+GRANTS = "CREATE, ALTER, DROP, CREATE VIEW, SELECT, INSERT and DELETE"
 SCHEMES = ("mariadb", "mysql", "mariadbs")
 _ROWS = 500_000  # of a part, which is one transaction
 _TYPES = {"BOOLEAN": "BOOLEAN", "INTEGER": "INT", "BIGINT": "BIGINT", "DOUBLE": "DOUBLE", "VARCHAR": "LONGTEXT"}
@@ -198,8 +199,8 @@ def _clear(where: str, password: str) -> Iterator[None]:
         said = saying.line(error.args[-1] if error.args else error, password)
         remedies: dict[object, str] = {
             1045: "set MYSQL_PWD, or user and password in ~/.my.cnf",
-            1044: "the user needs CREATE, ALTER, CREATE VIEW, SELECT, INSERT and DELETE there",
-            1142: "the user needs CREATE, ALTER, CREATE VIEW, SELECT, INSERT and DELETE there",
+            1044: f"the user needs {GRANTS} there",
+            1142: f"the user needs {GRANTS} there",
             1049: "make it first: CREATE DATABASE",
             1148: "let the server take files: SET GLOBAL local_infile = 1",
             3948: "let the server take files: SET GLOBAL local_infile = 1",

@@ -1,8 +1,8 @@
 """OpenTelemetry by OTLP over HTTP
 
 ## Writes
-`http.client.request.duration` in s, a histogram for each trial, status and class of error, with
-`network.protocol.version`; `trifecta.client.requests`, which counts those too that never ended; and of services each
+`http.client.request.duration` in s, for each trial a histogram per `network.protocol.version`, status and class of error
+(of browsers also per method), the warm-up apart; `trifecta.client.requests`, which counts those too that never ended; and of services each
 cycle as a trace: a client's and a server's span a call. Of browsers the requests of their visits that went out. Ids of
 spans and times of points are made of the run: a store that tells points and spans apart by them has each once, however
 often it is exported.
