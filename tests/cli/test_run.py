@@ -25,7 +25,7 @@ def trifecta(*arguments, cwd, program=("-m", "trifecta.cli.main"), **more):
         check=False,
         cwd=cwd,
         stdin=subprocess.DEVNULL,
-        timeout=120,
+        timeout=280,
         **more,
     )
 

@@ -147,7 +147,7 @@ def test_a_request_without_a_word_is_a_failure(tmp_path: Path, script: str, erro
 def test_what_takes_too_long_is_ended_with_everything_it_started(tmp_path: Path) -> None:
     script = "import subprocess, time\nchild = subprocess.Popen(['sleep', '1000'], start_new_session=True)\n"
     script += f"print(child.pid, file=open({str(tmp_path / 'pid')!r}, 'w'), flush=True)\ntime.sleep(1000)"
-    with driver(tmp_path, script, total_timeout_ns=10**9) as process:
+    with driver(tmp_path, script, total_timeout_ns=5 * 10**9) as process:
         pid = told_pid(process)
         code, summary, found, errors = end_of(process, tmp_path)
     assert code == 0

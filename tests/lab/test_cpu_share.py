@@ -60,7 +60,7 @@ def test_a_busy_program_gets_its_share_and_the_group_goes():
         with subprocess.Popen([sys.executable, "-c", BUSY], stdout=subprocess.PIPE, text=True) as process:
             group.add(process.pid)
             used, _ = process.communicate(timeout=20)
-        assert 0.1 < float(used) < 0.3, "0.6 s at a quarter of a core, and the start before it was limited"
+        assert 0.05 < float(used) < 0.4, "0.6 s at a quarter of a core, and the start before it was limited"
         assert group.throttled_ns() > 100_000_000
         group.add(process.pid)  # one that has ended is no error
     finally:

@@ -129,8 +129,9 @@ def test_waiting_can_be_stopped(program) -> None:
 
 def test_ticks_come_while_waiting(program) -> None:
     ticks: list[float] = []
+    began = time.monotonic()
     program("time.sleep(1)\n" + say("summary", "1")).wait_summary(int, 20, tick=lambda: ticks.append(time.monotonic()))
-    assert 3 <= len(ticks) <= 12
+    assert 1 <= len(ticks) <= 10 * (time.monotonic() - began) + 2
 
 
 def test_ticks_keep_their_schedule_however_long_each_takes(program, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,9 @@ import pytest
 
 from trifecta.lab.ssh import keeper
 
-PATIENCE_S = "1"
+PATIENCE_S = "60"
+SHORT_S = "2"
+"""For what is to happen when it hears nothing."""
 
 
 def wait_until(what: Callable[[], bool], within_s: float = 10) -> None:
@@ -78,8 +80,8 @@ class Kept:
 
 
 @pytest.fixture
-def kept(tmp_path: Path) -> Iterator[Kept]:
-    one = Kept(tmp_path)
+def kept(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Kept]:
+    one = Kept(tmp_path, patience=getattr(request, "param", PATIENCE_S))
     yield one
     for pid in one.group():
         os.kill(pid, signal.SIGKILL)
@@ -87,6 +89,9 @@ def kept(tmp_path: Path) -> Iterator[Kept]:
     for program in one.started:
         program.kill()
         program.wait()
+
+
+short = pytest.mark.parametrize("kept", [SHORT_S], indirect=True)
 
 
 def test_its_folder_is_private_and_gone_at_the_end_of_its_input(kept: Kept) -> None:
@@ -132,17 +137,19 @@ def test_it_shows_files_and_what_a_program_used(kept: Kept) -> None:
     assert not any(kept.answer(9))
 
 
+@short
 def test_one_that_hears_nothing_ends_all_of_it(kept: Kept) -> None:
     program = kept.start()
-    assert program.wait(10) == -signal.SIGKILL
+    assert program.wait(20) == -signal.SIGKILL
     wait_until(lambda: not kept.folder.exists())
     assert kept.process.wait(10) == -signal.SIGKILL
     wait_until(lambda: kept.group() == [])
 
 
+@pytest.mark.parametrize("kept", ["4"], indirect=True)
 def test_one_that_is_told_of_it_stays(kept: Kept) -> None:
     program = kept.start()
-    until = time.monotonic() + 3.5
+    until = time.monotonic() + 9
     while time.monotonic() < until:
         kept.say("beat")
         time.sleep(0.2)
@@ -150,11 +157,12 @@ def test_one_that_is_told_of_it_stays(kept: Kept) -> None:
     assert kept.folder.is_dir()
 
 
+@short
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGSTOP])
 def test_nothing_is_left_of_one_that_is_killed_or_frozen(kept: Kept, number: signal.Signals) -> None:
     program = kept.start()
     kept.process.send_signal(number)
-    assert program.wait(10) == -signal.SIGKILL
+    assert program.wait(20) == -signal.SIGKILL
     wait_until(lambda: not kept.folder.exists())
     wait_until(lambda: [pid for pid in kept.group() if pid != kept.process.pid] == [])
 

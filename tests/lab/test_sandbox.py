@@ -122,8 +122,10 @@ def test_orphans_are_reaped() -> None:
         """
         import subprocess, time, os
         subprocess.run(["sh", "-c", "sleep 0.05 &"])
-        time.sleep(0.4)
-        print(sorted(p for p in os.listdir("/proc") if p.isdigit()))
+        until = time.monotonic() + 20
+        while len(left := sorted(p for p in os.listdir("/proc") if p.isdigit())) > 2 and time.monotonic() < until:
+            time.sleep(0.05)
+        print(left)
         """
     )
     assert done.stdout == "['1', '2']\n"
@@ -153,21 +155,27 @@ def test_a_refusing_kernel_is_explained(monkeypatch: pytest.MonkeyPatch) -> None
     assert "\n" not in message
 
 
+def _filled(file: Path) -> bool:
+    return file.exists() and file.stat().st_size > 0
+
+
 @pytest.mark.parametrize("victim", ["nobody", "parent", "init", "run"])
 def test_what_comes_afterwards_comes_outside_however_the_run_ends(victim: str, tmp_path: Path) -> None:
     file = tmp_path / "afterwards"
     code = f"""
-import os, time
+import os, sys, time
 from pathlib import Path
 from trifecta.lab import sandbox
 def afterwards():
     Path({str(file)!r}).write_text(sandbox.mark() + " " + os.readlink("/proc/self/ns/net"))
 sandbox.enter(afterwards)
 print(sandbox.mark(), flush=True)
-time.sleep({0.2 if victim == "nobody" else 60})
+sys.stdin.read() if {victim == "nobody"} else time.sleep(60)
 raise SystemExit(7)
 """
-    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, start_new_session=True)
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
+    )
     assert process.stdout is not None
     mark = process.stdout.readline().strip()
     assert not file.exists()
@@ -179,8 +187,7 @@ raise SystemExit(7)
     if victim == "nobody":
         assert process.returncode == 7
     deadline = time.monotonic() + 20
-    while victim == "parent" and not file.exists() and time.monotonic() < deadline:
-        time.sleep(0.01)
     # Who waits for the command finds it done, unless it was the command that was killed.
-    time.sleep(0.05 if victim == "parent" else 0)
+    while victim == "parent" and not _filled(file) and time.monotonic() < deadline:
+        time.sleep(0.01)
     assert file.read_text(encoding="ascii") == f"{mark} {Path('/proc/self/ns/net').readlink()}"

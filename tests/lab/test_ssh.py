@@ -73,7 +73,7 @@ def test_the_engine_comes_once_and_its_programs_speak_by_their_contract(tmp_path
             again = opened(hosts, CLIENT)
             found["again"] = again.brought
             again.close()
-            found["left"] = hosts.wait_clean(5)
+            found["left"] = hosts.wait_clean(30)
         print(json.dumps(found))
         """,
     )

@@ -82,9 +82,9 @@ def test_a_watch_tells_what_was_played_and_each_rung_is_seen(video, state):
         rows = _watch(state, url, 6 * SECOND)
     (visit,), (sample,) = rows["visits"], rows["samples"]
     assert visit["error"] is None
-    assert 0 < visit["startup_ns"] < 5 * SECOND
+    assert 0 < visit["startup_ns"] < 15 * SECOND
     assert sample["done_ns"] - sample["started_ns"] == visit["startup_ns"]
-    assert 6 * SECOND <= visit["watched_ns"] < 8 * SECOND
+    assert 6 * SECOND <= visit["watched_ns"] < 12 * SECOND
     assert visit["played_ns"] <= visit["watched_ns"] - visit["startup_ns"] + SECOND // 4
     assert visit["played_ns"] > 2 * SECOND
     assert visit["frames_shown"] + visit["frames_dropped"] > 50

@@ -106,7 +106,7 @@ def _ancestors(process: int, parents: dict[int, int]) -> set[int]:
 
 def finish(
     folder: Path,
-    timeout_s: float = 120,
+    timeout_s: float = 280,
     environment: dict[str, str] | None = None,
     wrapper: tuple[str, ...] = (),
     **request: Any,

@@ -27,11 +27,6 @@ def until_asked_to_end() -> None:
 
 
 def load(config: dict[str, object]) -> int:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    from trifecta.store import schema
-
     trial = str(config["trial"])
     behaviour = json.loads(os.environ.get("FAKE_LOAD", "{}")).get(str(int(trial[1:])) if trial != "t00000" else "ready")
     if behaviour == "refuse":
@@ -41,6 +36,11 @@ def load(config: dict[str, object]) -> int:
         os.kill(os.getpid(), signal.SIGSEGV)
     if behaviour == "hang":
         time.sleep(3600)
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from trifecta.store import schema
+
     say("ready", {"protocol": config["protocol"], "address": config["address"], "port": config["port"], "process": 1})
     protocol, count = str(config["protocol"]), int(str(config["requests"]))
     typical = {"h1": 3_000_000, "h2": 2_000_000, "h3": 1_000_000}[protocol]

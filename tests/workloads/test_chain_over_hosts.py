@@ -12,7 +12,7 @@ from tests.lab.inside import told_inside
 from tests.lab.three_hosts import missing
 from tests.workloads.test_checks_fail import _engine_missing
 from tests.workloads.test_failures import assert_whole
-from tests.workloads.test_hosts import checks, private_in, rows
+from tests.workloads.test_hosts import amiss, checks, private_in, rows
 from trifecta.report import terminal
 from trifecta.store import views
 
@@ -44,7 +44,7 @@ def test_a_chain_over_three_hosts_is_measured_on_the_clients_clock(tmp_path: Pat
         """
         with three_hosts(folder, ahead_s=777_777) as hosts:
             code, said, errors = hosts.run(*chain(hosts, folder / "run"))
-            left = hosts.wait_clean(5)
+            left = hosts.wait_clean(30)
             urls = [hosts.url(CLIENT), hosts.url(SERVER)]
         print(json.dumps([code, errors, left, urls]))
         """,
@@ -55,9 +55,7 @@ def test_a_chain_over_three_hosts_is_measured_on_the_clients_clock(tmp_path: Pat
     run = tmp_path / "run"
     found = rows(run)
     assert len(found) == 2 * 4
-    assert all(row["error"] is None and row["valid"] for row in found), [
-        (row["trial"], row["error"], [one for one in checks(row).values() if one["status"] == "fail"]) for row in found
-    ]
+    assert amiss(found) == []
     for row in found:
         assert row["samples"] == 40
         assert 0 < row["latency_p50_ns"] < 1_000_000_000
@@ -109,7 +107,7 @@ def test_many_clients_ask_a_service_on_another_host(tmp_path: Path) -> None:
             placed = ["--host", f"client={hosts.url(CLIENT)}", "--host", f"B={hosts.url(SERVER)}"]
             ending = ["--blocks", "1", "--quiet", "--out", str(folder / "run")]
             code, said, errors = hosts.run("run", "fan-in", *placed, *asked, *ending)
-            left = hosts.wait_clean(5)
+            left = hosts.wait_clean(30)
         print(json.dumps([code, errors, left]))
         """,
     )

@@ -9,6 +9,7 @@ import shutil
 import time
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +86,7 @@ class _Killer:
         self.folder, self.settings, self.left = folder, settings, kills
         self.generator = random.Random(seed)
         self.victims: list[str] = []
-        self.namespaces: set[str] = set()
+        self.namespaces: dict[str, int] = {}
 
     def run_once(self) -> None:
         """Start or resume the run, kill until a kill ends it, and check that nothing is left of it."""
@@ -108,6 +109,15 @@ class _Killer:
         assert wait_until(lambda: not marked(mark)), [left.cmdline() for left in marked(mark)]
         assert_whole(self.folder)
 
+    def _hold_namespace(self, pid: int) -> None:
+        """Remember where a process lives; held open, since the number of one that ended is given to the next."""
+        held = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY)
+        name = os.readlink(f"/proc/self/fd/{held}")  # noqa: PTH115
+        if name in self.namespaces:
+            os.close(held)
+        else:
+            self.namespaces[name] = held
+
     def _committed(self) -> int:
         return len(list((self.folder / "trials").glob("t*.parquet")))
 
@@ -119,9 +129,10 @@ class _Killer:
         victim = self.generator.choice(tree)
         try:
             name = " ".join(victim.cmdline()[:2]).rsplit("/", 1)[-1]
-            self.namespaces |= {os.readlink(f"/proc/{p.pid}/ns/net") for p in tree if p.is_running()}  # noqa: PTH115
+            for process in tree:
+                self._hold_namespace(process.pid)
             victim.kill()
-        except (psutil.NoSuchProcess, FileNotFoundError):
+        except (psutil.NoSuchProcess, FileNotFoundError, ProcessLookupError):
             return False
         self.left -= 1
         self.victims.append(name)
@@ -150,8 +161,11 @@ def test_kills_at_random_moments_leave_nothing_and_resume_completes(tmp_path: Pa
     assert_as_planned(folder, settings)
     assert not list(folder.rglob(".tmp-*"))
     assert set(os.listdir("/sys/class/net")) == devices  # noqa: PTH208
-    assert killer.namespaces - {own}
-    assert wait_until(lambda: not network_namespaces() & (killer.namespaces - {own}))
+    theirs = killer.namespaces.keys() - {own}
+    assert theirs
+    assert wait_until(lambda: not network_namespaces() & theirs)
+    for held in killer.namespaces.values():
+        os.close(held)
 
 
 def _mounted(folder: Path, options: str) -> tuple[str, ...]:
@@ -249,10 +263,11 @@ def test_a_server_that_never_answers_is_one_line_and_ends_in_time(tmp_path: Path
 
 def _kill_server(folder: Path, mark: str) -> None:
     for process in marked(mark):
-        command = process.cmdline()
-        if "origin" in command and command[-1].startswith(str(folder)):
-            process.kill()
-            return
+        with suppress(psutil.NoSuchProcess):  # others end meanwhile
+            command = process.cmdline()
+            if "origin" in command and command[-1].startswith(str(folder)):
+                process.kill()
+                return
     raise AssertionError("the server does not run")
 
 

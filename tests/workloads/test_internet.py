@@ -173,8 +173,7 @@ def test_a_server_that_asks_for_patience_is_not_raced(runs: dict[str, Any]) -> N
 def test_round_trips_are_those_of_the_paths(runs: dict[str, Any]) -> None:
     folder, _ = runs["two"]
     idle = {place["address"]: place["idle_rtt_ns"] for place in looks(folder)[0]["places"]}
-    assert 9_000_000 < idle["10.78.0.2"] < 20_000_000
-    assert 39_000_000 < idle["fd78::3"] < 60_000_000
+    assert 9_000_000 < idle["10.78.0.2"] < 39_000_000 < idle["fd78::3"] < 160_000_000
 
 
 def test_patience_that_is_asked_for_during_a_run_is_given(runs: dict[str, Any]) -> None:

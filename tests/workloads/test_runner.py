@@ -82,12 +82,12 @@ def test_a_study_runs_as_planned(tmp_path: Path) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_stop_keeps_what_is_finished_and_resume_completes_it(tmp_path: Path, number: signal.Signals) -> None:
     folder = tmp_path / "run"
-    process = drive.start(folder, {"FAKE_SECONDS": "0.2"}, set=SETTINGS)
+    process = drive.start(folder, {"FAKE_SECONDS": "1"}, set=SETTINGS)
     assert process.stdout is not None
-    finished = 0
+    begun = 0
     for line in process.stdout:
-        finished += json.loads(line)[0] == "trial_finished"
-        if finished == 4:  # in the middle of the second block
+        begun += json.loads(line)[0] == "trial_started"
+        if begun == 5:  # in the middle of the second block
             break
     process.send_signal(number)
     out, errors = process.communicate(timeout=60)
@@ -149,7 +149,7 @@ def test_a_missing_engine_is_one_line(tmp_path: Path, monkeypatch: pytest.Monkey
 @pytest.mark.usefixtures("engine")
 def test_a_run_is_not_written_twice_at_a_time(tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    process = drive.start(folder, {"FAKE_SECONDS": "0.3"}, set=SETTINGS)
+    process = drive.start(folder, {"FAKE_SECONDS": "1"}, set=SETTINGS)
     try:
         deadline = time.monotonic() + 30
         while not (folder / "run.json").exists() and time.monotonic() < deadline:
@@ -173,7 +173,7 @@ def _server_of(folder: Path) -> psutil.Process:
 @pytest.mark.usefixtures("engine")
 def test_a_server_that_dies_is_noted_and_started_again(tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    process = drive.start(folder, {"FAKE_SECONDS": "0.3"}, set=SETTINGS)
+    process = drive.start(folder, {"FAKE_SECONDS": "1"}, set=SETTINGS)
     assert process.stdout is not None
     events = []
     for line in process.stdout:

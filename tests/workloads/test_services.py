@@ -12,6 +12,7 @@ import psutil
 import pytest
 
 from tests.workloads import drive
+from tests.workloads.test_failures import wait_until
 from trifecta.contract.origin import RouteConfig
 from trifecta.design import services
 from trifecta.design.errors import CannotError
@@ -197,13 +198,19 @@ def _kill_a_service(process: Any, folder: Path) -> str:
     deadline = time.monotonic() + 20
     while time.monotonic() < deadline:
         own = psutil.Process(process.pid).children(recursive=True)
-        origins = [p for p in own if p.is_running() and "origin" in p.cmdline()]
+        origins = [p for p in own if _is_origin(p)]
         if len(origins) == 3 and (folder / "samples").exists() and any((folder / "spans").glob(".tmp-*")):
             origins.sort(key=lambda p: p.pid)
             origins[0].kill()
             return "D"  # the last of the chain is started first
         time.sleep(0.01)
     raise AssertionError("the services did not come up")
+
+
+def _is_origin(process: psutil.Process) -> bool:
+    with suppress(psutil.NoSuchProcess):  # others end meanwhile
+        return "origin" in process.cmdline()
+    return False
 
 
 def test_messages_of_the_user_are_sent_in_turn(tmp_path: Path) -> None:
@@ -221,7 +228,7 @@ def test_messages_of_the_user_are_sent_in_turn(tmp_path: Path) -> None:
 def test_nothing_of_a_run_is_left(tmp_path: Path) -> None:
     mark = {"TRIFECTA_TEST_MARK": str(tmp_path)}  # inherited by all that the run starts
     run(tmp_path / "run", "chain", ["path=normal", "connection=reused", "workload.requests=5"], environment=mark)
-    assert [process for process in psutil.process_iter() if _marked(process, str(tmp_path))] == []
+    assert wait_until(lambda: not [one for one in psutil.process_iter() if _marked(one, str(tmp_path))])
 
 
 def _marked(process: psutil.Process, mark: str) -> bool:

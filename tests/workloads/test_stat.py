@@ -17,7 +17,7 @@ from trifecta.lab.engine import find_engine
 from trifecta.workloads import stat
 
 PROTOCOLS = ("h1", "h2", "h3")
-QUICK = Asked(timeout_ns=2_000_000_000)
+QUICK = Asked(timeout_ns=20_000_000_000)
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from tests.analysis.test_far_signs import answered
 from tests.lab.three_hosts import missing
 from tests.workloads.test_checks_fail import _engine_missing
 from tests.workloads.test_failures import assert_whole
-from tests.workloads.test_hosts import checks, inside, private_in, rows
+from tests.workloads.test_hosts import amiss, inside, private_in, rows
 from trifecta.design.errors import CannotError, UserError
 from trifecta.design.model import Study
 from trifecta.design.study_file import parse_study
@@ -149,7 +149,7 @@ def test_a_server_is_asked_from_here_and_from_there(tmp_path: Path) -> None:
         with three_hosts(folder) as hosts:
             with asked(hosts, 4, "200/s") as words:
                 code, said, errors = hosts.run(*words, "1")
-            left = hosts.wait_clean(5)[CLIENT]
+            left = hosts.wait_clean(30)[CLIENT]
             there = hosts.url(CLIENT)
         print(json.dumps([code, errors, left, there]))
         """,
@@ -159,9 +159,7 @@ def test_a_server_is_asked_from_here_and_from_there(tmp_path: Path) -> None:
     run = tmp_path / "run"
     found = rows(run)
     assert len(found) == 2 * 3
-    assert all(row["error"] is None and row["valid"] for row in found), [
-        (row["trial"], row["error"], [one for one in checks(row).values() if one["status"] == "fail"]) for row in found
-    ]
+    assert amiss(found) == []
     for row in found:
         from_there = json.loads(row["factors_json"])["vantage"] == there
         assert f"vantage={there if from_there else 'here'}" in row["cell"]

@@ -152,6 +152,7 @@ blocks: {at_least: 6, at_most: 6}
 
 
 @pytest.mark.lab
+@pytest.mark.timeout(900)
 def test_a_planted_cause_is_named_first_and_the_search_goes_on(tmp_path: Path) -> None:
     """quinn-proto as it comes stops its window short of a response of 100 kB: adapted, most of the effect is gone.
 

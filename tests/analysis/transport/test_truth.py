@@ -190,7 +190,7 @@ def test_a_small_response_is_propagation(hosts: Hosts, tmp_path: Path) -> None:
     parts, whole = parts_of(
         transfer(hosts, tmp_path, "h2", delay_ms=40, streams=1, requests=1, path="/bytes/1000", expect_body_bytes=1000)
     )
-    assert parts[PROPAGATION] == pytest.approx(80_000_000, rel=0.01) == pytest.approx(whole, rel=0.1)
+    assert parts[PROPAGATION] == pytest.approx(80_000_000, rel=0.01) == pytest.approx(whole, rel=0.4)
     assert parts[CONGESTION] == parts[TRANSMISSION] == 0
 
 

@@ -116,5 +116,5 @@ if __name__ == "__main__":
     registry.BROWSERS = table
     from trifecta.implementations.browsers import driver, worker
 
-    worker.ANSWER_TIMEOUT_S = 0.5
+    worker.ANSWER_TIMEOUT_S = 3.0
     sys.exit(driver.main(sys.argv[1:]))

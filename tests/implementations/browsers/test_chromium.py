@@ -124,7 +124,7 @@ def test_alt_svc_leads_to_http3(site, tmp_path):
 
 
 def test_what_fails_in_a_page_is_in_its_rows(site, tmp_path):
-    document = site.config(tmp_path, "broken.html", protocol="h1", warmup_visits=0, visit_timeout_ns=1_500_000_000)
+    document = site.config(tmp_path, "broken.html", protocol="h1", warmup_visits=0, visit_timeout_ns=6_000_000_000)
     summary = drive(document)
     assert summary["stray_lookups"] == 1
     found = {row["url"].rpartition("//")[2].partition("/")[0]: row["error"] for row in rows(tmp_path, "fetches")[3:]}
