@@ -253,6 +253,6 @@ def test_our_origin_with_and_without_nodelay(tmp_path, candidate):
     assert longer["trials"] >= document["trials"]
     assert longer["seed"] == document["seed"]
     spent_ns = json.loads((tmp_path / "run/run.json").read_text())["extended"][-1]["after_elapsed_ns"]
-    assert spent_ns == pytest.approx(document["elapsed_ns"], abs=1e9)
+    assert spent_ns == pytest.approx(document["elapsed_ns"], abs=5e9)
     assert longer["budget_ns"] == spent_ns + 5 * 10**9, "so much longer, though it was decided before its time"
     assert Path(tmp_path / "gate.xml").exists(), "where it was asked for, not where the user is"

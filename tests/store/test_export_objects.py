@@ -104,7 +104,7 @@ def test_a_table_is_there_once_though_a_later_one_was_cut(run, tmp_path, monkeyp
 
     def cut(self, name, content):
         if name.startswith("trials/"):
-            assert settled.wait(10), "the samples of before stay until all tables are there"
+            assert settled.wait(60), "the samples of before stay until all tables are there"
             raise KeyboardInterrupt
         put(self, name, content)
 

@@ -12,12 +12,12 @@ from trifecta.store.exports import side_by_side
 @pytest.fixture
 def connection():
     with duckdb.connect() as opened:
-        opened.execute("CREATE VIEW many AS SELECT range AS n FROM range(4000000000)")
+        opened.execute("CREATE VIEW many AS SELECT range AS n FROM range(400000000000)")
         yield opened
 
 
 def test_pieces_come_in_order_and_two_are_under_way_at_once(connection):
-    together = Barrier(2, timeout=10)
+    together = Barrier(2, timeout=60)
 
     def work(cursor, piece):
         together.wait()
@@ -37,14 +37,14 @@ def test_one_that_fails_ends_what_is_under_way_and_what_has_not_begun(connection
     def work(cursor, piece):
         begun.append(piece)
         if piece == failing:
-            time.sleep(0.2)  # until the other reads its four thousand millions
+            time.sleep(0.2)  # until the other reads its four hundred thousand millions
             raise OSError("no space left")
         return cursor.execute("SELECT sum(sqrt(n)) FROM many").fetchone()
 
     started = time.monotonic()
     with pytest.raises(OSError, match="no space left"):
         list(side_by_side.each(connection, work, range(8)))
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 60
     assert sorted(begun) == [0, 1]
 
 
@@ -57,4 +57,4 @@ def test_who_closes_it_ends_what_is_under_way(connection):
     assert next(made) == 0
     time.sleep(0.2)
     made.close()
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 60

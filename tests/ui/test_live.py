@@ -223,7 +223,7 @@ def test_a_run_of_another_user_is_left_alone(growing: Path, monkeypatch: pytest.
 
 
 def ended(served: Served) -> dict[str, Any]:
-    for _ in range(300):
+    for _ in range(1200):
         [job] = served.get("/api/jobs").json["jobs"]
         if job["code"] is not None:
             return dict(job)
@@ -308,7 +308,7 @@ def test_the_end_does_not_wait_for_a_page_that_follows(
     with serving(growing.parent, tmp_path) as served:
         Events(served, "growing").next()
         began = time.monotonic()
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 20
     assert capfd.readouterr().err == ""  # nothing had to be cancelled
 
 
