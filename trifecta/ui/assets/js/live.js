@@ -44,7 +44,7 @@ export async function live(context, name) {
     body.replaceChildren(
       h("p", { class: "status" }, now.written ? h("span", { class: "tag now" }, "being measured") : h("span", { class: "tag" }, now.ended ? "ended" : now.state === "running" ? "interrupted" : now.state || "not begun"), ` ${now.decided}, ${now.of}`, now.left ? `, ${now.left}` : ""),
       part ? h("p", {}, h("progress", { class: "meter", max: part[1], value: Math.min(part[0], part[1]), "aria-label": part[2] })) : "",
-      now.reason ? h("p", { class: "note" }, `why: ${now.reason}`) : "",
+      now.reason && !(finished && now.reason === now.ended) ? h("p", { class: "note" }, `why: ${now.reason}`) : "",
       finished && now.ended ? h("p", {}, now.ended) : "",
       h("p", { class: "buttons" },
         now.written ? h("button", { type: "button", id: "stop", click: asked("/api/stop") }, "Stop") : h("button", { type: "button", id: "resume", class: "main", click: asked("/api/resume") }, "Resume"), " ",
