@@ -169,6 +169,8 @@ def test_a_run_is_followed_and_stopped(
         arrive(growing, later[:8])
         opened.locator(".status", has_text="32 trials").wait_for()
         opened.get_by_role("heading", name="Block by block").wait_for()
+        opened.locator("#theme").click()  # which draws the page anew, with all that was seen
+        opened.get_by_role("heading", name="Block by block").wait_for()
         arrive(growing, later[8:])
         opened.locator(".status", has_text="48 trials").wait_for()
         opened.get_by_role("button", name="Stop").click()

@@ -1,8 +1,8 @@
 """Who looks at files, how often: a measurement on this machine must not feel that a page is open.
 
-Runs that are followed are looked at once a second, read when something changed, and after a reading left alone for so
-long that all of it stays below `SHARE` of a processor. Answers of the list are worked out only while no run of the
-folder is being written.
+Runs that are followed are looked at once a second, read when something changed, and left alone for so long that all of
+it stays below `SHARE` of a processor, but for what was saved before (`Allowance`). Answers of the list are worked out
+only while no run of the folder is being written.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ from trifecta.ui.live import Follower
 
 LOOK_S = 1.0
 SHARE = 0.005
+SAVED_S = 0.2
+"""So much of a processor may be used at once after a while without a look: the first ones of a run, which read most."""
 KEEP_S = 10.0
 """The index is written to the cache no more often than this."""
 QUIET_S = 1.0
@@ -32,6 +34,20 @@ PATIENCE_S = 5.0
 """The next of them waits no longer for that: several open lists may never leave so much time between two questions."""
 HEARTBEAT_S = 15.0
 """A line goes to a page that follows at least so often, so that one that is gone is noticed."""
+
+
+class Allowance:
+    """How long to rest after a look: all of them use `SHARE` of a processor at most, and `SAVED_S` once."""
+
+    def __init__(self, now_s: float) -> None:
+        """All is saved at ``now_s``."""
+        self._saved_s, self._since_s = SAVED_S, now_s
+
+    def spend(self, cost_s: float, now_s: float) -> float:
+        """The pause in s that a look demands which has cost so much of a processor, and is over now."""
+        self._saved_s = min(SAVED_S, self._saved_s + SHARE * (now_s - self._since_s)) - cost_s
+        self._since_s = now_s
+        return max(LOOK_S, -self._saved_s / SHARE)
 
 
 class Watcher:
@@ -75,6 +91,7 @@ class Watcher:
 
     async def run(self) -> None:
         """Look and read until cancelled."""
+        allowance = Allowance(time.monotonic())
         while True:
             if not self._followed:
                 self._woken.clear()
@@ -87,7 +104,7 @@ class Watcher:
                     self._last[folder] = event
                     for queue in queues:
                         queue.put_nowait(event)
-            await asyncio.sleep(max(LOOK_S, spent_s / SHARE))
+            await asyncio.sleep(allowance.spend(spent_s, time.monotonic()))
 
 
 def _look(follower: Follower) -> tuple[str | None, float]:

@@ -6,12 +6,14 @@ import { row } from "./run.js";
 import { jobsPart } from "./list.js";
 
 const TRIES_S = 60;
+const known = new Map(); // by run what was seen of its intervals since this document was loaded
 
 export async function live(context, name) {
   const { main } = context;
   const told = h("p", { role: "status" });
   const body = h("div");
-  const seen = new Map();
+  const seen = known.get(name) || new Map();
+  known.set(name, seen);
   let state = null;
   let shown = "";
   main.replaceChildren(h("h1", {}, name), told, body);
