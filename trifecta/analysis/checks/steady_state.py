@@ -7,7 +7,8 @@ The medians of the two halves of a trial differ by more than a factor of 2, over
 They differ by more than 1.25, or there is no warm-up.
 
 ## Why
-A drift is the start of something (caches, windows, code that is compiled), not its rate.
+A drift is the start of something (caches, windows, code that is compiled), not its rate. Or it is another turn: a busy
+server that answers one of ten connections again and again, then each in turn, is as fast, and its median is not.
 """
 
 from __future__ import annotations
