@@ -90,13 +90,13 @@ def test_an_interrupt_keeps_what_is_finished_and_resume_completes_it(tmp_path, n
         start_new_session=True,
     )
     try:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 120
         while len(list((tmp_path / "here").glob("trials/t*.parquet"))) < 5:
             assert process.poll() is None, process.communicate()
             assert time.monotonic() < deadline
             time.sleep(0.02)
         process.send_signal(number)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=120)
     finally:
         process.kill()
     assert process.returncode == 130, err

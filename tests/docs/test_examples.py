@@ -80,7 +80,7 @@ def test_python_examples(block, tmp_path):
     if "run" in block.marks:
         made_up_run(tmp_path / block.marks["run"])
     done = subprocess.run(
-        [sys.executable, "-c", block.text], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120
+        [sys.executable, "-c", block.text], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=280
     )
     assert done.returncode == 0, done.stderr
 

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -60,7 +61,9 @@ def ask(child: subprocess.Popen[str], word: str) -> None:
 def test_threads_that_come_later_are_counted_with_their_switches(sleeper: subprocess.Popen[str]) -> None:
     ask(sleeper, "end")  # the interpreter is up
     reader = ProcessReader(sleeper.pid)
-    before = reader.take()
+    until = time.monotonic() + 60
+    while (before := reader.take()).threads != 1 and time.monotonic() < until:
+        time.sleep(0.01)  # the first thread has spoken, and is about to end
     assert before.voluntary_switches is not None
     assert before.threads is not None
     ask(sleeper, "stay")

@@ -1,7 +1,7 @@
 """Two pieces at a time, in order, each with a cursor of its own; the first that fails ends all."""
 
 import time
-from threading import Barrier
+from threading import Barrier, Event
 
 import duckdb
 import pytest
@@ -32,13 +32,14 @@ def test_pieces_come_in_order_and_two_are_under_way_at_once(connection):
 
 @pytest.mark.parametrize("failing", [0, 1], ids=["the first", "one behind a slower one"])
 def test_one_that_fails_ends_what_is_under_way_and_what_has_not_begun(connection, failing):
-    begun = []
+    begun, other = [], Event()
 
     def work(cursor, piece):
         begun.append(piece)
         if piece == failing:
-            time.sleep(0.2)  # until the other reads its four hundred thousand millions
+            assert other.wait(60)
             raise OSError("no space left")
+        other.set()  # which may come before its query begins
         return cursor.execute("SELECT sum(sqrt(n)) FROM many").fetchone()
 
     started = time.monotonic()
@@ -49,12 +50,17 @@ def test_one_that_fails_ends_what_is_under_way_and_what_has_not_begun(connection
 
 
 def test_who_closes_it_ends_what_is_under_way(connection):
+    other = Event()
+
     def work(cursor, piece):
-        return cursor.execute("SELECT sum(sqrt(n)) FROM many").fetchone() if piece else piece
+        if not piece:
+            return piece
+        other.set()
+        return cursor.execute("SELECT sum(sqrt(n)) FROM many").fetchone()
 
     started = time.monotonic()
     made = side_by_side.each(connection, work, range(8))
     assert next(made) == 0
-    time.sleep(0.2)
+    assert other.wait(60)
     made.close()
     assert time.monotonic() - started < 60

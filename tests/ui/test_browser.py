@@ -21,6 +21,7 @@ from trifecta.ui import watching
 CHROMIUM, FIREFOX = shutil.which("chromium"), shutil.which("firefox-esr") or shutil.which("firefox")
 needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="needs the distribution's chromium")
 needs_firefox = pytest.mark.skipif(FIREFOX is None, reason="needs the distribution's firefox")
+PATIENCE_MS = 120_000
 WIDE, NARROW = {"width": 1280, "height": 900}, {"width": 420, "height": 800}
 
 
@@ -38,6 +39,7 @@ def chromium() -> Iterator[Any]:
 def page(chromium: Any, served: Served) -> Iterator[Any]:
     """The list, opened with the token; what the page complains of fails the test."""
     context = chromium.new_context(viewport=WIDE)
+    context.set_default_timeout(PATIENCE_MS)
     opened = context.new_page()
     complaints: list[str] = []
     opened.on("console", lambda one: complaints.append(one.text) if one.type in ("error", "warning") else None)
@@ -163,6 +165,7 @@ def test_a_run_is_followed_and_stopped(
     later = shortened(growing, 24)
     with serving(growing.parent, tmp_path) as served, written(growing) as process:
         opened = chromium.new_page(viewport=WIDE)
+        opened.set_default_timeout(PATIENCE_MS)
         opened.goto(served.address)
         opened.get_by_role("link", name="The second").click()
         opened.locator(".status", has_text="24 trials").wait_for()
@@ -184,6 +187,7 @@ def test_another_site_s_page_reads_nothing_though_the_browser_has_the_cookie(
     chromium: Any, served: Served, tmp_path: Path
 ) -> None:
     context = chromium.new_context()
+    context.set_default_timeout(PATIENCE_MS)
     mine = context.new_page()
     mine.goto(served.address)
     mine.get_by_role("link", name="The first").wait_for()
@@ -216,6 +220,7 @@ def test_another_site_s_page_reads_nothing_though_the_browser_has_the_cookie(
 @needs_chromium
 def test_without_the_token_the_page_says_where_to_get_it(chromium: Any, served: Served) -> None:
     fresh = chromium.new_context().new_page()
+    fresh.set_default_timeout(PATIENCE_MS)
     assert fresh.goto(f"http://127.0.0.1:{served.port}/").status == 403
     assert "trifecta ui" in fresh.locator("body").inner_text()
 

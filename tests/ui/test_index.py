@@ -31,7 +31,7 @@ ESCAPES = (
 
 
 def waited(served: Served, name: str) -> dict:
-    for _ in range(600):
+    for _ in range(2000):
         found = {one["name"]: one for one in served.get("/api/runs").json["runs"]}
         if found[name]["answer"] is not None or found[name]["problem"]:
             return found[name]

@@ -75,8 +75,8 @@ class Follower:
         about, study, names = self._about, self._study, run.trial_names()
         with about.naming():
             self._read_trials(names)
+            decisions = run.decisions()  # before verdicts, which are written first: no block without its verdicts
             self._read_verdicts(about)
-            decisions = run.decisions()
             planned = duration.trials(study)
             spent_ns = decisions[-1].get("elapsed_ns", 0) if decisions else 0
             left_ns = self._left_ns(study, planned, len(names), spent_ns) if pid is not None else None

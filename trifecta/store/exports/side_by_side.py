@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from queue import SimpleQueue
@@ -12,6 +13,7 @@ import duckdb
 from trifecta.store import parquet
 
 _AT_A_TIME = 2
+_AGAIN_S = 0.01
 Piece = TypeVar("Piece")
 Made = TypeVar("Made")
 
@@ -31,24 +33,32 @@ def each(
     for cursor in cursors:
         parquet.without_progress(cursor)
         idle.put(cursor)
+    busy: set[duckdb.DuckDBPyConnection] = set()
     failed: list[BaseException] = []  # the first is what is raised: others are interrupted because of it
 
     def end(error: BaseException) -> None:
+        """Interrupt what is under way until it is over: DuckDB forgets an interrupt that comes before its query."""
         failed.append(error)
-        for cursor in cursors:
-            cursor.interrupt()
+        while busy:
+            for cursor in tuple(busy):
+                cursor.interrupt()
+            time.sleep(_AGAIN_S)
 
     def done(piece: Piece) -> Made:
-        if failed:
-            raise CancelledError
         cursor = idle.get()
+        busy.add(cursor)  # before it is looked whether another failed: one of the two sees the other
         try:
-            return work(cursor, piece)
+            if failed:
+                raise CancelledError
+            made = work(cursor, piece)
         except BaseException as error:
+            busy.discard(cursor)
+            idle.put(cursor)
             end(error)
             raise
-        finally:
-            idle.put(cursor)
+        busy.discard(cursor)
+        idle.put(cursor)
+        return made
 
     try:
         with ThreadPoolExecutor(_AT_A_TIME) as pool:
