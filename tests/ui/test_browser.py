@@ -182,6 +182,27 @@ def test_a_run_is_followed_and_stopped(
         opened.close()
 
 
+CLOSING = """async () => {
+  const { closing } = await import("/assets/js/charts.js");
+  const end = (i, by) => (i < 6 ? null : 1.2 + by / i);
+  const one = (i) => ({ block: i, ratio: 1.2, low: end(i, -1), high: end(i, 1), mark: 1, said: "" });
+  const seen = [...Array(12).keys()].map(one);
+  document.getElementById("main").replaceChildren(closing("closing", seen));
+  await new Promise((drawn) => setTimeout(drawn, 300));
+  const canvas = document.querySelector("figure canvas"), half = canvas.width / 2;
+  const pixels = canvas.getContext("2d").getImageData(half, 0, half, canvas.height).data;
+  let orange = 0;
+  for (let i = 0; i < pixels.length; i += 4) orange += pixels[i] > 150 && pixels[i + 1] < 130 && pixels[i + 2] < 90;
+  return orange;
+}"""
+
+
+@needs_chromium
+def test_the_band_of_an_interval_does_not_hide_its_ratio(page: Any) -> None:
+    page.emulate_media(color_scheme="light")
+    assert page.evaluate(CLOSING) > 300, "the line of the ratio in the right half"
+
+
 @needs_chromium
 def test_another_site_s_page_reads_nothing_though_the_browser_has_the_cookie(
     chromium: Any, served: Served, tmp_path: Path

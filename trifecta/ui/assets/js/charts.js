@@ -234,13 +234,14 @@ export function samples(made, mark) {
 
 /** How an interval closes in: its ratio and both ends after each block that was seen. */
 export function closing(caption, seen) {
-  const data = [seen.map((one) => one.block), ...["low", "ratio", "high"].map((end) => seen.map((one) => one[end]))];
+  const data = [seen.map((one) => one.block), ...["low", "high", "ratio"].map((end) => seen.map((one) => one[end]))];
   const word = (i) => `after ${seen[i].block} blocks: ${seen[i].said}`;
   return canvas(caption, {
     height: 220, scales: { x: { time: false, range: (_, low, high) => (low === high ? [low - 1, high + 1] : [low, high]) }, y: {} },
     axes: [axis("blocks"), { ...axis("ratio"), size: 62 }],
-    series: [{}, { stroke: css("--muted"), width: 1 }, { stroke: solid(seen[0].mark), width: 2 }, { stroke: css("--muted"), width: 1 }],
-    bands: [{ series: [3, 1], fill: css("--band") }],
+    // The ratio last: a band is drawn over the series before those that it lies between.
+    series: [{}, { stroke: css("--muted"), width: 1 }, { stroke: css("--muted"), width: 1 }, { stroke: solid(seen[0].mark), width: 2 }],
+    bands: [{ series: [2, 1], fill: css("--band") }],
   }, data, { word, count: seen.length, extra: { caption, columns: ["block", "verdict"], numeric: [], sql: "", rows: seen.map((one) => [String(one.block), one.said]) } });
 }
 
