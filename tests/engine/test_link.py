@@ -75,10 +75,11 @@ def test_delay_is_that_asked_for_in_each_direction(hosts: Hosts) -> None:
     with hosts.link([delay(20)], [delay(7)]):
         measured = hosts.probe(packets=200)
     assert measured["received"] == 200
-    # No assertion on precision: the machine may be busy. Never early, and of each direction its own.
+    # The machine may be busy: never early, and the quickest not late by a tenth.
     assert 20 * MS <= measured["one_way_forward_ns"]["p50"] < 25 * MS
     assert 7 * MS <= measured["one_way_backward_ns"]["p50"] < 12 * MS
-    assert measured["one_way_forward_ns"]["min"] >= 20 * MS
+    assert 20 * MS <= measured["one_way_forward_ns"]["min"] < 22 * MS
+    assert 7 * MS <= measured["one_way_backward_ns"]["min"] < 7.7 * MS
 
 
 def test_loss_acts_on_wire_packets_of_super_packets(hosts: Hosts, tmp_path: Path) -> None:
@@ -129,6 +130,7 @@ def test_reordered_packets_come_early_by_the_gap(hosts: Hosts, tmp_path: Path) -
     assert_share(reordered, 10_000, 0.1)
     assert len(rows) == 10_000
     assert 0.5 * reordered < early <= reordered  # a machine that stalls for 12 ms makes early ones late
+    assert 5 * MS <= np.median(rows[rows[:, 1] < 17 * MS, 1]) < 7 * MS
 
 
 def test_jitter_without_reorder_keeps_the_order(hosts: Hosts, tmp_path: Path) -> None:
@@ -143,10 +145,11 @@ def test_jitter_without_reorder_keeps_the_order(hosts: Hosts, tmp_path: Path) ->
 
 
 def test_rate_is_that_asked_for(hosts: Hosts, tmp_path: Path) -> None:
+    with hosts.link([{"kind": "rate", "bits_per_s": 20_000_000, "queue_bytes": 600_000}]):
+        measured = hosts.probe(packets=1, train_packets=300)  # 180 ms, of which a late wake-up is a small part
+    assert abs(measured["rate_bits_per_s"] / 20e6 - 1) < 0.1
     with hosts.link([{"kind": "rate", "bits_per_s": 20_000_000, "queue_bytes": 60_000}]) as link:
-        measured = hosts.probe(packets=1, train_packets=30)  # 18 ms: a late wake-up can be a good part of it
         rows = datagrams(hosts, tmp_path, 3_000, rate=10_000)
-    assert 0.5 < measured["rate_bits_per_s"] / 20e6 < 1.1
     summary = link.stop()["a_to_b"]
     assert summary["queue_dropped"] > 100
     assert summary["queue_peak_bytes"] <= 60_000

@@ -109,7 +109,7 @@ def test_visits_are_made_over_each_protocol_and_everything_is_committed(tmp_path
         assert sorted(path.name for path in (folder / "har" / trial).iterdir()) == ["0.har", "1.har", "2.har"]
         assert (folder / "frames" / trial / "2" / "0.jpg").is_file()
         assert json.loads(row["probe_json"])["wire"] == "client-router"
-        assert json.loads(row["probe_json"])["rtt_ns"]["p50"] == pytest.approx(15e6, abs=5.5e6)
+        assert json.loads(row["probe_json"])["rtt_ns"]["min"] == pytest.approx(10e6, rel=0.2)
     assert not list(folder.rglob(".tmp-*"))
 
 
