@@ -127,7 +127,7 @@ def main() -> int:
         kept = options.keep or Path(temporary)
         for name in options.targets or WAYS:
             prepare, wanted, part = WAYS[name]
-            run = _made(kept / {1: "run", SMALLER: "smaller", LEAST: "least"}[part], options.samples // part)
+            run = _made(kept / f"part-{part}", options.samples // part)
             folder = Path(temporary) / name
             folder.mkdir()
             try:

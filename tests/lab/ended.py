@@ -1,4 +1,4 @@
-"""Whether processes have ended: gone, or waiting to be read; they may go while they are asked."""
+"""Whether processes have ended: gone, or waiting to be read, and what they are; they may go while they are asked."""
 
 from __future__ import annotations
 
@@ -14,6 +14,14 @@ def ended(process: psutil.Process) -> bool:
         return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return True
+
+
+def command(process: psutil.Process) -> list[str]:
+    """The words it was started with; none of one that has ended."""
+    try:
+        return process.cmdline()
+    except psutil.NoSuchProcess:
+        return []
 
 
 def all_ended(processes: Sequence[psutil.Process], patience_s: float) -> bool:

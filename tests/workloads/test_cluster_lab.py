@@ -11,7 +11,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ import numpy as np
 import psutil
 import pytest
 
-from tests.lab.ended import all_ended
+from tests.lab.ended import all_ended, command
 from tests.workloads import drive
 from tests.workloads.local_launcher import LocalLauncher
 from trifecta.analysis.mapping.search import first_blocks
@@ -87,12 +86,8 @@ def assert_whole(folder: Path, trials: int = TRIALS) -> None:
 
 def nodes_of(root: int) -> list[psutil.Process]:
     """The programs of nodes below a process, the outer of each sandbox."""
-    found = []
-    for one in psutil.Process(root).children():
-        with suppress(psutil.NoSuchProcess):  # others end meanwhile
-            if "trifecta.workloads.cluster.node" in one.cmdline():
-                found.append(one)
-    return found
+    every = psutil.Process(root).children()
+    return [one for one in every if "trifecta.workloads.cluster.node" in command(one)]
 
 
 def wait_for(process: subprocess.Popen[str], event: str, many: int = 1) -> None:

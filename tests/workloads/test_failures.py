@@ -9,14 +9,13 @@ import shutil
 import time
 import uuid
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 
-from tests.lab.ended import ended
+from tests.lab.ended import command, ended
 from tests.workloads import drive
 from tests.workloads.test_checks_fail import _engine_missing
 from tests.workloads.test_runner import assert_as_planned, rows
@@ -111,7 +110,10 @@ class _Killer:
 
     def _hold_namespace(self, pid: int) -> None:
         """Remember where a process lives; held open, since the number of one that ended is given to the next."""
-        held = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY)
+        try:
+            held = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY)
+        except (FileNotFoundError, ProcessLookupError):
+            return  # it has ended
         name = os.readlink(f"/proc/self/fd/{held}")  # noqa: PTH115
         if name in self.namespaces:
             os.close(held)
@@ -132,7 +134,7 @@ class _Killer:
             for process in tree:
                 self._hold_namespace(process.pid)
             victim.kill()
-        except (psutil.NoSuchProcess, FileNotFoundError, ProcessLookupError):
+        except psutil.NoSuchProcess:
             return False
         self.left -= 1
         self.victims.append(name)
@@ -263,11 +265,10 @@ def test_a_server_that_never_answers_is_one_line_and_ends_in_time(tmp_path: Path
 
 def _kill_server(folder: Path, mark: str) -> None:
     for process in marked(mark):
-        with suppress(psutil.NoSuchProcess):  # others end meanwhile
-            command = process.cmdline()
-            if "origin" in command and command[-1].startswith(str(folder)):
-                process.kill()
-                return
+        words = command(process)
+        if "origin" in words and words[-1].startswith(str(folder)):
+            process.kill()
+            return
     raise AssertionError("the server does not run")
 
 

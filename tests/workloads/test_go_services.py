@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.lab.ended import command
 from tests.workloads import drive
 from tests.workloads.test_failures import MARK, marked, wait_until
 from tests.workloads.test_services import ONE_BLOCK, OUT_OF_ORDER, ask
@@ -168,7 +169,7 @@ def test_a_client_that_is_killed_fails_its_trial_by_name_and_no_other(tmp_path: 
 
 def _kill_a_client_at_work(mark: str) -> bool:
     """Kill the third of four clients; False while they are not at work yet."""
-    clients = [one for one in marked(mark) if "load" in one.cmdline() and sum(one.cpu_times()[:2]) > 0.02]
+    clients = [one for one in marked(mark) if "load" in command(one) and sum(one.cpu_times()[:2]) > 0.02]
     if len(clients) < 4:
         return False
     sorted(clients, key=lambda one: one.pid)[2].kill()

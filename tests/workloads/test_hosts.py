@@ -242,7 +242,6 @@ def test_a_trial_that_is_hit_is_marked_and_the_run_goes_on(tmp_path: Path, what:
             lengths = ("duration=3 s", "requests=0", "warmup=100 ms", "server=origin", "protocol=h2,h3")
             asked = race(hosts, folder / "run", blocks=3, lengths=lengths)
             process = hosts.start(*asked, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-            hosts.wait_trial(folder / "run")
             load = hosts.at_work(folder / "run", CLIENT, "load")
             time.sleep(0.5)
             origin = hosts.engines(SERVER, "origin")

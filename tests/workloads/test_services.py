@@ -11,6 +11,7 @@ from typing import Any
 import psutil
 import pytest
 
+from tests.lab.ended import command
 from tests.workloads import drive
 from tests.workloads.test_failures import wait_until
 from trifecta.contract.origin import RouteConfig
@@ -198,19 +199,13 @@ def _kill_a_service(process: Any, folder: Path) -> str:
     deadline = time.monotonic() + 20
     while time.monotonic() < deadline:
         own = psutil.Process(process.pid).children(recursive=True)
-        origins = [p for p in own if _is_origin(p)]
+        origins = [p for p in own if "origin" in command(p)]
         if len(origins) == 3 and (folder / "samples").exists() and any((folder / "spans").glob(".tmp-*")):
             origins.sort(key=lambda p: p.pid)
             origins[0].kill()
             return "D"  # the last of the chain is started first
         time.sleep(0.01)
     raise AssertionError("the services did not come up")
-
-
-def _is_origin(process: psutil.Process) -> bool:
-    with suppress(psutil.NoSuchProcess):  # others end meanwhile
-        return "origin" in process.cmdline()
-    return False
 
 
 def test_messages_of_the_user_are_sent_in_turn(tmp_path: Path) -> None:

@@ -48,17 +48,16 @@ def each(
         cursor = idle.get()
         busy.add(cursor)  # before it is looked whether another failed: one of the two sees the other
         try:
-            if failed:
-                raise CancelledError
-            made = work(cursor, piece)
+            try:
+                if failed:
+                    raise CancelledError
+                return work(cursor, piece)
+            finally:
+                busy.discard(cursor)
+                idle.put(cursor)
         except BaseException as error:
-            busy.discard(cursor)
-            idle.put(cursor)
             end(error)
             raise
-        busy.discard(cursor)
-        idle.put(cursor)
-        return made
 
     try:
         with ThreadPoolExecutor(_AT_A_TIME) as pool:
