@@ -24,6 +24,7 @@ _FIELDS: dict[str, str] = {
     "duplicate": "Share of packets sent twice: '0.1 %'.",
     "reorder": "Reordering: '{probability: 1 %, gap: 2 ms}'.",
     "jitter": "Jitter: '{distribution: normal, sigma: 2 ms}'.",
+    "emulator": "Who does it: engine, or netem where the kernel has it.",
 }
 
 

@@ -25,6 +25,7 @@ class LinkConfig(Asked, frozen=True, kw_only=True):
     cpu: Unsigned | None = None
     memory_bytes: Unsigned = 1 << 30
     bridge: bool = False
+    emulator: Literal["engine", "netem"] = "engine"
 
 
 class LinkReady(Told, kw_only=True):
@@ -36,6 +37,13 @@ class LinkReady(Told, kw_only=True):
     memory_locked: bool
     short_slice: bool
     receive_buffer_bytes: Unsigned
+
+
+class Netem(Told, kw_only=True):
+    """Which kernel's netem carried the packets, and how it was set up."""
+
+    kernel: str
+    commands: list[str]
 
 
 class Refused(Told, kw_only=True):
@@ -130,6 +138,8 @@ class LinkSummary(Told, kw_only=True):
     realtime_offset_ns: int | None = None
     neighbours_a_to_b: Unsigned | None = None
     neighbours_b_to_a: Unsigned | None = None
+    netem: Netem | None = None
+    """Where the kernel's netem did what was asked: it times no packet, so delays and lateness are empty."""
 
     # What the runner adds.
     run_delay_ns: int | None = None

@@ -19,4 +19,5 @@ class PathDocument(TypedDict, total=False):
     forward: Sequence[ImpairmentDocument]
     backward: Sequence[ImpairmentDocument]
     frames: str
+    emulator: str
     as_is: bool

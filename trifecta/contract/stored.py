@@ -209,6 +209,7 @@ class OneLink(Ran, total=False):
     spin_ns: int
     split: str
     seed: int
+    netem: Mapping[str, object] | None
     a_to_b: Direction
     b_to_a: Direction
     log_rows: int | None

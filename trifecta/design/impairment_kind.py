@@ -37,7 +37,8 @@ class Kind:
     hits do not follow from a chance. ``about``: what of a path it is about. ``deed``: what becomes of a packet that it
     hits. ``removes``: that goes no further. ``copies``: it is followed by a copy. ``damages``: it arrives damaged.
     ``queues``: packets wait in it, and are dropped where it is full. ``wavers``: it delays packets differently.
-    ``hidden``: what a probe counts as lost does not follow from it.
+    ``hidden``: what a probe counts as lost does not follow from it. ``netem``: why the kernel's netem cannot do what a
+    document asks, or "" where it can; None where it does not do it at all, or does not count it.
     """
 
     phrases: Phrases
@@ -51,6 +52,7 @@ class Kind:
     queues: bool = False
     wavers: bool = False
     hidden: bool = False
+    netem: Callable[[ImpairmentDocument], str] | None = None
 
     @property
     def loses(self) -> bool:

@@ -248,6 +248,24 @@ def _say_reorder(document: ImpairmentDocument) -> str:
     return f"{quantity.format_ratio(document['probability'])} sent {quantity.format_time(document['gap_ns'])} ahead"
 
 
+def _by_netem(_: ImpairmentDocument) -> str:
+    return ""
+
+
+def _jitter_by_netem(document: ImpairmentDocument) -> str:
+    if document["distribution"] not in ("normal", "uniform"):
+        return f"has another {document['distribution']} jitter; use normal or uniform"
+    return (
+        "" if document.get("reorder") else "lets packets overtake where it delays them differently; say reorder: true"
+    )
+
+
+def netem_problem(document: ImpairmentDocument) -> str | None:
+    """Why the kernel's netem cannot do what a document asks, with the remedy; None where it can."""
+    why = KINDS[document["kind"]].netem
+    return (why(document) or None) if why else "does not do it, or does not count it; leave the emulator out"
+
+
 # As a study file has them, in this order.
 PATH_FIELDS = (
     "rtt",
@@ -264,24 +282,27 @@ PATH_FIELDS = (
     "reorder",
     "trace",
     "frames",
+    "emulator",
     "trial",
 )
 KINDS: dict[str, Kind] = {
     "loss_schedule": Kind(each_way(_say_schedule), _read_loss_schedule, removes=True, hidden=True),
-    "loss": Kind(each_way(_say_chance("loss")), _read_loss, _independent, removes=True),
-    "gilbert_elliott": Kind(each_way(_say_bursts), _read_gilbert_elliott, burst_share, removes=True, hidden=True),
+    "loss": Kind(each_way(_say_chance("loss")), _read_loss, _independent, removes=True, netem=_by_netem),
+    "gilbert_elliott": Kind(
+        each_way(_say_bursts), _read_gilbert_elliott, burst_share, removes=True, hidden=True, netem=_by_netem
+    ),
     "corrupt": Kind(
         each_way(_say_chance("corrupted")), _read_corrupt, _independent, deed="corrupted", damages=True, hidden=True
     ),
     "duplicate": Kind(
         each_way(_say_chance("sent twice")), _read_duplicate, _independent, deed="duplicated", copies=True, hidden=True
     ),
-    "rate": Kind(both_ways(_say_rate), about="capacity", queues=True),
+    "rate": Kind(both_ways(_say_rate), about="capacity", queues=True, netem=_by_netem),
     "trace": Kind(
         both_ways(lambda _: ["deliveries by a trace"]), about="capacity", queues=True, wavers=True, hidden=True
     ),
-    "delay": Kind(_say_delay, about="distance"),
-    "jitter": Kind(each_way(_say_jitter), _read_jitter, about="timing", wavers=True),
+    "delay": Kind(_say_delay, about="distance", netem=_by_netem),
+    "jitter": Kind(each_way(_say_jitter), _read_jitter, about="timing", wavers=True, netem=_jitter_by_netem),
     "reorder": Kind(
         each_way(_say_reorder), _read_reorder, _independent, about="timing", deed="sent ahead", wavers=True
     ),

@@ -31,7 +31,8 @@ class PathSpec:
     both directions together, ``rate_bits_per_s`` and ``queue_bytes`` are those of the slower direction, ``loss`` is
     the larger independent loss of the two. ``trial``, if given, replaces the workload's length on this path: for every
     connection mode, or for the modes it names. ``frames``: what hosts receive: super-packets, as from a device that
-    merges frames (the impairments act on wire packets all the same), or every frame at a wire's size.
+    merges frames (the impairments act on wire packets all the same), or every frame at a wire's size. ``emulator``: who
+    does to packets what is asked: the engine's link, or the kernel's netem, which knows no seed.
     """
 
     name: str
@@ -43,6 +44,7 @@ class PathSpec:
     backward: tuple[ImpairmentDocument, ...] = ()
     trial: TrialLength | Mapping[str, TrialLength] | None = None
     frames: Literal["merged", "wire"] = "merged"
+    emulator: Literal["engine", "netem"] = "engine"
     as_is: bool = False
     """Whether it is the network between two machines, of which nothing is asked and nothing is known beforehand."""
 

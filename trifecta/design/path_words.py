@@ -29,6 +29,8 @@ def in_words(spec: PathDocument) -> str:
     ]
     if spec.get("frames") == "wire":
         said.append("frames of a wire's size")
+    if spec.get("emulator") == "netem":
+        said.append("by the kernel's netem")
     return ", ".join(filter(None, said)) or NOTHING
 
 

@@ -22,6 +22,7 @@ from trifecta.design.impairments import (
     KINDS,
     PATH_FIELDS,
     ReadTrace,
+    netem_problem,
     no_trace_files,
     read_discipline,
     read_trace_field,
@@ -67,10 +68,15 @@ def read_path(name: str, section: Section, read_trace: ReadTrace = no_trace_file
     frames = section.parse("frames", one_of("a kind of frames", "merged", "wire"), "merged")
     if "frames" in section:  # else left out: the identity of studies from before there was a choice stays
         canonical["frames"] = frames
+    emulator = section.parse("emulator", one_of("an emulator", "engine", "netem"), "engine")
+    if "emulator" in section:
+        canonical["emulator"] = emulator
     trial = None
     if "trial" in section:
         trial, canonical["trial"] = read_lengths(section.section("trial"))
     ordered = {direction: _in_order(documents[direction]) for direction in DIRECTIONS}
+    if emulator == "netem":
+        _refuse_beyond_netem(section, documents)
     rates = [(f.rate_bits_per_s, f.queue_bytes) for f in facts.values() if f.rate_bits_per_s is not None]
     slowest = min(rates, key=lambda pair: pair[0]) if rates else (None, None)
     spec = PathSpec(
@@ -83,8 +89,20 @@ def read_path(name: str, section: Section, read_trace: ReadTrace = no_trace_file
         backward=ordered["backward"],
         trial=trial,
         frames=cast(Literal["merged", "wire"], frames),
+        emulator=cast(Literal["engine", "netem"], emulator),
     )
     return spec, {field: canonical[field] for field in PATH_FIELDS if field in canonical}
+
+
+def _refuse_beyond_netem(section: Section, documents: ByDirection) -> None:
+    """UserError for what the kernel's netem cannot do, and for two kinds of loss, of which it has one."""
+    for fields in documents.values():
+        for field, each in fields.items():
+            for document in each:
+                if (problem := netem_problem(document)) is not None:
+                    raise section.error(field, f"netem {problem}")
+        if "loss" in fields and "gilbert_elliott" in fields and fields["loss"] and fields["gilbert_elliott"]:
+            raise section.error("gilbert_elliott", "netem has one kind of loss; remove this or 'loss'")
 
 
 def _in_order(documents: dict[str, list[ImpairmentDocument]]) -> tuple[ImpairmentDocument, ...]:

@@ -110,6 +110,8 @@ def resolve(document: Document, surroundings: Surroundings | None = None) -> Stu
     if "conformance" in root:  # else left out: the identity of studies from before there was a probe stays
         canonical["conformance"] = conformance
     capture, count = _read_capture(root, bool(hosts))
+    if capture and (blind := next((name for name in used if paths[name].emulator == "netem"), None)) is not None:
+        raise root.error("capture", f"netem, which the path {blind!r} asks for, shows no packets; leave it out")
     if capture:
         canonical |= {"capture": capture, "captured_trials_count": count}
     study = Study(

@@ -99,3 +99,16 @@ def ip_batch(lines: Sequence[str], hosts: Iterable[Host] = ()) -> None:
     if done.returncode != 0:
         message = " ".join(done.stderr.decode(errors="replace").split())
         raise CannotError(f"`ip` could not raise the lab: {message}; run `trifecta doctor`")
+
+
+def cut_super_packets(device: str) -> None:
+    """Have a device's host cut super-packets of TCP and UDP before they leave by it; CannotError with the remedy."""
+    command = ["ethtool", "-K", device, "tso", "off", "gso", "off", "tx-udp-segmentation", "off"]
+    try:
+        done = subprocess.run(command, capture_output=True, check=False, timeout=20)
+    except FileNotFoundError as error:
+        text = "`ethtool` is missing, which a path with 'emulator: netem' needs"
+        raise CannotError(f"{text}; install it (apt-get install ethtool), or remove the emulator") from error
+    if done.returncode != 0:
+        message = " ".join(done.stderr.decode(errors="replace").split())
+        raise CannotError(f"`{' '.join(command)}`: {message}; remove 'emulator: netem' from the path")

@@ -39,4 +39,5 @@ def link_config(
         spin_ns=SPIN_NS,
         cpu=cpu,
         bridge=bridge,
+        emulator=path.emulator,
     )

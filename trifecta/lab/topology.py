@@ -29,7 +29,7 @@ from trifecta.design.errors import CannotError
 from trifecta.design.tuning import TcpSettings
 from trifecta.lab import linux
 from trifecta.lab.host import Host
-from trifecta.lab.hosts import MTU, SYSCTLS, KernelSettings, ip_batch, namespace_path
+from trifecta.lab.hosts import MTU, SYSCTLS, KernelSettings, cut_super_packets, ip_batch, namespace_path
 
 LINK_DEVICES = ("ra", "rb")
 MOST_HOSTS = 250
@@ -159,6 +159,7 @@ class Topology:
         self._ipv6 = ipv6
         self._specs = {spec.name: spec for spec in hosts}
         self._raised: dict[str, Host] = {}
+        self._cut: set[Wire] = set()
 
     def __enter__(self) -> Self:
         """Raise the hosts; CannotError when the kernel refuses."""
@@ -215,6 +216,19 @@ class Topology:
         if not wire.impaired:
             raise ValueError(f"the wire {wire.name} is not impaired, it has no middle")
         return LINK_DEVICES
+
+    def send_wire_frames(self, wire: Wire) -> None:
+        """Have both hosts of a wire cut super-packets before they leave, once: netem would lose and delay them whole.
+
+        CannotError without ethtool(8).
+        """
+        if wire in self._cut:
+            return
+        for host, towards in ((wire.a, wire.b), (wire.b, wire.a)):
+            device = self._specs[host].devices[towards].name
+            with self.host(host).inside():
+                cut_super_packets(device)
+        self._cut.add(wire)
 
     def use_congestion_control(self, name: str) -> None:
         """Give new TCP connections of all hosts this congestion control, those of a host to itself too."""

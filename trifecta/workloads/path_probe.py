@@ -70,6 +70,8 @@ def measure(
     with tempfile.TemporaryDirectory(prefix="trifecta-link-") as folder, ExitStack() as stack:
         log = Path(folder) / "engine.log"
         lab = stack.enter_context(two_hosts())
+        if path.emulator == "netem":
+            lab.send_wire_frames(WIRE)
         try:
             link = stack.enter_context(LocalPlace(lab.middle(WIRE), engine).start("link", log, cpus=pins["link"]))
             link.configure(link_config(told or path, seed))
@@ -133,6 +135,8 @@ def _lateness(title: str, lateness: Quantiles, dropped: int, packets: int) -> Li
     note = f"{dropped} packets dropped by the device"
     if lateness.max is not None:
         note = f"largest {lateness.max / 1e3:.0f} us; {note}"
+    elif packets:
+        note = "netem times no packet"
     late = None if lateness.p99 is None or not holds(0.99, packets) else lateness.p99 / 1e3
     return Line(f"{title} lateness, 99th percentile", 0.0, late, "us", note)
 

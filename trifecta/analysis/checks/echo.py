@@ -85,7 +85,7 @@ def _recounted(
 ) -> list[Finding]:
     """The link's counts against those that its draws must have given: nothing of this is chance."""
     report = link[key]
-    if "seed" not in link or report.get("memory_dropped"):
+    if "seed" not in link or report.get("memory_dropped") or link.get("netem"):  # netem's draws are its own
         return []
     packets = int(report.get("wire_packets") or 0)
     findings = []

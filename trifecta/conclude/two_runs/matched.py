@@ -117,7 +117,7 @@ def _asked_otherwise(
             of: Of = "path" if name == "path" else "program" if name in (SERVER, "client") else "workload"
             yield Difference(of, names[0] if of == "path" else name, one, other)
     specs = [study.paths.get(name) for name, study in zip(names, studies, strict=True)]
-    done = [None if one is None else (one.forward, one.backward, one.frames) for one in specs]
+    done = [None if one is None else (one.forward, one.backward, one.frames, one.emulator) for one in specs]
     if done[0] != done[1] and path(specs[0]) == path(specs[1]):
         yield Difference("path", names[0], path(specs[0]), "the same in short, not in its details (study.yaml)")
 

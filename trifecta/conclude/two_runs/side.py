@@ -102,7 +102,13 @@ def path(spec: PathSpec | None) -> str:
     if spec is None:
         return NONE
     return path_words.in_words(
-        {"forward": spec.forward, "backward": spec.backward, "frames": spec.frames, "as_is": spec.as_is}
+        {
+            "forward": spec.forward,
+            "backward": spec.backward,
+            "frames": spec.frames,
+            "as_is": spec.as_is,
+            "emulator": spec.emulator,
+        }
     )
 
 

@@ -22,6 +22,7 @@ pub mod impair;
 pub mod leaving;
 pub mod log;
 pub mod neighbours;
+pub mod netem;
 pub mod place;
 pub mod privileges;
 pub mod random;
@@ -73,6 +74,9 @@ fn carry(config_text: &str) -> Result<(), Failure> {
     if let Some(cpu) = config.cpu {
         process::pin_to_cpu(cpu)
             .map_err(|error| cannot("cpu", format!("{cpu}: {error}; name a CPU this process may use")))?;
+    }
+    if config.emulator == config::Emulator::Netem {
+        return netem::carry(&config);
     }
     let log = match &config.log_file {
         Some(path) => {
@@ -151,6 +155,7 @@ fn carry(config_text: &str) -> Result<(), Failure> {
             neighbours_a_to_b: neighbours.carried[0],
             neighbours_b_to_a: neighbours.carried[1],
         }),
+        netem: None,
     };
     process::write_summary(&summary).map_err(|error| cannot("stdout", format!("{error}; keep it open")))?;
     if ended.is_ok() && config.linger_ns > 0 {

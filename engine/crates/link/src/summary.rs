@@ -46,6 +46,9 @@ pub struct Summary {
     /// Of a bridge.
     #[serde(flatten)]
     pub bridge: Option<BridgeSummary>,
+    /// Where netem did what was asked, which times no packet: delays and lateness are then empty.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub netem: Option<NetemSummary>,
 }
 
 /// Why the link ended.
@@ -81,6 +84,14 @@ pub struct CaptureSummary {
 pub struct BridgeSummary {
     pub neighbours_a_to_b: u64,
     pub neighbours_b_to_a: u64,
+}
+
+/// Who netem was, and how it was set up.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct NetemSummary {
+    /// The kernel's release, as of uname(2).
+    pub kernel: String,
+    pub commands: Vec<String>,
 }
 
 /// What became of the packets of a direction.

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::impair::{Form, Impair, Impairment, KINDS, build};
+use crate::netem;
 use crate::place::{ConfigError, Place};
 use crate::random::Draws;
 
@@ -14,6 +15,15 @@ use crate::random::Draws;
 pub enum Split {
     Merge,
     Real,
+}
+
+/// Who does to packets what is asked: the link itself, or the kernel's netem.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Emulator {
+    #[default]
+    Engine,
+    Netem,
 }
 
 /// The document as it is written.
@@ -48,6 +58,8 @@ pub struct Document {
     memory_bytes: u64,
     #[serde(default)]
     bridge: bool,
+    #[serde(default)]
+    emulator: Emulator,
 }
 
 fn merge() -> Split {
@@ -91,6 +103,7 @@ pub struct Config {
     pub memory_bytes: u64,
     /// Stand between two networks: devices take in what is for others, and neighbour discovery passes.
     pub bridge: bool,
+    pub emulator: Emulator,
 }
 
 /// Names of the directions in the configuration and the summary.
@@ -153,9 +166,21 @@ impl Config {
             cpu: document.cpu,
             memory_bytes: document.memory_bytes,
             bridge: document.bridge,
+            emulator: document.emulator,
         };
         for direction in 0..DIRECTIONS.len() {
             config.impairments(direction, 0)?;
+        }
+        if config.emulator == Emulator::Netem {
+            for (field, file) in [("log_file", &config.log_file), ("capture_file", &config.capture_file)] {
+                if file.is_some() {
+                    let message = "netem shows no packets; leave it out, or use the engine's own link";
+                    return Err(ConfigError::new(field, message));
+                }
+            }
+            for (field, specs) in DIRECTIONS.iter().zip(&config.directions) {
+                netem::qdiscs::of_direction(field, specs)?;
+            }
         }
         Ok(config)
     }
