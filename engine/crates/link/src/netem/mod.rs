@@ -7,6 +7,9 @@
 use std::io;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde::Deserialize;
 
 use trifecta_wire::clock::now_ns;
 use trifecta_wire::process::{self, Usage};
@@ -67,7 +70,7 @@ pub(crate) fn carry(config: &Config) -> Result<(), Failure> {
     };
     process::write_summary(&summary).map_err(|error| cannot("stdout", format!("{error}; keep it open")))?;
     if config.linger_ns > 0 && ended != Ended::Device {
-        std::thread::sleep(std::time::Duration::from_nanos(config.linger_ns));
+        std::thread::sleep(Duration::from_nanos(config.linger_ns));
     }
     bridge.remove().map_err(|error| cannot("netem", format!("what takes its bridge away failed: {error}")))?;
     if ended == Ended::Device {
@@ -111,6 +114,40 @@ fn kernel() -> String {
     std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned()
 }
 
+/// How the bridges of links are named, before the number of the process.
+const NAMED: &str = "tf-netem";
+/// A link before this one is given the time to go: it may linger for 10 s after it has said its summary.
+const GONE_WITHIN: Duration = Duration::from_secs(12);
+
+/// Waits until the devices belong to no other link; what does not go was killed together with its guard, and is removed.
+fn await_free(devices: [&str; 2]) -> Result<(), Failure> {
+    let begun = Instant::now();
+    while let Some(bridge) = bridge_of(devices[0])?.or(bridge_of(devices[1])?) {
+        if begun.elapsed() > GONE_WITHIN {
+            for device in devices {
+                // Whatever of it is gone already, the next steps tell.
+                let _ = run(&["tc", "qdisc", "del", "dev", device, "root"]);
+            }
+            return run(&["ip", "link", "del", &bridge]).map(|_| ());
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    Ok(())
+}
+
+/// The bridge of another link that a device is a port of.
+fn bridge_of(device: &str) -> Result<Option<String>, Failure> {
+    #[derive(Deserialize)]
+    struct Device {
+        #[serde(default)]
+        master: String,
+    }
+    let told = run(&["ip", "-j", "link", "show", "dev", device])?;
+    let told: Vec<Device> = serde_json::from_slice(&told)
+        .map_err(|error| cannot("netem", format!("ip -j link show dev {device}: {error}")))?;
+    Ok(told.into_iter().map(|one| one.master).find(|name| name.starts_with(NAMED)))
+}
+
 /// The bridge with its disciplines, and who takes it away.
 struct Bridge {
     name: String,
@@ -118,17 +155,17 @@ struct Bridge {
     guard: Option<Child>,
 }
 
-/// Takes it away once standard input ends: the devices, the bridge, and what each device's offloads were.
+/// Takes it away once standard input ends, the bridge last: whoever finds no bridge finds nothing of it.
 const GUARD: &str = r#"trap '' TERM INT HUP; cat >/dev/null
-tc qdisc del dev "$1" root; tc qdisc del dev "$2" root; ip link del "$3"
-[ -z "$4" ] || ethtool -K "$1" $4; [ -z "$5" ] || ethtool -K "$2" $5; :"#;
+[ -z "$4" ] || ethtool -K "$1" $4; [ -z "$5" ] || ethtool -K "$2" $5
+tc qdisc del dev "$1" root; tc qdisc del dev "$2" root; ip link del "$3"; :"#;
 /// Receive offloads, which make super-packets of packets, of which netem would lose and delay several at a time.
 const MERGING: [(&str, &str); 3] =
     [("generic-receive-offload", "gro"), ("large-receive-offload", "lro"), ("rx-gro-hw", "rx-gro-hw")];
 
 impl Bridge {
     fn build(config: &Config) -> Result<Self, Failure> {
-        let devices = [&config.a_device, &config.b_device];
+        let devices = [config.a_device.as_str(), config.b_device.as_str()];
         for (field, name) in ["a_device", "b_device"].into_iter().zip(devices) {
             if !there(name) {
                 return Err(cannot(field, format!("'{name}': no such device; name an Ethernet device of this host")));
@@ -138,11 +175,8 @@ impl Bridge {
             qdiscs::of_direction(DIRECTIONS[0], &config.directions[0])?,
             qdiscs::of_direction(DIRECTIONS[1], &config.directions[1])?,
         ];
-        // A name that tells who made it, one for each device that leads to a client.
-        let name = format!("tf-netem{}", index(&config.a_device));
-        if there(&name) {
-            run(&["ip", "link", "del", &name])?; // of a link that was killed together with its guard
-        }
+        await_free(devices)?;
+        let name = format!("{NAMED}{}", std::process::id());
         let merged = [merging(&config.a_device)?, merging(&config.b_device)?];
         let mut bridge = Bridge { name, commands: Vec::new(), guard: None };
         bridge.guard = Some(bridge.guarded(config, &merged)?);
