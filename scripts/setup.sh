@@ -75,12 +75,22 @@ containers=()
 if [ "$kind" = dev ]; then
     command -v dockerd >/dev/null || [ -x /usr/sbin/dockerd ] || containers+=(docker.io iptables)
 fi
+# Virtual machines as hosts, 110 MB; chronyd keeps their clocks.
+machines=()
+if [ "$long" = yes ]; then
+    command -v qemu-system-x86_64 >/dev/null || machines+=(qemu-system-x86)
+    command -v busybox >/dev/null || machines+=(busybox-static)
+    [ -x /usr/sbin/depmod ] || machines+=(kmod)
+    command -v cpio >/dev/null || machines+=(cpio)
+    command -v chronyd >/dev/null || [ -x /usr/sbin/chronyd ] || machines+=(chrony)
+    command -v ethtool >/dev/null || [ -x /usr/sbin/ethtool ] || machines+=(ethtool)
+fi
 install_for_tests() {
     say "installing $*"
     DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends -qq "$@" >/dev/null ||
         say "not installed: $*; tests that need them will be skipped"
 }
-if [ "$kind" = dev ] && [ $((${#extras[@]} + ${#stores[@]} + ${#containers[@]})) -gt 0 ]; then
+if [ "$kind" = dev ] && [ $((${#extras[@]} + ${#stores[@]} + ${#containers[@]} + ${#machines[@]})) -gt 0 ]; then
     if [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then
         # The tests start servers of their own, in a network or on a port of their own: this machine gets no service.
         policy=""
@@ -94,10 +104,14 @@ if [ "$kind" = dev ] && [ $((${#extras[@]} + ${#stores[@]} + ${#containers[@]}))
         [ ${#extras[@]} -eq 0 ] || install_for_tests "${extras[@]}"
         [ ${#stores[@]} -eq 0 ] || install_for_tests "${stores[@]}"
         [ ${#containers[@]} -eq 0 ] || install_for_tests "${containers[@]}"
+        [ ${#machines[@]} -eq 0 ] || install_for_tests "${machines[@]}"
         [ -z "$policy" ] || rm -f "$policy"
         # Nor at the next boot.
         if [[ " ${extras[*]:-} " == *" openssh-server "* ]]; then
             systemctl disable --quiet ssh.service ssh.socket 2>/dev/null || true
+        fi
+        if [[ " ${machines[*]:-} " == *" chrony "* ]]; then
+            systemctl disable --quiet chrony.service 2>/dev/null || true
         fi
         if [[ " ${stores[*]:-} " == *" influxdb "* ]]; then
             systemctl disable --quiet influxdb.service 2>/dev/null || true
@@ -114,6 +128,8 @@ if [ "$kind" = dev ] && [ $((${#extras[@]} + ${#stores[@]} + ${#containers[@]}))
             say "optional, for tests of exports: apt-get install -y --no-install-recommends ${stores[*]}"
         [ ${#containers[@]} -eq 0 ] ||
             say "optional, for tests of containers: apt-get install -y --no-install-recommends ${containers[*]}"
+        [ ${#machines[@]} -eq 0 ] ||
+            say "optional, for tests in virtual machines: apt-get install -y --no-install-recommends ${machines[*]}"
     fi
 fi
 
@@ -157,6 +173,13 @@ if [ "$kind" = dev ] && [ ! -f .cache/dynalite/node_modules/dynalite/cli.js ] &&
     say "installing dynalite"
     npm install --prefix .cache/dynalite --omit=optional --ignore-scripts --no-audit --no-fund dynalite@4.0.0 >/dev/null 2>&1 ||
         say "not installed: dynalite; tests that need it will be skipped"
+fi
+
+# Debian's kernel for virtual machines, 11 MB of it; without it the tests of netem are skipped.
+if [ "$long" = yes ] && [ ! -f .cache/vm/release ] && command -v qemu-system-x86_64 >/dev/null; then
+    say "fetching Debian's kernel for virtual machines"
+    PATH=$PATH:/usr/sbin:/sbin scripts/debian_kernel.sh .cache/vm >/dev/null 2>&1 ||
+        say "not fetched: Debian's kernel; tests in virtual machines will be skipped"
 fi
 
 # A server of S3's protocol, a collector and Spark, which take minutes and 700 MB, in folders of their own: no package needs them.

@@ -84,6 +84,17 @@ def test_a_load_balancer_is_a_level_and_leaves_no_trace_where_there_is_none():
         read("kind: chain", "factors: {load_balancer: [true]}")
 
 
+def test_netem_is_a_paths_choice_which_packets_cannot_be_captured_on():
+    study = read(rest="paths: {a: {rtt: 10 ms, emulator: netem}, b: {rtt: 10 ms}}\nfactors: {path: [a, b]}")
+    assert [link_config(study.paths[name], 1).emulator for name in "ab"] == ["netem", "engine"]
+    assert parse_study(study.source, "again.yaml") == study
+    assert "emulator" not in study.source.split("b:")[1]
+    with pytest.raises(UserError, match="capture: netem, which the path 'a' asks for, shows no packets; leave it out"):
+        read(rest="paths: {a: {rtt: 10 ms, emulator: netem}}\ncapture: true")
+    with pytest.raises(UserError, match=r"paths\.a\.duplicate: netem does not do it, or does not count it"):
+        read(rest="paths: {a: {rtt: 10 ms, emulator: netem, duplicate: 1 %}}")
+
+
 def test_frames_of_a_wire_are_the_links_work():
     study = read(rest="paths: {a: {frames: wire}, b: {rtt: 10 ms}}")
     assert link_config(study.paths["a"], 1).split == "real"

@@ -203,6 +203,12 @@ class RunFacts:
         spec = (self.study.get("paths") or {}).get(name)
         return path_words.in_words(spec) if spec else ""
 
+    @property
+    def by_netem(self) -> list[str]:
+        """The paths whose packets the kernel's netem loses and delays, which no seed repeats."""
+        paths = (self.study.get("paths") or {}).items()
+        return [name for name, spec in paths if spec.get("emulator") == "netem"]
+
     def workload_words(self) -> str:
         """What was asked of the network: ``GET of 10 kB, 10 in flight, closed loop``."""
         return work_words.in_words(self.workload, self.varied, browsing=self.is_browser, closed=self.closed_loop)

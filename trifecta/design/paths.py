@@ -95,14 +95,15 @@ def read_path(name: str, section: Section, read_trace: ReadTrace = no_trace_file
 
 
 def _refuse_beyond_netem(section: Section, documents: ByDirection) -> None:
-    """UserError for what the kernel's netem cannot do, and for two kinds of loss, of which it has one."""
+    """UserError for what the kernel's netem cannot do, and for a second kind of loss."""
     for fields in documents.values():
         for field, each in fields.items():
             for document in each:
                 if (problem := netem_problem(document)) is not None:
                     raise section.error(field, f"netem {problem}")
-        if "loss" in fields and "gilbert_elliott" in fields and fields["loss"] and fields["gilbert_elliott"]:
-            raise section.error("gilbert_elliott", "netem has one kind of loss; remove this or 'loss'")
+        lossy = [field for field, each in fields.items() if each and KINDS[field].loses]
+        if len(lossy) > 1:
+            raise section.error(lossy[1], f"netem has one kind of loss; remove this or {lossy[0]!r}")
 
 
 def _in_order(documents: dict[str, list[ImpairmentDocument]]) -> tuple[ImpairmentDocument, ...]:

@@ -117,6 +117,9 @@ def _seed(facts: RunFacts) -> str:
     said, drawn = f"Seed {facts.seed}. `--seed {facts.seed}` repeats the same orders", "Without it a new seed is drawn."
     if facts.is_as_it_was:
         return f"{said} and arrivals; what the network does is not repeated. {drawn}"
+    if facts.by_netem:
+        where = f"on {listed(facts.by_netem)}, where the kernel's netem draws its own"
+        return f"{said} and arrivals, so such a run is not an independent repetition; not the losses {where}. {drawn}"
     return f"{said}, losses and arrivals, so such a run is not an independent repetition. {drawn}"
 
 

@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::impair::{Form, Impair, Impairment, KINDS, build};
-use crate::netem;
 use crate::place::{ConfigError, Place};
 use crate::random::Draws;
 
@@ -177,9 +176,6 @@ impl Config {
                     let message = "netem shows no packets; leave it out, or use the engine's own link";
                     return Err(ConfigError::new(field, message));
                 }
-            }
-            for (field, specs) in DIRECTIONS.iter().zip(&config.directions) {
-                netem::qdiscs::of_direction(field, specs)?;
             }
         }
         Ok(config)

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use super::queue::Limit;
 use super::serializer::Serializer;
-use super::{Impair, Outcome, WirePacket};
+use super::{ByKernel, Impair, Outcome, WirePacket};
 
 /// RFC 8289 section 5.4: with no more than one full packet waiting the queue is good.
 const MAX_PACKET_BYTES: u64 = 1514;
@@ -146,6 +146,11 @@ impl Impair for Codel {
 
     fn queue_peak_bytes(&self) -> Option<u64> {
         Some(self.peak_bytes)
+    }
+
+    fn by_kernel(&self) -> Result<ByKernel, &'static str> {
+        let codel = Some((self.target_ns, self.interval_ns));
+        Ok(ByKernel::Rate { bits_per_s: self.link.bits_per_s(), limit: self.limit, codel })
     }
 }
 

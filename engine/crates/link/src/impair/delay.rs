@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{Impair, Impairment, Outcome, WirePacket};
+use super::{ByKernel, Impair, Impairment, Outcome, WirePacket};
 use crate::place::{ConfigError, Place};
 
 #[derive(Deserialize, JsonSchema)]
@@ -48,5 +48,9 @@ impl Impair for Delay {
 
     fn delay_asked_ns(&self) -> u64 {
         self.delay_ns
+    }
+
+    fn by_kernel(&self) -> Result<ByKernel, &'static str> {
+        Ok(ByKernel::Delay { delay_ns: self.delay_ns })
     }
 }

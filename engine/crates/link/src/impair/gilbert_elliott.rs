@@ -6,7 +6,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{Impair, Impairment, Outcome, WirePacket};
+use super::{ByKernel, Impair, Impairment, Outcome, WirePacket};
 use crate::place::{ConfigError, Place};
 use crate::random::{Draws, Identity};
 
@@ -109,6 +109,13 @@ impl Impair for GilbertElliott {
     fn loss_asked(&self, _met: u64) -> f64 {
         self.channel.loss()
     }
+
+    fn by_kernel(&self) -> Result<ByKernel, &'static str> {
+        let Channel { good_to_bad, bad_to_good, loss_good, loss_bad } = self.channel;
+        // 'loss gemodel p r 1-h 1-k': h and k are the chances to pass, in the bad and in the good state.
+        let [p, r, in_bad, in_good] = [good_to_bad, bad_to_good, loss_bad, loss_good].map(|share| 100.0 * share);
+        Ok(ByKernel::Loss(format!("loss gemodel {p}% {r}% {in_bad}% {in_good}%")))
+    }
 }
 
 #[cfg(test)]
@@ -150,5 +157,12 @@ mod tests {
         let mean = total as f64 / (runs * length) as f64;
         let error = (binomial * CHANNEL.variance_inflation() * runs as f64).sqrt() / (runs * length) as f64;
         assert!((mean - CHANNEL.loss()).abs() < 3.29 * error, "mean loss {mean}, asked {}", CHANNEL.loss());
+    }
+
+    #[test]
+    fn netem_is_told_of_the_chances_to_lose_in_the_bad_and_in_the_good_state() {
+        let channel = Channel { good_to_bad: 0.01, bad_to_good: 0.25, loss_good: 0.0, loss_bad: 0.5 };
+        let told = GilbertElliott::new(channel, Draws::new(1, 0, "gilbert_elliott", 0)).by_kernel();
+        assert_eq!(told, Ok(ByKernel::Loss("loss gemodel 1% 25% 50% 0%".to_owned())));
     }
 }

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{Impair, Impairment, Outcome, WirePacket};
+use super::{ByKernel, Impair, Impairment, Outcome, WirePacket};
 use crate::place::{ConfigError, Place};
 use crate::random::Draws;
 
@@ -153,6 +153,19 @@ impl Impair for Jitter {
 
     fn clamped(&self) -> u64 {
         self.clamped
+    }
+
+    fn by_kernel(&self) -> Result<ByKernel, &'static str> {
+        if !self.reorder {
+            return Err("of netem lets packets overtake each other; say that it may, reorder: true");
+        }
+        match self.distribution {
+            Distribution::Normal { sigma_ns } => {
+                Ok(ByKernel::Jitter { jitter_ns: sigma_ns as u64, distribution: " distribution normal" })
+            }
+            Distribution::Uniform { range_ns } => Ok(ByKernel::Jitter { jitter_ns: range_ns as u64, distribution: "" }),
+            _ => Err("of this distribution is another one in netem; use normal or uniform"),
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{Impair, Impairment, Outcome, WirePacket};
+use super::{ByKernel, Impair, Impairment, Outcome, WirePacket};
 use crate::place::{ConfigError, Place};
 use crate::random::Draws;
 
@@ -38,6 +38,10 @@ impl Impair for Loss {
 
     fn loss_asked(&self, _met: u64) -> f64 {
         self.probability
+    }
+
+    fn by_kernel(&self) -> Result<ByKernel, &'static str> {
+        Ok(ByKernel::Loss(format!("loss {}%", 100.0 * self.probability)))
     }
 }
 

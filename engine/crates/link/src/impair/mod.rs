@@ -53,6 +53,27 @@ pub enum Outcome {
     Held,
 }
 
+/// What the kernel's netem, and what may stand behind it, does instead of an impairment.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ByKernel {
+    Delay {
+        delay_ns: u64,
+    },
+    /// On top of the delay; `distribution` in the words of tc-netem(8).
+    Jitter {
+        jitter_ns: u64,
+        distribution: &'static str,
+    },
+    /// In the words of tc-netem(8).
+    Loss(String),
+    /// `codel`: its target and interval.
+    Rate {
+        bits_per_s: u64,
+        limit: queue::Limit,
+        codel: Option<(u64, u64)>,
+    },
+}
+
 /// What an impairment does, and what the chain, the configuration and the summary ask of it.
 pub trait Impair {
     /// Takes a packet that reaches the impairment at `packet.at_ns`.
@@ -124,6 +145,14 @@ pub trait Impair {
     /// Packets whose delay would have been negative and was cut to none.
     fn clamped(&self) -> u64 {
         0
+    }
+
+    /// What the kernel does instead.
+    ///
+    /// # Errors
+    /// Why it does not, or not so that anybody could tell.
+    fn by_kernel(&self) -> Result<ByKernel, &'static str> {
+        Err("is not done by netem, or not counted; use the engine's own link")
     }
 }
 
@@ -230,6 +259,10 @@ macro_rules! impairments {
 
             fn clamped(&self) -> u64 {
                 of_whichever!(self, $types, it => it.clamped())
+            }
+
+            fn by_kernel(&self) -> Result<ByKernel, &'static str> {
+                of_whichever!(self, $types, it => it.by_kernel())
             }
         }
     };

@@ -47,6 +47,11 @@ impl Backlog {
         Backlog { limit, ..Backlog::default() }
     }
 
+    #[must_use]
+    pub fn limit(&self) -> Limit {
+        self.limit
+    }
+
     /// Forgets what has left by now and says whether another packet fits.
     pub fn admits(&mut self, now_ns: u64, bytes: u32) -> bool {
         while let Some((_, gone)) = self.departures.pop_front_if(|(leaves_ns, _)| *leaves_ns <= now_ns) {

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::codel::Codel;
 use super::queue::{Backlog, Limit};
 use super::serializer::Serializer;
-use super::{Impair, Impairment, Outcome, WirePacket};
+use super::{ByKernel, Impair, Impairment, Outcome, WirePacket};
 use crate::place::{ConfigError, Place};
 
 #[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -95,6 +95,10 @@ impl Impair for Rate {
 
     fn queue_peak_bytes(&self) -> Option<u64> {
         Some(self.backlog.peak_bytes())
+    }
+
+    fn by_kernel(&self) -> Result<ByKernel, &'static str> {
+        Ok(ByKernel::Rate { bits_per_s: self.link.bits_per_s(), limit: self.backlog.limit(), codel: None })
     }
 }
 

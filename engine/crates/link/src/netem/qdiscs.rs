@@ -4,10 +4,8 @@
 //! tc-pfifo(8) or tc-codel(8). What netem does without counting it (copies, damage, packets ahead of others) is refused:
 //! nobody could tell afterwards whether it was done.
 
-use serde::de::DeserializeOwned;
-use serde_json::Value;
-
-use crate::config::Spec;
+use crate::impair::queue::Limit;
+use crate::impair::{ByKernel, Impair, Impairment};
 use crate::place::ConfigError;
 
 /// Room for the packets on their way; netem counts those that it delays as queued, 1,000 by default.
@@ -24,38 +22,45 @@ fn words(text: &str) -> Words {
     text.split_whitespace().map(str::to_owned).collect()
 }
 
-/// The disciplines of a direction, the root first; `field` is the direction's, for messages.
+/// The disciplines of a direction, the root first; `field` is the direction's and `kinds` its impairments', for messages.
 ///
 /// # Errors
-/// An impairment that the kernel's disciplines lack, or do not count.
-pub fn of_direction(field: &str, specs: &[Spec]) -> Result<Vec<Words>, ConfigError> {
-    let mut root = format!("root handle 1: netem limit {PACKETS_ON_THE_WAY}");
-    let mut behind = Vec::new();
-    let mut delay_ns = 0;
-    let mut jitter = None;
-    let mut lossy = false;
-    for (index, spec) in specs.iter().enumerate() {
-        let at = At { field: format!("{field}[{index}]"), spec };
-        match spec.kind.as_str() {
-            "delay" => delay_ns += at.get::<u64>("delay_ns")?,
-            "jitter" if jitter.is_none() => jitter = Some(of_jitter(&at)?),
-            "loss" | "gilbert_elliott" if !lossy => {
-                lossy = true;
-                root += &of_loss(&at)?;
+/// An impairment that the kernel's disciplines lack, or do not count, or a second one of the same sort.
+pub fn of_direction(field: &str, kinds: &[&str], impairments: &[Impairment]) -> Result<Vec<Words>, ConfigError> {
+    let (mut loss, mut delay_ns, mut jitter, mut behind) = (None, 0, None, None);
+    for (index, impairment) in impairments.iter().enumerate() {
+        let refused = |why: &str| {
+            ConfigError::new(format!("{field}[{index}]"), format!("{} {why}", kinds.get(index).unwrap_or(&"")))
+        };
+        let had_one = match impairment.by_kernel().map_err(refused)? {
+            ByKernel::Delay { delay_ns: more_ns } => {
+                delay_ns += more_ns;
+                false
             }
-            "rate" if behind.is_empty() => behind = of_rate(&at)?,
-            "jitter" | "loss" | "gilbert_elliott" | "rate" => {
-                return Err(at.refused("can be there once; put them together"));
-            }
-            _ => return Err(at.refused("is not done by netem, or not counted; use the engine's own link")),
+            ByKernel::Jitter { jitter_ns, distribution } => jitter.replace((jitter_ns, distribution)).is_some(),
+            ByKernel::Loss(words) => loss.replace(words).is_some(),
+            ByKernel::Rate { bits_per_s, limit, codel } => behind.replace(of_rate(bits_per_s, limit, codel)).is_some(),
+        };
+        if had_one {
+            return Err(refused("is the second of its sort, of which netem has one; put them together"));
         }
     }
+    let mut root = format!("root handle 1: netem limit {PACKETS_ON_THE_WAY}");
+    root += &loss.map_or_else(String::new, |loss| format!(" {loss}"));
     match jitter {
-        Some((ns, shape)) => root += &format!(" delay {} {}{shape}", time(delay_ns), time(ns)),
+        Some((jitter_ns, distribution)) => {
+            root += &format!(" delay {} {}{distribution}", time(delay_ns), time(jitter_ns));
+        }
         None if delay_ns > 0 => root += &format!(" delay {}", time(delay_ns)),
         None => {}
     }
-    Ok(std::iter::once(words(&root)).chain(behind).collect())
+    Ok(std::iter::once(words(&root)).chain(behind.unwrap_or_default()).collect())
+}
+
+/// Whether netem's losses are this impairment's.
+#[must_use]
+pub fn loses(impairment: &Impairment) -> bool {
+    matches!(impairment.by_kernel(), Ok(ByKernel::Loss(_)))
 }
 
 /// As tc(8) reads a time; it knows no ns.
@@ -63,68 +68,19 @@ fn time(ns: u64) -> String {
     format!("{}us", ns as f64 / 1e3)
 }
 
-struct At<'a> {
-    field: String,
-    spec: &'a Spec,
-}
-
-impl At<'_> {
-    fn refused(&self, why: &str) -> ConfigError {
-        ConfigError::new(&self.field, format!("{} {why}", self.spec.kind))
-    }
-
-    /// A field that the impairment has been checked to have, or its default.
-    fn get<T: DeserializeOwned>(&self, name: &str) -> Result<T, ConfigError> {
-        let value = self.spec.asked().get(name).cloned().unwrap_or(Value::Null);
-        serde_json::from_value(value).map_err(|error| self.refused(&format!("has no {name} for netem: {error}")))
-    }
-
-    fn or<T: DeserializeOwned>(&self, name: &str, default: T) -> Result<T, ConfigError> {
-        Ok(self.get::<Option<T>>(name)?.unwrap_or(default))
-    }
-}
-
-fn of_jitter(at: &At<'_>) -> Result<(u64, &'static str), ConfigError> {
-    if !at.or("reorder", false)? {
-        return Err(at.refused("of netem lets packets overtake each other; say that it may, reorder: true"));
-    }
-    match at.get::<String>("distribution")?.as_str() {
-        "normal" => Ok((at.get("sigma_ns")?, " distribution normal")),
-        "uniform" => Ok((at.get("range_ns")?, "")),
-        other => Err(at.refused(&format!("by {other} is another one in netem; use normal or uniform"))),
-    }
-}
-
-fn of_loss(at: &At<'_>) -> Result<String, ConfigError> {
-    let percent = |share: f64| format!("{}%", 100.0 * share);
-    if at.spec.kind == "loss" {
-        return Ok(format!(" loss {}", percent(at.get("probability")?)));
-    }
-    let (to_bad, to_good) = (at.get("good_to_bad")?, at.get("bad_to_good")?);
-    let (lost_good, lost_bad) = (at.or("loss_good", 0.0)?, at.or("loss_bad", 1.0)?);
-    // 'loss gemodel p r 1-h 1-k': h and k are the chances to pass, in the bad and in the good state.
-    Ok(format!(" loss gemodel {} {} {} {}", percent(to_bad), percent(to_good), percent(lost_bad), percent(lost_good)))
-}
-
-fn of_rate(at: &At<'_>) -> Result<Vec<Words>, ConfigError> {
-    let rate: u64 = at.get("bits_per_s")?;
-    let codel = at.or("discipline", "droptail".to_owned())? == "codel";
-    let burst = (2 * FRAME_BYTES).max((u128::from(rate) * u128::from(BURST_NS) / 8_000_000_000) as u64);
-    let packets: Option<u64> = at.get("queue_packets")?;
-    let bytes: Option<u64> = at.get("queue_bytes")?;
-    let most = bytes.unwrap_or(packets.unwrap_or(PACKETS_ON_THE_WAY) * FRAME_BYTES);
-    let mut made = vec![words(&format!("parent 1:1 handle 10: tbf rate {rate}bit burst {burst} limit {most}"))];
-    if codel {
-        let packets = packets.unwrap_or(most.div_ceil(FRAME_BYTES));
-        let (target, interval): (u64, u64) =
-            (at.or("target_ns", 5_000_000)? / 1_000, at.or("interval_ns", 100_000_000)? / 1_000);
-        let text =
-            format!("parent 10:1 handle 20: codel limit {packets} target {target}us interval {interval}us noecn");
+fn of_rate(bits_per_s: u64, limit: Limit, codel: Option<(u64, u64)>) -> Vec<Words> {
+    let burst = (2 * FRAME_BYTES).max((u128::from(bits_per_s) * u128::from(BURST_NS) / 8_000_000_000) as u64);
+    let most = limit.bytes.unwrap_or(limit.packets.unwrap_or(PACKETS_ON_THE_WAY) * FRAME_BYTES);
+    let mut made = vec![words(&format!("parent 1:1 handle 10: tbf rate {bits_per_s}bit burst {burst} limit {most}"))];
+    if let Some((target_ns, interval_ns)) = codel {
+        let packets = limit.packets.unwrap_or(most.div_ceil(FRAME_BYTES));
+        let (target, interval) = (time(target_ns), time(interval_ns));
+        let text = format!("parent 10:1 handle 20: codel limit {packets} target {target} interval {interval} noecn");
         made.push(words(&text));
-    } else if let Some(packets) = packets {
+    } else if let Some(packets) = limit.packets {
         made.push(words(&format!("parent 10:1 handle 20: pfifo limit {packets}")));
     }
-    Ok(made)
+    made
 }
 
 #[cfg(test)]
@@ -135,7 +91,8 @@ mod tests {
     fn tree(impairments: &str) -> Result<Vec<String>, String> {
         let document = format!(r#"{{"a_device": "a", "b_device": "b", "a_to_b": {impairments}}}"#);
         let config = Config::parse(&document).unwrap();
-        of_direction("a_to_b", &config.directions[0])
+        let kinds: Vec<&str> = config.directions[0].iter().map(|spec| spec.kind.as_str()).collect();
+        of_direction("a_to_b", &kinds, &config.impairments(0, 0).unwrap())
             .map(|all| all.iter().map(|one| one.join(" ")).collect())
             .map_err(|error| format!("{}: {}", error.field, error.message))
     }
@@ -174,22 +131,16 @@ mod tests {
     }
 
     #[test]
-    fn bursts_are_the_gilbert_elliott_model() {
-        let asked = r#"[{"kind": "gilbert_elliott", "good_to_bad": 0.01, "bad_to_good": 0.25, "loss_bad": 0.5}]"#;
-        assert_eq!(tree(asked).unwrap(), ["root handle 1: netem limit 1000000 loss gemodel 1% 25% 50% 0%"]);
-    }
-
-    #[test]
     fn what_netem_does_not_do_or_count_is_refused() {
         for (asked, said) in [
             (
                 r#"[{"kind": "duplicate", "probability": 0.1}]"#,
                 "a_to_b[0]: duplicate is not done by netem, or not counted",
             ),
-            (r#"[{"kind": "loss_schedule", "drop": [1]}]"#, "a_to_b[0]: loss_schedule is not done by netem"),
+            (r#"[{"kind": "corrupt", "probability": 0.1}]"#, "a_to_b[0]: corrupt is not done by netem"),
             (
                 r#"[{"kind": "loss", "probability": 0.1}, {"kind": "loss", "probability": 0.1}]"#,
-                "a_to_b[1]: loss can be",
+                "a_to_b[1]: loss is the second of its sort",
             ),
             (
                 r#"[{"kind": "jitter", "distribution": "uniform", "range_ns": 5, "reorder": false}]"#,
@@ -197,7 +148,7 @@ mod tests {
             ),
             (
                 r#"[{"kind": "jitter", "distribution": "pareto", "scale_ns": 5, "shape": 2.0, "reorder": true}]"#,
-                "a_to_b[0]: jitter by pareto is another one",
+                "a_to_b[0]: jitter of this distribution is another one",
             ),
         ] {
             let told = tree(asked).unwrap_err();
