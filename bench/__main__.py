@@ -10,6 +10,7 @@ PARTS = (
     "bench.product",
     "bench.start",
     "bench.hosts",
+    "bench.cluster",
     "bench.load",
     "bench.link",
     "bench.relay",

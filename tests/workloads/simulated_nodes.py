@@ -24,7 +24,8 @@ Duration = Callable[[str, Order], float]
 class SimulatedNodes:
     """`Nodes` on a clock of their own. ``lost``: after so many seconds a node is gone; it is back after ``back_s``.
 
-    ``looks_cost``: what the head computes between two polls takes its time here, too, and nodes wait for it.
+    ``way_s``: how long an order is on its way to a node, and a result on its way back. ``looks_cost``: what the head
+    computes between two polls takes its time here, too, and nodes wait for it.
     """
 
     def __init__(
@@ -34,6 +35,7 @@ class SimulatedNodes:
         lost: dict[str, list[float]] | None = None,
         *,
         back_s: float = 5.0,
+        way_s: float = 0.0,
         looks_cost: bool = False,
     ):
         self._polled_s = time.process_time() if looks_cost else None
@@ -41,8 +43,12 @@ class SimulatedNodes:
         self.offered: list[tuple[str, Order]] = []
         self.at_once: dict[str, int] = {}
         self.dismissed: list[str] = []
+        self._free_s: dict[tuple[str, int], float] = {}
+        self._starts: list[tuple[tuple[str, int], float, Order]] = []
+        self._died_s: dict[tuple[str, int], float] = {}
         self._duration = duration
         self._back_s = back_s
+        self._way_s = way_s
         self._alive = {f"n{number}": 1 for number in range(many)}
         self._due: list[tuple[float, int, Event, int]] = []
         self._count = 0
@@ -63,6 +69,7 @@ class SimulatedNodes:
             at_s, _, event, life = heapq.heappop(self._due)
             self.now_s = max(self.now_s, at_s)
             if isinstance(event, Lost):
+                self._died_s[event.node, self._alive[event.node]] = self.now_s
                 self._alive[event.node] += 1
                 self.at_once[event.node] = 0
                 self._later(self.now_s + self._back_s, Joined(event.node), self._alive[event.node])
@@ -80,12 +87,23 @@ class SimulatedNodes:
 
     def offer(self, node: str, order: Order) -> None:
         self.at_once[node] = self.at_once.get(node, 0) + 1
-        assert self.at_once[node] == 1, f"{node} runs two blocks at a time"
+        assert self.at_once[node] <= 2, f"{node} has more than one block ahead"
         self.offered.append((node, order))
-        done = Ran(node, order, {})
-        self._later(self.now_s + self._duration(node, order), done, self._alive[node])
+        # One that was lost has forgotten what it was to run.
+        free_s = self._free_s.get((node, self._alive[node]), 0.0)
+        start_s = max(self.now_s + self._way_s, free_s)
+        self._starts.append(((node, self._alive[node]), start_s, order))
+        at_s = start_s + self._duration(node, order)
+        self._free_s[node, self._alive[node]] = at_s
+        self._later(at_s + self._way_s, Ran(node, order, {}), self._alive[node])
+
+    def begun(self) -> list[tuple[str, Order]]:
+        """What nodes began to run, each as often as it was begun: no order that was lost while it waited there."""
+        inf = float("inf")
+        return [(life[0], order) for life, at_s, order in self._starts if at_s < self._died_s.get(life, inf)]
 
     def dismiss(self, node: str) -> None:
+        self._died_s[node, self._alive[node]] = self.now_s
         self._alive[node] += 1  # nothing comes from it any more
         self.dismissed.append(node)
 
@@ -116,10 +134,10 @@ class SimulatedHead:
         self.cells = {cell.key: cell for cell in plan.cells(self.study)}
         self.planner = Planner(self.study, list(self.cells.values()))
 
-    def choose(self, dispatch: Dispatch) -> Decision | Stop:
+    def choose(self, dispatch: Dispatch, later_ns: int = 0) -> Decision | Stop:
         self.planner.running = dispatch.running()
         self.planner.at_once = max(1, len(dispatch.busy) + len(dispatch.idle))
-        return self.planner.next(self.rows, round(self.nodes.now_s * 1e9), self.judged)
+        return self.planner.next(self.rows, round(self.nodes.now_s * 1e9) + later_ns, self.judged)
 
     def keep(self, done: Sequence[Ran]) -> Mapping[str, str]:
         for one in done:

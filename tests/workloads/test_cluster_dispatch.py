@@ -79,6 +79,51 @@ def test_a_node_that_runs_a_block_cannot_join_and_none_runs_where_none_is_idle()
         dispatch.begin(Order("c", 1, 4, ""))
 
 
+def test_a_busy_node_has_one_block_ahead_and_loses_both():
+    dispatch = Dispatch(4, 0, {"c": 0})
+    dispatch.joined("a")
+    first, second = dispatch.order("c", 0, ""), dispatch.order("c", 1, "")
+    with pytest.raises(ValueError, match="cannot be given a block ahead"):
+        dispatch.begin_ahead("a", first)
+    dispatch.begin(first)
+    dispatch.begin_ahead("a", second)
+    with pytest.raises(ValueError, match="cannot be given a block ahead"):
+        dispatch.begin_ahead("a", second)
+    assert dispatch.running() == {"c": {0, 1}}
+    assert dispatch.lost("a") == first, "the one that it was running is lost"
+    assert dispatch.again == [first, second]
+    dispatch.joined("b")
+    dispatch.begin(dispatch.again.pop(0))
+    dispatch.begin_ahead("b", dispatch.again.pop(0))
+    assert [one.order for one in dispatch.ran(Ran("b", first, {}))] == [first]
+    assert dispatch.busy == {"b": second}
+    assert not dispatch.idle
+    dispatch.ran(Ran("b", second, {}))
+    assert dispatch.over
+    assert list(dispatch.idle) == ["b"]
+
+
+def test_short_blocks_do_not_wait_for_the_way_to_the_head_and_back():
+    """0.7 s on the way: an eighth of a block of 5 s, and after a node's first block nothing of it is waited for."""
+    nodes = SimulatedNodes(4, steady(5), way_s=0.35)
+    study = make_study(min_blocks=3, max_blocks=100_000, budget_ns=300 * 10**9)
+    _, head = run(study, nodes, sigma=0.8, judge_every=50)
+    assert_each_once_in_order(head)
+    assert len(head.kept) >= 0.95 * 4 * 300 / 5
+    assert nodes.now_s <= 300 + 5.5 + 0.7, "what is ordered ahead has to fit into the budget as well"
+
+
+def test_what_a_lost_node_had_ahead_is_run_elsewhere_though_no_node_is_ever_idle():
+    nodes = SimulatedNodes(3, steady(5), {"n0": [12.0], "n1": [40.0, 80.0]}, way_s=0.2)
+    study = make_study(min_blocks=3, max_blocks=100_000, budget_ns=200 * 10**9)
+    _, head = run(study, nodes, sigma=0.8, judge_every=50)
+    assert_each_once_in_order(head)
+    assert len(head.lost) == 3
+    again = Counter((order.cell, order.block) for _, order in nodes.begun())
+    assert sum(count - 1 for count in again.values()) == 3
+    assert len(nodes.offered) > len(nodes.begun()), "nothing was lost that waited, so nothing is shown"
+
+
 def test_whole_blocks_are_counted_and_a_gap_is_none():
     assert whole_blocks(["a", "b"], [("a", 0), ("a", 1), ("a", 1)]) == {"a": 2, "b": 0}
     with pytest.raises(ValueError, match="missing"):
@@ -112,8 +157,9 @@ def test_lost_nodes_cost_their_running_block_and_nothing_else(seed):
     assert_each_once_in_order(head)
     assert len(head.kept) == 8 * len(head.cells)
     assert head.lost, "no block was lost, so nothing is shown"
-    assert len(nodes.offered) == len(head.kept) + len(head.lost)
-    again = [order for _, order in nodes.offered if order in head.lost]
+    begun = [order for _, order in nodes.begun()]
+    assert len(begun) == len(head.kept) + len(head.lost)
+    again = [order for order in begun if order in head.lost]
     assert all(again.count(order) == head.lost.count(order) + 1 for order in head.lost)
 
 
@@ -181,8 +227,8 @@ def test_a_node_that_does_not_count_gets_nothing_more_and_its_block_is_run_again
     (left,) = [one for one in head.said if isinstance(one, LeftOut)]
     assert (left.node, left.reason) == ("n1", "it was simulated to be bad")
     assert len(head.lost) <= 1
-    assert len([node for node, _ in nodes.offered if node == "n1"]) <= 4
-    assert len(nodes.offered) == 30 + len(head.lost)
+    assert len([node for node, _ in nodes.begun() if node == "n1"]) <= 4
+    assert len(nodes.begun()) == 30 + len(head.lost)
 
 
 def test_when_it_is_enough_what_has_begun_is_waited_for():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -90,6 +91,22 @@ def test_a_block_goes_there_and_comes_back() -> None:
     assert wire.read_order(launcher.written["p1"].splitlines()[-1]) == ORDER
     launcher.says("p1", Message("told", text="slow"), Message("ran", cell="c", block=0, files={"trials/t0": b"x"}))
     assert list(nodes.poll(0.01)) == [Told("one", "slow"), Ran("one", ORDER, {"trials/t0": b"x"})]
+
+
+def test_a_node_runs_what_it_was_given_one_after_the_other() -> None:
+    launcher = Scripted(p1="one")
+    nodes = stood(launcher, "p1")
+    after = replace(ORDER, block=1, first_trial=4)
+    nodes.offer("one", ORDER)
+    nodes.offer("one", after)
+    assert [wire.read_order(line) for line in launcher.written["p1"].splitlines()[-2:]] == [ORDER, after]
+    launcher.says("p1", Message("ran", cell="c", block=0), Message("ran", cell="c", block=1))
+    assert list(nodes.poll(0.01)) == [Ran("one", ORDER, {}), Ran("one", after, {})]
+    nodes.offer("one", ORDER)
+    nodes.offer("one", after)
+    launcher.says("p1", Message("ran", cell="c", block=1))
+    (left,) = nodes.poll(0.01)
+    assert left == LeftOut("one", "it ran a block that it was not given, 1 of c")
 
 
 def test_a_program_that_ends_is_lost_and_started_again_three_times_at_most() -> None:

@@ -78,7 +78,10 @@ class Nodes(Protocol):
         """
 
     def offer(self, node: str, order: Order) -> None:
-        """Have a free node run a block. A node that cannot be reached is `Lost` at a later `poll`."""
+        """Have a node run a block, now or after the one that it runs.
+
+        A node that cannot be reached is `Lost` at a later `poll`.
+        """
 
     def dismiss(self, node: str) -> None:
         """Use a node no more, and end what it runs. Nothing is said of it at a later `poll`."""
@@ -98,6 +101,8 @@ class Dispatch:
     """By cell how many of its blocks are kept, from the first on."""
     busy: dict[str, Order] = field(default_factory=dict)
     """What each node is running."""
+    ahead: dict[str, Order] = field(default_factory=dict)
+    """What a busy node runs next: it need not wait for the head between two blocks."""
     idle: dict[str, None] = field(default_factory=dict)
     """The nodes that run nothing, the one that has waited longest first."""
     again: list[Order] = field(default_factory=list)
@@ -126,6 +131,12 @@ class Dispatch:
         self.busy[node] = order
         return node
 
+    def begin_ahead(self, node: str, order: Order) -> None:
+        """A busy node runs this block next. ValueError for one that is not busy, or has one waiting."""
+        if node not in self.busy or node in self.ahead:
+            raise ValueError(f"node {node} cannot be given a block ahead")
+        self.ahead[node] = order
+
     def ran(self, done: Ran) -> list[Ran]:
         """A node has run its block: what can be kept now, in order.
 
@@ -134,7 +145,10 @@ class Dispatch:
         if self.busy.get(done.node) != done.order:
             return []
         del self.busy[done.node]
-        self.idle[done.node] = None
+        if done.node in self.ahead:
+            self.busy[done.node] = self.ahead.pop(done.node)
+        else:
+            self.idle[done.node] = None
         cell, waiting = done.order.cell, self.held.setdefault(done.order.cell, {})
         waiting[done.order.block] = done
         ready = []
@@ -146,11 +160,12 @@ class Dispatch:
         return ready
 
     def lost(self, node: str) -> Order | None:
-        """A node is gone; the block that is lost with it, which is ordered again."""
+        """A node is gone; the block that is lost with it, which is ordered again, as is one that it was to run next."""
         self.idle.pop(node, None)
         order = self.busy.pop(node, None)
+        waiting = self.ahead.pop(node, None)
         if order is not None:
-            self.again.append(order)
+            self.again += [order] if waiting is None else [order, waiting]
             self.again.sort(key=lambda one: one.first_trial)  # what others wait for comes first
         return order
 
@@ -158,7 +173,7 @@ class Dispatch:
         """By cell the blocks that have begun and are not kept yet."""
         found: dict[str, set[int]] = {}
         held = (one.order for blocks in self.held.values() for one in blocks.values())
-        for order in (*self.busy.values(), *self.again, *held):
+        for order in (*self.busy.values(), *self.ahead.values(), *self.again, *held):
             found.setdefault(order.cell, set()).add(order.block)
         return found
 

@@ -134,11 +134,11 @@ class ClusterRun(StudyRun):
         self._keys: Mapping[str, Cell] = {cell.key: cell for cell in self.cells}
         return carry_on(dispatch, nodes, self, self.stop)
 
-    def choose(self, dispatch: Dispatch) -> Decision | Stop:
+    def choose(self, dispatch: Dispatch, later_ns: int = 0) -> Decision | Stop:
         """As `Head.choose`."""
         assert isinstance(self.planner, SpreadPlanner)  # what `refuse` lets through has no other
         self.planner.beside(dispatch.running(), max(1, len(dispatch.busy) + len(dispatch.idle)))
-        decision = self.planner.next(self.rows, self.elapsed_ns, self.judged)
+        decision = self.planner.next(self.rows, self.elapsed_ns + later_ns, self.judged)
         self._mark("plan")
         return decision
 

@@ -1,6 +1,7 @@
 """The head's loop: blocks are chosen, given to nodes, and kept as they come, until enough is known.
 
-Its cost is bounded: after every look it waits a multiple of what the look took, and then takes together what came.
+Its cost is bounded: after every look it waits a multiple of what the look took, and then takes together what came. A
+node whose blocks are short is given one ahead, so that it does not wait for the head between two.
 """
 
 from __future__ import annotations
@@ -12,18 +13,42 @@ from typing import Protocol
 from trifecta.analysis.planner import Decision, Stop
 from trifecta.design.errors import CannotError
 from trifecta.lab.engine import Stopped
-from trifecta.workloads.cluster.dispatch import Dispatch, Joined, LeftOut, Lost, Nodes, Order, Ran, Told
+from trifecta.workloads.cluster.dispatch import Dispatch, Event, Joined, LeftOut, Lost, Nodes, Order, Ran, Told
 
 POLL_S = 1.0
 ALONE_S = 60.0  # so long without any node
+AHEAD_BELOW_S = 20.0  # a block as short as this; the way to the head and back takes less than 1 s (bench/RESULTS.md)
 REST = 1  # times what a look took: the head is at most half a core
+
+
+class _Pace:
+    """How long each node's last block took, and when its present one began."""
+
+    def __init__(self, now_s: Callable[[], float]) -> None:
+        self._now_s = now_s
+        self._began_s: dict[str, float] = {}
+        self._took_s: dict[str, float] = {}
+
+    def began(self, node: str) -> None:
+        self._began_s[node] = self._now_s()
+
+    def ended(self, node: str) -> None:
+        if node in self._began_s:
+            self._took_s[node] = self._now_s() - self._began_s.pop(node)
+
+    def left_ns(self, node: str) -> int | None:
+        """How long its present block is likely to go on, where blocks are short there; None where they are not."""
+        took_s = self._took_s.get(node)
+        if took_s is None or took_s >= AHEAD_BELOW_S or node not in self._began_s:
+            return None
+        return round(1e9 * max(0.0, took_s - (self._now_s() - self._began_s[node])))
 
 
 class Head(Protocol):
     """What the head does with what happens; it is never called at the same time twice."""
 
-    def choose(self, dispatch: Dispatch) -> Decision | Stop:
-        """The next block, or that it is enough, from what is kept and what runs."""
+    def choose(self, dispatch: Dispatch, later_ns: int = 0) -> Decision | Stop:
+        """The next block, or that it is enough, from what is kept and what runs; it begins in ``later_ns``."""
 
     def keep(self, done: Sequence[Ran]) -> Mapping[str, str]:
         """Blocks to commit, in this order; the nodes that do not count from now on, with the reason."""
@@ -46,33 +71,22 @@ def carry_on(
     What has begun when it is enough is waited for: no block is dropped for what it says. Stopped when the user ends
     it, CannotError when no node is left.
     """
-    rest_s, alone_s = 0.0, now_s()
+    rest_s, alone_s, pace = 0.0, now_s(), _Pace(now_s)
     left_out: dict[str, str] = {}
     while True:
         if stop():
             raise Stopped
         events = nodes.poll(POLL_S, rest_s)
         began_s = used_s()
-        ready: list[Ran] = []
-        for event in events:
-            if isinstance(event, Ran):
-                ready += dispatch.ran(event)
-                continue
-            order = None
-            if isinstance(event, Joined):
-                dispatch.joined(event.node)
-                left_out.pop(event.node, None)
-            elif isinstance(event, Lost | LeftOut):
-                order = dispatch.lost(event.node)
-            if isinstance(event, LeftOut):
-                left_out[event.node] = event.reason
-            head.told(event, order)
+        ready = _hear(events, dispatch, head, pace, left_out)
         for node, reason in head.keep(ready).items() if ready else ():
             if node in dispatch.busy or node in dispatch.idle:
                 nodes.dismiss(node)
                 left_out[node] = reason
                 head.told(LeftOut(node, reason), dispatch.lost(node))
-        ending = _give(dispatch, nodes, head)
+        ending = _give(dispatch, nodes, head, pace)
+        if ending is None:
+            _give_ahead(dispatch, nodes, head, pace)
         if ending is not None and dispatch.over:
             return ending
         if dispatch.idle or dispatch.busy or nodes.waiting():
@@ -82,7 +96,29 @@ def carry_on(
         rest_s = REST * (used_s() - began_s)
 
 
-def _give(dispatch: Dispatch, nodes: Nodes, head: Head) -> Stop | None:
+def _hear(events: Sequence[Event], dispatch: Dispatch, head: Head, pace: _Pace, left_out: dict[str, str]) -> list[Ran]:
+    """Take note of what happened; the blocks that can be kept now."""
+    ready: list[Ran] = []
+    for event in events:
+        if isinstance(event, Ran):
+            pace.ended(event.node)
+            ready += dispatch.ran(event)
+            if event.node in dispatch.busy:  # with what it had ahead
+                pace.began(event.node)
+            continue
+        order = None
+        if isinstance(event, Joined):
+            dispatch.joined(event.node)
+            left_out.pop(event.node, None)
+        elif isinstance(event, Lost | LeftOut):
+            order = dispatch.lost(event.node)
+        if isinstance(event, LeftOut):
+            left_out[event.node] = event.reason
+        head.told(event, order)
+    return ready
+
+
+def _give(dispatch: Dispatch, nodes: Nodes, head: Head, pace: _Pace) -> Stop | None:
     """Give every idle node a block; why there is none for it."""
     while dispatch.idle or dispatch.over:
         if dispatch.again:
@@ -94,8 +130,27 @@ def _give(dispatch: Dispatch, nodes: Nodes, head: Head) -> Stop | None:
             if not dispatch.idle:
                 return None
             order = dispatch.order(choice.cell.key, choice.block, choice.reason)
-        nodes.offer(dispatch.begin(order), order)
+        node = dispatch.begin(order)
+        pace.began(node)
+        nodes.offer(node, order)
     return None
+
+
+def _give_ahead(dispatch: Dispatch, nodes: Nodes, head: Head, pace: _Pace) -> None:
+    """Give every node whose blocks are short the one after the one that it runs, unless it is enough by then."""
+    for node in [node for node in dispatch.busy if node not in dispatch.ahead]:
+        later_ns = pace.left_ns(node)
+        if later_ns is None:
+            continue
+        if dispatch.again:
+            order = dispatch.again.pop(0)
+        else:
+            choice = head.choose(dispatch, later_ns)
+            if isinstance(choice, Stop):
+                return
+            order = dispatch.order(choice.cell.key, choice.block, choice.reason)
+        dispatch.begin_ahead(node, order)
+        nodes.offer(node, order)
 
 
 def _alone(left_out: dict[str, str]) -> str:

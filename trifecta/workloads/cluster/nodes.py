@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -36,7 +37,8 @@ class _Node:
     stands: bool = False
     told: bool = False
     """Whether it was said that it does not begin."""
-    order: Order | None = None
+    orders: deque[Order] = field(default_factory=deque)
+    """What it runs, and what it runs after that."""
 
 
 class ProgramNodes:
@@ -69,7 +71,7 @@ class ProgramNodes:
     def offer(self, node: str, order: Order) -> None:
         """As `Nodes.offer`."""
         place, own = next((place, one) for place, one in self._at.items() if one.name == node)
-        own.order = order
+        own.orders.append(order)
         self._launcher.write(place, wire.order_line(order))
 
     def dismiss(self, node: str) -> None:
@@ -129,12 +131,12 @@ class ProgramNodes:
             node.stands = True
             events.append(Joined(node.name))
         elif message.kind == "ran":
-            order = node.order
+            order = node.orders[0] if node.orders else None
             if order is None or (order.cell, order.block) != (message.cell, message.block):
                 said = f"it ran a block that it was not given, {message.block} of {message.cell}"
                 self._leave_out(place, said, events)
                 return
-            node.order = None
+            node.orders.popleft()
             self._tries.pop(place, None)
             events.append(Ran(node.name, order, message.files))
 
