@@ -14,7 +14,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 PATIENCE_S = 400.0
-BOOT = "/proc/sys/kernel/random/boot_id"
 
 
 def main() -> int:
@@ -23,22 +22,9 @@ def main() -> int:
     from trifecta.lab import sandbox
 
     sandbox.enter()
-    from trifecta.lab.host_graph import host_graph
-    from trifecta.lab.topology import Wire
+    from tests.workloads.ray_hosts import ray_hosts
 
-    with host_graph(["head", "n1", "n2"], [Wire("head", "n1"), Wire("head", "n2")]) as network:
-        ray = [sys.executable, "-m", "ray.scripts.scripts", "start", "--block", "--disable-usage-stats"]
-        address = f"{network.address('head')}:6379"
-        for name in network.names:
-            own = [f"--node-ip-address={network.address(name)}", f"--node-name={name}"]
-            own += ["--head", "--port=6379", "--num-cpus=0", "--include-dashboard=false"] if name == "head" else []
-            own += [] if name == "head" else [f"--address={address}", "--num-cpus=1"]
-            # A machine of its own, by what tells machines apart.
-            boot = Path(f"{folder}-{name}")
-            boot.write_text(f"{name}\n")
-            as_another = ["unshare", "-m", "sh", "-c", f'mount --bind {boot} {BOOT} && exec "$@"', "sh"]
-            network.host(name).popen([*as_another, *ray, *own], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            time.sleep(10.0 if name == "head" else 1.0)
+    with ray_hosts(folder, {"n1": (), "n2": ()}) as (network, address):
         words = [word for setting in settings for word in ("--set", setting)]
         command = [sys.executable, "-m", "trifecta", "run", "race", *words, "--out", str(folder), "--quiet", "--json"]
         run = network.host("head").popen(

@@ -18,7 +18,9 @@ import pytest
 
 from tests.lab.ended import all_ended
 from tests.workloads import drive
+from tests.workloads.ray_hosts import quota_missing
 from trifecta.design import extras, plan
+from trifecta.report import terminal
 from trifecta.store.run import RunDirectory
 from trifecta.studies import known_servers, load
 
@@ -211,6 +213,39 @@ def test_a_node_that_is_cut_off_is_lost_and_comes_back(
     assert {row["node"] for row in assert_whole(folder)} == {"n1", "n2"}
     (lost,) = RunDirectory.open(folder).facts["lost_blocks"]
     assert lost["node"] == "n2"
+
+
+@pytest.mark.timeout(1100)
+@pytest.mark.skipif(bool(quota_missing()), reason=quota_missing() or "there")
+def test_a_slow_node_and_a_wrong_clock_change_no_verdict(tmp_path: Path, started: Any) -> None:
+    """With the real engine: a node with half a core, one whose clock is 3 s ahead, and one as it should be."""
+    settings = [
+        "protocol=h2,h3", "path=far", "server=origin", "connection=new", "blocks.at_least=9", "blocks.at_most=9",
+        "budget=8 min", "conformance=off", "workload.requests=30", "workload.warmup=2 requests", "give_up=false",
+        "seed=3",
+    ]  # fmt: skip
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.workloads.drive_odd_nodes", str(tmp_path), json.dumps(settings)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=drive.REPOSITORY,
+    )
+    started.append(process)
+    out, errors = process.communicate(timeout=1050)
+    assert process.returncode == 0, errors
+    told = json.loads(out.splitlines()[-1])
+    assert [code for code, _ in told] == [0, 0], told
+    found = {}
+    for name in ("alone", "run"):
+        (one,) = (v for v in terminal.as_data(tmp_path / name)["verdicts"] if not v.get("is_aa"))
+        found[name] = one
+    print(json.dumps(found))
+    rows: list[dict[str, Any]] = RunDirectory.open(tmp_path / "run").rows()  # type: ignore[assignment]
+    assert len(rows) == 9 * 3
+    assert {row["node"] for row in rows} == {"n1", "slow", "ahead"}
+    began = {node: min(row["started_ns"] for row in rows if row["node"] == node) for node in ("n1", "ahead")}
+    assert began["ahead"] - began["n1"] > 1_000_000_000, "its clock was not ahead, so nothing is shown"
 
 
 @pytest.mark.parametrize("on_a_cluster", [True, False])

@@ -1,0 +1,69 @@
+"""A Ray cluster of hosts in network namespaces: what each has of its own, and who is slow or has another clock."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from trifecta.lab.host_graph import host_graph
+from trifecta.lab.topology import Topology, Wire
+
+HEAD = "head"
+BOOT = "/proc/sys/kernel/random/boot_id"
+_CPU = Path("/sys/fs/cgroup/cpu")
+
+
+def quota_missing() -> str:
+    """Why no host can be slowed down here; empty where one can."""
+    return "" if os.access(_CPU / "cpu.cfs_quota_us", os.F_OK) or (_CPU / "tasks").exists() else "needs cgroup v1 (cpu)"
+
+
+@contextmanager
+def slowed(share: float) -> Iterator[list[str]]:
+    """The head of a command whose programs get this share of a core together, by the kernel's bandwidth control."""
+    folder = _CPU / f"trifecta-slow-{os.getpid()}"
+    folder.mkdir()
+    try:
+        (folder / "cpu.cfs_period_us").write_text("20000", encoding="ascii")
+        (folder / "cpu.cfs_quota_us").write_text(str(round(20_000 * share)), encoding="ascii")
+        yield ["sh", "-c", f'echo $$ >{folder}/tasks && exec "$@"', "sh"]
+    finally:
+        until = time.monotonic() + 20
+        while time.monotonic() < until:
+            with suppress(OSError):
+                folder.rmdir()
+                break
+            time.sleep(0.1)
+
+
+def ahead(seconds: int) -> list[str]:
+    """The head of a command whose programs have a monotonic clock that much ahead (time_namespaces(7))."""
+    return ["unshare", "--time", "--monotonic", str(seconds), "--boottime", str(seconds)]
+
+
+@contextmanager
+def ray_hosts(folder: Path, wrapped: dict[str, Sequence[str]]) -> Iterator[tuple[Topology, str]]:
+    """The head, which has no CPU for Ray, and hosts with one each; ``wrapped``: what a host's command begins with.
+
+    Yields the network and the cluster's address. Runs inside the sandbox, which ends all of it.
+    """
+    with host_graph([HEAD, *wrapped], [Wire(HEAD, name) for name in wrapped]) as network:
+        ray = [sys.executable, "-m", "ray.scripts.scripts", "start", "--block", "--disable-usage-stats"]
+        address = f"{network.address(HEAD)}:6379"
+        for name in network.names:
+            own = [f"--node-ip-address={network.address(name)}", f"--node-name={name}"]
+            own += ["--head", "--port=6379", "--num-cpus=0", "--include-dashboard=false"] if name == HEAD else []
+            own += [] if name == HEAD else [f"--address={address}", "--num-cpus=1"]
+            # A machine of its own, by what tells machines apart.
+            boot = Path(f"{folder}-{name}")
+            boot.write_text(f"{name}\n")
+            as_another = ["unshare", "-m", "sh", "-c", f'mount --bind {boot} {BOOT} && exec "$@"', "sh"]
+            command = [*wrapped.get(name, ()), *as_another, *ray, *own]
+            network.host(name).popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            time.sleep(10.0 if name == HEAD else 1.0)
+        yield network, address
