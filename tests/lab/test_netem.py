@@ -84,14 +84,14 @@ def test_a_kernel_without_netem_is_one_line_with_the_remedy() -> None:
     ("options", "said"),
     [
         (["--duplicate", "1 %"], "duplicate: netem does not do it, or does not count it; leave the emulator out"),
-        (["--jitter", "{distribution: normal, sigma: 1 ms}"], "jitter: netem lets packets overtake"),
+        (["--jitter", "{distribution: normal, sigma: 1 ms}"], "jitter: netem reorders packets"),
         (
             ["--jitter", "{distribution: pareto, scale: 1 ms, shape: 2, reorder: true}"],
-            "jitter: netem has another pareto jitter",
+            "jitter: netem has no pareto distribution",
         ),
         (
             ["--loss", "1 %", "--gilbert-elliott", "{good_to_bad: 1 %, bad_to_good: 30 %}"],
-            "gilbert_elliott: netem has one kind of loss",
+            "gilbert_elliott: netem allows only one kind of loss",
         ),
     ],
 )

@@ -1,6 +1,6 @@
-"""A race on three nodes, one slow and one with another clock, and on one machine: ``-m ... FOLDER JSON``.
+"""A race on three nodes, one slow and one with another clock, and on one machine: ``-m ... FOLDER JSON WORDS``.
 
-JSON: a list of settings. ``FOLDER/run`` is of the cluster, ``FOLDER/alone`` of a machine alone; the last line has the
+JSON: a list of settings; WORDS, a list too, begin the slow one's command. ``FOLDER/run`` is of the cluster, ``FOLDER/alone`` of a machine alone; the last line has the
 exit codes and what was said.
 """
 
@@ -12,27 +12,24 @@ import sys
 from pathlib import Path
 
 PATIENCE_S = 500.0
-SHARE = 0.5  # of a core: half of what a node's client, server and link could use
 AHEAD_S = 3
 
 
 def main() -> int:
     """Run both; 0 when they came to an end."""
-    folder, settings = Path(sys.argv[1]), json.loads(sys.argv[2])
+    folder, settings, slow = Path(sys.argv[1]), json.loads(sys.argv[2]), json.loads(sys.argv[3])
     from trifecta.lab import sandbox
 
     sandbox.enter()
-    from tests.workloads.ray_hosts import HEAD, ahead, ray_hosts, slowed
+    from tests.workloads.ray_hosts import HEAD, ahead, ray_hosts
 
     words = [word for setting in settings for word in ("--set", setting)]
     command = [sys.executable, "-m", "trifecta", "run", "race", *words, "--quiet", "--json", "--out"]
     told = []
     alone = subprocess.run([*command, str(folder / "alone")], capture_output=True, timeout=PATIENCE_S, check=False)
     told.append((alone.returncode, alone.stderr.decode()))
-    with slowed(SHARE) as slow, ray_hosts(folder / "boot", {"n1": (), "slow": slow, "ahead": ahead(AHEAD_S)}) as (
-        network,
-        address,
-    ):
+    nodes = {"n1": [], "slow": slow, "ahead": ahead(AHEAD_S)}
+    with ray_hosts(folder / "boot", nodes) as (network, address):
         run = network.host(HEAD).popen(
             [*command, str(folder / "run"), "--cluster", address], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
         )

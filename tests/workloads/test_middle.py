@@ -67,7 +67,7 @@ def middle(files: dict[str, str], lying: Callable[[LinkConfig], LinkConfig] = la
 def test_a_port_of_a_bridge_is_refused() -> None:
     middle({}).refuse_bridged()
     with pytest.raises(CannotError) as error:
-        middle({"/sys/class/net/eth2/brport/state": "3\n"}).refuse_bridged()
+        middle({"/sys/class/net/eth2/brport/bridge/uevent": "INTERFACE=br0\nIFINDEX=3\n"}).refuse_bridged()
     assert "hosts.middle (ssh://c): eth2 is a port of a bridge" in str(error.value)
     assert str(error.value).endswith("sudo ip link set eth2 nomaster")
 

@@ -106,7 +106,7 @@ _Key = tuple[str, str, int, str | None]
 
 
 def _counted(study: Study, rows: Sequence[Row]) -> dict[_Key, tuple[int, int]]:
-    """(met, hit) by stream: of each seed the trial in which most packets met the impairment."""
+    """(met, hit) by stream: of each seed the trial in which most packets met the impairment; of netem every trial."""
     most: dict[tuple[_Key, Any], tuple[int, int]] = {}
     lossy = {name: path for name, path in study.paths.items() if path.impaired}
     wires = set(study.workload.impaired_wires)
@@ -126,7 +126,9 @@ def _counted(study: Study, rows: Sequence[Row]) -> dict[_Key, tuple[int, int]]:
                     continue  # the check `path` of the trial says so
                 for index, (_, met, hit) in enumerate(mine):
                     for whose in (None, arm):
-                        place = ((path.name, direction, index, whose), (wire, row.get("seed", seed), row["block"]))
+                        # The draws of netem are each trial's own; ours are those of the seed.
+                        drawn = row["trial"] if path.emulator == "netem" else row.get("seed", seed)
+                        place = ((path.name, direction, index, whose), (wire, drawn, row["block"]))
                         most[place] = max(most.get(place, (0, 0)), (met, hit))
     total: dict[_Key, tuple[int, int]] = defaultdict(lambda: (0, 0))
     for (key, _), (met, hit) in most.items():

@@ -254,10 +254,8 @@ def _by_netem(_: ImpairmentDocument) -> str:
 
 def _jitter_by_netem(document: ImpairmentDocument) -> str:
     if document["distribution"] not in ("normal", "uniform"):
-        return f"has another {document['distribution']} jitter; use normal or uniform"
-    return (
-        "" if document.get("reorder") else "lets packets overtake where it delays them differently; say reorder: true"
-    )
+        return f"has no {document['distribution']} distribution like this one; use normal or uniform"
+    return "" if document.get("reorder") else "reorders packets that it delays differently; set reorder: true"
 
 
 def netem_problem(document: ImpairmentDocument) -> str | None:

@@ -103,7 +103,7 @@ def _refuse_beyond_netem(section: Section, documents: ByDirection) -> None:
                     raise section.error(field, f"netem {problem}")
         lossy = [field for field, each in fields.items() if each and KINDS[field].loses]
         if len(lossy) > 1:
-            raise section.error(lossy[1], f"netem has one kind of loss; remove this or {lossy[0]!r}")
+            raise section.error(lossy[1], f"netem allows only one kind of loss; remove this or {lossy[0]!r}")
 
 
 def _in_order(documents: dict[str, list[ImpairmentDocument]]) -> tuple[ImpairmentDocument, ...]:

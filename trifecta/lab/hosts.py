@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -105,7 +107,9 @@ def cut_super_packets(device: str) -> None:
     """Have a device's host cut super-packets of TCP and UDP before they leave by it; CannotError with the remedy."""
     command = ["ethtool", "-K", device, "tso", "off", "gso", "off", "tx-udp-segmentation", "off"]
     try:
-        done = subprocess.run(command, capture_output=True, check=False, timeout=20)
+        path = f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin"  # which ordinary users' paths lack
+        found = shutil.which("ethtool", path=path) or "ethtool"
+        done = subprocess.run([found, *command[1:]], capture_output=True, check=False, timeout=20)
     except FileNotFoundError as error:
         text = "`ethtool` is missing, which a path with 'emulator: netem' needs"
         raise CannotError(f"{text}; install it (apt-get install ethtool), or remove the emulator") from error

@@ -119,7 +119,7 @@ def _seed(facts: RunFacts) -> str:
         return f"{said} and arrivals; what the network does is not repeated. {drawn}"
     if facts.by_netem:
         where = f"on {listed(facts.by_netem)}, where the kernel's netem draws its own"
-        return f"{said} and arrivals, so such a run is not an independent repetition; not the losses {where}. {drawn}"
+        return f"{said} and arrivals, but not the losses {where}; such a run is not an independent repetition. {drawn}"
     return f"{said}, losses and arrivals, so such a run is not an independent repetition. {drawn}"
 
 

@@ -67,7 +67,7 @@ _OF_ANY: dict[str, str] = {
     "server": "server of the cell",
     "client": "client of the cell",
     "node": "node of a cluster that ran the block; null on one machine",
-    "seed": "seed of losses and arrivals, the same for every arm of a block",
+    "seed": "seed of losses (but of netem's) and arrivals, the same for every arm of a block",
     "samples": "requests, warm-up left out",
     "errors": "failed requests, warm-up left out",
     "error": "how it failed; null where it did not",

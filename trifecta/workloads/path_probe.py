@@ -122,7 +122,8 @@ def compare(measured: Measured) -> list[Line]:
         independent = sum(d["probability"] for d in documents if d["kind"] == "loss")
         note = f"{summary.lost} of {summary.wire_packets} packets lost in the link"
         lines.append(Line(f"{title} loss", 100 * independent, None if lost is None else 100 * lost, "%", note))
-        lines.append(_lateness(title, summary.lateness_ns, summary.device_drops, summary.wire_packets))
+        untimed = "netem times no packet" if measured.link.netem is not None else ""
+        lines.append(_lateness(title, summary.lateness_ns, summary.device_drops, summary.wire_packets, untimed))
     rate = probe.rate_bits_per_s
     if path.rate_bits_per_s and rate is not None:
         lines.append(Line("rate, from a packet train", path.rate_bits_per_s / 1e6, rate / 1e6, "Mbit/s"))
@@ -131,12 +132,10 @@ def compare(measured: Measured) -> list[Line]:
     return lines
 
 
-def _lateness(title: str, lateness: Quantiles, dropped: int, packets: int) -> Line:
-    note = f"{dropped} packets dropped by the device"
+def _lateness(title: str, lateness: Quantiles, dropped: int, packets: int, untimed: str) -> Line:
+    note = untimed or f"{dropped} packets dropped by the device"
     if lateness.max is not None:
         note = f"largest {lateness.max / 1e3:.0f} us; {note}"
-    elif packets:
-        note = "netem times no packet"
     late = None if lateness.p99 is None or not holds(0.99, packets) else lateness.p99 / 1e3
     return Line(f"{title} lateness, 99th percentile", 0.0, late, "us", note)
 

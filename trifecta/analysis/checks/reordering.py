@@ -32,7 +32,7 @@ def check(evidence: Evidence) -> list[CheckResult]:
         for said, way in ((link.get("a_to_b"), "to the server"), (link.get("b_to_a"), "to the client")):
             report = said or {}
             packets, late = int(report.get("delivered") or 0), report.get("out_of_order")
-            if late is None or not packets:
+            if late is None or not packets or link.get("netem"):  # which does not count them
                 continue
             share = int(late) / packets
             where = f"{wire} {way}".strip()

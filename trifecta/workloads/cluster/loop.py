@@ -28,13 +28,20 @@ class _Pace:
         self._now_s = now_s
         self._began_s: dict[str, float] = {}
         self._took_s: dict[str, float] = {}
+        self._heard: set[str] = set()
+
+    def look(self) -> None:
+        """A new look: of two blocks of a node in one, only the first tells how long it took."""
+        self._heard.clear()
 
     def began(self, node: str) -> None:
         self._began_s[node] = self._now_s()
 
     def ended(self, node: str) -> None:
-        if node in self._began_s:
-            self._took_s[node] = self._now_s() - self._began_s.pop(node)
+        began_s = self._began_s.pop(node, None)
+        if began_s is not None and node not in self._heard:
+            self._took_s[node] = self._now_s() - began_s
+        self._heard.add(node)
 
     def left_ns(self, node: str) -> int | None:
         """How long its present block is likely to go on, where blocks are short there; None where they are not."""
@@ -99,6 +106,7 @@ def carry_on(
 def _hear(events: Sequence[Event], dispatch: Dispatch, head: Head, pace: _Pace, left_out: dict[str, str]) -> list[Ran]:
     """Take note of what happened; the blocks that can be kept now."""
     ready: list[Ran] = []
+    pace.look()
     for event in events:
         if isinstance(event, Ran):
             pace.ended(event.node)
@@ -147,6 +155,8 @@ def _give_ahead(dispatch: Dispatch, nodes: Nodes, head: Head, pace: _Pace) -> No
         else:
             choice = head.choose(dispatch, later_ns)
             if isinstance(choice, Stop):
+                if choice.kind == "budget":  # another node may be free sooner
+                    continue
                 return
             order = dispatch.order(choice.cell.key, choice.block, choice.reason)
         dispatch.begin_ahead(node, order)

@@ -16,6 +16,8 @@ from trifecta.lab.machines import StandingMachine
 from trifecta.lab.paths import link_config
 from trifecta.workloads.session import set_to_work
 
+NETEM_BRIDGE = "tf-netem"
+"""How names of the bridges begin that links of netem make (engine/crates/link/src/netem/bridge.rs)."""
 SETUP = PathSpec("setup")
 _EVERY: tuple[ImpairmentDocument, ...] = ({"kind": "loss", "probability": 1.0},)
 NOTHING_PASSES = PathSpec("nothing passes", forward=_EVERY, backward=_EVERY)
@@ -60,10 +62,11 @@ class Middle:
 
     def refuse_bridged(self) -> None:
         """CannotError where the kernel of the host passes packets on between its devices itself."""
-        ports = {device: f"/sys/class/net/{device}/brport/state" for device in self.devices}
+        ports = {device: f"/sys/class/net/{device}/brport/bridge/uevent" for device in self.devices}
         told = self.machine.read(*ports.values())
         for device, file in ports.items():
-            if told.get(file, "").strip():
+            # One of netem's is removed by the next link, if it is left of a link that is dead.
+            if (bridge := told.get(file, "").strip()) and f"INTERFACE={NETEM_BRIDGE}" not in bridge:
                 text = f"{self._who}: {device} is a port of a bridge of the kernel's, which would pass every packet too"
                 raise CannotError(f"{text}; take it out: sudo ip link set {device} nomaster")
 

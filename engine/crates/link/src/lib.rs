@@ -75,6 +75,7 @@ fn carry(config_text: &str) -> Result<(), Failure> {
         process::pin_to_cpu(cpu)
             .map_err(|error| cannot("cpu", format!("{cpu}: {error}; name a CPU this process may use")))?;
     }
+    netem::await_free(&config)?;
     if config.emulator == config::Emulator::Netem {
         return netem::carry(&config);
     }

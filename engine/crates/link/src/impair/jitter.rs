@@ -157,14 +157,14 @@ impl Impair for Jitter {
 
     fn by_kernel(&self) -> Result<ByKernel, &'static str> {
         if !self.reorder {
-            return Err("of netem lets packets overtake each other; say that it may, reorder: true");
+            return Err("of netem reorders packets; set reorder: true");
         }
         match self.distribution {
             Distribution::Normal { sigma_ns } => {
                 Ok(ByKernel::Jitter { jitter_ns: sigma_ns as u64, distribution: " distribution normal" })
             }
             Distribution::Uniform { range_ns } => Ok(ByKernel::Jitter { jitter_ns: range_ns as u64, distribution: "" }),
-            _ => Err("of this distribution is another one in netem; use normal or uniform"),
+            _ => Err("of netem has no such distribution; use normal or uniform"),
         }
     }
 }

@@ -8,46 +8,111 @@ use std::time::{Duration, Instant};
 use serde::Deserialize;
 
 use super::counters::Counters;
-use super::{qdiscs, there};
+use super::{index, qdiscs, there};
 use crate::chain::Chain;
 use crate::config::{Config, DIRECTIONS};
 use crate::statistics::{OfDevices, Statistics};
 use crate::summary::DirectionSummary;
 use crate::{Failure, cannot};
 
-const NO_NETEM: &str = "load it (sudo modprobe sch_netem sch_tbf), or use the engine's own link";
-/// How the bridges of links are named, before the number of the process.
-const NAMED: &str = "tf-netem";
-/// A link before this one is given the time to go: it may linger for 10 s after it has said its summary.
-const GONE_WITHIN: Duration = Duration::from_secs(12);
+const OWN_LINK: &str = "or use the engine's own link";
 
-/// Waits until the devices belong to no other link; what does not go was killed together with its guard, and is removed.
-fn await_free(devices: [&str; 2]) -> Result<(), Failure> {
-    let begun = Instant::now();
-    while let Some(bridge) = bridge_of(devices[0])?.or(bridge_of(devices[1])?) {
-        if begun.elapsed() > GONE_WITHIN {
-            for device in devices {
-                // Whatever of it is gone already, the next steps tell.
-                let _ = run(&["tc", "qdisc", "del", "dev", device, "root"]);
+/// How the bridges of links are named, before the number of the device that leads to the client.
+const NAMED: &str = "tf-netem";
+/// A bridge that is not gone by then is in use: a link may linger after it has said its summary.
+const GONE_WITHIN: Duration = Duration::from_secs(9);
+
+/// What somebody gave a device to send by, or the kernel itself.
+#[derive(Deserialize)]
+struct Root {
+    kind: String,
+    #[serde(default)]
+    handle: String,
+    #[serde(default)]
+    root: bool,
+}
+
+#[derive(Deserialize)]
+struct Shown {
+    #[serde(default)]
+    ifalias: String,
+    #[serde(default)]
+    master: String,
+}
+
+fn named(config: &Config) -> String {
+    format!("{NAMED}{}", index(&config.a_device))
+}
+
+/// Waits until no link of netem's is between the devices, as one that was killed, whose guard is still at it. One that
+/// was killed together with its guard is removed.
+///
+/// # Errors
+/// Another link is at work there.
+pub(crate) fn await_free(config: &Config) -> Result<(), Failure> {
+    let (name, begun) = (named(config), Instant::now());
+    while there(&name) {
+        let Some(guard) = shown(&name)?.map(|bridge| bridge.ifalias) else { continue };
+        if !guard.is_empty() && !Path::new("/proc").join(&guard).exists() {
+            for device in [&config.a_device, &config.b_device] {
+                if shown(device)?.is_some_and(|shown| shown.master == name) {
+                    let _ = run(&["tc", "qdisc", "del", "dev", device, "root"]); // or the guard had come so far
+                }
             }
-            return run(&["ip", "link", "del", &bridge]).map(|_| ());
+            let _ = run(&["ip", "link", "del", &name]);
+        } else if begun.elapsed() > GONE_WITHIN {
+            let message = format!("'{}': another link is at work there ({name}, process {guard})", config.a_device);
+            return Err(cannot("a_device", format!("{message}; wait until it has ended, or end that process")));
         }
         std::thread::sleep(Duration::from_millis(20));
     }
     Ok(())
 }
 
-/// The bridge of another link that a device is a port of.
-fn bridge_of(device: &str) -> Result<Option<String>, Failure> {
-    #[derive(Deserialize)]
-    struct Device {
-        #[serde(default)]
-        master: String,
+/// What `ip` shows of a device; none where it is gone.
+fn shown(device: &str) -> Result<Option<Shown>, Failure> {
+    match run(&["ip", "-j", "link", "show", "dev", device]) {
+        Ok(told) => read("ip", &told).map(|all: Vec<Shown>| all.into_iter().next()),
+        Err(_) if !there(device) => Ok(None),
+        Err(failure) => Err(failure),
     }
-    let told = run(&["ip", "-j", "link", "show", "dev", device])?;
-    let told: Vec<Device> = serde_json::from_slice(&told)
-        .map_err(|error| cannot("netem", format!("ip -j link show dev {device}: {error}")))?;
-    Ok(told.into_iter().map(|one| one.master).find(|name| name.starts_with(NAMED)))
+}
+
+/// The JSON that a program printed.
+fn read<T: serde::de::DeserializeOwned>(program: &str, told: &[u8]) -> Result<T, Failure> {
+    serde_json::from_slice(told).map_err(|error| {
+        cannot(
+            "netem",
+            format!("{program} did not answer in JSON ({error}); it takes iproute2 5.6 or newer, {OWN_LINK}"),
+        )
+    })
+}
+
+/// Refuses a device that somebody gave a discipline: it would be lost.
+fn refuse_occupied(device: &str) -> Result<(), Failure> {
+    let roots: Vec<Root> = read("tc", &run(&["tc", "-j", "qdisc", "show", "dev", device])?)?;
+    match roots.iter().find(|one| one.root && !one.handle.is_empty() && one.handle != "0:") {
+        Some(Root { kind, handle, .. }) => Err(cannot(
+            "netem",
+            format!(
+                "{device} has a discipline of its own ({kind} {handle}); remove it: sudo tc qdisc del dev {device} root"
+            ),
+        )),
+        None => Ok(()),
+    }
+}
+
+/// Refuses a host whose bridges ask its firewall about each packet.
+fn refuse_filtered() -> Result<(), Failure> {
+    for name in ["iptables", "ip6tables", "arptables"] {
+        let setting = format!("net/bridge/bridge-nf-call-{name}");
+        if std::fs::read_to_string(format!("/proc/sys/{setting}")).is_ok_and(|value| value.trim() == "1") {
+            let setting = setting.replace('/', ".");
+            let why = "bridged packets go through this host's firewall";
+            return Err(cannot("netem", format!("{why}; end that: sudo sysctl -w {setting}=0, {OWN_LINK}")));
+        }
+    }
+    Ok(())
 }
 
 /// The bridge with its disciplines, and who takes it away.
@@ -79,8 +144,11 @@ impl Bridge {
                 return Err(cannot(field, format!("'{name}': no such device; name an Ethernet device of this host")));
             }
         }
-        await_free(devices)?;
-        let name = format!("{NAMED}{}", std::process::id());
+        for device in devices {
+            refuse_occupied(device)?;
+        }
+        refuse_filtered()?;
+        let name = named(config);
         let merged = [merging(&config.a_device)?, merging(&config.b_device)?];
         let mut bridge = Bridge { name, commands: Vec::new(), guard: None };
         bridge.guard = Some(bridge.guarded(config, &merged)?);
@@ -117,6 +185,8 @@ impl Bridge {
         // It learns at once and sends nothing by itself: no spanning tree, no queries for multicast, no IPv6 address.
         let kind = "type bridge stp_state 0 forward_delay 0 mcast_snooping 0";
         self.done(&["ip", "link", "add", &name].into_iter().chain(kind.split(' ')).collect::<Vec<_>>())?;
+        let guard = self.guard.as_ref().map_or(0, Child::id);
+        self.done(&["ip", "link", "set", &name, "alias", &guard.to_string()])?;
         let silent = format!("/proc/sys/net/ipv6/conf/{name}/disable_ipv6");
         if Path::new(&silent).exists() {
             std::fs::write(&silent, "1").map_err(|error| cannot("netem", format!("{silent}: {error}")))?;
@@ -209,11 +279,15 @@ fn run(words: &[&str]) -> Result<Vec<u8>, Failure> {
     let told = String::from_utf8_lossy(&said.stderr);
     let told = told.lines().find(|line| !line.trim().is_empty()).unwrap_or("no reason given").trim().to_owned();
     let remedy = if told.contains("ermission") || told.contains("not permitted") {
-        "run the link as root (CAP_NET_ADMIN)"
-    } else if told.contains("xclusivity") || told.contains("File exists") {
-        "the device has a discipline of its own: take it away (sudo tc qdisc del dev DEVICE root)"
+        "run the link as root (CAP_NET_ADMIN)".to_owned()
     } else {
-        NO_NETEM
+        match words[0] {
+            "tc" => format!("load what it needs (sudo modprobe -a sch_netem sch_tbf sch_codel), {OWN_LINK}"),
+            "ip" => format!(
+                "load the bridge (sudo modprobe bridge), and see that the devices belong to no other, {OWN_LINK}"
+            ),
+            _ => format!("see that the device can do that, {OWN_LINK}"),
+        }
     };
     Err(cannot("netem", format!("{}: {told}; {remedy}", words.join(" "))))
 }

@@ -18,6 +18,7 @@ pub mod counters;
 pub mod qdiscs;
 
 use bridge::Bridge;
+pub(crate) use bridge::await_free;
 
 const LOOKED_AT_MS: i32 = 100;
 

@@ -42,7 +42,7 @@ pub fn of_direction(field: &str, kinds: &[&str], impairments: &[Impairment]) -> 
             ByKernel::Rate { bits_per_s, limit, codel } => behind.replace(of_rate(bits_per_s, limit, codel)).is_some(),
         };
         if had_one {
-            return Err(refused("is the second of its sort, of which netem has one; put them together"));
+            return Err(refused("is the second one, and netem has room for one; leave one out"));
         }
     }
     let mut root = format!("root handle 1: netem limit {PACKETS_ON_THE_WAY}");
@@ -140,15 +140,15 @@ mod tests {
             (r#"[{"kind": "corrupt", "probability": 0.1}]"#, "a_to_b[0]: corrupt is not done by netem"),
             (
                 r#"[{"kind": "loss", "probability": 0.1}, {"kind": "loss", "probability": 0.1}]"#,
-                "a_to_b[1]: loss is the second of its sort",
+                "a_to_b[1]: loss is the second one",
             ),
             (
                 r#"[{"kind": "jitter", "distribution": "uniform", "range_ns": 5, "reorder": false}]"#,
-                "a_to_b[0]: jitter of netem lets packets overtake",
+                "a_to_b[0]: jitter of netem reorders packets",
             ),
             (
                 r#"[{"kind": "jitter", "distribution": "pareto", "scale_ns": 5, "shape": 2.0, "reorder": true}]"#,
-                "a_to_b[0]: jitter of this distribution is another one",
+                "a_to_b[0]: jitter of netem has no such distribution",
             ),
         ] {
             let told = tree(asked).unwrap_err();
