@@ -1,7 +1,7 @@
 """A race on three nodes, one slow and one with another clock, and on one machine: ``-m ... FOLDER JSON WORDS``.
 
-JSON: a list of settings; WORDS, a list too, begin the slow one's command. ``FOLDER/run`` is of the cluster, ``FOLDER/alone`` of a machine alone; the last line has the
-exit codes and what was said.
+JSON: a list of settings; WORDS, a list too, begin the slow one's command. ``FOLDER/run`` is of the cluster,
+``FOLDER/alone`` of a machine alone; the last line has the exit codes and what was said.
 """
 
 from __future__ import annotations

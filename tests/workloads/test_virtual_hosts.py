@@ -92,7 +92,7 @@ def test_netem_on_the_host_between_does_what_our_link_does(tmp_path: Path) -> No
 
 
 def test_a_link_that_is_killed_leaves_nothing_of_netem(tmp_path: Path) -> None:
-    before, during, left, again = inside(
+    before, during, left, stale, again, refused = inside(
         tmp_path,
         """
         modules = "modprobe bridge; modprobe sch_netem; modprobe sch_tbf"
@@ -116,15 +116,24 @@ def test_a_link_that_is_killed_leaves_nothing_of_netem(tmp_path: Path) -> None:
             hosts.ask(MIDDLE, "pkill -KILL -f '[t]rifecta-netem'; pkill -KILL -f '[t]rifecta-engine link'; :")
             stale = hosts.ask(MIDDLE, "ls /sys/class/net | grep tf-")
             again = hosts.ask(MIDDLE, f"{start}; sleep 15; cat /tmp/said; ls /sys/class/net | grep tf-")
-            assert stale.strip() not in again, (stale, again)
-        print(json.dumps([before, during, left, again]))
+            hosts.ask(MIDDLE, "pkill -KILL -f '[t]rifecta-engine link'; :")
+            # What somebody gave a device is refused, and stays.
+            own = "tc qdisc add dev eth2 root handle 8001: pfifo limit 7; "
+            refused = hosts.ask(MIDDLE, f"sleep 3; {own}{start}; tc qdisc show dev eth2; ls /sys/class/net")
+        print(json.dumps([before, during, left, stale, again, refused]))
         """,
     )
-    print(before, during, left, again, sep="\n--\n")
+    print(before, during, left, again, refused, sep="\n--\n")
     assert "netem" not in before and "generic-receive-offload: on" in before
     assert '"ready"' in during and "tbf" in during and "netem" in during and "generic-receive-offload: off" in during
     assert left == before
     assert '"ready"' in again
+    assert stale.strip()
+    assert "tf-netem" in again
+    assert '"ready"' not in refused
+    assert "eth2 has a discipline of its own (pfifo 8001:); remove it: sudo tc qdisc del dev eth2 root" in refused
+    assert "pfifo 8001: root" in refused
+    assert "tf-netem" not in refused
 
 
 def test_two_clocks_are_bounded_by_packets_and_by_chronyd(tmp_path: Path) -> None:
