@@ -77,7 +77,7 @@ def test_a_kernel_without_netem_is_one_line_with_the_remedy() -> None:
     assert done.returncode == 3
     (line,) = done.stderr.splitlines()
     assert "netem" in line
-    assert "sudo modprobe sch_netem" in line or "apt-get install ethtool" in line, line
+    assert "sudo modprobe -a sch_netem" in line or "apt-get install ethtool" in line, line
 
 
 @pytest.mark.parametrize(
