@@ -2,10 +2,10 @@
 
     python -m bench.cluster [--races 3] [--blocks 14]
 
-A race of one cell, in blocks of some seconds, on a Ray cluster of one node, `--cluster local:1`, whose head shares the cores with it, and the same
-race without a cluster, by turns. A block's time is from its first trial's start to that of the next block; its pause is
-from the end of its last trial. What the cluster takes is a node's pause less the median pause of one machine. The first
-blocks, after which a node is given one ahead, are in it. Limit: 5 % of a block's time.
+A race of one cell, in blocks of some seconds, on a Ray cluster of one node, `--cluster local:1`, whose head shares the
+cores with it, and the same race without a cluster, by turns. A block's time is from its first trial's start to that of
+the next block; its pause is from the end of its last trial. What the cluster takes is a node's pause less the median
+pause of one machine. The first blocks, after which a node is given one ahead, are in it. Limit: 5 % of a block's time.
 """
 
 from __future__ import annotations
