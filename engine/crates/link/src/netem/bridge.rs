@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde::Deserialize;
 
-use super::counters::Counters;
+use super::counters::{Counters, Discipline};
 use super::{index, qdiscs, there};
 use crate::chain::Chain;
 use crate::config::{Config, DIRECTIONS};
@@ -22,22 +22,17 @@ const NAMED: &str = "tf-netem";
 /// A bridge that is not gone by then is in use: a link may linger after it has said its summary.
 const GONE_WITHIN: Duration = Duration::from_secs(9);
 
-/// What somebody gave a device to send by, or the kernel itself.
-#[derive(Deserialize)]
-struct Root {
-    kind: String,
-    #[serde(default)]
-    handle: String,
-    #[serde(default)]
-    root: bool,
-}
-
+/// A device as `ip` shows it.
 #[derive(Deserialize)]
 struct Shown {
     #[serde(default)]
     ifalias: String,
     #[serde(default)]
     master: String,
+}
+
+fn devices(config: &Config) -> [&str; 2] {
+    [&config.a_device, &config.b_device]
 }
 
 fn named(config: &Config) -> String {
@@ -54,7 +49,7 @@ pub(crate) fn await_free(config: &Config) -> Result<(), Failure> {
     while there(&name) {
         let Some(guard) = shown(&name)?.map(|bridge| bridge.ifalias) else { continue };
         if !guard.is_empty() && !Path::new("/proc").join(&guard).exists() {
-            for device in [&config.a_device, &config.b_device] {
+            for device in devices(config) {
                 if shown(device)?.is_some_and(|shown| shown.master == name) {
                     let _ = run(&["tc", "qdisc", "del", "dev", device, "root"]); // or the guard had come so far
                 }
@@ -88,11 +83,14 @@ fn read<T: serde::de::DeserializeOwned>(program: &str, told: &[u8]) -> Result<T,
     })
 }
 
-/// Refuses a device that somebody gave a discipline: it would be lost.
+fn disciplines(device: &str) -> Result<Vec<Discipline>, Failure> {
+    read("tc", &run(&["tc", "-s", "-j", "qdisc", "show", "dev", device])?)
+}
+
+/// Refuses a device that somebody gave a discipline, not the kernel: it would be lost.
 fn refuse_occupied(device: &str) -> Result<(), Failure> {
-    let roots: Vec<Root> = read("tc", &run(&["tc", "-j", "qdisc", "show", "dev", device])?)?;
-    match roots.iter().find(|one| one.root && !one.handle.is_empty() && one.handle != "0:") {
-        Some(Root { kind, handle, .. }) => Err(cannot(
+    match disciplines(device)?.iter().find(|one| one.root && !one.handle.is_empty() && one.handle != "0:") {
+        Some(Discipline { kind, handle, .. }) => Err(cannot(
             "netem",
             format!(
                 "{device} has a discipline of its own ({kind} {handle}); remove it: sudo tc qdisc del dev {device} root"
@@ -137,35 +135,28 @@ const MERGING: [(&str, &str); 3] =
 
 impl Bridge {
     pub(super) fn build(config: &Config) -> Result<Self, Failure> {
-        let devices = [config.a_device.as_str(), config.b_device.as_str()];
         let trees = [tree(config, 0)?, tree(config, 1)?];
-        for (field, name) in ["a_device", "b_device"].into_iter().zip(devices) {
+        for (field, name) in ["a_device", "b_device"].into_iter().zip(devices(config)) {
             if !there(name) {
                 return Err(cannot(field, format!("'{name}': no such device; name an Ethernet device of this host")));
             }
-        }
-        for device in devices {
-            refuse_occupied(device)?;
+            refuse_occupied(name)?;
         }
         if config.bridge {
             refuse_filtered()?; // in a lab the namespace is its own, without a firewall
         }
-        let name = named(config);
         let merged = [merging(&config.a_device)?, merging(&config.b_device)?];
-        let mut bridge = Bridge { name, commands: Vec::new(), guard: None };
+        let mut bridge = Bridge { name: named(config), commands: Vec::new(), guard: None };
         bridge.guard = Some(bridge.guarded(config, &merged)?);
-        let done = bridge.raise(config, &merged, &trees);
-        if done.is_err() {
-            let _ = bridge.remove();
-        }
-        done.map(|()| bridge)
+        bridge.raise(config, &merged, &trees)?; // where it fails, the bridge is dropped, and with it taken away
+        Ok(bridge)
     }
 
     fn guarded(&self, config: &Config, merged: &[Vec<&str>; 2]) -> Result<Child, Failure> {
         use std::os::unix::process::CommandExt as _;
         let on = |names: &[&str]| names.iter().map(|name| format!("{name} on")).collect::<Vec<_>>().join(" ");
         let mut guard = program("sh");
-        guard.args(["-c", GUARD, "trifecta-netem", &config.a_device, &config.b_device, &self.name]);
+        guard.args(["-c", GUARD, "trifecta-netem"]).args(devices(config)).arg(&self.name);
         guard.args([on(&merged[0]), on(&merged[1])]).current_dir("/").process_group(0);
         guard.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
         guard.spawn().map_err(|error| cannot("netem", format!("sh: {error}")))
@@ -178,44 +169,43 @@ impl Bridge {
         trees: &[Vec<qdiscs::Words>; 2],
     ) -> Result<(), Failure> {
         let name = self.name.clone();
-        for (device, names) in [&config.a_device, &config.b_device].into_iter().zip(merged) {
+        for (device, names) in devices(config).into_iter().zip(merged) {
             if !names.is_empty() {
                 let off = names.iter().flat_map(|name| [*name, "off"]);
-                self.done(&["ethtool", "-K", device].into_iter().chain(off).collect::<Vec<_>>())?;
+                self.done(["ethtool", "-K", device].into_iter().chain(off))?;
             }
         }
         // It learns at once and sends nothing by itself: no spanning tree, no queries for multicast, no IPv6 address.
         let kind = "type bridge stp_state 0 forward_delay 0 mcast_snooping 0";
-        self.done(&["ip", "link", "add", &name].into_iter().chain(kind.split(' ')).collect::<Vec<_>>())?;
+        self.done(["ip", "link", "add", &name].into_iter().chain(kind.split(' ')))?;
         let guard = self.guard.as_ref().map_or(0, Child::id);
-        self.done(&["ip", "link", "set", &name, "alias", &guard.to_string()])?;
+        self.done(["ip", "link", "set", &name, "alias", &guard.to_string()])?;
         let silent = format!("/proc/sys/net/ipv6/conf/{name}/disable_ipv6");
         if Path::new(&silent).exists() {
             std::fs::write(&silent, "1").map_err(|error| cannot("netem", format!("{silent}: {error}")))?;
         }
         // Packets leave towards b where they came from a. The disciplines are there before a first packet can pass.
-        for (device, tree) in [&config.b_device, &config.a_device].into_iter().zip(trees) {
+        for (device, tree) in devices(config).into_iter().rev().zip(trees) {
             for words in tree {
-                let add = ["tc", "qdisc", "add", "dev", device].into_iter();
-                self.done(&add.chain(words.iter().map(String::as_str)).collect::<Vec<_>>())?;
+                self.done(["tc", "qdisc", "add", "dev", device].into_iter().chain(words.iter().map(String::as_str)))?;
             }
         }
-        for device in [&config.a_device, &config.b_device] {
-            self.done(&["ip", "link", "set", device, "master", &name])?;
+        for device in devices(config) {
+            self.done(["ip", "link", "set", device, "master", &name])?;
         }
-        self.done(&["ip", "link", "set", &name, "up"])
+        self.done(["ip", "link", "set", &name, "up"])
     }
 
-    fn done(&mut self, words: &[&str]) -> Result<(), Failure> {
+    fn done<'a>(&mut self, words: impl IntoIterator<Item = &'a str>) -> Result<(), Failure> {
+        let words: Vec<&str> = words.into_iter().collect();
         self.commands.push(words.join(" "));
-        run(words).map(|_| ())
+        run(&words).map(|_| ())
     }
 
     pub(super) fn counted(&self, config: &Config, direction: usize) -> Result<DirectionSummary, Failure> {
-        let device = [&config.b_device, &config.a_device][direction];
+        let device = devices(config)[1 - direction];
         let told = if there(device) {
-            let told = run(&["tc", "-s", "-j", "qdisc", "show", "dev", device])?;
-            Counters::read(&told).map_err(|error| cannot("netem", format!("tc qdisc show dev {device}: {error}")))?
+            Counters::of(&disciplines(device)?).map_err(|error| cannot("netem", format!("{device}: {error}")))?
         } else {
             Counters::default()
         };

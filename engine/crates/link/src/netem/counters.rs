@@ -1,11 +1,15 @@
-//! What the disciplines of a direction counted, from `tc -s -j qdisc show`.
+//! The disciplines of a device, from `tc -s -j qdisc show`, and what those of a direction counted.
 
 use serde::Deserialize;
 
-/// Of one discipline.
+/// One discipline and what it counted.
 #[derive(Debug, Deserialize)]
-struct Discipline {
-    kind: String,
+pub struct Discipline {
+    pub kind: String,
+    #[serde(default)]
+    pub handle: String,
+    #[serde(default)]
+    pub root: bool,
     #[serde(default)]
     bytes: u64,
     #[serde(default)]
@@ -31,12 +35,12 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Reads them; netem's own drops count those of the discipline behind it, too (sch_netem.c, `netem_dequeue`).
+    /// Puts them together; netem's own drops count those of the discipline behind it, too (sch_netem.c,
+    /// `netem_dequeue`).
     ///
     /// # Errors
-    /// When this is no such document, or has no netem.
-    pub fn read(told: &[u8]) -> Result<Self, String> {
-        let all: Vec<Discipline> = serde_json::from_slice(told).map_err(|error| error.to_string())?;
+    /// When there is no netem.
+    pub fn of(all: &[Discipline]) -> Result<Self, &'static str> {
         let find = |kind: &str| all.iter().find(|one| one.kind == kind);
         let netem = find("netem").ok_or("the netem that was there is gone")?;
         let queue_dropped = find("tbf").map_or(0, |tbf| tbf.drops);
@@ -61,15 +65,19 @@ mod tests {
         {"kind":"tbf","handle":"10:","parent":"1:1","options":{"rate":2500000},
         "bytes":4200,"packets":40,"drops":5,"overlimits":60,"requeues":0,"backlog":0,"qlen":0}]"#;
 
+    fn read(told: &str) -> serde_json::Result<Vec<Discipline>> {
+        serde_json::from_str(told)
+    }
+
     #[test]
     fn losses_are_told_from_what_a_full_queue_dropped() {
-        let told = Counters::read(TOLD.as_bytes()).unwrap();
+        let told = Counters::of(&read(TOLD).unwrap()).unwrap();
         assert_eq!((told.delivered, told.lost, told.queue_dropped, told.in_flight), (40, 2, 5, 2));
     }
 
     #[test]
     fn without_netem_nothing_is_made_up() {
-        assert!(Counters::read(b"[]").unwrap_err().contains("gone"));
-        assert!(Counters::read(b"{").is_err());
+        assert!(Counters::of(&read("[]").unwrap()).unwrap_err().contains("gone"));
+        assert!(read("{").is_err());
     }
 }
