@@ -101,6 +101,11 @@ class Study:
         """Whether its trials may count: capturing costs time, so captured ones do only where the study says so."""
         return not self.capture or self.captured_trials_count
 
+    @property
+    def by_netem(self) -> bool:
+        """Whether the kernel's netem carries the packets of a path, whose losses no seed repeats."""
+        return any(path.emulator == "netem" for path in self.paths.values())
+
 
 @dataclass(frozen=True)
 class Cell:

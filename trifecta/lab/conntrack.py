@@ -13,7 +13,6 @@ connection is seen by neither: it stays for 30 s, or 120 s after 2 s of life (nf
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 from collections.abc import Sequence
@@ -21,6 +20,7 @@ from dataclasses import dataclass
 
 from trifecta.design.errors import CannotError
 from trifecta.lab.host import Host
+from trifecta.lab.linux import search_path
 
 TABLE = "trifecta_conntrack"
 _COUNTER = "refused"
@@ -110,8 +110,7 @@ def bypass(host: Host, ports: Sequence[int] = ()) -> None:
 
 def find_nft() -> str:
     """Where nft(8) is; CannotError with the remedy when it is not installed."""
-    # Debian keeps it where the PATH of an ordinary user does not lead.
-    program = shutil.which("nft", path=os.pathsep.join((os.environ.get("PATH", ""), "/usr/sbin", "/sbin")))
+    program = shutil.which("nft", path=search_path())
     if program is None:
         raise CannotError("`nft` is missing; install nftables (apt-get install nftables)")
     return program

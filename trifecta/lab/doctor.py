@@ -23,6 +23,7 @@ from trifecta.design import extras
 from trifecta.design.errors import CannotError
 from trifecta.lab.containers.state import docker_state
 from trifecta.lab.engine import engine_versions, find_engine, rebuild
+from trifecta.lab.linux import search_path
 
 Status = Literal["ok", "warn", "missing"]
 
@@ -219,7 +220,7 @@ def _program(name: str) -> str | None:
     beside = Path(sys.executable).parent / name
     if beside.is_file() and os.access(beside, os.X_OK):
         return str(beside)
-    return shutil.which(name) or shutil.which(name, path="/usr/sbin:/sbin")  # where an ordinary user's PATH has no nft
+    return shutil.which(name, path=search_path())
 
 
 def _output(command: list[str]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 from collections.abc import Iterable, Sequence
@@ -11,6 +10,7 @@ from pathlib import Path
 from trifecta.contract.machine import NetworkFacts
 from trifecta.design.errors import CannotError
 from trifecta.lab.host import Host
+from trifecta.lab.linux import search_path
 
 MTU = 1500
 
@@ -105,14 +105,12 @@ def ip_batch(lines: Sequence[str], hosts: Iterable[Host] = ()) -> None:
 
 def cut_super_packets(device: str) -> None:
     """Have a device's host cut super-packets of TCP and UDP before they leave by it; CannotError with the remedy."""
-    command = ["ethtool", "-K", device, "tso", "off", "gso", "off", "tx-udp-segmentation", "off"]
-    try:
-        path = f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin"  # which ordinary users' paths lack
-        found = shutil.which("ethtool", path=path) or "ethtool"
-        done = subprocess.run([found, *command[1:]], capture_output=True, check=False, timeout=20)
-    except FileNotFoundError as error:
+    ethtool = shutil.which("ethtool", path=search_path())
+    if ethtool is None:
         text = "`ethtool` is missing, which a path with 'emulator: netem' needs"
-        raise CannotError(f"{text}; install it (apt-get install ethtool), or remove the emulator") from error
+        raise CannotError(f"{text}; install it (apt-get install ethtool), or remove the emulator")
+    command = [ethtool, "-K", device, "tso", "off", "gso", "off", "tx-udp-segmentation", "off"]
+    done = subprocess.run(command, capture_output=True, check=False, timeout=20)
     if done.returncode != 0:
         message = " ".join(done.stderr.decode(errors="replace").split())
         raise CannotError(f"`{' '.join(command)}`: {message}; remove 'emulator: netem' from the path")

@@ -1,4 +1,4 @@
-"""The few Linux calls that Python's library lacks: namespaces, mounts, death signals, process clocks."""
+"""What Python's library lacks of Linux: namespaces, mounts, death signals, process clocks, administrators' programs."""
 
 from __future__ import annotations
 
@@ -43,6 +43,9 @@ CAP_SYS_ADMIN = 21
 
 FIFO_PRIORITY = 10  # of the link, engine/crates/link/src/realtime.rs
 
+# Where distributions put what only root needs: an ordinary user's PATH may lack it, and sudo's too.
+_SYSTEM_PATH = ("/usr/local/sbin", "/usr/sbin", "/sbin")
+
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.mount.argtypes = (ctypes.c_char_p, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_ulong, ctypes.c_char_p)
 
@@ -51,6 +54,11 @@ def _check(result: int, what: str) -> None:
     if result != 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number), what)
+
+
+def search_path() -> str:
+    """The PATH on which programs of administration are looked for."""
+    return os.pathsep.join([os.environ.get("PATH", os.defpath), *_SYSTEM_PATH])
 
 
 def may_run_in_real_time() -> bool:

@@ -48,8 +48,7 @@ def warnings(made: Compared) -> list[str]:
     began = [side.facts.get("started_utc") for side in (made.first, made.second)]
     said = [days(*began)]
     if seeds[0] == seeds[1]:
-        by_netem = any(path.emulator == "netem" for path in made.first.study.paths.values())
-        what = "orders and arrivals" if by_netem else "orders, losses and arrivals"
+        what = "orders and arrivals" if made.first.study.by_netem else "orders, losses and arrivals"
         said.append(f"both have the seed {seeds[0]}: the same {what}, so they are not independent")
         if began[0] == began[1] is not None:
             said.append("they began at the same second: one may be a copy of the other")

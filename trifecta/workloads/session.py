@@ -247,7 +247,7 @@ class Session(ABC, Generic[Work, Key]):
 
     def spawn_link(self, topology: Topology, wire: Wire, name: str, log: str = "link") -> EngineProgram:
         """Start the link of a wire; it waits for its configuration."""
-        if any(path.emulator == "netem" for path in self.study.paths.values()):
+        if self.study.by_netem:
             topology.send_wire_frames(wire)
         middle = LocalPlace(topology.middle(wire), self.engine)
         return middle.start("link", self.log(log), cpus=self.pins["link"], name=name)

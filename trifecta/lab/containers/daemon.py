@@ -24,7 +24,8 @@ from trifecta.lab import cgroups, sandbox
 from trifecta.lab.contained import ImageSource
 from trifecta.lab.containers.image import image_archive
 from trifecta.lab.containers.images import bring
-from trifecta.lab.containers.state import Network, docker_state, search_path
+from trifecta.lab.containers.state import Network, docker_state
+from trifecta.lab.linux import search_path
 from trifecta.lab.names import NAMESERVER
 from trifecta.lab.topology import Topology
 

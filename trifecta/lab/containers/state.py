@@ -12,11 +12,10 @@ from typing import Literal
 
 from trifecta.design import extras
 from trifecta.lab import cgroups, linux
+from trifecta.lab.linux import search_path
 
 Network = Literal["host", "bridge"]
 
-# Where distributions put what only root needs: an ordinary user's PATH may lack it, and sudo's too.
-SYSTEM_PATH = ("/usr/local/sbin", "/usr/sbin", "/sbin")
 _PROGRAMS = {
     "dockerd": "docker.io",
     "containerd": "docker.io",
@@ -40,11 +39,6 @@ class DockerState:
     def usable(self) -> bool:
         """Whether containers can run here."""
         return not self.reason
-
-
-def search_path() -> str:
-    """The PATH on which the Docker Engine and what it calls are looked for."""
-    return os.pathsep.join([os.environ.get("PATH", os.defpath), *SYSTEM_PATH])
 
 
 def docker_state(network: Network = "host") -> DockerState:
