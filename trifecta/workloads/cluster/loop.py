@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from trifecta.analysis.planner import Decision, Stop
@@ -21,34 +22,28 @@ AHEAD_BELOW_S = 20.0  # a block as short as this; the way to the head and back t
 REST = 1  # times what a look took: the head is at most half a core
 
 
+@dataclass
 class _Pace:
-    """How long each node's last block took, and when its present one began."""
+    """How long each node's last block took, and when its present one began; a look has one time for all."""
 
-    def __init__(self, now_s: Callable[[], float]) -> None:
-        self._now_s = now_s
-        self._began_s: dict[str, float] = {}
-        self._took_s: dict[str, float] = {}
-        self._heard: set[str] = set()
-
-    def look(self) -> None:
-        """A new look: of two blocks of a node in one, only the first tells how long it took."""
-        self._heard.clear()
+    now_s: float
+    _began_s: dict[str, float] = field(default_factory=dict)
+    _took_s: dict[str, float] = field(default_factory=dict)
 
     def began(self, node: str) -> None:
-        self._began_s[node] = self._now_s()
+        self._began_s[node] = self.now_s
 
     def ended(self, node: str) -> None:
-        began_s = self._began_s.pop(node, None)
-        if began_s is not None and node not in self._heard:
-            self._took_s[node] = self._now_s() - began_s
-        self._heard.add(node)
+        began_s = self._began_s.pop(node, self.now_s)
+        if began_s < self.now_s:  # else it is the second that is heard of in this look
+            self._took_s[node] = self.now_s - began_s
 
     def left_ns(self, node: str) -> int | None:
         """How long its present block is likely to go on, where blocks are short there; None where they are not."""
         took_s = self._took_s.get(node)
-        if took_s is None or took_s >= AHEAD_BELOW_S or node not in self._began_s:
+        if took_s is None or took_s >= AHEAD_BELOW_S:
             return None
-        return round(1e9 * max(0.0, took_s - (self._now_s() - self._began_s[node])))
+        return round(1e9 * max(0.0, took_s - (self.now_s - self._began_s[node])))
 
 
 class Head(Protocol):
@@ -78,13 +73,14 @@ def carry_on(
     What has begun when it is enough is waited for: no block is dropped for what it says. Stopped when the user ends
     it, CannotError when no node is left.
     """
-    rest_s, alone_s, pace = 0.0, now_s(), _Pace(now_s)
+    rest_s, alone_s = 0.0, now_s()
+    pace = _Pace(alone_s)
     left_out: dict[str, str] = {}
     while True:
         if stop():
             raise Stopped
         events = nodes.poll(POLL_S, rest_s)
-        began_s = used_s()
+        began_s, pace.now_s = used_s(), now_s()
         ready = _hear(events, dispatch, head, pace, left_out)
         for node, reason in head.keep(ready).items() if ready else ():
             if node in dispatch.busy or node in dispatch.idle:
@@ -106,7 +102,6 @@ def carry_on(
 def _hear(events: Sequence[Event], dispatch: Dispatch, head: Head, pace: _Pace, left_out: dict[str, str]) -> list[Ran]:
     """Take note of what happened; the blocks that can be kept now."""
     ready: list[Ran] = []
-    pace.look()
     for event in events:
         if isinstance(event, Ran):
             pace.ended(event.node)
@@ -128,20 +123,15 @@ def _hear(events: Sequence[Event], dispatch: Dispatch, head: Head, pace: _Pace, 
 
 def _give(dispatch: Dispatch, nodes: Nodes, head: Head, pace: _Pace) -> Stop | None:
     """Give every idle node a block; why there is none for it."""
-    while dispatch.idle or dispatch.over:
-        if dispatch.again:
-            order = dispatch.again.pop(0)
-        else:
-            choice = head.choose(dispatch)
-            if isinstance(choice, Stop):
-                return choice
-            if not dispatch.idle:
-                return None
-            order = dispatch.order(choice.cell.key, choice.block, choice.reason)
+    while dispatch.idle:
+        order = _next(dispatch, head)
+        if isinstance(order, Stop):
+            return order
         node = dispatch.begin(order)
         pace.began(node)
         nodes.offer(node, order)
-    return None
+    choice = head.choose(dispatch) if dispatch.over else None
+    return choice if isinstance(choice, Stop) else None
 
 
 def _give_ahead(dispatch: Dispatch, nodes: Nodes, head: Head, pace: _Pace) -> None:
@@ -150,17 +140,20 @@ def _give_ahead(dispatch: Dispatch, nodes: Nodes, head: Head, pace: _Pace) -> No
         later_ns = pace.left_ns(node)
         if later_ns is None:
             continue
-        if dispatch.again:
-            order = dispatch.again.pop(0)
-        else:
-            choice = head.choose(dispatch, later_ns)
-            if isinstance(choice, Stop):
-                if choice.kind == "budget":  # another node may be free sooner
-                    continue
-                return
-            order = dispatch.order(choice.cell.key, choice.block, choice.reason)
-        dispatch.begin_ahead(node, order)
-        nodes.offer(node, order)
+        order = _next(dispatch, head, later_ns)
+        if isinstance(order, Order):
+            dispatch.begin_ahead(node, order)
+            nodes.offer(node, order)
+        elif order.kind != "budget":  # which may have room for a block of a node that is free sooner
+            return
+
+
+def _next(dispatch: Dispatch, head: Head, later_ns: int = 0) -> Order | Stop:
+    """The block to be run next, what was lost before anything new; why there is none."""
+    if dispatch.again:
+        return dispatch.again.pop(0)
+    choice = head.choose(dispatch, later_ns)
+    return choice if isinstance(choice, Stop) else dispatch.order(choice.cell.key, choice.block, choice.reason)
 
 
 def _alone(left_out: dict[str, str]) -> str:
