@@ -12,12 +12,18 @@ name=$(apt-cache depends linux-image-amd64 | awk '/Depends: linux-image/ { print
 release=$(ls "$unpacked/tree/lib/modules")
 depmod -b "$unpacked/tree" "$release"
 
+# The files of these modules and of those that they need, in the order in which they are loaded.
+files_of() {
+    local module
+    for module in "$@"; do
+        modprobe -d "$unpacked/tree" -S "$release" --show-depends "$module" | awk '/^insmod/ { print $2 }'
+    done | awk '!seen[$0]++'
+}
+
 start=$unpacked/start
 mkdir -p "$start"/{bin,modules,proc,sys,dev,new,low,up}
 cp "$(command -v busybox)" "$start/bin/busybox"
-for module in virtio_pci 9pnet_virtio 9p overlay virtio_net; do
-    modprobe -d "$unpacked/tree" -S "$release" --show-depends "$module" | awk '/^insmod/ { print $2 }'
-done | awk '!seen[$0]++' | while read -r file; do
+files_of virtio_pci 9pnet_virtio 9p overlay virtio_net | while read -r file; do
     cp "$file" "$start/modules/"
     echo "/modules/$(basename "$file")"
 done >"$start/order"
@@ -46,9 +52,7 @@ mkdir -p "$folder"
 cp "$unpacked"/tree/boot/vmlinuz-* "$folder/vmlinuz"
 mkdir -p "$folder/modules/$release"
 # What a host with a bridge, netem and queues needs, with what that needs itself.
-for module in veth tun bridge sch_netem sch_tbf sch_codel sch_fq tcp_bbr; do
-    modprobe -d "$unpacked/tree" -S "$release" --show-depends "$module" | awk '/^insmod/ { print $2 }'
-done | sort -u | while read -r file; do
+files_of veth tun bridge sch_netem sch_tbf sch_codel sch_fq tcp_bbr | while read -r file; do
     into=$folder/modules/$release/${file#"$unpacked/tree/lib/modules/$release/"}
     mkdir -p "$(dirname "$into")"
     cp "$file" "$into"

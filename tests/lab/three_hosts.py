@@ -61,8 +61,11 @@ class ThreeHosts:
         self.home = folder / "home"
         self.listeners: dict[str, subprocess.Popen[bytes]] = {}
 
+    def address(self, name: str) -> str:
+        return self.lab.address(name)
+
     def url(self, name: str) -> str:
-        return f"ssh://root@{self.lab.address(name)}:{PORT}"
+        return f"ssh://root@{self.address(name)}:{PORT}"
 
     def room(self, name: str) -> Path:
         """Where working folders are made on a host."""
@@ -238,7 +241,7 @@ def _user(hosts: ThreeHosts) -> None:
     own.mkdir(parents=True, mode=0o700)
     (own / "config").write_text(f"Host *\n  IdentityFile {hosts.folder}/user\n")
     key = (hosts.folder / "host.pub").read_text()
-    (own / "known_hosts").write_text("".join(f"[{hosts.lab.address(name)}]:{PORT} {key}" for name in hosts.far))
+    (own / "known_hosts").write_text("".join(f"[{hosts.address(name)}]:{PORT} {key}" for name in hosts.far))
 
 
 def _surroundings() -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -64,9 +63,11 @@ def machine(script: Path, networks: Sequence[str] = (), *, number: int = 0, memo
 
 HEAD = """\
 export HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
-: >/root/.bashrc
+: >~/.bashrc
 ip link set lo up
+for each in veth tun bridge sch_netem sch_tbf sch_codel; do modprobe $each; done
 """
+"""What the shell of a machine does first: its kernel has modules apart, and bash reads a developer's start file."""
 
 
 class VirtualHosts(three_hosts.ThreeHosts):
@@ -75,8 +76,8 @@ class VirtualHosts(three_hosts.ThreeHosts):
     machines: dict[str, subprocess.Popen[bytes]]
     here: Host
 
-    def url(self, name: str) -> str:
-        return f"ssh://root@{ADDRESSES[name]}:{PORT}"
+    def address(self, name: str) -> str:
+        return ADDRESSES[name]
 
     def ask(self, name: str, command: str, timeout_s: float = 60) -> str:
         """What a command says on a host; AssertionError where it fails."""
@@ -145,11 +146,7 @@ def virtual_hosts(folder: Path, more: dict[str, str] | None = None) -> Iterator[
                     *(f"link set {tap} master rack up" for tap in taps.values()),
                 ]
             )
-        own = hosts.home / ".ssh"
-        own.mkdir(parents=True, mode=0o700)
-        (own / "config").write_text(f"Host *\n  IdentityFile {folder}/user\n")
-        key = (folder / "host.pub").read_text()
-        (own / "known_hosts").write_text("".join(f"[{address}]:{PORT} {key}" for address in ADDRESSES.values()))
+        three_hosts._user(hosts)
         stack.callback(hosts.close)
         for number, name in enumerate(ADDRESSES, 1):
             three_hosts._configure(hosts, name)
@@ -194,4 +191,3 @@ def run_alone(script: Path, *, within_s: float) -> str:
 
 OFF = "sync; echo o >/proc/sysrq-trigger; while :; do :; done\n"
 """The last line of a script that ends its machine."""
-PYTHON = sys.executable

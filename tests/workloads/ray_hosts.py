@@ -2,42 +2,32 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
+from trifecta.lab.cpu_share import CpuShare
 from trifecta.lab.host_graph import host_graph
 from trifecta.lab.topology import Topology, Wire
 
 HEAD = "head"
 BOOT = "/proc/sys/kernel/random/boot_id"
-_CPU = Path("/sys/fs/cgroup/cpu")
-
-
-def quota_missing() -> str:
-    """Why no host can be slowed down here; empty where one can."""
-    return "" if os.access(_CPU / "cpu.cfs_quota_us", os.F_OK) or (_CPU / "tasks").exists() else "needs cgroup v1 (cpu)"
+_ENDED_S = 20.0
 
 
 @contextmanager
 def slowed(share: float) -> Iterator[list[str]]:
-    """The head of a command whose programs get this share of a core together, by the kernel's bandwidth control."""
-    folder = _CPU / f"trifecta-slow-{os.getpid()}"
-    folder.mkdir()
+    """The head of a command whose programs have this share of a core together; they end before this does."""
+    group = CpuShare("slow", share)
     try:
-        (folder / "cpu.cfs_period_us").write_text("20000", encoding="ascii")
-        (folder / "cpu.cfs_quota_us").write_text(str(round(20_000 * share)), encoding="ascii")
-        yield ["sh", "-c", f'echo $$ >{folder}/tasks && exec "$@"', "sh"]
+        yield ["sh", "-c", f'echo $$ >{group.folder}/cgroup.procs && exec "$@"', "sh"]
     finally:
-        until = time.monotonic() + 20
-        while time.monotonic() < until:
-            with suppress(OSError):
-                folder.rmdir()
-                break
+        until = time.monotonic() + _ENDED_S
+        while group.folder.exists() and time.monotonic() < until:
+            group.close()
             time.sleep(0.1)
 
 

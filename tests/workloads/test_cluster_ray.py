@@ -19,8 +19,9 @@ import pytest
 
 from tests.lab.ended import all_ended
 from tests.workloads import drive
-from tests.workloads.ray_hosts import quota_missing, slowed
+from tests.workloads.ray_hosts import slowed
 from trifecta.design import extras, plan
+from trifecta.lab import cpu_share
 from trifecta.store.run import RunDirectory
 from trifecta.studies import known_servers, load
 
@@ -216,7 +217,7 @@ def test_a_node_that_is_cut_off_is_lost_and_comes_back(
 
 
 @pytest.mark.timeout(1100)
-@pytest.mark.skipif(bool(quota_missing()), reason=quota_missing() or "there")
+@pytest.mark.skipif(cpu_share.problem() is not None, reason="CPU time cannot be limited here")
 def test_a_slow_node_and_a_wrong_clock_change_no_ratio(tmp_path: Path, started: Any) -> None:
     """With the real engine: a node with half a core, one whose clock is 3 s ahead, and one as it should be.
 
