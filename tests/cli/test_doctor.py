@@ -66,6 +66,13 @@ def test_what_is_not_needed_is_absent_and_what_makes_numbers_worse_is_a_warning(
     assert (finding("veth", findings).status, finding("veth", findings).required) == ("missing", True)
 
 
+def test_a_problem_may_bring_its_own_remedy(monkeypatch, tmp_path):
+    pretend_inside(monkeypatch, {"netem": "not installed: ethtool; sudo apt-get install -y ethtool"})
+    netem = finding("netem", doctor.examine(tmp_path))
+    assert netem.evidence == "not installed: ethtool; not needed, the engine carries the paths itself"
+    assert netem.remedy == "sudo apt-get install -y ethtool"
+
+
 def test_every_finding_that_is_not_well_has_a_remedy(monkeypatch, tmp_path):
     pretend_inside(monkeypatch, dict.fromkeys(("veth", "netem", "fq", "ifb", "SCHED_FIFO", "UDP buffers"), "broken"))
     monkeypatch.setenv("PATH", str(tmp_path))

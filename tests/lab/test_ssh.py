@@ -261,7 +261,7 @@ def test_doctor_tries_every_host_that_is_named(tmp_path: Path) -> None:
     found = json.loads(said)["hosts"]
     good, bad = found["ssh://root@10.78.0.2:2222"], found["ssh://root@10.78.0.3:1"]
     assert good["able"] and not bad["able"]
-    assert {"connection", "engine", "system", "cores", "clock source", "disk"} <= {
+    assert {"connection", "engine", "system", "cores", "clock source", "netem", "disk"} <= {
         one["name"] for one in good["findings"]
     }
     (refused,) = bad["findings"]

@@ -19,6 +19,7 @@ from trifecta.analysis.programs import Program
 from trifecta.analysis.shares import Decomposition, Share
 from trifecta.conclude.comparisons import Comparison
 from trifecta.conclude.explain import chain
+from trifecta.conclude.facts import RunFacts
 from trifecta.report import claims, terminal
 from trifecta.report.explain import words
 from trifecta.report.html import render, write_report
@@ -76,6 +77,16 @@ def test_claims_over_the_whole_study() -> None:
         "“HTTP/3 is faster than HTTP/2” holds for every program somewhere (2 of 2 cells)."
     ]
     assert claims.claims([verdict("faster", "origin")], [H3_H2]) == []
+
+
+def test_losses_are_called_the_same_only_where_a_seed_repeats_them() -> None:
+    drawn = RunFacts(Path("run"), {"paths": {"near": {}, "far": {}}}, 7, [])
+    assert "the same losses behind every server" in claims.definition(drawn)
+    assert "drawn anew" not in claims.definition(drawn)
+    by_netem = RunFacts(Path("run"), {"paths": {"near": {}, "far": {"emulator": "netem"}}}, 7, [])
+    assert claims.definition(by_netem).endswith(" On far they are drawn anew: by the kernel's netem.")
+    between_hosts = RunFacts(Path("run"), {"hosts": {"client": {}, "server": {}}}, 7, [])
+    assert "losses" not in claims.definition(between_hosts)
 
 
 def split(servers: tuple[str, ...], clients: tuple[str, ...], *shares: Share, **changes: Any) -> list[Decomposition]:

@@ -50,16 +50,19 @@ inside = partial(told_inside, HELPERS, timeout_s=900)
 
 
 def test_netem_on_the_host_between_does_what_our_link_does(tmp_path: Path) -> None:
-    code, errors, left = inside(
+    told, code, errors, left = inside(
         tmp_path,
         """
         with virtual_hosts(folder) as hosts:
+            told = hosts.run("doctor", "--json", "--host", hosts.url(MIDDLE), timeout_s=200)[1]
             code, said, errors = hosts.run(*study(hosts, folder / "run"), timeout_s=600)
             left = hosts.wait_clean(60)
-        print(json.dumps([code, errors, left]))
+        print(json.dumps([told, code, errors, left]))
         """,
     )
     assert code in (0, CHECKS_FAILED), errors
+    (examined,) = json.loads(told)["hosts"].values()
+    assert [one["status"] for one in examined["findings"] if one["name"] == "netem"] == ["ok"], told
     assert left == {"client": [], "server": [], "middle": []}
     found = rows(tmp_path / "run")
     assert len(found) == 2 * 3

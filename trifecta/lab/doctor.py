@@ -129,7 +129,7 @@ def _lab() -> Iterator[Finding]:
         ("super-packets (TSO)", False, "use a kernel whose veth has TSO (any since 3.14)"),
         ("UDP segmentation offload", False, "use Linux 4.18 or newer"),
         ("UDP receive offload", False, "use Linux 5.0 or newer"),
-        ("netem", False, "sudo modprobe sch_netem"),
+        ("netem", False, "sudo modprobe -a sch_netem sch_tbf sch_codel"),
         ("fq", False, "sudo modprobe sch_fq"),
         ("ifb", False, "sudo modprobe ifb"),
         ("SCHED_FIFO", False, 'echo "$USER - rtprio 10" | sudo tee /etc/security/limits.d/trifecta.conf'),
@@ -139,11 +139,11 @@ def _lab() -> Iterator[Finding]:
             f"sudo sysctl -w net.core.rmem_max={UDP_BUFFER_BYTES} net.core.wmem_max={UDP_BUFFER_BYTES}",
         ),
     ):
-        problem = facts[name]
+        problem, _, own_remedy = facts[name].partition("; ")
         spare = _SPARE.get(name)
         status: Status = "ok" if not problem else "missing" if needed or spare else "warn"
         evidence = f"{problem}; not needed, {spare}" if problem and spare else problem or "works"
-        yield Finding(name, status, evidence, remedy if problem else "", required=needed)
+        yield Finding(name, status, evidence, (own_remedy or remedy) if problem else "", required=needed)
     yield _docker(facts["Docker"])
 
 
@@ -178,6 +178,7 @@ _TOOLS = (
     _Tool("tshark", "-v", _VERSION, "`trifecta trace` and packets in reports", "sudo apt-get install -y tshark"),
     _Tool("ffmpeg", "-version", r"version (\S+)", "videos", "sudo apt-get install -y ffmpeg"),
     _Tool("nft", "-v", _VERSION, "studies with `conntrack` or `load_balancer`", "sudo apt-get install -y nftables"),
+    _Tool("ethtool", "--version", r"version (\S+)", "paths with `emulator: netem`", "sudo apt-get install -y ethtool"),
     _Tool("wrk", "-v", r"wrk (\S+)", "benchmarks of Trifecta itself", "sudo apt-get install -y wrk"),
     _Tool("oha", "--version", r"oha (\S+)", "benchmarks of Trifecta itself", "cargo install --locked oha"),
 )

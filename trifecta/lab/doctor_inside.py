@@ -1,5 +1,7 @@
 """Tries inside a sandbox of its own what a lab does, and prints what failed as JSON: name -> problem, '' when it works.
 
+A problem may end with its own remedy, after a semicolon.
+
 Run as a program, so that the sandbox is entered by a fresh process with one thread.
 """
 
@@ -17,7 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from trifecta.design.errors import CannotError, TrifectaError
-from trifecta.lab import cgroups, linux, sandbox
+from trifecta.lab import cgroups, linux, netem, sandbox
 from trifecta.lab.containers import DockerEngine, docker_state
 from trifecta.lab.doctor import UDP_BUFFER_BYTES
 from trifecta.lab.engine import find_engine
@@ -78,6 +80,13 @@ def _qdisc(kind: str) -> Callable[[], None]:
     return lambda: _run("tc", "qdisc", "replace", "dev", "vb", "root", kind)
 
 
+def _netem() -> None:
+    """All that a path with ``emulator: netem`` needs; the error ends with its own remedy."""
+    done = subprocess.run(["sh", "-c", netem.ASK], capture_output=True, text=True, check=False, timeout=10)
+    if lack := netem.lack(done.stdout):
+        raise OSError(f"{lack.said}; {lack.remedy}")
+
+
 def _ifb() -> None:
     _ip("link", "add", "ifb9", "type", "ifb")
 
@@ -115,7 +124,7 @@ TRIALS: dict[str, Callable[[], None]] = {
     "super-packets (TSO)": _tso,
     "UDP segmentation offload": _udp_option(UDP_SEGMENT, 1200),
     "UDP receive offload": _udp_option(UDP_GRO, 1),
-    "netem": _qdisc("netem"),
+    "netem": _netem,
     "fq": _qdisc("fq"),
     "ifb": _ifb,
     "SCHED_FIFO": _realtime,

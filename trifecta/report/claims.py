@@ -11,6 +11,7 @@ from trifecta.analysis.pooled import EVERYWHERE
 from trifecta.analysis.programs import Program
 from trifecta.analysis.shares import Decomposition, Share
 from trifecta.conclude.comparisons import Comparison, levels
+from trifecta.conclude.facts import RunFacts
 from trifecta.conclude.programs import program_at
 from trifecta.design import naming
 from trifecta.design.metric import Metric
@@ -227,14 +228,19 @@ def _by_path(whole: Decomposition, found: Sequence[Decomposition]) -> str:
     return f"Path by path the {naming.factor()}'s share of {pair} is {listed_shares}."
 
 
-def definition(baseline: str, confidence: float) -> str:
+def definition(about: RunFacts) -> str:
     """What is split, and what the brackets mean."""
+    said = (
+        f"The effect is the log ratio to {name(about.baseline)} in one block, its variation the mean square: "
+        f"none if no {naming.noun()} ever differed from another. "
+        f"In brackets: {100 * about.confidence:.0f} % intervals, for these programs."
+    )
+    if about.is_as_it_was:
+        return said
+    anew = f" On {listed(about.by_netem)} they are drawn anew: by the kernel's netem." if about.by_netem else ""
     return (
-        f"The effect is the log ratio to {name(baseline)} in one block, its variation the mean square: none if no "
-        f"{naming.noun()} ever differed from another. In brackets: {100 * confidence:.0f} % intervals, for these "
-        "programs. "
-        "Block n has the same losses behind every server, and they are not independent of each other: what the "
-        f"losses do to all of them alike counts as the {naming.factor()}'s."
+        f"{said} Block n has the same losses behind every server, and they are not independent of each other: what the "
+        f"losses do to all of them alike counts as the {naming.factor()}'s.{anew}"
     )
 
 

@@ -71,7 +71,7 @@ def draw(
         apart=apart.sentences(derived.apart, about.metric),
         places=claims.claims_by_place(found, about.pairs),
         words=claims.shares_in_words(derived.shares),
-        definition=claims.definition(about.baseline, about.confidence),
+        definition=claims.definition(about),
         legend=_legend(derived.shares),
         figures=_figures(derived.shares),
         effects=_effects(about, derived, queries.ask(connection, catalogue.EFFECTS)),

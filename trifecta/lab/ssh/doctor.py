@@ -48,6 +48,7 @@ def _of(host: SshHost, took_s: float) -> Iterator[Finding]:
     yield Finding("way there and back", "ok", f"{_round_trip_s(host) * 1e3:.1f} ms over SSH")
     yield from _kernel(facts)
     yield _emulator(host)
+    yield _netem(host)
     yield _disk(facts)
 
 
@@ -102,6 +103,14 @@ def _emulator(host: SshHost) -> Finding:
     said = "cannot stand between client and server, as `middle`: its user may not take frames from devices"
     capabilities = "cap_net_raw,cap_sys_nice+ep"
     return Finding("emulator", "missing", said, f"sudo setcap {capabilities} {shlex.quote(host.standing.engine)}")
+
+
+def _netem(host: SshHost) -> Finding:
+    """Whether its kernel can be what stands in the middle; the engine's link does without."""
+    if lack := host.netem_lack():
+        said = f"{lack.said}; only paths with `emulator: netem` need it, on the host in the middle"
+        return Finding("netem", "missing", said, lack.remedy)
+    return Finding("netem", "ok", "works: its kernel can carry paths with `emulator: netem`, as `middle`")
 
 
 def _disk(facts: HostFacts) -> Finding:

@@ -15,7 +15,7 @@ from trifecta.contract.common import EngineVersion
 from trifecta.contract.machine import ChronyTracking, HostFacts
 from trifecta.design.errors import CannotError
 from trifecta.design.machine import Machine
-from trifecta.lab import chrony, static_engine
+from trifecta.lab import chrony, netem, static_engine
 from trifecta.lab.ssh import keeper, machine_facts, there
 from trifecta.lab.ssh.connection import Connection, Done, HostLost, Talk, listed, shell
 from trifecta.lab.ssh.ears import Ears
@@ -201,6 +201,11 @@ class SshHost:
         command = 'exec "$1" link -'
         done = standing.connection.run(command, standing.engine, given=_NO_LINK, timeout_s=_COMMAND_S)
         return done.diagnostics.startswith("error: b_device: ")
+
+    def netem_lack(self) -> netem.Lack | None:
+        """What is missing there for ``emulator: netem``, tried in a network of its own. HostLost without answer."""
+        done = self.standing.connection.run(netem.ASK, timeout_s=_COMMAND_S)
+        return netem.lack(done.output.decode(errors="replace"))
 
     def _bring(self, connection: Connection) -> str:
         """Where the engine lies there, with the digest of the one here; CannotError when it does not run there."""
