@@ -185,7 +185,7 @@ def test_what_changes_nothing_is_named_and_no_other_server(name):
         ("environment: {HOME: }", "services.web.environment.HOME: HOME would have this machine's value; write one"),
         ("environment: {a b: c}", "services.web.environment.a b: 'a b' is not a variable: letters, digits and '_'"),
         ("environment: {A: {port}}", "services.web.environment.A: is a mapping, not a single value; write one value"),
-        ('environment: {A: "{ports}"}', "services.web.environment.A: {ports} stands for nothing; did you mean 'port'?"),
+        ('environment: {A: "{ports}"}', "services.web.environment.A: {ports} is not a placeholder; did you mean"),
         ("environment: {A: $HOME}", "services.web.environment.A: '$HOME' has a variable, and none is filled in; write"),
         ("environment: {A: $$$B}", "services.web.environment.A: '$$$B' has a variable, and none is filled in; write"),
         ("command: web --port {port}", "services.web.command: says nowhere {cert}, {key}; put it where the server"),

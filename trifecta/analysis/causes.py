@@ -33,7 +33,6 @@ LATE, TRIPS, SETUP, SEND, WAIT, TRANSFER = (
     "wait for the first octet",
     "transfer of the response",
 )
-REQUEST_PARTS = (LATE, TRIPS, SETUP, SEND, WAIT, TRANSFER)
 # Where a client does not report when it had sent a request, or which TLS it spoke.
 ASK, WHOLE_SETUP = "sending the request and wait for the first octet", "set-up of connections"
 

@@ -75,7 +75,7 @@ Examples:
 def command(run: Path, format_name: str | None, out: Path | None, target: str | None, as_json: bool) -> None:
     """Write the tables of RUN in another FORMAT into a folder, or send them to a store.
 
-    What is exported again is there once, what was cut goes on; the run itself is only read.
+    Exporting again makes no duplicates, an interrupted export resumes; the run itself is only read.
     """
     from trifecta.conclude import results
     from trifecta.design.errors import UserError

@@ -94,7 +94,7 @@ Exit code: 0 when every requested experiment ran, 1 when one could not, 2 bad in
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
-    help="Folder of the runs; those that are in it are gone on with.  [default: runs/threats-DATE-TIME]",
+    help="Folder of the runs; those already in it are continued.  [default: runs/threats-DATE-TIME]",
 )
 @click.option("--quiet", "-q", is_flag=True, help="Show no progress, only the result.")
 @options.as_json

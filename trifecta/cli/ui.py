@@ -26,8 +26,8 @@ Examples:
     "--metrics",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Tell Prometheus at /metrics how the runs stand that are being measured, if it shows the token in FILE, which "
-    "is made where there is none.",
+    help="Serve the state of running measurements at /metrics to a Prometheus that sends the token in FILE, which is "
+    "made if it is missing.",
 )
 @options.as_json
 def command(*, folder: Path, port: int, metrics: Path | None, as_json: bool) -> None:

@@ -191,7 +191,7 @@ def parse_told(value: Any) -> str:
     text = parse_text(value)
     for name in PLACEHOLDER.findall(text):
         if name not in PLACEHOLDERS:
-            raise QuantityError(f"{{{name}}} stands for nothing; {did_you_mean(name, PLACEHOLDERS)}")
+            raise QuantityError(f"{{{name}}} is not a placeholder; {did_you_mean(name, PLACEHOLDERS)}")
     return text
 
 

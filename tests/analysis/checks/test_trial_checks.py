@@ -9,7 +9,6 @@ from tests.analysis.checks.sound import (
     LINK,
     LOAD,
     LOSSY,
-    MACHINE,
     PATH,
     PLAIN,
     SERVER,
@@ -479,27 +478,3 @@ def test_drift_warns_then_fails_and_a_warm_up_that_did_not_happen_warns():
     assert judge("steady_state", samples=few).status == "warn"
     assert judge("steady_state", samples=facts(warmup_samples=0)).status == "warn"
     assert judge("steady_state", samples=facts(first_half_p50_ns=None)).status == "unknown"
-
-
-@pytest.mark.parametrize(
-    ("changes", "status"),
-    [
-        ({"steal_share": 0.05}, "warn"),
-        ({"steal_share": 0.3}, "fail"),
-        ({"other_cpu_share": 0.3}, "warn"),
-        ({"other_cpu_share": 1.3}, "fail"),
-        ({"other_cpu_share": 1.3, "resolution": 0.5}, "warn"),
-        ({"pressure_share": {"memory": 0.5}}, "warn"),
-        ({"cpu_mhz": [800.0, 3000.0]}, "warn"),
-    ],
-)
-def test_a_machine_with_other_work_warns_or_fails(changes, status):
-    assert judge("machine", machine=MACHINE | changes).status == status
-
-
-def test_clock_readings_out_of_order_fail_and_a_slow_source_warns():
-    result = judge("clocks", load=LOAD | {"ended_ns": 1_010_000_000})
-    assert result.status == "fail"
-    assert "10 ms outside the trial" in result.evidence
-    assert judge("clocks", load=LOAD | {"started_ns": 2_000_000_000}).status == "fail"
-    assert judge("clocks", facts={"clocksource": "hpet"}).status == "warn"

@@ -46,7 +46,6 @@ class Round(NamedTuple):
     start_ns: int
     end_ns: int | None  # None: the acknowledgement was not seen
     window: int  # octets under way just before it ended: what the sender was allowed at least
-    ended_sending: bool  # nothing was sent after it
 
 
 def flight(connection: Connection, *, up: bool) -> Flight | None:
@@ -148,6 +147,6 @@ def rounds(of: Flight, start_ns: int, limit: int, until_ns: int | None = None) -
         end = ack_ns[ack] if ack < len(ack_ns) else None
         after = max(bisect_left(send_ns, end) if end is not None else count, index + 1)
         before = acked[ack - 1] if ack else 0
-        found.append(Round(send_ns[index], end, sent[after - 1] - before, after >= count))
+        found.append(Round(send_ns[index], end, sent[after - 1] - before))
         index = after
     return found

@@ -214,8 +214,6 @@ pub mod exit {
     pub const BAD_INPUT: i32 = 2;
     /// Cannot: no permission, port taken, disk full.
     pub const CANNOT: i32 = 3;
-    /// Unsupported on this machine.
-    pub const UNSUPPORTED: i32 = 127;
 }
 
 /// Writes `error: FIELD: MESSAGE` as one line to standard error and returns `code`.
