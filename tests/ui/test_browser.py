@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 import socket
 import subprocess
 import time
@@ -14,25 +13,10 @@ from typing import Any
 
 import pytest
 
+from tests.ui.browsing import FIREFOX, NARROW, PATIENCE_MS, WIDE, needs_chromium, needs_firefox, until
 from tests.ui.serving import Served, serving
 from tests.ui.test_live import arrive, shortened, written
 from trifecta.ui import watching
-
-CHROMIUM, FIREFOX = shutil.which("chromium"), shutil.which("firefox-esr") or shutil.which("firefox")
-needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="needs the distribution's chromium")
-needs_firefox = pytest.mark.skipif(FIREFOX is None, reason="needs the distribution's firefox")
-PATIENCE_MS = 120_000
-WIDE, NARROW = {"width": 1280, "height": 900}, {"width": 420, "height": 800}
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        made = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield made
-        made.close()
 
 
 @pytest.fixture
@@ -52,14 +36,6 @@ def page(chromium: Any, served: Served) -> Iterator[Any]:
     assert complaints == []
     assert {url.split("/")[2] for url in requests} == {f"127.0.0.1:{served.port}"}  # nothing from elsewhere
     context.close()
-
-
-def until(page: Any, script: str, within_s: float = 60) -> None:
-    """Wait for what a script says; the page's policy lets no text become a program, so it is asked from here."""
-    end = time.monotonic() + within_s
-    while not page.evaluate(script):
-        assert time.monotonic() < end, script
-        time.sleep(0.05)
 
 
 def go(page: Any, served: Served, address: str) -> None:

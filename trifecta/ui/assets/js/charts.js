@@ -21,10 +21,13 @@ export function legend(arms) {
   }));
 }
 
+const STEPS = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1, PageDown: 10, PageUp: -10 };
+
 /**
  * A figure whose points can be stepped through. `points`: {x, y, said, pick}, x and y in pixels of the picture.
+ * `step(at, key)`: which point a key leads to, or undefined; by default one after the other.
  */
-function stepped(caption, drawn, points, data, how) {
+function stepped(caption, drawn, points, data, how, step = (at, key) => (key in STEPS ? at + STEPS[key] : undefined)) {
   const words = points.some((one) => one.pick) ? "Arrow keys step through the points, Enter opens one." : "Arrow keys step through the points.";
   const out = h("output", { "aria-live": "polite" }, points.length ? h("span", { class: "how" }, how || words) : "");
   const held = h("div", { class: "drawn", tabindex: points.length ? "0" : null, role: "group", "aria-label": `${caption}. ${words}` }, drawn);
@@ -64,9 +67,9 @@ function stepped(caption, drawn, points, data, how) {
     held.addEventListener("click", (event) => { const i = nearest(event); show(i); points[i].pick?.(); });
   }
   held.addEventListener("keydown", (event) => {
-    const steps = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1, PageDown: 10, PageUp: -10 };
     if (!points.length) return;
-    if (event.key in steps) show(Math.max(0, Math.min(points.length - 1, at < 0 ? 0 : at + steps[event.key])));
+    const next = step(at, event.key);
+    if (next !== undefined) show(at < 0 ? 0 : Math.max(0, Math.min(points.length - 1, next)));
     else if (event.key === "Home") show(0);
     else if (event.key === "End") show(points.length - 1);
     else if (event.key === "Enter" && at >= 0 && points[at].pick) points[at].pick();
@@ -153,6 +156,14 @@ export function byLevel(made, pick) {
   return stepped(`${made.label} against ${made.factor.replaceAll("_", " ")}: a point a trial; hollow ones do not count`, plot, at, made.table);
 }
 
+/** Which place of a grid a key leads to; they are numbered upwards, column by column, and rows end at the border. */
+const onGrid = (up, across) => (at, key) => {
+  const i = Math.floor(at / up) + ({ ArrowRight: 1, ArrowLeft: -1 }[key] ?? 0);
+  const j = (at % up) + ({ ArrowUp: 1, ArrowDown: -1 }[key] ?? 0);
+  if (!key.startsWith("Arrow")) return undefined;
+  return i < 0 || i >= across || j < 0 || j >= up ? at : i * up + j;
+};
+
 /** Places of a map. */
 export function places(made) {
   const wide = Math.min(width(), 60 * made.x.texts.length + 80);
@@ -171,7 +182,7 @@ export function places(made) {
   plot.setAttribute("aria-hidden", "true");
   const scale = { x: plot.scale("x"), y: plot.scale("y") };
   const points = made.places.map((one) => ({ x: scale.x.apply(one.i) + scale.x.bandwidth / 2, y: scale.y.apply(one.j) + scale.y.bandwidth / 2, said: `${one.said}. ${one.evidence}` }));
-  return stepped("Who wins where", plot, points, made.table, "A finger, the mouse or the arrow keys on a place tell what is known there.");
+  return stepped("Who wins where", plot, points, made.table, "A finger, the mouse or the arrow keys on a place tell what is known there.", onGrid(made.y.texts.length, made.x.texts.length));
 }
 
 const axis = (label) => ({ label, stroke: css("--muted"), grid: { stroke: css("--grid"), width: 1 }, ticks: { stroke: css("--grid") }, font: "12px system-ui", labelFont: "12px system-ui" });

@@ -1,0 +1,74 @@
+"""Maps and reproductions of the page in Chromium: by keyboard, by finger, on a narrow window."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.analysis.mapping.plane import a_plan, a_study, explore
+from tests.report.synthetic_reproduction import write_reproduction
+from tests.ui.browsing import NARROW, PATIENCE_MS, needs_chromium, until
+from tests.ui.serving import serving
+from trifecta.analysis.mapping.result import work_out
+from trifecta.report.map import page as map_page
+
+
+@pytest.fixture
+def narrow(chromium: Any) -> Iterator[Any]:
+    """A page by finger, on a telephone's window; what it complains of fails the test."""
+    context = chromium.new_context(viewport=NARROW, has_touch=True)
+    context.set_default_timeout(PATIENCE_MS)
+    opened = context.new_page()
+    complaints: list[str] = []
+    opened.on("console", lambda one: complaints.append(one.text) if one.type in ("error", "warning") else None)
+    opened.on("pageerror", lambda one: complaints.append(str(one)))
+    yield opened
+    assert complaints == []
+    assert opened.evaluate("document.documentElement.scrollWidth <= innerWidth"), "wider than the window"
+    context.close()
+
+
+@needs_chromium
+def test_a_map_is_walked_through_by_key_and_finger(narrow: Any, tmp_path: Path) -> None:
+    plan = a_plan("6x5", blocks=20)
+    study = a_study(plan)
+    rows, stop, _ = explore(plan, study, lambda x, y: 0.5 * (x - 0.5) + 0.2 * y - 0.1)
+    (tmp_path / "runs" / "map").mkdir(parents=True)
+    map_page.write(work_out(plan, study, rows, ending=stop.reason, about={"argv": []}), tmp_path / "runs" / "map")
+    with serving(tmp_path / "runs", tmp_path) as served:
+        told = served.get("/api/found", {"name": "map"}).json
+        said = {(one["i"], one["j"]): f"{one['said']}. {one['evidence']}" for one in told["places"]}
+        assert len(set(said.values())) == 6 * 5
+        narrow.goto(served.address)
+        narrow.locator(".runs a").first.click()
+        picture = narrow.get_by_role("group", name="Who wins where")
+        words = narrow.locator("figure output").first
+        picture.focus()
+        walk = ["Home", "ArrowRight", "ArrowRight", "ArrowUp", "ArrowDown", "ArrowDown", "ArrowLeft", "ArrowUp", "End"]
+        walk += ["ArrowUp", "ArrowRight"]
+        places = [(0, 0), (1, 0), (2, 0), (2, 1), (2, 0), (2, 0), (1, 0), (1, 1), (5, 4), (5, 4), (5, 4)]
+        for key, place in zip(walk, places, strict=True):
+            narrow.keyboard.press(key)
+            assert words.inner_text() == said[place], key
+        box = picture.locator("svg").bounding_box()
+        assert box is not None
+        narrow.touchscreen.tap(box["x"] + box["width"] - 12, box["y"] + 30)  # the upper right place
+        assert words.inner_text() == said[5, 4]
+        narrow.touchscreen.tap(box["x"] + 70, box["y"] + box["height"] - 50)
+        assert words.inner_text() == said[0, 0]
+
+
+@needs_chromium
+def test_a_reproduction_has_its_claims(narrow: Any, tmp_path: Path) -> None:
+    write_reproduction(tmp_path / "runs")
+    with serving(tmp_path / "runs", tmp_path) as served:
+        told = served.get("/api/found", {"name": "."}).json
+        narrow.goto(served.address)
+        narrow.locator(".runs li", has_text="reproduction").locator("a").first.click()
+        narrow.locator("main h1").wait_for()
+        until(narrow, "!document.querySelector('[aria-busy]')")
+        assert told["headline"] in narrow.locator("main").inner_text()
+        assert narrow.locator("main tbody tr").count() == len(told["table"]["rows"]) == 2
