@@ -106,6 +106,19 @@ def test_a_click_on_a_point_opens_its_samples_with_har_and_film_strip(page: Any,
 
 
 @needs_chromium
+def test_a_finished_run_goes_on_for_as_long_as_is_asked(page: Any, served: Served, folder: Path) -> None:
+    go(page, served, "run/first")
+    page.get_by_label("this much longer").fill("5 min")
+    page.get_by_role("button", name="Resume or extend").click()
+    page.wait_for_url("**/#/live/first")
+    end = time.monotonic() + 60
+    while (job := served.get("/api/jobs").json["jobs"][-1])["code"] is None:
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    assert job["said"] == [str(["resume", str(folder / "first"), "--budget", "5 min"])]
+
+
+@needs_chromium
 def test_two_runs_are_chosen_and_compared(page: Any, served: Served) -> None:
     for name in ("first", "below/second"):
         page.get_by_label(f"compare {name}", exact=True).check()
@@ -183,6 +196,7 @@ def test_the_band_of_an_interval_does_not_hide_its_ratio(page: Any) -> None:
 def test_another_site_s_page_reads_nothing_though_the_browser_has_the_cookie(
     chromium: Any, served: Served, tmp_path: Path
 ) -> None:
+    before = served.get("/api/jobs").json
     context = chromium.new_context()
     context.set_default_timeout(PATIENCE_MS)
     mine = context.new_page()
@@ -208,7 +222,7 @@ def test_another_site_s_page_reads_nothing_though_the_browser_has_the_cookie(
             page.evaluate("document.body.append(document.createElement('iframe'))")
             framed = "new Promise(done => { const f = document.querySelector('iframe');"
             assert page.evaluate(f"{framed} f.onload = () => done(f.contentDocument); f.src = '{target}/'; }})") is None
-            assert served.get("/api/jobs").json == {"jobs": []}
+            assert served.get("/api/jobs").json == before
         finally:
             other.terminate()
     context.close()

@@ -48,15 +48,16 @@ function preview(main, first) {
 
 function buttons(context, name, made) {
   const told = h("span", { role: "status" });
+  const longer = h("input", { placeholder: "5 min", size: "8" });
   const resume = async () => {
     try {
-      await post("/api/resume", { name });
+      await post("/api/resume", { name, budget: longer.value.trim() });
       location.hash = link("live", name);
     } catch (error) { told.replaceChildren(problem(error)); }
   };
   return h("p", { class: "buttons" }, h("a", { href: link("live", name) }, "Follow it"), " ",
     made.report ? [h("a", { href: `/api/report?${new URLSearchParams({ name })}`, download: "" }, "Download the report"), " "] : "",
-    h("button", { type: "button", click: resume }, "Resume or extend"), " ", told);
+    h("button", { type: "button", click: resume }, "Resume or extend"), " ", h("label", {}, "this much longer: ", longer), " ", told);
 }
 
 function cell(context, name, made, one) {
