@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from trifecta.analysis import far
 from trifecta.contract.elsewhere import Answered, Look, PageSeen, PlaceSeen, RobotsSeen
 from trifecta.design import naming, numbers, quantity
 from trifecta.design.machine import from_where
@@ -71,7 +72,16 @@ def _udp(place: PlaceSeen) -> str:
     found = f"HTTP/3 is announced by {ways}" if ways else "HTTP/3 is not announced, and was forced"
     record = place["https_record"]
     unread = f"; the HTTPS record could not be read ({record['error']})" if record and record["found"] is None else ""
-    return f"{UDP[state]}; {found}{unread}." if state is not None else ""
+    return f"{UDP[state]}{_unjudged(place)}; {found}{unread}." if state is not None else ""
+
+
+def _unjudged(place: PlaceSeen) -> str:
+    """That nothing was said of UDP's rate, where answers were too small for it."""
+    over_udp = [one for one in place["answers"] if one["protocol"] == "h3"]
+    over_tcp = [one for one in place["answers"] if one["protocol"] != "h3"]
+    if place["udp"] != "open" or (far.rates_of(over_udp) and far.rates_of(over_tcp)):
+        return ""
+    return f" (its rate is not judged by answers below {numbers.size(far.ENOUGH_BYTES)})"
 
 
 def coming_line(
