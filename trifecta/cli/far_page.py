@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from trifecta.cli.looking import Found, looking
+from trifecta.cli.looking import Found, first, looking
 
 if TYPE_CHECKING:
     from trifecta.contract.values import JsonObject
@@ -38,10 +38,12 @@ def before(wanted: Wanted, browsers: Sequence[str]) -> JsonObject:
 
 def looked(wanted: Wanted, browsers: Sequence[str], *, quiet: bool) -> Found:
     """The robots.txt, one look at each address, and visits by each browser; what they let compare."""
+    from trifecta.design import manners
     from trifecta.report.far.said import page_lines, place_lines
     from trifecta.workloads.far import choose, choose_page
 
-    with looking(quiet=quiet) as look:
+    visits = manners.PAGE_LOOKS * len(browsers)
+    with looking(first(wanted.workload.manners.pace_per_s, visits), quiet=quiet) as look:
         choose_page.ask_robots(wanted, look.stop, look.tell)
         seen = choose.look(look.engine, wanted, look.stop, look.folder, look.tell)
         found = choose_page.look(look.engine, wanted, browsers, seen, look.folder, stop=look.stop, tell=look.tell)

@@ -33,15 +33,29 @@ class Look:
     tell: Callable[[str], None]
 
 
+def first(pace_per_s: float, visits: int = 0) -> str:
+    """What a look is going to send before anybody is asked, at the most; ``visits`` are those of pages."""
+    from trifecta.design import manners
+
+    pages = f", and {visits} visits of each page" if visits else ""
+    return (
+        f"A look first: at most {manners.LOOK_REQUESTS} requests to each address{pages}, "
+        f"{pace_per_s:g} a second. Then it says what is coming."
+    )
+
+
 @contextmanager
-def looking(*, quiet: bool) -> Iterator[Look]:
-    """While something is looked at; KeyboardInterrupt when the user wants to stop."""
+def looking(said: str, *, quiet: bool) -> Iterator[Look]:
+    """While something is looked at, of which this is said before; KeyboardInterrupt when the user wants to stop."""
+    import click
     from rich.console import Console
 
     from trifecta.lab.engine import Stopped, find_engine
     from trifecta.workloads.stopping import StopFlag
 
     engine = find_engine()
+    if not quiet:
+        click.echo(said, err=True)
     try:
         with (
             tempfile.TemporaryDirectory(prefix="trifecta-race-") as folder,
