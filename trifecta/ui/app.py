@@ -35,7 +35,7 @@ ASSETS = Path(__file__).parent / "assets"
 LARGEST_BODY = 16_384
 _SETTING = re.compile(r"[A-Za-z_][\w.-]*=.+")
 _STUDY = re.compile(r"[A-Za-z0-9][\w-]*")
-LIST_SHARE = 400
+LIST_SHARE = 500
 """The list is asked for again no sooner than after this many times what it cost."""
 
 
