@@ -95,6 +95,8 @@ def test_a_click_on_a_point_opens_its_samples_with_har_and_film_strip(page: Any,
     page.get_by_role("heading", name="t00003").wait_for()
     trial = page.locator("section[aria-label='A trial']")
     assert trial.locator("canvas").count() == 1
+    trial.locator("figure").get_by_text("Table").click()
+    assert trial.locator("figure tbody tr").count() == 40, "a row a request"
     assert trial.get_by_role("link", name="0.har").count() == 1
     until(page, "document.querySelector('.films img').naturalWidth === 40")
     picture.scroll_into_view_if_needed()

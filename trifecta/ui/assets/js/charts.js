@@ -238,9 +238,14 @@ export function samples(made, mark) {
     const what = p.ms[i] === null ? `failed: ${p.error[i]}` : `${+p.ms[i].toPrecision(4)} ms`;
     return `request ${p.request[i]}, ${when}: ${what}${p.warmup[i] ? " (warm-up)" : ""}`;
   };
-  return canvas(`${made.word[0].toUpperCase()}${made.word.slice(1)} of ${made.said}`, {
+  const caption = `${made.word[0].toUpperCase()}${made.word.slice(1)} of ${made.said}`;
+  const number = (one) => (one === null || one === undefined ? "" : String(+one.toPrecision(4)));
+  const extra = made.bucketed
+    ? { columns: ["ms from the first", "least, ms", "median, ms", "largest, ms"], numeric: [0, 1, 2, 3], rows: p.at_ms.map((at, i) => [at, p.least[i], p.ms[i], p.largest[i]].map(number)) }
+    : { columns: ["request", "ms from the first", "ms", "what"], numeric: [1, 2], rows: p.at_ms.map((at, i) => [String(p.request[i]), number(at), number(p.ms[i]), p.error[i] || (p.warmup[i] ? "warm-up" : "")]) };
+  return canvas(caption, {
     scales: { x: { time: false }, y: { range: (_, low, high) => [0, (high || 1) * 1.05] } }, axes: [axis("ms from the first"), { ...axis("ms"), size: 62 }], series,
-  }, data, { word, count: p.at_ms.length });
+  }, data, { word, count: p.at_ms.length, extra: { caption, sql: "", ...extra } });
 }
 
 /** How an interval closes in: its ratio and both ends after each block that was seen. */
