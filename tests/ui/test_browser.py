@@ -273,7 +273,8 @@ def test_firefox_finds_opens_reads_and_compares(served: Served, tmp_path: Path) 
         assert await bidi.call(context, styled)  # the policy lets Observable Plot's style in
         await load(f"http://127.0.0.1:{served.port}/#/compare/first/below%2Fsecond")
         await bidi.call(context, "() => location.reload()")
-        assert await seen("document.querySelectorAll('figure tbody tr').length === 6")
+        opened = "document.querySelector('figure summary')?.click()"
+        assert await seen(f"({opened}, document.querySelectorAll('figure tbody tr').length === 6)")
 
     with ThreadPoolExecutor(1) as apart:  # Playwright has a loop of its own in this thread
         apart.submit(asyncio.run, _in_firefox(tmp_path, session)).result()

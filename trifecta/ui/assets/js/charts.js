@@ -77,7 +77,16 @@ function stepped(caption, drawn, points, data, how, step = (at, key) => (key in 
     event.preventDefault();
   });
   return h("figure", { class: "chart" }, h("figcaption", {}, caption), held, out,
-    data ? h("details", {}, h("summary", {}, "Table", h("span", { class: "sr" }, ` of ${caption}`)), table(data)) : null);
+    data ? unfolded(h("summary", {}, "Table", h("span", { class: "sr" }, ` of ${caption}`)), data) : null);
+}
+
+/** A table that is made when it is opened: one of 20,000 samples takes a while. */
+function unfolded(summary, data) {
+  const made = h("details", {}, summary);
+  const fill = () => { if (made.children.length === 1) made.append(table(data)); };
+  summary.addEventListener("click", fill);  // also by key; before it opens
+  made.addEventListener("toggle", fill);
+  return made;
 }
 
 const LEAST = 1 / 32;
