@@ -231,8 +231,13 @@ def phases(marks: Sequence[int]) -> dict[str, int]:
     return {name: marks[i + 1] - marks[i] for i, name in enumerate(names)}
 
 
-def read_samples(samples: Path, summary: LoadSummary | None, errors: list[str]) -> Aggregate | None:
-    """What the client's samples say; None, and an error of the trial, when they are not whole."""
+def read_samples(
+    samples: Path, summary: LoadSummary | None, errors: list[str], duration_ns: int = 0
+) -> Aggregate | None:
+    """What the client's samples say; None, and an error of the trial, when they are not whole.
+
+    ``duration_ns``: for how long requests were asked for; 0 where they were counted.
+    """
     if summary is None:
         samples.unlink(missing_ok=True)  # the client died: whatever it wrote is not whole
         return None
@@ -241,7 +246,7 @@ def read_samples(samples: Path, summary: LoadSummary | None, errors: list[str]) 
         return None
     if summary.ended in ("signal", "stdin"):
         errors.append("the client was asked to end early")
-    return aggregate(samples)
+    return aggregate(samples, duration_ns if summary.ended == "duration" else 0)
 
 
 def server_used(server: RunningServer, host: Host, resources: ResourceObserver) -> Server:

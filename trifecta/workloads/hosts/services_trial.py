@@ -169,7 +169,7 @@ class PlacedTrialRunner(CountedTrialRunner[PlacedSession, _Placed]):
         if one.ready:
             for name, program in one.services.items():
                 self._finish(one, name, program)
-        found = read_samples(one.samples, one.details.load, one.errors)
+        found = read_samples(one.samples, one.details.load, one.errors, one.workload.duration_ns)
         if found is None or not one.spans.exists():
             one.spans.unlink(missing_ok=True)  # of a client that died they are not whole
         else:

@@ -171,7 +171,7 @@ class HostsTrialRunner(CountedTrialRunner[HostsSession, _Between]):
     def _condense(self, one: _Between) -> Aggregate | None:
         if not one.server.running():
             one.errors.append(one.server.describe_end())
-        return read_samples(one.samples, one.details.load, one.errors)
+        return read_samples(one.samples, one.details.load, one.errors, one.workload.duration_ns)
 
     def _end_links(self, one: _Between) -> None:
         if one.details.load is not None:

@@ -224,7 +224,7 @@ class RequestsTrialRunner(TrialRunner[RequestsSession, _Requests]):
     def _condense(self, one: _Requests) -> Aggregate | None:
         if not one.server.running():
             one.errors.append(one.server.describe_end())
-        return read_samples(one.samples, one.details.load, one.errors)
+        return read_samples(one.samples, one.details.load, one.errors, one.workload.duration_ns)
 
     def _end_links(self, one: _Requests) -> None:
         if not one.lingers:

@@ -178,7 +178,7 @@ class ServicesTrialRunner(TrialRunner[ServicesSession, _Cycles]):
             one.told[name] = _finish(name, process, one)
         one.said = {wire.name: finish_link(process, one.errors) for wire, process in one.links.items()}
         one.capture.finish(one.said, one.errors)
-        found = read_samples(one.samples, one.details.load, one.errors)
+        found = read_samples(one.samples, one.details.load, one.errors, one.workload.duration_ns)
         if found is None:
             rows.discard(one.samples, one.spans)  # of a client that died they are not whole
         return found
