@@ -11,6 +11,7 @@ PARTS = (
     "bench.start",
     "bench.hosts",
     "bench.cluster",
+    "bench.gathering",
     "bench.load",
     "bench.link",
     "bench.relay",

@@ -38,6 +38,7 @@ def on_a_node(folder: Path, trials: list[Trial], **changes: Any) -> dict[str, by
             "arm": trial.arm,
             "position": trial.position,
             "seed": trial.seed,
+            "node": "n1",
             "valid": True,
         }
         run.commit_trial(row | changes, TrialFiles(samples=draft))
@@ -86,7 +87,7 @@ def test_a_block_is_kept_with_the_name_of_its_node(head: Path, content: dict[str
 
 
 def test_a_run_on_one_machine_has_no_node(tmp_path: Path) -> None:
-    on_a_node(tmp_path / "run", block(0))
+    on_a_node(tmp_path / "run", block(0), node=None)
     assert {row["node"] for row in RunDirectory.open(tmp_path / "run").rows()} == {None}
 
 
@@ -152,7 +153,7 @@ def test_a_file_that_is_none_of_a_trial_is_refused(head: Path, content: dict[str
     assert not (head / gathered.FOLDER / "t00000").exists()
 
 
-@pytest.mark.parametrize("change", [{"block": 1}, {"cell": "other"}, {"seed": 1}, {"arm": "h9"}])
+@pytest.mark.parametrize("change", [{"block": 1}, {"cell": "other"}, {"seed": 1}, {"arm": "h9"}, {"node": "n2"}])
 def test_trials_that_were_not_asked_for_are_refused(head: Path, tmp_path: Path, change: dict[str, Any]) -> None:
     other = on_a_node(tmp_path / "other", block(0), **change)
     with pytest.raises(CannotError, match="otherwise than it was asked"):

@@ -38,7 +38,7 @@ def of_trials(run: Path, trials: Iterable[str]) -> list[tuple[str, Path]]:
 
 
 def stage(run: Path, trials: Sequence[Trial], content: Content, node: str) -> list[TrialRow]:
-    """Have a block of these trials on the disk as a whole; their rows, in order, with the name of their node.
+    """Have a block of these trials on the disk as a whole; their rows, in order, which name their node.
 
     CannotError where a file is none of a trial's, a trial is not as it was asked, or the disk refuses.
     """
@@ -52,14 +52,11 @@ def stage(run: Path, trials: Sequence[Trial], content: Content, node: str) -> li
             path = draft / _checked(name, node)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(octets)
-        rows = []
-        for path in sorted((draft / "trials").iterdir(), key=lambda one: (len(one.name), one.name)):
-            (row,) = cast(list[TrialRow], parquet.select(schema.trials_select(parquet.listed([path]))))
-            row["node"] = node
-            parquet.write([row], schema.trials_of(row), path)
-            rows.append(row)
-        asked = [(one.trial, one.cell.key, one.block, one.arm, one.seed) for one in trials]
-        if [(row["trial"], row["cell"], row["block"], row["arm"], row["seed"]) for row in rows] != asked:
+        paths = sorted((draft / "trials").iterdir(), key=lambda one: (len(one.name), one.name))
+        rows = cast(list[TrialRow], parquet.select(schema.trials_select(parquet.listed(paths))))
+        asked = [(one.trial, one.cell.key, one.block, one.arm, one.seed, node) for one in trials]
+        found = [(row["trial"], row["cell"], row["block"], row["arm"], row["seed"], row["node"]) for row in rows]
+        if found != asked or [path.stem for path in paths] != [one.trial for one in trials]:
             which = f"block {trials[0].block + 1} of {trials[0].cell.key}"
             raise CannotError(f"node {node} ran {which} otherwise than it was asked; install the same version there")
         every = list(draft.rglob("*"))

@@ -86,6 +86,7 @@ def run_study(
     any_levels: RunDocument | None = None,
     planner: MakePlanner = Planner,
     more: More = NO_MORE,
+    node: str | None = None,
 ) -> StudyOutcome:
     """Run a study into a new run directory, or go on with one (``resume``), ``more`` than it was to be.
 
@@ -95,11 +96,13 @@ def run_study(
     ``any_levels``: what ``any`` stood for when the study was read, and what was left out then
     (``trifecta.implementations.survey.Finder.facts``), for ``run.json``.
     ``planner`` makes what chooses the blocks, from the study, the cells that can run, and the time it began.
+    ``node`` is what this machine is called in a cluster, for the rows.
     """
     if executor_of(study).lab and not sandbox.entered():
         raise RuntimeError("run_study needs the sandbox: call trifecta.lab.sandbox.enter() first")
     known = Adapters(adapters, clients, browsers).for_study(study)
-    run = StudyRun(study, run_path, progress or NoProgress(), stop or (lambda: False), known, faults, planner)
+    told = progress or NoProgress()
+    run = StudyRun(study, run_path, told, stop or (lambda: False), known, faults, planner, node=node)
     with files.full_disk(run_path):
         return run.go(resume, any_levels or {}, more)
 
@@ -122,6 +125,7 @@ class StudyRun:
     """The verdicts of all rows, for the planner; None where it has to judge for itself."""
     every_cell: bool = True
     """Whether the planner chooses among all cells that have verdicts: none has been given up."""
+    node: str | None = None
 
     def go(self, resume: bool, any_levels: RunDocument, more: More) -> StudyOutcome:
         """From the first look for programs to the last verdict; arguments and errors as `run_study`."""
@@ -248,6 +252,7 @@ class StudyRun:
             runner.start_ahead(trial)
             checks = self.judge.trial(outcome)
             self._mark("checks")
+            outcome.row["node"] = self.node
             self.run.commit_trial(outcome.row, outcome.files)
             self.rows.append(outcome.row)
             self._mark("commit")

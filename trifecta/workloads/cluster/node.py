@@ -238,12 +238,12 @@ def _work(asked: Asked, place: Path, pipe: Pipe) -> None:
     sandbox.enter(cgroups.forget if leaves_groups(study) else None)
     try:
         pipe.listen()
-        _run(study, place / "run", pipe, machine)
+        _run(asked.node, study, place / "run", pipe, machine)
     finally:
         shutil.rmtree(place, ignore_errors=True)
 
 
-def _run(study: Study, folder: Path, pipe: Pipe, machine: str) -> None:
+def _run(node: str, study: Study, folder: Path, pipe: Pipe, machine: str) -> None:
     from trifecta.workloads.progress import NoProgress
     from trifecta.workloads.runner import run_study
 
@@ -262,7 +262,7 @@ def _run(study: Study, folder: Path, pipe: Pipe, machine: str) -> None:
         return made[0]
 
     stop: Callable[[], bool] = pipe.stop
-    run_study(study, folder, Telling(), stop, planner=planner)
+    run_study(study, folder, Telling(), stop, planner=planner, node=node)
 
 
 if __name__ == "__main__":
