@@ -81,7 +81,7 @@ def raced(certificates, tmp_path_factory):
 def test_a_race_looks_says_what_is_coming_and_measures(raced):
     folder, _, done, again = raced
     assert done.returncode in (0, 1), done.stderr
-    assert done.stderr.startswith("A look first: at most 8 requests to each address, 20 a second.")
+    assert done.stderr.startswith("A look first: at most 8 requests to each address, 20 a second on average.")
     assert "HTTP/3 200 with 2.00 kB" in done.stderr
     assert "This sends" in done.stderr
     said = json.loads(done.stdout)

@@ -33,7 +33,7 @@ def _told(folder: Path, **scripts: str) -> str:
     [
         ({"ethtool": ""}, "not installed: ethtool", "sudo apt-get install -y ethtool"),
         ({"tc": "", "unshare": ""}, "not installed: tc, unshare", "sudo apt-get install -y iproute2 util-linux"),
-        ({"unshare": "exit 1"}, "me may not set up devices", "log in as root"),
+        ({"unshare": "exit 1"}, "me may not set up networks", "log in as root"),
         (
             {"tc": 'case "$*" in *netem|*codel) exit 2;; esac'},
             "the kernel lacks sch_netem, sch_codel",
@@ -46,6 +46,14 @@ def test_the_first_thing_that_is_missing_is_named(
     tmp_path: Path, scripts: dict[str, str], said: str, remedy: str
 ) -> None:
     assert netem.lack(_told(tmp_path, **scripts)) == netem.Lack(said, remedy)
+
+
+def test_a_firewall_that_bridges_ask_matters_on_a_host_alone() -> None:
+    told = "filter net.bridge.bridge-nf-call-iptables\n"
+    found = netem.lack(told)
+    assert found is not None
+    assert found.remedy == "sudo sysctl -w net.bridge.bridge-nf-call-iptables=0"
+    assert netem.lack(told, own_network=True) is None
 
 
 def test_nothing_is_missing_where_all_of_it_works(tmp_path: Path) -> None:

@@ -185,8 +185,8 @@ def test_the_sentences_are_those_of_the_looks(raced: Path) -> None:
     text = section(raced).text.replace("\u00a0", " ")
     assert f"Before: {URL} at {NEAR}: HTTP/1.1 200 with 3.00 kB, HTTP/2 200 with 3.00 kB, HTTP/3 200 with" in text
     assert (
-        "Round trip 30.0 ms idle. UDP passes (its rate is not judged by answers below 100 kB); HTTP/3 is announced by "
-        "Alt-Svc."
+        "Round trip 30.0 ms idle. UDP passes (its rate is not judged: that takes answers of 100 kB over both); HTTP/3 "
+        "is announced by Alt-Svc."
     ) in text
     assert "After:" in text
     assert "HTTP/3 connect_timeout" in text

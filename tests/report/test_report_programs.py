@@ -82,9 +82,12 @@ def test_claims_over_the_whole_study() -> None:
 def test_losses_are_called_the_same_only_where_a_seed_repeats_them() -> None:
     drawn = RunFacts(Path("run"), {"paths": {"near": {}, "far": {}}}, 7, [])
     assert "the same losses behind every server" in claims.definition(drawn)
-    assert "drawn anew" not in claims.definition(drawn)
+    assert "anew" not in claims.definition(drawn)
     by_netem = RunFacts(Path("run"), {"paths": {"near": {}, "far": {"emulator": "netem"}}}, 7, [])
-    assert claims.definition(by_netem).endswith(" On far they are drawn anew: by the kernel's netem.")
+    assert "the same losses" in claims.definition(by_netem)
+    assert claims.definition(by_netem).endswith(" On far the kernel's netem draws the losses of every trial anew.")
+    wholly = RunFacts(Path("run"), {"paths": {"far": {"emulator": "netem"}}}, 7, [])
+    assert "anew" in claims.definition(wholly) and "the same losses" not in claims.definition(wholly)
     between_hosts = RunFacts(Path("run"), {"hosts": {"client": {}, "server": {}}}, 7, [])
     assert "losses" not in claims.definition(between_hosts)
 

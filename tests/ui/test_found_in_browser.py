@@ -33,6 +33,8 @@ def narrow(chromium: Any) -> Iterator[Any]:
 
 @needs_chromium
 def test_a_map_is_walked_through_by_key_and_finger(narrow: Any, tmp_path: Path) -> None:
+    from playwright.sync_api import expect
+
     plan = a_plan("6x5", blocks=20)
     study = a_study(plan)
     rows, stop, _ = explore(plan, study, lambda x, y: 0.5 * (x - 0.5) + 0.2 * y - 0.1)
@@ -55,10 +57,10 @@ def test_a_map_is_walked_through_by_key_and_finger(narrow: Any, tmp_path: Path) 
             assert words.inner_text() == said[place], key
         box = picture.locator("svg").bounding_box()
         assert box is not None
-        narrow.touchscreen.tap(box["x"] + box["width"] - 12, box["y"] + 30)  # the upper right place
-        assert words.inner_text() == said[5, 4]
-        narrow.touchscreen.tap(box["x"] + 70, box["y"] + box["height"] - 50)
-        assert words.inner_text() == said[0, 0]
+        narrow.touchscreen.tap(box["x"] + 70, box["y"] + box["height"] - 50)  # the lower left place
+        expect(words).to_have_text(said[0, 0])
+        narrow.touchscreen.tap(box["x"] + box["width"] - 12, box["y"] + 30)  # the upper right one
+        expect(words).to_have_text(said[5, 4])
 
 
 @needs_chromium

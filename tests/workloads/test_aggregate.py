@@ -88,10 +88,10 @@ def test_failures_count_as_longer_than_anything(tmp_path: Path) -> None:
 
 def test_a_server_that_falls_silent_has_not_the_rate_of_before(tmp_path: Path) -> None:
     rows = samples(200, seed=1, failing=0.0)
-    whole = aggregate(write(tmp_path / "a.parquet", rows), duration_ns=60_000_000_000).columns
+    whole = aggregate(write(tmp_path / "a.parquet", rows), lasted_ns=60_000_000_000).columns
     assert whole["requests_per_s"] == aggregate(tmp_path / "a.parquet").columns["requests_per_s"], "nothing failed"
     silent = [*rows, {**rows[-1], "request": 200, "done_ns": None, "first_byte_ns": None, "error": "timeout"}]
-    found = aggregate(write(tmp_path / "b.parquet", silent), duration_ns=60_000_000_000).columns
+    found = aggregate(write(tmp_path / "b.parquet", silent), lasted_ns=60_000_000_000).columns
     answered = found["samples"] - found["errors"]
     assert found["requests_per_s"] == pytest.approx(answered / 60)
     assert whole["requests_per_s"] > 2 * found["requests_per_s"]

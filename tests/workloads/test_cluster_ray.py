@@ -250,7 +250,7 @@ def test_a_slow_node_and_a_wrong_clock_change_no_verdict(tmp_path: Path, started
     alone, together = (verdict(tmp_path / name) for name in ("alone", "run"))
     print(alone, together, by_node, sum(bool(row["valid"]) for row in rows["run"]))
     assert alone["verdict"] == together["verdict"] == "faster"
-    assert together["low"] <= alone["ratio"] <= together["high"]
+    assert together["low"] <= alone["high"] and alone["low"] <= together["high"]
     for node, own in by_node.items():
         assert own == pytest.approx(alone["ratio"], rel=0.2), node
     began = {node: min(row["started_ns"] for row in rows["run"] if row["node"] == node) for node in ("n1", "ahead")}

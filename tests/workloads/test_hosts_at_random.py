@@ -46,11 +46,14 @@ def test_what_is_hit_at_random_leaves_trials_whole_or_marked_and_nothing_else(tm
                     until = time.monotonic() + 10
                     while not (pids := among(where)) and process.poll() is None and time.monotonic() < until:
                         time.sleep(0.01)  # between two trials
+                    hits = 0
                     for pid in [pids[-1]] if "engine" in what and pids else pids:
                         try:
                             os.kill(pid, sent)
+                            hits += 1
                         except ProcessLookupError:
                             pass  # it ended by itself
+                    assert hits, f"{{what}} of {{where}}: nothing was hit"
                 _, errors = process.communicate(timeout=200)
                 hosts.cut(HERE, where, mend=True)
                 left = hosts.wait_clean(45)

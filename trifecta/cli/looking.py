@@ -37,10 +37,10 @@ def first(pace_per_s: float, visits: int = 0) -> str:
     """What a look is going to send before anybody is asked, at the most; ``visits`` are those of pages."""
     from trifecta.design import manners
 
-    pages = f", and {visits} visits of each page" if visits else ""
+    pages = f", robots.txt, and {visits} visits of each page" if visits else ""
     return (
         f"A look first: at most {manners.LOOK_REQUESTS} requests to each address{pages}, "
-        f"{pace_per_s:g} a second. Then it says what is coming."
+        f"{pace_per_s:g} a second on average. Then it says what is coming."
     )
 
 

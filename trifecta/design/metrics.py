@@ -232,7 +232,7 @@ latency_p50_ns: from the start of a request (in an open loop: when it was due) t
 latency_p95_ns: the same, exceeded by one request in twenty; needs 20 requests
 latency_p99_ns: the same, exceeded by one request in a hundred; needs 100 requests
 latency_mean_ns: the mean of the same; there is none where a request failed
-requests_per_s: requests that succeeded, by the time from first start to last end; with failures, the whole duration
+requests_per_s: requests that succeeded, by the time from first start to last end, failures included
 success_rate: requests that succeeded, by those that were made
 client_cpu_ns_per_request: CPU time of the client, without its start where that is known, by requests
 server_cpu_ns_per_request: CPU time of the server (of a proxy the proxy's alone), by requests

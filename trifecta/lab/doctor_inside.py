@@ -83,7 +83,7 @@ def _qdisc(kind: str) -> Callable[[], None]:
 def _netem() -> None:
     """All that a path with ``emulator: netem`` needs; the error ends with its own remedy."""
     done = subprocess.run(["sh", "-c", netem.ASK], capture_output=True, text=True, check=False, timeout=10)
-    if lack := netem.lack(done.stdout):
+    if lack := netem.lack(done.stdout, own_network=True):
         raise OSError(f"{lack.said}; {lack.remedy}")
 
 
@@ -140,7 +140,9 @@ def attempt_all() -> dict[str, str]:
         try:
             attempt()
             problems[name] = ""
-        except (OSError, subprocess.TimeoutExpired, CannotError) as error:
+        except subprocess.TimeoutExpired as error:
+            problems[name] = f"no end within {error.timeout:g} s"
+        except (OSError, CannotError) as error:
             text = getattr(error, "strerror", None) or str(error) or type(error).__name__
             problems[name] = text.removeprefix("Error: ").rstrip(".")
     return problems

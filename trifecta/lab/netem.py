@@ -1,4 +1,4 @@
-"""Whether a kernel can carry packets as a path with ``emulator: netem`` asks. Everything is tried, here or by SSH."""
+"""Whether a kernel can carry packets as a path with ``emulator: netem`` asks; what that needs is tried."""
 
 from __future__ import annotations
 
@@ -9,6 +9,10 @@ ASK = r"""
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
 for program in ip tc ethtool unshare; do
     command -v "$program" >/dev/null || printf 'program %s\n' "$program"
+done
+for firewall in arptables ip6tables iptables; do
+    setting=net.bridge.bridge-nf-call-$firewall
+    [ "$(cat "/proc/sys/net/bridge/${setting##*.}" 2>/dev/null)" = 1 ] && printf 'filter %s\n' "$setting"
 done
 unshare --net sh -c '
     try() {
@@ -34,15 +38,23 @@ class Lack:
     remedy: str
 
 
-def lack(told: str) -> Lack | None:
-    """The first thing that the answer to `ASK` names; None when netem works."""
+def lack(told: str, *, own_network: bool = False) -> Lack | None:
+    """The first thing that the answer to `ASK` names; None when netem works.
+
+    ``own_network``: of a lab, where no firewall of the machine is asked.
+    """
     lines = [line.partition(" ") for line in told.splitlines()]
-    named = {kind: [name for each, _, name in lines if each == kind] for kind in ("program", "user", "module")}
+    kinds = ("program", "user", "module", "filter")
+    named = {kind: [name for each, _, name in lines if each == kind] for kind in kinds}
     if programs := named["program"]:
         packages = sorted({_PACKAGES.get(name, "iproute2") for name in programs})
         return Lack(f"not installed: {', '.join(programs)}", f"sudo apt-get install -y {' '.join(packages)}")
     if users := named["user"]:
-        return Lack(f"{users[0]} may not set up devices", "log in as root")
+        remedy = "give it CAP_SYS_ADMIN and CAP_NET_ADMIN" if users[0] == "root" else "log in as root"
+        return Lack(f"{users[0]} may not set up networks", remedy)
     if modules := named["module"]:
         return Lack(f"the kernel lacks {', '.join(modules)}", f"sudo modprobe -a {' '.join(modules)}")
+    if filters := [] if own_network else named["filter"]:
+        said = "bridges there ask its firewall, which a run refuses"
+        return Lack(said, f"sudo sysctl -w {' '.join(f'{each}=0' for each in filters)}")
     return None

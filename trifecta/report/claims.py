@@ -237,11 +237,14 @@ def definition(about: RunFacts) -> str:
     )
     if about.is_as_it_was:
         return said
-    anew = f" On {listed(about.by_netem)} they are drawn anew: by the kernel's netem." if about.by_netem else ""
-    return (
-        f"{said} Block n has the same losses behind every server, and they are not independent of each other: what the "
-        f"losses do to all of them alike counts as the {naming.factor()}'s.{anew}"
+    anew = f"On {listed(about.by_netem)} the kernel's netem draws the losses of every trial anew."
+    if len(about.by_netem) == len(about.study.get("paths") or {}) > 0:
+        return f"{said} {anew}"
+    alike = (
+        "Block n has the same losses behind every server, and they are not independent of each other: what the losses "
+        f"do to all of them alike counts as the {naming.factor()}'s."
     )
+    return " ".join([said, alike, *([anew] if about.by_netem else [])])
 
 
 def _does() -> str:

@@ -54,11 +54,11 @@ class Aggregate:
     second_half_p50_ns: float | None
 
 
-def aggregate(samples_file: Path, duration_ns: int = 0) -> Aggregate:
+def aggregate(samples_file: Path, lasted_ns: int = 0) -> Aggregate:
     """Read a samples file of one trial.
 
-    ``duration_ns``: for how long requests were asked for, where the load ended by that. A server that falls silent
-    before has no later end of a request, and would have the rate of the time when it answered.
+    ``lasted_ns``: for how long requests were made, and those that failed were waited for. One that is given up has no
+    end of its own: a server that falls silent would have the rate of the time when it answered.
     """
     every = parquet.read_arrays(samples_file, [*_TIMES, *_OTHERS])
     measured = ~np.asarray(every["warmup"], dtype=np.bool_)
@@ -80,7 +80,7 @@ def aggregate(samples_file: Path, duration_ns: int = 0) -> Aggregate:
     total = len(latency)
     window_ns = float(np.nanmax(done) - np.nanmin(started)) if success.any() else 0.0
     if success.any() and not success.all():
-        window_ns = max(window_ns, float(duration_ns))
+        window_ns = max(window_ns, float(lasted_ns))
     errors = _counts(found["error"])
     columns: dict[str, Any] = {
         "samples": total,

@@ -232,11 +232,11 @@ def phases(marks: Sequence[int]) -> dict[str, int]:
 
 
 def read_samples(
-    samples: Path, summary: LoadSummary | None, errors: list[str], duration_ns: int = 0
+    samples: Path, summary: LoadSummary | None, errors: list[str], duration_ns: int | None = None
 ) -> Aggregate | None:
     """What the client's samples say; None, and an error of the trial, when they are not whole.
 
-    ``duration_ns``: for how long requests were asked for; 0 where they were counted.
+    ``duration_ns``: for how long requests were asked for; 0 where they were counted, None where no rate is of interest.
     """
     if summary is None:
         samples.unlink(missing_ok=True)  # the client died: whatever it wrote is not whole
@@ -246,7 +246,9 @@ def read_samples(
         return None
     if summary.ended in ("signal", "stdin"):
         errors.append("the client was asked to end early")
-    return aggregate(samples, duration_ns if summary.ended == "duration" else 0)
+    if duration_ns is None:
+        return aggregate(samples)
+    return aggregate(samples, duration_ns if summary.ended == "duration" else summary.measured_ns or 0)
 
 
 def server_used(server: RunningServer, host: Host, resources: ResourceObserver) -> Server:

@@ -76,12 +76,13 @@ def _udp(place: PlaceSeen) -> str:
 
 
 def _unjudged(place: PlaceSeen) -> str:
-    """That nothing was said of UDP's rate, where answers were too small for it."""
-    over_udp = [one for one in place["answers"] if one["protocol"] == "h3"]
-    over_tcp = [one for one in place["answers"] if one["protocol"] != "h3"]
+    """That nothing was said of UDP's rate, where no answer was large enough for it, over one or the other."""
+    good = [one for one in place["answers"] if one["error"] is None]
+    over_udp = [one for one in good if one["protocol"] == "h3"]
+    over_tcp = [one for one in good if one["protocol"] != "h3"]
     if place["udp"] != "open" or (far.rates_of(over_udp) and far.rates_of(over_tcp)):
         return ""
-    return f" (its rate is not judged by answers below {numbers.size(far.ENOUGH_BYTES)})"
+    return f" (its rate is not judged: that takes answers of {numbers.plain(numbers.size(far.ENOUGH_BYTES))} over both)"
 
 
 def coming_line(

@@ -24,7 +24,7 @@ REST = 1  # times what a look took: the head is at most half a core
 
 @dataclass
 class _Pace:
-    """How long each node's last block took, and when its present one began; a look has one time for all."""
+    """How long each node's last block took, and when its present one began; what is heard at once has one time."""
 
     now_s: float
     _began_s: dict[str, float] = field(default_factory=dict)
@@ -87,6 +87,7 @@ def carry_on(
                 nodes.dismiss(node)
                 left_out[node] = reason
                 head.told(LeftOut(node, reason), dispatch.lost(node))
+        pace.now_s = now_s()  # judging took its time
         ending = _give(dispatch, nodes, head, pace)
         if ending is None:
             _give_ahead(dispatch, nodes, head, pace)

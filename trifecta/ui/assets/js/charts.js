@@ -248,7 +248,7 @@ export function samples(made, mark) {
     return `request ${p.request[i]}, ${when}: ${what}${p.warmup[i] ? " (warm-up)" : ""}`;
   };
   const caption = `${made.word[0].toUpperCase()}${made.word.slice(1)} of ${made.said}`;
-  const number = (one) => (one === null || one === undefined ? "" : String(+one.toPrecision(4)));
+  const number = (one) => (one === null || one === undefined ? "" : String(+one.toPrecision(6)));
   const extra = made.bucketed
     ? { columns: ["ms from the first", "least, ms", "median, ms", "largest, ms"], numeric: [0, 1, 2, 3], rows: p.at_ms.map((at, i) => [at, p.least[i], p.ms[i], p.largest[i]].map(number)) }
     : { columns: ["request", "ms from the first", "ms", "what"], numeric: [1, 2], rows: p.at_ms.map((at, i) => [String(p.request[i]), number(at), number(p.ms[i]), p.error[i] || (p.warmup[i] ? "warm-up" : "")]) };
