@@ -4,13 +4,12 @@ import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.report.synthetic import Shape, write_run
 from tests.store.sealed import seal
-from tests.ui.browsing import CHROMIUM
+from tests.ui.browsing import chromium  # noqa: F401  a fixture
 from tests.ui.serving import Served, serving
 from trifecta.store import manifest
 
@@ -40,16 +39,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def served(folder: Path, cache: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     with serving(folder, tmp_path_factory.mktemp("cwd")) as made:
         yield made
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        made = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield made
-        made.close()
 
 
 @pytest.fixture

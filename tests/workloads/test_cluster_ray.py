@@ -41,6 +41,8 @@ SETTINGS = [
 ]  # fmt: skip
 TRIALS = 2 * BLOCKS * 3
 NODE = "trifecta.workloads.cluster.node"
+UNDECIDED = 4
+"""Of a gate."""
 
 
 @pytest.fixture
@@ -215,6 +217,31 @@ def test_a_node_that_is_cut_off_is_lost_and_comes_back(
     assert {row["node"] for row in assert_whole(folder)} == {"n1", "n2"}
     (lost,) = RunDirectory.open(folder).facts["lost_blocks"]
     assert lost["node"] == "n2"
+
+
+MAP = ["map", "--x", "rtt=5ms..50ms", "--y", "loss=0..2%", "--resolution", "4x4", "--blocks", "8"]
+GATE = ["gate", "race", "--baseline", "tcp_nodelay=on", "--candidate", "tcp_nodelay=off", "--budget", "40 s"]
+ALONE = ["protocol=h2", "path=clean", "server=origin", "connection=new,reused", "conformance=off", "give_up=false"]
+PATIENT = ["workload.request_timeout=1 s", "workload.connect_timeout=1 s"]
+
+
+@pytest.mark.parametrize(
+    ("words", "settings", "least"), [(MAP, PATIENT, 8), (GATE, [*ALONE, *PATIENT], 2)], ids=["map", "gate"]
+)
+def test_maps_and_gates_are_measured_by_every_node(
+    tmp_path: Path, environment: dict[str, str], started: Any, words: list[str], settings: list[str], least: int
+) -> None:
+    changes = [word for setting in settings for word in ("--set", setting)]
+    folder = tmp_path / "run"
+    process = begin(folder, environment, *words, *changes, "--out", str(folder), "--cluster", "local:2")
+    started.append(process)
+    _, errors = process.communicate(timeout=400)
+    assert process.returncode in (0, 1, UNDECIDED), errors
+    found: list[dict[str, Any]] = RunDirectory.open(folder).rows()  # type: ignore[assignment]
+    blocks = {(row["cell"], row["block"]): row["node"] for row in found}
+    assert len(found) == 3 * len(blocks), "every block whole, none twice"
+    assert len(blocks) >= least
+    assert set(blocks.values()) == {"node1", "node2"}
 
 
 @pytest.mark.timeout(1100)

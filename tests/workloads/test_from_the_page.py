@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
+from tests.ui.browsing import WIDE, chromium, needs_chromium, needs_firefox
 from tests.ui.serving import Served, serving
-from tests.ui.test_browser import WIDE, _in_firefox, _until, chromium, needs_chromium, needs_firefox
+from tests.ui.test_browser import _in_firefox, _until
 from tests.workloads.test_checks_fail import _engine_missing
 from trifecta.store.run import RunDirectory
 from trifecta.ui import watching
