@@ -13,7 +13,7 @@ from trifecta.conclude import queries
 from trifecta.conclude.catalogue import Query
 from trifecta.conclude.comparisons import Comparison, levels
 from trifecta.conclude.facts import RunFacts
-from trifecta.contract.elsewhere import Look
+from trifecta.contract.elsewhere import Answered, Look
 from trifecta.design.machine import from_where
 
 LOOKS = Query(
@@ -111,6 +111,14 @@ class Together:
     reference: str
     places: Mapping[str, Sequence[str]]
     """By verdict."""
+
+
+def judges_rates(answers: Iterable[Answered]) -> bool:
+    """Whether answers over TCP and QUIC are large enough to tell whether one is slow."""
+    good = [one for one in answers if one["error"] is None]
+    over_udp = [one for one in good if one["protocol"] == "h3"]
+    over_tcp = [one for one in good if one["protocol"] != "h3"]
+    return bool(far.rates_of(over_udp) and far.rates_of(over_tcp))
 
 
 def together(found: Iterable[Comparison]) -> list[Together]:

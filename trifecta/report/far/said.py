@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from trifecta.analysis import far
 from trifecta.contract.elsewhere import Answered, Look, PageSeen, PlaceSeen, RobotsSeen
 from trifecta.design import naming, numbers, quantity
 from trifecta.design.machine import from_where
@@ -77,12 +76,13 @@ def _udp(place: PlaceSeen) -> str:
 
 def _unjudged(place: PlaceSeen) -> str:
     """That nothing was said of UDP's rate, where no answer was large enough for it, over one or the other."""
-    good = [one for one in place["answers"] if one["error"] is None]
-    over_udp = [one for one in good if one["protocol"] == "h3"]
-    over_tcp = [one for one in good if one["protocol"] != "h3"]
-    if place["udp"] != "open" or (far.rates_of(over_udp) and far.rates_of(over_tcp)):
+    from trifecta.analysis.far import ENOUGH_BYTES
+    from trifecta.conclude.far import judges_rates
+
+    if place["udp"] != "open" or judges_rates(place["answers"]):
         return ""
-    return f" (its rate is not judged: that takes answers of {numbers.plain(numbers.size(far.ENOUGH_BYTES))} over both)"
+    enough = numbers.plain(numbers.size(ENOUGH_BYTES))
+    return f" (its rate is not judged: that takes answers of {enough} over both)"
 
 
 def coming_line(
