@@ -61,13 +61,14 @@ def main() -> int:
 def gather(scratch: Path, blocks: int, requests: int) -> tuple[list[float], int]:
     """CPU time of each block, in s, and how many octets one has."""
     from trifecta.design import plan
+    from trifecta.design.study_file import parse_study
     from trifecta.store import gathered, parquet, schema
     from trifecta.store.run import RunDirectory
     from trifecta.workloads.cluster.wire import Decoder, Message, encode
 
     source = RunDirectory.open(measured(scratch / "source", requests))
     rows: list[Any] = source.rows()
-    study = plan_of(source)
+    study = parse_study(source.study_text, str(source.path / "study.yaml"))
     (cell,) = plan.cells(study)
     kept = {name: path.read_bytes() for name, path in gathered.of_trials(source.path, [row["trial"] for row in rows])}
     head = scratch / "head"
@@ -104,13 +105,6 @@ def gather(scratch: Path, blocks: int, requests: int) -> tuple[list[float], int]
     run.close()
     assert len(RunDirectory.open(head).rows()) == blocks * len(rows)
     return spent_s, len(octets)
-
-
-def plan_of(run: Any) -> Any:
-    """The study of a run."""
-    from trifecta.studies import known_servers, load
-
-    return load(str(run.path / "study.yaml"), (), known_servers())
 
 
 if __name__ == "__main__":

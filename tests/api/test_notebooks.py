@@ -8,21 +8,19 @@ import shutil
 import socket
 import subprocess
 import sys
-import time
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import trifecta
+from tests.browsing import PATIENCE_MS, chromium, needs_chromium, until_open
 from tests.report.synthetic import Shape
 from trifecta.api import notebooks
 from trifecta.cli import main
 from trifecta.store.run import RunDirectory
 
-CHROMIUM = shutil.which("chromium")
-PATIENCE_S = 120
+__all__ = ["chromium"]
 
 
 @pytest.mark.parametrize("compares", [True, False])
@@ -78,41 +76,27 @@ def test_a_notebook_of_marimo_is_a_program_that_runs(folder: Path, tmp_path: Pat
     assert check.returncode == 0, check.stdout + check.stderr
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="needs the distribution's chromium")
-def test_a_notebook_of_marimo_draws_in_a_browser(folder: Path, tmp_path: Path) -> None:
+@needs_chromium
+def test_a_notebook_of_marimo_draws_in_a_browser(chromium: Any, folder: Path, tmp_path: Path) -> None:
     pytest.importorskip("marimo")
-    from playwright.sync_api import sync_playwright
-
-    file, said = tmp_path / "notebook.py", tmp_path / "said"
+    file = tmp_path / "notebook.py"
     assert main.run(["notebook", str(folder), "--out", str(file)]) == 0
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     command = [sys.executable, "-m", "marimo", "run", file, "--headless", "--port", str(port), "--no-token"]
-    with said.open("wb") as words, subprocess.Popen(command, cwd=tmp_path, stdout=words, stderr=words) as server:
+    with subprocess.Popen(command, cwd=tmp_path) as server:
         try:
-            _listens(server, port, said)
-            with sync_playwright() as playwright:
-                browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-                page = browser.new_page()
-                page.set_default_timeout(PATIENCE_S * 1000)
-                page.goto(f"http://127.0.0.1:{port}/")
-                page.locator("img[src^='data:image/png']").nth(2).wait_for()
-                wide = page.eval_on_selector_all("img[src^='data:image/png']", "all => all.map(e => e.naturalWidth)")
-                assert len(wide) == 3 and min(wide) > 300
-                assert page.locator("h2").count() == 3, "its three questions"
-                assert page.locator(".marimo-error, [data-testid='marimo-error']").count() == 0
-                browser.close()
+            until_open(port, lambda: server.poll() is None, PATIENCE_MS / 1000)
+            page = chromium.new_page()
+            page.set_default_timeout(PATIENCE_MS)
+            page.goto(f"http://127.0.0.1:{port}/")
+            page.locator("img[src^='data:image/png']").nth(2).wait_for()
+            wide = page.eval_on_selector_all("img[src^='data:image/png']", "all => all.map(e => e.naturalWidth)")
+            assert len(wide) == 3 and min(wide) > 300
+            assert page.locator("h2").count() == 3, "its three questions"
+            assert page.locator(".marimo-error, [data-testid='marimo-error']").count() == 0
         finally:
             server.terminate()
-
-
-def _listens(server: subprocess.Popen[bytes], port: int, said: Path) -> None:
-    until = time.monotonic() + PATIENCE_S
-    while True:
-        assert server.poll() is None and time.monotonic() < until, said.read_text()
-        with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
-            return
-        time.sleep(0.1)
 
 
 def test_a_notebook_of_jupyter_is_executed(folder: Path, tmp_path: Path) -> None:

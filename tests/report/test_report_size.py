@@ -2,37 +2,27 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-CHROMIUM = shutil.which("chromium")
+from tests.browsing import chromium, needs_chromium
+
+__all__ = ["chromium"]
 SCREENS = PAGES = 8
 
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs the distribution's chromium")
+pytestmark = needs_chromium
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        made = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield made
-        made.close()
-
-
-def opened(browser: Any, run: Path, anchor: str = "", width: int = 1280) -> Any:
-    page = browser.new_page(viewport={"width": width, "height": 900})
+def opened(chromium: Any, run: Path, anchor: str = "", width: int = 1280) -> Any:
+    page = chromium.new_page(viewport={"width": width, "height": 900})
     page.goto((run / "report.html").as_uri() + anchor)
     return page
 
 
-def test_it_has_at_most_eight_screens_and_eight_pages(browser: Any, run: Path, tmp_path: Path) -> None:
-    page = opened(browser, run)
+def test_it_has_at_most_eight_screens_and_eight_pages(chromium: Any, run: Path, tmp_path: Path) -> None:
+    page = opened(chromium, run)
     assert page.evaluate("document.documentElement.scrollHeight") <= SCREENS * 900
     file = tmp_path / "report.pdf"
     page.pdf(path=file, format="A4")
@@ -42,16 +32,16 @@ def test_it_has_at_most_eight_screens_and_eight_pages(browser: Any, run: Path, t
 
 
 @pytest.mark.parametrize("width", [420, 1280])
-def test_nothing_is_wider_than_the_window(browser: Any, run: Path, width: int) -> None:
-    page = opened(browser, run, width=width)
+def test_nothing_is_wider_than_the_window(chromium: Any, run: Path, width: int) -> None:
+    page = opened(chromium, run, width=width)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     page.get_by_role("button", name="Unfold all").click()
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     page.close()
 
 
-def test_a_link_unfolds_what_it_leads_to_and_the_contents_stay(browser: Any, run: Path) -> None:
-    page = opened(browser, run, "#cell-7")
+def test_a_link_unfolds_what_it_leads_to_and_the_contents_stay(chromium: Any, run: Path) -> None:
+    page = opened(chromium, run, "#cell-7")
     assert page.locator("#cell-7 > details").get_attribute("open") is not None
     assert page.locator("#cell-6 > details").get_attribute("open") is None
     contents = page.locator("nav.contents").bounding_box()

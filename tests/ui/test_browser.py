@@ -13,7 +13,17 @@ from typing import Any
 
 import pytest
 
-from tests.ui.browsing import FIREFOX, NARROW, PATIENCE_MS, WIDE, needs_chromium, needs_firefox, until
+from tests.browsing import (
+    FIREFOX,
+    NARROW,
+    PATIENCE_MS,
+    WIDE,
+    complaints_of,
+    needs_chromium,
+    needs_firefox,
+    until,
+    until_open,
+)
 from tests.ui.serving import Served, serving
 from tests.ui.test_live import arrive, shortened, written
 from trifecta.ui import watching
@@ -25,9 +35,7 @@ def page(chromium: Any, served: Served) -> Iterator[Any]:
     context = chromium.new_context(viewport=WIDE)
     context.set_default_timeout(PATIENCE_MS)
     opened = context.new_page()
-    complaints: list[str] = []
-    opened.on("console", lambda one: complaints.append(one.text) if one.type in ("error", "warning") else None)
-    opened.on("pageerror", lambda one: complaints.append(str(one)))
+    complaints = complaints_of(opened)
     requests: list[str] = []
     opened.on("request", lambda one: requests.append(one.url))
     opened.goto(served.address)
@@ -210,7 +218,7 @@ def test_another_site_s_page_reads_nothing_though_the_browser_has_the_cookie(
     command = ["python3", "-m", "http.server", str(port), "--bind", "127.0.0.1", "--directory", str(tmp_path)]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as other:
         try:
-            _until_open(port)
+            until_open(port, lambda: other.poll() is None)
             page = context.new_page()
             page.goto(f"http://127.0.0.1:{port}/")
             target = f"http://127.0.0.1:{served.port}"
@@ -296,7 +304,7 @@ async def _in_firefox(folder: Path, session: Callable[[Any, str], Awaitable[None
     with (folder / "firefox.log").open("wb") as log:
         browser = await asyncio.create_subprocess_exec(*command, "about:blank", stdout=log, stderr=log)
     try:
-        await asyncio.to_thread(_until_open, port)
+        await asyncio.to_thread(until_open, port, lambda: browser.returncode is None)
         bidi = await Bidi.connect(f"ws://127.0.0.1:{port}/session")
         tree = await bidi.command("browsingContext.getTree", {})
         await session(bidi, str(tree["contexts"][0]["context"]))
@@ -321,15 +329,3 @@ async def _until(ask: Callable[[], Awaitable[Any]], within_s: float = 60) -> Any
         if time.monotonic() > end:
             raise AssertionError("it does not become true")
         await asyncio.sleep(0.1)
-
-
-def _until_open(port: int, within_s: float = 60) -> None:
-    end = time.monotonic() + within_s
-    while True:
-        try:
-            socket.create_connection(("127.0.0.1", port)).close()
-            return
-        except OSError:
-            if time.monotonic() > end:
-                raise
-            time.sleep(0.1)

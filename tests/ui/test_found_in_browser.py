@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from tests.analysis.mapping.plane import a_plan, a_study, explore
+from tests.browsing import NARROW, PATIENCE_MS, complaints_of, needs_chromium, until
 from tests.report.synthetic_reproduction import write_reproduction
-from tests.ui.browsing import NARROW, PATIENCE_MS, needs_chromium, until
 from tests.ui.serving import serving
 from trifecta.analysis.mapping.result import work_out
 from trifecta.report.map import page as map_page
@@ -22,9 +22,7 @@ def narrow(chromium: Any) -> Iterator[Any]:
     context = chromium.new_context(viewport=NARROW, has_touch=True)
     context.set_default_timeout(PATIENCE_MS)
     opened = context.new_page()
-    complaints: list[str] = []
-    opened.on("console", lambda one: complaints.append(one.text) if one.type in ("error", "warning") else None)
-    opened.on("pageerror", lambda one: complaints.append(str(one)))
+    complaints = complaints_of(opened)
     yield opened
     assert complaints == []
     assert opened.evaluate("document.documentElement.scrollWidth <= innerWidth"), "wider than the window"

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.ui.browsing import WIDE, chromium, needs_chromium, needs_firefox
+from tests.browsing import WIDE, chromium, needs_chromium, needs_firefox
 from tests.ui.serving import Served, serving
 from tests.ui.test_browser import _in_firefox, _until
 from tests.workloads.test_checks_fail import _engine_missing

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 
 from trifecta.contract.elsewhere import Answered, Udp
@@ -91,12 +91,10 @@ def timings(fields: Fields) -> tuple[str, ...]:
 def udp_of(answers: Sequence[Answered], announced: Sequence[str]) -> Udp | None:
     """What the requests of one place, at one time, say of UDP there; None where HTTP/3 was not asked for."""
     quic = [one for one in answers if one["protocol"] == "h3"]
-    tcp = [one for one in answers if one["protocol"] != "h3" and one["error"] is None]
     if not quic:
         return None
-    good = [one for one in quic if one["error"] is None]
-    if good:
-        return "slow" if is_slow(rates_of(good), rates_of(tcp)) else "open"
+    if any(one["error"] is None for one in quic):
+        return "slow" if is_slow(*rates_over_both(answers)) else "open"
     error = quic[-1]["error"] or ""
     if error in _REFUSAL:
         return "closed"
@@ -112,6 +110,15 @@ def rates_of(answers: Sequence[Answered]) -> list[tuple[int, int]]:
         for one in answers
         if one["transfer_ns"] and one["content_bytes"] >= ENOUGH_BYTES
     ]
+
+
+def rates_over_both(answers: Iterable[Answered]) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+    """What `rates_of` tells of those over QUIC, and of those over TCP, that were answered."""
+    good = [one for one in answers if one["error"] is None]
+    return (
+        rates_of([one for one in good if one["protocol"] == "h3"]),
+        rates_of([one for one in good if one["protocol"] != "h3"]),
+    )
 
 
 def is_slow(quic: Sequence[tuple[int, int]], tcp: Sequence[tuple[int, int]]) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from trifecta.cli.looking import Found, first, looking
+from trifecta.cli.looking import Found, looking
 
 if TYPE_CHECKING:
     from trifecta.contract.values import JsonObject
@@ -105,7 +105,7 @@ def _looked(wanted: Wanted, *, quiet: bool) -> Found:
     from trifecta.report.far.said import place_lines
     from trifecta.workloads.far import choose
 
-    with looking(first(wanted.workload.manners.pace_per_s), quiet=quiet) as look:
+    with looking(wanted.workload.manners.pace_per_s, quiet=quiet) as look:
         seen = choose.look(look.engine, wanted, look.stop, look.folder, look.tell)
     choice = choose.choose(wanted, seen)
     lines = [line for place in seen for line in place_lines(place)]

@@ -33,8 +33,8 @@ class Look:
     tell: Callable[[str], None]
 
 
-def first(pace_per_s: float, visits: int = 0) -> str:
-    """What a look is going to send before anybody is asked, at the most; ``visits`` are those of pages."""
+def _first(pace_per_s: float, visits: int) -> str:
+    """What a look is going to send before anybody is asked, at the most."""
     from trifecta.design import manners
 
     pages = f", robots.txt, and {visits} visits of each page" if visits else ""
@@ -45,8 +45,8 @@ def first(pace_per_s: float, visits: int = 0) -> str:
 
 
 @contextmanager
-def looking(said: str, *, quiet: bool) -> Iterator[Look]:
-    """While something is looked at, of which this is said before; KeyboardInterrupt when the user wants to stop."""
+def looking(pace_per_s: float, visits: int = 0, *, quiet: bool) -> Iterator[Look]:
+    """While something is looked at, pages by so many visits; KeyboardInterrupt when the user wants to stop."""
     import click
     from rich.console import Console
 
@@ -55,7 +55,7 @@ def looking(said: str, *, quiet: bool) -> Iterator[Look]:
 
     engine = find_engine()
     if not quiet:
-        click.echo(said, err=True)
+        click.echo(_first(pace_per_s, visits), err=True)
     try:
         with (
             tempfile.TemporaryDirectory(prefix="trifecta-race-") as folder,

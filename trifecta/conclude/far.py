@@ -115,10 +115,7 @@ class Together:
 
 def judges_rates(answers: Iterable[Answered]) -> bool:
     """Whether answers over TCP and QUIC are large enough to tell whether one is slow."""
-    good = [one for one in answers if one["error"] is None]
-    over_udp = [one for one in good if one["protocol"] == "h3"]
-    over_tcp = [one for one in good if one["protocol"] != "h3"]
-    return bool(far.rates_of(over_udp) and far.rates_of(over_tcp))
+    return all(far.rates_over_both(answers))
 
 
 def together(found: Iterable[Comparison]) -> list[Together]:

@@ -76,8 +76,8 @@ def _udp_option(option: int, value: int) -> Callable[[], None]:
     return attempt
 
 
-def _qdisc(kind: str) -> Callable[[], None]:
-    return lambda: _run("tc", "qdisc", "replace", "dev", "vb", "root", kind)
+def _fq() -> None:
+    _run("tc", "qdisc", "replace", "dev", "vb", "root", "fq")
 
 
 def _netem() -> None:
@@ -125,7 +125,7 @@ TRIALS: dict[str, Callable[[], None]] = {
     "UDP segmentation offload": _udp_option(UDP_SEGMENT, 1200),
     "UDP receive offload": _udp_option(UDP_GRO, 1),
     "netem": _netem,
-    "fq": _qdisc("fq"),
+    "fq": _fq,
     "ifb": _ifb,
     "SCHED_FIFO": _realtime,
     "UDP buffers": _udp_buffers,

@@ -1,10 +1,12 @@
-"""What tests of the page in browsers share."""
+"""What tests in browsers share."""
 
 from __future__ import annotations
 
 import shutil
+import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -32,3 +34,21 @@ def until(page: Any, script: str, within_s: float = 60) -> None:
     while not page.evaluate(script):
         assert time.monotonic() < end, script
         time.sleep(0.05)
+
+
+def complaints_of(page: Any) -> list[str]:
+    """What a page complains of from now on."""
+    found: list[str] = []
+    page.on("console", lambda one: found.append(one.text) if one.type in ("error", "warning") else None)
+    page.on("pageerror", lambda one: found.append(str(one)))
+    return found
+
+
+def until_open(port: int, runs: Callable[[], bool], within_s: float = 60) -> None:
+    """Wait for a server that runs to listen on a port of this machine."""
+    end = time.monotonic() + within_s
+    while True:
+        assert runs() and time.monotonic() < end, f"nobody listens on port {port}"
+        with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+            return
+        time.sleep(0.1)
