@@ -13,7 +13,7 @@ from trifecta.lab.access import PROBED_BY_CHROMIUM, WIRE_NAMES, access_links, be
 pytestmark = pytest.mark.lab
 
 HELPERS = """
-import errno, json, socket, time
+import errno, json, socket, threading, time
 from pathlib import Path
 from trifecta.lab.access import WIRE_NAMES, access_links, beside, server_address
 from trifecta.contract.codec import plain
@@ -207,12 +207,15 @@ def test_all_wires_can_be_impaired_and_full_packets_pass() -> None:
             for wire in network.links:
                 stack.enter_context(link(network, wire))
             client, server, _ = connect(network, "client", "web")
-            client.settimeout(5)
-            sent = b"x" * 300_000
-            client.sendall(sent)
+            client.settimeout(30)
+            server.settimeout(30)
+            # Sent while it is read: how much two sockets hold unread is the kernel's choice, by what was lost till then.
+            sending = threading.Thread(target=client.sendall, args=(b"x" * 300_000,))
+            sending.start()
             received = 0
-            while received < len(sent):
+            while received < 300_000:
                 received += len(server.recv(1 << 20))
+            sending.join()
             sizes = []
             for size in (1472, 1473):
                 with network.host("client").inside():
