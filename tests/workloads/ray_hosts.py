@@ -15,6 +15,7 @@ from trifecta.lab.topology import Topology, Wire
 
 HEAD = "head"
 BOOT = "/proc/sys/kernel/random/boot_id"
+RAY = "/tmp/ray"  # where Ray has its sockets, whose names must be short
 _ENDED_S = 20.0
 
 
@@ -45,14 +46,19 @@ def ray_hosts(folder: Path, wrapped: dict[str, Sequence[str]]) -> Iterator[tuple
     with host_graph([HEAD, *wrapped], [Wire(HEAD, name) for name in wrapped]) as network:
         ray = [sys.executable, "-m", "ray.scripts.scripts", "start", "--block", "--disable-usage-stats"]
         address = f"{network.address(HEAD)}:6379"
+        Path(RAY).mkdir(exist_ok=True)
         for name in network.names:
             own = [f"--node-ip-address={network.address(name)}", f"--node-name={name}"]
             own += ["--head", "--port=6379", "--num-cpus=0", "--include-dashboard=false"] if name == HEAD else []
             own += [] if name == HEAD else [f"--address={address}", "--num-cpus=1"]
-            # A machine of its own, by what tells machines apart.
-            boot = Path(f"{folder}-{name}")
+            # A machine of its own, by what tells machines apart; with a folder of Ray's of its own, in which two that
+            # begin at once would take the same name for their sockets, and one of them would end by that.
+            boot, own_ray = Path(f"{folder}-{name}"), Path(f"{folder}-{name}-ray")
             boot.write_text(f"{name}\n")
-            as_another = ["unshare", "-m", "sh", "-c", f'mount --bind {boot} {BOOT} && exec "$@"', "sh"]
+            own_ray.mkdir()
+            mounts = f"mount --bind {boot} {BOOT}"
+            mounts += "" if name == HEAD else f" && mount --bind {own_ray} {RAY}"  # the head's is who connects to it
+            as_another = ["unshare", "-m", "sh", "-c", f'{mounts} && exec "$@"', "sh"]
             command = [*wrapped.get(name, ()), *as_another, *ray, *own]
             network.host(name).popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             time.sleep(10.0 if name == HEAD else 1.0)
