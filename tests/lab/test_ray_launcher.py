@@ -57,12 +57,13 @@ def read_until(hand: Hand, wanted: bytes) -> bytes:
 
 def test_a_hand_carries_octets_there_and_back() -> None:
     hand = Hand(["-c", ECHO])
-    hand.write(b"one\ntwo\n")
-    assert read_until(hand, b"two\n") == b"one\ntwo\n"
+    hand.write(1, b"three\n")
+    hand.write(0, b"one\ntwo\n")
+    assert read_until(hand, b"three\n") == b"one\ntwo\nthree\n", "in the order of the numbers"
     assert hand.read(0.0) == (b"", None)
     hand.end()
     assert hand.read(1.0) == (b"", "it ended with exit code 0")
-    hand.write(b"late")  # nobody reads it, and nothing is raised
+    hand.write(2, b"late")  # nobody reads it, and nothing is raised
 
 
 def test_how_a_program_ended_is_its_last_line_or_its_signal() -> None:
@@ -110,6 +111,10 @@ def test_programs_run_at_the_nodes_of_a_cluster_and_go_with_it(monkeypatch: pyte
         assert {place: said.octets for place, said in say(launcher).items()} == {
             place: f"{place}\n".encode() for place in places
         }
+        one, sent = next(iter(places)), b"".join(b"%d\n" % number for number in range(500))
+        for line in sent.splitlines(keepends=True):
+            launcher.write(one, line)
+        assert read_of(launcher, one, len(sent)) == sent, "in the order in which it was written"
         first, second = pids.values()
         psutil.Process(first).parent().kill()  # type: ignore[union-attr]  # the actor's process
         (lost,) = [said for said in say_of_one(launcher).values() if said.ended is not None]
@@ -119,6 +124,14 @@ def test_programs_run_at_the_nodes_of_a_cluster_and_go_with_it(monkeypatch: pyte
     finally:
         launcher.close()
     assert gone(second)
+
+
+def read_of(launcher: RayLauncher, place: str, many: int) -> bytes:
+    """So many octets of a place, unless it takes too long."""
+    until, found = time.monotonic() + 60, b""
+    while time.monotonic() < until and len(found) < many:
+        found += launcher.read(1.0).get(place, Said()).octets
+    return found
 
 
 def say_of_one(launcher: RayLauncher) -> dict[str, Said]:

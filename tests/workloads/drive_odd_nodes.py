@@ -1,8 +1,7 @@
-"""A race on three nodes, one slow and one with another clock, and on one machine.
+"""A race on three nodes, one slow and one with another clock: ``-m ...drive_odd_nodes FOLDER JSON N JSON``.
 
-``-m ... FOLDER SETTINGS BLOCKS WORDS``, the last three JSON: a list; the number of blocks of each; and how the slow
-one's command begins. ``FOLDER/run`` is of the cluster, ``FOLDER/alone`` of a machine alone; the last line has the exit
-code of each, and what was said.
+The first JSON is a list of settings, N the number of blocks, the second how the slow node's command begins. The last
+line has the exit code of the run, and what was said.
 """
 
 from __future__ import annotations
@@ -17,28 +16,24 @@ AHEAD_S = 3
 
 
 def main() -> int:
-    """Run both; 0 when they came to an end."""
-    folder = Path(sys.argv[1])
-    settings, blocks, slow = map(json.loads, sys.argv[2:5])
+    """Run it; 0 when it came to an end."""
+    folder, blocks = Path(sys.argv[1]), sys.argv[3]
+    settings, slow = json.loads(sys.argv[2]), json.loads(sys.argv[4])
     from trifecta.lab import sandbox
 
     sandbox.enter()
     from tests.workloads.ray_hosts import HEAD, ahead, ray_hosts
 
-    def command(name: str) -> list[str]:
-        own = [*settings, f"blocks.at_least={blocks[name]}", f"blocks.at_most={blocks[name]}"]
-        words = [word for setting in own for word in ("--set", setting)]
-        return [sys.executable, "-m", "trifecta", "run", "race", *words, "--quiet", "--out", str(folder / name)]
-
-    alone = subprocess.run(command("alone"), capture_output=True, timeout=PATIENCE_S, check=False)
+    own = [*settings, f"blocks.at_least={blocks}", f"blocks.at_most={blocks}"]
+    words = [word for setting in own for word in ("--set", setting)]
     nodes = {"n1": [], "slow": slow, "ahead": ahead(AHEAD_S)}
-    with ray_hosts(folder / "boot", nodes) as (network, address):
+    with ray_hosts(folder.with_name("boot"), nodes) as (network, address):
+        command = [sys.executable, "-m", "trifecta", "run", "race", *words, "--quiet", "--out", str(folder)]
         run = network.host(HEAD).popen(
-            [*command("run"), "--cluster", address], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+            [*command, "--cluster", address], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
         )
         _, errors = run.communicate(timeout=PATIENCE_S)
-    told = {"alone": (alone.returncode, alone.stderr.decode()), "run": (run.returncode, errors.decode())}
-    print(json.dumps(told), flush=True)
+    print(json.dumps([run.returncode, errors.decode()]), flush=True)
     return 0
 
 

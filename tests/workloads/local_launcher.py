@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from trifecta.lab.launcher import Said
 from trifecta.lab.ray_hand import Hand
@@ -17,15 +18,17 @@ class LocalLauncher:
     def __init__(self, many: int) -> None:
         self.there = {f"place{number}": f"n{number}" for number in range(1, many + 1)}
         self.hands: dict[str, Hand] = {}
+        self.numbers: dict[str, Iterator[int]] = {}
 
     def places(self) -> Mapping[str, str]:
         return dict(self.there)
 
     def start(self, place: str, arguments: Sequence[str]) -> None:
         self.hands[place] = Hand(arguments)
+        self.numbers[place] = itertools.count()
 
     def write(self, place: str, octets: bytes) -> None:
-        self.hands[place].write(octets)
+        self.hands[place].write(next(self.numbers[place]), octets)
 
     def read(self, timeout_s: float) -> Mapping[str, Said]:
         until = time.monotonic() + timeout_s

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import stat
-import statistics
 import subprocess
 import sys
 import time
@@ -19,10 +18,7 @@ import pytest
 
 from tests.lab.ended import all_ended
 from tests.workloads import drive
-from tests.workloads.ray_hosts import slowed
 from trifecta.design import extras, plan
-from trifecta.lab import cpu_share
-from trifecta.store import parquet
 from trifecta.store.run import RunDirectory
 from trifecta.studies import known_servers, load
 
@@ -242,60 +238,6 @@ def test_maps_and_gates_are_measured_by_every_node(
     assert len(found) == 3 * len(blocks), "every block whole, none twice"
     assert len(blocks) >= least
     assert set(blocks.values()) == {"node1", "node2"}
-
-
-@pytest.mark.timeout(1100)
-@pytest.mark.skipif(cpu_share.problem() is not None, reason="CPU time cannot be limited here")
-def test_a_slow_node_and_a_wrong_clock_change_no_verdict(tmp_path: Path, started: Any) -> None:
-    """With the real engine: a node with half a core, one whose clock is 3 s ahead, and one as it should be.
-
-    Some trials of the slow one fail `path`, as they should, so the cluster has blocks to spare.
-    """
-    settings = [
-        "protocol=h2,h3", "path=far", "server=origin", "connection=new", "budget=8 min", "conformance=off",
-        "workload.requests=30", "workload.warmup=2 requests", "give_up=false", "seed=3",
-    ]  # fmt: skip
-    blocks = {"alone": 9, "run": 15}
-    command = [sys.executable, "-m", "tests.workloads.drive_odd_nodes", str(tmp_path), json.dumps(settings)]
-    with slowed(0.5) as slow:
-        process = subprocess.Popen(
-            [*command, json.dumps(blocks), json.dumps(slow)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            cwd=drive.REPOSITORY,
-        )
-        started.append(process)
-        out, errors = process.communicate(timeout=1050)
-    assert process.returncode == 0, errors
-    told = json.loads(out.splitlines()[-1])
-    assert {code for code, _ in told.values()} == {0}, told
-    rows = {name: RunDirectory.open(tmp_path / name).rows() for name in blocks}
-    for name, many in blocks.items():
-        assert len(rows[name]) == len({(row["block"], row["arm"]) for row in rows[name]}) == many * 3, "twice, or lost"
-    by_node = {node: ratio([row for row in rows["run"] if row["node"] == node]) for node in ("n1", "slow", "ahead")}
-    alone, together = (verdict(tmp_path / name) for name in ("alone", "run"))
-    print(alone, together, by_node, sum(bool(row["valid"]) for row in rows["run"]))
-    assert alone["verdict"] == together["verdict"] == "faster"
-    assert together["low"] <= alone["high"] and alone["low"] <= together["high"]
-    for node, own in by_node.items():
-        assert own == pytest.approx(alone["ratio"], rel=0.2), node
-    began = {node: min(row["started_ns"] for row in rows["run"] if row["node"] == node) for node in ("n1", "ahead")}
-    assert began["ahead"] - began["n1"] > 1_000_000_000, "its clock was not ahead, so nothing is shown"
-
-
-def verdict(folder: Path) -> dict[str, Any]:
-    """What the run says of HTTP/3 against HTTP/2."""
-    every = parquet.read(folder / "verdicts.parquet")
-    (row,) = (one for one in every if (one["arm"], one["reference"]) == ("h3", "h2"))
-    return row
-
-
-def ratio(rows: list[dict[str, Any]]) -> float:
-    """The geometric mean over blocks of HTTP/3's median latency to HTTP/2's."""
-    medians = {(row["block"], row["arm"]): row["latency_p50_ns"] for row in rows}
-    blocks = {block for block, _ in medians}
-    return statistics.geometric_mean(medians[block, "h3"] / medians[block, "h2"] for block in blocks)
 
 
 @pytest.mark.parametrize("on_a_cluster", [True, False])

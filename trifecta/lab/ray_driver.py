@@ -46,6 +46,8 @@ class RayDriver:
         many = local_nodes(address)
         self._local: Any = None
         self._actors: dict[str, Any] = {}
+        self._written: dict[str, int] = {}
+        """How often was written to each place."""
         self._asked: dict[Any, str] = {}
         """By what is waited for the place that is to answer."""
         self._answered_at: dict[str, float] = {}
@@ -94,12 +96,14 @@ class RayDriver:
             max_concurrency=2,  # `write` passes a `read` that waits
             scheduling_strategy=strategy(node_id=place, soft=False),
         ).remote(list(arguments))
+        self._written[place] = 0
         self._ask(place)
 
     def write(self, place: str, octets: bytes) -> None:
         """As `Launcher.write`."""
         if place in self._actors:
-            self._actors[place].write.remote(octets)
+            self._actors[place].write.remote(self._written[place], octets)
+            self._written[place] += 1
 
     def read(self, timeout_s: float) -> Mapping[str, Said]:
         """As `Launcher.read`; a place that has answered, and does not any more, is lost, whatever Ray thinks of it."""
@@ -140,6 +144,7 @@ class RayDriver:
     def end(self, place: str) -> None:
         """As `Launcher.end`: an actor that nobody holds any more ends when it has done what it was asked."""
         actor = self._actors.pop(place, None)
+        self._written.pop(place, None)
         self._answered_at.pop(place, None)
         for answer in [answer for answer, asked in self._asked.items() if asked == place]:
             del self._asked[answer]

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -30,6 +31,9 @@ class Hand:
             start_new_session=True,
             bufsize=0,
         )
+        self._early: dict[int, bytes] = {}
+        self._written = 0
+        self._writing = threading.Lock()
 
     def read(self, wait_s: float) -> tuple[bytes, str | None]:
         """What it wrote, waited for so long at most; and how it ended, once all that it wrote was read."""
@@ -48,8 +52,18 @@ class Hand:
             many += len(piece)
         return b"".join(pieces), None
 
-    def write(self, octets: bytes) -> None:
-        """To its standard input; that it has ended, `read` says."""
+    def write(self, number: int, octets: bytes) -> None:
+        """To its standard input, in the order of the numbers, from 0; that it has ended, `read` says.
+
+        Ray promises an order only to an actor of one thread, and this one has a second for `read`.
+        """
+        with self._writing:
+            self._early[number] = octets
+            while self._written in self._early:
+                self._pass_on(self._early.pop(self._written))
+                self._written += 1
+
+    def _pass_on(self, octets: bytes) -> None:
         assert self._process.stdin is not None
         view = memoryview(octets)
         with suppress(BrokenPipeError, ValueError):  # ValueError: it was closed
