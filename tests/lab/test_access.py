@@ -209,7 +209,7 @@ def test_all_wires_can_be_impaired_and_full_packets_pass() -> None:
             client, server, _ = connect(network, "client", "web")
             client.settimeout(30)
             server.settimeout(30)
-            # Sent while it is read: how much two sockets hold unread is the kernel's choice, by what was lost till then.
+            # Sent while it is read: how much two sockets hold unread is the kernel's choice.
             sending = threading.Thread(target=client.sendall, args=(b"x" * 300_000,))
             sending.start()
             received = 0

@@ -16,6 +16,7 @@ from tests.lab.ended import gone
 from trifecta.design import extras
 from trifecta.design.errors import CannotError, UserError
 from trifecta.lab.launcher import Said
+from trifecta.lab.ray_driver import plainly
 from trifecta.lab.ray_hand import Hand
 from trifecta.lab.ray_launcher import RayLauncher, local_nodes, reach
 
@@ -80,6 +81,29 @@ def test_a_frozen_program_is_killed() -> None:
     psutil.Process(pid).suspend()
     hand.end()
     assert not psutil.pid_exists(pid)
+
+
+DIED = """The actor died unexpectedly before finishing this task.
+	class_name: Hand
+	actor_id: c9078728bfb8023be8200c3b01000000
+	pid: 463
+The actor is dead because its worker process has died. Worker exit type: SYSTEM_ERROR Worker exit detail: Worker """
+AWAY = """The actor e20ce1af24a5605564a7edbd01000000 is unavailable: The actor is temporarily unavailable: RpcError:
+RPC error: Socket closed rpc_code: 14. The task may or may not have been executed on the actor."""
+
+
+@pytest.mark.parametrize(
+    ("kind", "said", "plain"),
+    [
+        ("ActorDiedError", DIED, "its worker process has died"),
+        ("ActorDiedError", "The actor is dead because its node has died. Node Id: 7f", "its node has died"),
+        ("ActorUnavailableError", AWAY, "Ray cannot reach it (Socket closed)"),
+        ("ActorUnavailableError", "It is away.", "Ray cannot reach it"),
+        ("RaySystemError", "Disk full.", "Disk full."),
+    ],
+)
+def test_what_ray_says_of_a_lost_node_is_said_plainly(kind: str, said: str, plain: str) -> None:
+    assert plainly(kind, " ".join(said.split())) == plain
 
 
 def say(launcher: RayLauncher, patience_s: float = 60.0) -> dict[str, Said]:
