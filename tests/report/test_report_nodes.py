@@ -34,9 +34,9 @@ def compared(blocks: dict[str, int], bad: str = "") -> list[Comparison]:
 
 def test_it_says_how_many_nodes_there_are_how_much_they_differ_and_that_few_are_few() -> None:
     said = nodes.said(compared({"a": 8, "b": 8, "c": 8}), {})
-    assert said[0].startswith("Measured on 3 nodes a comparison")
-    assert "standard deviation of 0." in said[1]
-    assert "upper end" in said[1]
+    assert said[0].startswith("Measured on 3 nodes: ")
+    assert "Standard deviation of the ratios between nodes: 0." in said[1]
+    assert "at most" in said[1]
     assert "So few nodes" in said[2]
     many = nodes.said(compared({f"n{node}": 4 for node in range(8)}), {})
     assert not [one for one in many if "So few nodes" in one]

@@ -49,22 +49,22 @@ def _sentences(known: Nodes) -> Iterable[str]:
 def _differences(known: Nodes) -> Iterable[str]:
     count = f"{known.most}" if known.fewest == known.most else f"{known.fewest} to {known.most}"
     yield (
-        f"Measured on {count} {'node' if known.most == 1 else 'nodes'} a comparison: intervals are of nodes like "
-        "these, and no verdict stands that one node alone decides."
+        f"Measured on {count} {'node' if known.most == 1 else 'nodes'}: intervals hold for nodes like these, and no "
+        "verdict rests on one node alone."
     )
     if known.least_sd is not None and known.most_sd is not None:
         low, high = _percent(known.least_sd), _percent(known.most_sd)
-        spread = low if low == high else f"{low} to {high} by comparison"
-        most = "no upper end" if known.most_high is None else f"their upper end at {_percent(known.most_high)} or less"
-        yield f"Between nodes ratios differ with a standard deviation of {spread}; the intervals of that have {most}."
+        spread = low if low == high else f"{low} to {high}, depending on the comparison"
+        most = "nothing bounds it from above" if known.most_high is None else f"at most {_percent(known.most_high)}"
+        yield f"Standard deviation of the ratios between nodes: {spread} (95 % interval: {most})."
     if known.few:
         yield (
-            "So few nodes hardly show how much such nodes differ: intervals are wide for it, and they rest on "
-            "differences between nodes being about normal."
+            "So few nodes show little of how nodes differ: the intervals are wider for it, and assume that differences "
+            "between nodes are roughly normal."
         )
     yield (
-        "Verdicts, their intervals, maps and comparisons of two runs know of nodes; other intervals take the blocks of "
-        "all nodes for those of one machine."
+        "Verdicts, their intervals, maps and comparisons of two runs account for nodes; all other intervals treat the "
+        "blocks as if one machine had measured them."
     )
 
 
