@@ -1,5 +1,8 @@
 """An Internet of namespaces: origins, Caddy and nginx behind links of their own; one blocks UDP, one throttles it.
 
+``anycast.lab`` has two addresses of IPv4, of ``fast`` and of ``distant``. Below ``/edge`` Caddy has a cache behind it
+(``cold_cache``).
+
 ``python -m tests.workloads.internet FOLDER JSON`` raises it and runs ``trifecta`` in the client's host. JSON:
 ``{"commands": [[word, ...], ...], "nginx": whether it is there, "busy": {"2": RUN}}``, each word with ``{ca}`` filled
 in. While the command of that number makes its RUN, Caddy asks for patience once, after three trials. Prints a line of
@@ -18,10 +21,12 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
+from tests.workloads import cold_cache
+
 PORT = 8443
-ORIGINS = ("fast", "slow", "mute", "throttled")
+ORIGINS = ("fast", "slow", "mute", "throttled", "distant")
 HOSTS = ("client", *ORIGINS, "busy", "nginx")
-DELAYS_NS = dict.fromkeys(HOSTS[1:], 5_000_000) | {"slow": 20_000_000}
+DELAYS_NS = dict.fromkeys(HOSTS[1:], 5_000_000) | {"slow": 20_000_000, "distant": 40_000_000}
 """Each way, of the wire between the client and a host."""
 CADDY = """{{
   admin off
@@ -49,6 +54,7 @@ https://busy.lab:8443 {{
   respond /cached "hello" 200
   @files path /pages/* /robots.txt
   file_server @files
+  reverse_proxy /edge/* 127.0.0.1:{cache}
   header /patience Retry-After 1
   respond /patience 429
   @late file /busy
@@ -87,6 +93,7 @@ def main() -> int:
         internet = stack.enter_context(host_graph(HOSTS, wires))
         names = {f"{host}.lab": (internet.address(host), internet.address_6(host)) for host in HOSTS[1:]}
         names["two.lab"] = (internet.address("fast"), internet.address_6("slow"))
+        names["anycast.lab"] = (internet.address("fast"), internet.address("distant"))
         stack.enter_context(Names(internet.hosts.values(), names))
         certificates = make_certificates(folder / "pki", list(names), [one for pair in names.values() for one in pair])
         for wire in wires:
@@ -163,7 +170,10 @@ def _caddy(stack: ExitStack, host: Any, folder: Path, certificates: Any) -> None
     config, state = folder / "Caddyfile", folder / "caddy"
     state.mkdir()
     places = {"state": state, "site": folder / "site", "log": folder / "access.log"}
-    config.write_text(CADDY.format(**places, chain=certificates.chain, key=certificates.key))
+    config.write_text(CADDY.format(**places, chain=certificates.chain, key=certificates.key, cache=cold_cache.PORT))
+    cache = LocalPlace(host).run([sys.executable, "-m", "tests.workloads.cold_cache"], folder / "cache.log")
+    stack.callback(cache.close)
+    _await_port(cache, host, "127.0.0.1", folder / "cache.log", cold_cache.PORT)
     command = [Caddy().program(), "run", "--config", config, "--adapter", "caddyfile"]
     environment = dict.fromkeys(("HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME"), str(state))
     running = LocalPlace(host).run(command, folder / "caddy.log", environment=environment)
@@ -187,11 +197,11 @@ def _nginx(stack: ExitStack, host: Any, address: str, folder: Path, certificates
     _await_port(running, host, address, log)
 
 
-def _await_port(running: Any, host: Any, address: str, log: Path) -> None:
+def _await_port(running: Any, host: Any, address: str, log: Path, port: int = PORT) -> None:
     """Wait until a program takes connections."""
     until = time.monotonic() + 20
     while True:
-        with suppress(OSError), host.inside(), socket.create_connection((address, PORT), timeout=1):
+        with suppress(OSError), host.inside(), socket.create_connection((address, port), timeout=1):
             return
         assert running.running(), log.read_text()
         assert time.monotonic() < until, log.read_text()
