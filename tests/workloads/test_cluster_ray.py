@@ -240,6 +240,35 @@ def test_maps_and_gates_are_measured_by_every_node(
     assert set(blocks.values()) == {"node1", "node2"}
 
 
+REPRODUCED = ["path=near", "blocks={at_least: 6, at_most: 6}", "conformance=off", "give_up=false", *PATIENT]
+
+
+def test_a_reproduction_is_measured_by_every_node(tmp_path: Path, environment: dict[str, str], started: Any) -> None:
+    changes = [word for setting in REPRODUCED for word in ("--set", setting)]
+    asked = ["reproduce", "milicevic2023", "--quick", "--only", "engine-latency", "--no-threats", *changes]
+    process = begin(tmp_path / "out", environment, *asked, "--out", "out", "--cluster", "local:2")
+    started.append(process)
+    out, errors = process.communicate(timeout=400)
+    assert process.returncode in (0, 1), errors  # 1: the stand-in's trials pass no check
+    said = json.loads(out)
+    assert said["reproduction"]["depth"] == "quick"
+    assert [one["name"] for one in said["runs"]] == ["engine-latency"]
+    assert {claim["id"].partition(".")[0] for claim in said["claims"]} == {"milicevic2023"}
+    assert (tmp_path / "out" / "reproduction.html").exists()
+    folder = tmp_path / "out" / "milicevic2023" / "engine-latency"
+    found: list[dict[str, Any]] = RunDirectory.open(folder).rows()  # type: ignore[assignment]
+    blocks = {(row["cell"], row["block"]): row["node"] for row in found}
+    assert {block for _, block in blocks} == set(range(6))
+    assert len(found) == len({(row["cell"], row["block"], row["arm"]) for row in found}) == 3 * len(blocks)
+    assert set(blocks.values()) == {"node1", "node2"}
+    made = {path.name: path.read_bytes() for path in (folder / "trials").glob("t*.parquet")}
+    again = begin(tmp_path / "out", environment, "resume", "out", "--cluster", "local:2")
+    started.append(again)
+    out, errors = again.communicate(timeout=400)
+    assert again.returncode == process.returncode, errors
+    assert {path.name: path.read_bytes() for path in (folder / "trials").glob("t*.parquet")} == made
+
+
 @pytest.mark.parametrize("on_a_cluster", [True, False])
 def test_a_head_that_is_killed_loses_nothing_that_was_committed(
     tmp_path: Path, environment: dict[str, str], started: Any, on_a_cluster: bool
