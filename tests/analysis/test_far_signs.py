@@ -71,6 +71,8 @@ def answered(protocol, error=None, size=1000, transfer_ns=1_000_000, handshake_n
         (answered("h3", "connect_timeout"), ["Alt-Svc"], "blocked"),
         (answered("h3", "quic:timeout"), ["HTTPS record"], "blocked"),
         (answered("h3", "connect_timeout"), [], "silent"),
+        (answered("h3", "socket:EPERM"), ["Alt-Svc"], "blocked"),
+        (answered("h3", "socket:EPERM"), [], "silent"),
         (answered("h3", "connect_refused"), ["Alt-Svc"], "closed"),
         (answered("h3", "tls:certificate"), [], "other"),
         (answered("h3", "quic:timeout", handshake_ns=1_000_000), ["Alt-Svc"], "other"),

@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
@@ -54,18 +54,20 @@ def missing() -> str:
 class ThreeHosts:
     """What a test does with them."""
 
-    def __init__(self, folder: Path, lab: Topology, far: Sequence[str] = FAR) -> None:
+    def __init__(self, folder: Path, lab: Topology, far: Sequence[str] = FAR, *, over_ipv6: bool = False) -> None:
         self.folder = folder
         self.lab = lab
         self.far = far
+        self.over_ipv6 = over_ipv6
         self.home = folder / "home"
         self.listeners: dict[str, subprocess.Popen[bytes]] = {}
 
     def address(self, name: str) -> str:
-        return self.lab.address(name)
+        return self.lab.address_6(name) if self.over_ipv6 else self.lab.address(name)
 
     def url(self, name: str) -> str:
-        return f"ssh://root@{self.address(name)}:{PORT}"
+        address = self.address(name)
+        return f"ssh://root@{f'[{address}]' if self.over_ipv6 else address}:{PORT}"
 
     def room(self, name: str) -> Path:
         """Where working folders are made on a host."""
@@ -228,8 +230,10 @@ def _configure(hosts: ThreeHosts, name: str) -> None:
     for each in (own, own / "tmp", own / "cache"):
         each.mkdir(parents=True)
     shutil.copy(hosts.folder / "user.pub", own / "authorized_keys")
+    everywhere = "::" if hosts.over_ipv6 else "0.0.0.0"
     (own / "sshd_config").write_text(
-        f"Port {PORT}\nListenAddress 0.0.0.0\nHostKey {hosts.folder}/host\nPidFile none\nUsePAM no\nStrictModes no\n"
+        f"Port {PORT}\nListenAddress {everywhere}\nHostKey {hosts.folder}/host\n"
+        "PidFile none\nUsePAM no\nStrictModes no\n"
         f"AuthorizedKeysFile {own}/authorized_keys\nPermitRootLogin yes\nPasswordAuthentication no\n"
         f"KbdInteractiveAuthentication no\nLogLevel INFO\nSetEnv TMPDIR={own}/tmp XDG_CACHE_HOME={own}/cache "
         f"PATH={own}/bin:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin\n"
@@ -244,7 +248,7 @@ def _user(hosts: ThreeHosts) -> None:
     (own / "known_hosts").write_text("".join(f"[{hosts.address(name)}]:{PORT} {key}" for name in hosts.far))
 
 
-def _surroundings() -> None:
+def surroundings() -> None:
     """What sshd wants of a machine: a folder of its own, and a user; both are this mount namespace's alone."""
     linux.mount("none", "/run", "tmpfs", linux.MS_NOSUID, "mode=755")
     Path("/run/sshd").mkdir()
@@ -259,24 +263,32 @@ def _surroundings() -> None:
 
 
 @contextmanager
-def three_hosts(folder: Path, *, ahead_s: int = 0, middle: bool = False) -> Iterator[ThreeHosts]:
+def three_hosts(
+    folder: Path, *, ahead_s: int = 0, middle: bool = False, over_ipv6: bool = False
+) -> Iterator[ThreeHosts]:
     """The hosts, with everything that sshd and a user need. The server's clock may be ahead of the others'.
 
-    ``middle``: a fourth one, between two halves of a network behind client and server.
+    ``middle``: a fourth one, between two halves of a network behind client and server. ``over_ipv6``: sshd listens on
+    IPv6 alone, and what hosts are called are those addresses.
     """
     far = (*FAR, MIDDLE) if middle else FAR
-    _surroundings()
+    surroundings()
     with ExitStack() as stack:
         wires = [*WIRES, Wire(HERE, MIDDLE)] if middle else WIRES
         lab = stack.enter_context(host_graph([HERE, *far], wires))
-        hosts = ThreeHosts(folder, lab, far)
+        hosts = ThreeHosts(folder, lab, far, over_ipv6=over_ipv6)
         if middle:
             _join_behind(lab)
-        _keys(folder)
-        _user(hosts)
-        stack.callback(hosts.close)
-        for name in far:
-            _configure(hosts, name)
-            clock = ["unshare", "--time", "--monotonic", str(ahead_s), "--boottime", str(ahead_s)]
-            hosts.serve(name, clock if ahead_s and name == SERVER else ())
+        clock = ["unshare", "--time", "--monotonic", str(ahead_s), "--boottime", str(ahead_s)]
+        stand(stack, hosts, {SERVER: clock} if ahead_s else {})
         yield hosts
+
+
+def stand(stack: ExitStack, hosts: ThreeHosts, wrappers: Mapping[str, Sequence[str]]) -> None:
+    """Start an sshd on every far host, behind the command that wraps it if there is one; ``stack`` ends them."""
+    _keys(hosts.folder)
+    _user(hosts)
+    stack.callback(hosts.close)
+    for name in hosts.far:
+        _configure(hosts, name)
+        hosts.serve(name, wrappers.get(name, ()))

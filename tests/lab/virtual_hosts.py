@@ -129,7 +129,7 @@ def _script(hosts: VirtualHosts, name: str, more: str) -> Path:
 @contextmanager
 def virtual_hosts(folder: Path, more: dict[str, str] | None = None) -> Iterator[VirtualHosts]:
     """The machines, with an sshd on each; ``more``: what a machine's shell does before that."""
-    three_hosts._surroundings()
+    three_hosts.surroundings()
     with ExitStack() as stack:
         lab = stack.enter_context(host_graph([HERE], []))
         hosts = VirtualHosts(folder, lab, tuple(ADDRESSES))

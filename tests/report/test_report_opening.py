@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import shlex
 from pathlib import Path
@@ -123,6 +124,8 @@ def test_next_is_what_spoils_most_trials_then_what_is_open_then_why(run: Path, t
     said = opening._next(summary.about, decided, totals, checks)
     assert said.startswith("See where the time is: `trifecta explain ")
     assert said.endswith(f"remove causes: `trifecta why {shlex.quote(str(run))}`.")
+    elsewhere = dataclasses.replace(summary.about, study={**summary.about.study, "workload": {"kind": "far"}})
+    assert "trifecta why" not in opening._next(elsewhere, decided, totals, checks), "there it is refused"
     same = [one for one in decided if one.kind == "same"]
     assert "trifecta why" not in opening._next(summary.about, same, totals, checks)
     most = totals | {"excluded_trials": totals["trials"]}

@@ -106,9 +106,9 @@ def main() -> int:
             own = internet.address_6(host) if host == "slow" else internet.address(host)
             origin.configure(_origin(certificates, own, folder / "site"))
             origin.wait_ready(OriginReady, 10)
-        _filter(internet.host("mute"), f"add rule inet t in udp dport {PORT} drop")
+        add_filter(internet.host("mute"), f"add rule inet t in udp dport {PORT} drop")
         over = f"udp sport {PORT} limit rate over 200 kbytes/second drop"
-        _filter(internet.host("throttled"), f"add rule inet t out {over}")
+        add_filter(internet.host("throttled"), f"add rule inet t out {over}")
         _caddy(stack, internet.host("busy"), folder, certificates)
         if asked["nginx"]:
             _nginx(stack, internet.host("nginx"), internet.address("nginx"), folder, certificates)
@@ -151,7 +151,7 @@ def _origin(certificates: Any, address: str, folder: Path) -> Any:
     )
 
 
-def _filter(host: Any, rule: str) -> None:
+def add_filter(host: Any, rule: str) -> None:
     """A filter of what a host takes or sends."""
     from trifecta.lab.conntrack import find_nft
 

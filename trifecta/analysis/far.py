@@ -14,7 +14,8 @@ from trifecta.design.far import CACHE_FIELDS
 _STATES = ("hit", "miss", "expired", "stale", "revalidated", "updating", "dynamic", "bypass")
 _WORD = re.compile(r"[a-z]+")
 _RANDOM = re.compile(r"[0-9a-f]{6,}|\d+")  # names of machines behind one place, which differ from answer to answer
-_SILENCE = ("connect_timeout", "quic:timeout")
+_SILENCE = ("connect_timeout", "quic:timeout", "socket:EPERM")
+"""By EPERM a filter of the client's own machine stops packets on their way out: none passes, and none comes back."""
 _REFUSAL = ("connect_refused", "unreachable", "connect_reset")
 ENOUGH_BYTES = 100_000  # of content: less fits into the first windows, and says nothing of a rate
 SLOW_SHARE = 0.5  # of the rate over TCP

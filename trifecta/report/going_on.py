@@ -32,11 +32,11 @@ def sentence(facts: RunFacts, found: Iterable[Comparison], trials: int) -> str:
 
 
 def causes(facts: RunFacts, found: Iterable[Comparison]) -> str | None:
-    """The command line that removes causes of the largest difference; None where none to the baseline is decided, or
-    it has no ratio.
+    """The command line that removes causes of the largest difference; None where none to the baseline is decided,
+    it has no ratio, or it was seen at a server elsewhere, from which `trifecta why` can remove nothing.
     """
     decided = any(one.kind in ("faster", "slower") and one.reference == facts.baseline for one in found)
-    if not decided or METRICS[facts.metric].name in BY_DIFFERENCE:
+    if facts.is_outside or not decided or METRICS[facts.metric].name in BY_DIFFERENCE:
         return None
     return f"trifecta why {shlex.quote(near(facts.folder))}"
 
