@@ -23,6 +23,7 @@ Examples:
   trifecta conformance
   trifecta conformance --server nginx,caddy --large
   trifecta conformance --client curl --json
+  trifecta conformance --server nginx --ip IPv6
 """
 )
 @click.option(
@@ -48,13 +49,23 @@ Examples:
     metavar="DIR",
     help="Folder for results and evidence, new or empty.  [default: runs/conformance-DATE-TIME]",
 )
+@options.ip_version
 @options.as_json
-def command(*, servers: tuple[str, ...], clients: tuple[str, ...], large: bool, out: Path | None, as_json: bool) -> int:
+def command(
+    *,
+    servers: tuple[str, ...],
+    clients: tuple[str, ...],
+    large: bool,
+    out: Path | None,
+    ip: str | None,
+    as_json: bool,
+) -> int:
     """Transfer the same objects with every server and client over every protocol, and compare every octet.
 
     Objects of 0 B, 1 B, 1 kB and 1 MB are downloaded and posted on a clean path, 100 kB are downloaded on a rough one.
     Of each failure log, configuration, keys, qlog and a capture of a second attempt are kept.
     """
+    from trifecta.cli.inputs import is_ipv6
     from trifecta.workloads.conformance import alone
 
     folder = out if out is not None else Path("runs") / f"conformance-{time.strftime('%Y%m%d-%H%M%S')}"
@@ -73,7 +84,7 @@ def command(*, servers: tuple[str, ...], clients: tuple[str, ...], large: bool, 
             click.echo(text, err=True)
 
     with StopFlag() as stop:
-        outcome = alone.run(chosen, folder, tell, stop, large=large)
+        outcome = alone.run(chosen, folder, tell, stop, large=large, ipv6=is_ipv6(ip))
     if as_json:
         import json
 

@@ -112,6 +112,17 @@ def one_of(option: str, names: Sequence[str], known: Sequence[str]) -> list[str]
     return [name for name in known if name in names]
 
 
+def is_ipv6(given: str | None, study: str | None = None) -> bool:
+    """Whether it is done over IPv6: as an option says, else where every workload of a study is over it."""
+    from trifecta import studies
+    from trifecta.design import plan
+    from trifecta.design.ip import IPV6
+
+    if given is not None or study is None:
+        return given == IPV6
+    return plan.over_ipv6_alone(studies.load(study))
+
+
 def path_of(study: str | None, path: str | None, fields: Mapping[str, str | None]) -> PathSpec:
     """The path that a study names or that options describe, field by field; options change the study's path."""
     from trifecta import studies

@@ -51,6 +51,7 @@ def _path_options(function: Callable[..., Any]) -> Callable[..., Any]:
 Examples:
   trifecta link measure --rtt "50 ms" --loss "2 %" --rate "20 Mbit/s"
   trifecta link measure --study race --path rough --json
+  trifecta link measure --rtt "50 ms" --ip IPv6
 """
 )
 @_path_options
@@ -59,6 +60,11 @@ Examples:
 @click.option("--packets", type=click.IntRange(1, 1_000_000), default=1000, show_default=True, help="Packets to send.")
 @click.option("--interval", metavar="TIME", default="2 ms", show_default=True, help="Time between packets.")
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Seed of losses and delays.")
+@click.option(
+    "--ip",
+    type=click.Choice(["IPv4", "IPv6"], case_sensitive=False),
+    help="Over which version of the Internet Protocol.  [default: that of the study, else IPv4]",
+)
 @as_json
 def measure(
     *,
@@ -67,6 +73,7 @@ def measure(
     packets: int,
     interval: str,
     seed: int,
+    ip: str | None,
     as_json: bool,
     **fields: str | None,
 ) -> None:
@@ -78,13 +85,14 @@ def measure(
     from trifecta.lab import sandbox
 
     spec = inputs.path_of(study, path_name, fields)
+    ipv6 = inputs.is_ipv6(ip, study)
     interval_ns = inputs.time_ns("--interval", interval)
     sandbox.enter()
 
     from trifecta.contract.codec import plain
     from trifecta.workloads import path_probe
 
-    measured = path_probe.measure(spec, packets=packets, interval_ns=interval_ns, seed=seed)
+    measured = path_probe.measure(spec, packets=packets, interval_ns=interval_ns, seed=seed, ipv6=ipv6)
     lines = path_probe.compare(measured)
     findings = path_probe.judge(measured)
     wrong = [finding for finding in findings if finding.status == "fail"]
@@ -92,6 +100,7 @@ def measure(
         document = {
             "path": dataclasses.asdict(measured.path),
             "seed": measured.seed,
+            "ip": measured.ip,
             "probe": plain(measured.probe),
             "link": plain(measured.link),
             "comparison": [dataclasses.asdict(line) for line in lines],

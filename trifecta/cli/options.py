@@ -14,6 +14,11 @@ from click.shell_completion import CompletionItem
 Decorated = Callable[..., Any]
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+ip_version = click.option(
+    "--ip",
+    type=click.Choice(["IPv4", "IPv6"], case_sensitive=False),
+    help="Over which version of the Internet Protocol.  [default: IPv4]",
+)
 
 
 def complete_run(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from trifecta.cli.options import as_json, complete_server, split_names
+from trifecta.cli.options import as_json, complete_server, ip_version, split_names
 
 if TYPE_CHECKING:
     from trifecta.implementations.server import ServerAdapter
@@ -87,6 +87,7 @@ input, 3 not possible on this machine, 130 interrupted.
 Examples:
   trifecta page check light
   trifecta page check example --server nginx,origin
+  trifecta page check light --ip IPv6
 """
 )
 @click.argument("page")
@@ -98,10 +99,12 @@ Examples:
     shell_complete=complete_server,
     help="Only these servers.  [default: all that are found]",
 )
+@ip_version
 @as_json
-def check(page: str, servers: tuple[str, ...], as_json: bool) -> int:
+def check(page: str, servers: tuple[str, ...], ip: str | None, as_json: bool) -> int:
     """Replay a page from servers in a lab, request every response over every protocol, and compare every octet."""
     from trifecta import pages
+    from trifecta.cli.inputs import is_ipv6
     from trifecta.lab import sandbox
     from trifecta.pages.archive import read_page
 
@@ -117,7 +120,7 @@ def check(page: str, servers: tuple[str, ...], as_json: bool) -> int:
 
     told, alike, there = [], True, False
     with StopFlag() as stop, tempfile.TemporaryDirectory(prefix="trifecta-check-") as work:
-        for replayed in replaying.check(folder, chosen, Path(work), stop=stop):
+        for replayed in replaying.check(folder, chosen, Path(work), stop=stop, ipv6=is_ipv6(ip)):
             told.append(dataclasses.asdict(replayed) | {"same": replayed.same})
             alike &= replayed.same or not replayed.asked
             there |= replayed.same

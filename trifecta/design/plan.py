@@ -142,6 +142,11 @@ def leaves_groups(study: Study) -> bool:
     return any(places(study) - {"native"}) or limits_cpu(study) or in_containers(study.servers)
 
 
+def over_ipv6_alone(study: Study) -> bool:
+    """Whether all that a study measures goes over IPv6: then what is tried beforehand does, too."""
+    return all(workload_for(study, one).ip is not None for one in treatments(study))
+
+
 def workload_for(study: Study, at: Levelled) -> RequestsWorkload:
     """The workload of a treatment or trial: with the lengths its path asks for and the factors that set its fields.
 

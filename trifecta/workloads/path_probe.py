@@ -15,16 +15,19 @@ from trifecta.contract.common import Quantiles
 from trifecta.contract.link import LinkReady, LinkSummary
 from trifecta.contract.probe import MeasureConfig, MeasureSummary, ReflectConfig, ReflectReady
 from trifecta.design.errors import CannotError
+from trifecta.design.ip import IPV4, IPV6
 from trifecta.design.model import PathSpec
 from trifecta.design.percentiles import holds
 from trifecta.lab.engine import EngineError, find_engine
 from trifecta.lab.host import pin_table
-from trifecta.lab.network import SERVER_ADDRESS, WIRE, two_hosts
+from trifecta.lab.network import SERVER_ADDRESS, SERVER_ADDRESS_6, WIRE, two_hosts
 from trifecta.lab.paths import link_config
 from trifecta.lab.place import LocalPlace
 
 PROBE_PORT = 9
 TRAIN_PACKETS = 100  # of full size, back to back: their spacing at the far end is the rate
+LARGEST_PAYLOAD_BYTES = {IPV4: 1472, IPV6: 1452}
+"""Of UDP, below an MTU of 1500."""
 _START_S = 10.0
 _QUESTIONS_S = 40.0  # what the probe allows itself for its questions on a path that loses most packets
 _REPLY_TIMEOUT_NS = 2_000_000_000
@@ -38,6 +41,7 @@ class Measured:
     seed: int
     probe: MeasureSummary
     link: LinkSummary
+    ip: str = IPV4
 
 
 @dataclass(frozen=True)
@@ -59,14 +63,16 @@ def measure(
     seed: int,
     stop: Callable[[], bool] | None = None,
     told: PathSpec | None = None,
+    ipv6: bool = False,
 ) -> Measured:
-    """Probe a path with ``packets`` packets, one every ``interval_ns``. Must run inside the sandbox.
+    """Probe a path with ``packets`` packets, one every ``interval_ns``, over IPv4 or IPv6. Must run inside the sandbox.
 
     ``told``: what the link is given instead of the path, so that tests can see a link that lies.
     CannotError when the lab, the link or the probe cannot work.
     """
     engine = find_engine()
     pins = pin_table()
+    address = SERVER_ADDRESS_6 if ipv6 else SERVER_ADDRESS
     with tempfile.TemporaryDirectory(prefix="trifecta-link-") as folder, ExitStack() as stack:
         log = Path(folder) / "engine.log"
         lab = stack.enter_context(two_hosts())
@@ -77,13 +83,13 @@ def measure(
             link.configure(link_config(told or path, seed))
             link.wait_ready(LinkReady, _START_S, stop)
             far = stack.enter_context(LocalPlace(lab.host("server"), engine).start("probe", log, name="reflector"))
-            far.configure(ReflectConfig(address=SERVER_ADDRESS, port=PROBE_PORT))
+            far.configure(ReflectConfig(address=address, port=PROBE_PORT))
             far.wait_ready(ReflectReady, _START_S, stop)
             near = stack.enter_context(LocalPlace(lab.host("client"), engine).start("probe", log))
             timeout_ns = _REPLY_TIMEOUT_NS + 2 * path.rtt_ns
             near.configure(
                 MeasureConfig(
-                    address=SERVER_ADDRESS,
+                    address=address,
                     port=PROBE_PORT,
                     packets=packets,
                     interval_ns=interval_ns,
@@ -102,7 +108,7 @@ def measure(
             raise CannotError(f"{error}; run `trifecta doctor`") from error
     if probe.received == 0 and path.loss < 1:
         raise CannotError("no packet of the probe came back; run `trifecta doctor`")
-    return Measured(path=path, seed=seed, probe=probe, link=said)
+    return Measured(path=path, seed=seed, probe=probe, link=said, ip=IPV6 if ipv6 else IPV4)
 
 
 def compare(measured: Measured) -> list[Line]:
@@ -128,7 +134,14 @@ def compare(measured: Measured) -> list[Line]:
     if path.rate_bits_per_s and rate is not None:
         lines.append(Line("rate, from a packet train", path.rate_bits_per_s / 1e6, rate / 1e6, "Mbit/s"))
     largest = probe.largest_payload_bytes
-    lines.append(Line("largest datagram", 1472.0, None if largest is None else float(largest), "B"))
+    lines.append(
+        Line(
+            "largest datagram",
+            float(LARGEST_PAYLOAD_BYTES[measured.ip]),
+            None if largest is None else float(largest),
+            "B",
+        )
+    )
     return lines
 
 

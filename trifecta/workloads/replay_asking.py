@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trifecta.design.errors import CannotError
+from trifecta.design.ip import endpoint
 from trifecta.design.model import PROTOCOL_NAMES, Protocol
 from trifecta.implementations.clients.curl import curl_command
 from trifecta.implementations.server import Unsupported
@@ -75,9 +76,10 @@ def ask_all(page: Page, protocol: Protocol, asker: Asker, state: Path) -> Asked:
     except Unsupported as error:
         raise CannotError(str(error)) from error
     state.mkdir(parents=True)
+    there = endpoint(asker.address, asker.port)
     options = (
         f"{_ASKED[protocol][0]}\ntlsv1.3\ncacert = {_quoted(asker.authority)}\n"
-        f'connect-to = "::{asker.address}:{asker.port}"\nnoproxy = "*"\ngloboff\npath-as-is\nmax-time = {_TIMEOUT_S}\n'
+        f'connect-to = "::{there}"\nnoproxy = "*"\ngloboff\npath-as-is\nmax-time = {_TIMEOUT_S}\n'
         'write-out = "{\\"number\\":@NUMBER@,\\"exit\\":%{exitcode},\\"version\\":\\"%{http_version}\\"}\\n"\n'
     )
     with (state / "transfers").open("w", encoding="ascii") as file:

@@ -54,8 +54,10 @@ def check(
     work: Path,
     protocols: Sequence[Protocol] = PROTOCOLS,
     stop: Callable[[], bool] = lambda: False,
+    *,
+    ipv6: bool = False,
 ) -> Iterator[Replayed]:
-    """Replay the archive in ``folder`` by each server and compare; must run inside the sandbox.
+    """Replay the archive in ``folder`` by each server and compare, over IPv4 or IPv6; must run inside the sandbox.
 
     ``work`` is a folder for logs and what is received, which is removed again. UserError for a bad archive, CannotError
     without curl with HTTP/3.
@@ -67,7 +69,8 @@ def check(
         raise CannotError(f"the comparison asks with curl: {error}") from error
     work.mkdir(parents=True, exist_ok=True)
     with host_graph([_HOST], []) as lab:
-        replay = _Replay(folder, page, lab, work, protocols, stop)
+        address = lab.address_6(_HOST) if ipv6 else lab.address(_HOST)
+        replay = _Replay(folder, page, lab, address, work, protocols, stop)
         for name, adapter in adapters.items():
             yield replay.by(name, adapter)
 
@@ -79,6 +82,7 @@ class _Replay:
     folder: Path
     page: Page
     lab: Topology
+    address: str
     work: Path
     protocols: Sequence[Protocol]
     stop: Callable[[], bool]
@@ -99,7 +103,7 @@ class _Replay:
         return Replayed(name, version, len(self.page.responses), self.page.bytes, asked, reason)
 
     def _ask(self, name: str, adapter: ServerAdapter, version: str, scratch: Path) -> Iterator[Asked]:
-        there, address = LocalPlace(self.lab.host(_HOST)), self.lab.address(_HOST)
+        there, address = LocalPlace(self.lab.host(_HOST)), self.address
         certificates = make_certificates(scratch / "pki", [f"{name}.lab", *self.page.hosts], [address])
         state = scratch / "state"
         state.mkdir()
@@ -119,7 +123,7 @@ def ready(running: RunningServer, place: OpenPlace, name: str, stop: Callable[[]
     command, environment = curl_command()
     site = running.site
     words = ["-q", "-sS", "--http1.1", "--cacert", str(site.certificates.authority), "-o", "/dev/null", "-m", "2"]
-    words += ["--noproxy", "*", "--connect-to", f"::{site.address}:{site.port}", "-w", "%{http_code}"]
+    words += ["--noproxy", "*", "--connect-to", f"::{site.endpoint}", "-w", "%{http_code}"]
 
     def ask() -> str | None:
         answer = site.state / "asked"

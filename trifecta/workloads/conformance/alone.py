@@ -16,6 +16,7 @@ from typing import Any
 from trifecta.design.conformance import ConformanceResult, cases
 from trifecta.design.document import did_you_mean
 from trifecta.design.errors import UserError
+from trifecta.design.ip import IPV4, IPV6
 from trifecta.design.model import PROTOCOL_NAMES
 
 ANY = "any"
@@ -75,9 +76,18 @@ def check_folder(folder: Path) -> None:
 
 
 def run(
-    chosen: Chosen, folder: Path, tell: Callable[[str], None], stop: Callable[[], bool], *, large: bool = False
+    chosen: Chosen,
+    folder: Path,
+    tell: Callable[[str], None],
+    stop: Callable[[], bool],
+    *,
+    large: bool = False,
+    ipv6: bool = False,
 ) -> Outcome:
-    """Probe into ``folder``; must run inside the sandbox. What was finished is kept when the user stops it."""
+    """Probe into ``folder``, over IPv4 or IPv6; must run inside the sandbox.
+
+    What was finished is kept when the user stops it.
+    """
     from trifecta.contract.codec import plain
     from trifecta.implementations.registry import CLIENTS, SERVERS
     from trifecta.lab.engine import Stopped, engine_versions, find_engine
@@ -92,7 +102,7 @@ def run(
         cases("full", large=large),
     )
     interrupted = False
-    with files.disk_errors(folder), standalone_bench(engine, folder, chosen.servers, stop) as bench:
+    with files.disk_errors(folder), standalone_bench(engine, folder, chosen.servers, stop, ipv6=ipv6) as bench:
         probe = Probe(bench, subjects, lambda role, name, results: tell(summary(role, name, results)))
         try:
             probe.run()
@@ -106,6 +116,7 @@ def run(
         "started_utc": started.isoformat(timespec="seconds"),
         "elapsed_s": round(time.monotonic() - began, 3),
         "interrupted": interrupted,
+        "ip": IPV6 if ipv6 else IPV4,
         "folder": str(folder),
         "results": [dataclasses.asdict(one) for one in results],
     }

@@ -19,7 +19,7 @@ from trifecta.design.model import Cell, PathSpec, Trial
 from trifecta.implementations.server import ServerAdapter, Site, host_name
 from trifecta.lab.certificates import Certificates
 from trifecta.lab.engine import EXIT_BAD_INPUT, EXIT_CANNOT, EXIT_UNSUPPORTED, EngineError, EngineProgram, as_user_error
-from trifecta.lab.network import DEVICE, WIRE
+from trifecta.lab.network import DEVICE, SERVER_ADDRESS, WIRE
 from trifecta.lab.paths import link_config
 from trifecta.lab.place import LocalPlace, OpenPlace
 from trifecta.lab.topology import Topology
@@ -61,6 +61,8 @@ class Bench:
     scratch: Path = field(init=False)
     places: ServerPlaces | None = None
     """Where servers run; None: as processes of the server's host, all of them."""
+    address: str = SERVER_ADDRESS
+    """The server's host's, of the version of IP over which it is asked."""
     _link: EngineProgram | None = None
     _link_path: PathSpec | None = None
 

@@ -91,7 +91,7 @@ class Probe:
         bench, adapter = self.bench, Origin()
         port = self._next_port()
         state = bench.folder / "logs" / f"conformance-{port}-origin"
-        site = Site(bench.folder / "site", bench.certificates, SERVER_ADDRESS, port, state)
+        site = Site(bench.folder / "site", bench.certificates, bench.address, port, state)
         log = bench.log("server-origin")
         server = RunningServer(
             adapter, adapter.find(), site, ServerOptions(), bench.server, log=log, cpus=bench.pins["server"]
@@ -137,15 +137,19 @@ def _finder(adapter: ServerAdapter | ClientAdapter) -> Callable[[], tuple[str, s
 
 
 @contextmanager
-def standalone_bench(engine: Path, folder: Path, servers: Iterable[str], stop: Callable[[], bool]) -> Iterator[Bench]:
-    """A lab, certificates for these servers and a bench; needs the sandbox."""
+def standalone_bench(
+    engine: Path, folder: Path, servers: Iterable[str], stop: Callable[[], bool], *, ipv6: bool = False
+) -> Iterator[Bench]:
+    """A lab, certificates for these servers and a bench, over IPv4 or IPv6; needs the sandbox."""
     if folder.exists() and any(folder.iterdir()):
         raise CannotError(f"{folder} is not empty; choose another with --out")
     folder.mkdir(parents=True, exist_ok=True)
     names = [host_name(name) for name in dict.fromkeys((*servers, Origin.name))]
     certificates = make_certificates(folder / "pki", names, [SERVER_ADDRESS, SERVER_ADDRESS_6])
     with two_hosts() as lab:
-        bench = Bench(engine, lab, pin_table(), certificates, folder, stop)
+        bench = Bench(
+            engine, lab, pin_table(), certificates, folder, stop, address=SERVER_ADDRESS_6 if ipv6 else SERVER_ADDRESS
+        )
         try:
             yield bench
         finally:

@@ -12,7 +12,6 @@ from trifecta.design.model import PROTOCOLS, PathSpec
 from trifecta.implementations.running import RunningServer
 from trifecta.implementations.server import ServerAdapter, ServerOptions, Site, Unsupported
 from trifecta.lab.engine import Stopped
-from trifecta.lab.network import SERVER_ADDRESS
 from trifecta.store.files import full
 from trifecta.workloads.conformance.bench import LOAD, Bench, Target, refusal
 from trifecta.workloads.conformance.judging import Finding, result_of
@@ -94,7 +93,7 @@ class ServerProbe:
         """Start it; the finding when it cannot be started."""
         bench = self.bench
         state = bench.folder / "logs" / f"conformance-{self.port}-{self.adapter.name.replace('/', '_')}"
-        site = Site(bench.folder / "site", bench.certificates, SERVER_ADDRESS, self.port, state)
+        site = Site(bench.folder / "site", bench.certificates, bench.address, self.port, state)
         self._server = RunningServer(
             self.adapter,
             self.version,
