@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import socket
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,8 +17,12 @@ import pytest
 CHROMIUM, FIREFOX = shutil.which("chromium"), shutil.which("firefox-esr") or shutil.which("firefox")
 needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="needs the distribution's chromium")
 needs_firefox = pytest.mark.skipif(FIREFOX is None, reason="needs the distribution's firefox")
+BETWEEN = Path(__file__).with_name("firefox_for_playwright.py")
 PATIENCE_MS = 120_000
 WIDE, NARROW = {"width": 1280, "height": 900}, {"width": 420, "height": 800}
+
+
+BOTH = [pytest.param("chromium", marks=needs_chromium), pytest.param("firefox", marks=needs_firefox)]
 
 
 @pytest.fixture(scope="module")
@@ -24,6 +31,25 @@ def chromium() -> Iterator[Any]:
 
     with sync_playwright() as playwright:
         made = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield made
+        made.close()
+
+
+@pytest.fixture(scope="module", params=BOTH)
+def browser(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """Each of the two that a person may have, both driven by Playwright."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        if request.param == "chromium":
+            made = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        else:
+            program = tmp_path_factory.mktemp("firefox") / "firefox"
+            program.write_text(f'#!/bin/sh\nexec {shlex.join([sys.executable, str(BETWEEN), str(FIREFOX)])} "$@"\n')
+            program.chmod(0o755)
+            made = playwright.firefox.launch(
+                channel="moz-firefox", executable_path=program, args=["--remote-allow-system-access"]
+            )
         yield made
         made.close()
 

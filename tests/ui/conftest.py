@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.browsing import chromium  # noqa: F401  a fixture
+from tests.browsing import browser  # noqa: F401  a fixture
 from tests.report.synthetic import Shape, write_run
 from tests.store.sealed import seal
 from tests.ui.serving import Served, serving

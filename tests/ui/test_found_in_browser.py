@@ -1,4 +1,4 @@
-"""Maps and reproductions of the page in Chromium: by keyboard, by finger, on a narrow window."""
+"""Maps and reproductions of the page in Chromium and Firefox: by keyboard, by finger, on a narrow window."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.analysis.mapping.plane import a_plan, a_study, explore
-from tests.browsing import NARROW, PATIENCE_MS, complaints_of, needs_chromium, until
+from tests.browsing import NARROW, PATIENCE_MS, complaints_of, until
 from tests.report.synthetic_reproduction import write_reproduction
 from tests.ui.serving import serving
 from trifecta.analysis.mapping.result import work_out
@@ -17,9 +17,9 @@ from trifecta.report.map import page as map_page
 
 
 @pytest.fixture
-def narrow(chromium: Any) -> Iterator[Any]:
+def narrow(browser: Any) -> Iterator[Any]:
     """A page by finger, on a telephone's window; what it complains of fails the test."""
-    context = chromium.new_context(viewport=NARROW, has_touch=True)
+    context = browser.new_context(viewport=NARROW, has_touch=True)
     context.set_default_timeout(PATIENCE_MS)
     opened = context.new_page()
     complaints = complaints_of(opened)
@@ -29,8 +29,7 @@ def narrow(chromium: Any) -> Iterator[Any]:
     context.close()
 
 
-@needs_chromium
-def test_a_map_is_walked_through_by_key_and_finger(narrow: Any, tmp_path: Path) -> None:
+def test_a_map_is_walked_through_by_key_and_finger(narrow: Any, browser: Any, tmp_path: Path) -> None:
     from playwright.sync_api import expect
 
     plan = a_plan("6x5", blocks=20)
@@ -55,13 +54,14 @@ def test_a_map_is_walked_through_by_key_and_finger(narrow: Any, tmp_path: Path) 
             assert words.inner_text() == said[place], key
         box = picture.locator("svg").bounding_box()
         assert box is not None
-        narrow.touchscreen.tap(box["x"] + 70, box["y"] + box["height"] - 50)  # the lower left place
+        # Playwright has no finger in Firefox: there it is the mouse.
+        touch = narrow.touchscreen.tap if browser.browser_type.name == "chromium" else narrow.mouse.click
+        touch(box["x"] + 70, box["y"] + box["height"] - 50)  # the lower left place
         expect(words).to_have_text(said[0, 0])
-        narrow.touchscreen.tap(box["x"] + box["width"] - 12, box["y"] + 30)  # the upper right one
+        touch(box["x"] + box["width"] - 12, box["y"] + 30)  # the upper right one
         expect(words).to_have_text(said[5, 4])
 
 
-@needs_chromium
 def test_a_reproduction_has_its_claims(narrow: Any, tmp_path: Path) -> None:
     write_reproduction(tmp_path / "runs")
     with serving(tmp_path / "runs", tmp_path) as served:

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.browsing import WIDE, chromium, needs_chromium, needs_firefox
+from tests.browsing import WIDE, browser
 from tests.ui.serving import Served, serving
-from tests.ui.test_browser import _in_firefox, _until
 from tests.workloads.test_checks_fail import _engine_missing
 from trifecta.store.run import RunDirectory
 from trifecta.ui import watching
 
-__all__ = ["chromium"]
+__all__ = ["browser"]
 pytestmark = [
     pytest.mark.lab,
     pytest.mark.skipif(bool(_engine_missing()), reason=_engine_missing() or "built"),
@@ -53,13 +50,12 @@ def finished(folder: Path) -> int:
     return len(rows)
 
 
-@needs_chromium
 def test_a_race_is_started_stopped_resumed_watched_opened_and_compared(
-    chromium: Any,
+    browser: Any,
     measuring: Served,
     tmp_path: Path,
 ) -> None:
-    page = chromium.new_page(viewport=WIDE)
+    page = browser.new_page(viewport=WIDE)
     page.set_default_timeout(PATIENCE_MS)
     complaints: list[str] = []
     page.on("pageerror", lambda one: complaints.append(str(one)))
@@ -94,27 +90,3 @@ def test_a_race_is_started_stopped_resumed_watched_opened_and_compared(
     page.get_by_text("that both runs ask").wait_for()
     assert complaints == []
     page.close()
-
-
-@needs_firefox
-def test_firefox_starts_a_race_watches_it_to_its_end_and_opens_it(measuring: Served, tmp_path: Path) -> None:
-    async def session(bidi: Any, context: str) -> None:
-        async def seen(script: str) -> Any:
-            return await _until(lambda: bidi.call(context, f"() => {script}"), PATIENCE_MS / 1000)
-
-        where = {"context": context, "url": measuring.address, "wait": "complete"}
-        await bidi.command("browsingContext.navigate", where)
-        assert await seen("document.querySelector('.tools button.main') !== null")
-        await bidi.call(context, "() => document.querySelector('.tools button.main').click()")
-        assert await seen("document.querySelector('dialog #settings') !== null")
-        fill = f"document.querySelector('#settings').value = '{SETTINGS}'"
-        await bidi.call(context, f"() => {{ {fill}; document.querySelector('dialog button.main').click(); }}")
-        assert await seen("document.querySelector('.status .tag.now') !== null")
-        assert await seen("document.querySelector('.status .tag')?.textContent === 'ended'")
-        (folder,) = (tmp_path / "runs").iterdir()
-        assert f"{finished(folder)} trials" in await seen("document.querySelector('.status').textContent")
-        await bidi.call(context, "() => document.querySelector('.buttons a').click()")
-        assert "HTTP/3" in await seen("document.querySelector('.lead')?.textContent")
-
-    with ThreadPoolExecutor(1) as apart:
-        apart.submit(asyncio.run, _in_firefox(tmp_path, session)).result()
