@@ -12,6 +12,7 @@ from tests.report.synthetic import Shape, write_run
 from tests.store.sealed import seal
 from tests.ui.serving import Served, serving
 from trifecta.store import manifest
+from trifecta.ui import watching
 
 SHAPE = {"paths": ("far",), "connections": ("new", "reused"), "servers": ("origin",)}
 
@@ -45,6 +46,13 @@ def served(folder: Path, cache: None, tmp_path_factory: pytest.TempPathFactory) 
 def growing(folder: Path, tmp_path: Path) -> Path:
     """A copy of a run that a test may change."""
     return Path(shutil.copytree(folder / "below" / "second", tmp_path / "runs" / "growing"))
+
+
+@pytest.fixture
+def fast(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run is looked at as soon as it changes: no measurement goes on beside the test."""
+    monkeypatch.setattr(watching, "LOOK_S", 0.05)
+    monkeypatch.setattr(watching, "SHARE", 100.0)
 
 
 @pytest.fixture(scope="module", autouse=True)

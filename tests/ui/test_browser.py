@@ -9,12 +9,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tests.browsing import NARROW, PATIENCE_MS, WIDE, complaints_of, until, until_open
 from tests.ui.serving import Served, serving
 from tests.ui.test_live import arrive, shortened, written
-from trifecta.ui import watching
+from trifecta.store import trace_schema
+from trifecta.trace import overview
 
 
 @pytest.fixture
@@ -103,6 +106,49 @@ def test_a_click_on_a_point_opens_its_samples_with_har_and_film_strip(page: Any,
     trial.locator("canvas").wait_for()
 
 
+def test_a_trial_s_packets_are_told_once_they_are_dissected(browser: Any, growing: Path, tmp_path: Path) -> None:
+    (growing / "trace").mkdir()
+    connection = {"capture": "t00002", "connection": 7, "protocol": "h3", "transport": "quic", "packets": 1234}
+    messages = [{"capture": "t00002", "connection": 7, "stream": 4 * number, "method": "GET", "path": f"/{number}.bin",
+                 "status": 200} for number in range(3)]  # fmt: skip
+    messages.append({"capture": "t00003", "method": "GET", "path": "/of-another-trial"})
+    for name, schema, rows in (
+        ("connections", trace_schema.CONNECTIONS, [connection]),
+        ("messages", trace_schema.MESSAGES, messages),
+    ):
+        table = pa.Table.from_pylist([dict.fromkeys(schema.names) | row for row in rows], schema=schema.arrow())
+        pq.write_table(table, growing / "trace" / f"{name}.parquet")
+    overview.note_tables(growing)
+    with serving(growing.parent, tmp_path) as served:
+        context = browser.new_context(viewport=NARROW, color_scheme="dark")
+        context.set_default_timeout(PATIENCE_MS)
+        opened = context.new_page()
+        complaints = complaints_of(opened)
+        opened.goto(served.address)
+        go(opened, served, "run/growing")
+        opened.get_by_role("combobox", name="Against").select_option("block")
+        picture = opened.get_by_role("group", name="against block")
+        picture.focus()
+        for key in ("Home", "ArrowRight", "ArrowRight", "Enter"):
+            opened.keyboard.press(key)
+        opened.get_by_role("heading", name="t00002").wait_for()
+        trial = opened.locator("section[aria-label='A trial']")
+        tables = {}
+        for name in ("Connections on the wire", "Messages on the wire"):
+            trial.locator("summary", has_text=name).click()
+            table = trial.get_by_role("region", name=name)
+            table.locator("tbody tr").first.wait_for()
+            heads, rows = table.locator("thead th").all_inner_texts(), table.locator("tbody tr")
+            cells = [row.locator("th, td").all_inner_texts() for row in rows.all()]
+            tables[name] = [dict(zip(heads, one, strict=True)) for one in cells]
+        told = {"capture": "t00002", "connection": "7", "protocol": "h3", "transport": "quic", "packets": "1234"}
+        assert tables["Connections on the wire"] == [told]
+        assert [one["path"] for one in tables["Messages on the wire"]] == ["/0.bin", "/1.bin", "/2.bin"]
+        assert opened.evaluate("document.documentElement.scrollWidth") <= NARROW["width"]
+        assert complaints == []
+        context.close()
+
+
 def test_a_finished_run_goes_on_for_as_long_as_is_asked(page: Any, served: Served, folder: Path) -> None:
     go(page, served, "run/first")
     page.get_by_label("this much longer").fill("5 min")
@@ -140,11 +186,7 @@ def test_nothing_is_wider_than_a_narrow_window_and_both_schemes_have_their_colou
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") != paper
 
 
-def test_a_run_is_followed_and_stopped(
-    browser: Any, growing: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(watching, "LOOK_S", 0.05)
-    monkeypatch.setattr(watching, "SHARE", 100.0)
+def test_a_run_is_followed_and_stopped(browser: Any, growing: Path, tmp_path: Path, fast: None) -> None:
     later = shortened(growing, 24)
     with serving(growing.parent, tmp_path) as served, written(growing) as process:
         opened = browser.new_page(viewport=WIDE)
@@ -163,6 +205,44 @@ def test_a_run_is_followed_and_stopped(
         assert process.wait(timeout=30) == 0
         opened.get_by_role("button", name="Resume").wait_for()
         opened.close()
+
+
+POINTS = "section[aria-label='Block by block'] details"
+OPENED = f"""((table, points) => table && (table.open = true) && table.querySelectorAll("tbody tr").length === points)(
+  document.querySelector({POINTS!r}), POINTS)"""
+
+
+def points_of(page: Any, points: int) -> list[str]:
+    """The table of how an interval closed in, once it has so many points; each event draws it anew, folded."""
+    until(page, OPENED.replace("POINTS)", f"{points})"))
+    return list(page.locator(f"{POINTS} tbody tr").all_inner_texts())
+
+
+def test_a_page_that_is_loaded_again_has_the_points_of_earlier_blocks(
+    browser: Any, growing: Path, tmp_path: Path, fast: None
+) -> None:
+    later = shortened(growing, 24)
+    with serving(growing.parent, tmp_path) as served, written(growing):
+        context = browser.new_context(viewport=WIDE)
+        context.set_default_timeout(PATIENCE_MS)
+        opened = context.new_page()
+        opened.goto(served.address)
+        opened.get_by_role("link", name="The second").click()
+        opened.locator(".status", has_text="24 trials").wait_for()
+        arrive(growing, later[:8])
+        assert [one.split()[0] for one in points_of(opened, 2)] == ["3", "4"]
+        arrive(growing, later[8:16])
+        before = points_of(opened, 3)
+        assert [one.split()[0] for one in before] == ["3", "4", "5"] and len(set(before)) == 3
+        opened.reload()
+        assert points_of(opened, 3) == before
+        arrive(growing, later[16:])
+        after = points_of(opened, 4)
+        assert after[:3] == before and after[3].split()[0] == "6"
+        other = context.new_page()
+        other.goto(f"http://127.0.0.1:{served.port}/#/live/growing")
+        assert points_of(other, 4) == after
+        context.close()
 
 
 CLOSING = """async () => {

@@ -1,4 +1,4 @@
-"""Maps and reproductions of the page in Chromium and Firefox: by keyboard, by finger, on a narrow window."""
+"""Maps, ladders and reproductions of the page in Chromium and Firefox: by keyboard, by finger, on a narrow window."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ import pytest
 from tests.analysis.mapping.plane import a_plan, a_study, explore
 from tests.browsing import NARROW, PATIENCE_MS, complaints_of, until
 from tests.report.synthetic_reproduction import write_reproduction
+from tests.report.test_report_ladder import found
 from tests.ui.serving import serving
 from trifecta.analysis.mapping.result import work_out
+from trifecta.conclude import ladders_kept
 from trifecta.report.map import page as map_page
 
 
@@ -72,3 +74,31 @@ def test_a_reproduction_has_its_claims(narrow: Any, tmp_path: Path) -> None:
         until(narrow, "!document.querySelector('[aria-busy]')")
         assert told["headline"] in narrow.locator("main").inner_text()
         assert narrow.locator("main tbody tr").count() == len(told["table"]["rows"]) == 2
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_ladder_is_climbed_by_key(narrow: Any, tmp_path: Path, scheme: str) -> None:
+    (tmp_path / "runs" / "small").mkdir(parents=True)
+    ladders_kept.write(tmp_path / "runs" / "small", found())
+    narrow.emulate_media(color_scheme=scheme)
+    with serving(tmp_path / "runs", tmp_path) as served:
+        told = served.get("/api/found", {"name": "small"}).json
+        narrow.goto(served.address)
+        narrow.locator(".runs li", has_text="ladder").locator("a").first.click()
+        narrow.get_by_role("heading", name="20 requests & a <script>", level=1).wait_for()
+        until(narrow, "!document.querySelector('[aria-busy]')")
+        assert narrow.locator(".lead").inner_text() == told["headline"]
+        assert told["headline"].startswith("Held then: it holds under the published conditions; today no longer.")
+        said = [one["said"] for one in told["rungs"]]
+        assert len(set(said)) == 3 and "another client" in said[2]
+        narrow.get_by_role("group", name="Rung by rung").focus()
+        words = narrow.locator("figure output")
+        for key, at in (("ArrowDown", 0), ("ArrowDown", 1), ("End", 2), ("ArrowUp", 1)):
+            narrow.keyboard.press(key)
+            assert words.inner_text() == said[at], key
+        narrow.locator("figure summary").click()
+        rows = narrow.locator("figure tbody tr").all_inner_texts()
+        assert len(rows) == 4 and "V <b>" in rows[2], "published, and a row a rung"
+        assert narrow.locator("main b, main script").count() == 0, "what is told is text"
+        paper = narrow.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert paper == {"light": "rgb(255, 255, 255)", "dark": "rgb(22, 24, 28)"}[scheme]

@@ -103,6 +103,8 @@ class Events:
         assert self._answer.headers["content-type"].startswith("text/event-stream")
         self._found: queue.Queue[tuple[str, Any]] = queue.Queue()
         threading.Thread(target=self._read, daemon=True).start()
+        kind, self.past = self.next()
+        assert kind == "past"
 
     def next(self, within_s: float = 120) -> tuple[str, Any]:
         return self._found.get(timeout=within_s)
@@ -121,12 +123,6 @@ class Events:
     def close(self) -> None:
         self._socket.shutdown(socket.SHUT_RDWR)  # a close alone would wait for who reads
         self._connection.close()
-
-
-@pytest.fixture
-def fast(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watching, "LOOK_S", 0.05)
-    monkeypatch.setattr(watching, "SHARE", 100.0)
 
 
 def test_a_run_that_grows_is_followed_block_by_block(growing: Path, tmp_path: Path, fast: None) -> None:

@@ -19,6 +19,7 @@ import anyio.to_thread
 
 from trifecta.design.errors import TrifectaError
 from trifecta.ui import reading
+from trifecta.ui.history import History
 from trifecta.ui.index import Index
 from trifecta.ui.live import Follower
 
@@ -32,6 +33,8 @@ QUIET_S = 1.0
 """Answers of the list are worked out once nobody has asked for anything for so long."""
 PATIENCE_S = 5.0
 """The next of them waits no longer for that: several open lists may never leave so much time between two questions."""
+MOST_HISTORIES = 16
+"""Of so many runs, the last ones that were followed, it is kept how their intervals closed in."""
 HEARTBEAT_S = 15.0
 """A line goes to a page that follows at least so often, so that one that is gone is noticed."""
 
@@ -57,27 +60,30 @@ class Watcher:
         """Nothing is followed yet."""
         self.reading = anyio.CapacityLimiter(1)  # of what may take seconds
         self.looking = anyio.CapacityLimiter(1)  # of what takes a moment, and is not to wait for that
-        self._followed: dict[Path, tuple[Follower, set[asyncio.Queue[str]]]] = {}
+        self._followed: dict[Path, tuple[Follower, History, set[asyncio.Queue[str]]]] = {}
         self._last: dict[Path, str] = {}
+        self._histories: dict[Path, History] = {}  # also of runs that no page follows just now, the latest last
         self._woken = asyncio.Event()
         self._ended = False
 
     def end(self) -> None:
         """No page is told anything more: the server is about to wait for its answers to end."""
         self._ended = True
-        for _, queues in self._followed.values():
+        for *_, queues in self._followed.values():
             for queue in queues:
                 queue.put_nowait("")
 
     async def follow(self, folder: Path, name: str) -> AsyncIterator[str]:
-        """Server-sent events: where the run stands, now and after each change."""
+        """Server-sent events: what was seen of the run before, where it stands now, and where after each change."""
         queue: asyncio.Queue[str] = asyncio.Queue()
-        follower, queues = self._followed.setdefault(folder, (Follower(folder, name), set()))
-        queues.add(queue)
+        made = Follower(folder, name), self._history(folder), set[asyncio.Queue[str]]()
+        follower, history, queues = self._followed.setdefault(folder, made)
+        queues.add(queue)  # before the past is told, so that nothing falls between
         if folder in self._last:
             queue.put_nowait(self._last[folder])
         self._woken.set()
         try:
+            yield await anyio.to_thread.run_sync(lambda: _event("past", history.told()), limiter=self.looking)
             while not self._ended:
                 try:
                     yield await asyncio.wait_for(queue.get(), HEARTBEAT_S)
@@ -85,9 +91,16 @@ class Watcher:
                     yield ": still here\n\n"
         finally:
             queues.discard(queue)
-            if not queues and self._followed.get(folder, (None, None))[0] is follower:
+            if not queues and self._followed.get(folder, (None,))[0] is follower:
                 del self._followed[folder]
                 self._last.pop(folder, None)
+
+    def _history(self, folder: Path) -> History:
+        """That of a run which a page follows from now on; those that nobody asked for the longest are forgotten."""
+        history = self._histories[folder] = self._histories.pop(folder, None) or History()
+        for old in [one for one in self._histories if one not in self._followed][:-MOST_HISTORIES]:
+            del self._histories[old]
+        return history
 
     async def run(self) -> None:
         """Look and read until cancelled."""
@@ -97,8 +110,8 @@ class Watcher:
                 self._woken.clear()
                 await self._woken.wait()
             spent_s = 0.0
-            for folder, (follower, queues) in list(self._followed.items()):
-                event, cost_s = await anyio.to_thread.run_sync(_look, follower, limiter=self.looking)
+            for folder, (follower, history, queues) in list(self._followed.items()):
+                event, cost_s = await anyio.to_thread.run_sync(_look, follower, history, limiter=self.looking)
                 spent_s += cost_s
                 if event is not None:
                     self._last[folder] = event
@@ -107,13 +120,15 @@ class Watcher:
             await asyncio.sleep(allowance.spend(spent_s, time.monotonic()))
 
 
-def _look(follower: Follower) -> tuple[str | None, float]:
-    """The event to send, and what it cost in s of a processor."""
+def _look(follower: Follower, history: History) -> tuple[str | None, float]:
+    """The event to send, and what it cost in s of a processor; what it says is kept in ``history``."""
     began = time.thread_time()
     event = None
     if follower.changed():
         try:
-            event = _event("state", follower.document())
+            document = follower.document()
+            history.take(document)
+            event = _event("state", document)
         except TrifectaError as error:
             event = _event("problem", {"error": " ".join(str(error).split())})
         except Exception as error:  # said on the page; other runs are followed on

@@ -6,14 +6,13 @@ import { row } from "./run.js";
 import { jobsPart } from "./list.js";
 
 const TRIES_S = 60;
-const known = new Map(); // by run what was seen of its intervals since this document was loaded
+const keyOf = (one) => `${one.cell} ${one.arm} ${one.reference}`;
 
 export async function live(context, name) {
   const { main } = context;
   const told = h("p", { role: "status" });
   const body = h("div");
-  const seen = known.get(name) || new Map();
-  known.set(name, seen);
+  const seen = new Map(); // by comparison how its interval closed in: what the server saw before, and what comes
   let state = null;
   let shown = "";
   main.replaceChildren(h("h1", {}, name), told, body);
@@ -26,19 +25,19 @@ export async function live(context, name) {
     } catch (error) { told.replaceChildren(problem(error)); }
   };
 
+  /** As ui/history.py does: what was seen of as many blocks or more is no longer so. */
   function remember(now) {
     for (const cell of now.cells) for (const one of cell.verdicts) {
-      const key = `${one.cell} ${one.arm} ${one.reference}`;
-      const past = seen.get(key) || [];
-      if (one.ratio !== null && past.at(-1)?.block !== one.blocks) past.push({ block: one.blocks, ratio: one.ratio, low: one.low, high: one.high, mark: one.mark, said: one.statement });
-      if (past.length) seen.set(key, past);
+      const past = (seen.get(keyOf(one)) || []).filter(({ block }) => block < (one.blocks ?? 0));
+      if (one.ratio !== null) past.push({ block: one.blocks, ratio: one.ratio, low: one.low, high: one.high, mark: one.mark, said: one.statement });
+      seen.set(keyOf(one), past);
     }
   }
 
   function draw() {
     const now = state;
     const every = now.cells.flatMap((cell) => cell.verdicts);
-    const options = every.map((one) => [`${one.cell} ${one.arm} ${one.reference}`, `${one.place}: ${one.pair}`]);
+    const options = every.map((one) => [keyOf(one), `${one.place}: ${one.pair}`]);
     if (!options.some(([key]) => key === shown)) shown = options[0]?.[0] || "";
     const part = now.planned ? [now.trials, now.planned, "trials"] : now.budget_ns ? [now.spent_ns, now.budget_ns, "budget"] : null;
     const focused = document.activeElement?.id;
@@ -55,7 +54,7 @@ export async function live(context, name) {
         forest("Every comparison after its last block. Filled: decided", every.map((one) => row(one)), { sides: now.sides, margin: now.margin,
           data: { caption: "Comparisons", columns: ["comparison", "verdict", "alone", "among all", "blocks", "needs"], numeric: [2, 3, 4], sql: "", rows: every.map((one) => [`${one.place}: ${one.pair}`, one.headline, one.interval, one.family, String(one.blocks ?? 0), one.needs]) } })) : h("p", {}, "No block is complete yet."),
       (seen.get(shown) || []).length > 1 ? h("section", { "aria-label": "Block by block" }, h("h2", {}, "Block by block"), h("div", { class: "tools" }, select("Comparison", options, shown, (value) => { shown = value; draw(); })),
-        closing(`Its interval after each block since this page was opened`, seen.get(shown))) : "",
+        closing("Its interval after each block that was seen", seen.get(shown))) : "",
       h("section", { "aria-label": "Trials that do not count" }, h("h2", {}, "Trials that do not count"),
         now.failed_trials ? [h("p", {}, `${now.failed_trials} of ${now.trials}`), h("ul", { class: "lines fails", tabindex: "0" }, now.failed.map((one) => h("li", {}, one.check ? h("b", {}, `${one.check}: `) : "", one.said)))] : h("p", {}, "None.")),
     );
@@ -85,6 +84,7 @@ export async function live(context, name) {
     await get("/api/known", { name }, context.signal);
     const source = new EventSource(`/api/live?${new URLSearchParams({ name })}`);
     context.ending(() => source.close());
+    source.addEventListener("past", (event) => JSON.parse(event.data).comparisons.forEach((one) => seen.set(keyOf(one), one.points)));
     source.addEventListener("state", (event) => {
       if (!context.current()) { source.close(); return; }
       const before = state;
