@@ -58,10 +58,12 @@ def test_a_metric_against_a_factor_has_every_trial_as_it_was_written(
     served: Served, folder: Path, metric: str, factor: str
 ) -> None:
     body = served.get("/api/values", {"name": "first", "metric": metric, "factor": factor}).json
-    column = {"protocol": "protocol", "connection": "connection", "block": "block::VARCHAR"}[factor]
+    column = {"protocol": "protocol", "connection": "connection", "block": "(block + 1)::VARCHAR"}[factor]
     known = duckdb.sql(f"SELECT trial, {column}, {metric}, valid FROM '{folder}/first/trials/*.parquet' ORDER BY trial")
     points = [(one["trial"], one["level"], one["value"], one["valid"]) for one in body["points"]]
     assert points == known.fetchall() and len(points) == 48
+    if factor == "block":  # numbered as in the words of each
+        assert all(f"block {one['level']}," in one["said"] for one in body["points"])
     assert not all(one["valid"] for one in body["points"])  # those that do not count are shown, and said to be
     assert [one["said"].endswith("; it does not count") for one in body["points"]] == [not one[3] for one in points]
     assert sum(int(row[2]) for row in body["table"]["rows"]) == sum(one[3] for one in points)

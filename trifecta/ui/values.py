@@ -72,7 +72,7 @@ def _trials(connection: duckdb.DuckDBPyConnection, of: Metric) -> list[queries.R
 
 def _point(about: RunFacts, of: Metric, factor: str, row: dict[str, Any]) -> dict[str, Any]:
     levels = json.loads(row["factors_json"] or "{}")
-    level = str(row[factor] if factor in _ROWS else levels.get(factor, ""))
+    level = str(row[factor] + 1 if factor in _ROWS else levels.get(factor, ""))  # counted as a person does
     value = numbers.in_unit(row["value"], of.unit)
     place = verdict_words.place_words(row["cell"], without="")
     counts = "" if row["valid"] else "; it does not count"
