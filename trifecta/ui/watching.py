@@ -97,7 +97,7 @@ class Watcher:
 
     def _history(self, folder: Path) -> History:
         """That of a run which a page follows from now on; those that nobody asked for the longest are forgotten."""
-        history = self._histories[folder] = self._histories.pop(folder, None) or History()
+        history = self._histories[folder] = self._histories.pop(folder, History())
         for old in [one for one in self._histories if one not in self._followed][:-MOST_HISTORIES]:
             del self._histories[old]
         return history
