@@ -84,6 +84,52 @@ def test_a_point_says_what_the_sample_does(run, points):
     assert sorted(told, key=str) == expected
 
 
+# The numbers are Telegraf's (plugins/inputs/http_response, setResult).
+@pytest.mark.parametrize(
+    ("error", "status", "result", "code"),
+    [
+        (None, 200, "success", 0), ("content", 200, "response_string_mismatch", 1),
+        ("length", 200, "response_string_mismatch", 1), ("closed", 200, "body_read_error", 2),
+        ("closed", None, "connection_failed", 3),
+        ("connect_refused", None, "connection_failed", 3), ("tls:alpn", None, "connection_failed", 3),
+        ("timeout", 200, "timeout", 4), ("connect_timeout", None, "timeout", 4), ("quic:timeout", None, "timeout", 4),
+        ("client:name", None, "dns_error", 5), ("status", 404, "response_status_code_mismatch", 6),
+    ],
+)  # fmt: skip
+def test_how_a_request_ended_is_said_as_telegraf_does(tmp_path, error, status, result, code):
+    made = write_run(tmp_path / "run", SMALL)
+    path = made / "samples" / "t00000.parquet"
+    row = pq.read_table(path).to_pylist()[0] | {"error": error, "status": status}
+    pq.write_table(pa.Table.from_pylist([row], schema.SAMPLES.arrow()), path)
+    (written,) = export("lines", made, tmp_path / "out")
+    (line,) = [line for line in written.read_text().splitlines() if re.match("http_response,.*,trial=t00000,", line)]
+    assert f",method=GET,protocol={row['protocol']},result={result}," in line
+    assert f" request={row['request']}i,result_code={code}i," in line
+    assert (f',error="{error}"' in line) == (error is not None)
+
+
+@pytest.mark.parametrize(
+    ("text", "levels", "method"),
+    [
+        ("study: one\nworkload: {kind: requests, requests: 9}", {"method": "PUT"}, "PUT"),
+        ("study: one\nworkload: {kind: requests, requests: 9, method: HEAD}", {}, "HEAD"),
+        ("study: one\nworkload: {kind: sba-registration, requests: 9}", {}, "POST"),
+        ("study: one\nworkload: {kind: one of tomorrow}", {}, None),
+    ],
+)
+def test_the_method_is_that_of_the_trial(tmp_path, text, levels, method):
+    made = write_run(tmp_path / "run", SMALL)
+    (made / "study.yaml").write_text(text)
+    path = made / "trials" / "t00000.parquet"
+    row = pq.read_table(path).to_pylist()[0]
+    row["factors_json"] = json.dumps(json.loads(row["factors_json"]) | levels)
+    pq.write_table(pa.Table.from_pylist([row], schema.TRIALS.arrow()), path)
+    (written,) = export("lines", made, tmp_path / "out")
+    told = [line for line in written.read_text().splitlines() if re.match("http_response,.*,trial=t00000,", line)]
+    assert told
+    assert {match[1] if (match := re.search(",method=([A-Z]+),", line)) else None for line in told} == {method}
+
+
 def test_readings_have_the_names_of_telegraf(points):
     programs = [(tags, fields) for name, tags, fields, _ in points if name == b"procstat"]
     assert len(programs) == 3

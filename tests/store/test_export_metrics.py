@@ -207,6 +207,7 @@ def test_otlp_has_a_cycle_as_a_trace_the_same_each_time(run, collector):
     assert (at_b.parent_span_id, onward.parent_span_id) == (root.span_id, at_b.span_id)
     assert at_c.parent_span_id == onward.span_id
     assert len({one.trace_id for _, one in first}) == 1
+    assert {told(one.attributes)["url.scheme"] for _, one in first} == {"https"}
     assert root.end_time_unix_nano - root.start_time_unix_nano == 1100
     assert (onward.status.code, root.status.code) == (2, 0)
     assert onward.end_time_unix_nano >= onward.start_time_unix_nano
@@ -233,13 +234,56 @@ def test_what_a_collector_leaves_out_is_no_success(run, collector):
         send(f"otlp://127.0.0.1:{collector.server_address[1]}", run)
 
 
+WHERE = ("http.request.method", "url.scheme", "server.address", "server.port", "trifecta.server")
+
+
+@pytest.mark.parametrize(
+    ("url", "address", "port"),
+    [
+        (None, "origin", None),
+        ("https://www.example.org/x", "www.example.org", 443),
+        ("https://[2001:db8::1]:8443/x", "2001:db8::1", 8443),
+    ],
+)
+def test_a_port_is_told_where_the_run_knows_it(tmp_path, url, address, port):
+    """Of a server elsewhere the study's URL has it; of the lab's own servers none is kept."""
+    made = write_run(tmp_path / "run", SMALL)
+    if url is not None:
+        (made / "study.yaml").write_text(f"study: far\nworkload: {{kind: far, requests: 4, url: '{url}'}}\n")
+    with views.connect(made) as opened:
+        points = list(otlp_metrics.points(Source(made, opened, tmp_path)))
+    told = {tuple(point.attributes.get(name) for name in WHERE) for point in points}
+    assert told == {("GET", "https", address, port, "origin")}
+
+
+def test_each_origin_of_a_browser_is_a_point(tmp_path):
+    made = write_run(tmp_path / "run", SMALL)
+    from trifecta.store.visits import FETCHES
+
+    origins = ["https://a.lab:443", "http://a.lab:80", "https://b.lab:443", "https://::1:8443", "https://a.lab:443"]
+    rows = [
+        dict.fromkeys(FETCHES.names) | {"trial": "t00000", "visit": 0, "fetch": n, "url": f"{origin}/x",
+                                        "origin": origin.partition("://")[2], "started_ns": 0, "done_ns": 9}
+        for n, origin in enumerate(origins)
+    ]  # fmt: skip
+    (made / "fetches").mkdir()
+    pq.write_table(pa.Table.from_pylist(rows, FETCHES.arrow()), made / "fetches" / "t00000.parquet")
+    with views.connect(made) as opened:
+        points = list(otlp_metrics.points(Source(made, opened, tmp_path)))
+    told = {tuple(point.attributes[name] for name in WHERE[1:4]): point.requests for point in points}
+    assert told == {("https", "a.lab", 443): 2, ("http", "a.lab", 80): 1, ("https", "b.lab", 443): 1,
+                    ("https", "::1", 8443): 1}  # fmt: skip
+
+
 def test_of_a_browser_the_requests_of_its_visits_count(tmp_path):
     made = write_run(tmp_path / "run", SMALL)
     from trifecta.store.visits import FETCHES
 
     rows = [
         dict.fromkeys(FETCHES.names) | {"trial": "t00000", "visit": 0, "fetch": n, "method": "GET", "protocol": "h3",
-                                        "status": 200, "started_ns": 0, "done_ns": done, "from_cache": cached}
+                                        "url": f"https://shop.lab:8443/{n}",
+                                        "origin": "shop.lab:8443", "status": 200,
+                                         "started_ns": 0, "done_ns": done, "from_cache": cached}
         for n, (done, cached) in enumerate([(5_000_000, False), (5_000_001, False), (1, True), (20_000_000_000, False)])
     ]  # fmt: skip
     (made / "fetches").mkdir()
@@ -247,6 +291,9 @@ def test_of_a_browser_the_requests_of_its_visits_count(tmp_path):
     with views.connect(made) as opened:
         (point,) = otlp_metrics.points(Source(made, opened, tmp_path))
     assert point.requests == point.durations == 3
+    who = {name: point.attributes.get(name) for name in WHERE}
+    assert who == {"http.request.method": "GET", "url.scheme": "https", "server.address": "shop.lab",
+                   "server.port": 8443, "trifecta.server": "origin"}  # fmt: skip
     assert point.counts[:2] == (1, 1)
     assert point.counts[-1] == 1
     assert sum(point.counts) == 3

@@ -40,6 +40,11 @@ class ElsewhereWorkload(RequestsWorkload):
         return True
 
     @property
+    def elsewhere_at(self) -> str | None:
+        """None, too, where it is a factor."""
+        return self.url or None
+
+    @property
     def octets(self) -> int | None:
         """Nobody knows before it was looked at."""
         return None

@@ -110,6 +110,16 @@ class RequestsWorkload:
         return True
 
     @property
+    def first_method(self) -> str:
+        """With which method the client itself asks."""
+        return self.method
+
+    @property
+    def elsewhere_at(self) -> str | None:
+        """The URL of what is asked for elsewhere; None where the servers are of the lab."""
+        return None
+
+    @property
     def crowd(self) -> bool:
         """Whether many clients ask at once, each for itself, and share a core."""
         return False

@@ -67,6 +67,11 @@ class ServicesWorkload(RequestsWorkload):
     # What its samples are.
 
     @property
+    def first_method(self) -> str:
+        """The client's call begins a cycle."""
+        return self.graph.entry.method
+
+    @property
     def family(self) -> Family:
         """Services call each other."""
         return "services"

@@ -47,7 +47,7 @@ def send(source: Source, url: str) -> list[str]:
     run = tables.identity(source.path)
     points = 0
     try:
-        for batch in lines.batches(source.connection, run):
+        for batch in lines.batches(source):
             answer = server.poster.post(server.path, batch)
             if answer.status not in _WRITTEN:
                 raise _refused(server.poster.where, answer)

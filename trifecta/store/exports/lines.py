@@ -2,10 +2,10 @@
 
 ## Writes
 `points.lp`, a line a point, times in ns of the wall clock. Measurements, tags and fields are Telegraf's where it has
-them: `http_response`, a point a request (`result`, `response_time` in s); `procstat` and `net`, a point a reading of a
-program and of a host's devices. `trifecta_trial` has a trial's metrics. Every point has `study`, `run`, `trial`, `cell`
-and `arm` as tags; `slot` tells requests apart that began in one ns. Telegraf's `host` is left out: a run does not keep
-it.
+them: `http_response`, a point a request (`method`, `result`, `result_code`, `response_time` in s); `procstat` and
+`net`, a point a reading of a program and of a host's devices. `trifecta_trial` has a trial's metrics. Every point has
+`study`, `run`, `trial`, `cell` and `arm` as tags; `slot` tells requests apart that began in one ns. Telegraf's `host`
+is left out: a run does not keep it.
 
 ## For
 `influx -import`, `influx write`, Telegraf's file input, VictoriaMetrics, QuestDB.
@@ -22,9 +22,9 @@ import duckdb
 
 from trifecta.design.metrics import METRICS
 from trifecta.store import parquet
-from trifecta.store.exports import tables
+from trifecta.store.exports import requested, tables
 from trifecta.store.exports.exporter import Source
-from trifecta.store.exports.tables import Identity, Table
+from trifecta.store.exports.tables import Table
 
 ROWS = 200_000  # of a table at a time: some 100 MB of text
 _BATCH = 5_000  # lines: what InfluxDB's documentation asks for
@@ -33,9 +33,16 @@ _BATCH = 5_000  # lines: what InfluxDB's documentation asks for
 _OFFSET = f"{tables.WALL} - t.started_ns"
 _TRIAL_TAGS = (("trial", "t.trial"), ("cell", "t.cell"), ("arm", "t.arm"), ("path", "t.path"),
                ("connection", "t.connection"), ("server", "t.server"), ("client", "t.client"))  # fmt: skip
-_RESULT = """CASE WHEN s.error IS NULL THEN 'success' WHEN s.error IN ('timeout', 'connect_timeout') THEN 'timeout'
-  WHEN s.error IN ('connect_refused', 'connect_reset', 'unreachable') THEN 'connection_failed'
-  WHEN s.error = 'status' THEN 'response_status_code_mismatch' ELSE s.error END"""
+# What Telegraf does not know it calls connection_failed, or body_read_error once the head of the answer was there.
+_RESULT = """CASE WHEN s.error IS NULL THEN 'success'
+  WHEN s.error IN ('content', 'length') THEN 'response_string_mismatch'
+  WHEN s.error = 'status' THEN 'response_status_code_mismatch'
+  WHEN s.error IN ('timeout', 'connect_timeout', 'quic:timeout') THEN 'timeout'
+  WHEN s.error IN ('client:name', 'browser:name', 'client:curl_6') THEN 'dns_error'
+  WHEN s.status > 0 THEN 'body_read_error' ELSE 'connection_failed' END"""
+_CODES = ("success", "response_string_mismatch", "body_read_error", "connection_failed", "timeout", "dns_error",
+          "response_status_code_mismatch")  # fmt: skip
+_CODE = f"list_position([{', '.join(parquet.quoted(result) for result in _CODES)}], s.result) - 1"
 _PHASES = ("latency_ns", "ttfb_ns", "connect_ns", "tls_ns", "wait_ns", "transfer_ns")
 _SLOT = "row_number() OVER (PARTITION BY trial, started_ns ORDER BY request, connection, done_ns) - 1"
 _CPU = """100.0 * (cpu_ns - lag(cpu_ns) OVER readings) / nullif(time_ns - lag(time_ns) OVER readings, 0)"""
@@ -45,20 +52,22 @@ def gather(source: Source, folder: Path) -> list[Path]:
     """One file."""
     path = folder / "points.lp"
     with path.open("wb") as file:
-        for batch in batches(source.connection, tables.identity(source.path)):
+        for batch in batches(source):
             file.write(batch)
     return [path]
 
 
-def batches(connection: duckdb.DuckDBPyConnection, run: Identity) -> Iterator[bytes]:
+def batches(source: Source) -> Iterator[bytes]:
     """All points of a run, some thousand lines at a time; UserError where trials do not say when they began."""
+    connection, run = source.connection, tables.identity(source.path)
     tables.refuse_untimed(connection)
     tags = (("study", parquet.quoted(run.study)), ("run", parquet.quoted(run.run)), *_TRIAL_TAGS)
     if (trials := tables.filled(connection, "trials")) is not None:
         yield from _fetched(connection, _trials(trials, tags))
     if (samples := tables.filled(connection, "samples")) is not None:
+        of_requests = (*tags, ("method", requested.of(source.path).method_of_trial))
         for where in tables.parts(connection, samples, ROWS, split_by="started_ns"):
-            yield from _fetched(connection, _requests(where, tags))
+            yield from _fetched(connection, _requests(where, of_requests))
     if (resources := tables.filled(connection, "resources")) is not None:
         for where in tables.parts(connection, resources, ROWS):
             yield from _fetched(connection, _programs(where, tags))
@@ -81,10 +90,11 @@ def _trials(table: Table, tags: Tags) -> str:
 
 
 def _requests(where: str, tags: Tags) -> str:
-    of_request = (("protocol", "s.protocol"), ("result", _RESULT), ("status_code", "s.status::VARCHAR"),
+    of_request = (("protocol", "s.protocol"), ("result", "s.result"), ("status_code", "s.status::VARCHAR"),
                   ("slot", "s.slot::VARCHAR"))  # fmt: skip
     fields = [
         _whole("request", "s.request"),
+        _whole("result_code", _CODE),
         _real("response_time", "s.latency_ns / 1e9"),
         _whole("http_response_code", "s.status"),
         _whole("content_length", "s.bytes_in"),
@@ -93,7 +103,7 @@ def _requests(where: str, tags: Tags) -> str:
         _text("error", "s.error"),
     ]
     line = _line("http_response", (*tags, *of_request), fields, f"s.started_ns + {_OFFSET}")
-    rows = f"SELECT *, {_SLOT} AS slot FROM samples WHERE {where}"
+    rows = f"SELECT *, {_RESULT} AS result, {_SLOT} AS slot FROM samples AS s WHERE {where}"
     return f"SELECT {line} FROM ({rows}) AS s JOIN trials AS t ON t.trial = s.trial"
 
 

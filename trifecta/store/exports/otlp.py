@@ -2,10 +2,10 @@
 
 ## Writes
 `http.client.request.duration` in s: for each trial a histogram per `network.protocol.version`, status and class of
-error, of browsers also per method, the warm-up apart; `trifecta.client.requests`, which counts those too that never
-ended; and of services each cycle as a trace: a client's and a server's span a call. Of browsers the requests of their
-visits that went out. Ids of spans and times of points are made of the run: a store that tells points and spans apart by
-them has each once, however often it is exported.
+error, of browsers also per method and origin, the warm-up apart; `trifecta.client.requests`, which counts those too
+that never ended; and of services each cycle as a trace: a client's and a server's span a call. Of browsers the requests
+of their visits that went out. Ids of spans and times of points are made of the run: a store that tells points and spans
+apart by them has each once, however often it is exported.
 
 ## For
 Collectors, Jaeger, Tempo, Prometheus (which takes OTLP), and the vendors.

@@ -15,11 +15,9 @@ from typing import Any
 from trifecta import __version__
 from trifecta.design.errors import UserError
 from trifecta.design.extras import Later
-from trifecta.design.study_file import parse_study
-from trifecta.store.exports import tables
+from trifecta.store.exports import requested, tables
 from trifecta.store.exports.exporter import Source
 from trifecta.store.exports.tables import Identity
-from trifecta.store.run import RunDirectory
 
 sdk: Any = Later("opentelemetry.sdk.metrics.export")
 resources: Any = Later("opentelemetry.sdk.resources")
@@ -29,7 +27,7 @@ BOUNDS_S = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0
 """Upper ends of the buckets, as the conventions advise."""
 VERSIONS = {"h1": "1.1", "h2": "2", "h3": "3"}
 _ROWS = 1_000_000
-_OF_TRIAL = ("trial", "cell", "arm", "path", "connection")
+_OF_TRIAL = ("trial", "cell", "arm", "path", "connection", "server")
 
 
 @dataclass(frozen=True)
@@ -62,50 +60,46 @@ def points(source: Source) -> Iterator[Point]:
     requests = tables.filled(source.connection, "fetches") or tables.filled(source.connection, "samples")
     if requests is None:
         return
-    of_browser = requests.name == "fetches"
-    method = "any_value(s.method)" if of_browser else "NULL"
-    alike = "s.trial, s.protocol, s.status, s.error, s.warmup" + (", s.method" if of_browser else "")
-    begin = "s.started_ns" if of_browser else "coalesce(s.intended_ns, s.started_ns)"
-    sent = "AND NOT coalesce(s.from_cache, false)" if of_browser else ""
-    asked = _method(source)
+    asked = requested.of(source.path)
+    began, alike = "coalesce(s.intended_ns, s.started_ns)", "s.trial, s.protocol, s.status, s.error, s.warmup"
+    method, scheme, origin, sent = asked.method_of_trial, "'https'", "NULL", ""
+    if requests.name == "fetches":
+        began, method, sent = "s.started_ns", f"coalesce(s.method, {method})", "AND NOT coalesce(s.from_cache, false)"
+        scheme, origin = "split_part(s.url, ':', 1)", "s.origin"
+        alike += f", s.method, {scheme}, {origin}"
     for where in tables.parts(source.connection, requests, _ROWS):
-        rows = f"SELECT *, (done_ns - {begin}) / 1e9 AS d FROM (SELECT * FROM {requests.name} WHERE {where}) AS s"
+        rows = f"SELECT *, (done_ns - {began}) / 1e9 AS d FROM (SELECT * FROM {requests.name} WHERE {where}) AS s"
         found = source.connection.execute(
-            f"SELECT any_value(t.server), {', '.join(f'any_value(t.{name})' for name in _OF_TRIAL)}, "
+            f"SELECT {', '.join(f'any_value(t.{name})' for name in _OF_TRIAL)}, any_value({origin}), "
+            f"any_value({asked.url_of_trial}), any_value({scheme}), any_value({method}), "
             f"any_value({tables.WALL}), any_value(t.ended_ns - t.started_ns), any_value(s.protocol), "
-            f"any_value(s.status), any_value(s.error), any_value(s.warmup), {method}, count(*), count(d), "
+            "any_value(s.status), any_value(s.error), any_value(s.warmup), count(*), count(d), "
             f"coalesce(sum(d), 0), min(d), max(d), {', '.join(buckets())} FROM ({rows}) AS s "
             f"JOIN trials AS t ON t.trial = s.trial WHERE true {sent} "
             f"GROUP BY {alike} ORDER BY {alike}"
         )
-        for server, *row in found.fetchall():
-            yield _point(server, row, asked)
+        for row in found.fetchall():
+            yield _point(row)
 
 
-def _method(source: Source) -> str | None:
-    """The method that the study asks for; None where it says none, or is one that only `trifecta report` names."""
-    try:
-        study = parse_study(RunDirectory.open(source.path).study_text, "study.yaml")
-    except UserError:
-        return None
-    method = getattr(study.workload, "method", None)
-    return method if isinstance(method, str) else None
-
-
-def _point(server: str, row: list[Any], asked: str | None) -> Point:
-    names, rest = row[: len(_OF_TRIAL)], row[len(_OF_TRIAL) :]
-    began, took, protocol, status, error, warmup, method, requests, durations, total, least, most, *counts = rest
+def _point(row: Sequence[Any]) -> Point:
+    names, (origin, url, scheme, method, *rest) = row[: len(_OF_TRIAL)], row[len(_OF_TRIAL) :]
+    began, took, protocol, status, error, warmup, requests, durations, total, least, most, *counts = rest
     if began is None:
         raise UserError(f"trial {names[0]} does not say when it began (wall_started_utc); export csv instead")
+    of_trial = dict(zip(_OF_TRIAL, names, strict=True))
+    host, _, port = (origin or (requested.origin(url) if url else "")).rpartition(":")
     told = {
-        "http.request.method": method or asked,
+        "http.request.method": method,
+        "url.scheme": scheme,
         "network.protocol.name": "http",
         "network.protocol.version": VERSIONS.get(protocol),
         "http.response.status_code": status,
         "error.type": error,
-        "server.address": server,
+        "server.address": host or of_trial["server"],
+        "server.port": int(port) if host else None,
         "trifecta.warmup": bool(warmup),
-        **{f"trifecta.{name}": value for name, value in zip(_OF_TRIAL, names, strict=True)},
+        **{f"trifecta.{name}": value for name, value in of_trial.items()},
     }
     attributes = {name: value for name, value in told.items() if value is not None}
     return Point(attributes, began, began + (took or 0), requests, durations, total, least, most, tuple(counts))

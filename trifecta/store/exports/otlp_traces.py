@@ -54,6 +54,7 @@ def _of_call(call: Mapping[str, Any], offset: int, run: Identity, servers: dict[
     client = _context(trace, _number(8, run.run, call["trial"], call["request"], call["ordinal"], "client"))
     told = {
         "http.request.method": call["method"],
+        "url.scheme": "https",
         "url.path": call["path"],
         "http.response.status_code": call["status"],
         "error.type": call["error"],
