@@ -56,17 +56,21 @@ class _Passed(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
 
     def do_POST(self) -> None:
-        asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        content = self.rfile.read(int(self.headers["content-length"]))
+        if len(content) < int(self.headers["content-length"]):  # who asks was killed
+            self.close_connection = True
+            return
+        asked = json.loads(content)
         operation = self.headers["x-amz-target"].rpartition(".")[2]
         self.server.asked.append((operation, asked))
         self.server.head = {name: self.headers[name] for name in _SIGNED}
         said = self.server.answer(operation, asked)
-        status, content = (said[0], json.dumps(said[1]).encode()) if said else self.server.forward(asked)
+        status, given = (said[0], json.dumps(said[1]).encode()) if said else self.server.forward(asked)
         self.send_response(status)
         self.send_header("content-type", "application/x-amz-json-1.0")
-        self.send_header("content-length", str(len(content)))
+        self.send_header("content-length", str(len(given)))
         self.end_headers()
-        self.wfile.write(content)
+        self.wfile.write(given)
 
     def log_message(self, *_: object) -> None:
         pass
