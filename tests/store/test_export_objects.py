@@ -226,6 +226,37 @@ def test_a_real_server_of_s3_holds_a_run(run, gateway, home, monkeypatch):
         send("s3://absent", run)
 
 
+@pytest.mark.long
+@pytest.mark.usefixtures("library", "home")
+def test_another_library_reads_a_run_over_the_protocol(run, gateway, monkeypatch):
+    """Arrow's client of S3 (Amazon's C++ SDK), with the environment's credentials; it finds the partitions itself."""
+    fs, dataset = pytest.importorskip("pyarrow.fs"), pytest.importorskip("pyarrow.dataset")
+    _, port = gateway
+    for name, value in (("AWS_ENDPOINT", f"http://127.0.0.1:{port}"), ("AWS_ALLOW_HTTP", "true"),
+                        ("AWS_REGION", "us-east-1"), ("AWS_EC2_METADATA_DISABLED", "true"),
+                        ("AWS_ACCESS_KEY_ID", "user"), ("AWS_SECRET_ACCESS_KEY", "secret-key")):  # fmt: skip
+        monkeypatch.setenv(name, value)
+    send("s3://measured/by/us", run)
+    read = fs.S3FileSystem(endpoint_override=f"127.0.0.1:{port}", scheme="http", region="us-east-1")
+    who = tables.identity(run)
+    with views.connect(run) as opened:
+        counts = {table.name: opened.execute(f'SELECT count(*) FROM "{table.name}"').fetchone()[0]
+                  for table in tables.tables(opened)}  # fmt: skip
+        (total,) = opened.execute("SELECT sum(latency_ns) FROM samples").fetchone()
+    there = {one.base_name for one in read.get_file_info(fs.FileSelector("measured/by/us"))}
+    assert there == {*counts, "athena"}
+    found = {name: dataset.dataset(f"measured/by/us/{name}", filesystem=read, partitioning="hive") for name in counts}
+    mine = (dataset.field("study") == who.study) & (dataset.field("run") == who.run)
+    assert {name: one.count_rows() for name, one in found.items()} == counts
+    assert {name: one.count_rows(filter=mine) for name, one in found.items()} == counts
+    assert found["samples"].count_rows(filter=dataset.field("run") == "another") == 0
+    assert sum(found["samples"].to_table(columns=["latency_ns"])["latency_ns"].drop_null().to_pylist()) == total
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wrong")
+    other = fs.S3FileSystem(endpoint_override=f"127.0.0.1:{port}", scheme="http", region="us-east-1")
+    with pytest.raises(OSError, match=r"SignatureDoesNotMatch|signature|ACCESS_DENIED|AccessDenied|403"):
+        other.get_file_info(fs.FileSelector("measured/by/us"))
+
+
 @pytest.mark.usefixtures("library", "home")
 def test_a_server_that_is_away_is_one_line(run, monkeypatch):
     with socket.create_server(("127.0.0.1", 0)) as probe:
