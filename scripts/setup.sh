@@ -175,6 +175,13 @@ if [ "$kind" = dev ] && [ ! -f .cache/dynalite/node_modules/dynalite/cli.js ] &&
         say "not installed: dynalite; tests that need it will be skipped"
 fi
 
+# Grafana's published types of a dashboard and what checks them, 30 MB: without them that test is skipped.
+if [ "$long" = yes ] && [ ! -d .cache/grafana/node_modules/@grafana/schema ] && command -v npm >/dev/null; then
+    say "installing Grafana's schema"
+    npm install --prefix .cache/grafana --ignore-scripts --no-audit --no-fund @grafana/schema@11.6.0 typescript@5.8.3 >/dev/null 2>&1 ||
+        say "not installed: Grafana's schema; the test that needs it will be skipped"
+fi
+
 # Debian's kernel for virtual machines, 11 MB of it; without it the tests of netem are skipped.
 if [ "$long" = yes ] && [ ! -f .cache/vm/release ] && command -v qemu-system-x86_64 >/dev/null; then
     say "fetching Debian's kernel for virtual machines"

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 from collections import Counter
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -102,6 +103,29 @@ def test_the_dashboard_asks_for_what_is_there(written, lines):
     assert len(ids) == len(set(ids))
     places = [tuple(panel["gridPos"][side] for side in "xywh") for panel in document["panels"]]
     assert all(x + w <= 24 for x, _, w, _ in places)
+
+
+GRAFANA = Path(__file__).parents[2] / ".cache" / "grafana" / "node_modules"  # where scripts/setup.sh long puts it
+TYPES = "@grafana/schema/dist/esm/raw/dashboard/x/dashboard_types.gen"
+
+
+@pytest.mark.long  # for its packages
+@pytest.mark.parametrize(("x", "fits"), [(0, True), ("left", False)])
+def test_the_dashboard_has_the_types_that_grafana_publishes(tmp_path, x, fits):
+    compiler, node = GRAFANA / "typescript" / "bin" / "tsc", shutil.which("node")
+    if node is None or not compiler.exists():
+        pytest.skip("Grafana's schema is missing; run: scripts/setup.sh long (needs npm)")
+    document = grafana.dashboard()
+    document["panels"][0]["gridPos"]["x"] = x
+    lines = [f'import type {{ Dashboard, Panel }} from "{GRAFANA / TYPES}";',
+             f"export const whole: Dashboard = {json.dumps(document)};"]  # fmt: skip
+    lines += [f"export const panel{n}: Panel = {json.dumps(one)};" for n, one in enumerate(document["panels"])]
+    (tmp_path / "dashboard.ts").write_text("\n".join(lines))
+    options = ["--noEmit", "--strict", "--skipLibCheck", "--module", "esnext", "--moduleResolution", "bundler"]
+    done = subprocess.run([node, str(compiler), *options, str(tmp_path / "dashboard.ts")], capture_output=True,
+                          text=True, check=False, timeout=120)  # fmt: skip
+    assert (done.returncode == 0) == fits, done.stdout
+    assert fits or "Type 'string' is not assignable to type 'number'" in done.stdout
 
 
 @pytest.mark.parametrize(
