@@ -214,6 +214,20 @@ def test_an_export_that_is_killed_goes_on(store: Store, run: Path, uncut: tuple[
     again(store, run, name, uncut, before, share)
 
 
+@pytest.mark.parametrize("store", [mariadb], indirect=True, ids=["mariadb"])
+def test_rows_that_were_not_noted_yet_are_there_once(store: Store, run: Path, uncut: tuple[Contents, int]) -> None:
+    """MariaDB has them, and what says so was not sent: both are one transaction."""
+    store.make("unnoted")
+    before = state(run)
+    store.valve.set(before=(b"INSERT INTO parts", 4))
+    with store.start(run, "unnoted") as exporting:
+        assert store.valve.reached.wait(servers.WAIT_S)
+        exporting.send_signal(signal.SIGKILL)
+        assert exporting.wait(servers.WAIT_S) == -signal.SIGKILL
+    store.valve.released.set()
+    again(store, run, "unnoted", uncut, before, 0.5)
+
+
 @pytest.mark.parametrize("share", [0.0, 0.5])
 def test_a_server_that_goes_is_one_line(store: Store, run: Path, uncut: tuple[Contents, int], share: float) -> None:
     name, before = f"gone{share * 10:.0f}", state(run)

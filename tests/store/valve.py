@@ -26,15 +26,22 @@ class Valve(socketserver.ThreadingMixIn, socketserver.TCPServer):
         self._lock = threading.Lock()
         self.set()
 
-    def set(self, most: int = sys.maxsize, *, breaks: bool = False) -> None:
-        """From now on pass so many octets of clients, then hold what comes, or break every connection."""
-        self.most, self.breaks, self.passed = most, breaks, 0
+    def set(self, most: int = sys.maxsize, *, before: tuple[bytes, int] | None = None, breaks: bool = False) -> None:
+        """From now on pass so many octets of clients, then hold what comes, or break every connection.
+
+        ``before``: hold, too, what a client sends at once that has these octets, when it comes for the so manyth time.
+        """
+        self.most, self.before, self.breaks, self.passed, self.seen = most, before, breaks, 0, 0
         self.reached, self.released = threading.Event(), threading.Event()
 
     def let_through(self, client: socket.socket, server: socket.socket) -> None:
         """Until the client ends, or no more is to pass."""
         while octets := client.recv(_MOST):
             with self._lock:
+                if self.before is not None and self.before[0] in octets:
+                    self.seen += 1
+                    if self.seen == self.before[1]:
+                        self.most = self.passed
                 part = octets[: self.most - self.passed]
                 self.passed += len(part)
             server.sendall(part)
