@@ -48,24 +48,34 @@ class Between:
             back.cancel()
 
     async def _back(self) -> None:
-        async for text in self._far:
-            said = json.loads(text)
-            if said.get("id") in self._waiting:
-                self._waiting.pop(said["id"]).set_result(said)
-            else:
-                await self._near.send(text)
-        await self._near.close()
+        try:
+            async for text in self._far:
+                said = json.loads(text)
+                if said.get("id") in self._waiting:
+                    self._waiting.pop(said["id"]).set_result(said)
+                else:
+                    await self._near.send(text)
+        finally:  # Firefox has ended, or what is between
+            for waiting in self._waiting.values():
+                waiting.cancel()
+            await self._near.close()
 
     async def _answer(self, asked: dict[str, Any]) -> None:
-        scheme = asked["params"]["features"].get("prefers-color-scheme")
+        try:
+            answer = await self._set_scheme(asked["params"]["features"])
+        except (KeyError, TypeError, IndexError) as error:  # said, not waited for
+            answer = {"type": "error", "error": "unknown error", "message": f"{UNKNOWN}: {error!r}"}
+        await self._near.send(json.dumps({"id": asked["id"], **answer}))
+
+    async def _set_scheme(self, features: dict[str, Any]) -> dict[str, Any]:
+        scheme = features.get("prefers-color-scheme")
         tree = await self._ask("browsingContext.getTree", {"moz:scope": "chrome", "maxDepth": 0})
         set_it = f'Services.prefs.setIntPref("{SCHEME}", {SCHEMES[scheme]})'
         window = {"context": tree["result"]["contexts"][0]["context"]}
         made = await self._ask("script.evaluate", {"expression": set_it, "target": window, "awaitPromise": False})
-        fine = {"type": "success", "result": {}}
-        refused = {"type": "error", "error": "unknown error", "message": json.dumps(made)}
-        done = made.get("type") == "success" and made["result"].get("type") == "success"
-        await self._near.send(json.dumps({"id": asked["id"], **(fine if done else refused)}))
+        if made.get("type") == "success" and made["result"].get("type") == "success":
+            return {"type": "success", "result": {}}
+        return {"type": "error", "error": "unknown error", "message": json.dumps(made)}
 
     async def _ask(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         self._number += 1

@@ -21,7 +21,7 @@ from trifecta.lab.place import LocalPlace
 from trifecta.lab.topology import Wire
 
 SITE, NAME, PORT = "site", "www.site.lab", 8443
-TRIPS_MS = {"frankfurt": 10, "saopaulo": 40, "singapore": 100}
+TRIPS_MS = {"frankfurt": 20, "saopaulo": 50, "singapore": 100}
 """Of the path between a place and the site, there and back."""
 
 

@@ -176,3 +176,29 @@ def test_a_user_who_is_not_let_in_is_one_line(run, database):
     with pytest.raises(CannotError, match="make it first: CREATE DATABASE"):
         send("mariadb://root@/absent", run)
     assert os.environ["MYSQL_UNIX_PORT"]
+
+
+class Breaking:
+    """A connection and a cursor of PyMySQL's, of which the socket went in the middle of a file."""
+
+    def cursor(self) -> Breaking:
+        return self
+
+    def __enter__(self) -> Breaking:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+    def execute(self, *_: object) -> int:
+        try:
+            raise mariadb.pymysql.OperationalError(2006, "MySQL server has gone away")
+        finally:
+            getattr(None, "sendall")  # noqa: B009 - as PyMySQL 1.1 ends
+
+
+def test_a_server_that_goes_in_the_middle_of_a_file_is_no_internal_error() -> None:
+    pytest.importorskip("pymysql", reason=f"pymysql is missing; run: {extras.remedy('exports')}")
+    database = mariadb.Database(Breaking(), "mariadb://here")
+    with pytest.raises(CannotError, match="has gone away"), mariadb._clear("mariadb://here", ""):
+        database._changed("LOAD DATA LOCAL INFILE %s", "part.tsv")

@@ -208,14 +208,17 @@ def test_a_run_is_followed_and_stopped(browser: Any, growing: Path, tmp_path: Pa
 
 
 POINTS = "section[aria-label='Block by block'] details"
-OPENED = f"""((table, points) => table && (table.open = true) && table.querySelectorAll("tbody tr").length === points)(
-  document.querySelector({POINTS!r}), POINTS)"""
+ROWS = f"""((table) => table && (table.open = true) && [...table.querySelectorAll("tbody tr")].map(
+  (row) => [...row.cells].map((cell) => cell.textContent.trim()).join(" ")))(document.querySelector({POINTS!r}))"""
 
 
 def points_of(page: Any, points: int) -> list[str]:
     """The table of how an interval closed in, once it has so many points; each event draws it anew, folded."""
-    until(page, OPENED.replace("POINTS)", f"{points})"))
-    return list(page.locator(f"{POINTS} tbody tr").all_inner_texts())
+    ends = time.monotonic() + PATIENCE_MS / 1000
+    while len(rows := page.evaluate(ROWS) or []) != points:
+        assert time.monotonic() < ends, rows
+        time.sleep(0.05)
+    return list(rows)
 
 
 def test_a_page_that_is_loaded_again_has_the_points_of_earlier_blocks(

@@ -13,10 +13,10 @@ from trifecta.ui import watching
 from trifecta.ui.history import History
 
 
-def said(blocks: int | None, ratio: float | None, arm: str = "h3") -> dict[str, Any]:
+def said(blocks: int | None, ratio: float | None, arm: str = "h3", began: str = "today") -> dict[str, Any]:
     one = {"cell": "path=far", "arm": arm, "reference": "h2", "blocks": blocks, "ratio": ratio, "low": None,
            "high": None, "mark": 3, "statement": f"after {blocks}: {ratio}"}  # fmt: skip
-    return {"cells": [{"verdicts": [one]}]}
+    return {"began": began, "cells": [{"verdicts": [one]}]}
 
 
 def points(history: History) -> dict[str, list[tuple[int, float]]]:
@@ -45,6 +45,9 @@ def test_what_rested_on_trials_that_count_no_more_is_dropped_and_another_run_beg
     assert points(history) == {"h3": [(1, 1.0), (2, 2.0), (3, 3.0), (4, 40.0)]}
     history.take(said(0, None))
     assert points(history) == {}
+    history.take(said(2, 2.0))
+    history.take(said(9, 9.0, began="tomorrow"))
+    assert points(history) == {"h3": [(9, 9.0)]}
 
 
 def test_a_page_that_comes_later_is_told_what_was_seen_before(growing: Path, tmp_path: Path, fast: None) -> None:

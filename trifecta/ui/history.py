@@ -18,14 +18,18 @@ class History:
 
     def __init__(self) -> None:
         """Nothing was seen yet."""
+        self._began: object = None
         self._points: dict[tuple[str, str, str], list[JsonObject]] = {}
 
     def take(self, document: JsonObject) -> None:
         """Keep what `live.Follower.document` says now.
 
-        What was seen of as many blocks or more is no longer so: trials of theirs do not count any more, or the run in
-        this folder is another one.
+        What was seen of as many blocks or more is no longer so: trials of theirs do not count any more. Nothing of it
+        is where the run in this folder is another one.
         """
+        if document["began"] != self._began:
+            self._began = document["began"]
+            self._points.clear()
         for cell in cast(list[JsonObject], document["cells"]):
             for one in cast(list[JsonObject], cell["verdicts"]):
                 points = self._points.setdefault((str(one["cell"]), str(one["arm"]), str(one["reference"])), [])

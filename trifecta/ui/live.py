@@ -86,6 +86,7 @@ class Follower:
             own = "map" in written or "gate" in written  # ends by a question of its own, not by verdicts
             return {
                 "name": self._name,
+                "began": str(written.get("started_utc") or ""),
                 "title": about.title,
                 "state": str(written.get("state", "")),
                 "ended": str(written.get("ended_because") or ""),

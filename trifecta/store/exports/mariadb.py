@@ -166,7 +166,13 @@ class Database:
 
     def _changed(self, statement: str, *values: object) -> int:
         with self._connection.cursor() as cursor:
-            return int(cursor.execute(statement, values))
+            try:
+                return int(cursor.execute(statement, values))
+            except AttributeError as error:
+                # Where the connection broke within the file, PyMySQL sends the file's end to a socket that is no more.
+                if isinstance(error.__context__, pymysql.MySQLError):
+                    raise error.__context__ from None
+                raise
 
 
 def _write(source: Source, table: Table, where: str, path: Path) -> int:

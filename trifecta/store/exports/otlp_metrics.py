@@ -27,6 +27,8 @@ BOUNDS_S = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0
 """Upper ends of the buckets, as the conventions advise."""
 VERSIONS = {"h1": "1.1", "h2": "2", "h3": "3"}
 _ROWS = 1_000_000
+_SENT = "AND NOT coalesce(s.from_cache, false) AND starts_with(s.url, 'http')"
+"""Of what a browser fetches: what lies in the page itself (data:, blob:) is asked of nobody."""
 _OF_TRIAL = ("trial", "cell", "arm", "path", "connection", "server")
 
 
@@ -64,7 +66,7 @@ def points(source: Source) -> Iterator[Point]:
     began, alike = "coalesce(s.intended_ns, s.started_ns)", "s.trial, s.protocol, s.status, s.error, s.warmup"
     method, scheme, origin, sent = asked.method_of_trial, "'https'", "NULL", ""
     if requests.name == "fetches":
-        began, method, sent = "s.started_ns", f"coalesce(s.method, {method})", "AND NOT coalesce(s.from_cache, false)"
+        began, method, sent = "s.started_ns", f"coalesce(s.method, {method})", _SENT
         scheme, origin = "split_part(s.url, ':', 1)", "s.origin"
         alike += f", s.method, {scheme}, {origin}"
     for where in tables.parts(source.connection, requests, _ROWS):
@@ -88,7 +90,7 @@ def _point(row: Sequence[Any]) -> Point:
     if began is None:
         raise UserError(f"trial {names[0]} does not say when it began (wall_started_utc); export csv instead")
     of_trial = dict(zip(_OF_TRIAL, names, strict=True))
-    host, _, port = (origin or (requested.origin(url) if url else "")).rpartition(":")
+    host, _, port = ((requested.origin(url) if url else "") if origin is None else origin).rpartition(":")
     told = {
         "http.request.method": method,
         "url.scheme": scheme,
