@@ -26,7 +26,7 @@ IN_PAIRS_FILES := $(addsuffix .py,$(addprefix tests/implementations/test_,bad_cl
 	$(addprefix tests/implementations/browsers/test_,chromium driver firefox) \
 	$(addprefix tests/lab/test_,access conntrack containers containers_ipv6 images keeper ray_launcher ssh) \
 	$(addprefix tests/workloads/test_,browsers campaign capturing clients cluster_dispatch cluster_lab conformance extending \
-	failures internet ladder mapping over_ipv6 reproduction runner services services_watched sessions))
+	failures far_delivery internet ladder mapping over_ipv6 reproduction runner services services_watched sessions three_places))
 IN_PAIRS := --durations 20 -n 2 --dist loadfile
 ONE_BY_ONE := $(filter-out $(SIDE_BY_SIDE) %.py %/__pycache__,$(wildcard tests/*))
 
