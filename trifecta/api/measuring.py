@@ -239,16 +239,16 @@ def _follow(process: subprocess.Popen[str], *, quiet: bool) -> tuple[str, bool]:
     threading.Thread(target=_hear, args=(process, lines), daemon=True).start()
     last, interrupted = "", False
     while True:
-        # Never waited for without an end: an interrupt just before one waits would be noticed only after it.
         try:
-            line = lines.get(timeout=_LOOK_S)
+            try:  # never waited for without an end: an interrupt just before one waits would be noticed only after it
+                line = lines.get(timeout=_LOOK_S)
+            except queue.Empty:
+                continue
             if line is None:
                 return last, interrupted
             last = line.strip() or last
             if not quiet:
                 print(line, end="", file=sys.stderr, flush=True)
-        except queue.Empty:
-            continue
         except KeyboardInterrupt:
             interrupted = True
             process.send_signal(signal.SIGINT)
