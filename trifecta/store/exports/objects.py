@@ -50,7 +50,8 @@ exceptions: Any = Later("obstore.exceptions")
 
 SCHEMES = ("s3", "gs", "az", "file")
 _ROWS = 1_000_000  # of a part: some tens of MB, which is what Athena and Spark like
-_OPTIONS = "FORMAT parquet, COMPRESSION snappy"
+# A column of more values gets no dictionary: it took a seventh of the writer's time and saved a fortieth of the size.
+_OPTIONS = "FORMAT parquet, COMPRESSION snappy, DICTIONARY_SIZE_LIMIT 4096"
 _AGAIN = "mend it and run this again, which goes on where it ended"
 _PART = re.compile(r"part-\d{5,}-[0-9a-f]{16}\.parquet")
 # Nothing is tried twice: whoever asks again goes on where it ended.
