@@ -106,22 +106,22 @@ def test_what_few_programs_cannot_tell_is_said() -> None:
     assert "60 % [50, 70] is the server, 30 % [20, 40] is the protocol and 10 % [5, 15] is noise" in text
     assert "Which of the two weighs more is not said" in text
     steady = " ".join(claims.shares_in_words(split(("origin", "caddy"), ("load",), *shares, weighs="program")))
-    assert "what these programs make of it weighs more than the protocol" in steady
+    assert "the choice of program outweighs the protocol in every case" in steady
     assert "Two servers, origin and caddy, tell next to nothing about servers in general" in text
     assert "they leave a share of 1 to 99 % possible" in text
     assert "There was one client only, load" in text
-    assert "foretold in 0 of 1 comparison" in text
+    assert "predicted in 0 of 1 comparison" in text
     many = " ".join(claims.shares_in_words(split(("a", "b", "c"), ("x", "y", "z"), *shares[::2])))
     assert "next to nothing" not in many
     assert "only" not in many
-    assert "the protocol weighs more" not in many
+    assert "the protocol outweighs" not in many
     assert "could not be split" in claims.shares_in_words([])[0]
 
 
 def test_a_proxy_is_never_put_among_file_servers_in_silence() -> None:
     assert claims.about_proxies([]) == ""
     assert "envoy is a proxy and passes every request on to another server" in claims.about_proxies(["envoy"])
-    assert "their times hold a second program and a second hop" in claims.about_proxies(["envoy", "haproxy"])
+    assert "their times include a second program and a second hop" in claims.about_proxies(["envoy", "haproxy"])
 
 
 @pytest.fixture(scope="module")

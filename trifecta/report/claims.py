@@ -168,7 +168,7 @@ def about_proxies(proxies: Sequence[str]) -> str:
     if not proxies:
         return ""
     who = f"{listed(proxies)} {'is a proxy and passes' if len(proxies) == 1 else 'are proxies and pass'}"
-    times = "its times hold" if len(proxies) == 1 else "their times hold"
+    times = "its times include" if len(proxies) == 1 else "their times include"
     return (
         f"Not like with like: {who} every request on to another server, so {times} a second program and a second hop."
     )
@@ -202,13 +202,13 @@ def _whole_in_words(one: Decomposition, terse: bool = False) -> str:
     said = f"Of the variation of {name(one.arm)} to {name(one.reference)}, {listed(parts)}"
     if protocol is not None and protocol.without_low is not None and protocol.without_high is not None:
         ends = f"{_whole(protocol.without_low)} to {_whole(protocol.without_high)} %"
-        said += f"; the {naming.factor()}'s share is {ends} with any one path or program left out"
+        said += f"; with any one path or program left out the {naming.factor()}'s share is {ends}"
     if one.weighs == "program":
-        said += f": what these programs make of it weighs more than the {naming.factor()}, then too"
+        said += f": the choice of program outweighs the {naming.factor()} in every case"
     elif one.weighs == "protocol":
-        said += f": the {naming.factor()} weighs more than which of these programs {_does()} it, then too"
+        said += f": the {naming.factor()} outweighs the choice of program in every case"
     elif not terse:
-        said += ". Which of the two weighs more is not said: it is open, or turns with what is left out"
+        said += ". Which of the two weighs more is not said: it is undecided, or changes with what is left out"
     return f"{said}."
 
 
@@ -245,10 +245,6 @@ def definition(about: RunFacts) -> str:
         f"do to all of them alike counts as the {naming.factor()}'s."
     )
     return " ".join([said, alike, *([anew] if about.by_netem else [])])
-
-
-def _does() -> str:
-    return "speaks" if naming.of_protocols() else "has"
 
 
 def _by_size(shares: Sequence[Share]) -> list[Share]:
@@ -290,7 +286,7 @@ def _unknown(whole: Decomposition, split: Sequence[Decomposition]) -> list[str]:
     if known:
         said.append(
             f"For programs that were not measured, if these are a random sample of them, "
-            f"the direction of the effect can be foretold in {told} of {counted(len(known), 'comparison')}."
+            f"the direction of the effect can be predicted in {told} of {counted(len(known), 'comparison')}."
         )
     return said
 
