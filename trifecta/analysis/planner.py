@@ -257,11 +257,7 @@ class Planner:
 
     def _stop_budget(self, left_ns: int | None, states: list[CellState]) -> Stop:
         cheapest = min((s.cost_ns for s in states if s.cost_ns is not None), default=0)
-        return Stop(
-            f"{self._open_text()}, but a block takes about {cheapest / _SECOND_NS:.1f} s or more "
-            f"and {rest_words(left_ns)} of the budget is left",
-            "budget",
-        )
+        return Stop(f"{self._open_text()}, but {rest_words(cheapest, left_ns)}", "budget")
 
     def _states(self, rows: Sequence[Row], elapsed_ns: int) -> list[CellState]:
         ran = self._ran(rows)
@@ -336,10 +332,12 @@ def _ran(rows: Sequence[Row], arms: Collection[str]) -> _Ran:
     return _Ran(cells, busy_ns, list({str(row["cell"]): None for row in reversed(rows)})[::-1])
 
 
-def rest_words(left_ns: int | None) -> str:
-    """What is left of a budget: ``2.3 s``, or ``nothing``."""
-    rest = f"{max(0, left_ns or 0) / _SECOND_NS:.1f} s"
-    return "nothing" if rest == "0.0 s" else rest
+def rest_words(cost_ns: float, left_ns: int | None) -> str:
+    """Why a budget ends it: what the cheapest block costs, and what is left."""
+    left = f"{max(0, left_ns or 0) / _SECOND_NS:.1f} s"
+    if left == "0.0 s":
+        return "the budget is used up"
+    return f"a block takes about {cost_ns / _SECOND_NS:.1f} s or more and only {left} of the budget is left"
 
 
 def _block_spans(rows: Sequence[Row]) -> dict[str, dict[int, int]]:

@@ -265,10 +265,7 @@ class MapPlanner:
         cost = median(recent) * max(1.0, elapsed_ns / busy) if busy else 0.0
         if left > 0 and cost <= left:
             return None
-        return Stop(
-            f"a block takes about {cost / _SECOND_NS:.1f} s and {rest_words(left)} of the budget is left",
-            "budget",
-        )
+        return Stop(rest_words(cost, left), "budget")
 
 
 def _missing(first: Sequence[int], begun: Sequence[int]) -> int:
