@@ -23,7 +23,8 @@ def folder(tmp_path, monkeypatch):
 def answer(monkeypatch, **differences):
     """Each server named replays with these differences; None: it cannot."""
 
-    def check(folder, adapters, work, stop):
+    def check(folder, adapters, work, stop, ipv6):
+        assert not ipv6
         for name in adapters:
             found = differences[name]
             asked = () if found is None else (Asked("h1", 7, 99, found, ("date",), 0),)
