@@ -49,7 +49,7 @@ Examples:
     metavar="DIR",
     help="Folder for results and evidence, new or empty.  [default: runs/conformance-DATE-TIME]",
 )
-@options.ip_version
+@options.ip_version()
 @options.as_json
 def command(
     *,

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from trifecta.cli.options import as_json, complete_study
+from trifecta.cli.options import as_json, complete_study, ip_version
 
 # The options and the fields of a path that they set, with the help of each.
 _FIELDS: dict[str, str] = {
@@ -60,11 +60,7 @@ Examples:
 @click.option("--packets", type=click.IntRange(1, 1_000_000), default=1000, show_default=True, help="Packets to send.")
 @click.option("--interval", metavar="TIME", default="2 ms", show_default=True, help="Time between packets.")
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Seed of losses and delays.")
-@click.option(
-    "--ip",
-    type=click.Choice(["IPv4", "IPv6"], case_sensitive=False),
-    help="Over which version of the Internet Protocol.  [default: that of the study, else IPv4]",
-)
+@ip_version("that of the study, else IPv4")
 @as_json
 def measure(
     *,

@@ -14,11 +14,12 @@ from click.shell_completion import CompletionItem
 Decorated = Callable[..., Any]
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-ip_version = click.option(
-    "--ip",
-    type=click.Choice(["IPv4", "IPv6"], case_sensitive=False),
-    help="Over which version of the Internet Protocol.  [default: IPv4]",
-)
+
+
+def ip_version(default: str = "IPv4") -> Callable[[Decorated], Decorated]:
+    """The option ``--ip``; ``default`` in words, as the help says it."""
+    said = f"Over which version of the Internet Protocol.  [default: {default}]"
+    return click.option("--ip", type=click.Choice(["IPv4", "IPv6"], case_sensitive=False), help=said)
 
 
 def complete_run(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:

@@ -99,7 +99,7 @@ Examples:
     shell_complete=complete_server,
     help="Only these servers.  [default: all that are found]",
 )
-@ip_version
+@ip_version()
 @as_json
 def check(page: str, servers: tuple[str, ...], ip: str | None, as_json: bool) -> int:
     """Replay a page from servers in a lab, request every response over every protocol, and compare every octet."""

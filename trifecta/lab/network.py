@@ -40,6 +40,11 @@ _BALANCED_CLIENT_6 = "fd77:1::1"
 _BALANCED_DEVICE = "eth1"
 
 
+def server_address(ipv6: bool) -> str:
+    """The server's, of that version of IP."""
+    return SERVER_ADDRESS_6 if ipv6 else SERVER_ADDRESS
+
+
 def two_hosts(*, balanced: bool = False, balanced_6: bool = False) -> Topology:
     """Client and server, with ``WIRE`` between them; raised by ``with``.
 

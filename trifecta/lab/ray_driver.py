@@ -173,7 +173,7 @@ def _answer(answer: Any) -> Said:
     try:
         octets, ended = ray.get(answer)
     except Exception as error:  # the actor, its node or the way to it is gone, or it never came up
-        return Said(ended=plainly(type(error).__name__, str(error)))
+        return Said(ended=_line(error))
     return Said(octets, ended)
 
 
@@ -185,16 +185,12 @@ def plainly(kind: str, said: str) -> str:
     if kind == "ActorUnavailableError":
         why = re.search(r"RPC error: ([^:;]*?) rpc_code", said)
         return f"Ray cannot reach it ({why[1]})" if why else "Ray cannot reach it"
-    return _shortened(said) or kind
+    return textwrap.shorten(said, _LONGEST_LINE, placeholder=" ...") or kind
 
 
 def _line(error: Exception) -> str:
     """What an error of Ray's says, in one line."""
-    return _shortened(str(error)) or type(error).__name__
-
-
-def _shortened(said: str) -> str:
-    return textwrap.shorten(said, _LONGEST_LINE, placeholder=" ...")
+    return plainly(type(error).__name__, str(error))
 
 
 def main() -> int:

@@ -15,12 +15,12 @@ from trifecta.contract.common import Quantiles
 from trifecta.contract.link import LinkReady, LinkSummary
 from trifecta.contract.probe import MeasureConfig, MeasureSummary, ReflectConfig, ReflectReady
 from trifecta.design.errors import CannotError
-from trifecta.design.ip import IPV4, IPV6
+from trifecta.design.ip import IPV4, IPV6, version_of
 from trifecta.design.model import PathSpec
 from trifecta.design.percentiles import holds
 from trifecta.lab.engine import EngineError, find_engine
 from trifecta.lab.host import pin_table
-from trifecta.lab.network import SERVER_ADDRESS, SERVER_ADDRESS_6, WIRE, two_hosts
+from trifecta.lab.network import WIRE, server_address, two_hosts
 from trifecta.lab.paths import link_config
 from trifecta.lab.place import LocalPlace
 
@@ -72,7 +72,7 @@ def measure(
     """
     engine = find_engine()
     pins = pin_table()
-    address = SERVER_ADDRESS_6 if ipv6 else SERVER_ADDRESS
+    address = server_address(ipv6)
     with tempfile.TemporaryDirectory(prefix="trifecta-link-") as folder, ExitStack() as stack:
         log = Path(folder) / "engine.log"
         lab = stack.enter_context(two_hosts())
@@ -108,7 +108,7 @@ def measure(
             raise CannotError(f"{error}; run `trifecta doctor`") from error
     if probe.received == 0 and path.loss < 1:
         raise CannotError("no packet of the probe came back; run `trifecta doctor`")
-    return Measured(path=path, seed=seed, probe=probe, link=said, ip=IPV6 if ipv6 else IPV4)
+    return Measured(path=path, seed=seed, probe=probe, link=said, ip=version_of(address))
 
 
 def compare(measured: Measured) -> list[Line]:

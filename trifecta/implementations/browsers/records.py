@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from trifecta.contract.errors import ErrorClass
+from trifecta.contract.origins import origin_of
 from trifecta.implementations.visit import Fetch, Visit
 
 if TYPE_CHECKING:
@@ -139,7 +140,7 @@ def number_connections(fetches: Sequence[Fetch]) -> None:
 def tell_third_parties(fetches: Sequence[Fetch], hosts: Collection[str]) -> None:
     """Mark the fetches from these hosts, and the others as the page's own."""
     for fetch in fetches:
-        fetch.third_party = _origin(fetch.url).rpartition(":")[0] in hosts
+        fetch.third_party = origin_of(fetch.url).rpartition(":")[0] in hosts
 
 
 def summarise(visit: Visit, fetches: Sequence[Fetch]) -> None:
@@ -151,7 +152,7 @@ def summarise(visit: Visit, fetches: Sequence[Fetch]) -> None:
     visit.requests = len(network)
     visit.failed_requests = sum(fetch.error is not None for fetch in network)
     visit.missing_requests = sum(bool(fetch.missing) for fetch in network)
-    visit.origins = len({_origin(fetch.url) for fetch in network})
+    visit.origins = len({origin_of(fetch.url) for fetch in network})
     theirs = [fetch for fetch in network if fetch.third_party]
     visit.third_party_requests = len(theirs)
     by_connection: dict[int | str, list[Fetch]] = {}
@@ -181,18 +182,6 @@ def work_digest(fetches: Iterable[Fetch]) -> str:
     """
     lines = sorted(f"{each.method} {each.url} {each.status} {each.decoded_bytes}" for each in fetches)
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
-
-
-def _origin(url: str) -> str:
-    """``host:port`` of an URL."""
-    from urllib.parse import urlsplit
-
-    parts = urlsplit(url)
-    try:
-        port = parts.port
-    except ValueError:
-        port = None
-    return f"{parts.hostname or ''}:{port or (80 if parts.scheme == 'http' else 443)}"
 
 
 _NOT_IN_ROW = {
@@ -228,7 +217,7 @@ def tables(records: Sequence[VisitRecord], *, trial: str, kind: str, view: str, 
         samples.append(_sample(record, kind) | {"trial": trial})
         for number, fetch in enumerate(record.fetches):
             row = {name: value for name, value in _plain(fetch).items() if name not in _NOT_IN_ROW}
-            fetched.append(row | key | {"fetch": number, "origin": _origin(fetch.url)})
+            fetched.append(row | key | {"fetch": number, "origin": origin_of(fetch.url)})
         played += [_plain(row) | key for row in record.playback]
     return Tables(Table(samples, SAMPLES), Table(visits, VISITS), Table(fetched, FETCHES), Table(played, PLAYBACK))
 

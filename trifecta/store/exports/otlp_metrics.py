@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trifecta import __version__
+from trifecta.contract.origins import origin_of
 from trifecta.design.errors import UserError
 from trifecta.design.extras import Later
 from trifecta.store.exports import requested, tables
@@ -90,7 +91,9 @@ def _point(row: Sequence[Any]) -> Point:
     if began is None:
         raise UserError(f"trial {names[0]} does not say when it began (wall_started_utc); export csv instead")
     of_trial = dict(zip(_OF_TRIAL, names, strict=True))
-    host, _, port = ((requested.origin(url) if url else "") if origin is None else origin).rpartition(":")
+    if origin is None:
+        origin = origin_of(url) if url else ""
+    host, _, port = origin.rpartition(":")
     told = {
         "http.request.method": method,
         "url.scheme": scheme,

@@ -1,17 +1,14 @@
-"""What a study asks of its servers: the method of a trial's requests, and the host and port that they go to."""
+"""What a study asks of its servers: the method of a trial's requests, and the URL elsewhere that they go to."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from trifecta.design.errors import UserError
 from trifecta.design.study_file import parse_study
 from trifecta.store import parquet
 from trifecta.store.run import RunDirectory
-
-_HTTPS = 443
 
 
 @dataclass(frozen=True)
@@ -39,12 +36,6 @@ def of(run: Path) -> Requested:
     except UserError:
         return Requested(None, None)
     return Requested(workload.first_method, workload.elsewhere_at)
-
-
-def origin(url: str) -> str:
-    """``HOST:PORT`` of a URL of a study, as of what a browser fetches."""
-    parts = urlsplit(url)
-    return f"{parts.hostname}:{parts.port or _HTTPS}"
 
 
 def _of_trial(factor: str, otherwise: str | None) -> str:

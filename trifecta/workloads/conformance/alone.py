@@ -16,7 +16,7 @@ from typing import Any
 from trifecta.design.conformance import ConformanceResult, cases
 from trifecta.design.document import did_you_mean
 from trifecta.design.errors import UserError
-from trifecta.design.ip import IPV4, IPV6
+from trifecta.design.ip import version_of
 from trifecta.design.model import PROTOCOL_NAMES
 
 ANY = "any"
@@ -116,7 +116,7 @@ def run(
         "started_utc": started.isoformat(timespec="seconds"),
         "elapsed_s": round(time.monotonic() - began, 3),
         "interrupted": interrupted,
-        "ip": IPV6 if ipv6 else IPV4,
+        "ip": version_of(bench.address),
         "folder": str(folder),
         "results": [dataclasses.asdict(one) for one in results],
     }

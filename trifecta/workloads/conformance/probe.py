@@ -17,7 +17,7 @@ from trifecta.implementations.server import ServerAdapter, ServerOptions, Site, 
 from trifecta.implementations.servers.origin import Origin
 from trifecta.lab.certificates import make_certificates
 from trifecta.lab.host import pin_table
-from trifecta.lab.network import SERVER_ADDRESS, SERVER_ADDRESS_6, two_hosts
+from trifecta.lab.network import SERVER_ADDRESS, SERVER_ADDRESS_6, server_address, two_hosts
 from trifecta.workloads.conformance.bench import LOAD, Bench, Target
 from trifecta.workloads.conformance.clients import ClientProbe
 from trifecta.workloads.conformance.judging import Finding, result_of
@@ -147,9 +147,7 @@ def standalone_bench(
     names = [host_name(name) for name in dict.fromkeys((*servers, Origin.name))]
     certificates = make_certificates(folder / "pki", names, [SERVER_ADDRESS, SERVER_ADDRESS_6])
     with two_hosts() as lab:
-        bench = Bench(
-            engine, lab, pin_table(), certificates, folder, stop, address=SERVER_ADDRESS_6 if ipv6 else SERVER_ADDRESS
-        )
+        bench = Bench(engine, lab, pin_table(), certificates, folder, stop, address=server_address(ipv6))
         try:
             yield bench
         finally:

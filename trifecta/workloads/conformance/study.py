@@ -13,7 +13,7 @@ from trifecta.design.factors import CLIENT_FACTOR, DEFAULT_CLIENT
 from trifecta.design.model import Cell
 from trifecta.implementations.client import ClientAdapter
 from trifecta.implementations.server import ServerAdapter, Unsupported
-from trifecta.lab.network import SERVER_ADDRESS, SERVER_ADDRESS_6
+from trifecta.lab.network import server_address
 from trifecta.workloads.conformance.bench import LOAD, Bench, Target
 from trifecta.workloads.conformance.clients import ClientProbe
 from trifecta.workloads.conformance.judging import Finding, result_of
@@ -108,7 +108,7 @@ def _bench(session: RequestsSession) -> Iterator[Bench]:
         session.run.path,
         session.stop,
         places=session.places,
-        address=SERVER_ADDRESS_6 if plan.over_ipv6_alone(session.study) else SERVER_ADDRESS,
+        address=server_address(plan.over_ipv6_alone(session.study)),
     )
     try:
         yield bench

@@ -12,9 +12,8 @@ from trifecta.lab.network import (
     BALANCER,
     BALANCER_ADDRESS,
     BALANCER_ADDRESS_6,
-    SERVER_ADDRESS,
-    SERVER_ADDRESS_6,
     WIRE,
+    server_address,
 )
 from trifecta.lab.topology import Wire
 
@@ -35,7 +34,7 @@ class Way:
     @property
     def server(self) -> str:
         """The server's address."""
-        return SERVER_ADDRESS_6 if self.ipv6 else SERVER_ADDRESS
+        return server_address(self.ipv6)
 
     @property
     def balancer(self) -> str:
