@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
+from trifecta.design.ip import endpoint
 from trifecta.lab import linux
 from trifecta.lab.host import Host
 from trifecta.lab.host_graph import host_graph
@@ -66,8 +67,7 @@ class ThreeHosts:
         return self.lab.address_6(name) if self.over_ipv6 else self.lab.address(name)
 
     def url(self, name: str) -> str:
-        address = self.address(name)
-        return f"ssh://root@{f'[{address}]' if self.over_ipv6 else address}:{PORT}"
+        return f"ssh://root@{endpoint(self.address(name), PORT)}"
 
     def room(self, name: str) -> Path:
         """Where working folders are made on a host."""

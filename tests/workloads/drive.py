@@ -68,6 +68,28 @@ def start(
     )
 
 
+def said_last(
+    started: list[subprocess.Popen[str]],
+    module: str,
+    *words: str,
+    environment: dict[str, str] | None = None,
+    timeout_s: float = 1050,
+) -> Any:
+    """What another program of these tests says last, as JSON; it is among ``started``, and has to end well."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", f"tests.workloads.{module}", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=REPOSITORY,
+        env=environment,
+    )
+    started.append(process)
+    out, errors = process.communicate(timeout=timeout_s)
+    assert process.returncode == 0, errors
+    return json.loads(out.splitlines()[-1])
+
+
 def measuring(process: subprocess.Popen[str], patience_s: float = 60) -> int:
     """The load of the first trial of a study that was started: its process, once it has a connection."""
     assert process.stdout is not None

@@ -12,13 +12,13 @@ import json
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psutil
+
+from tests.workloads.ray_hosts import HEAD, cut_until_lost, ray_hosts, trials, wait
 
 if TYPE_CHECKING:
     from trifecta.lab.topology import Topology
@@ -35,8 +35,6 @@ def main() -> int:
     from trifecta.lab import sandbox
 
     sandbox.enter()
-    from tests.workloads.ray_hosts import HEAD, ray_hosts
-
     own = [*settings, f"blocks.at_least={blocks}", f"blocks.at_most={blocks}"]
     words = [word for setting in own for word in ("--set", setting)]
     with ray_hosts(folder.with_name("boot"), {"n1": (), "n2": (), "n3": ()}) as (network, address):
@@ -51,7 +49,7 @@ def main() -> int:
         run = trifecta("run", "race", *words, "--out", str(folder), "--cluster", address)
         # A machine that goes on alone does not decide alone: the nodes have to have had their half by then.
         many = 3 * int(blocks) // 2 if hit == "head" else 9
-        _wait(run, lambda: _trials(folder) >= many and _at_work(network, folder), f"{many} trials")
+        wait(run, lambda: trials(folder) >= many and _at_work(network, folder), f"{many} trials", PATIENCE_S)
         _strike(hit, network, run, folder)
         if hit in ("run", "head"):
             run.wait(PATIENCE_S)
@@ -74,33 +72,11 @@ def _strike(hit: str, network: Topology, run: subprocess.Popen[bytes], folder: P
             with suppress(psutil.NoSuchProcess):
                 one.suspend()
     elif hit == "cut":
-        _cut(network, True)
-        _wait(run, lambda: "lost_blocks" in (folder / "run.json").read_text(), "the block is lost")
-        _cut(network, False)
+        cut_until_lost(network, HIT, run, folder, PATIENCE_S)
     elif hit == "run":
         run.kill()
     else:
         _gcs().kill()
-
-
-def _cut(network: Topology, off: bool) -> None:
-    # Not the device: with it the routes would go, for good.
-    there = f"{network.address(HIT)}/32"
-    way = ["blackhole", there] if off else [there, "dev", f"to-{HIT}", "src", network.address("head")]
-    assert network.host("head").popen(["ip", "route", "replace", *way]).wait() == 0
-
-
-def _wait(run: subprocess.Popen[bytes], done: Callable[[], bool], what: str) -> None:
-    until = time.monotonic() + PATIENCE_S
-    while not done():
-        if run.poll() is not None or time.monotonic() > until:
-            said = run.stderr.read().decode() if run.poll() is not None and run.stderr is not None else ""
-            raise TimeoutError(f"{what}: {said}")
-        time.sleep(0.05)
-
-
-def _trials(folder: Path) -> int:
-    return len(list((folder / "trials").glob("t*.parquet")))
 
 
 def _at_work(network: Topology, folder: Path) -> bool:

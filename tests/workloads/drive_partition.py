@@ -10,7 +10,6 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 PATIENCE_S = 400.0
@@ -22,33 +21,17 @@ def main() -> int:
     from trifecta.lab import sandbox
 
     sandbox.enter()
-    from tests.workloads.ray_hosts import ray_hosts
+    from tests.workloads.ray_hosts import HEAD, cut_until_lost, ray_hosts, trials, wait
 
     with ray_hosts(folder, {"n1": (), "n2": ()}) as (network, address):
         words = [word for setting in settings for word in ("--set", setting)]
         command = [sys.executable, "-m", "trifecta", "run", "race", *words, "--out", str(folder), "--quiet", "--json"]
-        run = network.host("head").popen(
+        run = network.host(HEAD).popen(
             [*command, "--cluster", address], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
         )
         until = time.monotonic() + PATIENCE_S
-
-        def wait(done: Callable[[], bool], what: str) -> None:
-            while not done():
-                if run.poll() is not None or time.monotonic() > until:
-                    said = run.stderr.read().decode() if run.poll() is not None and run.stderr is not None else ""
-                    raise TimeoutError(f"{what}: {said}")
-                time.sleep(0.1)
-
-        def cut(off: bool) -> None:
-            # Not the device: with it the routes would go, for good.
-            there = f"{network.address('n2')}/32"
-            way = ["blackhole", there] if off else [there, "dev", "to-n2", "src", network.address("head")]
-            assert network.host("head").popen(["ip", "route", "replace", *way]).wait() == 0
-
-        wait(lambda: len(list((folder / "trials").glob("t*.parquet"))) >= 9, "nine trials")
-        cut(True)
-        wait(lambda: "lost_blocks" in (folder / "run.json").read_text(), "the block is lost")
-        cut(False)
+        wait(run, lambda: trials(folder) >= 9, "nine trials", PATIENCE_S)
+        cut_until_lost(network, "n2", run, folder, until - time.monotonic())
         code = run.wait(max(1.0, until - time.monotonic()))
         assert run.stderr is not None
         print(json.dumps([code, run.stderr.read().decode()]), flush=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -35,6 +35,37 @@ def slowed(share: float) -> Iterator[list[str]]:
 def ahead(seconds: int) -> list[str]:
     """The head of a command whose programs have a monotonic clock that much ahead (time_namespaces(7))."""
     return ["unshare", "--time", "--monotonic", str(seconds), "--boottime", str(seconds)]
+
+
+def trials(run: Path) -> int:
+    """How many are committed."""
+    return len(list((run / "trials").glob("t*.parquet")))
+
+
+def wait(command: subprocess.Popen[bytes], done: Callable[[], bool], what: str, patience_s: float) -> None:
+    """Until it is so while a command runs; TimeoutError, with what it said if it has ended."""
+    until = time.monotonic() + patience_s
+    while not done():
+        if command.poll() is not None or time.monotonic() > until:
+            ended = command.poll() is not None and command.stderr is not None
+            raise TimeoutError(f"{what}: {command.stderr.read().decode() if ended else ''}")
+        time.sleep(0.05)
+
+
+def cut_until_lost(
+    network: Topology, name: str, command: subprocess.Popen[bytes], run: Path, patience_s: float
+) -> None:
+    """Drop packets to a host until its block is lost."""
+
+    def cut(off: bool) -> None:
+        # Not the device: with it the routes would go, for good.
+        there = f"{network.address(name)}/32"
+        way = ["blackhole", there] if off else [there, "dev", f"to-{name}", "src", network.address(HEAD)]
+        assert network.host(HEAD).popen(["ip", "route", "replace", *way]).wait() == 0
+
+    cut(True)
+    wait(command, lambda: "lost_blocks" in (run / "run.json").read_text(), "the block is lost", patience_s)
+    cut(False)
 
 
 @contextmanager

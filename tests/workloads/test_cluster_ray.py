@@ -197,19 +197,8 @@ def test_a_node_that_is_cut_off_is_lost_and_comes_back(
 ) -> None:
     """Three hosts in network namespaces of their own, with a raylet each."""
     folder = tmp_path / "run"
-    command = [sys.executable, "-m", "tests.workloads.drive_partition", str(folder), json.dumps(SETTINGS)]
-    process = subprocess.Popen(
-        command,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment,
-        cwd=drive.REPOSITORY,
-    )
-    started.append(process)
-    out, errors = process.communicate(timeout=500)
-    assert process.returncode == 0, errors
-    code, said = json.loads(out.splitlines()[-1])
+    words = str(folder), json.dumps(SETTINGS)
+    code, said = drive.said_last(started, "drive_partition", *words, environment=environment, timeout_s=500)
     assert code in (0, 1), said
     assert {row["node"] for row in assert_whole(folder)} == {"n1", "n2"}
     (lost,) = RunDirectory.open(folder).facts["lost_blocks"]

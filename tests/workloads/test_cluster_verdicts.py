@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from tests.workloads import drive
+from tests.workloads.drive import said_last
 from tests.workloads.drive_hits import HIT, HITS
 from tests.workloads.ray_hosts import slowed
 from trifecta.design import extras
@@ -48,21 +48,6 @@ def started() -> Iterator[list[subprocess.Popen[str]]]:
         process.kill()
 
 
-def driven(started: list[subprocess.Popen[str]], module: str, *words: str) -> Any:
-    """What a program of the tests says last; it has to end well."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", f"tests.workloads.{module}", *words],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=drive.REPOSITORY,
-    )
-    started.append(process)
-    out, errors = process.communicate(timeout=1050)
-    assert process.returncode == 0, errors
-    return json.loads(out.splitlines()[-1])
-
-
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """The verdict of a machine alone."""
@@ -86,7 +71,7 @@ def test_a_slow_node_and_a_wrong_clock_change_no_verdict(tmp_path: Path, started
     """A node with half a core, one whose clock is 3 s ahead, and one as it should be."""
     with slowed(0.5) as slow:
         words = json.dumps(SETTINGS), str(BLOCKS["odd"]), json.dumps(slow)
-        code, said = driven(started, "drive_odd_nodes", str(tmp_path / "run"), *words)
+        code, said = said_last(started, "drive_odd_nodes", str(tmp_path / "run"), *words)
     assert code == 0, said
     rows = whole(tmp_path / "run", BLOCKS["odd"])
     by_node = {node: ratio([row for row in rows if row["node"] == node]) for node in ("n1", "slow", "ahead")}
@@ -102,7 +87,7 @@ def test_a_cluster_that_is_hit_says_what_a_machine_alone_says(
     tmp_path: Path, started: Any, alone: dict[str, Any], hit: str
 ) -> None:
     folder = tmp_path / "run"
-    code, said = driven(started, "drive_hits", str(folder), json.dumps(SETTINGS), str(BLOCKS["hit"]), hit)
+    code, said = said_last(started, "drive_hits", str(folder), json.dumps(SETTINGS), str(BLOCKS["hit"]), hit)
     assert code == 0, said
     whole(folder, BLOCKS["hit"])
     same(alone, verdict(folder))

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 import statistics
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.workloads.drive import REPOSITORY
-from tests.workloads.test_internet import NFT, looks, select
+from tests.workloads.test_internet import NFT, carried_out, looks, select
 from trifecta.store import parquet
 
 pytestmark = [
@@ -45,14 +42,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, dict
         file = folder / f"{name}.yaml"
         file.write_text(STUDY.format(url=f"https://busy.lab:8443/edge/{name}"))
         commands[name] = ["run", str(file), *common, "--set", "ca={ca}", "--blocks", "3", "--out", str(folder / name)]
-    asked = json.dumps({"commands": [*commands.values()], "nginx": False, "busy": {}})
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.workloads.internet", str(folder / "net"), asked],
-        capture_output=True, text=True, check=False, cwd=REPOSITORY, timeout=550,
-    )  # fmt: skip
-    said = [json.loads(line) for line in done.stdout.splitlines()]
-    assert len(said) == len(commands), done.stderr
-    return {name: (folder / name, one) for name, one in zip(commands, said, strict=True)}
+    return carried_out(folder, commands, timeout_s=550)
 
 
 def test_two_places_of_one_name_are_blocks_and_move_no_verdict(runs: dict[str, Any]) -> None:

@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,25 @@ def visited(name: str) -> pytest.MarkDecorator:
     return pytest.mark.skipif(bool(MISSING[name]), reason=MISSING[name] or "found")
 
 
+def carried_out(
+    folder: Path, commands: dict[str, list[str]], *, busy: Sequence[str] = (), nginx: bool = False, timeout_s: float
+) -> dict[str, tuple[Path, dict[str, Any]]]:
+    """By name the folder of each command's run and how it ended, all in one Internet; of ``busy`` its server asks for
+    patience from the third trial on."""
+    asked = {
+        "commands": [*commands.values()],
+        "nginx": nginx,
+        "busy": {str([*commands].index(name)): str(folder / name) for name in busy},
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.workloads.internet", str(folder / "net"), json.dumps(asked)],
+        capture_output=True, text=True, check=False, cwd=REPOSITORY, timeout=timeout_s,
+    )  # fmt: skip
+    said = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(said) == len(commands), done.stderr
+    return {name: (folder / name, one) for name, one in zip(commands, said, strict=True)}
+
+
 def race(folder: Path, url: str, *more: str) -> list[str]:
     return ["race", url, *QUICK, "--out", str(folder), *more]
 
@@ -86,18 +106,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, dict
         commands["secret"] = visit(folder / "secret", "secret.html")
     if not MISSING["firefox"]:
         commands["firefox"] = visit(folder / "firefox", "two.html", "--browser", "firefox")
-    asked = {
-        "commands": [*commands.values()],
-        "nginx": not NGINX_MISSING,
-        "busy": {str([*commands].index("later")): str(folder / "later")},
-    }
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.workloads.internet", str(folder / "net"), json.dumps(asked)],
-        capture_output=True, text=True, check=False, cwd=REPOSITORY, timeout=1150,
-    )  # fmt: skip
-    said = [json.loads(line) for line in done.stdout.splitlines()]
-    assert len(said) == len(commands), done.stderr
-    return {name: (folder / name, one) for name, one in zip(commands, said, strict=True)}
+    return carried_out(folder, commands, busy=["later"], nginx=not NGINX_MISSING, timeout_s=1150)
 
 
 def looks(folder: Path) -> list[dict[str, Any]]:
