@@ -126,6 +126,23 @@ def test_the_budget_is_kept_and_the_reason_says_what_is_left():
     assert isinstance(Planner(study, plan.cells(study)).next([], 21 * SECOND), Stop)
 
 
+def test_what_the_budget_has_not_enough_for_is_a_block_of_an_open_cell():
+    study = make_study(budget_ns=160 * SECOND)
+    hard = {cell.key for cell in plan.cells(study) if cell.levels["path"] == "rough"}
+
+    def value(cell, protocol):
+        return 1e6 if cell.key in hard else ordered(cell, protocol)
+
+    def cost_ns(cell):
+        return 600_000_000 if cell.key in hard else 50_000_000
+
+    _, decisions, planner, now = run(study, value, sigma=0.1, cost_ns=cost_ns)
+    assert decisions[-1].kind == "budget"
+    assert {v.cell for v in planner.verdicts if v.verdict == "undecided"} <= hard
+    assert 0.3 * SECOND < 160 * SECOND - now < 2.4 * SECOND, "a block of the others would fit"
+    assert "but a block takes about 2.5 s or more and only" in decisions[-1].reason
+
+
 def test_a_cell_too_dear_for_the_rest_does_not_keep_cheaper_ones_from_running():
     study = make_study(budget_ns=60 * SECOND)
 

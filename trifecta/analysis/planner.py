@@ -182,7 +182,7 @@ class Planner:
 
     def _where_open(self, states: list[CellState], left_ns: int | None) -> Decision | Stop:
         if not self.study.gives_verdicts:
-            return self._stop_budget(left_ns, states)
+            return self._stop_budget(left_ns, [_cost_ns(state, states) for state in states])
         still_open = [verdict for verdict in self.verdicts if verdict.verdict == "undecided"]
         if not still_open:
             return self._stop_decided()
@@ -195,7 +195,7 @@ class Planner:
             return Stop(self._all_blocks_text(), "blocks")
         fitting = [state for state in below if _fits(state, states, left_ns)]
         if not fitting:
-            return self._stop_budget(left_ns, states)
+            return self._stop_budget(left_ns, [_cost_ns(state, states) for state in below])
         if sum(state.blocks for state in states) % EVERY_NTH_FOR_ALL == 0:
             chosen, why = fitting, "this block goes to an open cell that has waited, whatever its forecast"
         else:
@@ -255,9 +255,9 @@ class Planner:
             return f"{self._open_text()}; each open cell has had the further blocks that were asked for"
         return f"{self._open_text()}; each open cell has had {self.study.max_blocks} blocks"
 
-    def _stop_budget(self, left_ns: int | None, states: list[CellState]) -> Stop:
-        cheapest = min((s.cost_ns for s in states if s.cost_ns is not None), default=0)
-        return Stop(f"{self._open_text()}, but {rest_words(cheapest, left_ns)}", "budget")
+    def _stop_budget(self, left_ns: int | None, costs_ns: list[int]) -> Stop:
+        """``costs_ns``: what a block of each cell would cost that is to have more."""
+        return Stop(f"{self._open_text()}, but {rest_words(min(costs_ns, default=0), left_ns)}", "budget")
 
     def _states(self, rows: Sequence[Row], elapsed_ns: int) -> list[CellState]:
         ran = self._ran(rows)
@@ -352,9 +352,12 @@ def _block_spans(rows: Sequence[Row]) -> dict[str, dict[int, int]]:
 
 
 def _fits(state: CellState, states: Sequence[CellState], left_ns: int | None) -> bool:
-    """Whether one more block of the cell fits; a cell that never ran is taken for the cheapest one seen."""
-    if left_ns is None:
-        return True
-    known = [other.cost_ns for other in states if other.cost_ns is not None]
-    cost = state.cost_ns if state.cost_ns is not None else min(known, default=0)
-    return left_ns > 0 and cost <= left_ns
+    """Whether one more block of the cell fits."""
+    return left_ns is None or (left_ns > 0 and _cost_ns(state, states) <= left_ns)
+
+
+def _cost_ns(state: CellState, states: Sequence[CellState]) -> int:
+    """What one more block of a cell costs; a cell that never ran is taken for the cheapest one seen."""
+    if state.cost_ns is not None:
+        return state.cost_ns
+    return min((other.cost_ns for other in states if other.cost_ns is not None), default=0)
