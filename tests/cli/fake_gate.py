@@ -32,7 +32,7 @@ def run_gate(
     *,
     resume: bool = False,
     budget_ns: int | None = None,
-    launch: None = None,
+    cluster: None = None,
 ) -> gates.Measured:
     """What a lab would have measured; the run has no trials, only what says how to go on with it."""
     if not resume:

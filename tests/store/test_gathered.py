@@ -101,7 +101,7 @@ def test_a_head_that_is_killed_between_two_trials_goes_on_when_the_run_is_opened
     run = RunDirectory.open(head, write=True)
     gathered.stage(head, block(0), content, "n1")
 
-    def take_some(trial: str, drafts: Any) -> None:
+    def take_some(trial: str, drafts: Any, _stored: Any) -> None:
         if trial == f"t{after:05d}":
             raise Killed
         run.take_trial(trial, drafts)

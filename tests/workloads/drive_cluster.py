@@ -1,7 +1,7 @@
 """Runs a study on nodes of this machine: ``python -m tests.workloads.drive_cluster FOLDER JSON``.
 
-JSON: {"set": [overrides], "nodes": how many, "resume": bool, "gate": [baseline, candidate], "map": blocks}. Prints an
-event a line as JSON, the outcome last.
+JSON: {"set": [overrides], "nodes": how many, "resume": bool, "store": URL, "gate": [baseline, candidate],
+"map": blocks}. Prints an event a line as JSON, the outcome last.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from trifecta.analysis.gate import judge_gate
 from trifecta.design.errors import TrifectaError
 from trifecta.design.gate import GatePlan, read_conditions, read_refs
 from trifecta.design.mapping import change_to_map, make_plan
+from trifecta.workloads.cluster.asked import Cluster
 from trifecta.workloads.cluster.head import run_on_cluster
 from trifecta.workloads.gate import run_gate
 from trifecta.workloads.mapping import result_of, run_map
@@ -41,6 +42,7 @@ def main() -> int:
                 _Events(),  # type: ignore[arg-type]
                 stop,
                 launch=lambda: LocalLauncher(request["nodes"]),
+                store=request.get("store"),
                 resume=request.get("resume", False),
             )
     except TrifectaError as error:
@@ -55,9 +57,9 @@ def gate(folder: Path, request: Any) -> int:
     refs = read_refs(*request["gate"])
     study = studies.load("race", request["set"], studies.known_servers(), change=refs.change)
     plan = GatePlan(study, read_conditions((), study))
-    launch = partial(LocalLauncher, request["nodes"])
+    cluster = Cluster(partial(LocalLauncher, request["nodes"]), request.get("store"))
     with StopFlag() as stop:
-        done = run_gate(plan, folder, _Events(), stop, {}, launch=launch)  # type: ignore[arg-type]
+        done = run_gate(plan, folder, _Events(), stop, {}, cluster=cluster)  # type: ignore[arg-type]
     found = judge_gate(done.gate, done.rows, done.cells)
     tests = [{"state": one.state, "blocks": one.blocks, "reason": one.reason} for one in found.tests]
     print(json.dumps({"state": found.state, "tests": tests, "ended": done.facts["ended_because"]}), flush=True)
@@ -72,8 +74,8 @@ def plane(folder: Path, request: Any) -> int:
     resume = request.get("resume", False)
     with StopFlag() as stop:
         events: Any = _Events()
-        launch = partial(LocalLauncher, request["nodes"])
-        outcome = run_map(plan, study, folder, events, stop, resume=resume, launch=launch)
+        cluster = Cluster(partial(LocalLauncher, request["nodes"]), request.get("store"))
+        outcome = run_map(plan, study, folder, events, stop, resume=resume, cluster=cluster)
     made = result_of(folder)
     print(json.dumps({"kind": outcome.kind, "blocks": made.blocks, "nodes": made.nodes()}), flush=True)
     return 0

@@ -17,6 +17,7 @@ from trifecta.workloads.cluster.wire import Asked, Decoder, Message
 SOME = [
     Message("beat"),
     Message("ran", cell="path=clean", block=3, files={"trials/t00012.parquet": b"PAR1\0x", "link/t00012.json": b""}),
+    Message("ran", files={"trials/t00012.parquet": b"PAR1"}, stored={"samples/t00012.parquet": "0f" * 32}),
     Message("ready", facts={"trifecta": "1", "servers": {}}),
     Message("told", text="größer"),
 ]
@@ -49,8 +50,13 @@ def test_what_is_no_message_is_refused_in_a_line(octets: bytes) -> None:
 
 
 def test_an_unknown_kind_and_a_negative_size_are_refused() -> None:
-    good = {"kind": "beat", "text": "", "cell": "", "block": 0, "facts": {}, "files": []}
-    for change in ({"kind": "other"}, {"files": [["trials/t00000.parquet", -1]]}):
+    good = {"kind": "beat", "text": "", "cell": "", "block": 0, "facts": {}, "files": [], "stored": {}}
+    for change in (
+        {"kind": "other"},
+        {"files": [["trials/t00000.parquet", -1]]},
+        {"stored": {"samples/t00000.parquet": "../0f"}},
+        {"stored": ["samples/t00000.parquet"]},
+    ):
         text = json.dumps(good | change).encode()
         with pytest.raises(CannotError, match="cannot be read"):
             list(Decoder().feed(b"tfn1" + struct.pack(">I", len(text)) + text))

@@ -51,6 +51,7 @@ def run(
     client: Names = (),
     host: Names = (),
     cluster: str | None = None,
+    store: str | None = None,
     with_threats: Names = (),
     without_threats: Names = (),
     capture: bool = False,
@@ -82,7 +83,9 @@ def run(
             yes=yes,
             quiet=quiet,
         )
-        own = _of_lab(server, client, host, with_threats, without_threats, cluster=cluster, capture=capture)
+        own = _of_lab(
+            server, client, host, with_threats, without_threats, cluster=cluster, store=store, capture=capture
+        )
         return _measure(["run", *common, *own, "--", argument], told, quiet=quiet)
 
 
@@ -99,6 +102,7 @@ def race(
     client: Names = (),
     host: Names = (),
     cluster: str | None = None,
+    store: str | None = None,
     with_threats: Names = (),
     without_threats: Names = (),
     capture: bool = False,
@@ -118,7 +122,7 @@ def race(
     words = _common(
         out, changes, compare=compare, baseline=baseline, blocks=blocks, budget=budget, seed=seed, yes=yes, quiet=quiet
     )
-    words += _of_lab(server, client, host, with_threats, without_threats, cluster=cluster, capture=capture)
+    words += _of_lab(server, client, host, with_threats, without_threats, cluster=cluster, store=store, capture=capture)
     words += [] if ca is None else [f"--ca={os.fspath(ca)}"]
     words += _named("--address", address)
     words += ["--i-own-this"] if i_own_this else []
@@ -157,11 +161,13 @@ def _of_lab(
     without_threats: Names,
     *,
     cluster: str | None,
+    store: str | None,
     capture: bool,
 ) -> list[str]:
     """The options of studies whose server is ours."""
     words = [*_named("--server", server), *_named("--client", client), *_named("--host", host)]
     words += _named("--cluster", () if cluster is None else cluster)
+    words += _named("--store", () if store is None else store)
     words += [*_named("--with", with_threats), *_named("--without", without_threats)]
     return words + (["--capture"] if capture else [])
 

@@ -10,6 +10,7 @@ import click
 
 from trifecta.analysis.places import Place
 from trifecta.cli.budgeting import Budget, counted, lost_s
+from trifecta.cli.clusters import OnCluster
 from trifecta.cli.running import runner
 from trifecta.conclude.reproduction.result import Result, StudyResult, read
 from trifecta.conclude.reproduction.spending import BUDGET_SPENT
@@ -37,7 +38,7 @@ class Lab:
         stop: Callable[[], bool],
         *,
         quiet: bool,
-        cluster: str | None = None,
+        cluster: OnCluster | None = None,
     ) -> None:
         """``problems``: by study what could not run in this session. ``cluster``: where blocks are run."""
         self.folder, self.campaigns, self.problems = folder, campaigns, problems

@@ -14,6 +14,7 @@ from trifecta.cli.running import INTERRUPTED, enter_lab, runner
 from trifecta.contract.asked import Asked
 
 if TYPE_CHECKING:
+    from trifecta.cli.clusters import OnCluster
     from trifecta.design.campaign import Campaign
     from trifecta.report.campaign import Overview
     from trifecta.threats import Threat
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from trifecta.workloads.runner import MakePlanner
 
 
-def begin(asked: Asked, out: Path | None, *, cluster: str | None = None, **how: bool) -> int:
+def begin(asked: Asked, out: Path | None, *, cluster: OnCluster | None = None, **how: bool) -> int:
     """Run a campaign, its blocks on the nodes of a cluster where one is named; the exit code.
 
     ``asked``: its ``text``, ``file``, ``depth``, ``overrides``, ``only``, ``threats_on`` and ``threats_off``.
@@ -34,7 +35,7 @@ def begin(asked: Asked, out: Path | None, *, cluster: str | None = None, **how: 
     return _carry_out(read, campaigns.create(folder, read, asked), cluster=cluster, **how)
 
 
-def go_on(folder: Path, *, cluster: str | None = None, **how: bool) -> int:
+def go_on(folder: Path, *, cluster: OnCluster | None = None, **how: bool) -> int:
     """Go on with a campaign, on a cluster or not, however it began; the exit code."""
     from trifecta.store import campaign as campaigns
 
@@ -43,7 +44,7 @@ def go_on(folder: Path, *, cluster: str | None = None, **how: bool) -> int:
     return _carry_out(read, folder.resolve(), cluster=cluster, **how)
 
 
-def _check(campaign: Campaign, cluster: str | None) -> None:
+def _check(campaign: Campaign, cluster: OnCluster | None) -> None:
     from trifecta.cli import clusters
 
     if cluster is not None:
@@ -72,7 +73,7 @@ def read_asked(asked: Asked) -> Campaign:
     return read
 
 
-def _carry_out(campaign: Campaign, folder: Path, *, cluster: str | None, quiet: bool, as_json: bool) -> int:
+def _carry_out(campaign: Campaign, folder: Path, *, cluster: OnCluster | None, quiet: bool, as_json: bool) -> int:
     if cluster is None:
         enter_lab(campaign.studies.values())
 
@@ -97,7 +98,7 @@ def run_in_turn(
     *,
     quiet: bool,
     left: Callable[[Iterable[str]], str] | None = None,
-    cluster: str | None = None,
+    cluster: OnCluster | None = None,
 ) -> Overview:
     """Run what is not over of a campaign, write reports and its page, and say what there is; inside the lab, or on a
     cluster.

@@ -11,6 +11,7 @@ import click
 from trifecta.cli import options
 
 if TYPE_CHECKING:
+    from trifecta.cli.clusters import OnCluster
     from trifecta.contract.gate import GateDocument
     from trifecta.contract.run import AskedGate, RunDocument
     from trifecta.design.gate import GatePlan
@@ -104,7 +105,7 @@ def command(
     junit: Path | None,
     references: Path | None,
     accept: bool,
-    cluster: str | None,
+    cluster: OnCluster | None,
     out: Path | None,
     quiet: bool,
     as_json: bool,
@@ -152,7 +153,7 @@ def command(
     return _carry_out(gate, out or default_folder(made), facts, told, quiet=quiet, cluster=cluster)
 
 
-def go_on(run: RunDirectory, *, budget_ns: int | None, cluster: str | None, quiet: bool, as_json: bool) -> int:
+def go_on(run: RunDirectory, *, budget_ns: int | None, cluster: OnCluster | None, quiet: bool, as_json: bool) -> int:
     """Go on with the gate of a run, and write the files that it was asked for; the exit code."""
     from trifecta.design.gate import GatePlan, read_conditions
     from trifecta.design.study_file import parse_study
@@ -169,7 +170,7 @@ def go_on(run: RunDirectory, *, budget_ns: int | None, cluster: str | None, quie
     return _carry_out(gate, run.path, {}, told, quiet=quiet, cluster=cluster, resume=True, budget_ns=budget_ns)
 
 
-def _refuse_references(cluster: str | None, references: Path | None) -> None:
+def _refuse_references(cluster: OnCluster | None, references: Path | None) -> None:
     from trifecta.design.errors import UserError
 
     if cluster is not None and references is not None:
@@ -220,7 +221,7 @@ def _carry_out(
     told: Told,
     *,
     quiet: bool,
-    cluster: str | None,
+    cluster: OnCluster | None,
     resume: bool = False,
     budget_ns: int | None = None,
 ) -> int:
@@ -237,7 +238,7 @@ def _carry_out(
         with running.showing_question(quiet=quiet) as progress:
             done = gates.run_gate(
                 gate, folder, progress, stop, facts, resume=resume, budget_ns=budget_ns,
-                launch=clusters.launching(cluster),
+                cluster=clusters.launching(cluster),
             )  # fmt: skip
         gate = done.gate
         made = concluded.document(gate, done.rows, done.cells, done.facts, run=done.run, interrupted=done.interrupted)

@@ -12,6 +12,7 @@ from trifecta.cli import options
 
 if TYPE_CHECKING:
     from trifecta.analysis.mapping.result import MapResult
+    from trifecta.cli.clusters import OnCluster
     from trifecta.contract.run import RunDocument
     from trifecta.design.mapping import MapPlan
     from trifecta.design.model import Study
@@ -71,7 +72,7 @@ def command(
     blocks: int | None,
     budget: str | None,
     seed: str | None,
-    cluster: str | None,
+    cluster: OnCluster | None,
     out: Path | None,
     quiet: bool,
     as_json: bool,
@@ -95,7 +96,9 @@ def command(
             from trifecta.design.errors import UserError
 
             said = f"option --cluster: {study} is a map already, and nothing is measured"
-            raise UserError(f"{said}; leave it out, or go on with `trifecta resume {study} --cluster {cluster}`")
+            raise UserError(
+                f"{said}; leave it out, or go on with `trifecta resume {study} --cluster {cluster.address}`"
+            )
         return _look_up(folder, place, as_json=as_json) if place is not None else _show(folder, as_json=as_json)
     changes = options.as_overrides(overrides, None, None, seed, (server,) if server else ())
     changes = options.with_seed(changes, studies.read_text(studies.find(study)), study)
@@ -111,7 +114,7 @@ def command(
     return _carry_out(plan, made, where, facts, resume=False, cluster=cluster, quiet=quiet, as_json=as_json)
 
 
-def go_on(folder: Path, *, cluster: str | None, quiet: bool, as_json: bool) -> int:
+def go_on(folder: Path, *, cluster: OnCluster | None, quiet: bool, as_json: bool) -> int:
     """Go on with a map, on a cluster or not, however it began; the exit code."""
     from trifecta.workloads import mapping
 
@@ -155,7 +158,7 @@ def _carry_out(
     facts: RunDocument,
     *,
     resume: bool,
-    cluster: str | None,
+    cluster: OnCluster | None,
     quiet: bool,
     as_json: bool,
 ) -> int:
@@ -170,7 +173,7 @@ def _carry_out(
         with running.showing_question(quiet=quiet) as progress:
             outcome = mapping.run_map(
                 plan, study, folder, progress, stop, resume=resume, facts=facts,
-                launch=clusters.launching(cluster),
+                cluster=clusters.launching(cluster),
             )  # fmt: skip
         from trifecta.report import html
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import secrets
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import click
 from click.shell_completion import CompletionItem
@@ -210,12 +211,29 @@ def running(command: Decorated) -> Decorated:
     return command
 
 
-cluster = click.option(
-    "--cluster",
-    metavar="ADDRESS",
-    help="Run blocks on the nodes of a Ray cluster, each a lab of its own: HOST:PORT of its head, auto, or local:N "
-    "(N nodes on this machine, to try it out).",
-)
+def cluster(command: Decorated) -> Decorated:
+    """The options ``--cluster`` and ``--store``, which a command gets as one: a `clusters.OnCluster`, or None."""
+    from trifecta.cli import clusters
+
+    @functools.wraps(command)
+    def merged(*arguments: Any, cluster: str | None, store: str | None, **others: Any) -> Any:
+        return command(*arguments, cluster=clusters.asked(cluster, store), **others)
+
+    address = click.option(
+        "--cluster",
+        metavar="ADDRESS",
+        help="Run blocks on the nodes of a Ray cluster, each a lab of its own: HOST:PORT of its head, auto, or local:N "
+        "(N nodes on this machine, to try it out).",
+    )
+    place = click.option(
+        "--store",
+        metavar="URL",
+        help="With --cluster: nodes put what trials leave into this object store themselves, and the run gets it from "
+        "there in the end: s3://BUCKET/PREFIX, gs://, az://, file:///FOLDER.",
+    )
+    return cast(Decorated, address(place(merged)))
+
+
 leaving = click.option(
     "--yes",
     is_flag=True,

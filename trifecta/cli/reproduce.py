@@ -17,6 +17,7 @@ from trifecta.contract.asked import Asked, AskedReproduction
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from trifecta.cli.clusters import OnCluster
     from trifecta.cli.reproducing import Part
     from trifecta.design.campaign import Campaign, Depth
 
@@ -100,7 +101,7 @@ def command(
     threats_on: tuple[str, ...],
     threats_off: tuple[str, ...],
     threats: bool,
-    cluster: str | None,
+    cluster: OnCluster | None,
     out: Path | None,
     compared: tuple[Path, Path] | None,
     quiet: bool,
@@ -172,7 +173,7 @@ def command(
     return reproducing.carry_out(part, published, quiet=quiet, as_json=as_json)
 
 
-def _check(asked: AskedReproduction, campaigns: Iterable[Campaign], cluster: str | None) -> None:
+def _check(asked: AskedReproduction, campaigns: Iterable[Campaign], cluster: OnCluster | None) -> None:
     """UserError or CannotError where these cannot be run on a cluster."""
     from trifecta.cli import clusters
     from trifecta.design.errors import UserError
@@ -199,7 +200,7 @@ def _as_published(asked: AskedReproduction) -> AskedReproduction:
     }
 
 
-def _nested(folder: Path, cluster: str | None) -> Part | None:
+def _nested(folder: Path, cluster: OnCluster | None) -> Part | None:
     """What was begun as published below a reproduction."""
     from trifecta.cli.reproducing import Part
     from trifecta.store import reproduction
@@ -233,7 +234,9 @@ def _compare(first: Path, second: Path, *, as_json: bool) -> int:
     return 0 if made.agree else 1
 
 
-def go_on(folder: Path, *, more_ns: int | None = None, cluster: str | None = None, quiet: bool, as_json: bool) -> int:
+def go_on(
+    folder: Path, *, more_ns: int | None = None, cluster: OnCluster | None = None, quiet: bool, as_json: bool
+) -> int:
     """Go on with a reproduction, ``more_ns`` longer than it took so far where that is given; the exit code."""
     from trifecta.cli import reproducing
     from trifecta.store import reproduction

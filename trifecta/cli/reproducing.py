@@ -17,6 +17,7 @@ from trifecta.contract.asked import Asked, AskedReproduction
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from trifecta.cli.clusters import OnCluster
     from trifecta.conclude.reproduction.result import Result, StudyResult
     from trifecta.contract.threats import ThreatFound
     from trifecta.design.campaign import Campaign
@@ -36,7 +37,7 @@ class Part:
     folder: Path
     asked: AskedReproduction
     campaigns: dict[str, Campaign]
-    cluster: str | None = None
+    cluster: OnCluster | None = None
     """Where its blocks are run instead of here."""
 
     def studies(self) -> list[Study]:
@@ -196,7 +197,7 @@ def _run_campaign(
     *,
     left: Callable[[Iterable[Path]], str],
     quiet: bool,
-    cluster: str | None,
+    cluster: OnCluster | None,
 ) -> dict[str, str]:
     """Run what is not over of one study; what could not run, with the reason."""
     from trifecta.cli.campaigns import run_in_turn

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from trifecta.cli import options
+from trifecta.cli.clusters import OnCluster
 
 
 @click.command(
@@ -36,7 +37,7 @@ def command(
     run: Path,
     blocks: int | None,
     budget: str | None,
-    cluster: str | None,
+    cluster: OnCluster | None,
     yes: bool,
     quiet: bool,
     as_json: bool,
@@ -49,6 +50,7 @@ def command(
     still open. A gate ends as `trifecta gate` does: with its exit code and the files that were asked for; --budget
     gives it more time, and --blocks measures it as a run of its study.
     """
+    from trifecta.cli import bringing
     from trifecta.cli.inputs import time_ns
     from trifecta.design.errors import UserError
     from trifecta.store import ladders, why
@@ -75,6 +77,7 @@ def command(
         raise UserError(f"{run} is a {many}, which continues to its own end; {remedy}")
     if many not in ("", "campaign", "reproduction", "map") and cluster is not None:
         raise UserError(f"option --cluster: {run} is a {many}, which runs on one machine; leave it out")
+    bringing.bring(run, quiet=quiet)
     if is_reproduction(run):
         from trifecta.cli import reproduce
 
@@ -99,7 +102,7 @@ def _go_on(
     blocks: int | None,
     budget_ns: int | None,
     *,
-    cluster: str | None,
+    cluster: OnCluster | None,
     yes: bool,
     quiet: bool,
     as_json: bool,

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from trifecta.cli import options
+from trifecta.cli.clusters import OnCluster
 from trifecta.contract.asked import Asked
 
 
@@ -31,7 +32,7 @@ def run_study_of(
     quick: bool = False,
     only: tuple[str, ...] = (),
     yes: bool = False,
-    cluster: str | None = None,
+    cluster: OnCluster | None = None,
 ) -> int:
     """Run a study or a campaign of this name or file as the options of a command line ask."""
     from trifecta import studies
@@ -137,7 +138,7 @@ def command(
     as_json: bool,
     quick: bool,
     yes: bool,
-    cluster: str | None,
+    cluster: OnCluster | None,
     only: tuple[str, ...],
 ) -> int:
     """Run STUDY, a study file or the name of a bundled study, and say what it decides.

@@ -15,6 +15,7 @@ import click
 from trifecta.cli import leaving
 
 if TYPE_CHECKING:
+    from trifecta.cli.clusters import OnCluster
     from trifecta.contract.run import RunDocument
     from trifecta.design.model import Study
     from trifecta.workloads.extending import More
@@ -56,7 +57,7 @@ def enter_lab(studies: Iterable[Study]) -> None:
     sandbox.enter(cgroups.forget if any(map(leaves_groups, inside)) else None)
 
 
-def enter(studies: Iterable[Study], cluster: str | None) -> None:
+def enter(studies: Iterable[Study], cluster: OnCluster | None) -> None:
     """Enter the lab, or check the cluster where one is named: nothing is measured here then."""
     if cluster is None:
         enter_lab(studies)
@@ -78,7 +79,7 @@ def carry_out(
     budget_ns: int | None = None,
     yes: bool = False,
     may_leave: bool = False,
-    cluster: str | None = None,
+    cluster: OnCluster | None = None,
 ) -> int:
     """Run a study into a folder, or go on with it, and show the result; the exit code.
 
@@ -115,7 +116,7 @@ def runner(
     planned: int | None = None,
     tolerated: AbstractSet[str] = frozenset(),
     any_levels: RunDocument | None = None,
-    cluster: str | None = None,
+    cluster: OnCluster | None = None,
 ) -> Callable[[Any, Path, bool], Any]:
     """What runs a study into a folder, or goes on with it (``more`` than it was to be), and shows how far it is.
 

@@ -121,6 +121,7 @@ class RunDocument(TypedDict, total=False):
     nodes_left_out: dict[str, str]
     nodes_share_machine: bool
     lost_blocks: list[LostBlock]
+    stored: str
     faults: JsonObject
     cells: list[str]
     removed: list[str]

@@ -45,6 +45,7 @@ _FIELDS: dict[str, type | tuple[type, ...]] = {
     "nodes_left_out": dict,
     "nodes_share_machine": bool,
     "lost_blocks": list,
+    "stored": str,
     "faults": dict,
     "cells": list,
     "removed": list,

@@ -8,6 +8,7 @@ whoever opens the run for writing goes on with it (`finish`).
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
@@ -22,7 +23,9 @@ FOLDER = "gathered"
 _KEPT = tuple(name for name in (*manifest.TABLES, *manifest.NESTED) if name not in manifest.CAPTURED)
 Content = Mapping[str, bytes]
 """Files by their names from the run's folder."""
-Take = Callable[[str, Sequence[tuple[Path, Path]]], None]
+Take = Callable[[str, Sequence[tuple[Path, Path]], Mapping[str, str]], None]
+_STORED = "stored.json"
+"""In a staged folder: what the node has put into the run's object store, SHA-256 by name."""
 
 
 def of_trials(run: Path, trials: Iterable[str]) -> list[tuple[str, Path]]:
@@ -37,8 +40,12 @@ def of_trials(run: Path, trials: Iterable[str]) -> list[tuple[str, Path]]:
     return found
 
 
-def stage(run: Path, trials: Sequence[Trial], content: Content, node: str) -> list[TrialRow]:
+def stage(
+    run: Path, trials: Sequence[Trial], content: Content, node: str, stored: Mapping[str, str] | None = None
+) -> list[TrialRow]:
     """Have a block of these trials on the disk as a whole; their rows, in order, which name their node.
+
+    ``stored``: the files that the node has put into the run's object store itself, SHA-256 by name.
 
     CannotError where a file is none of a trial's, a trial is not as it was asked, or the disk refuses.
     """
@@ -48,8 +55,10 @@ def stage(run: Path, trials: Sequence[Trial], content: Content, node: str) -> li
     draft = files.temporary(folder)
     with files.disk_errors(run):
         shutil.rmtree(draft, ignore_errors=True)
+        for name in stored or {}:
+            _checked(name, trials, node)
         for name, octets in content.items():
-            path = draft / _checked(name, node)
+            path = draft / _checked(name, trials, node)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(octets)
         paths = sorted((draft / "trials").iterdir(), key=lambda one: (len(one.name), one.name))
@@ -59,6 +68,8 @@ def stage(run: Path, trials: Sequence[Trial], content: Content, node: str) -> li
         if found != asked or [path.stem for path in paths] != [one.trial for one in trials]:
             which = f"block {trials[0].block + 1} of {trials[0].cell.key}"
             raise CannotError(f"node {node} ran {which} otherwise than it was asked; install the same version there")
+        if stored:
+            (draft / _STORED).write_text(files.to_json(dict(stored)), encoding="utf-8")
         every = list(draft.rglob("*"))
         files.sync_all([draft, *every])
         draft.replace(folder)
@@ -81,8 +92,10 @@ def finish(run: Path, is_committed: Callable[[str], bool], take: Take) -> None:
 
 def _finish_block(run: Path, staged: Path, is_committed: Callable[[str], bool], take: Take) -> None:
     by_trial: dict[str, list[str]] = {}
+    listed = staged / _STORED
+    stored: dict[str, str] = json.loads(listed.read_text(encoding="utf-8")) if listed.exists() else {}
     for path in sorted(staged.rglob("*")):
-        if path.is_file():
+        if path.is_file() and path != listed:
             kept = path.relative_to(staged)
             by_trial.setdefault(_trial_of(kept.parts[1]), []).append(kept.as_posix())
     for trial in sorted(by_trial, key=lambda name: (len(name), name)):
@@ -95,7 +108,7 @@ def _finish_block(run: Path, staged: Path, is_committed: Callable[[str], bool], 
             draft = files.temporary(final)
             shutil.copyfile(staged / name, draft)  # what is staged stays until the whole block is committed
             pairs.append((draft, final))
-        take(trial, pairs)
+        take(trial, pairs, {name: one for name, one in stored.items() if _trial_of(name.split("/")[1]) == trial})
 
 
 def _trial_of(name: str) -> str:
@@ -103,9 +116,10 @@ def _trial_of(name: str) -> str:
     return name.partition(".")[0].partition("-")[0]
 
 
-def _checked(name: str, node: str) -> PurePosixPath:
-    """A name that a node gave; CannotError where it leads anywhere but into the folder of a trial's files."""
-    path = PurePosixPath(name)
-    if path.is_absolute() or ".." in path.parts or len(path.parts) < 2 or path.parts[0] not in _KEPT:
+def _checked(name: str, trials: Sequence[Trial], node: str) -> PurePosixPath:
+    """A name that a node gave; CannotError where it is no file of one of these trials."""
+    path, known = PurePosixPath(name), {one.trial for one in trials}
+    inside = not path.is_absolute() and ".." not in path.parts and len(path.parts) > 1 and path.parts[0] in _KEPT
+    if not inside or _trial_of(path.parts[1]) not in known:
         raise CannotError(f"node {node} sent a file {name!r}, which is none of a trial; install the same version there")
     return path

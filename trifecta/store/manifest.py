@@ -89,12 +89,12 @@ class Manifest:
     def _faults(self, entries: Mapping[str, list[str]], unlisted: Collection[str]) -> Iterator[Fault]:
         undone = {trial for name, known in entries.items() if (trial := _row(name)) and self._begun(name, known)}
         for name, known in entries.items():
-            if _trial_of(name) not in undone and (what := self._fault(name, known)):
+            if trial_of(name) not in undone and (what := self._fault(name, known)):
                 yield Fault(name, what)
         for name in self._there():
             if name in entries or name.partition("/")[0] in unlisted:
                 continue
-            trial = _trial_of(name)
+            trial = trial_of(name)
             row = f"trials/{trial}.parquet"
             if trial is None or (trial not in undone and (name == row or row in entries)):
                 yield Fault(name, "added")
@@ -150,7 +150,7 @@ class Manifest:
         """
         kept: dict[str, str] = {}
         for name, known in self.entries().items():
-            trial = _trial_of(name)
+            trial = trial_of(name)
             if trial is not None and not (self.folder / f"trials/{trial}.parquet").exists():
                 continue
             if not (self._draft_fits(name, known[-1]) and self._differs(name, known[-1])):
@@ -174,11 +174,11 @@ class Manifest:
 COPY = "copy the run's folder again from where it was made"
 
 
-def check(run: Path, *, resuming: bool = False) -> None:
+def check(run: Path, *, resuming: bool = False, rows_only: bool = False) -> None:
     """UserError where a run's evidence is not what the run wrote; `RESULTS` are left to who reads them.
 
     A run of schema 1 has no manifest and passes. ``resuming``: trials that are gone are no fault, they are measured
-    again.
+    again. With it, and with ``rows_only``, what is still in the run's object store need not be here.
     """
     from trifecta.store import facts
 
@@ -193,7 +193,13 @@ def check(run: Path, *, resuming: bool = False) -> None:
     faults = [one for one in manifest.faults(unlisted) if one.name not in RESULTS]
     if resuming:
         gone = {_row(one.name) for one in faults if one.what == "missing"} - {None}
-        faults = [one for one in faults if _trial_of(one.name) not in gone]
+        faults = [one for one in faults if trial_of(one.name) not in gone]
+    if (stored := about.get("stored")) is not None:
+        away = [one for one in faults if one.what == "missing" and belongs(one.name)]
+        faults = [one for one in faults if one not in away]
+        if away and not faults and not resuming and not rows_only:
+            many = "a file is" if len(away) == 1 else f"{len(away)} files are"
+            raise UserError(f"{run}: {many} still in {stored}; `trifecta resume {run}` brings what is missing")
     if faults:
         raise UserError(_words(run, faults))
     recall.keep(run, manifest.entries())
@@ -228,7 +234,7 @@ def _words(run: Path, faults: list[Fault]) -> str:
     """All of it in one line: the first by name with what to do, how many more there are."""
     rows = {_row(one.name) for one in faults if one.what == "missing"} - {None}
     # What lies beside a row that is gone is no news.
-    told = [one for one in faults if one.name.startswith("trials/") or _trial_of(one.name) not in rows]
+    told = [one for one in faults if one.name.startswith("trials/") or trial_of(one.name) not in rows]
     first = told[0]
     same = [one.name for one in told if one.what == first.what]
     names = ", ".join(str(run / name) if not i else name for i, name in enumerate(same[:3]))
@@ -250,7 +256,7 @@ def _told_of(run: Path, fault: Fault, many: int) -> str:
 
 
 def _remedy(run: Path, fault: Fault) -> str:
-    trial = _trial_of(fault.name)
+    trial = trial_of(fault.name)
     if fault.what == "added":
         return "remove it"
     if trial is None:
@@ -261,15 +267,20 @@ def _remedy(run: Path, fault: Fault) -> str:
     return f"copy it again, or remove {run / row} and measure that trial again with `trifecta resume {run}`"
 
 
-def _trial_of(name: str) -> str | None:
+def trial_of(name: str) -> str | None:
     """``t00012`` of ``samples/t00012.parquet``, ``captures/t00012-A-B.pcapng`` or ``har/t00012/0.har``."""
     matched = _TRIAL.match(name.partition("/")[2])
     return matched.group() if matched else None
 
 
+def belongs(name: str) -> bool:
+    """Whether it is a file of a trial beside its row: what a node may put into an object store itself."""
+    return trial_of(name) is not None and not name.startswith("trials/")
+
+
 def _row(name: str) -> str | None:
     """``t00012`` of ``trials/t00012.parquet``."""
-    return _trial_of(name) if name.startswith("trials/") else None
+    return trial_of(name) if name.startswith("trials/") else None
 
 
 def digests(drafts: Iterable[tuple[Path, str]]) -> dict[str, str]:

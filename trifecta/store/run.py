@@ -194,14 +194,20 @@ class RunDirectory:
             files.sync_all({final.parent for _, final in drafts} | announced)
             files.replace_synced(row_draft, row_path)
 
-    def take_trial(self, trial: str, drafts: Sequence[tuple[Path, Path]]) -> None:
+    def take_trial(
+        self, trial: str, drafts: Sequence[tuple[Path, Path]], stored: Mapping[str, str] | None = None
+    ) -> None:
         """Commit a trial that was run elsewhere: its files, of which its row is one, lie beside their names as drafts.
+
+        ``stored``: its files that are in the run's object store and not here, SHA-256 by name.
 
         CannotError when the disk refuses.
         """
         row_path = self.path / "trials" / f"{trial}.parquet"
         with files.disk_errors(self.path):
             files.sync_all([draft for draft, _ in drafts])
+            if stored:
+                self.manifest.add(stored)
             files.sync_all(self._announce(drafts))
             for draft, final in drafts:
                 if final != row_path:
@@ -258,7 +264,7 @@ class RunDirectory:
         """The rows of all committed trials, in order of their names; UserError where they are not as written."""
         from trifecta.store import damage, parquet, schema
 
-        manifest.check(self.path)
+        manifest.check(self.path, rows_only=True)
         paths = [self.path / "trials" / f"{name}.parquet" for name in self.trial_names()]
         if not paths:
             return []

@@ -15,7 +15,7 @@ from trifecta.store.run import RunDirectory
 
 # What judges starts threads, which must not be there when the sandbox is entered.
 if TYPE_CHECKING:
-    from trifecta.lab.launcher import Launcher
+    from trifecta.workloads.cluster.asked import Cluster
     from trifecta.workloads.progress import Progress
 
 
@@ -42,10 +42,10 @@ def run_gate(
     *,
     resume: bool = False,
     budget_ns: int | None = None,
-    launch: Callable[[], Launcher] | None = None,
+    cluster: Cluster | None = None,
 ) -> Measured:
     """Measure a gate into a new folder, or go on with it (``budget_ns``: for so much longer); inside the sandbox, as
-    `run_study`, or with ``launch`` on the nodes of a cluster, as `run_on_cluster`. ``facts``: what ``any`` stood for,
+    `run_study`, or with ``cluster`` on the nodes of a cluster, as `run_on_cluster`. ``facts``: what ``any`` stood for,
     and what was asked, for a new one's ``run.json``.
     """
     from trifecta.analysis.gate_planner import GatePlanner
@@ -62,7 +62,7 @@ def run_gate(
         return GatePlanner(gates[0], family, cells, now_ns)
 
     more = More(budget_ns=budget_ns, of_gate=True)
-    run_it = runner_on(launch)
+    run_it = runner_on(cluster)
     outcome = run_it(gate.study, folder, progress, stop, resume=resume, any_levels=facts, planner=planner, more=more)
     run = RunDirectory.open(outcome.run_path)
     return Measured(outcome.run_path, gates[0], run.rows(), family, run.facts, outcome.interrupted)

@@ -19,7 +19,7 @@ from trifecta.store.run import RunDirectory
 if TYPE_CHECKING:
     from trifecta.analysis.mapping.planner import MapPlanner
     from trifecta.analysis.mapping.result import MapResult
-    from trifecta.lab.launcher import Launcher
+    from trifecta.workloads.cluster.asked import Cluster
     from trifecta.workloads.progress import Progress
     from trifecta.workloads.runner import StudyOutcome
 
@@ -56,9 +56,9 @@ def run_map(
     *,
     resume: bool = False,
     facts: RunDocument | None = None,
-    launch: Callable[[], Launcher] | None = None,
+    cluster: Cluster | None = None,
 ) -> StudyOutcome:
-    """Measure a map into a new folder, or go on with it: inside the sandbox, as `run_study`, or with ``launch`` on the
+    """Measure a map into a new folder, or go on with it: inside the sandbox, as `run_study`, or with ``cluster`` on the
     nodes of a cluster, as `run_on_cluster`.
     """
     from trifecta.analysis.mapping.planner import MapPlanner
@@ -67,7 +67,7 @@ def run_map(
     def planner(of: Study, cells: Sequence[Cell], _: int) -> MapPlanner:
         return MapPlanner(plan, of, cells)
 
-    return runner_on(launch)(
+    return runner_on(cluster)(
         study,
         folder,
         progress,
@@ -85,7 +85,7 @@ def result_of(folder: Path) -> MapResult:
     run = RunDirectory.open(folder)
     facts = run.facts
     run_facts.require(folder, facts, "study.name", "seed", "trifecta", "engine", "servers", "argv", "started_utc")
-    manifest.check(run.path)
+    manifest.check(run.path, rows_only=True)
     manifest.check_study(run.path)
     about = {
         "study": facts["study"]["name"],

@@ -39,6 +39,8 @@ class Ran:
     node: str
     order: Order
     content: Content
+    stored: Mapping[str, str] = field(default_factory=dict)
+    """What the node has put into the run's object store itself: SHA-256 by name."""
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,9 @@ from trifecta.design import plan
 from trifecta.design.errors import UserError
 from trifecta.design.model import Cell, Study
 from trifecta.lab.launcher import Launcher
-from trifecta.store import files, gathered
+from trifecta.store import away, files, gathered
+from trifecta.store.run import RunDirectory
+from trifecta.workloads.cluster.asked import Cluster
 from trifecta.workloads.cluster.dispatch import (
     Dispatch,
     Joined,
@@ -58,6 +60,7 @@ def run_on_cluster(
     stop: Callable[[], bool] | None = None,
     *,
     launch: Callable[[], Launcher],
+    store: str | None = None,
     resume: bool = False,
     any_levels: RunDocument | None = None,
     planner: MakePlanner = Planner,
@@ -67,19 +70,37 @@ def run_on_cluster(
 
     ``launch`` makes the launcher, which is closed in the end. It is called late: what is looked for here is looked for
     by processes that are forked, and a launcher may have threads.
+
+    ``store``: URL of a place in an object store, where nodes put what trials leave. Only rows come here before the end,
+    when all of it does. A run that has begun with one goes on with it.
     """
     refuse(study)
     known = Adapters().for_study(study)
+    told = progress or NoProgress()
     run = ClusterRun(
-        study, run_path, progress or NoProgress(), stop or (lambda: False), known, NO_FAULTS, planner, launch=launch
+        study, run_path, told, stop or (lambda: False), known, NO_FAULTS, planner, launch=launch, store=store
     )
     with files.full_disk(run_path):
-        return run.go(resume, any_levels or {}, more)
+        outcome = run.go(resume, any_levels or {}, more)
+        _gather(outcome.run_path, told)
+    return outcome
 
 
-def runner_on(launch: Callable[[], Launcher] | None) -> Callable[..., StudyOutcome]:
-    """Who runs a study: this machine (`run_study`), or with ``launch`` the nodes of a cluster."""
-    return run_study if launch is None else partial(run_on_cluster, launch=launch)
+def _gather(run_path: Path, progress: Progress) -> None:
+    """Bring what nodes put into an object store, and put there what is missing for a whole run."""
+    run = RunDirectory.open(run_path, write=True)
+    try:
+        if (stored := run.facts.get("stored")) is not None:
+            progress.phase("files from the store", stored)
+            away.bring(run.path)
+            away.complete(run.path)
+    finally:
+        run.close()
+
+
+def runner_on(cluster: Cluster | None) -> Callable[..., StudyOutcome]:
+    """Who runs a study: this machine (`run_study`), or the nodes of a cluster."""
+    return run_study if cluster is None else partial(run_on_cluster, launch=cluster.launch, store=cluster.store)
 
 
 @dataclass
@@ -87,6 +108,7 @@ class ClusterRun(StudyRun):
     """The state of a run on a cluster; the `trifecta.workloads.cluster.loop.Head` of its loop."""
 
     launch: Callable[[], Launcher] = field(kw_only=True)
+    store: str | None = field(kw_only=True, default=None)
 
     def _resume(self, here: Supported, more: More) -> None:
         super()._resume(here, more)
@@ -117,15 +139,28 @@ class ClusterRun(StudyRun):
         if self.rows:
             self.judged = verdicts(self.study, self.rows, self.cells, fixed=False)
         self.run.write_facts(self.run.facts | {"failed": [], "cells": [cell.key for cell in self.cells]})
+        stored = self._stored()
         launcher = self.launch()
         try:
             if launcher.shared:
                 self.run.write_facts(self.run.facts | {"nodes_share_machine": True})
                 self.progress.note("nodes of one machine disturb each other: take no verdict from this for granted")
-            return self.carry_on(ProgramNodes(launcher, self.study.source, self.accept))
+            return self.carry_on(ProgramNodes(launcher, self.study.source, self.accept, stored))
         finally:
             self.progress.phase("nodes end")
             launcher.close()
+
+    def _stored(self) -> str:
+        """Where nodes put what trials leave; empty where that comes here. UserError for another place than before."""
+        known = self.run.facts.get("stored")
+        if known is not None and self.store is not None and not known.startswith(f"{self.store.rstrip('/')}/"):
+            raise UserError(
+                f"option --store {self.store}: this run has begun to put its files into {known}; leave it out"
+            )
+        if known is None and self.store is not None:
+            known = away.prepare(self.store, self.run.path)
+            self.run.write_facts(self.run.facts | {"stored": known})
+        return known or ""
 
     def carry_on(self, nodes: Nodes) -> Stop:
         """Run blocks on these nodes until it is enough."""
@@ -154,7 +189,7 @@ class ClusterRun(StudyRun):
     def _keep(self, one: Ran) -> None:
         order = one.order
         trials = plan.block_trials(self.study, self._keys[order.cell], order.block, order.first_trial)
-        rows = gathered.stage(self.run.path, trials, one.content, one.node)
+        rows = gathered.stage(self.run.path, trials, one.content, one.node, one.stored)
         # Judged there: the checks had the evidence of that machine.
         gathered.finish(self.run.path, self.run.is_committed, self.run.take_trial)
         self._mark("commit")

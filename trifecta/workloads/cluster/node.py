@@ -17,11 +17,13 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trifecta.design.errors import CannotError, TrifectaError
 from trifecta.workloads.cluster import wire
+from trifecta.workloads.cluster.putter import Putter
 from trifecta.workloads.cluster.wire import Asked, Message
 
 if TYPE_CHECKING:
@@ -113,16 +115,27 @@ class Pipe:
             return
 
 
+@dataclass(frozen=True)
+class Outside:
+    """What a node has from before it was in its sandbox."""
+
+    machine: str
+    """See `_machine`."""
+    putter: Putter | None
+    """What puts files of trials into an object store; None where the head takes them."""
+
+
 class Ordered:
     """The planner of a node: what the head orders, and nothing else."""
 
-    def __init__(self, study: Study, cells: Sequence[Cell], run: Path, pipe: Pipe, machine: str) -> None:
-        """``cells`` are those that can run here; ``run`` is the folder of its run; ``machine``: see `_machine`."""
-        self._machine = machine
+    def __init__(self, study: Study, cells: Sequence[Cell], run: Path, pipe: Pipe, outside: Outside) -> None:
+        """``cells`` are those that can run here; ``run`` is the folder of its run."""
+        self._machine = outside.machine
         self._study = study
         self._cells = {cell.key: cell for cell in cells}
         self._run = run
         self._pipe = pipe
+        self._putter = outside.putter
         self._last: tuple[str, int] | None = None
         self._greeted = False
 
@@ -160,9 +173,25 @@ class Ordered:
         if {row["arm"] for row in own} != set(plan.arms(self._study)):
             failed = facts.read(self._run).get("failed", [])
             return "; ".join(item["reason"] for item in failed) or "a block ended before its last trial"
-        files = {name: path.read_bytes() for name, path in gathered.of_trials(self._run, [row["trial"] for row in own])}
-        self._pipe.send(Message("ran", cell=cell, block=block, files=files))
+        left = gathered.of_trials(self._run, [row["trial"] for row in own])
+        try:
+            stored = self._put(left) if self._putter is not None else {}
+        except CannotError as error:
+            return str(error)
+        files = {name: path.read_bytes() for name, path in left if name not in stored}
+        self._pipe.send(Message("ran", cell=cell, block=block, files=files, stored=stored))
         return None
+
+    def _put(self, left: Sequence[tuple[str, Path]]) -> dict[str, str]:
+        """Have what trials left, but for their rows, in the object store; what is there, SHA-256 by name."""
+        from trifecta.store import manifest
+        from trifecta.store.away import object_name
+
+        assert self._putter is not None
+        own = [(path, name) for name, path in left if manifest.belongs(name)]
+        stored = manifest.digests(own)
+        self._putter.put({object_name(name, stored[name]): path for path, name in own})
+        return stored
 
 
 def _machine() -> str:
@@ -235,15 +264,20 @@ def _work(asked: Asked, place: Path, pipe: Pipe) -> None:
     study = parse_study(asked.study, "study.yaml")
     shutil.rmtree(place, ignore_errors=True)  # of one that was killed
     place.mkdir(mode=0o700)
+    putter = Putter(asked.store) if asked.store else None
+    if putter is not None:
+        putter.expect(asked.study)
     sandbox.enter(cgroups.forget if leaves_groups(study) else None)
     try:
         pipe.listen()
-        _run(asked.node, study, place / "run", pipe, machine)
+        _run(asked.node, study, place / "run", pipe, Outside(machine, putter))
     finally:
+        if putter is not None:
+            putter.close()
         shutil.rmtree(place, ignore_errors=True)
 
 
-def _run(node: str, study: Study, folder: Path, pipe: Pipe, machine: str) -> None:
+def _run(node: str, study: Study, folder: Path, pipe: Pipe, outside: Outside) -> None:
     from trifecta.workloads.progress import NoProgress
     from trifecta.workloads.runner import run_study
 
@@ -258,7 +292,7 @@ def _run(node: str, study: Study, folder: Path, pipe: Pipe, machine: str) -> Non
 
     def planner(of: Study, cells: Sequence[Cell], _began_ns: int) -> Ordered:
         if not made:  # one that is given up leaves the planner as it is: the head is told by the block that fails
-            made.append(Ordered(of, cells, folder, pipe, machine))
+            made.append(Ordered(of, cells, folder, pipe, outside))
         return made[0]
 
     stop: Callable[[], bool] = pipe.stop

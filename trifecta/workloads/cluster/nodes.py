@@ -44,10 +44,11 @@ class _Node:
 class ProgramNodes:
     """`trifecta.workloads.cluster.dispatch.Nodes` over a launcher."""
 
-    def __init__(self, launcher: Launcher, study: str, accept: Accept) -> None:
-        """``study`` is its canonical text."""
+    def __init__(self, launcher: Launcher, study: str, accept: Accept, store: str = "") -> None:
+        """``study`` is its canonical text; ``store``: where nodes put what trials leave, if not to the head."""
         self._launcher = launcher
         self._study = study
+        self._store = store
         self._accept = accept
         self._at: dict[str, _Node] = {}
         """By place."""
@@ -96,7 +97,7 @@ class ProgramNodes:
                 taken = any(one.name == name for one in self._at.values())  # by one that had the name to itself before
                 own = self._at[place] = _Node(f"{name}-{place[:8]}" if taken else name)
                 self._launcher.start(place, _PROGRAM)
-                self._launcher.write(place, wire.asked_line(Asked(own.name, self._study)))
+                self._launcher.write(place, wire.asked_line(Asked(own.name, self._study, self._store)))
 
     def _read(self, timeout_s: float, events: list[Event]) -> None:
         for place, said in self._launcher.read(timeout_s).items():
@@ -138,7 +139,7 @@ class ProgramNodes:
                 return
             node.orders.popleft()
             self._tries.pop(place, None)
-            events.append(Ran(node.name, order, message.files))
+            events.append(Ran(node.name, order, message.files, message.stored))
 
     def _beside(self, node: _Node) -> str | None:
         """Why a node is not used: another of its machine is, and two trials at a time would disturb each other."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ KINDS: Final[tuple[Kind, ...]] = ("beat", "ready", "ran", "told", "cannot")
 _HEAD: Final = struct.Struct(">4sI")  # a mark, and the length of the header, which is JSON
 _MARK: Final = b"tfn1"
 _MOST_HEADER_BYTES: Final = 1 << 26
+_SHA256: Final = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,8 @@ class Asked:
     node: str
     study: str
     """Its canonical text."""
+    store: str = ""
+    """URL of where in an object store it puts what trials leave; empty where the head takes it."""
 
 
 def _no_facts() -> RunDocument:
@@ -37,7 +41,8 @@ class Message:
     """What a node says.
 
     ``beat``: it is alive; ``ready``: it stands, on the machine of ``text``; ``ran``: the block of this cell is done,
-    with its files; ``told``: for the user; ``cannot``: it can run nothing more, and why.
+    with its files, and with those that it has put into an object store (SHA-256 by name); ``told``: for the user;
+    ``cannot``: it can run nothing more, and why.
     """
 
     kind: Kind
@@ -46,6 +51,7 @@ class Message:
     block: int = 0
     facts: RunDocument = field(default_factory=_no_facts)
     files: Content = field(default_factory=dict)
+    stored: Mapping[str, str] = field(default_factory=dict)
 
 
 def encode(message: Message) -> bytes:
@@ -57,6 +63,7 @@ def encode(message: Message) -> bytes:
         "block": message.block,
         "facts": message.facts,
         "files": [[name, len(octets)] for name, octets in message.files.items()],
+        "stored": message.stored,
     }
     text = json.dumps(header, separators=(",", ":")).encode()
     return b"".join((_HEAD.pack(_MARK, len(text)), text, *message.files.values()))
@@ -96,9 +103,10 @@ def _decode(octets: bytes) -> tuple[Message | None, int, int]:
         sizes = [(str(name), int(size)) for name, size in header["files"]]
         kind, block = header["kind"], int(header["block"])
         text, cell, facts = str(header["text"]), str(header["cell"]), dict(header["facts"])
+        stored = _digests(header["stored"])
         if kind not in KINDS or any(size < 0 for _, size in sizes):
             raise ValueError(kind)
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise CannotError("it sent a message that cannot be read; install the version there that is here") from error
     end = begin + sum(size for _, size in sizes)
     if len(octets) < end:
@@ -108,18 +116,26 @@ def _decode(octets: bytes) -> tuple[Message | None, int, int]:
     for name, size in sizes:
         files[name] = octets[at : at + size]
         at += size
-    return Message(cast(Kind, kind), text, cell, block, cast(RunDocument, facts), files), end, _HEAD.size
+    return Message(cast(Kind, kind), text, cell, block, cast(RunDocument, facts), files, stored), end, _HEAD.size
+
+
+def _digests(read: Mapping[str, object]) -> dict[str, str]:
+    """SHA-256 by name; ValueError for what is none."""
+    found = {str(name): str(one) for name, one in read.items()}
+    if not all(_SHA256.fullmatch(one) for one in found.values()):
+        raise ValueError("a digest")
+    return found
 
 
 def asked_line(asked: Asked) -> bytes:
     """The first line that a node reads."""
-    return json.dumps({"node": asked.node, "study": asked.study}).encode() + b"\n"
+    return json.dumps({"node": asked.node, "study": asked.study, "store": asked.store}).encode() + b"\n"
 
 
 def read_asked(line: bytes) -> Asked:
     """The first line of a node; ValueError or KeyError for what is none."""
     read: Mapping[str, str] = json.loads(line)
-    return Asked(read["node"], read["study"])
+    return Asked(read["node"], read["study"], read["store"])
 
 
 def order_line(order: Order) -> bytes:

@@ -1,0 +1,116 @@
+"""Files of a run that nodes of a cluster put into an object store themselves, while only rows of trials came here.
+
+``run.json`` names the place (``stored``), the manifest says what each file holds. An object is called after its file
+and what that holds, so a node that was given up for lost and puts a block late overwrites nothing that counts. In the
+end `bring` fetches what is missing here, and `complete` makes the place hold the whole run and nothing else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path, PurePosixPath
+
+from trifecta.design.errors import CannotError
+from trifecta.store import facts, files, manifest
+from trifecta.store.exports import object_store, saying, tables
+from trifecta.store.exports.object_store import Place
+
+_AT_A_TIME = 8  # they wait for the network
+_BATCH = 64  # files that share their waits for the disk
+_ABOUT = ("study.yaml", facts.FILE, manifest.FILE)
+"""What is no file of a trial and has no line in the manifest; the last is put last: with it the run is whole there."""
+_OF_TRIAL = re.compile(r".+-[0-9a-f]{16}(\.[A-Za-z0-9]+)?")
+
+
+def prepare(url: str, run: Path) -> str:
+    """Where in a store this run's files go, which has its study from now on; CannotError where that cannot be."""
+    where = f"{url.rstrip('/')}/{tables.identity(run).run}"
+    with object_store.clear(where, "see to it, then `trifecta resume` goes on"):
+        object_store.opened(where, object_store.PATIENT).put("study.yaml", (run / "study.yaml").read_bytes())
+    return where
+
+
+def object_name(name: str, digest: str) -> str:
+    """What the object of a trial's file is called: ``samples/t00012-0123456789abcdef.parquet``."""
+    path = PurePosixPath(name)
+    return path.with_name(f"{path.stem}-{digest[:16]}{path.suffix}").as_posix()
+
+
+def put_all(place: Place, what: Sequence[tuple[str, Path]]) -> None:
+    """Put files under these names, several at a time; raises what the first raises that cannot be put."""
+    with ThreadPoolExecutor(_AT_A_TIME) as pool:
+        for _ in pool.map(lambda one: place.put(*one), what):
+            pass
+
+
+def absent(run: Path) -> dict[str, str]:
+    """The files of committed trials that are in the run's store and not here: what each holds (SHA-256), by name."""
+    if "stored" not in facts.read(run):
+        return {}
+    held = {name: known[-1] for name, known in manifest.Manifest(run).entries().items()}
+    return {name: one for name, one in held.items() if manifest.belongs(name) and not (run / name).exists()}
+
+
+def bring(run: Path) -> int:
+    """Have every file of a run here; how many came. The caller holds the run's lock.
+
+    CannotError where the store does not give one, or gives another than was measured.
+    """
+    wanted = absent(run)
+    if not wanted:
+        return 0
+    url = facts.read(run)["stored"]
+    with (
+        object_store.clear(url, f"see to it, then `trifecta resume {run}` brings the rest"),
+        files.disk_errors(run),
+        ThreadPoolExecutor(_AT_A_TIME) as pool,
+    ):
+        place = object_store.opened(url, object_store.PATIENT)
+        every = list(wanted.items())
+        for begin in range(0, len(every), _BATCH):
+            pairs = list(pool.map(partial(_fetched, place, run), every[begin : begin + _BATCH]))
+            files.sync_all([draft for draft, _ in pairs])
+            for draft, final in pairs:
+                draft.replace(final)
+            files.sync_all({final.parent for _, final in pairs})
+    return len(wanted)
+
+
+def _fetched(place: Place, run: Path, one: tuple[str, str]) -> tuple[Path, Path]:
+    """A file as a draft, and the name that it gets."""
+    name, digest = one
+    stored = object_name(name, digest)
+    trial = manifest.trial_of(name)
+    remedy = f"remove {run / 'trials' / f'{trial}.parquet'} and measure that trial again with `trifecta resume {run}`"
+    try:
+        content = place.get(stored)
+    except FileNotFoundError:
+        raise CannotError(f"{saying.place(place.url)}/{stored}: is gone; {remedy}") from None
+    if hashlib.sha256(content).hexdigest() != digest:
+        raise CannotError(f"{saying.place(place.url)}/{stored}: is not what the node measured; {remedy}")
+    final = run / name
+    final.parent.mkdir(parents=True, exist_ok=True)
+    # Not the draft of that name: a manifest whose last line fits a draft takes the file for one that was never written.
+    draft = final.with_name(f"{files.TEMPORARY_PREFIX}brought-{final.name}")
+    draft.write_bytes(content)
+    return draft, final
+
+
+def complete(run: Path) -> None:
+    """Have the run's store hold all of the run, and none of what lost nodes left there. It is whole here."""
+    url = facts.read(run)["stored"]
+    entries = manifest.Manifest(run).entries()
+    with object_store.clear(url, f"see to it, then `trifecta resume {run}` puts the rest"):
+        place = object_store.opened(url, object_store.PATIENT)
+        there = place.names("")
+        wanted = {object_name(name, known[-1]): run / name for name, known in entries.items() if manifest.belongs(name)}
+        put_all(place, [(name, path) for name, path in wanted.items() if name not in there])
+        put_all(place, [(name, run / name) for name in entries if not manifest.belongs(name) and (run / name).exists()])
+        strays = sorted(name for name in there - set(wanted) if "/" in name and _OF_TRIAL.fullmatch(name))
+        place.delete(strays)
+        for name in _ABOUT:
+            place.put(name, run / name)
