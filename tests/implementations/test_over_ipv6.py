@@ -62,12 +62,15 @@ def told(name: str, site: Site) -> str:
     ("name", "written"),
     [
         ("nginx", ["listen [fd77::2]:8443 ssl;", "listen [fd77::2]:8443 quic rcvbuf=4m;"]),
-        ("haproxy", ["bind [fd77::2]:8443 ssl crt", "bind quic6@[fd77::2]:8443 ssl crt"]),
+        (
+            "haproxy",
+            ["bind [fd77::2]:8443 ssl crt", "bind quic6@[fd77::2]:8443 ssl crt", "server origin [::1]:8443 ssl"],
+        ),
         ("caddy", ['"[fd77::2]:8443"']),
         ("hypercorn", ['"bind": "[fd77::2]:8443"']),
         ("quic-go", ["-address\n[fd77::2]:8443\n"]),
         ("quiche", ["--address\n[fd77::2]:8443\n"]),
-        ("envoy", ['"fd77::2"']),
+        ("envoy", ['"fd77::2"', 'address: "::1", port_value: 8443']),
     ],
 )
 def test_servers_are_told_it(name: str, written: list[str], site: Site) -> None:

@@ -249,6 +249,21 @@ def test_congestion_control_holds_at_both_ends_and_can_be_changed() -> None:
     assert found == [[name, name, name] for name in ("reno", "cubic") for _ in range(3)]
 
 
+def test_congestion_control_holds_on_the_loopback_of_either_version() -> None:
+    found = inside(
+        """
+        found = []
+        with access_links(servers={"web": 1}, ipv6=True, congestion_control="reno") as network:
+            for name in ("reno", "cubic"):
+                network.use_congestion_control(name)
+                for host in ("client", "web"):
+                    found.append([network.host(host).congestion_control(at) for at in ("127.0.0.2", "::1")])
+        print(json.dumps(found))
+        """
+    )
+    assert found == [[name, name] for name in ("reno", "cubic") for _ in range(2)]
+
+
 def test_what_is_not_there_is_refused() -> None:
     with pytest.raises(ValueError, match="no wire client-web"):
         access_links(["client-web"])

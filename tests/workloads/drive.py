@@ -3,6 +3,7 @@
 JSON: {"study": name, "set": [overrides], "resume": bool, "more": {...}, "faults": {...},
 "origin": {changes of its configuration},
 "origins": {another server's name: {changes of an origin that takes its place}},
+"proxies": [names of servers whose place a proxy takes that is always there],
 "grace_s": how much longer than its requests may take the load is waited for}.
 Prints an event a line as JSON, the outcome last. Exit code as the command line's.
 """

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.implementations.proxying_caddy import ProxyingCaddy
 from trifecta import studies
 from trifecta.contract.codec import changed
 from trifecta.contract.origin import OriginConfig
@@ -42,6 +43,8 @@ def run(folder: Path, request: dict[str, Any], events: Any) -> int:
     for name, changes in request.get("origins", {}).items():  # an origin in the place of another server
         adapters[name] = ChangedOrigin(changes=changes)
         adapters[name].name = name
+    for name in request.get("proxies", []):  # Caddy in the place of another proxy
+        adapters[name] = ProxyingCaddy(name)
     if "ready_timeout_s" in request:
         running.READY_TIMEOUT_S = request["ready_timeout_s"]
     if "grace_s" in request:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from trifecta.lab.topology import TO_LOOPBACK, Device, HostSpec, Route, Topology, Wire
+from trifecta.lab.topology import TO_LOOPBACK, TO_LOOPBACK_6, Device, HostSpec, Route, Topology, Wire
 
 CLIENT_ADDRESS = "192.168.1.2"
 ROUTER_ADDRESSES = ("192.168.1.1", "192.168.2.1")
@@ -88,6 +88,7 @@ def _client(ipv6: bool) -> HostSpec:
     ]
     if ipv6:
         routes += [
+            TO_LOOPBACK_6,
             Route(f"{beside(near)}/128", "to-router"),
             Route(_SERVERS_NETWORK_6, "to-router", via=beside(near)),
             Route(f"{PROBED_BY_CHROMIUM}/128", "to-router", via=beside(near)),
@@ -126,6 +127,7 @@ def _serving(host: str, addresses: Sequence[str], ipv6: bool) -> HostSpec:
     ]
     if ipv6:
         routes += [
+            TO_LOOPBACK_6,
             Route(_SERVERS_NETWORK_6, "to-switch"),
             Route(f"{beside(CLIENT_ADDRESS)}/128", "to-switch", via=beside(far)),
         ]

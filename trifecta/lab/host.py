@@ -13,9 +13,11 @@ from typing import IO, Protocol
 
 from trifecta.contract.values import JsonObject
 from trifecta.design.errors import CannotError
+from trifecta.design.ip import IPV4, IPV6, version_of
 from trifecta.lab import linux
 
 NICE = 19  # below a tenth of the core for who has it, against a program that is not nice (sched(7))
+_FAMILIES = {IPV4: socket.AF_INET, IPV6: socket.AF_INET6}
 _NAME_BYTES = 16  # TCP_CA_NAME_MAX, linux/tcp.h
 
 
@@ -106,11 +108,11 @@ class Host:
             return Path(path).read_text(encoding="ascii", errors="replace")
 
     def congestion_control(self, address: str) -> str:
-        """Which one the kernel gives a new TCP connection of this host to an address of its own (IPv4)."""
+        """Which one the kernel gives a new TCP connection of this host to an address of its own."""
         with (
             self.inside(),
-            socket.create_server((address, 0)) as there,
-            socket.create_connection(there.getsockname(), timeout=1) as here,
+            socket.create_server((address, 0), family=_FAMILIES[version_of(address)]) as there,
+            socket.create_connection(there.getsockname()[:2], timeout=1) as here,
         ):
             name = here.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, _NAME_BYTES)
         return name.rstrip(b"\0").decode("ascii")

