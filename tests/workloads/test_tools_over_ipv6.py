@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,9 @@ from tests.workloads.test_campaign import trifecta
 from trifecta.cli.inputs import is_ipv6
 from trifecta.design import plan
 from trifecta.implementations.clients.curl import curl_command
+from trifecta.implementations.registry import CLIENTS
 from trifecta.implementations.server import Unsupported
+from trifecta.store.run import RunDirectory
 from trifecta.studies import known_servers, load
 
 STUDY = """
@@ -52,13 +55,9 @@ def test_a_path_is_measured_over_ipv6(tmp_path: Path, by: str) -> None:
     assert lines["round trip, median"]["asked"] == 20 <= lines["round trip, median"]["given"]
 
 
-COUNTED = """
+SENT = """
 import json
 from pathlib import Path
-from trifecta.design.conformance import CASES
-from trifecta.implementations.registry import CLIENTS, SERVERS
-from trifecta.lab.engine import find_engine
-from trifecta.workloads.conformance.probe import Probe, Subjects, standalone_bench
 
 def sent(lab):
     "Packets of TCP and UDP that the client's host sent over IPv4 and over IPv6."
@@ -66,6 +65,14 @@ def sent(lab):
         six = dict(line.split() for line in Path("/proc/thread-self/net/snmp6").read_text().splitlines())
         ip = [line.split() for line in Path("/proc/thread-self/net/snmp").read_text().splitlines() if line[:3] == "Ip:"]
     return int(dict(zip(*ip))["OutRequests"]), int(six["Ip6OutRequests"]) - int(six["Icmp6OutMsgs"])
+"""
+COUNTED = (
+    SENT
+    + """
+from trifecta.design.conformance import CASES
+from trifecta.implementations.registry import CLIENTS, SERVERS
+from trifecta.lab.engine import find_engine
+from trifecta.workloads.conformance.probe import Probe, Subjects, standalone_bench
 
 cases = tuple(case for case in CASES if case.octets <= 1000 and case.path.name != "rough")
 with standalone_bench(find_engine(), Path(FOLDER), ["origin"], lambda: False, ipv6=IPV6) as bench:
@@ -73,6 +80,7 @@ with standalone_bench(find_engine(), Path(FOLDER), ["origin"], lambda: False, ip
     results = Probe(bench, subjects, lambda *_: None).run()
     print(json.dumps([[one.outcome for one in results], *sent(bench.lab)]))
 """
+)
 
 
 @pytest.mark.lab
@@ -95,6 +103,60 @@ def test_conformance_is_asked_for_over_ipv6(tmp_path: Path) -> None:
     document = json.loads(done.stdout)
     assert document["ip"] == "IPv6"
     assert {one["outcome"] for one in document["results"]} == {"pass"}
+
+
+PROBED = (
+    SENT
+    + """
+import sys
+from tests.workloads import drive
+from tests.workloads.drive_inside import run
+from trifecta.workloads import runner
+
+full, grown = runner.conformance.full, []
+
+def counted(session, *rest):
+    before = sent(session.lab)
+    results = full(session, *rest)
+    grown.extend(after - least for after, least in zip(sent(session.lab), before))
+    return results
+
+runner.conformance.full = counted
+named = [*(one for one in drive.SMALL if not one.startswith("server=")), "conformance=full", *SETTINGS]
+assert run(Path(FOLDER), {"set": named, "proxies": ["haproxy"]}, drive._Events()) == 0
+print(json.dumps(grown))
+"""
+)
+
+
+@pytest.mark.lab
+@pytest.mark.parametrize(
+    ("levels", "six"), [("IPv6", True), ("IPv4,IPv6", False)], ids=["over IPv6 alone", "over both: IPv4"]
+)
+def test_a_study_over_ipv6_is_probed_in_full_over_it(tmp_path: Path, levels: str, six: bool) -> None:
+    """All objects, of an own server and of a proxy, by the load and, where it is there, by curl."""
+    clients = "load"
+    if six:
+        with suppress(Unsupported):
+            CLIENTS["curl"].find()
+            clients = "load,curl"
+    servers = "origin,haproxy" if six else "origin"
+    settings = [f"ip={levels}", f"server={servers}", f"client={clients}", "requests=10", "warmup=0"]
+    code = PROBED.replace("FOLDER", repr(str(tmp_path / "run"))).replace("SETTINGS", repr(settings))
+    done = run_inside(code, 280)
+    assert done.returncode == 0, done.stderr
+    four, over_six = json.loads(done.stdout.splitlines()[-1])
+    run = RunDirectory.open(tmp_path / "run")
+    results = run.conformance()
+    assert {one.depth for one in results} == {"full"}
+    assert [one for one in results if one.outcome not in ("pass", "not_offered")] == []
+    passed = {(one.role, one.name, one.protocol) for one in results if one.outcome == "pass"}
+    assert passed >= {("server", name, protocol) for name in servers.split(",") for protocol in ("h1", "h2", "h3")}
+    assert {name for role, name, _ in passed if role == "client"} == set(clients.split(",")) - {"load"}
+    asked, other = (over_six, four) if six else (four, over_six)
+    assert asked >= 5 * len(results)
+    assert other <= 2, "what a host says of itself, ICMPv6, is not counted"
+    assert [row for row in run.rows() if row["error"] is not None] == [], "its trials go over IPv6 after it"
 
 
 REPLAYED = """
