@@ -50,11 +50,25 @@ def place_lines(place: PlaceSeen) -> list[str]:
     said = [f"{where}: {', '.join(map(_answer, place['answers']))}."]
     idle, loaded = place["idle_rtt_ns"], place["loaded_rtt_ns"]
     if idle is not None:
-        busy = f", {numbers.duration(loaded)} while content came" if loaded is not None else ""
-        said.append(f"Round trip {numbers.duration(idle)} idle{busy}. {_udp(place)}")
+        busy = f", {numbers.duration(loaded)} while content came." if loaded is not None else f". {_unloaded(place)}"
+        said.append(f"Round trip {numbers.duration(idle)} idle{busy} {_udp(place)}".rstrip())
     else:
         said.append(_udp(place))
     return [line for line in said if line]
+
+
+def _unloaded(place: PlaceSeen) -> str:
+    """Why there is no round trip while content came, and how it is had."""
+    if place.get("vantage") is not None:
+        why = "that is done from this machine alone"
+    elif not any(one["error"] is None and one["content_bytes"] for one in place["answers"] if one["protocol"] != "h3"):
+        why = "no content came over TCP"
+    else:
+        why = (
+            "answers over TCP were too short for a connect meanwhile at this pace; "
+            "a larger URL has it, or --i-own-this for a server of yours"
+        )
+    return f"Not measured while content came: {why}."
 
 
 def _answer(one: Answered) -> str:
