@@ -329,6 +329,24 @@ def test_readings_of_a_service_come_before_what_its_trial_says(tmp_path: Path) -
     assert "of its cgroup, peak" in table.text
 
 
+def test_usage_is_the_growth_of_counters_and_the_most_of_levels(tmp_path: Path) -> None:
+    run = write_services_run(tmp_path / "run", ServicesShape(CHAIN, {"path": "[normal]"}, blocks=1, cycles=2))
+    file = next((run / "trials").iterdir())
+    readings = [  # in no order
+        {"process": "B", "time_ns": 1_000, "cpu_ns": 2_000, "rss_bytes": 7_000},
+        {"process": "B", "time_ns": 0, "cpu_ns": 1_000, "rss_bytes": 5_000},
+        {"process": "B", "time_ns": 500, "cpu_ns": 1_400, "rss_bytes": 9_000},
+        {"process": "A", "time_ns": 0, "cpu_ns": 50, "rss_bytes": 100},
+        {"process": "A", "time_ns": 1_000, "cpu_ns": 250, "rss_bytes": None},  # it had ended
+        {"process": "C", "time_ns": 1_000, "cpu_ns": 77, "rss_bytes": 1},
+    ]
+    rows = [{"trial": file.stem} | one for one in readings]
+    pq.write_table(pa.Table.from_pylist(rows, schema.RESOURCES.arrow()), run / "resources" / file.name)
+    found = asked(run, f"SELECT * FROM ({catalogue.TRIAL_USAGE.text()}) WHERE trial = '{file.stem}'")
+    used = {row["process"]: (row["cpu_ns"], row["rss_bytes"]) for row in found}
+    assert used == {"A": (200, 100), "B": (1_000, 9_000), "C": (None, 1)}
+
+
 def test_a_new_report_does_not_show_what_an_old_one_left(mixed: Path) -> None:
     before = render(mixed)
     for name in DERIVED:

@@ -12,10 +12,11 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.analysis.costing import trial_costs
 from tests.workloads import drive
 from tests.workloads.test_failures import MARK, marked, wait_until
 from tests.workloads.test_services import ONE_BLOCK, ask, run
+from trifecta.analysis.costs import work
+from trifecta.conclude.services.catalogue import TRIAL_USAGE
 from trifecta.design.errors import CannotError
 from trifecta.lab.engine import find_engine
 from trifecta.store.run import RunDirectory
@@ -53,11 +54,11 @@ def test_every_service_and_host_is_read_with_what_it_costs(tmp_path: Path) -> No
     assert by_name["B"][5] is by_name["C"][5] is None, "B and C share theirs"
     assert by_name["host host2 lo"][6] > 0, "B calls C over the loopback"
     (trial,) = rows_of(tmp_path / "run", "trials")
-    rows = rows_of(tmp_path / "run", "resources")
-    costs = trial_costs(trial, rows)
+    done = work(trial)
+    used = {(row[0], row[1]): row[2] for row in connect(tmp_path / "run").execute(TRIAL_USAGE.text()).fetchall()}
     for service in "ABC":
-        assert (costs[service].per_1000_requests("cpu_ns") or 0) > 0
-        assert (costs[service].per_mb("cpu_ns") or 0) > 0
+        assert (done.per_1000_requests(used["t00000", service]) or 0) > 0
+        assert (done.per_mb(used["t00000", service]) or 0) > 0
     assert json.loads(trial["machine_json"])["sampler"]["samples"] >= 2
 
 

@@ -7,7 +7,7 @@ correction within a place.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -60,8 +60,3 @@ def combinations(
     # Without a finite value a combination is the worst, whichever way is better.
     found.sort(key=lambda one: (one.mean.value is None, sign * (one.mean.value or 0.0)))
     return sorted(found, key=lambda one: (one.best, one.worst))
-
-
-def worth(found: Sequence[Combination], edge: str, inside: str) -> Contrast | None:
-    """What one combination gives against the baseline everywhere; None when it was not measured."""
-    return next((one.to_baseline for one in found if (one.edge, one.inside) == (edge, inside)), None)

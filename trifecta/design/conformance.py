@@ -14,7 +14,6 @@ from trifecta.design.model import PathSpec, RequestsWorkload
 from trifecta.design.study import path
 
 Depth = Literal["off", "quick", "full"]
-DEPTHS: tuple[Depth, ...] = ("off", "quick", "full")
 Outcome = Literal["pass", "fail", "not_offered", "unsupported", "not_run"]
 Role = Literal["server", "client"]
 

@@ -11,7 +11,6 @@ from trifecta.design.protocols import CONTENT_METHODS, Protocol
 CHAIN_PATH = "/chain"
 SERVER_LEVEL = "services"  # the level of the factor ``server``: the services are the engine's own
 LETTERS = "ABCDEFGHIJ"
-DEPTHS = (2, len(LETTERS))
 SAME = "same"
 
 

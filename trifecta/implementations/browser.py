@@ -23,7 +23,6 @@ from trifecta.implementations.visit import Fetch, Visit
 
 CRASHED: Final = "browser:crashed"
 HUNG: Final = "browser:hung"
-CODEC: Final = "browser:codec"
 """Error classes of docs/architecture.md, section 1.1, that only a browser has."""
 
 

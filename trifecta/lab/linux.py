@@ -38,7 +38,6 @@ _SIOCSIFFLAGS = 0x8914
 _IFF_UP = 0x1
 _IFF_RUNNING = 0x40
 # linux/capability.h
-CAP_NET_ADMIN = 12
 CAP_SYS_ADMIN = 21
 
 FIFO_PRIORITY = 10  # of the link, engine/crates/link/src/realtime.rs

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from trifecta.design.tables import BOOL, INT64, TEXT, UINT16, UINT32, UINT64, Schema, make_schema
 
-SCHEMA_VERSION = 1
 TABLES = ("packets", "frames", "messages", "connections")
 
 

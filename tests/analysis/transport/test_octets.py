@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trifecta.analysis.transport.octets import by_stream, fresh, fresh_by_stream, frontier
-from trifecta.analysis.transport.quantiles import quantiles
+from trifecta.analysis.transport.quantiles import quantiles_of_each
 
 RANGES = st.lists(st.tuples(st.integers(0, 40), st.integers(1, 12)), max_size=30)
 
@@ -53,7 +53,7 @@ def test_the_frontier_is_the_first_octet_that_has_not_arrived(ranges: list[tuple
 
 @given(st.lists(st.integers(-(2**50), 2**50), min_size=1, max_size=120))
 def test_quantiles_are_those_of_numpy(values: list[int]) -> None:
-    found = quantiles(np.array(values, dtype=np.int64))
+    (found,) = quantiles_of_each(np.array(values, dtype=np.int64), np.zeros(1, np.int64), np.full(1, len(values)))
     assert found is not None
     expected = np.quantile(values, [0, 0.5, 0.9, 0.99, 1]).tolist()
     for place, enough in ((2, 10), (3, 100)):  # no percentile beyond what the sample holds

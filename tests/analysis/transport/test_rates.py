@@ -5,7 +5,7 @@ import pytest
 from tests.analysis.transport.flows import SEGMENT, bursts
 from tests.analysis.transport.scene import MS, Scene
 from trifecta.analysis.transport.acknowledgements import acknowledgements
-from trifecta.analysis.transport.rate import gaps, peak_bits_per_s, rate
+from trifecta.analysis.transport.rate import gaps, nice, peak_bits_per_s
 from trifecta.analysis.transport.slow_start import restarts, slow_start
 
 BOTH = pytest.mark.parametrize("transport", ["tcp", "udp"])
@@ -15,28 +15,29 @@ def _scene(transport: str) -> Scene:
     return Scene(transport, "h2" if transport == "tcp" else "h3")
 
 
-def test_every_octet_that_arrived_is_in_one_bin() -> None:
+def test_the_peak_is_of_the_fullest_bin_of_what_arrived() -> None:
     scene = _scene("tcp")
     for at, size in ((0, 100), (9, 200), (10, 400), (35, 800)):
         scene.tcp(at, False, 1, size)
     scene.tcp(36, False, 1, 1000, lost=True)
-    found = rate(scene.connection(), up=False, bin_ns=10 * MS)
-    # The first packet is seen at 0 on side b and 25 ms later on side a.
-    assert found.payload_bytes.tolist() == [0, 0, 100, 600, 0, 0, 800]
-    assert found.wire_bytes.sum() == 1500 + 4 * 66 and rate(scene.connection(), up=True).wire_bytes.sum() == 0
-    assert found.peak_bits_per_s == (800 + 66) * 800
+    # 62 ms from the first packet on side b to the last on side a: bins of 500 us, each packet in one of its own.
+    assert peak_bits_per_s(scene.connection(), up=False) == (800 + 66) * 8 / 0.0005
+    assert peak_bits_per_s(scene.connection(), up=True) == 0
 
 
 def test_bins_have_a_round_length_and_are_no_more_than_a_picture_shows() -> None:
+    assert [nice(length * MS) for length in (0, 100, 2_000, 3_166, 4_001)] == [
+        1_000,
+        500_000,
+        10 * MS,
+        20 * MS,
+        50 * MS,
+    ]
     scene = _scene("tcp")
     scene.tcp(0, False, 1, 100)
     scene.tcp(3141, False, 1, 100)
-    found = rate(scene.connection(), up=False)
-    assert found.bin_ns == 20 * MS and len(found.wire_bytes) == 159
     scene.tcp(3142, False, 101, 1000)
-    peak = rate(scene.connection(), up=False).peak_bits_per_s
-    assert peak == peak_bits_per_s(scene.connection(), up=False) == (1100 + 2 * 66) * 8 / 0.02
-    assert peak_bits_per_s(scene.connection(), up=True) == 0
+    assert peak_bits_per_s(scene.connection(), up=False) == (1100 + 2 * 66) * 8 / 0.02
 
 
 def test_gaps_are_between_packets_of_one_direction() -> None:
@@ -45,12 +46,8 @@ def test_gaps_are_between_packets_of_one_direction() -> None:
         scene.tcp(at, False, 1, 10)
     scene.tcp(2, True, 1, 0)
     found = gaps(scene.connection(), up=False)
-    assert found.spread_ns is not None and found.spread_ns.count == 3 and found.counts.sum() == 3
+    assert found.spread_ns is not None and found.spread_ns.count == 3
     assert (found.spread_ns.least, found.spread_ns.p50, found.spread_ns.most) == (1 * MS, 2 * MS, 100 * MS)
-    edges = [
-        (int(found.edges_ns[index]), int(found.edges_ns[index + 1])) for index in found.counts.nonzero()[0].tolist()
-    ]
-    assert all(low <= gap < high for (low, high), gap in zip(edges, (1 * MS, 2 * MS, 100 * MS), strict=True))
     assert gaps(scene.connection(), up=True).spread_ns is None
     scene.about = {"largest_wire_bytes": 65_539}
     assert "offloading" in gaps(scene.connection(), up=False).notes[0]
@@ -90,9 +87,7 @@ def test_a_pause_shows_whether_the_window_is_kept(transport: str, after: list[in
     bursts(scene, after, at + 450, position=position)
     connection = scene.connection()
     (found,) = restarts(connection, up=False)
-    assert found.kept is kept and found.window_before == 40_000 and found.window_after == after[0] * SEGMENT
-    assert found.octets_after == sum(after) * SEGMENT
-    assert found.idle_rtts == pytest.approx(10, rel=0.01) and found.idle_ns == pytest.approx(500 * MS, rel=0.01)
+    assert found.kept is kept
     start = slow_start(connection, up=False)
     assert start is not None and start.windows == [10_000, 20_000, 40_000] and start.exit == "pause"
 

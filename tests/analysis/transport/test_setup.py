@@ -36,7 +36,7 @@ def _costs(found: Setup) -> dict[str, int]:
 
 def test_tcp_with_tls_13_takes_three_round_trips_and_counts_what_passed() -> None:
     found = setup(_tls13().connection())
-    assert found.bound == 3 and found.rtt_ns == 50 * MS and found.rtt_source == "link"
+    assert found.bound == 3 and found.rtt_ns == 50 * MS
     assert found.to_request is not None and found.to_response is not None
     assert (found.to_request.time_ns, found.to_request.round_trips) == (100 * MS, 2)
     assert (found.to_response.time_ns, found.to_response.round_trips) == (150 * MS, 3)
@@ -49,9 +49,8 @@ def test_tcp_with_tls_13_takes_three_round_trips_and_counts_what_passed() -> Non
 def test_one_side_takes_the_round_trip_of_the_handshake_and_says_so() -> None:
     scene = _tls13(both=False)
     found = setup(scene.connection())
-    assert found.rtt_source == "handshake" and found.notes
+    assert "handshake" in found.notes[-1]
     assert found.to_response is not None and found.to_response.round_trips == 3
-    assert setup(scene.connection(), rtt_ns=75 * MS).ratio == pytest.approx(150 / 225)
 
 
 @pytest.mark.parametrize(

@@ -62,8 +62,7 @@ def two(transport: str, first: list[int], second: list[int], pause_ms: float = 5
 def test_a_sender_that_goes_on_keeps_its_window(transport: str) -> None:
     (found,) = two(transport, [10, 20, 40, 12], [40, 40])
     assert (found.window_before, found.window_first, found.kept) == (40_000, 40_000, 1.0)
-    assert (found.ramp_ns, found.ramp_rounds, found.regained) == (0, 0, True)
-    assert found.idle_ns == 100 * MS  # the acknowledgement comes 50 ms after the last send, then the pause
+    assert (found.ramp_ns, found.regained) == (0, True)
 
 
 @BOTH
@@ -71,14 +70,14 @@ def test_a_sender_that_starts_again_takes_round_trips_to_be_back(transport: str)
     (found,) = two(transport, [10, 20, 40], [10, 20, 40, 5])
     assert (found.window_first, found.kept) == (10_000, 0.25)
     # 30 of 40 segments are enough: the third round trip.
-    assert found.ramp_rounds == 2 and found.regained
+    assert found.regained
     assert found.ramp_ns == pytest.approx(100 * MS, rel=0.01)
 
 
 @BOTH
 def test_one_that_never_gets_there_took_the_whole_response(transport: str) -> None:
     (found,) = two(transport, [10, 20, 40], [10, 10, 12])
-    assert found.regained is False and found.ramp_rounds == 3
+    assert found.regained is False
     assert found.ramp_ns == pytest.approx(100 * MS, rel=0.01)
 
 

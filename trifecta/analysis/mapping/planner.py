@@ -27,7 +27,6 @@ from trifecta.design.model import Cell, Study, Verdict
 
 HOPELESS_BLOCKS = 2  # a place where as many blocks, all there were, failed their checks is not retried
 _COSTS_FROM = 8  # blocks from which on their cost is seen as a function of the place
-_SECOND_NS = 1_000_000_000
 
 
 @dataclass(frozen=True)

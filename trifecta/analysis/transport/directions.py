@@ -6,7 +6,6 @@ seen there, which are the receiver's only if it was captured at the receiver.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -69,17 +68,6 @@ def lacking(connections: pa.Table) -> frozenset[int]:
     """The connections whose packets are not all in the capture."""
     rows = zip(whole(connections, "connection").tolist(), texts(connections, "truncated"), strict=True)
     return frozenset(number for number, truncated in rows if lacks_packets(truncated))
-
-
-def groups_of(keys: Ints) -> Iterator[tuple[int, Ints]]:
-    """Each key with the rows that have it, in their order."""
-    if not len(keys):
-        return
-    order = keys.argsort(kind="stable")
-    ordered = keys[order]
-    cuts = (ordered[1:] != ordered[:-1]).nonzero()[0] + 1
-    for rows in np.split(order, cuts):
-        yield int(keys[rows[0]]), rows
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,13 +27,8 @@ class Quantiles:
     most: float
 
 
-def quantiles(values: Ints) -> Quantiles | None:
-    """Linear between values (numpy's default); None where there are none."""
-    return quantiles_of_each(values, np.zeros(1, dtype=np.int64), np.full(1, len(values), dtype=np.int64))[0]
-
-
 def quantiles_of_each(values: Ints, starts: Ints, ends: Ints) -> list[Quantiles | None]:
-    """`quantiles` of the values of each [start, end)."""
+    """Of the values of each [start, end), linear between values (numpy's default); None where there are none."""
     counts = np.maximum(ends - starts, 0)
     of, at = each_cell(starts, counts)
     ordered = values[at]

@@ -14,26 +14,6 @@ from trifecta.analysis.transport.ranges import reduce_max
 from trifecta.analysis.transport.rows import Ints, Rows
 
 _BINS = 200  # about as many as a picture shows
-_PER_DECADE = 10
-_GAP_DECADES = 11  # 1 ns to 100 s
-_GAP_EDGES: Ints = np.unique(np.logspace(0, _GAP_DECADES, _GAP_DECADES * _PER_DECADE + 1).astype(np.int64))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Rate:
-    """Octets that arrived in bins of equal length from ``start_ns`` on; a rate is octets over ``bin_ns``."""
-
-    connection: int
-    up: bool
-    start_ns: int
-    bin_ns: int
-    wire_bytes: Ints
-    payload_bytes: Ints  # of TCP or UDP, what was sent again included
-
-    @property
-    def peak_bits_per_s(self) -> float:
-        """The fullest bin, in wire octets."""
-        return float(self.wire_bytes.max(initial=0)) * 8e9 / self.bin_ns
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,38 +22,12 @@ class Gaps:
 
     connection: int
     up: bool
-    between_ns: Ints
     spread_ns: Quantiles | None
     notes: list[str]
 
-    @property
-    def edges_ns(self) -> Ints:
-        """Of `counts`: what is below the first or above the last belongs to these."""
-        return _GAP_EDGES
-
-    @property
-    def counts(self) -> Ints:
-        """``counts[i]``: how many from ``edges_ns[i]`` to the next."""
-        at = _GAP_EDGES.searchsorted(np.clip(self.between_ns, 1, _GAP_EDGES[-1] - 1), side="right") - 1
-        return np.bincount(at, minlength=len(_GAP_EDGES) - 1)
-
-
-def rate(connection: Connection, *, up: bool, bin_ns: int | None = None) -> Rate:
-    """Bins begin with the connection's first packet, so that both directions share them."""
-    start, end = _span(connection)
-    width = bin_ns if bin_ns else nice(end - start)
-    rows = connection.arrived(up=up)
-    at = (rows["time_ns"] - start) // width
-    count = int((end - start) // width) + 1
-    wire, payload = (
-        np.bincount(at, weights=rows[name], minlength=count).astype(np.int64)
-        for name in ("wire_bytes", "payload_bytes")
-    )
-    return Rate(connection.number, up, start, width, wire, payload)
-
 
 def peak_bits_per_s(connection: Connection, *, up: bool) -> float:
-    """As `Rate.peak_bits_per_s`, of all connections at once."""
+    """Wire octets over time of the fullest bin. Bins begin with the connection's first packet, for both directions."""
     connection.packets.derived("bin", _bins)
     return connection.arrived(up=up).each("peak", _peaks)
 
@@ -105,7 +59,7 @@ def gaps(connection: Connection, *, up: bool) -> Gaps:
     notes = []
     if connection.row["largest_wire_bytes"] and int(connection.row["largest_wire_bytes"]) > _LARGEST_WIRE:
         notes.append("frames here are larger than any packet on a wire (offloading): gaps and counts are not a wire's")
-    return Gaps(connection.number, up, np.diff(rows["time_ns"]), rows.each("gaps", _spreads), notes)
+    return Gaps(connection.number, up, rows.each("gaps", _spreads), notes)
 
 
 def _spreads(rows: Rows, starts: Ints, ends: Ints) -> list[Quantiles | None]:
@@ -113,11 +67,6 @@ def _spreads(rows: Rows, starts: Ints, ends: Ints) -> list[Quantiles | None]:
 
 
 _LARGEST_WIRE = 9_216  # a jumbo frame, with its headers
-
-
-def _span(connection: Connection) -> tuple[int, int]:
-    times = connection.packets["time_ns"]
-    return (int(times[0]), int(times[-1])) if len(times) else (0, 0)
 
 
 def nice(length_ns: int, bins: int = _BINS) -> int:

@@ -47,7 +47,6 @@ class Setup:
     protocol: str | None
     bound: int | None  # round trips to the first response octet that the protocol needs at least
     rtt_ns: int | None
-    rtt_source: str | None  # given, link (both sides), handshake (with the other end's answering time)
     to_request: Passed | None
     to_response: Passed | None
     ratio: float | None
@@ -55,12 +54,12 @@ class Setup:
     notes: list[str]
 
 
-def setup(connection: Connection, rtt_ns: int | None = None) -> Setup:
-    """``rtt_ns``: of the path, where it is known."""
-    return connection.keep(("setup", rtt_ns), lambda: _setup(connection, rtt_ns))
+def setup(connection: Connection) -> Setup:
+    """Of a connection of any protocol; what cannot be known is None, and a note says why."""
+    return connection.keep("setup", lambda: _setup(connection))
 
 
-def _setup(connection: Connection, rtt_ns: int | None) -> Setup:
+def _setup(connection: Connection) -> Setup:
     notes: list[str] = []
     rows = connection.at_client()
     if not connection.starts or not len(rows):
@@ -71,7 +70,7 @@ def _setup(connection: Connection, rtt_ns: int | None) -> Setup:
     start = int(rows["time_ns"][0])
     limited = _amplification(connection, notes)
     carriers = _flights(connection, rows, limited, notes)
-    rtt, source = (rtt_ns, "given") if rtt_ns is not None else _path_rtt(connection, rows)
+    rtt, of_handshake = _path_rtt(connection, rows)
     bound = _bound(connection, rows, notes)
     request, response = (
         _first(connection.messages, "request_start_ns"),
@@ -83,17 +82,17 @@ def _setup(connection: Connection, rtt_ns: int | None) -> Setup:
     # The response answers the request: one round trip more than had passed when it was sent.
     trips = None if to_request is None or to_request.round_trips is None else to_request.round_trips + 1
     to_response = _passed(rows, start, response, trips)
-    if source == "handshake":
+    if of_handshake:
         notes.append("the round trip is that of the handshake, with the time that the server took to answer")
     ratio = to_response.time_ns / (bound * rtt) if to_response and bound and rtt else None
     costs = _costs(connection, rows, len(limited))
     return Setup(
-        connection.number, connection.row["protocol"], bound, rtt, source, to_request, to_response, ratio, costs, notes
+        connection.number, connection.row["protocol"], bound, rtt, to_request, to_response, ratio, costs, notes
     )
 
 
 def _unknown(connection: Connection, notes: list[str]) -> Setup:
-    return Setup(connection.number, connection.row["protocol"], None, None, None, None, None, None, [], notes)
+    return Setup(connection.number, connection.row["protocol"], None, None, None, None, None, [], notes)
 
 
 def _first(messages: Rows, name: str) -> int | None:
@@ -118,21 +117,21 @@ def _bound(connection: Connection, rows: Rows, notes: list[str]) -> int | None:
     return 1 + setup_round_trips(quic=False, tls_version=str(version), resumed=resumed, early=early) - saved
 
 
-def _path_rtt(connection: Connection, rows: Rows) -> tuple[int | None, str | None]:
-    """The least there and back of the link, or else the handshake's first answer after the last try before it."""
+def _path_rtt(connection: Connection, rows: Rows) -> tuple[int | None, bool]:
+    """The least there and back of the link, or else (True) the handshake's first answer after the last try before."""
     if connection.both_sides:
         there, back = (
             connection.sent(up=up).pick("delayed", lambda of: of["delay_ns"] != NULL).least("delay_ns")
             for up in (True, False)
         )
         if there is not None and back is not None:
-            return there + back, "link"
+            return there + back, False
     opening = rows["syn"] == 1 if connection.tcp else rows["type_initial"] == 1
     up, down = rows["time_ns"][opening & (rows["up"] == 1)], rows["time_ns"][opening & (rows["up"] == 0)]
     if not len(up) or not len(down):
-        return None, None
+        return None, False
     before = up[up <= down[0]]
-    return (int(down[0] - before[-1]), "handshake") if len(before) else (None, None)
+    return (int(down[0] - before[-1]), True) if len(before) else (None, False)
 
 
 def _flights(connection: Connection, rows: Rows, released_ns: Ints, notes: list[str]) -> Rows | None:

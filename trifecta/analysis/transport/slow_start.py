@@ -44,11 +44,6 @@ class Restart:
     """A pause: at least a round trip without a send after everything was acknowledged; and the window after it."""
 
     start_ns: int  # when the sender went on
-    idle_ns: int  # since the last send before it
-    idle_rtts: float
-    window_before: int  # the largest seen before
-    window_after: int  # of the first round trip after it
-    octets_after: int  # sent until the next pause
     kept: bool | None  # None: too little was sent after it to tell
 
 
@@ -87,16 +82,14 @@ def slow_start(connection: Connection, *, up: bool) -> SlowStart | None:
     )
 
 
-def restarts(connection: Connection, *, up: bool, rtt_ns: int | None = None) -> list[Restart]:
-    """Every pause of a sender after its first octet of HTTP. ``rtt_ns``: of the path, where it is known."""
+def restarts(connection: Connection, *, up: bool) -> list[Restart]:
+    """Every pause of a sender after its first octet of HTTP."""
     of = flight(connection, up=up)
     if of is None or not len(of.ack_ns):
         return []
     start = _first_http(connection, up, [])
     flights = _flights(connection, of, start, up)
-    rtt = rtt_ns if rtt_ns is not None else _rtt(of, flights)
-    key = ("pauses", start, up) if rtt_ns is None else ("pauses", start, up, rtt_ns)
-    pauses = connection.keep(key, lambda: _pauses(of, rtt, start))
+    pauses = connection.keep(("pauses", start, up), lambda: _pauses(of, _rtt(of, flights), start))
     found, largest, since = [], 0, start
     for index, (stop, resumed) in enumerate(pauses):
         before = [trip.window for trip in rounds(of, since, _LIMIT, stop)]
@@ -106,8 +99,7 @@ def restarts(connection: Connection, *, up: bool, rtt_ns: int | None = None) -> 
         octets = int(of.sent[int(of.send_ns.searchsorted(until, side="right")) - 1] - of.sent[first - 1])
         window = min(rounds(of, resumed, 1)[0].window, octets)
         kept = None if octets < KEPT * largest else window >= KEPT * largest
-        idle = resumed - stop
-        found.append(Restart(resumed, idle, idle / rtt if rtt else 0.0, largest, window, octets, kept))
+        found.append(Restart(resumed, kept))
     return found
 
 

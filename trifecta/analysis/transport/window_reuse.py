@@ -23,12 +23,10 @@ class WindowReuse:
 
     stream: int
     start_ns: int  # its first octet was sent
-    idle_ns: int  # since the last octet of the response before it was sent: a round trip and the client's pause
     window_before: int  # that the response before it ended with
     window_first: int  # of its own first round trip
     kept: float | None  # window_first by window_before; None: fewer octets were sent than would tell
     ramp_ns: int | None  # until a round trip began with `slow_start.KEPT` of window_before; 0: it was the first
-    ramp_rounds: int | None  # round trips until then
     regained: bool | None  # False: it never did, and ramp_ns is the whole response
 
 
@@ -60,12 +58,10 @@ def window_reuses(connection: Connection) -> list[WindowReuse]:
                 WindowReuse(
                     stream=stream,
                     start_ns=first,
-                    idle_ns=since,
                     window_before=before,
                     window_first=windows[0],
                     kept=windows[0] / before if enough else None,
                     ramp_ns=end - first if enough else None,
-                    ramp_rounds=(len(flights) if reached is None else reached) if enough else None,
                     regained=reached is not None if enough else None,
                 )
             )

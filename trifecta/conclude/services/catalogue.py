@@ -82,7 +82,8 @@ ORDER BY t.trial
     ("trial",),
 )
 
-# What each process used between its first and last reading (analysis/costs.py says what that covers).
+# What each process used between its first and last reading: the growth of a counter, the most of a level. One reading
+# tells no growth; the last of a process that has just ended has its CPU time alone. What is covered: analysis/costs.py.
 TRIAL_USAGE = Query(
     "trial_usage",
     """

@@ -10,7 +10,6 @@ from typing import Any, TypedDict
 import duckdb
 
 from trifecta.analysis import costs
-from trifecta.analysis.costs import Cost, Usage
 from trifecta.analysis.cycles import HopRow
 from trifecta.analysis.means import logs_by_block
 from trifecta.conclude.cells import cells_in_order
@@ -133,19 +132,17 @@ def _costs(row: Trial, client: str, read: Mapping[str, Reading]) -> dict[str, Se
     load = json.loads(row["load_json"] or "{}") or {}
     server = json.loads(row["server_json"] or "{}") or {}
     told = {client: _client(load)} | {str(name): one for name, one in (server.get("services") or {}).items()}
-    requests, content = costs.work(row)
+    work = costs.work(row)
     said: dict[str, ServiceCost] = {}
     for name, one in told.items():
         here = read.get(name)
         spent = one.get("cpu_ns") if here is None or here["cpu_ns"] is None else here["cpu_ns"]
         resident = one.get("peak_rss_bytes") if here is None or here["rss_bytes"] is None else here["rss_bytes"]
         group = None if here is None else here["cgroup_memory_bytes"]
-        usage = Usage(name, 0, 0, {"cpu_ns": spent}, {"rss_bytes": resident, "cgroup_memory_bytes": group})
-        cost = Cost(usage, requests, content)
         said[name] = {
             "host": one.get("host"),
-            "cpu_ns_per_1000": cost.per_1000_requests("cpu_ns"),
-            "cpu_ns_per_mb": cost.per_mb("cpu_ns"),
+            "cpu_ns_per_1000": work.per_1000_requests(spent),
+            "cpu_ns_per_mb": work.per_mb(spent),
             "rss_bytes": resident,
             "cgroup_memory_bytes": group,
         }

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trifecta.analysis import agreement, two_runs
 from trifecta.analysis.agreement import Moved
@@ -28,8 +27,6 @@ from trifecta.design import plan
 from trifecta.design.errors import UserError
 from trifecta.design.metric import Metric
 from trifecta.design.model import Verdict
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

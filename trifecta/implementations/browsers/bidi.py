@@ -1,6 +1,6 @@
 """WebDriver BiDi (https://w3c.github.io/webdriver-bidi/) over the browser's own websocket, with no driver between.
 
-Only the envelope is understood here: a command has one answer, and an event goes to whoever asked for its name.
+Only the envelope is understood here: a command has one answer. No event is asked for, and one that comes is left.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
-from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -46,7 +45,6 @@ class Bidi:
         self._socket = socket
         self._ids = itertools.count(1)
         self._waiting: dict[int, asyncio.Future[Params]] = {}
-        self._handlers: dict[str, Callable[[Params], None]] = {}
         self._closed = asyncio.Event()
         self._reader = asyncio.create_task(self._read())
 
@@ -81,11 +79,6 @@ class Bidi:
             raise BidiClosedError(str(error)) from None
         finally:
             self._waiting.pop(number, None)
-
-    async def subscribe(self, event: str, handler: Callable[[Params], None]) -> None:
-        """Have ``handler`` called with the parameters of every ``event``."""
-        self._handlers[event] = handler
-        await self.command("session.subscribe", {"events": [event]})
 
     async def call(self, context: str, function: str, *arguments: str | float) -> Any:
         """Call a JavaScript function in ``context`` and return what it returned, through JSON; a promise is awaited.
@@ -142,6 +135,3 @@ class Bidi:
             else:
                 result = message.get("result")
                 future.set_result(result if isinstance(result, dict) else {})
-        elif handler := self._handlers.get(str(message.get("method"))):
-            params = message.get("params")
-            handler(params if isinstance(params, dict) else {})
