@@ -19,7 +19,6 @@ APART = {
     "ui/jobs.py": "starts the starter, outside of any lab",
     "ui/starter.py": "starts the command itself, as a shell does",
     "workloads/cluster/putter.py": "reaches an object store, outside of the lab that its node enters",
-    "cli/bringing.py": "reaches an object store before a lab is entered",
     "trace/tshark.py": "dissects what was captured",
 }
 

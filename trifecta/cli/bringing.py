@@ -19,7 +19,8 @@ def bring(folder: Path, *, quiet: bool) -> None:
     """Bring what the runs in a folder, or the folder's own, lack; CannotError where the store does not give it."""
     from trifecta.store import facts
 
-    for path in sorted(folder.rglob(facts.FILE)):
+    own = folder / facts.FILE
+    for path in [own] if own.is_file() else sorted(folder.rglob(facts.FILE)):
         url = facts.read(path.parent).get("stored")
         if url is None:
             continue

@@ -53,7 +53,7 @@ def command(
     from trifecta.cli import bringing
     from trifecta.cli.inputs import time_ns
     from trifecta.design.errors import UserError
-    from trifecta.store import ladders, why
+    from trifecta.store import facts, ladders, why
     from trifecta.store.campaign import is_campaign
     from trifecta.store.reproduction import is_reproduction
     from trifecta.workloads.mapping import is_map
@@ -77,7 +77,8 @@ def command(
         raise UserError(f"{run} is a {many}, which continues to its own end; {remedy}")
     if many not in ("", "campaign", "reproduction", "map") and cluster is not None:
         raise UserError(f"option --cluster: {run} is a {many}, which runs on one machine; leave it out")
-    bringing.bring(run, quiet=quiet)
+    if many or (run / facts.FILE).is_file():
+        bringing.bring(run, quiet=quiet)
     if is_reproduction(run):
         from trifecta.cli import reproduce
 

@@ -30,7 +30,7 @@ def prepare(url: str, run: Path) -> str:
     """Where in a store this run's files go, which has its study from now on; CannotError where that cannot be."""
     where = f"{url.rstrip('/')}/{tables.identity(run).run}"
     with object_store.clear(where, "see to it, then `trifecta resume` goes on"):
-        object_store.opened(where, object_store.PATIENT).put("study.yaml", (run / "study.yaml").read_bytes())
+        object_store.opened(where, patient=True).put("study.yaml", (run / "study.yaml").read_bytes())
     return where
 
 
@@ -69,7 +69,7 @@ def bring(run: Path) -> int:
         files.disk_errors(run),
         ThreadPoolExecutor(_AT_A_TIME) as pool,
     ):
-        place = object_store.opened(url, object_store.PATIENT)
+        place = object_store.opened(url, patient=True)
         every = list(wanted.items())
         for begin in range(0, len(every), _BATCH):
             pairs = list(pool.map(partial(_fetched, place, run), every[begin : begin + _BATCH]))
@@ -105,7 +105,7 @@ def complete(run: Path) -> None:
     url = facts.read(run)["stored"]
     entries = manifest.Manifest(run).entries()
     with object_store.clear(url, f"see to it, then `trifecta resume {run}` puts the rest"):
-        place = object_store.opened(url, object_store.PATIENT)
+        place = object_store.opened(url, patient=True)
         there = place.names("")
         wanted = {object_name(name, known[-1]): run / name for name, known in entries.items() if manifest.belongs(name)}
         put_all(place, [(name, path) for name, path in wanted.items() if name not in there])

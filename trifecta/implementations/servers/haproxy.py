@@ -54,7 +54,8 @@ class HAProxy(ServerAdapter):
         algorithm = "newreno" if options.congestion_control == "reno" else options.congestion_control
         family = "quic6" if ip.version_of(site.address) == ip.IPV6 else "quic4"
         quic = f"bind {family}@{site.endpoint} ssl crt @lab/site alpn h3 quic-cc-algo {algorithm} {early}"
-        values = {"ENDPOINT": site.endpoint, "BACKEND": ip.endpoint(backend_address(site), site.port)}
+        values: dict[str, object] = {"ENDPOINT": site.endpoint}
+        values |= {"BACKEND": ip.endpoint(backend_address(site), site.port)}
         values |= {"CHAIN": _quoted(pki.chain), "KEY": _quoted(pki.key), "AUTHORITY": _quoted(pki.authority)}
         values |= {"TLS": options.tls_version, "STREAMS": options.max_streams, "EARLY": early}
         values |= {"NAME": host_name(self.name), "QUIC": quic if options.tls_version == "1.3" else ""}

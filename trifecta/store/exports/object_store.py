@@ -7,7 +7,7 @@ nothing of them is kept, or said.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -26,10 +26,10 @@ exceptions: Any = Later("obstore.exceptions")
 SCHEMES = ("s3", "gs", "az", "file")
 _TRIED = "trifecta-tried-this"
 _BACKOFF = {"init_backoff": timedelta(milliseconds=100), "max_backoff": timedelta(seconds=1), "base": 2}
-ONCE = {"max_retries": 0, "retry_timeout": timedelta(seconds=30), "backoff": _BACKOFF}
-"""Nothing is tried twice: whoever asks again goes on where it ended."""
-PATIENT = {"max_retries": 10, "retry_timeout": timedelta(seconds=60), "backoff": _BACKOFF}
-"""What was measured is not given up for a store that is busy for a moment."""
+# Of an export nothing is tried twice: whoever asks again goes on where it ended.
+_ONCE = {"max_retries": 0, "retry_timeout": timedelta(seconds=30), "backoff": _BACKOFF}
+# What was measured is not given up for a store that is busy for a moment.
+_PATIENT = {"max_retries": 10, "retry_timeout": timedelta(seconds=60), "backoff": _BACKOFF}
 
 
 @dataclass(frozen=True)
@@ -80,8 +80,11 @@ def check(url: str, option: str = "--to") -> None:
         raise UserError(f"{option} {parted.scheme}://: the URL lacks a place; it is {parted.scheme}://{form}/PREFIX")
 
 
-def opened(url: str, retry: Mapping[str, Any] = ONCE) -> Place:
-    """The store of a URL; a folder is made, nothing else is tried. UserError where the URL names no place."""
+def opened(url: str, *, patient: bool = False) -> Place:
+    """The store of a URL; a folder is made, nothing else is tried. UserError where the URL names no place.
+
+    ``patient``: what it asks is asked again for a minute, while the store is busy or away. Otherwise nothing is.
+    """
     check(url)
     parted = urlsplit(url)
     path = unquote(parted.path).strip("/")
@@ -94,7 +97,7 @@ def opened(url: str, retry: Mapping[str, Any] = ONCE) -> Place:
     base = f"{parted.scheme}://{parted.netloc}"
     config = aws_files.credentials() if parted.scheme == "s3" else {}
     options = {"client_options": {"allow_http": True}} if _without_tls(parted.scheme) else {}
-    store = stores.from_url(base, retry_config=dict(retry), **options, **config)
+    store = stores.from_url(base, retry_config=_PATIENT if patient else _ONCE, **options, **config)
     return Place(store, f"{base}/{path}".rstrip("/"), f"{path}/" if path else "")
 
 

@@ -64,7 +64,7 @@ def _do(url: str, what: Mapping[str, object]) -> None:
     from trifecta.store.exports import object_store
 
     with object_store.clear(url, _REMEDY):
-        place = object_store.opened(url, object_store.PATIENT)
+        place = object_store.opened(url, patient=True)
         if "study" in what:
             try:
                 same = place.get("study.yaml").decode(errors="replace") == what["study"]
