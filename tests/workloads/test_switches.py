@@ -71,12 +71,13 @@ def test_what_is_paced_takes_longer(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("switch", "level", "trips"), [("stream_window", "16 kB", 30), ("connection_window", "65535 B", 5)]
+    ("switch", "level", "response", "trips"),
+    [("stream_window", "16 kB", "400 kB", 12), ("connection_window", "65535 B", "1 MB", 5)],
 )
 def test_a_small_window_of_flow_control_takes_many_round_trips(
-    tmp_path: Path, switch: str, level: str, trips: int
+    tmp_path: Path, switch: str, level: str, response: str, trips: int
 ) -> None:
-    more = ("connection=reused", "response=1 MB", "requests=2")
+    more = ("connection=reused", f"response={response}", "requests=2")
     rows = measured(tmp_path, switch, f"none,{level}", *more)
     name = {key[1] for key in rows if key[1] != "none"}.pop()
     for protocol in ("h2", "h3"):
@@ -140,7 +141,7 @@ def test_a_large_threshold_takes_nothing_overtaken_for_lost(tmp_path: Path) -> N
 
 def test_a_window_that_restarts_takes_more_round_trips_after_a_rest(tmp_path: Path) -> None:
     """A request a second and 100 kB for an answer: 70 packets are one window, or 10, 20 and 40."""
-    more = ("connection=reused", "response=100 kB", "loop=open", "rate=1/s", "requests=4", "warmup=3 requests")
+    more = ("connection=reused", "response=100 kB", "loop=open", "rate=1/s", "requests=3", "warmup=2 requests")
     rows = measured(tmp_path, "idle_window", "keep,restart", *more)
     for protocol in ("h1", "h2", "h3"):
         assert took(rows, protocol, "restart") > took(rows, protocol, "keep") + 0.9
