@@ -67,7 +67,9 @@ class _Posted(BaseHTTPRequestHandler):
     server: Recorder
 
     def do_POST(self) -> None:
-        body = gzip.decompress(self.rfile.read(int(self.headers["content-length"])))
+        body = self.rfile.read(int(self.headers["content-length"]))
+        if self.headers["content-encoding"] == "gzip":
+            body = gzip.decompress(body)
         self.server.asked.append((self.path, self.headers, body))
         self.send_response(self.server.status)
         self.send_header("content-length", str(len(self.server.content)))

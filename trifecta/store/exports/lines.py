@@ -139,7 +139,8 @@ def _readings(line: str, where: str) -> str:
 
 
 def _line(measurement: str, tags: Tags, fields: list[str], time: str) -> str:
-    told = "".join(f" || coalesce(',{name}=' || {_escaped(value)}, '')" for name, value in tags)
+    # By name, as InfluxDB keeps them: else it sorts them for every point.
+    told = "".join(f" || coalesce(',{name}=' || {_escaped(value)}, '')" for name, value in sorted(tags))
     return f"'{measurement}'{told} || ' ' || concat_ws(',', {', '.join(fields)}) || ' ' || ({time})::VARCHAR AS line"
 
 

@@ -40,6 +40,8 @@ class Poster:
     tls: bool
     fields: Mapping[str, str] = field(repr=False)
     """Of every request; secrets may be among them."""
+    packed: bool = True
+    """Whether content goes in gzip."""
 
     def __post_init__(self) -> None:
         """Nothing is sent yet."""
@@ -51,10 +53,11 @@ class Poster:
             self._connection = http.client.HTTPConnection(self.host, self.port, timeout=_TIMEOUT_S)
 
     def post(self, path: str, content: bytes) -> Answer:
-        """Send content in gzip; CannotError where no answer comes."""
-        fields = {**self.fields, "Content-Encoding": "gzip"}
+        """Send content; CannotError where no answer comes."""
+        fields = {**self.fields, "Content-Encoding": "gzip"} if self.packed else self.fields
+        packed = gzip.compress(content, 1, mtime=0) if self.packed else content
         try:
-            self._connection.request("POST", path, gzip.compress(content, 1, mtime=0), fields)
+            self._connection.request("POST", path, packed, fields)
             answer = self._connection.getresponse()
             said = answer.read(_MOST)
             answer.read()
