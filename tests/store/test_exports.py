@@ -1,6 +1,7 @@
 """Export formats: whole or not at all, and as their readers want them; a target is asked for by its URL."""
 
 import csv
+import errno
 import json
 import re
 
@@ -11,6 +12,7 @@ from tests.report.synthetic import Shape, write_run
 from trifecta.design.errors import UserError
 from trifecta.store import views
 from trifecta.store.exports import EXPORTERS, TARGETS, export, schemes, send, tables, to
+from trifecta.store.exports import csv as of_csv
 from trifecta.store.exports.tables import Table
 
 
@@ -44,6 +46,52 @@ def test_csv_has_every_row_of_every_table(run, connection, tmp_path):
     with written["samples"].open() as file:
         row = next(csv.DictReader(file))
     assert (row["trial"], row["started_ns"]) == (trial, str(first))
+
+
+HARD = """
+CREATE TABLE hard AS SELECT row_number() OVER () - 1 AS number, x AS text, y AS fraction, y::FLOAT AS small,
+  [1, number] AS list, {'a': x} AS struct, number = 3 AS truth, 18446744073709551615::UBIGINT AS most,
+  (-9223372036854775808)::BIGINT AS least, 170141183460469231731687303715884105727::HUGEINT AS huge, 1.50::DECIMAL(9, 2)
+  AS decimal, TIMESTAMP '2026-11-28 22:40:00.5' AS day, nullif(number, 2)::UTINYINT AS gap
+FROM (SELECT unnest(['', NULL, 'a,b', 'a"b', E'a\\nb', E'a\\rb', '#x', ' x ', 'NULL', 'ä😀', '""', '-', 'h2#aa']) AS x,
+  unnest([0, -0.0, 1e-5, 1e-7, 0.1, 1e15, 1e16, 1e22, 5e-324, 'inf', '-inf', 'nan', NULL]::DOUBLE[]) AS y);
+CREATE TABLE nothing AS SELECT NULL::VARCHAR AS only FROM range(3)"""
+
+
+@pytest.fixture
+def _faster(monkeypatch):
+    """Polars writes tables of any size."""
+    pytest.importorskip("polars")
+    monkeypatch.setattr(of_csv, "_MANY", 1)
+
+
+@pytest.mark.usefixtures("_faster")
+def test_csv_is_the_same_whoever_writes_it(tmp_path, monkeypatch):
+    by_polars, copy = [], of_csv._by_polars
+    monkeypatch.setattr(of_csv, "_by_polars", lambda *all_: (by_polars.append(all_[1].name), copy(*all_)))
+    with duckdb.connect() as made:
+        made.execute(HARD)
+        made.execute("CREATE TABLE long AS SELECT i, 't' || i % 7 AS trial FROM range(50_000) AS r(i)")
+        written = {}
+        for name, found in (("duckdb", lambda _: None), ("polars", lambda module: module)):
+            (tmp_path / name).mkdir()
+            monkeypatch.setattr(of_csv, "find_spec", found)
+            written[name] = {path.name: path.read_bytes() for path in of_csv.write(made, tmp_path / name)}
+        if duckdb.__version__ < "2":  # puts a text with a # in quotes
+            written["duckdb"]["hard.csv"] = re.sub(rb'"([^",]*#[^",]*)"', rb"\1", written["duckdb"]["hard.csv"])
+    assert by_polars == ["hard", "long", "nothing"]
+    assert written["polars"] == written["duckdb"]
+    assert written["polars"]["hard.csv"].count(b"\n") == 16
+
+
+@pytest.mark.usefixtures("_faster")
+def test_a_full_disk_is_told_whoever_writes(tmp_path):
+    (tmp_path / "full.csv").symlink_to("/dev/full")
+    with duckdb.connect() as made:
+        made.execute('CREATE TABLE "full" AS FROM range(200_000)')
+        with pytest.raises(OSError, match="No space left") as raised:
+            of_csv.write(made, tmp_path)
+    assert raised.value.errno == errno.ENOSPC
 
 
 def test_lines_of_json_are_what_the_tables_hold(run, connection, tmp_path):
