@@ -1,16 +1,19 @@
 """What the files of a cluster's blocks cost the head: from the octets of a node to trials in the head's run.
 
-    python -m bench.gathering [--blocks 600] [--requests 1000]
+    python -m bench.gathering [--blocks 600] [--requests 1000] [--store]
 
 A race of one cell is measured for one block. Its rows and samples are sent again and again under the names of further
 blocks, as a node sends them: taken apart (`cluster.wire`), staged and synced, committed with their digests
-(`store.gathered`). CPU time is this process's, of which making what is sent is no part. 1,000 nodes with blocks of 60 s
-send 16.7 blocks a second; limit: with planning (`tests/workloads/test_cluster_dispatch.py`) less than a core.
+(`store.gathered`). CPU time is this process's, of which making what is sent is no part. With ``--store`` nodes put all
+but the rows into an object store, and the head gets digests of it; what it is brought in the end is not measured. 1,000
+nodes with blocks of 60 s send 16.7 blocks a second; limit: with planning (`tests/workloads/test_cluster_dispatch.py`)
+less than a core.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import statistics
 import subprocess
 import sys
@@ -41,9 +44,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--blocks", type=int, default=600)
     parser.add_argument("--requests", type=int, default=1000)
+    parser.add_argument("--store", action="store_true")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
-        spent_s, octets = gather(Path(scratch), asked.blocks, asked.requests)
+        spent_s, octets = gather(Path(scratch), asked.blocks, asked.requests, stored=asked.store)
     parts = {"first": spent_s[: len(spent_s) // 4], "all": spent_s, "last": spent_s[-(len(spent_s) // 4) :]}
     print(f"{len(spent_s)} blocks of 4 trials, {asked.requests} requests each, {octets / 1e3:.0f} kB a block")
     print("| blocks | CPU ms a block, median | mean |\n|---|---|---|")
@@ -58,11 +62,12 @@ def main() -> int:
     return 0 if whole < LIMIT else 1
 
 
-def gather(scratch: Path, blocks: int, requests: int) -> tuple[list[float], int]:
-    """CPU time of each block, in s, and how many octets one has."""
+def gather(scratch: Path, blocks: int, requests: int, *, stored: bool = False) -> tuple[list[float], int]:
+    """CPU time of each block, in s, and how many octets one has; ``stored``: only rows come, and digests."""
     from trifecta.design import plan
     from trifecta.design.study_file import parse_study
     from trifecta.store import gathered, parquet, schema
+    from trifecta.store.manifest import belongs
     from trifecta.store.run import RunDirectory
     from trifecta.workloads.cluster.wire import Decoder, Message, encode
 
@@ -72,7 +77,8 @@ def gather(scratch: Path, blocks: int, requests: int) -> tuple[list[float], int]
     (cell,) = plan.cells(study)
     kept = {name: path.read_bytes() for name, path in gathered.of_trials(source.path, [row["trial"] for row in rows])}
     head = scratch / "head"
-    RunDirectory.create(head, {}, study.source).close()
+    about: Any = {"stored": "file:///nowhere"} if stored else {}
+    RunDirectory.create(head, about, study.source).close()
     run, decoder = RunDirectory.open(head, write=True), Decoder()
     spent_s: list[float] = []
     octets = b""
@@ -95,11 +101,12 @@ def gather(scratch: Path, blocks: int, requests: int) -> tuple[list[float], int]
                 folder, _, file = name.partition("/")
                 if folder != "trials" and file.startswith(row["trial"]):
                     files[f"{folder}/{trial.trial}{file.removeprefix(row['trial'])}"] = content
-        octets = encode(Message("ran", cell=cell.key, block=block, files=files))
+        away = {name: hashlib.sha256(files.pop(name)).hexdigest() for name in list(files) if stored and belongs(name)}
+        octets = encode(Message("ran", cell=cell.key, block=block, files=files, stored=away))
         began_s = time.process_time()
         for at in range(0, len(octets), PIECE_BYTES):
             for message in decoder.feed(octets[at : at + PIECE_BYTES]):
-                gathered.stage(head, trials, message.files, "n1")
+                gathered.stage(head, trials, message.files, "n1", message.stored)
                 gathered.finish(head, run.is_committed, run.take_trial)
         spent_s.append(time.process_time() - began_s)
     run.close()

@@ -3,7 +3,7 @@
 ## Writes
 A file `TABLE.csv` for each of the run's tables that has rows, named and ordered as `trifecta sql RUN` lists them.
 
-Large ones take a third less time where Polars and PyArrow are installed (extra `notebook`); what is written is the same.
+Large ones take a third less time where Polars and PyArrow are installed (extra `notebook`), and are the same.
 
 ## For
 Spreadsheets, R, and whatever reads no Parquet.
