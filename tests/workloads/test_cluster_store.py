@@ -31,6 +31,7 @@ from trifecta.store.run import RunDirectory
 from trifecta.studies import known_servers, load
 from trifecta.workloads.cluster import loop
 from trifecta.workloads.cluster.head import run_on_cluster
+from trifecta.workloads.extending import More
 from trifecta.workloads.cluster.putter import Putter
 from trifecta.workloads.progress import NoProgress
 
@@ -166,6 +167,18 @@ def test_a_store_that_holds_something_else_is_not_believed(tmp_path: Path, store
     assert away.bring(folder) > 0
     assert away.absent(folder) == {}
     run.close()
+
+
+def test_a_run_that_is_given_more_blocks_puts_them_beside_the_others(tmp_path: Path, store: Path) -> None:
+    folder, study = tmp_path / "run", load("race", SETTINGS, known_servers())
+    run_on_cluster(study, folder, launch=lambda: LocalLauncher(2), store=f"file://{store}")
+    before = objects(of_run(store))
+    run_on_cluster(study, folder, launch=lambda: LocalLauncher(2), resume=True, more=More(blocks=1))
+    assert len(rows(folder)) > TRIALS
+    assert_stored(folder, of_run(store))
+    assert before <= objects(of_run(store))
+    with pytest.raises(UserError, match="has begun to put its files into file://"):
+        run_on_cluster(study, folder, launch=lambda: LocalLauncher(1), store=f"file://{tmp_path}/other", resume=True)
 
 
 def test_a_node_that_sees_another_store_says_so(tmp_path: Path, store: Path) -> None:

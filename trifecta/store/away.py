@@ -26,12 +26,15 @@ _ABOUT = ("study.yaml", facts.FILE, manifest.FILE)
 _OF_TRIAL = re.compile(r".+-[0-9a-f]{16}(\.[A-Za-z0-9]+)?")
 
 
-def prepare(url: str, run: Path) -> str:
-    """Where in a store this run's files go, which has its study from now on; CannotError where that cannot be."""
-    where = f"{url.rstrip('/')}/{tables.identity(run).run}"
+def place_of(url: str, run: Path) -> str:
+    """Where in a store a run's files go: below a name of its own, which no other run has."""
+    return f"{url.rstrip('/')}/{tables.identity(run).run}"
+
+
+def prepare(where: str, study: str) -> None:
+    """Have a run's study there, as it is now, by which nodes know the place; CannotError where that cannot be."""
     with object_store.clear(where, "see to it, then `trifecta resume` goes on"):
-        object_store.opened(where, patient=True).put("study.yaml", (run / "study.yaml").read_bytes())
-    return where
+        object_store.opened(where, patient=True).put("study.yaml", study.encode())
 
 
 def object_name(name: str, digest: str) -> str:

@@ -158,9 +158,12 @@ class ClusterRun(StudyRun):
                 f"option --store {self.store}: this run has begun to put its files into {known}; leave it out"
             )
         if known is None and self.store is not None:
-            known = away.prepare(self.store, self.run.path)
+            known = away.place_of(self.store, self.run.path)
             self.run.write_facts(self.run.facts | {"stored": known})
-        return known or ""
+        if known is None:
+            return ""
+        away.prepare(known, self.study.source)  # that of a run that is given more blocks is another than before
+        return known
 
     def carry_on(self, nodes: Nodes) -> Stop:
         """Run blocks on these nodes until it is enough."""
