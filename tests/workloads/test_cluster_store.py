@@ -69,6 +69,13 @@ def of_run(store: Path) -> Path:
     return place
 
 
+def kill_after_two_blocks(folder: Path, store: Path) -> None:
+    process = head(folder, nodes=2, store=f"file://{store}")
+    wait_for(process, "block_finished", 2)
+    process.kill()
+    process.communicate()
+
+
 def test_only_rows_come_to_the_head_before_the_end(tmp_path: Path, store: Path) -> None:
     folder = tmp_path / "run"
     process = head(folder, nodes=2, store=f"file://{store}")
@@ -112,10 +119,7 @@ def test_what_a_lost_node_put_there_is_removed_in_the_end(tmp_path: Path, store:
 
 def test_a_head_that_is_killed_gets_the_files_when_it_is_resumed(tmp_path: Path, store: Path) -> None:
     folder = tmp_path / "run"
-    process = head(folder, nodes=2, store=f"file://{store}")
-    wait_for(process, "block_finished", 2)
-    process.kill()
-    process.communicate()
+    kill_after_two_blocks(folder, store)
     before = rows(folder)
     assert not list((folder / "samples").iterdir())
     asked = [sys.executable, "-m", "trifecta", "resume", str(folder), "--blocks", "1", "--quiet", "--json"]
@@ -147,10 +151,7 @@ def test_nodes_that_cannot_put_it_there_are_left_out_with_the_reason(
 
 def test_a_store_that_holds_something_else_is_not_believed(tmp_path: Path, store: Path) -> None:
     folder = tmp_path / "run"
-    process = head(folder, nodes=2, store=f"file://{store}")
-    wait_for(process, "block_finished", 2)
-    process.kill()
-    process.communicate()
+    kill_after_two_blocks(folder, store)
     first = sorted(of_run(store).glob("samples/t00000-*.parquet"))[0]
     whole = first.read_bytes()
     first.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
