@@ -31,8 +31,8 @@ from trifecta.store.run import RunDirectory
 from trifecta.studies import known_servers, load
 from trifecta.workloads.cluster import loop
 from trifecta.workloads.cluster.head import run_on_cluster
-from trifecta.workloads.extending import More
 from trifecta.workloads.cluster.putter import Putter
+from trifecta.workloads.extending import More
 from trifecta.workloads.progress import NoProgress
 
 __all__ = ["engine"]  # a fixture of each test here, too
