@@ -12,7 +12,7 @@ import pytest
 import trifecta
 from trifecta import studies
 from trifecta.analysis.estimate import log_value
-from trifecta.analysis.transport.quantiles import quantiles
+from trifecta.analysis.transport.quantiles import quantiles_of_each
 from trifecta.conclude.catalogue import HEADROOM, PERCENTILES, PROBES
 from trifecta.conclude.reproduction.places import SAMPLES
 from trifecta.conclude.services.catalogue import CLIENTS, WATERFALL
@@ -53,13 +53,13 @@ def test_what_an_earlier_run_stored_of_too_few_is_no_value() -> None:
 
 
 def test_gaps_of_a_capture() -> None:
-    few, many = quantiles(np.arange(99)), quantiles(np.arange(100))
+    ends = np.array([99, 199, 208])
+    few, many, nine = quantiles_of_each(np.r_[:99, :100, :9], np.array([0, 99, 199]), ends)
     assert few is not None
     assert many is not None
     assert (few.count, few.p99, few.most) == (99, None, 98)
     assert few.p90 is not None
     assert many.p99 is not None
-    nine = quantiles(np.arange(9))
     assert nine is not None
     assert (nine.p50, nine.p90) == (4, None)
 

@@ -143,7 +143,7 @@ def test_nodes_that_cannot_put_it_there_are_left_out_with_the_reason(
 
     monkeypatch.setattr(loop, "ALONE_S", 3.0)
     study = load("race", SETTINGS, known_servers())
-    said = r"no node of the cluster can run a block \(n1: file:///.*: there can be no folder"
+    said = r"no node of the cluster can run a block \(n1: file:///.*: there is no folder"
     with pytest.raises(CannotError, match=said):
         run_on_cluster(study, tmp_path / "run", Breaking(), launch=lambda: LocalLauncher(1), store=f"file://{store}")
     assert len(rows(tmp_path / "run")) % 3 == 0
@@ -166,7 +166,7 @@ def test_a_store_that_holds_something_else_is_not_believed(tmp_path: Path, store
         away.bring(folder)
     first.write_bytes(whole)
     assert away.bring(folder) > 0
-    assert away.absent(folder) == {}
+    assert manifest.absent(folder) == {}
     run.close()
 
 

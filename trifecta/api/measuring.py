@@ -216,6 +216,7 @@ def _measure(words: Sequence[str], told: str = "", *, quiet: bool) -> reading.Ru
     """Carry out a command that measures, and open the run that it says it made."""
     kept = {name: value for name, value in os.environ.items() if name not in _COLOURS}
     with (
+        _interrupts() as counted,
         tempfile.TemporaryFile("w+", encoding="utf-8") as answer,
         subprocess.Popen(
             [*_COMMAND, told, *words], stdin=subprocess.DEVNULL, stdout=answer, stderr=subprocess.PIPE, text=True,
@@ -223,7 +224,7 @@ def _measure(words: Sequence[str], told: str = "", *, quiet: bool) -> reading.Ru
         ) as process,
     ):  # fmt: skip
         # A session of its own: an interrupt reaches this process only, which hands it on once.
-        said, interrupted = _follow(process, quiet=quiet)
+        said, interrupted = _follow(process, counted, quiet=quiet)
         answer.seek(0)
         document = answer.read()
     if interrupted or process.returncode == _INTERRUPTED:
@@ -236,26 +237,48 @@ def _measure(words: Sequence[str], told: str = "", *, quiet: bool) -> reading.Ru
     return opened
 
 
-def _follow(process: subprocess.Popen[str], *, quiet: bool) -> tuple[str, bool]:
+@contextmanager
+def _interrupts() -> Iterator[list[int]]:
+    """Interrupts that come meanwhile, one item each, in place of a KeyboardInterrupt wherever this process is then:
+    one between two lines of this file would leave the run to itself, and wait for its end.
+
+    Nothing of it in a thread, which gets none, and where somebody else handles them.
+    """
+    counted: list[int] = []
+    mine = threading.current_thread() is threading.main_thread()
+    if not mine or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield counted
+        return
+    signal.signal(signal.SIGINT, lambda number, _: counted.append(number))
+    try:
+        yield counted
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _follow(process: subprocess.Popen[str], counted: Sequence[int], *, quiet: bool) -> tuple[str, bool]:
     """Show what a command says while it runs; its last line, and whether the user interrupted it.
 
     The first interrupt lets it end cleanly, the second ends it at once, as on a terminal.
     """
     lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
     threading.Thread(target=_hear, args=(process, lines), daemon=True).start()
-    last, interrupted = "", False
+    last, interrupted, passed_on = "", False, 0
     while True:
+        for _ in range(passed_on, len(counted)):
+            passed_on += 1
+            process.send_signal(signal.SIGINT)
         try:
             try:  # never waited for without an end: an interrupt just before one waits would be noticed only after it
                 line = lines.get(timeout=_LOOK_S)
             except queue.Empty:
                 continue
             if line is None:
-                return last, interrupted
+                return last, interrupted or bool(counted)
             last = line.strip() or last
             if not quiet:
                 print(line, end="", file=sys.stderr, flush=True)
-        except KeyboardInterrupt:
+        except KeyboardInterrupt:  # of a handler that is not Python's own
             interrupted = True
             process.send_signal(signal.SIGINT)
 

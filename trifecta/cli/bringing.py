@@ -1,7 +1,7 @@
-"""What `trifecta resume` does first: files of a run that are still in its object store are brought here.
+"""Object stores of runs on clusters, as commands need them.
 
-By a process of its own (``python -m trifecta.cli.bringing RUN``): a library of object stores starts threads, which must
-not be there when the lab is entered, and in the lab no store is reached.
+By a process of its own (``python -m trifecta.cli.bringing``): a library of object stores starts threads, which must not
+be there when the lab is entered or programs are looked for, and in the lab no store is reached.
 """
 
 from __future__ import annotations
@@ -14,9 +14,14 @@ import click
 
 from trifecta.design.errors import CannotError, TrifectaError
 
+_REACH = "--reach"
+
 
 def bring(folder: Path, *, quiet: bool) -> None:
-    """Bring what the runs in a folder, or the folder's own, lack; CannotError where the store does not give it."""
+    """Bring what the runs in a folder, or the folder's own, lack, and put into the store what that lacks.
+
+    CannotError where the store does not do it.
+    """
     from trifecta.store import facts
 
     own = folder / facts.FILE
@@ -26,26 +31,55 @@ def bring(folder: Path, *, quiet: bool) -> None:
             continue
         if not quiet:
             click.echo(f"Looking for files of {path.parent} that are still in {url}", err=True)
-        arguments = [sys.executable, "-P", "-m", "trifecta.cli.bringing", str(path.parent)]
-        ended = subprocess.run(arguments, capture_output=True, text=True, check=False)
-        if ended.returncode != 0:
-            said = ended.stderr.strip().splitlines() or [f"exit code {ended.returncode}"]
-            raise CannotError(said[-1].removeprefix("trifecta: "))
+        for line in _apart(str(path.parent)):
+            click.echo(line, err=True)
+
+
+def reach(url: str) -> None:
+    """CannotError where a store does not do all that is asked of it."""
+    _apart(_REACH, url)
+
+
+def _apart(*arguments: str) -> list[str]:
+    """What the process said, line by line; CannotError where it could not do it."""
+    command = [sys.executable, "-P", "-m", "trifecta.cli.bringing", *arguments]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    said = ended.stderr.strip().splitlines()
+    if ended.returncode != 0:
+        raise CannotError(said[-1].removeprefix("trifecta: ") if said else f"exit code {ended.returncode}")
+    return said
+
+
+def _do(path: Path) -> None:
+    from trifecta.store import away, gathered, manifest
+    from trifecta.store.run import RunDirectory
+
+    # A block that is staged has no lines in the manifest yet: whoever opens the run for writing commits it.
+    lacks = bool(manifest.absent(path)) or (path / gathered.FOLDER).is_dir()
+    try:
+        if not lacks and away.is_complete(path):
+            return
+        run = RunDirectory.open(path, write=True)
+        try:
+            away.bring(run.path)
+            away.complete(run.path)
+        finally:
+            run.close()
+    except CannotError as error:
+        if lacks:
+            raise
+        print(f"Note: {error}; all of the run is here", file=sys.stderr)  # which needs no store to go on
 
 
 def main() -> int:
-    """Bring what a run lacks."""
-    from trifecta.store import away
-    from trifecta.store.run import RunDirectory
-
-    path = Path(sys.argv[1])
+    """Bring what a run lacks, or try a store."""
     try:
-        if away.absent(path):
-            run = RunDirectory.open(path, write=True)
-            try:
-                away.bring(run.path)
-            finally:
-                run.close()
+        if sys.argv[1] == _REACH:
+            from trifecta.store.exports import object_store
+
+            object_store.reach(sys.argv[2])
+        else:
+            _do(Path(sys.argv[1]))
     except TrifectaError as error:
         print(f"trifecta: {error}", file=sys.stderr)
         return error.exit_code

@@ -46,9 +46,9 @@ def check(studies: Iterable[Study], on: OnCluster) -> None:
         refuse(study)
     reach(on.address)
     if on.store is not None:
-        from trifecta.store.exports import object_store
+        from trifecta.cli import bringing
 
-        object_store.reach(on.store)
+        bringing.reach(on.store)
 
 
 def launching(on: OnCluster | None) -> Cluster | None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 from click.shell_completion import CompletionItem
 
-from trifecta.cli import options
+from trifecta.cli import bringing, options
 from trifecta.contract.asked import Asked, AskedReproduction
 
 if TYPE_CHECKING:
@@ -159,6 +159,7 @@ def command(
     folder = out if out is not None else Path("runs") / f"reproduce-{time.strftime('%Y%m%d-%H%M%S')}"
     if reproduction.is_reproduction(folder):  # the same command again goes on
         folder, asked = folder.resolve(), reproduction.same(folder, asked)
+        bringing.bring(folder, quiet=quiet)
     else:
         folder = reproduction.create(folder, asked)
     part = reproducing.Part(folder, asked, read, cluster)

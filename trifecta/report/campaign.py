@@ -33,6 +33,7 @@ from trifecta.report.figures import style
 from trifecta.report.sections import TEMPLATES
 from trifecta.report.visits.published import ours, with_place
 from trifecta.report.visits.said import cell_words, claim_summary
+from trifecta.store import manifest
 
 PAGE = "index.html"
 _HEADED = ("server", "connection", "place", "path")  # stand in the heading above the cells
@@ -118,10 +119,13 @@ def overview(
 
     ``kept`` has runs that were read before and did not change since; the others are added to it.
     """
+    runs = {name: folder / name for name in campaign.studies if (folder / name / "run.json").is_file()}
+    away = {name: f"its files are still in its store; `trifecta resume {folder}` brings them"
+            for name, run in runs.items() if manifest.absent(run)}  # fmt: skip
+    problems = {**away, **problems}
     made, kept = Overview(campaign, [], [], problems=left_out(campaign, folder, problems)), {} if kept is None else kept
-    for name in campaign.studies:
-        run = folder / name
-        if not (run / "run.json").is_file():
+    for name, run in runs.items():
+        if name in away:
             continue
         if name not in kept:
             kept[name] = _read(campaign, name, run)

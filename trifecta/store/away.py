@@ -23,7 +23,7 @@ _AT_A_TIME = 8  # they wait for the network
 _BATCH = 64  # files that share their waits for the disk
 _ABOUT = ("study.yaml", facts.FILE, manifest.FILE)
 """What is no file of a trial and has no line in the manifest; the last is put last: with it the run is whole there."""
-_OF_TRIAL = re.compile(r".+-[0-9a-f]{16}(\.[A-Za-z0-9]+)?")
+_OF_TRIAL = re.compile(r"[a-z]+/t\d{5,9}\b.*-[0-9a-f]{16}(\.[A-Za-z0-9]+)?")
 
 
 def place_of(url: str, run: Path) -> str:
@@ -50,20 +50,12 @@ def put_all(place: Place, what: Sequence[tuple[str, Path]]) -> None:
             pass
 
 
-def absent(run: Path) -> dict[str, str]:
-    """The files of committed trials that are in the run's store and not here: what each holds (SHA-256), by name."""
-    if "stored" not in facts.read(run):
-        return {}
-    held = {name: known[-1] for name, known in manifest.Manifest(run).entries().items()}
-    return {name: one for name, one in held.items() if manifest.belongs(name) and not (run / name).exists()}
-
-
 def bring(run: Path) -> int:
     """Have every file of a run here; how many came. The caller holds the run's lock.
 
     CannotError where the store does not give one, or gives another than was measured.
     """
-    wanted = absent(run)
+    wanted = manifest.absent(run)
     if not wanted:
         return 0
     url = facts.read(run)["stored"]
@@ -72,7 +64,7 @@ def bring(run: Path) -> int:
         files.disk_errors(run),
         ThreadPoolExecutor(_AT_A_TIME) as pool,
     ):
-        place = object_store.opened(url, patient=True)
+        place = _found(url)
         every = list(wanted.items())
         for begin in range(0, len(every), _BATCH):
             pairs = list(pool.map(partial(_fetched, place, run), every[begin : begin + _BATCH]))
@@ -81,6 +73,17 @@ def bring(run: Path) -> int:
                 draft.replace(final)
             files.sync_all({final.parent for _, final in pairs})
     return len(wanted)
+
+
+def _found(url: str) -> Place:
+    """The run's place; CannotError where it is not found: what is not there now need not be gone."""
+    place = object_store.opened(url, patient=True, make=False)
+    try:
+        place.get("study.yaml")
+    except FileNotFoundError:
+        said = "the run's files are not found there; see that it is the same store (is it mounted? AWS_ENDPOINT?)"
+        raise CannotError(f"{saying.place(url)}: {said}") from None
+    return place
 
 
 def _fetched(place: Place, run: Path, one: tuple[str, str]) -> tuple[Path, Path]:
@@ -103,17 +106,30 @@ def _fetched(place: Place, run: Path, one: tuple[str, str]) -> tuple[Path, Path]
     return draft, final
 
 
+def is_complete(run: Path) -> bool:
+    """Whether the run's store has its manifest as it is here: that is put there last."""
+    url = facts.read(run)["stored"]
+    with object_store.clear(url, f"see to it, then `trifecta resume {run}` goes on"):
+        place = _found(url)
+        try:
+            return place.get(manifest.FILE) == (run / manifest.FILE).read_bytes()
+        except FileNotFoundError:
+            return False
+
+
 def complete(run: Path) -> None:
     """Have the run's store hold all of the run, and none of what lost nodes left there. It is whole here."""
     url = facts.read(run)["stored"]
-    entries = manifest.Manifest(run).entries()
+    listed = manifest.Manifest(run)
+    listed.compact()  # as it is when the run is closed
+    entries = listed.entries()
     with object_store.clear(url, f"see to it, then `trifecta resume {run}` puts the rest"):
-        place = object_store.opened(url, patient=True)
+        place = _found(url)
         there = place.names("")
         wanted = {object_name(name, known[-1]): run / name for name, known in entries.items() if manifest.belongs(name)}
         put_all(place, [(name, path) for name, path in wanted.items() if name not in there])
         put_all(place, [(name, run / name) for name in entries if not manifest.belongs(name) and (run / name).exists()])
-        strays = sorted(name for name in there - set(wanted) if "/" in name and _OF_TRIAL.fullmatch(name))
+        strays = sorted(name for name in there - set(wanted) if _OF_TRIAL.fullmatch(name))
         place.delete(strays)
         for name in _ABOUT:
             place.put(name, run / name)

@@ -205,6 +205,16 @@ def check(run: Path, *, resuming: bool = False, rows_only: bool = False) -> None
     recall.keep(run, manifest.entries())
 
 
+def absent(run: Path) -> dict[str, str]:
+    """The files of committed trials that are in the run's store and not here: what each holds (SHA-256), by name."""
+    from trifecta.store import facts
+
+    if "stored" not in facts.read(run):
+        return {}
+    held = {name: known[-1] for name, known in Manifest(run).entries().items()}
+    return {name: one for name, one in held.items() if belongs(name) and not (run / name).exists()}
+
+
 def check_study(run: Path) -> None:
     """UserError where ``study.yaml`` is not the study that ``run.json`` names by its digest.
 

@@ -17,7 +17,7 @@ import duckdb
 
 from trifecta.design.errors import TrifectaError, UserError
 from trifecta.design.metrics import METRICS
-from trifecta.store import parquet, views
+from trifecta.store import facts, parquet, views
 from trifecta.store.exports import grafana, tables
 from trifecta.store.exports.exposition import Durations, Families
 from trifecta.store.exports.openmetrics import LABELS, RATIOS, VERDICT
@@ -42,6 +42,7 @@ class _Run:
         self._left_out = 0
         self._latest: dict[tuple[str, str], dict[str, Any]] = {}  # by cell and arm the row of its last trial
         self._requests: dict[tuple[str, ...], Durations] = {}
+        self._awaited: set[str] = set()  # trials whose samples are in an object store until the run is over
 
     def tell(self, told: Families, *, written: bool) -> None:
         """Read what came since, and add where the run stands. UserError where its files are not what a run writes."""
@@ -64,17 +65,28 @@ class _Run:
             told.histogram(grafana.REQUESTS, "Duration of requests", labels, one)
 
     def _read(self, fresh: list[str]) -> None:
+        if arrived := sorted(name for name in self._awaited if self._samples(name).exists()):
+            self._awaited -= set(arrived)
+            self._read_requests(self._rows(arrived), [self._samples(name) for name in arrived])
         if not fresh:
             return
-        files = [self._folder / "trials" / f"{name}.parquet" for name in fresh]
-        rows = _select(f"SELECT * FROM {parquet.scan(files, union=True)} ORDER BY trial", files)
+        rows = self._rows(fresh)
         for row in rows:
             self._latest[row["cell"], row["arm"]] = row
-        samples = [path for name in fresh if (path := self._folder / "samples" / f"{name}.parquet").exists()]
-        if samples:
-            self._read_requests(rows, samples)
+        there = [name for name in fresh if self._samples(name).exists()]
+        if there:
+            self._read_requests(rows, [self._samples(name) for name in there])
+        if "stored" in facts.read(self._folder):
+            self._awaited |= {*fresh} - {*there}
         self._left_out += sum(not row["valid"] for row in rows)
         self._names |= set(fresh)
+
+    def _rows(self, names: list[str]) -> list[dict[str, Any]]:
+        files = [self._folder / "trials" / f"{name}.parquet" for name in names]
+        return _select(f"SELECT * FROM {parquet.scan(files, union=True)} ORDER BY trial", files)
+
+    def _samples(self, name: str) -> Path:
+        return self._folder / "samples" / f"{name}.parquet"
 
     def _read_requests(self, rows: list[dict[str, Any]], samples: list[Path]) -> None:
         """Those that were answered in full, without the warm-up."""

@@ -29,7 +29,7 @@ _BACKOFF = {"init_backoff": timedelta(milliseconds=100), "max_backoff": timedelt
 # Of an export nothing is tried twice: whoever asks again goes on where it ended.
 _ONCE = {"max_retries": 0, "retry_timeout": timedelta(seconds=30), "backoff": _BACKOFF}
 # What was measured is not given up for a store that is busy for a moment.
-_PATIENT = {"max_retries": 10, "retry_timeout": timedelta(seconds=60), "backoff": _BACKOFF}
+_PATIENT = {"max_retries": 1000, "retry_timeout": timedelta(seconds=60), "backoff": _BACKOFF}
 
 
 @dataclass(frozen=True)
@@ -80,19 +80,22 @@ def check(url: str, option: str = "--to") -> None:
         raise UserError(f"{option} {parted.scheme}://: the URL lacks a place; it is {parted.scheme}://{form}/PREFIX")
 
 
-def opened(url: str, *, patient: bool = False) -> Place:
-    """The store of a URL; a folder is made, nothing else is tried. UserError where the URL names no place.
+def opened(url: str, *, patient: bool = False, make: bool = True) -> Place:
+    """The store of a URL; a folder is made (``make``), nothing else is tried. UserError where the URL names no place.
 
-    ``patient``: what it asks is asked again for a minute, while the store is busy or away. Otherwise nothing is.
+    ``patient``: what is asked of it is asked again for a minute, while it is busy or away. Otherwise nothing is.
     """
     check(url)
     parted = urlsplit(url)
     path = unquote(parted.path).strip("/")
     if parted.scheme == "file":
         try:
-            store = stores.LocalStore(prefix=Path("/") / path, mkdir=True)
-        except OSError as error:  # FileNotFoundError and PermissionError too
-            raise CannotError(f"file:///{path}: there can be no folder ({error}); name another") from None
+            store = stores.LocalStore(prefix=Path("/") / path, mkdir=make)
+        except (OSError, exceptions.BaseError) as error:  # FileNotFoundError and PermissionError too
+            said = f"there can be no folder ({_said(error)}); name another"
+            if not make:
+                said = "there is no folder; mount it, or put it back"
+            raise CannotError(f"file:///{path}: {said}") from None
         return Place(store, f"file:///{path}", "")
     base = f"{parted.scheme}://{parted.netloc}"
     config = aws_files.credentials() if parted.scheme == "s3" else {}
@@ -102,10 +105,12 @@ def opened(url: str, *, patient: bool = False) -> Place:
 
 
 def reach(url: str) -> None:
-    """CannotError where nothing can be put into a place or removed from it; what is tried leaves nothing there."""
-    with clear(url, "see that it is reached from here, with credentials that may write and delete there"):
+    """CannotError where a place does not do all that is asked of it; what is tried leaves nothing there."""
+    with clear(url, "see that it is reached from here, with credentials that may read, list, write and delete there"):
         place = opened(url)
         place.put(_TRIED, b"")
+        place.get(_TRIED)
+        place.names(_TRIED)
         place.delete([_TRIED])
 
 

@@ -111,6 +111,11 @@ class ClusterRun(StudyRun):
     store: str | None = field(kw_only=True, default=None)
 
     def _resume(self, here: Supported, more: More) -> None:
+        try:
+            self._refuse_other_store()  # before anything of the run is changed
+        except BaseException:
+            self.run.close()
+            raise
         super()._resume(here, more)
         try:
             self._whole()
@@ -150,20 +155,22 @@ class ClusterRun(StudyRun):
             self.progress.phase("nodes end")
             launcher.close()
 
-    def _stored(self) -> str:
-        """Where nodes put what trials leave; empty where that comes here. UserError for another place than before."""
+    def _refuse_other_store(self) -> None:
         known = self.run.facts.get("stored")
         if known is not None and self.store is not None and not known.startswith(f"{self.store.rstrip('/')}/"):
-            raise UserError(
-                f"option --store {self.store}: this run has begun to put its files into {known}; leave it out"
-            )
-        if known is None and self.store is not None:
-            known = away.place_of(self.store, self.run.path)
-            self.run.write_facts(self.run.facts | {"stored": known})
-        if known is None:
+            said = f"this run has begun to put its files into {known}"
+            raise UserError(f"option --store {self.store}: {said}; leave it out")
+
+    def _stored(self) -> str:
+        """Where nodes put what trials leave, with the run's study; empty where that comes here."""
+        known = self.run.facts.get("stored")
+        if known is None and self.store is None:
             return ""
-        away.prepare(known, self.study.source)  # that of a run that is given more blocks is another than before
-        return known
+        place = known or away.place_of(self.store or "", self.run.path)
+        away.prepare(place, self.study.source)  # that of a run that is given more blocks is another than before
+        if known is None:
+            self.run.write_facts(self.run.facts | {"stored": place})
+        return place
 
     def carry_on(self, nodes: Nodes) -> Stop:
         """Run blocks on these nodes until it is enough."""

@@ -11,11 +11,12 @@ import json
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from trifecta.design.errors import CannotError, TrifectaError
 
-_REMEDY = "see that this node reaches it, with credentials that may write there"
+_REMEDY = "see that this node reaches it, with credentials that may read and write there"
 
 
 class Putter:
@@ -56,7 +57,8 @@ class Putter:
     def close(self) -> None:
         """Have it end. In the sandbox it is nobody's child, and its number is another's: it ends as its input does."""
         assert self._process.stdin is not None
-        self._process.stdin.close()
+        with suppress(BrokenPipeError):  # of a line that it did not live to read
+            self._process.stdin.close()
         self._process.wait()
 
 
@@ -65,7 +67,7 @@ def _do(url: str, what: Mapping[str, object]) -> None:
     from trifecta.store.exports import object_store
 
     with object_store.clear(url, _REMEDY):
-        place = object_store.opened(url, patient=True)
+        place = object_store.opened(url, patient=True, make=False)
         if "study" in what:
             try:
                 same = place.get("study.yaml").decode(errors="replace") == what["study"]
