@@ -409,6 +409,14 @@ def test_a_campaign_shows_the_claims_of_all_its_cells(page: Path, video: Path, t
         again = shown.overview(made_up, tmp_path, {}, kept)
     assert (again.lines, again.claims, again.samples) == (made.lines, made.claims, made.samples)
     assert {claim.cell for claim, _ in made.claims} == {line["cell"] for line in asked_cells(page, video)}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            shown.manifest, "absent", lambda run: {"samples/t00000.parquet": "0"} if run.name == "video" else {}
+        )
+        patch.setattr(shown, "left_out", lambda _campaign, _folder, problems: list(problems.items()))
+        partly = shown.overview(made_up, tmp_path, {}, kept)
+    assert [name for name, said in partly.problems if "still in its store; `trifecta resume" in said] == ["video"]
+    assert 0 < len(partly.lines) < len(made.lines), "the others are told of"
     text = pages.read(shown.write_page(made, tmp_path).read_text()).root.text
     assert "HTTP/3 starts the video later than HTTP/2." in text
     console = Console(record=True, width=200)

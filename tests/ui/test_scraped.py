@@ -201,3 +201,25 @@ def test_a_real_prometheus_has_the_verdicts_of_a_run_that_is_being_measured(grow
     there = {(one["metric"]["cell"], one["metric"]["arm"], one["metric"]["reference"]): float(one["value"][1])
              for one in found}  # fmt: skip
     assert there == {(row["cell"], row["arm"], row["reference"]): row["ratio"] for row in rows if row["ratio"]}
+
+
+def test_requests_whose_samples_come_from_a_store_later_are_told_of_then(
+    growing: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scraped, "SHARE", 1e9)
+    facts = json.loads((growing / "run.json").read_text())
+    (growing / "run.json").write_text(json.dumps(facts | {"stored": "file:///lake/run-0"}))
+    whole, one = Scraped(Index(growing.parent)), Scraped(Index(growing.parent))
+    with written(growing):
+        wanted = values(told(whole.text()), f"{grafana.REQUESTS}_count")
+        away = tmp_path / "away"
+        (growing / "samples").rename(away)
+        (growing / "samples").mkdir()
+        assert values(told(one.text()), f"{grafana.REQUESTS}_count") == []
+        for path in sorted(away.iterdir())[::2]:
+            path.rename(growing / "samples" / path.name)
+        some = sum(values(told(one.text()), f"{grafana.REQUESTS}_count"))
+        assert 0 < some < sum(wanted)
+        for path in away.iterdir():
+            path.rename(growing / "samples" / path.name)
+        assert sum(values(told(one.text()), f"{grafana.REQUESTS}_count")) == sum(wanted)
