@@ -48,27 +48,25 @@ class HAProxy(ServerAdapter):
     def command(self, site: Site, options: ServerOptions) -> Command:
         """One file, filled in."""
         program, _ = self._found()
-        pki = site.certificates
         template = Template((PROGRAMS / "haproxy" / "haproxy.cfg").read_text(encoding="utf-8"))
         early = "allow-0rtt" if options.zero_rtt else ""
         algorithm = "newreno" if options.congestion_control == "reno" else options.congestion_control
         family = "quic6" if ip.version_of(site.address) == ip.IPV6 else "quic4"
         quic = f"bind {family}@{site.endpoint} ssl crt @lab/site alpn h3 quic-cc-algo {algorithm} {early}"
-        values: dict[str, object] = {"ENDPOINT": site.endpoint}
-        values |= {"BACKEND": ip.endpoint(backend_address(site), site.port)}
+        backend = ip.endpoint(backend_address(site), site.port)
+        values: dict[str, object] = {"ENDPOINT": site.endpoint, "BACKEND": backend, "NAME": host_name(self.name)}
+        pki = site.certificates
         values |= {"CHAIN": _quoted(pki.chain), "KEY": _quoted(pki.key), "AUTHORITY": _quoted(pki.authority)}
-        values |= {"TLS": options.tls_version, "STREAMS": options.max_streams, "EARLY": early}
-        values |= {"NAME": host_name(self.name), "QUIC": quic if options.tls_version == "1.3" else ""}
+        quic = quic if options.tls_version == "1.3" else ""
+        values |= {"TLS": options.tls_version, "STREAMS": options.max_streams, "EARLY": early, "QUIC": quic}
         # RFC 7838; the frontend has both kinds of connections, those over QUIC need it no more.
         field = f"http-after-response set-header alt-svc 'h3=\":{site.port}\"; ma=86400' if !{{ req.ver 3.0 }}"
-        values |= {"ALT_SVC": field if options.alt_svc else ""}
         # For a request's head, and between two moves of the client's ("timeout client"), not for all as in Go.
         read, write = options.read_timeout_ns, options.write_timeout_ns
         values |= {"READ": "" if read is None else f"timeout http-request {_time(read)}"}
-        values |= {"WRITE": "1h" if write is None else _time(write)}
+        values |= {"WRITE": "1h" if write is None else _time(write), "ALT_SVC": field if options.alt_svc else ""}
         values |= {"LIMITED": "limited-quic" if _LIMITED in program.says("-vv") else ""}
-        path = site.state / "haproxy.cfg"
-        path.write_text(template.substitute(values), encoding="utf-8")
+        (path := site.state / "haproxy.cfg").write_text(template.substitute(values), encoding="utf-8")
         return Command((*program.arguments, "-db", "-f", path), program.environment)
 
     def declared(self, options: ServerOptions) -> Declared:
