@@ -113,14 +113,10 @@ class ClusterRun(StudyRun):
     def _resume(self, here: Supported, more: More) -> None:
         try:
             self._refuse_other_store()  # before anything of the run is changed
-        except BaseException:
-            self.run.close()
-            raise
-        super()._resume(here, more)
-        try:
+            super()._resume(here, more)
             self._whole()
         except BaseException:
-            self.run.close()
+            self.run.close()  # which `super` may have done already
             raise
 
     def _whole(self) -> dict[str, int]:
