@@ -147,6 +147,22 @@ class Transfer:
         rows = [row for row in rows if row["direction"] == "down" and row["layer"] == layer]
         return [row for row in rows if kind is None or row["type"] == kind]
 
+    def behind_ns(self, number: int, stream: int) -> list[int]:
+        """When each record with DATA of the stream, behind the octets of this lost packet, had arrived as a whole."""
+        first = min(one.tcp[0] for one in self.down if one.tcp[1] > 0) - 1  # relative 1
+        hole = next(sum(one.tcp) - first for one in self.down if one.number == number)
+        frames = [row for row in self.rows("h2", "DATA") if row["stream"] == stream]
+        records = [
+            (record["tcp_start"], record["tcp_end"])
+            for record in self.rows("tls", "application_data")
+            if record["tcp_start"] >= hole
+            and any(row["tcp_start"] < record["tcp_end"] and row["tcp_end"] > record["tcp_start"] for row in frames)
+        ]
+        return [
+            max(one.arrived_ns for one in self.down if one.tcp[0] - first < end and sum(one.tcp) - first > start)
+            for start, end in records
+        ]
+
     def waits(self) -> dict[int, dict[str, int]]:
         """ns in which octets of each stream waited, by what for."""
         return self._tcp_waits() if self.rows("tls") else self._quic_waits()
