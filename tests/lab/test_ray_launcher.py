@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import subprocess
@@ -13,6 +14,7 @@ import psutil
 import pytest
 
 from tests.lab.ended import gone
+from tests.lab.launched import programs_work
 from trifecta.design import extras
 from trifecta.design.errors import CannotError, UserError
 from trifecta.lab.launcher import Said
@@ -150,6 +152,37 @@ def test_programs_run_at_the_nodes_of_a_cluster_and_go_with_it(monkeypatch: pyte
     finally:
         launcher.close()
     assert gone(second)
+
+
+@WITH_RAY
+@pytest.mark.lab
+@pytest.mark.long
+def test_nodes_are_places_as_any_other(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).resolve().parents[2]))
+    launcher = RayLauncher("local:2")
+    try:
+        for number, place in enumerate(launcher.places()):
+            (tmp_path / place).mkdir()
+            programs_work(launcher, place, tmp_path / place, 47_120 + number)
+    finally:
+        launcher.close()
+
+
+@WITH_RAY
+@pytest.mark.lab
+@pytest.mark.long
+def test_doctor_asks_every_node_of_a_cluster() -> None:
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])}
+    command = [sys.executable, "-m", "trifecta", "doctor", "--cluster", "local:2"]
+    done = subprocess.run([*command, "--json"], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    nodes = json.loads(done.stdout)["nodes"]
+    assert sorted(nodes) == ["node1", "node2"]
+    for node in nodes.values():
+        assert node["able"]
+        assert {"namespaces", "engine program"} <= {finding["name"] for finding in node["findings"]}
+    plain = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert "2 of 2 nodes can run blocks." in plain.stdout
 
 
 def read_of(launcher: RayLauncher, place: str, many: int) -> bytes:

@@ -86,6 +86,26 @@ def test_the_engine_comes_once_and_its_programs_speak_by_their_contract(tmp_path
     assert found["left"] == {"client": [], "server": []}
 
 
+def test_hosts_of_a_study_are_places_as_any_other(tmp_path: Path) -> None:
+    found = inside(
+        tmp_path,
+        """
+        with three_hosts(folder) as hosts:
+            sit(hosts)
+            from tests.lab.launched import programs_work
+            from trifecta.design.machine import Machine
+            from trifecta.lab.engine import find_engine
+            from trifecta.lab.machines import Machines
+            launcher = Machines(find_engine())
+            launcher.stand("client", Machine(hosts.url(CLIENT)))
+            programs_work(launcher, "client", folder)
+            launcher.close()
+            print(json.dumps(hosts.wait_clean(30)))
+        """,
+    )
+    assert found == {"client": [], "server": []}
+
+
 def test_what_a_program_says_at_its_end_is_its_error(tmp_path: Path) -> None:
     found = inside(
         tmp_path,

@@ -11,7 +11,7 @@ import pytest
 from trifecta.contract.load import ClosedLoop, LoadConfig
 from trifecta.contract.origin import OriginConfig, RelayConfig
 from trifecta.contract.probe import MeasureConfig
-from trifecta.lab.ssh import there
+from trifecta.lab import there
 
 
 def load(**changes: object) -> LoadConfig:

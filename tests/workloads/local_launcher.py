@@ -7,7 +7,9 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 
 from trifecta.lab.launcher import Said
+from trifecta.lab.place import Place
 from trifecta.lab.ray_hand import Hand
+from trifecta.lab.talked_place import TalkedPlaces
 
 
 class LocalLauncher:
@@ -19,9 +21,13 @@ class LocalLauncher:
         self.there = {f"place{number}": f"n{number}" for number in range(1, many + 1)}
         self.hands: dict[str, Hand] = {}
         self.numbers: dict[str, Iterator[int]] = {}
+        self.talked = TalkedPlaces(self)
 
     def places(self) -> Mapping[str, str]:
         return dict(self.there)
+
+    def place(self, key: str) -> Place:
+        return self.talked.place(key)
 
     def start(self, place: str, arguments: Sequence[str]) -> None:
         self.hands[place] = Hand(arguments)

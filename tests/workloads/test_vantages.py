@@ -53,7 +53,7 @@ class Machine:
 def vantages(machine: Machine) -> Vantages:
     found = Vantages(["here", "ssh://a", "ssh://a"], Path("engine"))
     assert found._levels == ["ssh://a"]
-    found._machines["ssh://a"] = machine  # type: ignore[assignment]
+    found._machines._standing["ssh://a"] = machine  # type: ignore[assignment]
     return found
 
 

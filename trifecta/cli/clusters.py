@@ -10,7 +10,7 @@ from trifecta.design.errors import UserError
 
 if TYPE_CHECKING:
     from trifecta.design.model import Study
-    from trifecta.lab.launcher import Launcher
+    from trifecta.lab.launcher import TalkingLauncher
     from trifecta.workloads.cluster.asked import Cluster
 
 
@@ -58,7 +58,7 @@ def launching(on: OnCluster | None) -> Cluster | None:
     from trifecta.lab.ray_launcher import RayLauncher
     from trifecta.workloads.cluster.asked import Cluster
 
-    def launch() -> Launcher:
+    def launch() -> TalkingLauncher:
         return RayLauncher(on.address)
 
     return Cluster(launch, on.store)

@@ -18,13 +18,14 @@ if TYPE_CHECKING:
 @click.command(
     epilog="""\
 \b
-Exit code: 0 when a study can run here, or on every host that is named, 1 when something it needs is missing.
+Exit code: 0 when a study can run here, or on every host or node that is asked, 1 when something it needs is missing.
 
 \b
 Examples:
   trifecta doctor
   trifecta doctor --json
   trifecta doctor --host ssh://a --host ssh://me@b:2222
+  trifecta doctor --cluster head.example.org:6379
 """
 )
 @click.option(
@@ -35,9 +36,21 @@ Examples:
     help="Check a host by SSH instead, by itself: ssh://USER@HOST:PORT. The engine is brought there, and stays. "
     "Repeatable.",
 )
+@click.option(
+    "--cluster",
+    metavar="ADDRESS",
+    help="Check every node of a Ray cluster instead (HOST:PORT of its head, auto or local:N): `trifecta doctor` is run "
+    "there, and a program of the engine. What is in order is counted only.",
+)
 @as_json
-def command(hosts: tuple[str, ...], as_json: bool) -> int:
-    """Check what this machine can do, or hosts by SSH, what is missing, and the command that fixes each."""
+def command(hosts: tuple[str, ...], cluster: str | None, as_json: bool) -> int:
+    """Check what this machine can do, hosts by SSH, or a cluster's nodes; what is missing; and what fixes each."""
+    if cluster is not None:
+        from trifecta.design.errors import UserError
+
+        if hosts:
+            raise UserError("option --cluster: it asks nodes, and --host hosts by SSH; use one at a time")
+        return _of_nodes(cluster, as_json)
     if hosts:
         return _of_hosts(hosts, as_json)
     from trifecta.implementations.survey import as_findings, survey
@@ -79,6 +92,37 @@ def _of_hosts(hosts: Sequence[str], as_json: bool) -> int:
             click.echo(f"{at}:")
             _show(findings)
             click.echo(f"A program of a study can run on {at}." if able[at] else f"Nothing can run on {at}.")
+    return 0 if all(able.values()) else 1
+
+
+def _of_nodes(address: str, as_json: bool) -> int:
+    import tempfile
+
+    from trifecta.lab import doctor, nodes_doctor
+    from trifecta.lab.ray_launcher import RayLauncher, reach
+
+    reach(address)
+    launcher = RayLauncher(address)
+    try:
+        with tempfile.TemporaryDirectory(prefix="trifecta-doctor-") as folder:
+            found = nodes_doctor.examine(launcher, Path(folder) / "log")
+    finally:
+        launcher.close()
+    able = {node: doctor.able(findings) for node, findings in found.items()}
+    if as_json:
+        told = {node: {"able": able[node], "findings": doctor.as_dicts(findings)} for node, findings in found.items()}
+        click.echo(json.dumps({"nodes": told}, indent=2))
+        return 0 if all(able.values()) else 1
+    for node, findings in sorted(found.items()):
+        word = "can run blocks" if able[node] else "cannot run blocks"
+        fine = sum(finding.status == "ok" for finding in findings)
+        absent = sum(finding.status == "missing" and not finding.required for finding in findings)
+        more = f", {absent} that it can do without are absent (--json names them)" if absent else ""
+        click.echo(f"{node} {word}: {fine} of {len(findings)} things are in order{more}.")
+        needed = [finding for finding in findings if finding.status == "warn" or finding.required]
+        _show([finding for finding in needed if finding.status != "ok" or finding is findings[-1]])
+    many = sum(able.values())
+    click.echo(f"{many} of {len(able)} nodes can run blocks." if many else "No node can run blocks.")
     return 0 if all(able.values()) else 1
 
 

@@ -12,7 +12,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
@@ -49,12 +49,12 @@ def examine(folder: Path) -> list[Finding]:
     return [*_system(), *_lab(), *_engine(), *_tools(), *_extras(), _disk(folder)]
 
 
-def able(findings: list[Finding]) -> bool:
+def able(findings: Sequence[Finding]) -> bool:
     """Whether a study can run here."""
     return not any(finding.required and finding.status == "missing" for finding in findings)
 
 
-def as_dicts(findings: list[Finding]) -> list[JsonObject]:
+def as_dicts(findings: Sequence[Finding]) -> list[JsonObject]:
     """The findings for a program to read."""
     return [asdict(finding) for finding in findings]
 

@@ -135,6 +135,10 @@ class EngineProgram(ABC):
         os.set_blocking(descriptor, False)
         self._poll.register(descriptor, select.POLLIN | select.POLLHUP)
 
+    def _hears(self, timeout_s: float) -> bool:
+        """Whether there is something to receive, or the end; waits for it, for so long at most."""
+        return bool(self._poll.poll(timeout_s * 1000))
+
     @property
     @abstractmethod
     def pid(self) -> int:
@@ -209,7 +213,7 @@ class EngineProgram(ABC):
         """Wait until it has closed its standard output, after the summary; one that does not is ended."""
         deadline = time.monotonic() + timeout_s
         while (left := deadline - time.monotonic()) > 0:
-            if self._poll.poll(left * 1000) and self._receive() is None:
+            if self._hears(left) and self._receive() is None:
                 return
         self.close()
 
@@ -242,7 +246,7 @@ class EngineProgram(ABC):
             left = deadline - now
             if left <= 0:
                 raise EngineError(self.name, None, f"did not end within {timeout_s:g} s" + self._last_words(": "))
-            if self._poll.poll(max(0.0, min(left, next_tick - now)) * 1000):
+            if self._hears(max(0.0, min(left, next_tick - now))):
                 self._read()
             elif time.monotonic() >= next_tick:
                 # On a schedule: what a tick takes, and how late it is, does not make the next one later.

@@ -1,7 +1,7 @@
-"""A launcher: starts a program at places it knows, and carries octets to it and from it. It knows nothing of trials.
+"""A launcher: knows places by name, and has programs started there. It knows nothing of trials.
 
-Places come and go. At most one program runs at a place at a time. It ends when its standard input is closed, which it
-is at the latest when the launcher's own process has ended, however that ended.
+There are three: `trifecta.lab.namespaces` (hosts of a lab), `trifecta.lab.machines` (hosts by SSH) and
+`trifecta.lab.ray_launcher` (nodes of a cluster). What a program of the engine is told and says is the same at all.
 """
 
 from __future__ import annotations
@@ -9,6 +9,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
+
+from trifecta.lab.place import Place
+
+
+class Launcher(Protocol):
+    """What knows places, and has programs of the engine started there."""
+
+    def places(self) -> Mapping[str, str]:
+        """The places that are there now, each with a name that a person knows it by; no two have the same name.
+
+        A place that was away and is back is another place, with the name it had. CannotError when it cannot be known.
+        """
+
+    def place(self, key: str) -> Place:
+        """Where programs of the engine are started; ``key`` is one of `places`."""
 
 
 @dataclass(frozen=True)
@@ -21,18 +36,16 @@ class Said:
     """Why nothing more will come, in a few words: how it ended, or what befell its place. None while it runs."""
 
 
-class Launcher(Protocol):
-    """What starts programs elsewhere. Nothing waits, but for `read` as long as it is told, and `close`."""
+class TalkingLauncher(Launcher, Protocol):
+    """A launcher that carries octets to one program at each place, and from it, and waits for none of them.
+
+    Places come and go. The program ends when its standard input is closed, which it is at the latest when the
+    launcher's own process has ended, however that ended. Whoever uses `place` leaves `read` to it.
+    """
 
     @property
     def shared(self) -> bool:
         """Whether its places are on one machine because that was asked for: programs there disturb each other."""
-
-    def places(self) -> Mapping[str, str]:
-        """The places that are there now, each with a name that a person knows it by; no two have the same name.
-
-        A place that was away and is back is another place, with the name it had. CannotError when it cannot be known.
-        """
 
     def start(self, place: str, arguments: Sequence[str]) -> None:
         """Start ``python ARGUMENTS`` there, by the Python that is there; what goes wrong, `read` tells."""

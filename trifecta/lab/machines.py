@@ -1,9 +1,13 @@
-"""Machines as they stand in a run: this one in its own network, or one by SSH. Nobody above `lab` asks which it is."""
+"""Machines as they stand in a run: this one in its own network, or one by SSH. Nobody above `lab` asks which it is.
+
+`Machines` is the launcher whose places they are.
+"""
 
 from __future__ import annotations
 
 import subprocess
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Protocol
 
@@ -72,7 +76,6 @@ class ThisMachine:
     def __init__(self, machine: Machine, engine: Path) -> None:
         """Nothing is started."""
         self.machine = machine
-        self._engine = engine
         self.place: Place = LocalPlace(Here(), engine)
         self.address = ""
 
@@ -102,7 +105,7 @@ class ThisMachine:
             ["sh", "-c", machine_facts.ASK], capture_output=True, text=True, check=False, timeout=_FACTS_S
         )
         found = machine_facts.read(self.machine, self.address, done.stdout)
-        return {**found, "engine": static_engine.told(self._engine)}
+        return {**found, "engine": self.place.engine()}
 
     def clock(self) -> ChronyTracking:
         """As `StandingMachine.clock`."""
@@ -181,6 +184,46 @@ class FarMachine:
         self._host.close()
 
 
-def stand(name: str, machine: Machine, engine: Path) -> StandingMachine:
-    """Have a machine stand; CannotError in one line when it does not. ``name`` distinguishes it in messages."""
-    return ThisMachine(machine, engine) if machine.is_here else FarMachine(name, machine, engine)
+class Machines(Mapping[str, StandingMachine]):
+    """A `trifecta.lab.launcher.Launcher` over machines, by what a run calls each."""
+
+    def __init__(self, engine: Path) -> None:
+        """None stands yet. ``engine`` is the engine's program here, which is brought to those elsewhere."""
+        self._engine = engine
+        self._standing: dict[str, StandingMachine] = {}
+
+    def stand(self, key: str, machine: Machine, name: str = "") -> StandingMachine:
+        """Have a machine stand; CannotError in one line when it does not.
+
+        ``name`` distinguishes it in messages, where that is not its key.
+        """
+        here = machine.is_here
+        standing = ThisMachine(machine, self._engine) if here else FarMachine(name or key, machine, self._engine)
+        self._standing[key] = standing
+        return standing
+
+    def places(self) -> Mapping[str, str]:
+        """As `Launcher.places`."""
+        return {key: one.machine.at for key, one in self._standing.items()}
+
+    def place(self, key: str) -> Place:
+        """As `Launcher.place`."""
+        return self._standing[key].place
+
+    def close(self) -> None:
+        """Leave all as they were found, the last one first; one that cannot be left does not keep the others."""
+        with ExitStack() as stack:
+            for one in self._standing.values():
+                stack.callback(one.close)
+
+    def __getitem__(self, key: str) -> StandingMachine:
+        """The machine that stands under this key."""
+        return self._standing[key]
+
+    def __iter__(self) -> Iterator[str]:
+        """The keys."""
+        return iter(self._standing)
+
+    def __len__(self) -> int:
+        """How many stand."""
+        return len(self._standing)

@@ -38,7 +38,7 @@ _LONGEST_LINE = 300
 
 
 class RayDriver:
-    """A `trifecta.lab.launcher.Launcher` over a Ray cluster, in the process that Ray has for itself."""
+    """What `trifecta.lab.ray_launcher.RayLauncher` hands on to Ray, in the process that Ray has for itself."""
 
     def __init__(self, address: str) -> None:
         """Connect to ``HOST:PORT`` or ``auto``, or raise ``local:N``: N nodes on this machine, until this is closed.

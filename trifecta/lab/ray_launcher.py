@@ -18,6 +18,8 @@ from typing import Any
 from trifecta.design import extras
 from trifecta.design.errors import CannotError, UserError
 from trifecta.lab.launcher import Said
+from trifecta.lab.place import Place
+from trifecta.lab.talked_place import TalkedPlaces
 
 LOCAL = "local:"
 MOST_LOCAL = 64
@@ -31,7 +33,7 @@ _HEAD_GONE_S = "30"  # then Ray takes a head that does not answer for gone, and 
 
 
 class RayLauncher:
-    """A `trifecta.lab.launcher.Launcher` over a Ray cluster."""
+    """A `trifecta.lab.launcher.TalkingLauncher` over a Ray cluster."""
 
     def __init__(self, address: str) -> None:
         """Connect to ``HOST:PORT`` or ``auto``, or raise ``local:N``: N nodes on this machine, until this is closed.
@@ -41,6 +43,7 @@ class RayLauncher:
         self.shared = local_nodes(address) > 1
         self._address = address
         self._said = tempfile.TemporaryFile()  # noqa: SIM115 - it is there as long as the launcher
+        self._talked = TalkedPlaces(self)
         self._pipe, theirs = Pipe()
         environment = {
             "RAY_USAGE_STATS_ENABLED": "0",  # nobody is told what runs here
@@ -75,6 +78,10 @@ class RayLauncher:
         """As `Launcher.places`: by Ray's identity of a node what ``--node-name`` calls it, else its host's name."""
         found: Mapping[str, str] = self._ask("places")
         return found
+
+    def place(self, key: str) -> Place:
+        """As `Launcher.place`: in the network of the node, as it is there."""
+        return self._talked.place(key)
 
     def start(self, place: str, arguments: Sequence[str]) -> None:
         """As `Launcher.start`; it waits while others have the node's CPUs."""

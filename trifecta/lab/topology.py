@@ -191,6 +191,11 @@ class Topology:
         """The raised hosts by name, without the middles."""
         return {name: self._raised[name] for name in self.names}
 
+    @property
+    def raised(self) -> tuple[str, ...]:
+        """The names of all hosts that are raised, the middles among them."""
+        return tuple(self._raised)
+
     def host(self, name: str) -> Host:
         """The raised host of that name."""
         return self._raised[name]

@@ -20,9 +20,9 @@ from trifecta.design.model import PathSpec
 from trifecta.design.percentiles import holds
 from trifecta.lab.engine import EngineError, find_engine
 from trifecta.lab.host import pin_table
+from trifecta.lab.namespaces import Namespaces
 from trifecta.lab.network import WIRE, server_address, two_hosts
 from trifecta.lab.paths import link_config
-from trifecta.lab.place import LocalPlace
 
 PROBE_PORT = 9
 TRAIN_PACKETS = 100  # of full size, back to back: their spacing at the far end is the rate
@@ -76,16 +76,17 @@ def measure(
     with tempfile.TemporaryDirectory(prefix="trifecta-link-") as folder, ExitStack() as stack:
         log = Path(folder) / "engine.log"
         lab = stack.enter_context(two_hosts())
+        there = Namespaces(lab, engine)
         if path.emulator == "netem":
             lab.send_wire_frames(WIRE)
         try:
-            link = stack.enter_context(LocalPlace(lab.middle(WIRE), engine).start("link", log, cpus=pins["link"]))
+            link = stack.enter_context(there.middle(WIRE).start("link", log, cpus=pins["link"]))
             link.configure(link_config(told or path, seed))
             link.wait_ready(LinkReady, _START_S, stop)
-            far = stack.enter_context(LocalPlace(lab.host("server"), engine).start("probe", log, name="reflector"))
+            far = stack.enter_context(there.place("server").start("probe", log, name="reflector"))
             far.configure(ReflectConfig(address=address, port=PROBE_PORT))
             far.wait_ready(ReflectReady, _START_S, stop)
-            near = stack.enter_context(LocalPlace(lab.host("client"), engine).start("probe", log))
+            near = stack.enter_context(there.place("client").start("probe", log))
             timeout_ns = _REPLY_TIMEOUT_NS + 2 * path.rtt_ns
             near.configure(
                 MeasureConfig(

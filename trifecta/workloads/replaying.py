@@ -17,7 +17,8 @@ from trifecta.implementations.server import ServerAdapter, ServerOptions, Site, 
 from trifecta.implementations.servers.replaying import WELL_KNOWN
 from trifecta.lab.certificates import make_certificates
 from trifecta.lab.host_graph import host_graph
-from trifecta.lab.place import LocalPlace, OpenPlace
+from trifecta.lab.namespaces import Namespaces
+from trifecta.lab.place import OpenPlace
 from trifecta.lab.topology import Topology
 from trifecta.pages.archive import Page, read_page
 from trifecta.workloads.replay_asking import Asked, Asker, ask_all
@@ -103,7 +104,7 @@ class _Replay:
         return Replayed(name, version, len(self.page.responses), self.page.bytes, asked, reason)
 
     def _ask(self, name: str, adapter: ServerAdapter, version: str, scratch: Path) -> Iterator[Asked]:
-        there, address = LocalPlace(self.lab.host(_HOST)), self.address
+        there, address = Namespaces(self.lab).place(_HOST), self.address
         certificates = make_certificates(scratch / "pki", [f"{name}.lab", *self.page.hosts], [address])
         state = scratch / "state"
         state.mkdir()

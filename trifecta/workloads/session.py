@@ -29,8 +29,8 @@ from trifecta.implementations.services.program import ServicesProgram
 from trifecta.lab.certificates import Certificates, make_certificates
 from trifecta.lab.engine import EngineError, EngineProgram, Stopped, as_user_error
 from trifecta.lab.hosts import KernelSettings
+from trifecta.lab.namespaces import Namespaces
 from trifecta.lab.paths import link_config
-from trifecta.lab.place import LocalPlace
 from trifecta.lab.topology import Topology, Wire
 from trifecta.store.files import full
 from trifecta.store.run import RunDirectory
@@ -249,7 +249,7 @@ class Session(ABC, Generic[Work, Key]):
         """Start the link of a wire; it waits for its configuration."""
         if self.study.by_netem:
             topology.send_wire_frames(wire)
-        middle = LocalPlace(topology.middle(wire), self.engine)
+        middle = Namespaces(topology, self.engine).middle(wire)
         return middle.start("link", self.log(log), cpus=self.pins["link"], name=name)
 
 

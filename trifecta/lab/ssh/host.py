@@ -12,15 +12,15 @@ from typing import Self
 
 from trifecta.contract.codec import Misfit, decode
 from trifecta.contract.common import EngineVersion
-from trifecta.contract.machine import ChronyTracking, HostFacts
+from trifecta.contract.machine import BroughtEngine, ChronyTracking, HostFacts
 from trifecta.design.errors import CannotError
 from trifecta.design.machine import Machine
-from trifecta.lab import chrony, netem, static_engine
-from trifecta.lab.ssh import keeper, machine_facts, there
+from trifecta.lab import chrony, netem, static_engine, there
+from trifecta.lab.ssh import keeper, machine_facts
 from trifecta.lab.ssh.connection import Connection, Done, HostLost, Talk, listed, shell
 from trifecta.lab.ssh.ears import Ears
 from trifecta.lab.ssh.keeping import Keeping
-from trifecta.lab.ssh.there import Config
+from trifecta.lab.there import Config
 
 _COMMAND_S = 20.0
 _CLOCK_S = 60.0  # chronyc asks a silent chronyd several times, at several addresses
@@ -188,7 +188,11 @@ class SshHost:
         done = standing.connection.run(machine_facts.ASK, timeout_s=_COMMAND_S)
         said = done.output.decode(errors="replace")
         found = machine_facts.read(self.machine, standing.keeping.address, said)
-        return {**found, "engine": static_engine.told(self._engine)}
+        return {**found, "engine": self.engine()}
+
+    def engine(self) -> BroughtEngine:
+        """Which build of the engine was brought there. OSError when it cannot be read here any more."""
+        return static_engine.told(self._engine)
 
     def clock(self) -> ChronyTracking:
         """What chronyd there says of its clock. HostLost when it does not come to an end."""

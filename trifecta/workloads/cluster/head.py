@@ -15,7 +15,7 @@ from trifecta.contract.values import JsonObject
 from trifecta.design import plan
 from trifecta.design.errors import UserError
 from trifecta.design.model import Cell, Study
-from trifecta.lab.launcher import Launcher
+from trifecta.lab.launcher import TalkingLauncher
 from trifecta.store import away, files, gathered
 from trifecta.store.run import RunDirectory
 from trifecta.workloads.cluster.asked import Cluster
@@ -59,7 +59,7 @@ def run_on_cluster(
     progress: Progress | None = None,
     stop: Callable[[], bool] | None = None,
     *,
-    launch: Callable[[], Launcher],
+    launch: Callable[[], TalkingLauncher],
     store: str | None = None,
     resume: bool = False,
     any_levels: RunDocument | None = None,
@@ -107,7 +107,7 @@ def runner_on(cluster: Cluster | None) -> Callable[..., StudyOutcome]:
 class ClusterRun(StudyRun):
     """The state of a run on a cluster; the `trifecta.workloads.cluster.loop.Head` of its loop."""
 
-    launch: Callable[[], Launcher] = field(kw_only=True)
+    launch: Callable[[], TalkingLauncher] = field(kw_only=True)
     store: str | None = field(kw_only=True, default=None)
 
     def _resume(self, here: Supported, more: More) -> None:

@@ -19,6 +19,7 @@ from trifecta.design.model import Cell, PathSpec, Trial
 from trifecta.implementations.server import ServerAdapter, Site, host_name
 from trifecta.lab.certificates import Certificates
 from trifecta.lab.engine import EXIT_BAD_INPUT, EXIT_CANNOT, EXIT_UNSUPPORTED, EngineError, EngineProgram, as_user_error
+from trifecta.lab.namespaces import Namespaces
 from trifecta.lab.network import DEVICE, SERVER_ADDRESS, WIRE
 from trifecta.lab.paths import link_config
 from trifecta.lab.place import LocalPlace, OpenPlace
@@ -72,9 +73,14 @@ class Bench:
         self.scratch = Path(tempfile.mkdtemp(prefix=".tmp-conformance-", dir=self.folder))
 
     @property
+    def launcher(self) -> Namespaces:
+        """Where programs are started."""
+        return Namespaces(self.lab, self.engine)
+
+    @property
     def server(self) -> LocalPlace:
         """The server's host."""
-        return LocalPlace(self.lab.host("server"), self.engine)
+        return self.launcher.place("server")
 
     def place_of(self, adapter: ServerAdapter) -> OpenPlace:
         """Where one server runs."""
@@ -100,7 +106,7 @@ class Bench:
         if self._link is not None and self._link.running() and path == self._link_path == CLEAN:
             return
         self.unlink()
-        link = LocalPlace(self.lab.middle(WIRE), self.engine).start("link", self.log("link"), cpus=self.pins["link"])
+        link = self.launcher.middle(WIRE).start("link", self.log("link"), cpus=self.pins["link"])
         self._link, self._link_path = set_to_work(link, link_config(path, _SEED), self.stop), path
 
     def transfer(
@@ -142,7 +148,7 @@ class Bench:
     def _run_client(self, client: str, config: LoadConfig, samples: Path, timeout_s: float) -> LoadSummary | Finding:
         """Let a client do its job; its summary, or a finding when it did not do it."""
         log = self.log(f"client-{client}")
-        place = LocalPlace(self.lab.host("client"), self.engine)
+        place = self.launcher.place("client")
         with start_client(client, place, log, self.pins["client"]) as process:
             try:
                 process.configure(config)

@@ -10,6 +10,7 @@ import ipaddress
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import cast
 
 from trifecta.contract.elsewhere import Answered
 from trifecta.contract.machine import HostFacts
@@ -17,7 +18,7 @@ from trifecta.design.errors import CannotError
 from trifecta.design.machine import HERE, Machine
 from trifecta.design.model import ElsewhereWorkload
 from trifecta.design.stat import Target
-from trifecta.lab.machines import FarMachine
+from trifecta.lab.machines import FarMachine, Machines
 from trifecta.lab.place import Place
 from trifecta.workloads.far import names
 from trifecta.workloads.far.configs import Request
@@ -33,24 +34,22 @@ class Vantages:
     def __init__(self, levels: Iterable[str], engine: Path) -> None:
         """Nothing is connected to before ``stand``."""
         self._levels = [level for level in dict.fromkeys(levels) if level != HERE]
-        self._engine = engine
-        self._machines: dict[str, FarMachine] = {}
+        self._machines = Machines(engine)
 
     def stand(self, stack: ExitStack, authorities: Path, samples: Path) -> None:
         """Connect to all of them; ``stack`` closes them. CannotError when one refuses, before anything was asked.
 
         Loads find ``authorities`` there, and write below ``samples``.
         """
+        stack.callback(self._machines.close)
         for level in self._levels:
-            machine = FarMachine(level, Machine(level), self._engine)
-            stack.callback(machine.close)
-            machine.place.put(authorities.resolve())
-            machine.place.put(samples, writable=True)
-            self._machines[level] = machine
+            place = self._machines.stand(level, Machine(level)).place
+            place.put(authorities.resolve())
+            place.put(samples, writable=True)
 
     def place(self, level: str) -> Place:
         """Where loads of a level are started."""
-        return self._machines[level].place
+        return self._machines.place(level)
 
     def lost(self, level: str) -> str | None:
         """That a machine cannot be used any more, and why; None while it stands, and of ``here``."""
@@ -68,7 +67,7 @@ class Vantages:
         """
         if (own := names.literal(target.host)) is not None:
             return own
-        told = self._machines[level].resolve(target.host)
+        told = cast(FarMachine, self._machines[level]).resolve(target.host)  # `here` is none of them
         try:
             return names.Resolved(tuple(str(ipaddress.ip_address(one)) for one in told), None)
         except ValueError as error:

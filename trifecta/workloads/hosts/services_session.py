@@ -18,7 +18,7 @@ from trifecta.design.model import Cell, Levelled, ServicesWorkload
 from trifecta.implementations.running import ServerFailed
 from trifecta.implementations.server import ServerOptions, Site
 from trifecta.lab.engine import EngineProgram, Role, Stopped
-from trifecta.lab.machines import StandingMachine, stand
+from trifecta.lab.machines import Machines, StandingMachine
 from trifecta.lab.topology import Topology
 from trifecta.workloads.asking import ask
 from trifecta.workloads.hosts.clocks import Clocks, across_clocks
@@ -42,7 +42,7 @@ class PlacedSession(Session[ServicesWorkload, str]):
     def __init__(self, common: Common) -> None:
         """Prepare; nothing is connected to before ``__enter__``."""
         super().__init__(common, ServicesWorkload, {"client": None, "server": None})
-        self.machines: dict[str, StandingMachine] = {}
+        self.machines = Machines(self.engine)
         self._clocks = Clocks(self.machines)
         self.names: dict[str, str] = {}
         """What a machine is called in a trial: ``client``, else by its services."""
@@ -56,17 +56,16 @@ class PlacedSession(Session[ServicesWorkload, str]):
         roles: dict[str, list[str]] = {}
         for role, machine in self.study.hosts.items():
             roles.setdefault(machine.at, []).append(role)
+        self._stack.callback(self.machines.close)
         for at, own in roles.items():
-            name = CLIENT if CLIENT in own else "+".join(own)
-            standing = stand(name, self.study.hosts[own[0]], self.engine)
-            self._stack.callback(standing.close)
-            self.machines[at], self.names[at] = standing, name
+            self.names[at] = CLIENT if CLIENT in own else "+".join(own)
+            self.machines.stand(at, self.study.hosts[own[0]], self.names[at])
         treatments = plan.treatments(self.study)
         self._find_addresses([self.graph(at) for at in treatments])
         names = [dns_name(service) for service in self.addresses]
         self.certify(names, list(dict.fromkeys(self.addresses.values())))
         for at, own in roles.items():
-            place = self.machines[at].place
+            place = self.machines.place(at)
             place.put(self.certificates.authority)
             if own != [CLIENT]:
                 place.put(self.certificates.chain)
@@ -74,7 +73,7 @@ class PlacedSession(Session[ServicesWorkload, str]):
             for folder in WRITTEN:
                 place.put(self.run.path / folder, writable=True)
         for messages in {workload.messages for workload in map(self.workload, treatments)} - {None}:
-            self.machines[self.study.hosts[CLIENT].at].place.put(Path(str(messages)))
+            self.machines.place(self.study.hosts[CLIENT].at).put(Path(str(messages)))
 
     def _find_addresses(self, graphs: Sequence[Graph]) -> None:
         """Where each service is called; CannotError where nobody knows."""
@@ -211,7 +210,7 @@ class PlacedSession(Session[ServicesWorkload, str]):
         """One real request over a protocol; None when it was answered rightly, else what went wrong."""
         name = f"load ({callee} over {protocol})"
         return ask(
-            self.machines[near].place.start("load", self.log("load"), name=name),
+            self.machines.place(near).start("load", self.log("load"), name=name),
             (self.addresses[callee], port, dns_name(callee)),
             protocol,
             self.certificates,
@@ -224,7 +223,7 @@ class PlacedSession(Session[ServicesWorkload, str]):
     def spawn(self, graph: Graph, service: str) -> EngineProgram:
         """Start the program of a service; it waits for its configuration. CannotError when its host is lost."""
         role: Role = "load" if service == graph.client else "origin"
-        place = self.machines[self.at(graph, service)].place
+        place = self.machines.place(self.at(graph, service))
         return place.start(role, self.log(f"service-{service}"), name=f"service {service}")
 
     # What the network does.
@@ -263,7 +262,7 @@ class PlacedSession(Session[ServicesWorkload, str]):
         told, clocks = [], self._clocks.ask()
         for (near, far), (caller, callee) in self.ways(at).items():
             config = probe_config(self.path(at), self.addresses[callee], file, first=first)
-            between = self.machines[near].place, self.machines[far].place
+            between = self.machines.place(near), self.machines.place(far)
             measured = measure_path(between, self.log("probe"), config, self.stop)
             summary = across_clocks(measured, file, clocks[near], clocks[far])
             summary.wire = f"{caller}-{callee}"

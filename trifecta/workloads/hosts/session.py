@@ -25,7 +25,7 @@ from trifecta.design.model import Cell, Levelled, PathSpec, RequestsWorkload
 from trifecta.implementations.running import ServerFailed
 from trifecta.implementations.server import ServerOptions, Site, host_name
 from trifecta.lab.engine import EngineProgram, Stopped
-from trifecta.lab.machines import StandingMachine, stand
+from trifecta.lab.machines import Machines, StandingMachine
 from trifecta.lab.topology import Topology
 from trifecta.workloads.asking import ask
 from trifecta.workloads.hosts.clocks import Clocks, across_clocks
@@ -47,7 +47,7 @@ class HostsSession(Session[RequestsWorkload, ServerKey]):
     def __init__(self, common: Common) -> None:
         """Prepare; nothing is connected to before ``__enter__``."""
         super().__init__(common, RequestsWorkload, {"client": None, "server": None})
-        self.machines: dict[str, StandingMachine] = {}
+        self.machines = Machines(self.engine)
         self._clocks = Clocks(self.machines)
         self.middle: Middle | None = None
         """Where the emulator is; None where the network is as it is."""
@@ -58,15 +58,14 @@ class HostsSession(Session[RequestsWorkload, ServerKey]):
 
     def _raise(self) -> None:
         """All machines, the certificates, and what programs there read and write."""
-        for role, place in self.study.hosts.items():
-            machine = stand(role, place, self.engine)
-            self._stack.callback(machine.close)
-            self.machines[role] = machine
+        self._stack.callback(self.machines.close)
+        for role, machine in self.study.hosts.items():
+            self.machines.stand(role, machine)
         self._stack.callback(self._end_all)
         self.address = self._address()
         self.certify([host_name(SERVER)], [self.address])
         self.drafts = self.run.path / "samples"
-        client, server = self.client.place, self.server.place
+        client, server = self.machines.place("client"), self.machines.place("server")
         for path in (self.certificates.chain, self.certificates.key):
             server.put(path)
         client.put(self.certificates.authority)

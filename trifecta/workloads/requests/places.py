@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Self
 from trifecta.design.errors import CannotError
 from trifecta.implementations.running import ServerFailed
 from trifecta.implementations.server import ServerAdapter
-from trifecta.lab.place import LocalPlace, OpenPlace
+from trifecta.lab.namespaces import Namespaces
+from trifecta.lab.place import OpenPlace
 from trifecta.lab.topology import Topology
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ class ServerPlaces:
 
     def __init__(self, lab: Topology, engine: Path, log: Path) -> None:
         """``engine``: its program; ``log``: of the Docker Engine."""
-        self.host = LocalPlace(lab.host(HOST), engine)
+        self.host = Namespaces(lab, engine).place(HOST)
         self._lab = lab
         self._engine = engine
         self._log = log

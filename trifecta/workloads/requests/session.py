@@ -20,8 +20,9 @@ from trifecta.lab.balancer import Balancer
 from trifecta.lab.cpu_share import CpuShare
 from trifecta.lab.engine import EngineProgram
 from trifecta.lab.host import pin_table
+from trifecta.lab.namespaces import Namespaces
 from trifecta.lab.network import BALANCER, SERVER_ADDRESS, SERVER_ADDRESS_6, WIRE, two_hosts
-from trifecta.lab.place import LocalPlace, OpenPlace
+from trifecta.lab.place import OpenPlace
 from trifecta.lab.topology import Topology, Wire
 from trifecta.workloads.asking import ask
 from trifecta.workloads.capturing import LONGEST_LINGER_NS
@@ -98,7 +99,8 @@ class RequestsSession(Session[RequestsWorkload, ServerKey]):
         self._stack.callback(self.qlogs.close)
         self.places = self._stack.enter_context(ServerPlaces(self.lab, self.engine, self.log("docker")))
         self._stack.callback(self._end_all)
-        self.client, self.server = (LocalPlace(self.lab.host(name), self.engine) for name in ("client", "server"))
+        launcher = Namespaces(self.lab, self.engine)
+        self.client, self.server = launcher.place("client"), launcher.place("server")
         self.certify([host_name(name) for name in self.adapters.servers], [SERVER_ADDRESS, SERVER_ADDRESS_6])
 
     def _end_all(self) -> None:

@@ -18,6 +18,7 @@ from trifecta.lab.engine import EngineProgram, Role
 from trifecta.lab.host_graph import host_graph
 from trifecta.lab.names import PORT as NAME_SERVER_PORT
 from trifecta.lab.names import Names
+from trifecta.lab.namespaces import Namespaces
 from trifecta.lab.place import DrivingPlace, LocalPlace
 from trifecta.lab.topology import Wire
 
@@ -238,7 +239,7 @@ class Place:
 
     def at(self, host: str) -> LocalPlace:
         """Where programs of a host are started, outside of containers."""
-        return LocalPlace(self.topology.host(host), self._ground.engine)
+        return Namespaces(self.topology, self._ground.engine).place(host)
 
     def _log(self, name: str) -> Path:
         return self._ground.folder / "logs" / f"{name}.log"

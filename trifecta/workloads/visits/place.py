@@ -16,6 +16,7 @@ from trifecta.implementations.server import ServerOptions
 from trifecta.lab.access import access_links, beside, server_address
 from trifecta.lab.certificates import Certificates
 from trifecta.lab.names import Names
+from trifecta.lab.namespaces import Namespaces
 from trifecta.lab.place import LocalPlace, OpenPlace
 from trifecta.video.live import LiveSource
 from trifecta.workloads.asking import ask
@@ -110,7 +111,7 @@ class Place:
     def at(self, key: ServerKey) -> OpenPlace:
         """Where the program of a server is started."""
         if key.place == "native":
-            return LocalPlace(self.network.host(key.host), self._engine)
+            return Namespaces(self.network, self._engine).place(key.host)
         from trifecta.lab.containers import ContainerPlace
 
         return ContainerPlace(self._docker[key.host])

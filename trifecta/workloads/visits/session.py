@@ -16,6 +16,7 @@ from trifecta.implementations.server import Site, label
 from trifecta.lab.access import THIRD_PARTY
 from trifecta.lab.engine import EngineProgram
 from trifecta.lab.host import browser_pin_table
+from trifecta.lab.namespaces import Namespaces
 from trifecta.lab.place import LocalPlace
 from trifecta.lab.topology import Topology, Wire
 from trifecta.workloads.capturing import TrialCapture
@@ -182,7 +183,7 @@ class BrowserSession(Session[BrowserWorkload, Needed]):
 
     def at(self, place: Place, host: str) -> LocalPlace:
         """Where programs of a host are started."""
-        return LocalPlace(place.network.host(host), self.engine)
+        return Namespaces(place.network, self.engine).place(host)
 
     def spawn_browser(self, place: Place, browser: str, instead: Sequence[str] = ()) -> EngineProgram:
         """Start the driver of a browser where clients run; it waits for its configuration."""

@@ -57,18 +57,21 @@ def _there(value: object, folder: str, given: Mapping[Path, bool]) -> object:
     return f"{folder}/{PurePosixPath(below(path))}"
 
 
-def pack(path: Path) -> bytes:
-    """A file or folder of this machine as an archive that lays it below its own path."""
+def pack(path: Path, at: Path | None = None) -> bytes:
+    """A file or folder as an archive that lays it below ``path``; it is read from ``at`` where that is another place.
+
+    OSError when it cannot be read.
+    """
     archive = io.BytesIO()
     with tarfile.open(fileobj=archive, mode="w", format=tarfile.PAX_FORMAT) as tar:
-        tar.add(path, arcname=below(path))
+        tar.add(at or path, arcname=below(path))
     return archive.getvalue()
 
 
-def unpack(archive: bytes, path: Path) -> None:
-    """Lay the files of an archive where they belong: ``path``, or what is below it. ValueError for anything else.
+def unpack(archive: bytes, path: Path, at: Path | None = None) -> None:
+    """Lay the files of an archive where they belong: ``path`` (``at``, where that lies elsewhere), or what is below it.
 
-    The other end is not trusted with names, modes or links.
+    ValueError for anything else: the other end is not trusted with names, modes or links.
     """
     root = PurePosixPath(below(path))
     with tarfile.open(fileobj=io.BytesIO(archive), mode="r:") as tar:
@@ -76,7 +79,7 @@ def unpack(archive: bytes, path: Path) -> None:
             name = PurePosixPath(member.name)
             if ".." in name.parts or (name != root and root not in name.parents):
                 raise ValueError(f"{member.name!r} is not what was asked for")
-            target = path / name.relative_to(root)
+            target = (at or path) / name.relative_to(root)
             if member.isdir():
                 target.mkdir(parents=True, exist_ok=True)
             elif (content := tar.extractfile(member) if member.isreg() else None) is not None:

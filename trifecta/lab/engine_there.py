@@ -1,0 +1,178 @@
+"""``python -m trifecta.lab.engine_there``: starts programs of the engine where it runs, as its standard input says.
+
+What it says and hears is `trifecta.lab.talk`. When its input ends, it kills what runs, removes its folder and ends.
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+
+from trifecta.design.errors import CannotError
+from trifecta.lab import static_engine, there
+from trifecta.lab.engine import engine_versions, find_engine
+from trifecta.lab.talk import (
+    Answer,
+    Begin,
+    Done,
+    Ended,
+    Frames,
+    Get,
+    Heard,
+    Order,
+    Put,
+    Refused,
+    Signal,
+    Stands,
+    Tell,
+    framed,
+)
+
+_CHUNK = 1 << 16
+
+
+class Standing:
+    """The programs that run here, and the files that they find."""
+
+    def __init__(self, engine: Path, folder: Path, out: BinaryIO) -> None:
+        """Nothing runs yet; ``out`` is where answers go, at once."""
+        self._engine = engine
+        self._folder = folder
+        self._out = out
+        self._orders = selectors.DefaultSelector()
+        self._programs: dict[int, subprocess.Popen[bytes]] = {}
+        self._open: dict[int, int] = {}
+        """How many of a program's two outputs are open."""
+
+    def say(self, answer: Answer) -> None:
+        """Send an answer."""
+        self._out.write(framed(answer))
+        self._out.flush()
+
+    def serve(self, descriptor: int) -> None:
+        """Do what comes by this descriptor until its end."""
+        frames = Frames()
+        self._orders.register(descriptor, selectors.EVENT_READ, None)
+        while True:
+            for key, _ in self._orders.select():
+                octets = os.read(key.fd, _CHUNK)
+                if key.data is not None:
+                    key.data(octets)
+                elif not octets:
+                    return
+                else:
+                    for message in frames.feed(octets):
+                        self._obey(msgspec.msgpack.decode(message, type=Order))
+
+    def end(self) -> None:
+        """Kill what runs."""
+        for program in self._programs.values():
+            program.kill()
+            program.wait()
+
+    def _at(self, path: str) -> Path:
+        return self._folder / there.below(Path(path))
+
+    def _obey(self, order: Order) -> None:
+        if isinstance(order, Begin):
+            self._begin(order)
+        elif isinstance(order, Tell):
+            with suppress(KeyError, BrokenPipeError):  # it has ended, which is on its way
+                pipe = self._programs[order.program].stdin
+                assert pipe is not None
+                pipe.write(order.octets)
+        elif isinstance(order, Signal):
+            if order.program in self._programs:
+                self._programs[order.program].send_signal(order.number)
+        else:
+            try:
+                self.say(self._put(order) if isinstance(order, Put) else self._get(order))
+            except (OSError, ValueError) as error:
+                self.say(Refused(getattr(error, "strerror", None) or str(error)))
+
+    def _put(self, order: Put) -> Done:
+        if order.archive is not None:
+            there.unpack(order.archive, Path(order.path), self._at(order.path))
+        else:
+            self._at(order.path).mkdir(parents=True, exist_ok=True)
+        return Done()
+
+    def _get(self, order: Get) -> Done:
+        at = self._at(order.path)
+        archive = there.pack(Path(order.path), at)
+        if at.is_file():
+            at.unlink()
+        return Done(archive)
+
+    def _begin(self, order: Begin) -> None:
+        number, pipe = order.program, subprocess.PIPE
+        try:
+            program = subprocess.Popen(
+                [self._engine, order.role, "-"], stdin=pipe, stdout=pipe, stderr=pipe, cwd=self._folder, bufsize=0
+            )
+        except OSError as error:
+            said = f"the engine cannot be started: {error.strerror}\n".encode()
+            self.say(Heard(number, said, diagnostics=True))
+            self.say(Ended(number, 126))
+            return
+        self._programs[number] = program
+        self._open[number] = 2
+        for stream, diagnostics in ((program.stdout, False), (program.stderr, True)):
+            assert stream is not None
+            hear = partial(self._hear, number, stream.fileno(), diagnostics)
+            self._orders.register(stream, selectors.EVENT_READ, hear)
+
+    def _hear(self, number: int, descriptor: int, diagnostics: bool, octets: bytes) -> None:
+        if octets:
+            self.say(Heard(number, octets, diagnostics))
+            return
+        self._orders.unregister(descriptor)
+        self._open[number] -= 1
+        if not self._open[number]:
+            program = self._programs.pop(number)
+            code = program.wait()
+            for stream in (program.stdin, program.stdout, program.stderr):
+                assert stream is not None
+                stream.close()
+            self.say(Ended(number, code))
+
+
+def main() -> int:
+    """Stand until the input ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal: whoever holds the input says when it is enough
+    out = sys.stdout.buffer
+    folder = Path(tempfile.mkdtemp(prefix="trifecta-there-"))
+    try:
+        try:
+            engine = find_engine()
+            engine_versions(engine)  # refuses one of another version than this package
+            told = static_engine.told(engine)
+        except (CannotError, OSError) as error:
+            out.write(framed(Refused(str(error))))
+            out.flush()
+            return 0
+        standing = Standing(engine, folder / "files", out)
+        (folder / "files").mkdir()
+        try:
+            standing.say(Stands(str(folder), told))
+            standing.serve(sys.stdin.fileno())
+        finally:
+            standing.end()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

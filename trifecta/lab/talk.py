@@ -1,0 +1,113 @@
+"""What is said between a place of a launcher and `trifecta.lab.engine_there`, the program that stands there.
+
+Each message is a length of four octets, the most significant first, and a tagged struct in MessagePack.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TypeAlias
+
+import msgspec
+
+from trifecta.contract.machine import BroughtEngine
+
+_LENGTH = 4
+
+
+class Put(msgspec.Struct, tag=True, frozen=True):
+    """Lay an archive of `trifecta.lab.there` where programs find it; without one make the folder of ``path``."""
+
+    path: str
+    archive: bytes | None
+    writable: bool
+
+
+class Begin(msgspec.Struct, tag=True, frozen=True):
+    """Start a program of the engine in a role, and call it by this number from now on."""
+
+    program: int
+    role: str
+
+
+class Tell(msgspec.Struct, tag=True, frozen=True):
+    """For the standard input of a program."""
+
+    program: int
+    octets: bytes
+
+
+class Signal(msgspec.Struct, tag=True, frozen=True):
+    """Send a program this signal, where it still runs."""
+
+    program: int
+    number: int
+
+
+class Get(msgspec.Struct, tag=True, frozen=True):
+    """Bring a file or folder that was written there; a file is then gone there."""
+
+    path: str
+
+
+class Stands(msgspec.Struct, tag=True, frozen=True):
+    """The program stands; files are below ``folder``, and ``engine`` is what it starts."""
+
+    folder: str
+    engine: BroughtEngine
+
+
+class Heard(msgspec.Struct, tag=True, frozen=True):
+    """From the standard output of a program, or from its standard error."""
+
+    program: int
+    octets: bytes
+    diagnostics: bool
+
+
+class Ended(msgspec.Struct, tag=True, frozen=True):
+    """How a program ended: its exit code, negative for a signal. Nothing more comes from it."""
+
+    program: int
+    code: int
+
+
+class Done(msgspec.Struct, tag=True, frozen=True):
+    """A `Put` is done, or a `Get`: with what was asked for."""
+
+    archive: bytes = b""
+
+
+class Refused(msgspec.Struct, tag=True, frozen=True):
+    """What was asked last cannot be done, in a few words; or the engine cannot be used there at all."""
+
+    reason: str
+
+
+Order: TypeAlias = Put | Begin | Tell | Signal | Get
+Answer: TypeAlias = Stands | Heard | Ended | Done | Refused
+
+
+def framed(message: Order | Answer) -> bytes:
+    """A message as it is sent."""
+    text = msgspec.msgpack.encode(message)
+    return len(text).to_bytes(_LENGTH, "big") + text
+
+
+class Frames:
+    """Puts messages together from octets as they come."""
+
+    def __init__(self) -> None:
+        """Nothing has come."""
+        self._come = bytearray()
+
+    def feed(self, octets: bytes) -> Iterator[bytes]:
+        """The messages that are whole now, each without its length."""
+        self._come += octets
+        while len(self._come) >= _LENGTH:
+            end = _LENGTH + int.from_bytes(self._come[:_LENGTH], "big")
+            if len(self._come) < end:
+                return
+            message = bytes(self._come[_LENGTH:end])
+            del self._come[:end]
+            yield message

@@ -1,0 +1,262 @@
+"""A place of a launcher that carries octets: what stands there is `trifecta.lab.engine_there`, the engine's programs
+are its children, and files go there and back. It costs a few ms a message: for what is measured there, not for pacing.
+"""
+
+from __future__ import annotations
+
+import itertools
+import signal
+import time
+from collections import deque
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from trifecta.contract.machine import BroughtEngine
+from trifecta.design.errors import CannotError
+from trifecta.lab import there
+from trifecta.lab.engine import EngineError, EngineProgram, Role
+from trifecta.lab.launcher import Said, TalkingLauncher
+from trifecta.lab.talk import (
+    Answer,
+    Begin,
+    Done,
+    Ended,
+    Frames,
+    Get,
+    Heard,
+    Order,
+    Put,
+    Refused,
+    Signal,
+    Stands,
+    Tell,
+    framed,
+)
+
+_PROGRAM = ("-P", "-m", "trifecta.lab.engine_there")
+_STAND_S = 60.0  # others may have the place's CPUs
+_FILES_S = 120.0
+_END_S = 5.0
+_TICK_S = 0.5
+Kind = TypeVar("Kind", bound=msgspec.Struct)
+
+
+class TalkedPlaces:
+    """The places of one launcher, which hears for all of them."""
+
+    def __init__(self, launcher: TalkingLauncher) -> None:
+        """Nothing is started yet."""
+        self._launcher = launcher
+        self._at: dict[str, TalkedPlace] = {}
+
+    def place(self, key: str) -> TalkedPlace:
+        """The place under this key, the same whenever it is asked for."""
+        if key not in self._at:
+            self._at[key] = TalkedPlace(self, self._launcher, key)
+        return self._at[key]
+
+    def hear(self, timeout_s: float) -> None:
+        """Give every place what came for it; waits for that, for so long at most."""
+        for key, said in self._launcher.read(timeout_s).items():
+            if key in self._at:
+                self._at[key].take(said)
+
+
+class TalkedPlace:
+    """A `trifecta.lab.place.Place` at the other end of a launcher, in the network as it is there."""
+
+    def __init__(self, places: TalkedPlaces, launcher: TalkingLauncher, key: str) -> None:
+        """Nothing is started before the first program, or the first file."""
+        self._places = places
+        self._launcher = launcher
+        self._key = key
+        self._frames = Frames()
+        self._numbers = itertools.count()
+        self._programs: dict[int, TalkedProgram] = {}
+        self._answers: deque[Answer] = deque()
+        self._given: dict[Path, bool] = {}
+        self._stands: Stands | None = None
+        self.lost: str | None = None
+        """Why it cannot be used any more, in a few words; None while it can."""
+
+    def stand(self) -> Stands:
+        """What stands there, which is started where it does not yet; CannotError when it does not come up."""
+        if self._stands is None and self.lost is None:
+            self._launcher.start(self._key, _PROGRAM)
+            self._stands = self._answered(Stands, _STAND_S)
+        if self.lost is not None or self._stands is None:
+            raise self.error()
+        return self._stands
+
+    def start(self, role: Role, log: Path, *, name: str = "", cpus: frozenset[int] | None = None) -> EngineProgram:
+        """Start a program of the engine, as `Place.start`; which core it has is the place's affair, not of ``cpus``."""
+        del cpus
+        self.stand()
+        number = next(self._numbers)
+        program = self._programs[number] = TalkedProgram(self, number, role, log, name)
+        self.say(Begin(number, role))
+        return program
+
+    def engine(self) -> BroughtEngine:
+        """As `Place.engine`: the one that is there, which nobody brought."""
+        return self.stand().engine
+
+    def put(self, path: Path, *, writable: bool = False) -> None:
+        """Have it below the folder of the place, as `Place.put`; CannotError when that fails."""
+        path = path.absolute()
+        self.stand()
+        self.say(Put(str(path), None if writable else there.pack(path), writable))
+        self._answered(Done, _FILES_S)
+        self._given[path] = writable
+
+    def get(self, path: Path) -> None:
+        """Have here what was written there; CannotError when it is not there."""
+        path = path.absolute()
+        self.say(Get(str(path)))
+        there.unpack(self._answered(Done, _FILES_S).archive, path)
+
+    def told(self, config: msgspec.Struct) -> msgspec.Struct:
+        """A configuration with the paths of the place."""
+        return there.told(config, f"{self.stand().folder}/files", self._given)
+
+    def say(self, order: Order) -> None:
+        """Have the place do something."""
+        self._launcher.write(self._key, framed(order))
+
+    def hear(self, timeout_s: float) -> None:
+        """Wait until something came from any place, for so long at most."""
+        self._places.hear(timeout_s)
+
+    def take(self, said: Said) -> None:
+        """What came from it."""
+        try:
+            for message in self._frames.feed(said.octets):
+                self._sort(msgspec.msgpack.decode(message, type=Answer))
+        except msgspec.MsgspecError as error:
+            said = Said(ended=f"it says what is not understood ({error})")
+        if said.ended is not None:
+            self.lost = said.ended
+            for program in self._programs.values():
+                program.lose()
+            self._programs.clear()
+
+    def error(self) -> CannotError:
+        """The error of who needs it, and it is lost."""
+        return CannotError(f"{self.name}: no program of the engine can be started there ({self.lost or 'it is gone'})")
+
+    @property
+    def name(self) -> str:
+        """What a person knows the place by; its key once it is gone."""
+        return self._launcher.places().get(self._key, self._key)
+
+    def _sort(self, answer: Answer) -> None:
+        if isinstance(answer, Heard | Ended):
+            if (program := self._programs.get(answer.program)) is not None:
+                program.take(answer)
+            if isinstance(answer, Ended):
+                self._programs.pop(answer.program, None)
+        else:
+            self._answers.append(answer)
+
+    def _answered(self, kind: type[Kind], timeout_s: float) -> Kind:
+        until = time.monotonic() + timeout_s
+        while not self._answers:
+            if self.lost is not None:
+                raise self.error()
+            if time.monotonic() > until:
+                raise CannotError(f"{self.name}: no answer within {timeout_s:.0f} s; others may have its CPUs")
+            self.hear(_TICK_S)
+        answer = self._answers.popleft()
+        if isinstance(answer, Refused):
+            raise CannotError(f"{self.name}: {answer.reason}")
+        assert isinstance(answer, kind), "answers come in the order of what was asked"
+        return answer
+
+
+class TalkedProgram(EngineProgram):
+    """A program of the engine at such a place; used like ``EngineProcess``. It has no process id here."""
+
+    def __init__(self, place: TalkedPlace, number: int, role: Role, log: Path, name: str) -> None:
+        """The place starts it."""
+        super().__init__(role, name, log)
+        self._place = place
+        self._number = number
+        self._said: deque[bytes] = deque()
+        self._code: int | None = None
+        self._ended = False
+
+    @property
+    def pid(self) -> int:
+        """0: it is no process of this machine."""
+        return 0
+
+    def running(self) -> bool:
+        """Whether it still runs, as far as is known here."""
+        return not self._ended
+
+    def wait_end(self, timeout_s: float) -> None:
+        """Wait until it has ended by itself, for so long at most."""
+        until = time.monotonic() + timeout_s
+        while not self._ended and (left := until - time.monotonic()) > 0:
+            self._place.hear(left)
+
+    def configure(self, config: msgspec.Struct) -> None:
+        """Hand over the configuration, with the paths that files have there; as `EngineProgram.configure`."""
+        try:
+            told = self._place.told(config)
+        except CannotError as error:
+            raise EngineError(self.name, None, str(error)) from error
+        super().configure(told)
+
+    def get(self, path: Path) -> None:
+        """Have here what it wrote there; EngineError when it cannot be brought."""
+        try:
+            self._place.get(path)
+        except (CannotError, ValueError) as error:
+            raise EngineError(self.name, None, str(error)) from error
+
+    def close(self) -> None:
+        """End it at once, whatever it does."""
+        if not self._ended:
+            self._place.say(Signal(self._number, signal.SIGKILL))
+            self.wait_end(_END_S)
+
+    def take(self, answer: Heard | Ended) -> None:
+        """What came from it."""
+        if isinstance(answer, Ended):
+            self._code, self._ended = answer.code, True
+        elif answer.diagnostics:
+            with self._log.open("ab") as log:
+                log.write(answer.octets)
+        else:
+            self._said.append(answer.octets)
+
+    def lose(self) -> None:
+        """Its place is lost, and it with it."""
+        self._ended = True
+
+    def _hears(self, timeout_s: float) -> bool:
+        until = time.monotonic() + timeout_s
+        while not (self._said or self._ended) and (left := until - time.monotonic()) > 0:
+            self._place.hear(left)
+        return bool(self._said) or self._ended
+
+    def _send(self, line: bytes) -> None:
+        if self._ended:
+            raise BrokenPipeError
+        self._place.say(Tell(self._number, line))
+
+    def _receive(self) -> bytes | None:
+        said = b"".join(self._said.popleft() for _ in range(len(self._said)))
+        return said or (None if self._ended else b"")
+
+    def _terminate(self) -> None:
+        self._place.say(Signal(self._number, signal.SIGTERM))
+
+    def _exit_code(self) -> int:
+        """How it ended; EngineError where that is not known, because the place is lost."""
+        if self._code is None:
+            raise EngineError(self.name, None, f"{self._place.name} is lost ({self._place.lost})")
+        return self._code
