@@ -142,7 +142,7 @@ def session_of(study: Study, folder: Path) -> PlacedSession:
     for number, at in enumerate(dict.fromkeys(machine.at for machine in study.hosts.values()), 1):
         here = at == "here"
         far = Standing(at, "" if here else f"192.0.2.{number}", "" if here else "192.0.2.99")
-        session.machines[at] = cast(StandingMachine, far)
+        session.machines._standing[at] = cast(StandingMachine, far)
     return session
 
 
