@@ -17,16 +17,20 @@ from tests.workloads.local_launcher import LocalLauncher
 from trifecta.contract.probe import ReflectConfig, ReflectReady
 from trifecta.design.errors import CannotError
 from trifecta.design.machine import Machine
+from trifecta.lab import talked_place
 from trifecta.lab.engine import EngineError
+from trifecta.lab.launcher import Said
 from trifecta.lab.machines import Machines
 from trifecta.lab.namespaces import Namespaces
 from trifecta.lab.network import two_hosts
+from trifecta.lab.talk import Frames, Get, Tell
 
 pytestmark = pytest.mark.skipif(not ENGINE.exists(), reason="the engine is not built")
 
 
 @pytest.fixture
-def nodes() -> Iterator[LocalLauncher]:
+def nodes(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalLauncher]:
+    monkeypatch.setenv("TMPDIR", str(tmp_path_factory.mktemp("there")))  # who is killed there removes nothing
     launcher = LocalLauncher(2)
     yield launcher
     launcher.close()
@@ -51,10 +55,10 @@ def test_on_this_machine_as_a_host_of_a_study(tmp_path: Path) -> None:
 
 def test_at_a_node(nodes: LocalLauncher, tmp_path: Path) -> None:
     programs_work(nodes, "place1", tmp_path, 47_115)
-    at = nodes.talked.place("place1").stand()
-    assert Path(at.folder).is_dir()
+    folder = nodes.talked.place("place1").folder
+    assert folder.is_dir()
     nodes.end("place1")
-    assert not Path(at.folder).exists(), "nothing is left behind"
+    assert not folder.exists(), "nothing is left behind"
 
 
 def test_a_node_that_is_killed_takes_its_programs_and_says_so(nodes: LocalLauncher, tmp_path: Path) -> None:
@@ -75,6 +79,85 @@ def test_a_node_that_is_killed_takes_its_programs_and_says_so(nodes: LocalLaunch
             time.sleep(0.01)
     with pytest.raises(CannotError, match="n1: no program of the engine can be started there"):
         place.start("probe", tmp_path / "log")
+
+
+def test_one_that_does_not_read_holds_up_no_other(nodes: LocalLauncher, tmp_path: Path) -> None:
+    place = nodes.talked.place("place1")
+    with place.start("probe", tmp_path / "log") as deaf, place.start("probe", tmp_path / "log") as other:
+        stands = nodes.hands["place1"]._process.pid
+        until = time.monotonic() + 30
+        while len(children := psutil.Process(stands).children()) < 2 and time.monotonic() < until:
+            time.sleep(0.01)
+        min(children, key=lambda child: child.pid).suspend()
+        for _ in range(4):
+            place.say(Tell(0, b" " * 300_000))
+        other.configure(ReflectConfig(address="127.0.0.1", port=47_117))
+        other.wait_ready(ReflectReady, 30.0)
+        deaf.close()
+        assert not deaf.running()
+    nodes.end("place1")
+    assert not place.folder.exists()
+
+
+def test_what_is_told_is_whole_however_slowly_it_is_read(nodes: LocalLauncher, tmp_path: Path) -> None:
+    place = nodes.talked.place("place1")
+    with place.start("probe", tmp_path / "log") as program:
+        place.say(Tell(0, b" " * 2_000_000))
+        program.configure(ReflectConfig(address="127.0.0.1", port=47_118))
+        program.wait_ready(ReflectReady, 30.0)
+
+
+def test_an_end_amid_a_long_answer_leaves_nothing(nodes: LocalLauncher, tmp_path: Path) -> None:
+    place = nodes.talked.place("place1")
+    (tmp_path / "large").write_bytes(bytes(10_000_000))
+    place.put(tmp_path / "large")
+    place.say(Get(str(tmp_path / "large")))
+    time.sleep(0.2)
+    nodes.end("place1")
+    assert not place.folder.exists()
+
+
+def test_a_late_answer_is_taken_for_no_other(
+    nodes: LocalLauncher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = nodes.talked.place("place1")
+    place.stand()
+    monkeypatch.setattr(talked_place, "_FILES_S", 0.3)
+    psutil.Process(nodes.hands["place1"]._process.pid).suspend()
+    with pytest.raises(CannotError, match=r"n1: .*no answer within 0 s"):
+        place.put(tmp_path)
+    with pytest.raises(CannotError, match=r"n1: .*no answer within 0 s"):
+        place.put(tmp_path)
+    assert nodes.talked.place("place1") is not place
+
+
+def test_who_waits_without_time_hears_what_is_there(nodes: LocalLauncher, tmp_path: Path) -> None:
+    """A tick that takes longer than the time between two of them leaves none to wait."""
+    with nodes.place("place1").start("probe", tmp_path / "log") as program:
+        program.configure(ReflectConfig(address="127.0.0.1", port=47_119))
+        program._wait_for("ready", ReflectReady, 30.0, None, lambda: time.sleep(0.15))
+
+
+def test_a_line_that_somebody_prints_is_no_message(nodes: LocalLauncher, tmp_path: Path) -> None:
+    place = nodes.talked.place("place1")
+    with pytest.raises(ValueError, match="it begins with b'hello"):
+        list(Frames().feed(b"hello, world\n"))
+    place.stand()
+    place.take(Said(b"hello, world\n"))
+    with pytest.raises(CannotError, match="what is not understood"):
+        place.start("probe", tmp_path / "log")
+
+
+def test_a_path_does_not_lead_out_of_the_folder_there(nodes: LocalLauncher, tmp_path: Path) -> None:
+    place = nodes.talked.place("place1")
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").write_text("b")
+    place.put(tmp_path / "a" / ".." / "b")
+    (tmp_path / "b").unlink()
+    place.get(tmp_path / "a" / ".." / "b")
+    assert (tmp_path / "b").read_text() == "b"
+    with pytest.raises(CannotError, match="No such file"):
+        place.get(Path("/../../../../../../etc/hostname"))
 
 
 def test_a_file_that_is_not_there_is_refused_in_one_line(nodes: LocalLauncher, tmp_path: Path) -> None:

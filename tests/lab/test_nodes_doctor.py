@@ -15,7 +15,9 @@ from trifecta.lab.doctor import able
 
 pytestmark = pytest.mark.skipif(not ENGINE.exists(), reason="the engine is not built")
 FINE = """import json
-print(json.dumps({"able": True, "findings": [{"name": "cores", "status": "ok", "evidence": "2 usable"}]}))"""
+print(json.dumps({"able": True, "findings": [{"name": "cores", "status": "ok", "evidence": "2 usable"}],
+                  "code": {"trifecta": "a", "engine": "b"}}))"""
+CODE = {"trifecta": "a", "engine": "b"}
 
 
 class Nodes(LocalLauncher):
@@ -37,36 +39,51 @@ def nodes() -> Iterator[Nodes]:
 
 
 def test_every_node_is_asked_and_starts_the_engine(nodes: Nodes, tmp_path: Path) -> None:
-    found = nodes_doctor.examine(nodes, tmp_path / "log")
+    found = nodes_doctor.examine(nodes, tmp_path / "log", CODE)
     assert sorted(found) == ["n1", "n2"]
     for findings in found.values():
-        assert [(one.name, one.status) for one in findings] == [("cores", "ok"), ("engine program", "ok")]
-        assert "it is the build that is here" in findings[-1].evidence
+        assert [(one.name, one.status) for one in findings] == [
+            ("cores", "ok"),
+            ("same code", "ok"),
+            ("engine program", "ok"),
+        ]
     assert not nodes.hands, "nothing runs there any more"
 
 
 def test_one_without_trifecta_is_missing_in_one_line(nodes: Nodes, tmp_path: Path) -> None:
     nodes.said = "import no_such_module"
-    for findings in nodes_doctor.examine(nodes, tmp_path / "log").values():
+    for findings in nodes_doctor.examine(nodes, tmp_path / "log", CODE).values():
         assert not able(findings)
         assert findings[0].name == "doctor"
         assert "No module named 'no_such_module'" in findings[0].evidence
         assert "\n" not in findings[0].evidence
 
 
-def test_another_build_of_the_engine_is_told(nodes: Nodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    other = {"sha256": "0" * 64, "linkage": "static"}
-    monkeypatch.setattr(nodes_doctor.static_engine, "told", lambda engine: other)
-    for findings in nodes_doctor.examine(nodes, tmp_path / "log").values():
-        assert findings[-1].status == "warn"
-        assert "another build" in findings[-1].evidence
+def test_another_build_of_the_engine_runs_no_blocks(nodes: Nodes, tmp_path: Path) -> None:
+    for findings in nodes_doctor.examine(nodes, tmp_path / "log", {**CODE, "engine": "c"}).values():
+        assert not able(findings)
+        assert findings[1].evidence == "no run takes it: it has engine b, not c"
+
+
+def test_a_priority_that_a_run_refuses_is_missing(nodes: Nodes, tmp_path: Path) -> None:
+    nodes.said = FINE.replace('"cores", "status": "ok"', '"priority", "status": "warn"')
+    for findings in nodes_doctor.examine(nodes, tmp_path / "log", CODE).values():
+        assert (findings[0].name, findings[0].status) == ("priority", "missing")
+        assert not able(findings)
+
+
+def test_what_is_not_understood_is_told(nodes: Nodes, tmp_path: Path) -> None:
+    nodes.said = "print('{}')"
+    for findings in nodes_doctor.examine(nodes, tmp_path / "log", CODE).values():
+        assert "is not understood" in findings[0].evidence
+        assert not able(findings)
 
 
 def test_a_node_whose_engine_is_not_there_runs_no_blocks(
     nodes: Nodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TRIFECTA_ENGINE", "/nowhere/engine")
-    for findings in nodes_doctor.examine(nodes, tmp_path / "log").values():
+    for findings in nodes_doctor.examine(nodes, tmp_path / "log", CODE).values():
         assert not able(findings)
         assert "/nowhere/engine is not a program" in findings[-1].evidence
 
@@ -74,4 +91,4 @@ def test_a_node_whose_engine_is_not_there_runs_no_blocks(
 def test_no_nodes_is_one_line(nodes: Nodes, tmp_path: Path) -> None:
     nodes.there.clear()
     with pytest.raises(CannotError, match="no node that offers a CPU"):
-        nodes_doctor.examine(nodes, tmp_path / "log")
+        nodes_doctor.examine(nodes, tmp_path / "log", CODE)

@@ -46,7 +46,9 @@ class LocalLauncher:
             time.sleep(0.01)
 
     def end(self, place: str) -> None:
-        self.hands.pop(place).end()
+        self.talked.forget(place)
+        if place in self.hands:
+            self.hands.pop(place).end()
 
     def close(self) -> None:
         for place in list(self.hands):

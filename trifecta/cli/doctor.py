@@ -40,7 +40,7 @@ Examples:
     "--cluster",
     metavar="ADDRESS",
     help="Check every node of a Ray cluster instead (HOST:PORT of its head, auto or local:N): `trifecta doctor` is run "
-    "there, and a program of the engine. What is in order is counted only.",
+    "there, and a program of the engine is started. What is in order is mostly counted, not listed.",
 )
 @as_json
 def command(hosts: tuple[str, ...], cluster: str | None, as_json: bool) -> int:
@@ -59,7 +59,8 @@ def command(hosts: tuple[str, ...], cluster: str | None, as_json: bool) -> int:
     findings = [*doctor.examine(Path.cwd()), *as_findings(survey())]
     able = doctor.able(findings)
     if as_json:
-        click.echo(json.dumps({"able": able, "findings": doctor.as_dicts(findings)}, indent=2))
+        told = {"able": able, "findings": doctor.as_dicts(findings), "code": _code()}
+        click.echo(json.dumps(told, indent=2))
         return 0 if able else 1
     _show(findings)
     click.echo("A study can run here." if able else "No study can run here: install what is missing.")
@@ -95,6 +96,18 @@ def _of_hosts(hosts: Sequence[str], as_json: bool) -> int:
     return 0 if all(able.values()) else 1
 
 
+def _code() -> dict[str, str]:
+    """Digests of this package and of its engine, empty where it is not there: nodes are compared by them."""
+    from trifecta.design.errors import CannotError
+    from trifecta.lab.engine import find_engine
+    from trifecta.workloads import code
+
+    try:
+        return code.digests(find_engine())
+    except CannotError:
+        return {}
+
+
 def _of_nodes(address: str, as_json: bool) -> int:
     import tempfile
 
@@ -105,7 +118,7 @@ def _of_nodes(address: str, as_json: bool) -> int:
     launcher = RayLauncher(address)
     try:
         with tempfile.TemporaryDirectory(prefix="trifecta-doctor-") as folder:
-            found = nodes_doctor.examine(launcher, Path(folder) / "log")
+            found = nodes_doctor.examine(launcher, Path(folder) / "log", _code())
     finally:
         launcher.close()
     able = {node: doctor.able(findings) for node, findings in found.items()}
@@ -113,7 +126,7 @@ def _of_nodes(address: str, as_json: bool) -> int:
         told = {node: {"able": able[node], "findings": doctor.as_dicts(findings)} for node, findings in found.items()}
         click.echo(json.dumps({"nodes": told}, indent=2))
         return 0 if all(able.values()) else 1
-    for node, findings in sorted(found.items()):
+    for node, findings in found.items():
         word = "can run blocks" if able[node] else "cannot run blocks"
         fine = sum(finding.status == "ok" for finding in findings)
         absent = sum(finding.status == "missing" and not finding.required for finding in findings)

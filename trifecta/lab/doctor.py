@@ -29,6 +29,7 @@ Status = Literal["ok", "warn", "missing"]
 
 UDP_BUFFER_BYTES = 4_194_304  # what the engine's load asks for
 DISK_BYTES = 1_000_000_000
+PRIORITY = "priority"
 _TIMEOUT_S = 60
 _VERSION = r"(\d+\.\d+\.\d+)"
 
@@ -66,7 +67,17 @@ def _read(path: str) -> str:
         return ""
 
 
+def _priority() -> Finding:
+    """A warning where programs would give way to others for good; root can take it back, and nodes do."""
+    nice = os.getpriority(os.PRIO_PROCESS, 0)
+    if nice <= 0 or os.geteuid() == 0:
+        return Finding(PRIORITY, "ok", f"niceness {nice}")
+    said = f"niceness {nice}, which an ordinary user cannot take back: programs give way to others"
+    return Finding(PRIORITY, "warn", said, "start it without nice; Ray with RAY_worker_niceness=0 in its environment")
+
+
 def _system() -> Iterator[Finding]:
+    yield _priority()
     cores = len(os.sched_getaffinity(0))
     yield Finding(
         "cores",

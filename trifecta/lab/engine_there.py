@@ -12,7 +12,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO
@@ -40,6 +39,7 @@ from trifecta.lab.talk import (
 )
 
 _CHUNK = 1 << 16
+EXIT_TERMINATED = 128 + signal.SIGTERM
 
 
 class Standing:
@@ -54,6 +54,8 @@ class Standing:
         self._programs: dict[int, subprocess.Popen[bytes]] = {}
         self._open: dict[int, int] = {}
         """How many of a program's two outputs are open."""
+        self._waiting: dict[int, bytearray] = {}
+        """By program what it has not read yet: one that does not read holds up no other."""
 
     def say(self, answer: Answer) -> None:
         """Send an answer."""
@@ -65,15 +67,15 @@ class Standing:
         frames = Frames()
         self._orders.register(descriptor, selectors.EVENT_READ, None)
         while True:
-            for key, _ in self._orders.select():
+            for key, event in self._orders.select():
+                if event & selectors.EVENT_WRITE or key.data is not None:
+                    key.data()
+                    continue
                 octets = os.read(key.fd, _CHUNK)
-                if key.data is not None:
-                    key.data(octets)
-                elif not octets:
+                if not octets:
                     return
-                else:
-                    for message in frames.feed(octets):
-                        self._obey(msgspec.msgpack.decode(message, type=Order))
+                for message in frames.feed(octets):
+                    self._obey(msgspec.msgpack.decode(message, type=Order))
 
     def end(self) -> None:
         """Kill what runs."""
@@ -88,10 +90,9 @@ class Standing:
         if isinstance(order, Begin):
             self._begin(order)
         elif isinstance(order, Tell):
-            with suppress(KeyError, BrokenPipeError):  # it has ended, which is on its way
-                pipe = self._programs[order.program].stdin
-                assert pipe is not None
-                pipe.write(order.octets)
+            if order.program in self._programs:  # else it has ended, which is on its way
+                self._waiting[order.program] += order.octets
+                self._pass_on(order.program)
         elif isinstance(order, Signal):
             if order.program in self._programs:
                 self._programs[order.program].send_signal(order.number)
@@ -128,12 +129,32 @@ class Standing:
             return
         self._programs[number] = program
         self._open[number] = 2
+        self._waiting[number] = bytearray()
+        assert program.stdin is not None
+        os.set_blocking(program.stdin.fileno(), False)
         for stream, diagnostics in ((program.stdout, False), (program.stderr, True)):
             assert stream is not None
             hear = partial(self._hear, number, stream.fileno(), diagnostics)
             self._orders.register(stream, selectors.EVENT_READ, hear)
 
-    def _hear(self, number: int, descriptor: int, diagnostics: bool, octets: bytes) -> None:
+    def _pass_on(self, number: int) -> None:
+        """As much of what waits for a program as it takes now; the rest when it takes more."""
+        pipe, waiting = self._programs[number].stdin, self._waiting[number]
+        assert pipe is not None
+        try:
+            while waiting:
+                del waiting[: os.write(pipe.fileno(), waiting[:_CHUNK])]
+        except BlockingIOError:
+            if pipe.fileno() not in self._orders.get_map():
+                self._orders.register(pipe, selectors.EVENT_WRITE, partial(self._pass_on, number))
+            return
+        except BrokenPipeError:  # it reads no more: it ends, which is on its way
+            waiting.clear()
+        if pipe.fileno() in self._orders.get_map():
+            self._orders.unregister(pipe)
+
+    def _hear(self, number: int, descriptor: int, diagnostics: bool) -> None:
+        octets = os.read(descriptor, _CHUNK)
         if octets:
             self.say(Heard(number, octets, diagnostics))
             return
@@ -141,6 +162,9 @@ class Standing:
         self._open[number] -= 1
         if not self._open[number]:
             program = self._programs.pop(number)
+            del self._waiting[number]
+            if program.stdin is not None and program.stdin.fileno() in self._orders.get_map():
+                self._orders.unregister(program.stdin)
             code = program.wait()
             for stream in (program.stdin, program.stdout, program.stderr):
                 assert stream is not None
@@ -151,6 +175,7 @@ class Standing:
 def main() -> int:
     """Stand until the input ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal: whoever holds the input says when it is enough
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(EXIT_TERMINATED))  # its folder is removed all the same
     out = sys.stdout.buffer
     folder = Path(tempfile.mkdtemp(prefix="trifecta-there-"))
     try:

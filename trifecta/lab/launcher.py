@@ -1,7 +1,8 @@
 """A launcher: knows places by name, and has programs started there. It knows nothing of trials.
 
 There are three: `trifecta.lab.namespaces` (hosts of a lab), `trifecta.lab.machines` (hosts by SSH) and
-`trifecta.lab.ray_launcher` (nodes of a cluster). What a program of the engine is told and says is the same at all.
+`trifecta.lab.ray_launcher` (nodes of a cluster). A program of the engine is told the same, and says the same, wherever
+it runs.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ class Launcher(Protocol):
     """What knows places, and has programs of the engine started there."""
 
     def places(self) -> Mapping[str, str]:
-        """The places that are there now, each with a name that a person knows it by; no two have the same name.
+        """The places that are there now, each with a name that a person knows it by.
 
         A place that was away and is back is another place, with the name it had. CannotError when it cannot be known.
         """

@@ -2,38 +2,45 @@
 
 from __future__ import annotations
 
+import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 
 from trifecta.contract.probe import ReflectConfig, ReflectReady, ReflectSummary
 from trifecta.design.errors import CannotError
-from trifecta.lab import static_engine
-from trifecta.lab.doctor import Finding
-from trifecta.lab.engine import EngineError, find_engine, rebuild
+from trifecta.lab.doctor import PRIORITY, Finding
+from trifecta.lab.engine import EngineError
 from trifecta.lab.launcher import TalkingLauncher
 
 _DOCTOR = ("-P", "-m", "trifecta", "doctor", "--json")
 _LONGEST_S = 300.0  # a busy cluster's CPUs are waited for
 _START_S = 20.0
+_SAME = "install there what is installed here"
 
 
 class _Told(msgspec.Struct):
     findings: list[Finding]
+    code: dict[str, str]
 
 
-def examine(launcher: TalkingLauncher, log: Path) -> Mapping[str, Sequence[Finding]]:
-    """Everything about each node, by name; CannotError where there is none. What programs say goes to ``log``."""
+def examine(launcher: TalkingLauncher, log: Path, code: Mapping[str, str]) -> Mapping[str, Sequence[Finding]]:
+    """Everything about each node, by name; CannotError where there is none.
+
+    What programs say goes to ``log``; ``code`` are the digests of Trifecta and of the engine here: a run compares them.
+    """
     places = launcher.places()
     if not places:
         raise CannotError("the cluster has no node that offers a CPU; start one: `ray start --address HOST:PORT`")
-    told = _told_by_all(launcher, list(places))
-    return {places[key]: [*told[key], _engine(launcher, key, log)] for key in places}
+    told = _told_by_all(launcher, list(places), code)
+    known = sorted(places, key=lambda key: [(len(part), part) for part in re.split(r"(\d+)", places[key])])
+    return {places[key]: [*told[key], _engine(launcher, key, log)] for key in known}
 
 
-def _told_by_all(launcher: TalkingLauncher, keys: Sequence[str]) -> dict[str, list[Finding]]:
+def _told_by_all(launcher: TalkingLauncher, keys: Sequence[str], code: Mapping[str, str]) -> dict[str, list[Finding]]:
     """What `trifecta doctor` says at each place; they run beside each other."""
     said, ended = dict.fromkeys(keys, b""), dict.fromkeys(keys, "")
     for key in keys:
@@ -45,15 +52,30 @@ def _told_by_all(launcher: TalkingLauncher, keys: Sequence[str]) -> dict[str, li
             ended[key] = ended[key] or one.ended or ""
     for key in keys:
         launcher.end(key)
-    return {key: _read(said[key], ended[key] or f"no answer within {_LONGEST_S:.0f} s") for key in keys}
+    return {key: list(_read(said[key], ended[key], code)) for key in keys}
 
 
-def _read(said: bytes, ended: str) -> list[Finding]:
+def _read(said: bytes, ended: str, code: Mapping[str, str]) -> Iterator[Finding]:
+    """What a node said of itself, and what a run would refuse it for."""
     try:
-        return msgspec.json.decode(said, type=_Told).findings
-    except msgspec.MsgspecError:
-        remedy = "install there what is installed here; see the node's own `trifecta doctor`"
-        return [Finding("doctor", "missing", f"`trifecta doctor` says nothing there: {ended}", remedy, required=True)]
+        told = msgspec.json.decode(said, type=_Told)
+    except msgspec.MsgspecError as error:
+        if not ended:
+            found = f"no answer within {_LONGEST_S:.0f} s: others have its CPUs, or it does not come to an end"
+            yield Finding("doctor", "missing", found, "ask again when the node is free", required=True)
+        else:
+            found = f"what it says is not understood ({error})" if said else f"it says nothing: {ended}"
+            yield Finding("doctor", "missing", found, _SAME, required=True)
+        return
+    for finding in told.findings:
+        refused = finding.name == PRIORITY and finding.status == "warn"
+        yield replace(finding, status="missing", required=True) if refused else finding
+    other = [name for name, own in code.items() if told.code.get(name) != own]
+    if other:
+        named = " and ".join(f"{name} {told.code.get(name)}, not {code[name]}" for name in other)
+        yield Finding("same code", "missing", f"no run takes it: it has {named}", _SAME, required=True)
+    else:
+        yield Finding("same code", "ok", "Trifecta and its engine are those that are here", required=True)
 
 
 def _engine(launcher: TalkingLauncher, key: str, log: Path) -> Finding:
@@ -67,13 +89,8 @@ def _engine(launcher: TalkingLauncher, key: str, log: Path) -> Finding:
             program.wait_ready(ReflectReady, _START_S)
             took_s = time.monotonic() - began
             program.finish(ReflectSummary, _START_S)
-        same = place.engine() == static_engine.told(find_engine())
     except (CannotError, EngineError) as error:
-        return Finding(name, "missing", str(error), rebuild(), required=True)
+        return Finding(name, "missing", str(error), "see the node's own `trifecta doctor`", required=True)
     finally:
         launcher.end(key)
-    said = f"answers {took_s * 1e3:.0f} ms after it is asked for; "
-    if same:
-        return Finding(name, "ok", said + "it is the build that is here", required=True)
-    said += "it is another build than the one here"
-    return Finding(name, "warn", said, "install there what is installed here", required=True)
+    return Finding(name, "ok", f"answers {took_s * 1e3:.0f} ms after it is asked for", required=True)

@@ -1,7 +1,8 @@
 """A place: where programs are started, and what they find and leave there. Nobody above `lab` starts one otherwise.
 
-What a trial does with its programs does not depend on where they run. The first place is this machine (`LocalPlace`, a
-program in the network of one of the lab's hosts), the second a container (`trifecta.lab.containers.ContainerPlace`).
+What a trial does with its programs does not depend on where they run: on this machine (`LocalPlace`, in the network of
+one of the lab's hosts), in a container (`trifecta.lab.containers.ContainerPlace`), on a host by SSH
+(`trifecta.lab.ssh.place`), or at a node of a cluster (`trifecta.lab.talked_place`). Launchers know them by name.
 """
 
 from __future__ import annotations

@@ -12,8 +12,10 @@ import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from queue import SimpleQueue
 
 _GRACE_S = 5.0
+_LOOK_S = 0.02
 _MOST_OCTETS = 1 << 22  # of one answer: it passes through Ray's memory
 
 
@@ -33,7 +35,10 @@ class Hand:
         )
         self._early: dict[int, bytes] = {}
         self._written = 0
-        self._writing = threading.Lock()
+        self._ordering = threading.Lock()
+        self._to_write: SimpleQueue[bytes | None] = SimpleQueue()
+        # Of its own: one that does not read must not take a thread from `read`, which may be what it waits for.
+        threading.Thread(target=self._keep_writing, daemon=True).start()
 
     def read(self, wait_s: float) -> tuple[bytes, str | None]:
         """What it wrote, waited for so long at most; and how it ended, once all that it wrote was read."""
@@ -57,29 +62,40 @@ class Hand:
 
         Ray promises an order only to an actor of one thread, and this one has a second for `read`.
         """
-        with self._writing:
+        with self._ordering:
             self._early[number] = octets
             while self._written in self._early:
-                self._pass_on(self._early.pop(self._written))
+                self._to_write.put(self._early.pop(self._written))
                 self._written += 1
 
-    def _pass_on(self, octets: bytes) -> None:
+    def _keep_writing(self) -> None:
+        """Write what is queued, and close its standard input in the end."""
         assert self._process.stdin is not None
-        view = memoryview(octets)
-        with suppress(BrokenPipeError, ValueError):  # ValueError: it was closed
-            while view:
-                view = view[self._process.stdin.write(view) or 0 :]
+        with suppress(BrokenPipeError):  # it has ended, or does not read any more
+            while (octets := self._to_write.get()) is not None:
+                view = memoryview(octets)
+                while view:
+                    view = view[self._process.stdin.write(view) or 0 :]
+        with suppress(OSError):
+            self._process.stdin.close()
 
     def end(self) -> None:
         """Close its standard input, and kill it where it does not end by that; what it started goes with it."""
-        assert self._process.stdin is not None
-        with suppress(OSError):
-            self._process.stdin.close()
-        with suppress(subprocess.TimeoutExpired):
-            self._process.wait(_GRACE_S)
+        self._to_write.put(None)
+        until = time.monotonic() + _GRACE_S
+        while self._process.poll() is None and (left := until - time.monotonic()) > 0:
+            self._pass_over(min(left, _LOOK_S))
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
+
+    def _pass_over(self, wait_s: float) -> None:
+        """Read what nobody asks for any more: who waits for that does not see that its input is closed."""
+        out = self._process.stdout
+        assert out is not None
+        began = time.monotonic()
+        if not (select.select([out], [], [], wait_s)[0] and os.read(out.fileno(), 1 << 16)):
+            time.sleep(max(0.0, wait_s - (time.monotonic() - began)))  # it has closed it, and ends soon
 
     def _ending(self) -> str:
         code = self._process.wait()

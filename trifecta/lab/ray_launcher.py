@@ -98,6 +98,7 @@ class RayLauncher:
 
     def end(self, place: str) -> None:
         """As `Launcher.end`."""
+        self._talked.forget(place)
         self._ask("end", place)
 
     def close(self) -> None:

@@ -13,6 +13,8 @@ import msgspec
 from trifecta.contract.machine import BroughtEngine
 
 _LENGTH = 4
+_LONGEST = 1 << 29
+"""Octets of a message; four letters, from a program that prints what it should not, are a larger length."""
 
 
 class Put(msgspec.Struct, tag=True, frozen=True):
@@ -89,8 +91,10 @@ Answer: TypeAlias = Stands | Heard | Ended | Done | Refused
 
 
 def framed(message: Order | Answer) -> bytes:
-    """A message as it is sent."""
+    """A message as it is sent. ValueError for one of 512 MB or more."""
     text = msgspec.msgpack.encode(message)
+    if len(text) >= _LONGEST:
+        raise ValueError(f"{len(text) / 1e6:.0f} MB are more than the {_LONGEST / 1e6:.0f} that go at once")
     return len(text).to_bytes(_LENGTH, "big") + text
 
 
@@ -102,10 +106,13 @@ class Frames:
         self._come = bytearray()
 
     def feed(self, octets: bytes) -> Iterator[bytes]:
-        """The messages that are whole now, each without its length."""
+        """The messages that are whole now, each without its length. ValueError for what is no message."""
         self._come += octets
         while len(self._come) >= _LENGTH:
-            end = _LENGTH + int.from_bytes(self._come[:_LENGTH], "big")
+            length = int.from_bytes(self._come[:_LENGTH], "big")
+            if length >= _LONGEST:
+                raise ValueError(f"it begins with {bytes(self._come[:40])!r}")
+            end = _LENGTH + length
             if len(self._come) < end:
                 return
             message = bytes(self._come[_LENGTH:end])

@@ -57,6 +57,11 @@ class TalkedPlaces:
             self._at[key] = TalkedPlace(self, self._launcher, key)
         return self._at[key]
 
+    def forget(self, key: str) -> None:
+        """The launcher ends what stands at a place: that asked for it begins anew."""
+        if (place := self._at.pop(key, None)) is not None:
+            place.lose("it was ended")
+
     def hear(self, timeout_s: float) -> None:
         """Give every place what came for it; waits for that, for so long at most."""
         for key, said in self._launcher.read(timeout_s).items():
@@ -85,10 +90,19 @@ class TalkedPlace:
         """What stands there, which is started where it does not yet; CannotError when it does not come up."""
         if self._stands is None and self.lost is None:
             self._launcher.start(self._key, _PROGRAM)
-            self._stands = self._answered(Stands, _STAND_S)
+            try:
+                self._stands = self._answered(Stands, _STAND_S)
+            except CannotError as error:
+                self.lost = self.lost or str(error).removeprefix(f"{self.name}: ")
+                raise
         if self.lost is not None or self._stands is None:
             raise self.error()
         return self._stands
+
+    @property
+    def folder(self) -> Path:
+        """Where files are there, as long as it stands."""
+        return Path(self._stands.folder if self._stands is not None else self.stand().folder)
 
     def start(self, role: Role, log: Path, *, name: str = "", cpus: frozenset[int] | None = None) -> EngineProgram:
         """Start a program of the engine, as `Place.start`; which core it has is the place's affair, not of ``cpus``."""
@@ -107,7 +121,10 @@ class TalkedPlace:
         """Have it below the folder of the place, as `Place.put`; CannotError when that fails."""
         path = path.absolute()
         self.stand()
-        self.say(Put(str(path), None if writable else there.pack(path), writable))
+        try:
+            self.say(Put(str(path), None if writable else there.pack(path), writable))
+        except (OSError, ValueError) as error:
+            raise CannotError(f"{self.name}: {path.name} cannot be put there ({_words(error)})") from error
         self._answered(Done, _FILES_S)
         self._given[path] = writable
 
@@ -115,7 +132,10 @@ class TalkedPlace:
         """Have here what was written there; CannotError when it is not there."""
         path = path.absolute()
         self.say(Get(str(path)))
-        there.unpack(self._answered(Done, _FILES_S).archive, path)
+        try:
+            there.unpack(self._answered(Done, _FILES_S).archive, path)
+        except (OSError, ValueError) as error:
+            raise CannotError(f"{self.name}: {path.name} cannot be brought from there ({_words(error)})") from error
 
     def told(self, config: msgspec.Struct) -> msgspec.Struct:
         """A configuration with the paths of the place."""
@@ -134,13 +154,22 @@ class TalkedPlace:
         try:
             for message in self._frames.feed(said.octets):
                 self._sort(msgspec.msgpack.decode(message, type=Answer))
-        except msgspec.MsgspecError as error:
-            said = Said(ended=f"it says what is not understood ({error})")
+        except (msgspec.MsgspecError, ValueError) as error:
+            self._give_up(f"it says what is not understood ({error})")
         if said.ended is not None:
-            self.lost = said.ended
-            for program in self._programs.values():
-                program.lose()
-            self._programs.clear()
+            self.lose(said.ended)
+
+    def lose(self, reason: str) -> None:
+        """It cannot be used any more, and neither can what runs there."""
+        self.lost = self.lost or reason
+        for program in self._programs.values():
+            program.lose()
+        self._programs.clear()
+
+    def _give_up(self, reason: str) -> None:
+        """Lose it, and end what stands there: a late answer would be taken for that to another question."""
+        self.lose(reason)
+        self._launcher.end(self._key)
 
     def error(self) -> CannotError:
         """The error of who needs it, and it is lost."""
@@ -166,13 +195,18 @@ class TalkedPlace:
             if self.lost is not None:
                 raise self.error()
             if time.monotonic() > until:
-                raise CannotError(f"{self.name}: no answer within {timeout_s:.0f} s; others may have its CPUs")
+                self._give_up(f"no answer within {timeout_s:.0f} s; others may have its CPUs")
+                raise self.error()
             self.hear(_TICK_S)
         answer = self._answers.popleft()
         if isinstance(answer, Refused):
             raise CannotError(f"{self.name}: {answer.reason}")
         assert isinstance(answer, kind), "answers come in the order of what was asked"
         return answer
+
+
+def _words(error: OSError | ValueError) -> str:
+    return getattr(error, "strerror", None) or str(error)
 
 
 class TalkedProgram(EngineProgram):
@@ -194,6 +228,8 @@ class TalkedProgram(EngineProgram):
 
     def running(self) -> bool:
         """Whether it still runs, as far as is known here."""
+        if not self._ended:
+            self._place.hear(0.0)
         return not self._ended
 
     def wait_end(self, timeout_s: float) -> None:
@@ -214,7 +250,7 @@ class TalkedProgram(EngineProgram):
         """Have here what it wrote there; EngineError when it cannot be brought."""
         try:
             self._place.get(path)
-        except (CannotError, ValueError) as error:
+        except CannotError as error:
             raise EngineError(self.name, None, str(error)) from error
 
     def close(self) -> None:
@@ -239,8 +275,11 @@ class TalkedProgram(EngineProgram):
 
     def _hears(self, timeout_s: float) -> bool:
         until = time.monotonic() + timeout_s
-        while not (self._said or self._ended) and (left := until - time.monotonic()) > 0:
-            self._place.hear(left)
+        while not (self._said or self._ended):
+            left = until - time.monotonic()
+            self._place.hear(max(0.0, left))  # once at least, as poll(2) with no time does
+            if left <= 0:
+                break
         return bool(self._said) or self._ended
 
     def _send(self, line: bytes) -> None:

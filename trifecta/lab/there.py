@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import tarfile
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
@@ -29,7 +30,7 @@ _FIELDS: Mapping[type[msgspec.Struct], tuple[str, ...]] = {
 
 def below(path: Path) -> str:
     """Where a file of this machine lies at the other end, from the folder of files: its own path below that."""
-    return f".{path.absolute().as_posix()}"
+    return f".{os.path.normpath(path.absolute())}"  # without "..", which would lead out of that folder
 
 
 def told(config: Config, folder: str, given: Mapping[Path, bool]) -> Config:
@@ -73,13 +74,19 @@ def unpack(archive: bytes, path: Path, at: Path | None = None) -> None:
 
     ValueError for anything else: the other end is not trusted with names, modes or links.
     """
-    root = PurePosixPath(below(path))
+    try:
+        _lay(archive, PurePosixPath(below(path)), at or path)
+    except tarfile.TarError as error:
+        raise ValueError(f"it is no archive: {error}") from error
+
+
+def _lay(archive: bytes, root: PurePosixPath, at: Path) -> None:
     with tarfile.open(fileobj=io.BytesIO(archive), mode="r:") as tar:
         for member in tar:
             name = PurePosixPath(member.name)
             if ".." in name.parts or (name != root and root not in name.parents):
                 raise ValueError(f"{member.name!r} is not what was asked for")
-            target = (at or path) / name.relative_to(root)
+            target = at / name.relative_to(root)
             if member.isdir():
                 target.mkdir(parents=True, exist_ok=True)
             elif (content := tar.extractfile(member) if member.isreg() else None) is not None:
