@@ -131,6 +131,19 @@ def test_a_late_answer_is_taken_for_no_other(
     assert nodes.talked.place("place1") is not place
 
 
+def test_a_place_that_does_not_end_a_program_is_lost(
+    nodes: LocalLauncher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(talked_place, "_END_S", 0.3)
+    place = nodes.talked.place("place1")
+    program = place.start("probe", tmp_path / "log", name="reflector")
+    psutil.Process(nodes.hands["place1"]._process.pid).suspend()
+    program.close()
+    assert not program.running()
+    assert place.lost is not None
+    assert "program reflector did not end" in place.lost
+
+
 def test_who_waits_without_time_hears_what_is_there(nodes: LocalLauncher, tmp_path: Path) -> None:
     """A tick that takes longer than the time between two of them leaves none to wait."""
     with nodes.place("place1").start("probe", tmp_path / "log") as program:

@@ -142,8 +142,9 @@ class TalkedPlace:
         return there.told(config, f"{self.stand().folder}/files", self._given)
 
     def say(self, order: Order) -> None:
-        """Have the place do something."""
-        self._launcher.write(self._key, framed(order))
+        """Have the place do something; nothing where it is lost, which whoever waits for an answer is told."""
+        if self.lost is None:
+            self._launcher.write(self._key, framed(order))
 
     def hear(self, timeout_s: float) -> None:
         """Wait until something came from any place, for so long at most."""
@@ -155,7 +156,7 @@ class TalkedPlace:
             for message in self._frames.feed(said.octets):
                 self._sort(msgspec.msgpack.decode(message, type=Answer))
         except (msgspec.MsgspecError, ValueError) as error:
-            self._give_up(f"it says what is not understood ({error})")
+            self.give_up(f"it says what is not understood ({error})")
         if said.ended is not None:
             self.lose(said.ended)
 
@@ -166,7 +167,7 @@ class TalkedPlace:
             program.lose()
         self._programs.clear()
 
-    def _give_up(self, reason: str) -> None:
+    def give_up(self, reason: str) -> None:
         """Lose it, and end what stands there: a late answer would be taken for that to another question."""
         self.lose(reason)
         self._launcher.end(self._key)
@@ -195,7 +196,7 @@ class TalkedPlace:
             if self.lost is not None:
                 raise self.error()
             if time.monotonic() > until:
-                self._give_up(f"no answer within {timeout_s:.0f} s; others may have its CPUs")
+                self.give_up(f"no answer within {timeout_s:.0f} s; others may have its CPUs")
                 raise self.error()
             self.hear(_TICK_S)
         answer = self._answers.popleft()
@@ -258,6 +259,8 @@ class TalkedProgram(EngineProgram):
         if not self._ended:
             self._place.say(Signal(self._number, signal.SIGKILL))
             self.wait_end(_END_S)
+            if not self._ended:
+                self._place.give_up(f"program {self.name} did not end within {_END_S:.0f} s of its SIGKILL")
 
     def take(self, answer: Heard | Ended) -> None:
         """What came from it."""
