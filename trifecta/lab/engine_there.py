@@ -139,6 +139,8 @@ class Standing:
 
     def _pass_on(self, number: int) -> None:
         """As much of what waits for a program as it takes now; the rest when it takes more."""
+        if number not in self._programs:  # its end was seen in the same look
+            return
         pipe, waiting = self._programs[number].stdin, self._waiting[number]
         assert pipe is not None
         try:
