@@ -40,7 +40,7 @@ Examples:
     "--cluster",
     metavar="ADDRESS",
     help="Check every node of a Ray cluster instead (HOST:PORT of its head, auto or local:N): `trifecta doctor` is run "
-    "there, and a program of the engine is started. What is in order is mostly counted, not listed.",
+    "there, and a program of the engine is started. What is missing is listed, the rest counted.",
 )
 @as_json
 def command(hosts: tuple[str, ...], cluster: str | None, as_json: bool) -> int:
