@@ -55,7 +55,7 @@ def test_on_this_machine_as_a_host_of_a_study(tmp_path: Path) -> None:
 
 def test_at_a_node(nodes: LocalLauncher, tmp_path: Path) -> None:
     programs_work(nodes, "place1", tmp_path, 47_115)
-    folder = nodes.talked.place("place1").folder
+    folder = Path(nodes.talked.place("place1").stand().folder)
     assert folder.is_dir()
     nodes.end("place1")
     assert not folder.exists(), "nothing is left behind"
@@ -83,6 +83,7 @@ def test_a_node_that_is_killed_takes_its_programs_and_says_so(nodes: LocalLaunch
 
 def test_one_that_does_not_read_holds_up_no_other(nodes: LocalLauncher, tmp_path: Path) -> None:
     place = nodes.talked.place("place1")
+    folder = Path(place.stand().folder)
     with place.start("probe", tmp_path / "log") as deaf, place.start("probe", tmp_path / "log") as other:
         stands = nodes.hands["place1"]._process.pid
         until = time.monotonic() + 30
@@ -96,7 +97,7 @@ def test_one_that_does_not_read_holds_up_no_other(nodes: LocalLauncher, tmp_path
         deaf.close()
         assert not deaf.running()
     nodes.end("place1")
-    assert not place.folder.exists()
+    assert not folder.exists()
 
 
 def test_what_is_told_is_whole_however_slowly_it_is_read(nodes: LocalLauncher, tmp_path: Path) -> None:
@@ -109,12 +110,13 @@ def test_what_is_told_is_whole_however_slowly_it_is_read(nodes: LocalLauncher, t
 
 def test_an_end_amid_a_long_answer_leaves_nothing(nodes: LocalLauncher, tmp_path: Path) -> None:
     place = nodes.talked.place("place1")
+    folder = Path(place.stand().folder)
     (tmp_path / "large").write_bytes(bytes(10_000_000))
     place.put(tmp_path / "large")
     place.say(Get(str(tmp_path / "large")))
     time.sleep(0.2)
     nodes.end("place1")
-    assert not place.folder.exists()
+    assert not folder.exists()
 
 
 def test_a_late_answer_is_taken_for_no_other(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -86,8 +86,7 @@ def _of_hosts(hosts: Sequence[str], as_json: bool) -> int:
     found = {machine.at: examine(machine) for machine in machines}
     able = {at: doctor.able(findings) for at, findings in found.items()}
     if as_json:
-        told = {at: {"able": able[at], "findings": doctor.as_dicts(findings)} for at, findings in found.items()}
-        click.echo(json.dumps({"hosts": told}, indent=2))
+        _show_json("hosts", found)
     else:
         for at, findings in found.items():
             click.echo(f"{at}:")
@@ -112,19 +111,21 @@ def _of_nodes(address: str, as_json: bool) -> int:
     import tempfile
 
     from trifecta.lab import doctor, nodes_doctor
+    from trifecta.lab.engine import find_engine
     from trifecta.lab.ray_launcher import RayLauncher, reach
+    from trifecta.workloads import code
 
     reach(address)
+    own = code.digests(find_engine())  # without an engine here there is nothing to compare nodes with
     launcher = RayLauncher(address)
     try:
         with tempfile.TemporaryDirectory(prefix="trifecta-doctor-") as folder:
-            found = nodes_doctor.examine(launcher, Path(folder) / "log", _code())
+            found = nodes_doctor.examine(launcher, Path(folder) / "log", own)
     finally:
         launcher.close()
     able = {node: doctor.able(findings) for node, findings in found.items()}
     if as_json:
-        told = {node: {"able": able[node], "findings": doctor.as_dicts(findings)} for node, findings in found.items()}
-        click.echo(json.dumps({"nodes": told}, indent=2))
+        _show_json("nodes", found)
         return 0 if all(able.values()) else 1
     for node, findings in found.items():
         word = "can run blocks" if able[node] else "cannot run blocks"
@@ -137,6 +138,15 @@ def _of_nodes(address: str, as_json: bool) -> int:
     many = sum(able.values())
     click.echo(f"{many} of {len(able)} nodes can run blocks." if many else "No node can run blocks.")
     return 0 if all(able.values()) else 1
+
+
+def _show_json(kind: str, found: Mapping[str, Sequence[Finding]]) -> None:
+    from trifecta.lab import doctor
+
+    told = {
+        at: {"able": doctor.able(findings), "findings": doctor.as_dicts(findings)} for at, findings in found.items()
+    }
+    click.echo(json.dumps({kind: told}, indent=2))
 
 
 def _show(findings: Sequence[Finding]) -> None:

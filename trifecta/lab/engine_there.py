@@ -19,24 +19,8 @@ from typing import BinaryIO
 import msgspec
 
 from trifecta.design.errors import CannotError
-from trifecta.lab import static_engine, there
+from trifecta.lab import talk, there
 from trifecta.lab.engine import engine_versions, find_engine
-from trifecta.lab.talk import (
-    Answer,
-    Begin,
-    Done,
-    Ended,
-    Frames,
-    Get,
-    Heard,
-    Order,
-    Put,
-    Refused,
-    Signal,
-    Stands,
-    Tell,
-    framed,
-)
 
 _CHUNK = 1 << 16
 EXIT_TERMINATED = 128 + signal.SIGTERM
@@ -57,14 +41,14 @@ class Standing:
         self._waiting: dict[int, bytearray] = {}
         """By program what it has not read yet: one that does not read holds up no other."""
 
-    def say(self, answer: Answer) -> None:
+    def say(self, answer: talk.Answer) -> None:
         """Send an answer."""
-        self._out.write(framed(answer))
+        self._out.write(talk.framed(answer))
         self._out.flush()
 
     def serve(self, descriptor: int) -> None:
         """Do what comes by this descriptor until its end."""
-        frames = Frames()
+        frames = talk.Frames()
         self._orders.register(descriptor, selectors.EVENT_READ, None)
         while True:
             for key, event in self._orders.select():
@@ -75,7 +59,7 @@ class Standing:
                 if not octets:
                     return
                 for message in frames.feed(octets):
-                    self._obey(msgspec.msgpack.decode(message, type=Order))
+                    self._obey(msgspec.msgpack.decode(message, type=talk.Order))
 
     def end(self) -> None:
         """Kill what runs."""
@@ -86,37 +70,37 @@ class Standing:
     def _at(self, path: str) -> Path:
         return self._folder / there.below(Path(path))
 
-    def _obey(self, order: Order) -> None:
-        if isinstance(order, Begin):
+    def _obey(self, order: talk.Order) -> None:
+        if isinstance(order, talk.Begin):
             self._begin(order)
-        elif isinstance(order, Tell):
+        elif isinstance(order, talk.Tell):
             if order.program in self._programs:  # else it has ended, which is on its way
                 self._waiting[order.program] += order.octets
                 self._pass_on(order.program)
-        elif isinstance(order, Signal):
+        elif isinstance(order, talk.Signal):
             if order.program in self._programs:
                 self._programs[order.program].send_signal(order.number)
         else:
             try:
-                self.say(self._put(order) if isinstance(order, Put) else self._get(order))
+                self.say(self._put(order) if isinstance(order, talk.Put) else self._get(order))
             except (OSError, ValueError) as error:
-                self.say(Refused(getattr(error, "strerror", None) or str(error)))
+                self.say(talk.Refused(getattr(error, "strerror", None) or str(error)))
 
-    def _put(self, order: Put) -> Done:
+    def _put(self, order: talk.Put) -> talk.Done:
         if order.archive is not None:
             there.unpack(order.archive, Path(order.path), self._at(order.path))
         else:
             self._at(order.path).mkdir(parents=True, exist_ok=True)
-        return Done()
+        return talk.Done()
 
-    def _get(self, order: Get) -> Done:
+    def _get(self, order: talk.Get) -> talk.Done:
         at = self._at(order.path)
         archive = there.pack(Path(order.path), at)
         if at.is_file():
             at.unlink()
-        return Done(archive)
+        return talk.Done(archive)
 
-    def _begin(self, order: Begin) -> None:
+    def _begin(self, order: talk.Begin) -> None:
         number, pipe = order.program, subprocess.PIPE
         try:
             program = subprocess.Popen(
@@ -124,8 +108,8 @@ class Standing:
             )
         except OSError as error:
             said = f"the engine cannot be started: {error.strerror}\n".encode()
-            self.say(Heard(number, said, diagnostics=True))
-            self.say(Ended(number, 126))
+            self.say(talk.Heard(number, said, diagnostics=True))
+            self.say(talk.Ended(number, 126))
             return
         self._programs[number] = program
         self._open[number] = 2
@@ -158,7 +142,7 @@ class Standing:
     def _hear(self, number: int, descriptor: int, diagnostics: bool) -> None:
         octets = os.read(descriptor, _CHUNK)
         if octets:
-            self.say(Heard(number, octets, diagnostics))
+            self.say(talk.Heard(number, octets, diagnostics))
             return
         self._orders.unregister(descriptor)
         self._open[number] -= 1
@@ -171,7 +155,7 @@ class Standing:
             for stream in (program.stdin, program.stdout, program.stderr):
                 assert stream is not None
                 stream.close()
-            self.say(Ended(number, code))
+            self.say(talk.Ended(number, code))
 
 
 def main() -> int:
@@ -184,15 +168,14 @@ def main() -> int:
         try:
             engine = find_engine()
             engine_versions(engine)  # refuses one of another version than this package
-            told = static_engine.told(engine)
         except (CannotError, OSError) as error:
-            out.write(framed(Refused(str(error))))
+            out.write(talk.framed(talk.Refused(str(error))))
             out.flush()
             return 0
         standing = Standing(engine, folder / "files", out)
         (folder / "files").mkdir()
         try:
-            standing.say(Stands(str(folder), told))
+            standing.say(talk.Stands(str(folder)))
             standing.serve(sys.stdin.fileno())
         finally:
             standing.end()

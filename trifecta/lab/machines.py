@@ -76,6 +76,7 @@ class ThisMachine:
     def __init__(self, machine: Machine, engine: Path) -> None:
         """Nothing is started."""
         self.machine = machine
+        self._engine = engine
         self.place: Place = LocalPlace(Here(), engine)
         self.address = ""
 
@@ -105,7 +106,7 @@ class ThisMachine:
             ["sh", "-c", machine_facts.ASK], capture_output=True, text=True, check=False, timeout=_FACTS_S
         )
         found = machine_facts.read(self.machine, self.address, done.stdout)
-        return {**found, "engine": self.place.engine()}
+        return {**found, "engine": static_engine.told(self._engine)}
 
     def clock(self) -> ChronyTracking:
         """As `StandingMachine.clock`."""

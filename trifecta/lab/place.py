@@ -14,8 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
-from trifecta.contract.machine import BroughtEngine
-from trifecta.lab import linux, static_engine
+from trifecta.lab import linux
 from trifecta.lab.engine import EngineProcess, EngineProgram, Role, find_engine
 from trifecta.lab.host import Host
 
@@ -28,9 +27,6 @@ class Place(Protocol):
 
         Its diagnostics are appended to ``log``; ``name`` distinguishes it in messages; it runs on ``cpus`` when given.
         """
-
-    def engine(self) -> BroughtEngine:
-        """Which build of the engine is started there. CannotError, or OSError, when it cannot be told."""
 
     def put(self, path: Path, *, writable: bool = False) -> None:
         """Have programs that are started from now on find this file or folder, at the same path.
@@ -111,10 +107,6 @@ class LocalPlace:
     @property
     def _engine(self) -> Path:
         return self._known_engine or find_engine()
-
-    def engine(self) -> BroughtEngine:
-        """As `Place.engine`."""
-        return static_engine.told(self._engine)
 
     def start(self, role: Role, log: Path, *, name: str = "", cpus: frozenset[int] | None = None) -> EngineProgram:
         """Start a program of the engine, as `Place.start`."""

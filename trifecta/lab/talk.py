@@ -10,8 +10,6 @@ from typing import TypeAlias
 
 import msgspec
 
-from trifecta.contract.machine import BroughtEngine
-
 _LENGTH = 4
 _LONGEST = 1 << 29
 """Octets of a message; four letters, from a program that prints what it should not, are a larger length."""
@@ -53,10 +51,9 @@ class Get(msgspec.Struct, tag=True, frozen=True):
 
 
 class Stands(msgspec.Struct, tag=True, frozen=True):
-    """The program stands; files are below ``folder``, and ``engine`` is what it starts."""
+    """The program stands, and files are below ``folder``."""
 
     folder: str
-    engine: BroughtEngine
 
 
 class Heard(msgspec.Struct, tag=True, frozen=True):

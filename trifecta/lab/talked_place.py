@@ -9,38 +9,21 @@ import signal
 import time
 from collections import deque
 from pathlib import Path
-from typing import TypeVar
 
 import msgspec
 
-from trifecta.contract.machine import BroughtEngine
 from trifecta.design.errors import CannotError
-from trifecta.lab import there
+from trifecta.lab import talk, there
 from trifecta.lab.engine import EngineError, EngineProgram, Role
 from trifecta.lab.launcher import Said, TalkingLauncher
-from trifecta.lab.talk import (
-    Answer,
-    Begin,
-    Done,
-    Ended,
-    Frames,
-    Get,
-    Heard,
-    Order,
-    Put,
-    Refused,
-    Signal,
-    Stands,
-    Tell,
-    framed,
-)
+from trifecta.lab.program_elsewhere import ProgramElsewhere
+from trifecta.lab.there import Config
 
 _PROGRAM = ("-P", "-m", "trifecta.lab.engine_there")
 _STAND_S = 60.0  # others may have the place's CPUs
 _FILES_S = 120.0
 _END_S = 5.0
 _TICK_S = 0.5
-Kind = TypeVar("Kind", bound=msgspec.Struct)
 
 
 class TalkedPlaces:
@@ -77,32 +60,28 @@ class TalkedPlace:
         self._places = places
         self._launcher = launcher
         self._key = key
-        self._frames = Frames()
+        self._frames = talk.Frames()
         self._numbers = itertools.count()
         self._programs: dict[int, TalkedProgram] = {}
-        self._answers: deque[Answer] = deque()
+        self._answers: deque[talk.Answer] = deque()
         self._given: dict[Path, bool] = {}
-        self._stands: Stands | None = None
+        self._stands: talk.Stands | None = None
         self.lost: str | None = None
         """Why it cannot be used any more, in a few words; None while it can."""
 
-    def stand(self) -> Stands:
+    def stand(self) -> talk.Stands:
         """What stands there, which is started where it does not yet; CannotError when it does not come up."""
         if self._stands is None and self.lost is None:
             self._launcher.start(self._key, _PROGRAM)
-            try:
-                self._stands = self._answered(Stands, _STAND_S)
-            except CannotError as error:
-                self.lost = self.lost or str(error).removeprefix(f"{self.name}: ")
-                raise
+            answer = self._answer(_STAND_S)
+            if isinstance(answer, talk.Refused):
+                self.lose(answer.reason)
+                raise CannotError(f"{self.name}: {answer.reason}")
+            assert isinstance(answer, talk.Stands), "it is the first that is said"
+            self._stands = answer
         if self.lost is not None or self._stands is None:
             raise self.error()
         return self._stands
-
-    @property
-    def folder(self) -> Path:
-        """Where files are there, as long as it stands."""
-        return Path(self._stands.folder if self._stands is not None else self.stand().folder)
 
     def start(self, role: Role, log: Path, *, name: str = "", cpus: frozenset[int] | None = None) -> EngineProgram:
         """Start a program of the engine, as `Place.start`; which core it has is the place's affair, not of ``cpus``."""
@@ -110,41 +89,37 @@ class TalkedPlace:
         self.stand()
         number = next(self._numbers)
         program = self._programs[number] = TalkedProgram(self, number, role, log, name)
-        self.say(Begin(number, role))
+        self.say(talk.Begin(number, role))
         return program
-
-    def engine(self) -> BroughtEngine:
-        """As `Place.engine`: the one that is there, which nobody brought."""
-        return self.stand().engine
 
     def put(self, path: Path, *, writable: bool = False) -> None:
         """Have it below the folder of the place, as `Place.put`; CannotError when that fails."""
         path = path.absolute()
         self.stand()
         try:
-            self.say(Put(str(path), None if writable else there.pack(path), writable))
+            self.say(talk.Put(str(path), None if writable else there.pack(path), writable))
         except (OSError, ValueError) as error:
             raise CannotError(f"{self.name}: {path.name} cannot be put there ({_words(error)})") from error
-        self._answered(Done, _FILES_S)
+        self._done()
         self._given[path] = writable
 
     def get(self, path: Path) -> None:
         """Have here what was written there; CannotError when it is not there."""
         path = path.absolute()
-        self.say(Get(str(path)))
+        self.say(talk.Get(str(path)))
         try:
-            there.unpack(self._answered(Done, _FILES_S).archive, path)
+            there.unpack(self._done().archive, path)
         except (OSError, ValueError) as error:
             raise CannotError(f"{self.name}: {path.name} cannot be brought from there ({_words(error)})") from error
 
-    def told(self, config: msgspec.Struct) -> msgspec.Struct:
+    def told(self, config: Config) -> Config:
         """A configuration with the paths of the place."""
         return there.told(config, f"{self.stand().folder}/files", self._given)
 
-    def say(self, order: Order) -> None:
+    def say(self, order: talk.Order) -> None:
         """Have the place do something; nothing where it is lost, which whoever waits for an answer is told."""
         if self.lost is None:
-            self._launcher.write(self._key, framed(order))
+            self._launcher.write(self._key, talk.framed(order))
 
     def hear(self, timeout_s: float) -> None:
         """Wait until something came from any place, for so long at most."""
@@ -154,7 +129,7 @@ class TalkedPlace:
         """What came from it."""
         try:
             for message in self._frames.feed(said.octets):
-                self._sort(msgspec.msgpack.decode(message, type=Answer))
+                self._sort(msgspec.msgpack.decode(message, type=talk.Answer))
         except (msgspec.MsgspecError, ValueError) as error:
             self.give_up(f"it says what is not understood ({error})")
         if said.ended is not None:
@@ -181,16 +156,17 @@ class TalkedPlace:
         """What a person knows the place by; its key once it is gone."""
         return self._launcher.places().get(self._key, self._key)
 
-    def _sort(self, answer: Answer) -> None:
-        if isinstance(answer, Heard | Ended):
+    def _sort(self, answer: talk.Answer) -> None:
+        if isinstance(answer, talk.Heard | talk.Ended):
             if (program := self._programs.get(answer.program)) is not None:
                 program.take(answer)
-            if isinstance(answer, Ended):
+            if isinstance(answer, talk.Ended):
                 self._programs.pop(answer.program, None)
         else:
             self._answers.append(answer)
 
-    def _answered(self, kind: type[Kind], timeout_s: float) -> Kind:
+    def _answer(self, timeout_s: float) -> talk.Answer:
+        """The next answer to what was asked; CannotError when none comes."""
         until = time.monotonic() + timeout_s
         while not self._answers:
             if self.lost is not None:
@@ -199,10 +175,14 @@ class TalkedPlace:
                 self.give_up(f"no answer within {timeout_s:.0f} s; others may have its CPUs")
                 raise self.error()
             self.hear(_TICK_S)
-        answer = self._answers.popleft()
-        if isinstance(answer, Refused):
+        return self._answers.popleft()
+
+    def _done(self) -> talk.Done:
+        """That files were brought; CannotError when they were not."""
+        answer = self._answer(_FILES_S)
+        if isinstance(answer, talk.Refused):
             raise CannotError(f"{self.name}: {answer.reason}")
-        assert isinstance(answer, kind), "answers come in the order of what was asked"
+        assert isinstance(answer, talk.Done), "answers come in the order of what was asked"
         return answer
 
 
@@ -210,22 +190,17 @@ def _words(error: OSError | ValueError) -> str:
     return getattr(error, "strerror", None) or str(error)
 
 
-class TalkedProgram(EngineProgram):
+class TalkedProgram(ProgramElsewhere):
     """A program of the engine at such a place; used like ``EngineProcess``. It has no process id here."""
 
     def __init__(self, place: TalkedPlace, number: int, role: Role, log: Path, name: str) -> None:
         """The place starts it."""
-        super().__init__(role, name, log)
+        super().__init__(role, name, log, place)
         self._place = place
         self._number = number
         self._said: deque[bytes] = deque()
         self._code: int | None = None
         self._ended = False
-
-    @property
-    def pid(self) -> int:
-        """0: it is no process of this machine."""
-        return 0
 
     def running(self) -> bool:
         """Whether it still runs, as far as is known here."""
@@ -239,32 +214,17 @@ class TalkedProgram(EngineProgram):
         while not self._ended and (left := until - time.monotonic()) > 0:
             self._place.hear(left)
 
-    def configure(self, config: msgspec.Struct) -> None:
-        """Hand over the configuration, with the paths that files have there; as `EngineProgram.configure`."""
-        try:
-            told = self._place.told(config)
-        except CannotError as error:
-            raise EngineError(self.name, None, str(error)) from error
-        super().configure(told)
-
-    def get(self, path: Path) -> None:
-        """Have here what it wrote there; EngineError when it cannot be brought."""
-        try:
-            self._place.get(path)
-        except CannotError as error:
-            raise EngineError(self.name, None, str(error)) from error
-
     def close(self) -> None:
         """End it at once, whatever it does."""
         if not self._ended:
-            self._place.say(Signal(self._number, signal.SIGKILL))
+            self._place.say(talk.Signal(self._number, signal.SIGKILL))
             self.wait_end(_END_S)
             if not self._ended:
                 self._place.give_up(f"program {self.name} did not end within {_END_S:.0f} s of its SIGKILL")
 
-    def take(self, answer: Heard | Ended) -> None:
+    def take(self, answer: talk.Heard | talk.Ended) -> None:
         """What came from it."""
-        if isinstance(answer, Ended):
+        if isinstance(answer, talk.Ended):
             self._code, self._ended = answer.code, True
         elif answer.diagnostics:
             with self._log.open("ab") as log:
@@ -288,14 +248,14 @@ class TalkedProgram(EngineProgram):
     def _send(self, line: bytes) -> None:
         if self._ended:
             raise BrokenPipeError
-        self._place.say(Tell(self._number, line))
+        self._place.say(talk.Tell(self._number, line))
 
     def _receive(self) -> bytes | None:
         said = b"".join(self._said.popleft() for _ in range(len(self._said)))
         return said or (None if self._ended else b"")
 
     def _terminate(self) -> None:
-        self._place.say(Signal(self._number, signal.SIGTERM))
+        self._place.say(talk.Signal(self._number, signal.SIGTERM))
 
     def _exit_code(self) -> int:
         """How it ended; EngineError where that is not known, because the place is lost."""

@@ -92,7 +92,7 @@ class DockerEngine:
         self.network = network
         self.version = state.version
         self.topology = topology
-        self.engine = engine
+        self._engine = engine
         self._log = log
         # A host of the same name may be up in another topology of this run.
         self._group = f"{sandbox.mark()}/{host}-{next(_numbers)}"
@@ -137,7 +137,7 @@ class DockerEngine:
             self._client = self._connect()
             with self.asking("the image cannot be built"):
                 self._client.import_image_from_data(
-                    image_archive(self.engine), repository=IMAGE.partition(":")[0], tag=IMAGE.partition(":")[2]
+                    image_archive(self._engine), repository=IMAGE.partition(":")[0], tag=IMAGE.partition(":")[2]
                 )
             if self.network == "bridge":
                 with self.asking("the bridge cannot be made"):

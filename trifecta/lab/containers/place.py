@@ -7,8 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from trifecta.contract.machine import BroughtEngine
-from trifecta.lab import static_engine
 from trifecta.lab.contained import Contained
 from trifecta.lab.containers.daemon import DockerEngine
 from trifecta.lab.containers.process import ContainerProcess
@@ -38,10 +36,6 @@ class ContainerPlace:
     def start(self, role: Role, log: Path, *, name: str = "", cpus: frozenset[int] | None = None) -> EngineProgram:
         """Start a program of the engine, as `Place.start`."""
         return self.drive((), role, log, name=name, cpus=cpus)
-
-    def engine(self) -> BroughtEngine:
-        """As `Place.engine`: it is mounted in containers."""
-        return static_engine.told(self._docker.engine)
 
     def drive(
         self,

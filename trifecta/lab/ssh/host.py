@@ -12,7 +12,7 @@ from typing import Self
 
 from trifecta.contract.codec import Misfit, decode
 from trifecta.contract.common import EngineVersion
-from trifecta.contract.machine import BroughtEngine, ChronyTracking, HostFacts
+from trifecta.contract.machine import ChronyTracking, HostFacts
 from trifecta.design.errors import CannotError
 from trifecta.design.machine import Machine
 from trifecta.lab import chrony, netem, static_engine, there
@@ -188,11 +188,7 @@ class SshHost:
         done = standing.connection.run(machine_facts.ASK, timeout_s=_COMMAND_S)
         said = done.output.decode(errors="replace")
         found = machine_facts.read(self.machine, standing.keeping.address, said)
-        return {**found, "engine": self.engine()}
-
-    def engine(self) -> BroughtEngine:
-        """Which build of the engine was brought there. OSError when it cannot be read here any more."""
-        return static_engine.told(self._engine)
+        return {**found, "engine": static_engine.told(self._engine)}
 
     def clock(self) -> ChronyTracking:
         """What chronyd there says of its clock. HostLost when it does not come to an end."""

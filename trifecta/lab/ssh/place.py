@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from trifecta.contract.machine import BroughtEngine
 from trifecta.lab.engine import EngineProgram, Role
 from trifecta.lab.ssh.host import SshHost
 from trifecta.lab.ssh.program import SshProgram
@@ -20,10 +19,6 @@ class SshPlace:
     def start(self, role: Role, log: Path, *, name: str = "", cpus: frozenset[int] | None = None) -> EngineProgram:
         """Start a program of the engine, as `Place.start`; which core it has is the host's affair, not of ``cpus``."""
         return SshProgram(self._host, role, log, name=name)
-
-    def engine(self) -> BroughtEngine:
-        """As `Place.engine`: the one that was brought there, whose digest was compared there."""
-        return self._host.engine()
 
     def put(self, path: Path, *, writable: bool = False) -> None:
         """Have it below the working folder of the host, as `Place.put`; CannotError when that fails."""

@@ -8,17 +8,16 @@ from collections import deque
 from contextlib import suppress
 from pathlib import Path
 
-import msgspec
-
 from trifecta.design.errors import CannotError
-from trifecta.lab.engine import EngineError, EngineProgram, Role
+from trifecta.lab.engine import EngineError, Role
+from trifecta.lab.program_elsewhere import ProgramElsewhere
 from trifecta.lab.ssh.ears import Ears
 from trifecta.lab.ssh.host import SshHost
 
 _END_S = 5.0  # a program that was killed has no say in when it is gone; the connection has
 
 
-class SshProgram(EngineProgram):
+class SshProgram(ProgramElsewhere):
     """A program of the engine at the other end of a channel; used like ``EngineProcess``.
 
     It has no process id here. What is written to it before it runs waits for that, so that starting it takes no time.
@@ -26,7 +25,7 @@ class SshProgram(EngineProgram):
 
     def __init__(self, host: SshHost, role: Role, log: Path, *, name: str = "") -> None:
         """Have it started; HostLost when the host is lost. That it could not be started shows in the next wait."""
-        super().__init__(role, name, log)
+        super().__init__(role, name, log, host)
         self._host = host
         self._heard: deque[bytes] = deque()
         self._ended = threading.Event()
@@ -42,11 +41,6 @@ class SshProgram(EngineProgram):
             self._release()
             raise
 
-    @property
-    def pid(self) -> int:
-        """0: it is no process of this machine."""
-        return 0
-
     def running(self) -> bool:
         """Whether it still runs, as far as is known here."""
         return not self._ended.is_set()
@@ -54,21 +48,6 @@ class SshProgram(EngineProgram):
     def wait_end(self, timeout_s: float) -> None:
         """Wait until it has ended by itself, for so long at most."""
         self._ended.wait(timeout_s)
-
-    def configure(self, config: msgspec.Struct) -> None:
-        """Hand over the configuration, with the paths that files have there; as `EngineProgram.configure`."""
-        try:
-            there = self._host.told(config)
-        except CannotError as error:
-            raise EngineError(self.name, None, str(error)) from error
-        super().configure(there)
-
-    def get(self, path: Path) -> None:
-        """Have here what it wrote there; EngineError when it cannot be brought."""
-        try:
-            self._host.get(path)
-        except (CannotError, ValueError) as error:
-            raise EngineError(self.name, None, str(error)) from error
 
     def used(self) -> tuple[int, int] | None:
         """CPU time of its threads, and how long they waited for a core, in ns; None where it is not told."""
