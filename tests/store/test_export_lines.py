@@ -161,13 +161,18 @@ def test_readings_have_the_names_of_telegraf(points):
     assert [re.search(rb"bytes_recv=(\d)i", fields)[1] for fields in devices] == [b"0", b"1", b"2"]
 
 
+def _tags(**values: str) -> dict[str, str]:
+    return lines._tags({name: lines._escaped(value) for name, value in values.items()})
+
+
 def test_special_characters_are_escaped():
     with duckdb.connect() as made:
-        line = lines._line("m", (("tag", "'a\\b\\'"), ("then", "'c'")), ["'n=1i'"], "5")
+        tags = _tags(then="'c'", tag="'a\\b\\'")
+        line = lines._line("m", tags, ["'n=1i'"], "5")
         assert made.execute(f"SELECT {line}").fetchone() == ("m,tag=a\\b,then=c n=1i 5",)
         value = "'a,b=c d\n\"e'"
         fields = [lines._text("f", value), lines._whole("n", "1")]
-        line = lines._line("m", (("tag", value), ("none", "''")), fields, "5")
+        line = lines._line("m", _tags(tag=value, none="''"), fields, "5")
         assert made.execute(f"SELECT {line}").fetchone() == ('m,tag=a\\,b\\=c\\ d\\ "e f="a,b=c d\n\\"e",n=1i 5',)
 
 

@@ -30,6 +30,22 @@ def test_pieces_come_in_order_and_two_are_under_way_at_once(connection):
     assert list(side_by_side.each(connection, work, [])) == []
 
 
+def test_a_piece_has_one_thread_so_that_its_octets_are_the_same_every_time(connection):
+    def threads(cursor, piece):
+        return cursor.execute("SELECT current_setting('threads')").fetchone()[0]
+
+    connection.execute("SET threads = 3")
+    assert list(side_by_side.each(connection, threads, range(3))) == [1, 1, 1]
+    assert threads(connection, 0) == 3
+    with pytest.raises(OSError, match="no space left"):
+        list(side_by_side.each(connection, _full, range(3)))
+    assert threads(connection, 0) == 3
+
+
+def _full(cursor, piece):
+    raise OSError("no space left")
+
+
 @pytest.mark.parametrize("failing", [0, 1], ids=["the first", "one behind a slower one"])
 def test_one_that_fails_ends_what_is_under_way_and_what_has_not_begun(connection, failing):
     begun, other = [], Event()

@@ -1,8 +1,9 @@
 """InfluxDB, 1.x and 2
 
 ## Writes
-The points that the format `lines` has, with the run's name, in batches of 5,000 (in gzip, unless the server is on this
-machine). A point that is sent again is the same point: exported twice, or cut and exported again, all is there once.
+The points that the format `lines` has, with the run's name, in batches of 5,000 over two connections at a time (in
+gzip, unless the server is on this machine). A point that is sent again is the same point: exported twice, or cut and
+exported again, all is there once.
 
 ## For
 InfluxDB with Chronograf or Grafana, as bourbon2020 kept its CPU and memory.
@@ -21,12 +22,14 @@ import base64
 import ipaddress
 import json
 import os
-from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 from urllib.parse import unquote, urlencode, urlsplit
 
+import duckdb
+
 from trifecta.design.errors import CannotError, UserError
-from trifecta.store.exports import lines, saying, tables
+from trifecta.store.exports import lines, saying, side_by_side, tables
 from trifecta.store.exports.exporter import Source
 from trifecta.store.exports.posting import Answer, Poster
 
@@ -44,23 +47,20 @@ class Server:
 
 
 def send(source: Source, url: str) -> list[str]:
-    """All points of a run, over one connection; a line at the end."""
-    server = of_url(url)
-    run = tables.identity(source.path)
-    points = 0
-    try:
-        with ThreadPoolExecutor(1) as pool:  # while the server takes a batch, the next is made
-            sent: Future[Answer] | None = None
-            for batch in lines.batches(source):
-                if sent is not None:
-                    _taken(server.poster.where, sent.result())
-                sent = pool.submit(server.poster.post, server.path, batch)
+    """All points of a run, over two connections; a line at the end."""
+    where, run = of_url(url).poster.where, tables.identity(source.path)
+
+    def sent(cursor: duckdb.DuckDBPyConnection, piece: str) -> int:
+        """A piece over a connection of its own: how many points."""
+        server, points = of_url(url), 0
+        with closing(server.poster):
+            for batch in lines.batches(cursor, piece):
+                _taken(where, server.poster.post(server.path, batch))
                 points += batch.count(b"\n")
-            if sent is not None:
-                _taken(server.poster.where, sent.result())
-    finally:
-        server.poster.close()
-    return [f"{server.poster.where}: {points} points, study={run.study}, run={run.run}"]
+        return points
+
+    points = sum(side_by_side.each(source.connection, sent, list(lines.pieces(source))))
+    return [f"{where}: {points} points, study={run.study}, run={run.run}"]
 
 
 def of_url(url: str) -> Server:

@@ -15,7 +15,7 @@ is left out: a run does not keep it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import duckdb
@@ -26,13 +26,14 @@ from trifecta.store.exports import requested, tables
 from trifecta.store.exports.exporter import Source
 from trifecta.store.exports.tables import Table
 
-ROWS = 200_000  # of a table at a time: some 100 MB of text
+ROWS = 100_000  # of a table at a time: some 50 MB of text
 _BATCH = 5_000  # lines: what InfluxDB's documentation asks for
 
 # A trial's clocks were read together when it began, the wall's to a millisecond.
 _OFFSET = f"{tables.WALL} - t.started_ns"
-_TRIAL_TAGS = (("trial", "t.trial"), ("cell", "t.cell"), ("arm", "t.arm"), ("path", "t.path"),
-               ("connection", "t.connection"), ("server", "t.server"), ("client", "t.client"))  # fmt: skip
+_OF_TRIAL = ("trial", "cell", "arm", "path", "connection", "server", "client")
+# Tags that every point has, and the columns of `begun` with their text.
+_BEGUN = {name: f"{name}_tag" for name in ("study", "run", *_OF_TRIAL)}
 # What Telegraf does not know it calls connection_failed, or body_read_error once the head of the answer was there.
 _RESULT = """CASE WHEN s.error IS NULL THEN 'success'
   WHEN s.error IN ('content', 'length') THEN 'response_string_mismatch'
@@ -44,7 +45,9 @@ _CODES = ("success", "response_string_mismatch", "body_read_error", "connection_
           "response_status_code_mismatch")  # fmt: skip
 _CODE = f"list_position([{', '.join(parquet.quoted(result) for result in _CODES)}], s.result) - 1"
 _PHASES = ("latency_ns", "ttfb_ns", "connect_ns", "tls_ns", "wait_ns", "transfer_ns")
-_SLOT = "row_number() OVER (PARTITION BY trial, started_ns ORDER BY request, connection, done_ns) - 1"
+# Parted by trial alone the rows stay in the order of time, which a server would else put them in.
+_SLOT = """row_number() OVER (PARTITION BY trial ORDER BY started_ns, request, connection, done_ns)
+  - rank() OVER (PARTITION BY trial ORDER BY started_ns)"""
 _CPU = """100.0 * (cpu_ns - lag(cpu_ns) OVER readings) / nullif(time_ns - lag(time_ns) OVER readings, 0)"""
 
 
@@ -52,32 +55,43 @@ def gather(source: Source, folder: Path) -> list[Path]:
     """One file."""
     path = folder / "points.lp"
     with path.open("wb") as file:
-        for batch in batches(source):
-            file.write(batch)
+        for piece in pieces(source):
+            for batch in batches(source.connection, piece):
+                file.write(batch)
     return [path]
 
 
-def batches(source: Source) -> Iterator[bytes]:
-    """All points of a run, some thousand lines at a time; UserError where trials do not say when they began."""
+def pieces(source: Source) -> Iterator[str]:
+    """Statements that give all points of a run as lines; UserError where trials do not say when they began.
+
+    The tags of a trial become text once, in a table of the connection, and not again for each of its points.
+    """
     connection, run = source.connection, tables.identity(source.path)
     tables.refuse_untimed(connection)
-    tags = (("study", parquet.quoted(run.study)), ("run", parquet.quoted(run.run)), *_TRIAL_TAGS)
+    tags = {"study": parquet.quoted(run.study), "run": parquet.quoted(run.run)}
+    tags |= {name: f"t.{name}" for name in _OF_TRIAL} | {"method": requested.of(source.path).method_of_trial}
+    written = _tags({name: _escaped(value) for name, value in tags.items()})
+    texts = ", ".join(f"{text} AS {name}_tag" for name, text in written.items())
+    connection.execute(f"CREATE TABLE begun AS SELECT t.trial, {_OFFSET} AS ahead_ns, {texts} FROM trials AS t")
     if (trials := tables.filled(connection, "trials")) is not None:
-        yield from _fetched(connection, _trials(trials, tags))
+        yield _trials(trials)
     if (samples := tables.filled(connection, "samples")) is not None:
-        of_requests = (*tags, ("method", requested.of(source.path).method_of_trial))
         for where in tables.parts(connection, samples, ROWS, split_by="started_ns"):
-            yield from _fetched(connection, _requests(where, of_requests))
+            yield _requests(where)
     if (resources := tables.filled(connection, "resources")) is not None:
         for where in tables.parts(connection, resources, ROWS):
-            yield from _fetched(connection, _programs(where, tags))
-            yield from _fetched(connection, _devices(where, tags))
+            yield _programs(where)
+            yield _devices(where)
 
 
-Tags = tuple[tuple[str, str], ...]
+def batches(connection: duckdb.DuckDBPyConnection, piece: str) -> Iterator[bytes]:
+    """The points of a piece, some thousand lines at a time."""
+    found = connection.execute(piece)
+    while rows := found.fetchmany(_BATCH):
+        yield "".join(f"{line}\n" for (line,) in rows).encode()
 
 
-def _trials(table: Table, tags: Tags) -> str:
+def _trials(table: Table) -> str:
     known = [name for name in (*METRICS, "samples", "errors") if name in table.names]
     types = dict(table.columns)
     fields = [
@@ -85,13 +99,13 @@ def _trials(table: Table, tags: Tags) -> str:
         for name in dict.fromkeys(known)
     ]
     fields += [_truth("valid", "coalesce(t.valid, false)"), _whole("block", "t.block")]
-    line = _line("trifecta_trial", (*tags, ("protocol", "t.protocol")), fields, f"t.started_ns + {_OFFSET}")
-    return f"SELECT {line} FROM trials AS t ORDER BY t.trial"
+    tags = _BEGUN | _tags({"protocol": _escaped("t.protocol")})
+    return _lines("trifecta_trial", "trials AS t", tags, fields, "t.started_ns") + " ORDER BY trial"
 
 
-def _requests(where: str, tags: Tags) -> str:
-    of_request = (("protocol", "s.protocol"), ("result", "s.result"), ("status_code", "s.status::VARCHAR"),
-                  ("slot", "s.slot::VARCHAR"))  # fmt: skip
+def _requests(where: str) -> str:
+    own = {"protocol": _escaped("s.protocol"), "result": "s.result", "status_code": "s.status", "slot": "s.slot"}
+    tags = {**_BEGUN, "method": "method_tag", **_tags(own)}
     fields = [
         _whole("request", "s.request"),
         _whole("result_code", _CODE),
@@ -102,12 +116,11 @@ def _requests(where: str, tags: Tags) -> str:
         _truth("warmup", "s.warmup"),
         _text("error", "s.error"),
     ]
-    line = _line("http_response", (*tags, *of_request), fields, f"s.started_ns + {_OFFSET}")
-    rows = f"SELECT *, {_RESULT} AS result, {_SLOT} AS slot FROM samples AS s WHERE {where}"
-    return f"SELECT {line} FROM ({rows}) AS s JOIN trials AS t ON t.trial = s.trial"
+    rows = f"(SELECT *, {_RESULT} AS result, {_SLOT} AS slot FROM samples AS s WHERE {where}) AS s"
+    return _lines("http_response", rows, tags, fields, "s.started_ns")
 
 
-def _programs(where: str, tags: Tags) -> str:
+def _programs(where: str) -> str:
     fields = [
         _whole("cpu_time_ns", "r.cpu_ns"),
         _real("cpu_usage", "r.usage"),
@@ -117,31 +130,41 @@ def _programs(where: str, tags: Tags) -> str:
         _whole("involuntary_context_switches", "r.involuntary_switches"),
         _whole("run_delay_ns", "r.run_delay_ns"),
     ]
-    line = _line("procstat", (*tags, ("process_name", "r.process")), fields, f"r.time_ns + {_OFFSET}")
-    return _readings(line, f"{where} AND process NOT LIKE 'host %' AND cpu_ns IS NOT NULL")
+    rows = _readings(f"{where} AND process NOT LIKE 'host %' AND cpu_ns IS NOT NULL")
+    return _lines("procstat", rows, _BEGUN | _tags({"process_name": _escaped("r.process")}), fields, "r.time_ns")
 
 
-def _devices(where: str, tags: Tags) -> str:
+def _devices(where: str) -> str:
     fields = [
         _whole("bytes_recv", "r.received_bytes"),
         _whole("packets_recv", "r.received_packets"),
         _whole("bytes_sent", "r.sent_bytes"),
         _whole("packets_sent", "r.sent_packets"),
     ]
-    line = _line("net", (*tags, ("interface", "r.process")), fields, f"r.time_ns + {_OFFSET}")
-    return _readings(line, f"{where} AND received_bytes IS NOT NULL")
+    rows = _readings(f"{where} AND received_bytes IS NOT NULL")
+    return _lines("net", rows, _BEGUN | _tags({"interface": _escaped("r.process")}), fields, "r.time_ns")
 
 
-def _readings(line: str, where: str) -> str:
+def _readings(where: str) -> str:
     rows = f"SELECT *, {_CPU} AS usage FROM resources WHERE {where}"
-    rows += " WINDOW readings AS (PARTITION BY trial, process ORDER BY time_ns)"
-    return f"SELECT {line} FROM ({rows}) AS r JOIN trials AS t ON t.trial = r.trial"
+    return f"({rows} WINDOW readings AS (PARTITION BY trial, process ORDER BY time_ns)) AS r"
 
 
-def _line(measurement: str, tags: Tags, fields: list[str], time: str) -> str:
+def _lines(measurement: str, rows: str, tags: Mapping[str, str], fields: list[str], time: str) -> str:
+    """Of rows that have a trial."""
+    line = _line(measurement, tags, fields, f"{time} + ahead_ns")
+    return f"SELECT {line} AS line FROM {rows} JOIN begun USING (trial)"
+
+
+def _line(measurement: str, tags: Mapping[str, str], fields: list[str], time: str) -> str:
     # By name, as InfluxDB keeps them: else it sorts them for every point.
-    told = "".join(f" || coalesce(',{name}=' || {_escaped(value)}, '')" for name, value in sorted(tags))
-    return f"'{measurement}'{told} || ' ' || concat_ws(',', {', '.join(fields)}) || ' ' || ({time})::VARCHAR AS line"
+    told = ", ".join(tags[name] for name in sorted(tags))
+    return f"concat('{measurement}', {told}, ' ', concat_ws(',', {', '.join(fields)}), ' ', {time})"
+
+
+def _tags(values: Mapping[str, str]) -> dict[str, str]:
+    """By name the text of a tag whose value is escaped; an empty text where the value is null."""
+    return {name: f"coalesce(',{name}=' || {value}, '')" for name, value in values.items()}
 
 
 def _escaped(value: str) -> str:
@@ -167,9 +190,3 @@ def _truth(name: str, value: str) -> str:
 def _text(name: str, value: str) -> str:
     escaped = f"replace(replace({value}, '\\', '\\\\'), '\"', '\\\"')"
     return f"'{name}=\"' || {escaped} || '\"'"
-
-
-def _fetched(connection: duckdb.DuckDBPyConnection, select: str) -> Iterator[bytes]:
-    found = connection.execute(select)
-    while rows := found.fetchmany(_BATCH):
-        yield "".join(f"{line}\n" for (line,) in rows).encode()
