@@ -89,9 +89,10 @@ bench: setup-dev ## Run the benchmarks against their peers, in turns (takes long
 	$(PYTHON) -m bench
 
 .PHONY: dist
-dist: setup-dev ## Build the wheel and the source distribution (RELEASE.md)
+dist: setup-dev ## Build the wheels and the source distribution (RELEASE.md)
 	rm -rf dist
 	.venv/bin/maturin build --release --sdist --target-dir engine/target --out dist
+	scripts/reading_wheel.sh dist/trifecta-*-manylinux_*.whl dist/
 
 .PHONY: lock
 lock: setup-dev ## Write the versions in .venv to requirements.lock

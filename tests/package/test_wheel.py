@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 import trifecta
+from tests.report.synthetic import Shape, write_run
 from trifecta.design.extras import EXTRAS
 from trifecta.lab.certificates import make_certificates
 from trifecta.lab.engine import find_engine
@@ -224,6 +225,41 @@ def test_it_runs_a_race_and_writes_the_report(installed: Installed) -> None:
         "trifecta", "sql", "run", "SELECT count(*) AS trials FROM trials WHERE samples > 0", "--csv"
     )
     assert counted.split() == ["trials", "8"]
+
+
+@pytest.fixture
+def reading(wheel: Path, installed: Installed, tmp_path: Path) -> Path:
+    """Python in an environment with the wheel that has no engine; what both need is taken from the other's."""
+    make = ROOT / "scripts" / "reading_wheel.sh"
+    subprocess.run([make, wheel, tmp_path], check=True, env=os.environ | {"PATH": f"{BESIDE}:{os.environ['PATH']}"})
+    (made,) = tmp_path.glob("*.whl")
+    assert made.name == f"trifecta-{version()}-py3-none-any.whl"
+    venv.create(tmp_path / "reading", with_pip=False, symlinks=True)
+    python = tmp_path / "reading" / "bin" / "python"
+    pip = [sys.executable, "-m", "pip", "--python", python, "--disable-pip-version-check", "install", "-q", "--no-deps"]
+    subprocess.run([*pip, made], check=True, cwd=tmp_path)
+    (there,), (here,) = (one.glob("lib/python*/site-packages") for one in (installed.bin.parent, tmp_path / "reading"))
+    (here / "what-it-needs.pth").write_text(f"{there}\n")
+    return python
+
+
+def test_without_the_engine_a_run_is_read_and_nothing_is_measured(installed: Installed, reading: Path) -> None:
+    run = write_run(installed.work / "read", Shape(blocks=4, samples_per_trial=40, paths=("clean",)))
+    command, cell = [reading, "-m", "trifecta"], {"path": "clean", "connection": "reused", "server": "origin"}
+    code = f"import trifecta; print(trifecta.open('read').verdict('h3', 'h2', **{cell}).verdict, trifecta.__file__)"
+    said = installed.run(reading, "-c", code)
+    assert said.split()[0] in {"faster", "slower", "equivalent", "undecided"}
+    assert str(reading.parents[1]) in said
+    installed.run(*command, "report", run)
+    assert "<svg" in (run / "report.html").read_text()
+    assert (reading.parent / "trifecta").exists()
+    assert not (reading.parent / "trifecta-engine").exists()
+    there = sorted(installed.work.iterdir())
+    for words in (("race", "--quiet"), ("stat", "https://127.0.0.1:1")):
+        said = installed.run(*command, *words, codes=(3,))
+        assert said.count("\n") == 1, said
+        assert "only reads runs" in said
+    assert sorted(installed.work.iterdir()) == there
 
 
 @pytest.fixture(scope="module")

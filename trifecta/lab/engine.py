@@ -69,6 +69,8 @@ def find_engine() -> Path:
             raise CannotError(f"{said}; run `{rebuild()}`, or set {ENGINE_VARIABLE}")
         return built
     installed = next(filter(None, (shutil.which(_PROGRAM, path=folder) for folder in _scripts())), None)
+    if installed is None and _reads_only():
+        raise CannotError("this package has no engine and only reads runs; measure on Linux, on an x86-64 processor")
     if installed is None:
         raise CannotError(f"the engine's program {_PROGRAM} is not among the scripts of this Python; run `{rebuild()}`")
     return Path(installed).resolve()
@@ -79,6 +81,16 @@ def rebuild() -> str:
     if (_CHECKOUT / "engine" / "Cargo.toml").is_file():
         return "make setup"
     return "pip install --force-reinstall trifecta"
+
+
+def _reads_only() -> bool:
+    """Whether it is installed from the wheel for any machine (scripts/reading_wheel.sh)."""
+    from importlib import metadata
+
+    try:
+        return "Tag: py3-none-any" in (metadata.distribution("trifecta").read_text("WHEEL") or "")
+    except metadata.PackageNotFoundError:
+        return False
 
 
 def _scripts() -> Iterator[str]:
