@@ -63,10 +63,7 @@ def _folder(folder: Path) -> Iterator[tuple[str, dict[str, str]]]:
 @contextmanager
 def _s3(folder: Path) -> Iterator[tuple[str, dict[str, str]]]:
     with servers.versitygw(folder) as port:
-        yield "s3://measured", {
-            "AWS_ENDPOINT": f"http://127.0.0.1:{port}", "AWS_ALLOW_HTTP": "true", "AWS_REGION": "us-east-1",
-            "AWS_ACCESS_KEY_ID": "user", "AWS_SECRET_ACCESS_KEY": "secret-key",
-        }  # fmt: skip
+        yield "s3://measured", servers.s3_environment(port)
 
 
 @contextmanager

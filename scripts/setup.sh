@@ -189,7 +189,7 @@ if [ "$long" = yes ] && [ ! -f .cache/vm/release ] && command -v qemu-system-x86
         say "not fetched: Debian's kernel; tests in virtual machines will be skipped"
 fi
 
-# A server of S3's protocol, a collector and Spark, which take minutes and 700 MB, in folders of their own: no package needs them.
+# A server of S3's protocol, a collector, Spark and another DuckDB, which take minutes and 700 MB, in folders of their own: no package needs them.
 if [ "$long" = yes ]; then
     if [ ! -x .cache/bin/versitygw ] && command -v go >/dev/null; then
         say "building versitygw"
@@ -206,5 +206,16 @@ if [ "$long" = yes ]; then
         say "installing pyspark"
         .venv/bin/python -m pip install -q --disable-pip-version-check --target .cache/pyspark pyspark==4.3.0 ||
             say "not installed: pyspark; tests that need it will be skipped"
+    fi
+    if [ ! -d .cache/s3a ] && command -v mvn >/dev/null; then
+        say "fetching what Spark needs to read S3"
+        mvn -q -f tests/store/s3a.xml dependency:copy-dependencies -DoutputDirectory="$PWD/.cache/s3a" >/dev/null 2>&1 ||
+            say "not fetched: what Spark needs to read S3; tests that need it will be skipped"
+    fi
+    if [ ! -d .cache/duckdb-httpfs ]; then
+        say "installing DuckDB with its extension httpfs"
+        .venv/bin/python -m pip install -q --disable-pip-version-check --no-deps --target .cache/duckdb-httpfs \
+            duckdb==1.5.5 duckdb-extensions==1.5.5 duckdb-extension-httpfs==1.5.5 ||
+            say "not installed: DuckDB's extension httpfs; tests that need it will be skipped"
     fi
 fi

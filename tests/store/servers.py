@@ -212,6 +212,14 @@ def versitygw(folder: Path) -> Iterator[int]:
         yield port
 
 
+def s3_environment(port: int) -> dict[str, str]:
+    """Where `versitygw` is, and who asks it, in variables of the environment."""
+    return {
+        "AWS_ENDPOINT": f"http://127.0.0.1:{port}", "AWS_ALLOW_HTTP": "true", "AWS_REGION": "us-east-1",
+        "AWS_ACCESS_KEY_ID": "user", "AWS_SECRET_ACCESS_KEY": "secret-key",
+    }  # fmt: skip
+
+
 @contextmanager
 def dynalite(folder: Path) -> Iterator[int]:
     """A server of DynamoDB's protocol, which keeps all in memory and lets in whoever signs; its port.

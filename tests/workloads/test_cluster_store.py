@@ -212,9 +212,7 @@ def test_where_nothing_can_be_put_it_is_said_before_anything_begins(tmp_path: Pa
 @pytest.mark.long  # for the server, which takes minutes to build
 def test_a_real_server_of_s3_gets_the_files_of_two_nodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with servers.versitygw(tmp_path) as port:
-        for name, value in (("AWS_ENDPOINT", f"http://127.0.0.1:{port}"), ("AWS_ALLOW_HTTP", "true"),
-                            ("AWS_REGION", "us-east-1"), ("AWS_ACCESS_KEY_ID", "user"),
-                            ("AWS_SECRET_ACCESS_KEY", "secret-key")):  # fmt: skip
+        for name, value in servers.s3_environment(port).items():
             monkeypatch.setenv(name, value)
         folder = tmp_path / "run"
         process = head(folder, nodes=2, store="s3://measured/by/nodes")
