@@ -44,7 +44,7 @@ def test_duckdb_reads_s3_itself(tmp_path, monkeypatch):
         }
         latency = opened.execute("SELECT sum(latency_ns)::BIGINT FROM samples").fetchone()[0]
     who = tables.identity(run)
-    # Grouped: DuckDB 1.5.5 has an internal error where it asks the files' statistics for the least of a partition's name.
+    # Grouped: DuckDB 1.5.5 has an internal error where it asks files' statistics for the least name of a partition.
     asked = [f"SELECT count(*), study, run FROM {_read(name)} GROUP BY ALL" for name in counts]
     asked.append(f"SELECT sum(latency_ns)::BIGINT FROM {_read('samples')} WHERE run = '{who.run}'")
     (tmp_path / "server").mkdir()
