@@ -17,17 +17,26 @@ FUZZ_INPUTS ?= 100000000
 # run in pairs. What is not named here runs one by one.
 SIDE_BY_SIDE := $(addprefix tests/,analysis api architecture bench cli contract design docs pages report store threats trace ui video)
 # The same of single files, whose folders run one by one.
-SIDE_BY_SIDE_FILES := $(addsuffix .py,$(addprefix tests/implementations/test_,curl debian envoy file_recipes haproxy hypercorn \
-	lean replay_configs) $(addprefix tests/workloads/test_,aggregate ahead code compared_session floors preflight requests \
-	visit_aggregate) tests/implementations/browsers/test_bidi tests/lab/test_certificates)
+SIDE_BY_SIDE_FILES := $(addsuffix .py,tests/engine/test_cycles \
+	$(addprefix tests/implementations/test_,builds cargo_program curl debian envoy file_recipes from_compose go_client haproxy \
+	hypercorn lean over_ipv6 python_client replay_configs servers) \
+	$(addprefix tests/implementations/browsers/test_,bidi cdp_network firefox_fetches har jobs net_log taken) \
+	$(addprefix tests/lab/test_,balancer certificates chrony names netem_lack there topology) tests/observers/test_parsing \
+	tests/recording/test_recording \
+	$(addprefix tests/workloads/test_,aggregate ahead clocks cluster_nodes cluster_wire code compared_session far_choose \
+	far_page_choose floors https_record ip_asked keeper middle placed_services preflight qlogs replaying requests robots \
+	service_clients service_starts stat supported tools_over_ipv6 vantages visit_aggregate))
 # Those that raise networks and mostly wait in them: a second one beside them changes nothing that they ask. Who wants
 # every trial fit for a verdict, or times something, is not among them, nor who builds the engine, which is gone meanwhile.
 IN_PAIRS_FILES := $(addsuffix .py,$(addprefix tests/implementations/test_,bad_clients bad_servers client_driver recipes) \
 	$(addprefix tests/implementations/browsers/test_,chromium driver firefox) \
 	$(addprefix tests/lab/test_,access conntrack containers containers_ipv6 images keeper ray_launcher ssh) \
-	$(addprefix tests/workloads/test_,browsers campaign capturing clients cluster_dispatch cluster_lab conformance extending \
-	failures far_delivery internet ladder mapping over_ipv6 reproduction runner services services_watched sessions three_places))
+	$(addprefix tests/workloads/test_,browsers campaign capturing chain_over_hosts clients cluster_dispatch cluster_lab \
+	cluster_store conformance extending failures far_delivery from_the_page hosts_middle hosts_over_ipv6 internet ladder \
+	load_balancer lying_links mapping over_ipv6 path_probe reproduction runner services services_watched sessions three_places))
 IN_PAIRS := --durations 20 -n 2 --dist loadfile
+# These count round trips of 40 ms and leave the processors idle for most of them: two at a time, and nobody else.
+BY_TWO_FILES := tests/workloads/test_switches.py
 ONE_BY_ONE := $(filter-out $(SIDE_BY_SIDE) %.py %/__pycache__,$(wildcard tests/*))
 
 .PHONY: help
@@ -66,7 +75,8 @@ test-python: setup-dev
 	OPENBLAS_NUM_THREADS=1 $(PYTHON) -m pytest -m "not long and not lab" --durations 20 -n logical --dist loadfile $(SIDE_BY_SIDE) $(SIDE_BY_SIDE_FILES)
 	$(PYTHON) -m pytest -m "not long and lab" $(IN_PAIRS) $(SIDE_BY_SIDE) $(SIDE_BY_SIDE_FILES)
 	$(PYTHON) -m pytest -m "not long" $(IN_PAIRS) $(IN_PAIRS_FILES)
-	$(PYTHON) -m pytest -m "not long" --durations 20 $(addprefix --ignore=,$(SIDE_BY_SIDE_FILES) $(IN_PAIRS_FILES)) $(ONE_BY_ONE)
+	$(PYTHON) -m pytest -m "not long" --durations 20 -n 2 --dist worksteal $(BY_TWO_FILES)
+	$(PYTHON) -m pytest -m "not long" --durations 20 $(addprefix --ignore=,$(SIDE_BY_SIDE_FILES) $(IN_PAIRS_FILES) $(BY_TWO_FILES)) $(ONE_BY_ONE)
 
 .PHONY: test-long
 test-long: setup-long ## Run the long campaigns and the fuzzers (each FUZZ_SECONDS or FUZZ_INPUTS, what is first)
