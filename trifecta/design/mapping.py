@@ -19,7 +19,6 @@ from trifecta.design.overrides import apply_overrides
 from trifecta.design.plan import level_text
 from trifecta.design.quantity import QuantityError
 
-DEFAULT_X, DEFAULT_Y = "rtt", "loss"
 MOST_BLOCKS = 10_000
 _POINT = re.compile(r"x(\d+)-y(\d+)")
 
