@@ -16,13 +16,13 @@ pub use windows::Windows;
 pub const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// Octets of a frame header.
 pub const FRAME_HEADER_OCTETS: usize = 9;
-/// SETTINGS_MAX_FRAME_SIZE before any SETTINGS, and its smallest allowed value.
+/// SETTINGS_MAX_FRAME_SIZE before any SETTINGS, and its smallest allowed value (RFC 9113 6.5.2).
 pub const DEFAULT_MAX_FRAME_OCTETS: u32 = 16_384;
 /// The largest SETTINGS_MAX_FRAME_SIZE.
 pub const LARGEST_MAX_FRAME_OCTETS: u32 = (1 << 24) - 1;
-/// Flow-control windows before any SETTINGS, in octets.
+/// Flow-control windows before any SETTINGS, in octets (RFC 9113 6.9.2).
 pub const DEFAULT_WINDOW_OCTETS: u32 = 65_535;
-/// The largest flow-control window and stream number, 2^31 - 1.
+/// The largest flow-control window and stream number, 2^31 - 1 (RFC 9113 6.9.1, 5.1.1).
 pub const MAX_WINDOW_OCTETS: u32 = (1 << 31) - 1;
 
 /// Frame types (RFC 9113 6).

@@ -30,11 +30,11 @@ pub enum Http1Error {
     Syntax(&'static str),
     /// Content-Length and Transfer-Encoding contradict each other or themselves (RFC 9112 6.3); 400.
     Framing(&'static str),
-    /// More than [`MAX_FIELDS`] fields; 431.
+    /// More than [`MAX_FIELDS`] fields; 431 (RFC 6585 5).
     TooManyFields,
-    /// A transfer coding other than chunked; 501.
+    /// A transfer coding other than chunked; 501 (RFC 9112 6.1).
     TransferCoding,
-    /// Not HTTP/1.x; 505.
+    /// Not HTTP/1.x; 505 (RFC 9110 15.6.6).
     Version,
 }
 

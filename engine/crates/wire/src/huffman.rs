@@ -17,7 +17,7 @@ pub fn encoded_len(input: &[u8]) -> usize {
     bits.div_ceil(8)
 }
 
-/// Appends the Huffman code of `input` to `out`, padded with the most significant bits of EOS.
+/// Appends the Huffman code of `input` to `out`, padded with the most significant bits of EOS (RFC 7541 5.2).
 pub fn encode(input: &[u8], out: &mut Vec<u8>) {
     let mut pending: u64 = 0;
     let mut pending_bits: u32 = 0;

@@ -15,7 +15,7 @@ pub use scan::scan_response;
 use crate::h3_error::{Code, Error};
 use crate::hpack::{HpackError, integer};
 
-/// An error of the field section itself, which ends the connection (RFC 9204 section 2.2).
+/// An error of the field section itself, which ends the connection (RFC 9204 sections 2.2.3 and 6).
 const fn failed(reason: &'static str) -> Error {
     Error::new(Code::DecompressionFailed, reason)
 }
@@ -45,11 +45,13 @@ enum Line<'a> {
 fn walk<'a>(section: &'a [u8], mut on_line: impl FnMut(Line<'a>) -> Result<(), Error>) -> Result<(), Error> {
     let mut position = 0;
     let required_insert_count = integer::decode(section, &mut position, 8).map_err(|error| from_hpack(error.into()))?;
+    // RFC 9204 section 4.5.1.1: no encoder can have inserted into a table of capacity 0.
     if required_insert_count != 0 {
         return Err(failed("a field section needs a dynamic table that was not allowed"));
     }
     let negative_base = section.get(position).is_some_and(|octet| octet & 0x80 != 0);
     integer::decode(section, &mut position, 7).map_err(|error| from_hpack(error.into()))?;
+    // RFC 9204 section 4.5.1.2: invalid where the Required Insert Count is not above the Delta Base, as 0 never is.
     if negative_base {
         return Err(failed("the base of a field section is negative"));
     }
@@ -60,6 +62,7 @@ fn walk<'a>(section: &'a [u8], mut on_line: impl FnMut(Line<'a>) -> Result<(), E
     Ok(())
 }
 
+/// RFC 9204 sections 4.5.2, 4.5.4 and 4.5.6.
 #[inline]
 fn read_line<'a>(section: &'a [u8], position: &mut usize, first: u8) -> Result<Line<'a>, HpackError> {
     use crate::hpack::{read_prefixed_string, read_string};
@@ -77,7 +80,7 @@ fn read_line<'a>(section: &'a [u8], position: &mut usize, first: u8) -> Result<L
         let name = read_prefixed_string(section, position, 3)?;
         Ok(Line::Literal(name, read_string(section, position)?))
     } else {
-        // Post-base representations refer to the dynamic table only.
+        // Post-base representations (sections 4.5.3 and 4.5.5) refer to the dynamic table only.
         Err(HpackError::Index(u64::from(first & 0x0f)))
     }
 }
@@ -88,7 +91,8 @@ fn lookup(index: u64, is_static: bool) -> Result<(&'static [u8], &'static [u8]),
     entry.ok_or(HpackError::Index(index))
 }
 
-/// Checks octets of the peer's encoder stream: with a capacity of 0 only "Set Dynamic Table Capacity 0" is legal.
+/// Checks octets of the peer's encoder stream. With a capacity of 0 there may be no instruction at all
+/// (RFC 9204 section 3.2.3); "Set Dynamic Table Capacity 0" (4.3.1), which changes nothing, is let pass.
 pub fn check_encoder_stream(octets: &[u8]) -> Result<(), Error> {
     const SET_CAPACITY_ZERO: u8 = 0x20;
     if octets.iter().all(|octet| *octet == SET_CAPACITY_ZERO) {
@@ -98,7 +102,7 @@ pub fn check_encoder_stream(octets: &[u8]) -> Result<(), Error> {
 }
 
 /// Checks the peer's decoder stream: we insert nothing, so nothing can be acknowledged; only Stream Cancellation (`01`
-/// and a 6-bit prefix integer, RFC 9204 section 4.4.2) may come.
+/// and a 6-bit prefix integer, RFC 9204 section 4.4.2) may come, and 4.4.1 and 4.4.3 make the rest an error.
 #[derive(Debug, Default)]
 pub struct DecoderStreamCheck {
     inside_integer: bool,

@@ -26,7 +26,8 @@ pub(super) fn parse_header(head: [u8; FRAME_HEADER_OCTETS]) -> FrameHeader {
     }
 }
 
-/// Frames other than DATA, HEADERS and CONTINUATION, whole.
+/// Frames other than DATA, HEADERS and CONTINUATION, whole. On which stream each may come, and how long: RFC 9113
+/// 6.3 to 6.9.
 pub(super) fn control_event(header: FrameHeader, payload: &[u8]) -> Result<Event<'_>, H2Error> {
     let size = |reason| H2Error::connection(ErrorCode::FRAME_SIZE_ERROR, reason);
     let protocol = |reason| H2Error::connection(ErrorCode::PROTOCOL_ERROR, reason);
@@ -66,12 +67,14 @@ pub(super) fn control_event(header: FrameHeader, payload: &[u8]) -> Result<Event
         }
         kind::WINDOW_UPDATE => {
             let increment = four("WINDOW_UPDATE is not 4 octets long")? & MAX_WINDOW_OCTETS;
+            // RFC 9113 6.9: an increment of 0 is an error of its stream, on stream 0 one of the connection.
             match (increment, stream) {
                 (0, 0) => Err(protocol("WINDOW_UPDATE by 0")),
                 (0, _) => Err(H2Error::on_stream(stream, ErrorCode::PROTOCOL_ERROR, "WINDOW_UPDATE by 0")),
                 _ => Ok(Event::WindowUpdate { stream, increment }),
             }
         }
+        // RFC 9218 7.1: sent on stream 0; the stream that it speaks of is in its payload, and is not 0.
         kind::PRIORITY_UPDATE if stream != 0 => Err(protocol("PRIORITY_UPDATE on a stream")),
         kind::PRIORITY_UPDATE => {
             let (stream, value) = payload.split_first_chunk::<4>().ok_or(size("PRIORITY_UPDATE without a stream"))?;

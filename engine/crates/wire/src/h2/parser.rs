@@ -320,6 +320,7 @@ impl Parser {
         DataStep::Part { stream, content, flow_octets, end_stream }
     }
 
+    /// HEADERS (RFC 9113 6.2) and the CONTINUATIONs behind it (6.10), which end a block but never a stream.
     fn header_fragment<'a>(&mut self, header: FrameHeader, payload: &'a [u8]) -> Result<Fragment<'a>, H2Error> {
         let ends = header.flags & flag::END_HEADERS != 0;
         if header.kind == kind::CONTINUATION {
@@ -390,8 +391,10 @@ enum Fragment<'a> {
     Open,
 }
 
+// RFC 9113 4.2: "too small to contain mandatory frame data".
 const PADDED_WITHOUT_LENGTH: H2Error =
     H2Error::connection(ErrorCode::FRAME_SIZE_ERROR, "padded frame without pad length");
+// RFC 9113 6.1, 6.2: padding that fills its frame or more is an error of the connection.
 const PADDING_TOO_LONG: H2Error = H2Error::connection(ErrorCode::PROTOCOL_ERROR, "padding longer than the frame");
 const BLOCK_TOO_LARGE: H2Error = H2Error::connection(ErrorCode::ENHANCE_YOUR_CALM, "header block too large");
 

@@ -20,7 +20,7 @@ pub fn settings(pairs: &[(u16, u32)], out: &mut Vec<u8>) {
     }
 }
 
-/// The acknowledgement of the peer's SETTINGS.
+/// The acknowledgement of the peer's SETTINGS (RFC 9113 6.5.3).
 pub fn settings_ack(out: &mut Vec<u8>) {
     out.extend_from_slice(&frame_header(0, kind::SETTINGS, flag::ACK, 0));
 }

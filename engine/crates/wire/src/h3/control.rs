@@ -26,7 +26,7 @@ pub mod setting {
     pub const MAX_FIELD_SECTION_SIZE: u64 = 0x06;
     /// SETTINGS_QPACK_BLOCKED_STREAMS
     pub const QPACK_BLOCKED_STREAMS: u64 = 0x07;
-    /// Identifiers of HTTP/2 that have no meaning here and are forbidden.
+    /// Identifiers of HTTP/2 that have no meaning here and are forbidden (RFC 9114 section 7.2.4.1).
     pub const FORBIDDEN: [u64; 4] = [0x02, 0x03, 0x04, 0x05];
 }
 
@@ -61,6 +61,7 @@ impl Settings {
                 .and_then(|(id, a)| varint::read(&payload[a..]).map(|(value, b)| (id, value, a + b)))
                 .ok_or(Error::new(Code::FrameError, "SETTINGS end inside a setting"))?;
             payload = &payload[used..];
+            // RFC 9114 section 7.2.4: an identifier "MUST NOT occur more than once", and a receiver may refuse it.
             if seen.contains(&id) {
                 return Err(Error::new(Code::SettingsError, "a setting is sent twice"));
             }
@@ -121,7 +122,7 @@ pub struct ControlPlane {
 }
 
 /// The octets that open our own control stream: its type and SETTINGS with nothing but a limit of the field section; QPACK
-/// capacity and blocked streams stay 0, their default.
+/// capacity and blocked streams stay 0, their default (RFC 9204 section 5).
 pub fn opening(max_field_section_size: u64) -> Vec<u8> {
     let mut out = Vec::new();
     varint::write(stream_type::CONTROL, &mut out);
@@ -181,7 +182,7 @@ impl ControlPlane {
         }
     }
 
-    /// The peer ended (or reset) its unidirectional stream `id`.
+    /// The peer ended (or reset) its unidirectional stream `id`. Of those of QPACK RFC 9204 section 4.2 says the same.
     pub fn on_end(&mut self, id: u64) -> Result<(), Error> {
         let Some(index) = self.streams.iter().position(|(known, _)| *known == id) else { return Ok(()) };
         match self.streams[index].1 {
@@ -204,6 +205,7 @@ impl ControlPlane {
             stream_type::CONTROL => Kind::Control(FrameReader::new()),
             stream_type::QPACK_ENCODER => Kind::Encoder,
             stream_type::QPACK_DECODER => Kind::Decoder(DecoderStreamCheck::default()),
+            // RFC 9114 section 6.2.2: only servers can push; 4.6: without MAX_PUSH_ID no push has a valid identifier.
             stream_type::PUSH if self.role == Role::Server => {
                 return Err(Error::new(Code::StreamCreationError, "a client opened a push stream"));
             }
@@ -217,6 +219,7 @@ impl ControlPlane {
             //= https://www.rfc-editor.org/rfc/rfc9114#section-6.2.1
             //# Only one control stream per peer is permitted; receipt of a second stream claiming to be a control
             //# stream MUST be treated as a connection error of type H3_STREAM_CREATION_ERROR.
+            // RFC 9204 section 4.2: so of a second encoder or decoder stream.
             return Err(Error::new(Code::StreamCreationError, "a second stream of a type that exists once"));
         }
         Ok(opened)
@@ -260,9 +263,11 @@ fn on_control_frame(
     }
     match frame {
         Frame::Identifier { kind: kind::GOAWAY, id } => {
+            // RFC 9114 section 7.2.6: a server names a request stream; a client names a push, whose number may be any.
             if role == Role::Client && id % 4 != 0 {
                 return Err(Error::new(Code::IdError, "GOAWAY names something else than a request stream"));
             }
+            // RFC 9114 section 5.2: "a larger identifier than previously received" is H3_ID_ERROR.
             if goaway.is_some_and(|last| id > last) {
                 return Err(Error::new(Code::IdError, "GOAWAY takes back an earlier one"));
             }
@@ -276,11 +281,13 @@ fn on_control_frame(
         Frame::PriorityUpdate { id, priority } if role == Role::Server => {
             Ok(Some(UniEvent::Priority { stream: id, priority }))
         }
+        // RFC 9114 section 7.2.7: from a client alone; nothing is pushed, whatever it allows.
         Frame::Identifier { kind: kind::MAX_PUSH_ID, .. } if role == Role::Server => Ok(None),
         // Cancelling a push that was never promised (section 7.2.3).
         Frame::Identifier { kind: kind::CANCEL_PUSH, .. } => {
             Err(Error::new(Code::IdError, "CANCEL_PUSH although there is no push"))
         }
+        // DATA, HEADERS, PUSH_PROMISE and what HTTP/2 had (RFC 9114 sections 7.2.1, 7.2.2, 7.2.5, 7.2.8).
         _ => Err(Error::new(Code::FrameUnexpected, "a frame that has no place on the control stream")),
     }
 }

@@ -169,6 +169,7 @@ impl FrameReader {
             return Err(Error::new(Code::ExcessiveLoad, "a frame that is read whole is larger than 64 kB"));
         }
         let identifier = matches!(kind, kind::CANCEL_PUSH | kind::GOAWAY | kind::MAX_PUSH_ID);
+        // RFC 9114 section 7.1: a payload contains "exactly the fields identified in its description".
         if identifier && !matches!(length, 1 | 2 | 4 | 8) {
             return Err(Error::new(Code::FrameError, "the length of an identifier frame fits no identifier"));
         }

@@ -71,7 +71,7 @@ impl MessageReader {
         }
     }
 
-    /// The stream has ended. An error when the message is not complete.
+    /// The stream has ended. An error when the message is not complete (RFC 9114 sections 7.1 and 4.1).
     pub fn finish(&self) -> Result<(), Error> {
         if !self.frames.at_boundary() {
             return Err(Error::new(Code::FrameError, "the stream ends inside a frame"));
@@ -83,6 +83,7 @@ impl MessageReader {
     }
 }
 
+/// RFC 9114 section 4.1: "an invalid sequence of frames" is an error of the connection.
 fn unexpected(reason: &'static str) -> Error {
     Error::new(Code::FrameUnexpected, reason)
 }

@@ -54,6 +54,7 @@ impl Decoder {
                 continue;
             }
             fields_seen = true;
+            // RFC 7541 6.1.
             if first & 0x80 != 0 {
                 let index = integer::decode(block, &mut position, 7)?;
                 let (name, value) = lookup(&self.table, index)?;
@@ -63,6 +64,7 @@ impl Decoder {
                 }
                 continue;
             }
+            // RFC 7541 6.2: a literal with indexing (01), without (0000) or never indexed (0001).
             let indexing = first & 0x40 != 0;
             let name_index = integer::decode(block, &mut position, if indexing { 6 } else { 4 })?;
             self.name.clear();
@@ -95,6 +97,7 @@ fn read_into(literal: StringLiteral<'_>, out: &mut Vec<u8>) -> Result<(), HpackE
     Ok(())
 }
 
+/// RFC 7541 2.3.3: one address space, the static table before the dynamic one. Index 0 is not used (6.1).
 #[inline]
 fn lookup(table: &DynamicTable, index: u64) -> Result<(&[u8], &[u8]), HpackError> {
     let position = usize::try_from(index).map_err(|_| HpackError::Index(index))?;
@@ -147,6 +150,7 @@ impl DynamicTable {
         self.octets += cost;
     }
 
+    /// RFC 7541 4.3.
     fn resize(&mut self, limit: usize) {
         self.limit = limit;
         self.evict_down_to(limit);

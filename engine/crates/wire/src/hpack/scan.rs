@@ -27,6 +27,7 @@ pub fn scan_response(block: &[u8]) -> Result<ResponseScan, HpackError> {
             let (name, value) = static_entry(index)?;
             scan.field(name, StringLiteral { huffman: false, octets: value })?;
         } else if first & 0xe0 == 0x20 {
+            // RFC 7541 4.2, 6.3: before all fields, and not above what our setting allows.
             if scan.status.is_some() || scan.regular_seen || integer::decode(block, &mut position, 5)? != 0 {
                 return Err(HpackError::TableSize);
             }
@@ -51,7 +52,8 @@ fn static_entry(index: u64) -> Result<(&'static [u8], &'static [u8]), HpackError
     usize::try_from(index).ok().and_then(static_table::entry).ok_or(HpackError::Index(index))
 }
 
-/// Judges the fields of a response one by one; QPACK uses it too, since the rules are the same (RFC 9114 4.3.2).
+/// Judges the fields of a response one by one (RFC 9113 8.2.1, 8.3.2); QPACK uses it too, since the rules are the same
+/// (RFC 9114 4.2, 4.3.2).
 #[derive(Default)]
 pub(crate) struct Scan {
     status: Option<u16>,

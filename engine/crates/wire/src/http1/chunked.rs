@@ -26,13 +26,13 @@ enum State {
     },
     /// Between the size and the end of its line.
     Extension,
-    /// In whitespace after the size, where only an extension or the line's end may follow.
+    /// In whitespace after the size (BWS, RFC 9112 7.1.1), where only an extension or the line's end may follow.
     SizeSpace,
     SizeLineFeed,
     Content,
     ContentReturn,
     ContentLineFeed,
-    /// At the beginning of a trailer line.
+    /// At the beginning of a trailer line (RFC 9112 7.1.2).
     TrailerStart,
     TrailerLine,
     TrailerLineFeed,
@@ -92,6 +92,7 @@ impl ChunkedDecoder {
         let syntax = |what| Err(Http1Error::Syntax(what));
         match (self.state, octet) {
             (State::Size { digits }, _) if octet.is_ascii_hexdigit() => {
+                // RFC 9112 7.1: recipients "MUST anticipate potentially large hexadecimal numerals".
                 // 15 digits stay below 2^60, far from an overflow; leading zeroes count, as nobody needs them.
                 if digits == 15 {
                     return syntax("chunk size too large");

@@ -89,6 +89,7 @@ pub fn parse_request_head(input: &[u8]) -> Result<Option<RequestHead<'_>>, Http1
         (true, _) if minor_version == 0 => return Err(Http1Error::Framing("Transfer-Encoding in HTTP/1.0")),
         (true, Some(_)) => return Err(Http1Error::Framing("Content-Length together with Transfer-Encoding")),
         (true, None) => Framing::Chunked,
+        // RFC 9112 6.3: a request that says nothing of its content has none.
         (false, Some(length)) if length > 0 => Framing::Length(length),
         (false, _) => Framing::None,
     };
@@ -98,6 +99,7 @@ pub fn parse_request_head(input: &[u8]) -> Result<Option<RequestHead<'_>>, Http1
         minor_version,
         framing,
         keep_alive: fields.keep_alive(minor_version),
+        // RFC 9110 10.1.1: of an HTTP/1.0 request the expectation is ignored.
         expect_continue: expect_continue && minor_version == 1,
         host,
         range,
@@ -136,6 +138,7 @@ pub fn parse_response_head(input: &[u8], to_head: bool) -> Result<Option<Respons
             return Err(Http1Error::Framing("Transfer-Encoding where it must not be"));
         }
     }
+    // RFC 9112 6.3, in its order: the method and the status come before what the fields say.
     let framing = match (fields.chunked, fields.content_length) {
         _ if to_head || status < 200 || status == 204 || status == 304 => Framing::None,
         (true, _) => Framing::Chunked,
@@ -202,6 +205,7 @@ impl Fields {
                 self.chunked = true;
             }
             10 if header.name.eq_ignore_ascii_case("connection") => {
+                // RFC 9110 7.6.1: a list of options, the same in any case.
                 for option in header.value.split(|&octet| octet == b',') {
                     let option = option.trim_ascii();
                     self.close |= option.eq_ignore_ascii_case(b"close");

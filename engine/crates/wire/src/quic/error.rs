@@ -32,6 +32,7 @@ pub fn classify(error: &ConnectionError, handshake: Option<&Handshake>) -> Error
             // CONNECTION_REFUSED, RFC 9000 section 20.1.
             0x2 => ErrorClass::ConnectRefused,
             code => match alert(code) {
+                // protocol_version (RFC 8446 section 6.2), no_application_protocol (RFC 7301 section 3.2).
                 Some(70) => ErrorClass::TlsVersion,
                 Some(120) => ErrorClass::TlsAlpn,
                 Some(_) => ErrorClass::TlsAlert,

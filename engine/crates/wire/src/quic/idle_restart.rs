@@ -113,7 +113,8 @@ impl IdleRestart {
         self.quiet = in_flight == 0;
     }
 
-    /// A loss reduces the window by 0.7 as Cubic does (RFC 9438 section 4.6), to two packets in persistent congestion.
+    /// A loss reduces the window by 0.7 as Cubic does (RFC 9438 section 4.6), to two packets in persistent congestion
+    /// (RFC 9002 sections 7.6.2 and 7.2).
     pub fn on_congestion_event(&mut self, is_persistent: bool, datagram_bytes: u64) {
         if let Some(limit) = &mut self.limit {
             let reduced = if is_persistent { 0 } else { limit.window * 7 / 10 };

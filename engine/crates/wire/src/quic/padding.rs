@@ -59,7 +59,8 @@ fn length_without_padding(payload: &[u8]) -> usize {
     position.max(1).min(payload.len())
 }
 
-/// Length of the frame at the front, `None` when it reaches to the end of the packet or is not known.
+/// Length of the frame at the front (RFC 9000 section 19), `None` when it reaches to the end of the packet or is not
+/// known.
 fn frame_octets(frame: &[u8]) -> Option<usize> {
     let kind = *frame.first()?;
     let mut reader = Reader { frame, position: 1 };

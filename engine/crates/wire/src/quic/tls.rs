@@ -35,7 +35,8 @@ pub struct Handshake {
     pub resumed: bool,
     /// What the server showed; none where the session was resumed.
     pub chain: Option<CertificateChain>,
-    /// TLS messages came after the handshake; a server sends session tickets only (RFC 9001 section 4.4 forbids the rest).
+    /// TLS messages came after the handshake; a server sends session tickets only (RFC 9001 sections 4.4
+    /// and 6 forbid CertificateRequest and KeyUpdate).
     pub has_tickets: bool,
     /// Why TLS failed on our side.
     pub error: Option<TlsError>,
@@ -147,6 +148,7 @@ fn in_order_without_reserved(mut shuffled: &[u8]) -> Vec<u8> {
         let Some((length, length_bytes)) = varint::read(&shuffled[id_bytes..]) else { break };
         let end = usize::try_from(length).unwrap_or(usize::MAX).saturating_add(id_bytes + length_bytes);
         let Some((parameter, rest)) = shuffled.split_at_checked(end) else { break };
+        // RFC 9000 section 18.1: reserved are 31 * N + 27.
         if id % 31 != 27 {
             list.push((id, parameter));
         }
@@ -238,7 +240,7 @@ impl crypto::Session for TlsSession {
     fn read_handshake(&mut self, octets: &[u8]) -> Result<bool, TransportError> {
         let was_complete = !self.inner.is_handshaking();
         if let Err(error) = self.inner.read_hs(octets) {
-            // A failure without an alert of its own is reported as internal_error(80).
+            // A failure without an alert of its own is reported as internal_error(80) (RFC 8446 section 6).
             let alert = self.inner.alert().map_or(80, u8::from);
             let reason = error.to_string();
             self.error = Some(TlsError::from(error));
@@ -303,7 +305,8 @@ fn retry_key() -> Option<LessSafeKey> {
     UnboundKey::new(&AES_128_GCM, &RETRY_KEY).ok().map(LessSafeKey::new)
 }
 
-/// What the tag of a Retry packet authenticates: the packet preceded by the original destination connection identifier.
+/// What the tag of a Retry packet authenticates: the packet preceded by the original destination connection identifier
+/// and its length (RFC 9001 section 5.8).
 fn retry_pseudo_packet(original_dst_cid: &[u8], parts: &[&[u8]]) -> Option<Aad<Vec<u8>>> {
     let mut packet = vec![u8::try_from(original_dst_cid.len()).ok()?];
     packet.extend_from_slice(original_dst_cid);

@@ -267,7 +267,8 @@ pub fn server_config(
     let mut config = ServerConfig::with_crypto(Arc::new(ServerTls::new(tls, adaptations)?));
     config.transport_config(Arc::new(transport));
     if adaptations.settings {
-        // Spare address validation tokens would add packets to each connection and save nothing without Retry.
+        // Spare address validation tokens (RFC 9000 section 8.1.3) would add packets to each connection and save
+        // nothing without Retry.
         config.validation_token.sent(0);
     }
     Ok(config)
