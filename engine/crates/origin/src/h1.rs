@@ -12,7 +12,7 @@ use trifecta_wire::ErrorClass;
 use trifecta_wire::clock::now_ns;
 use trifecta_wire::http1::{ChunkedDecoder, ChunkedStep, Framing, Http1Error, RequestHead, parse_request_head};
 
-/// Octets a request's head may have; more is answered with 431.
+/// Octets a request's head may have; more is answered with 431 (RFC 6585 5).
 const MAX_HEAD_OCTETS: usize = 16 * 1024;
 /// Input that is held while an answer is under way.
 const MAX_PENDING_OCTETS: usize = 64 * 1024;
@@ -321,7 +321,7 @@ impl H1 {
         }
     }
 
-    /// Answers what cannot be understood and gives the connection up.
+    /// Answers what cannot be understood and gives the connection up (RFC 9112 2.2, 6.3).
     #[cold]
     fn refuse(&mut self, status: u16, context: &mut Context<'_>) {
         context.stats.error(ErrorClass::MalformedHttp1);

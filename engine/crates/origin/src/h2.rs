@@ -131,6 +131,7 @@ impl H2 {
     }
 
     fn event(&mut self, event: Event<'_>, early: bool, context: &mut Context<'_>) -> Result<(), H2Error> {
+        // RFC 9113 3.4: the preface includes a SETTINGS frame, the first of all.
         if !self.settings_seen && !matches!(event, Event::Settings(_)) {
             return Err(H2Error::connection(ErrorCode::PROTOCOL_ERROR, "the first frame is not SETTINGS"));
         }
@@ -175,6 +176,7 @@ impl H2 {
         early: bool,
         context: &mut Context<'_>,
     ) -> Result<(), H2Error> {
+        // RFC 9113 5.1.1: identifiers of new streams only grow.
         if id <= self.last_stream || id.is_multiple_of(2) {
             return self.trailers(id, block, end_stream, context);
         }
@@ -196,9 +198,11 @@ impl H2 {
             Err(_) => return Err(H2Error::connection(ErrorCode::COMPRESSION_ERROR, "header block cannot be decoded")),
         };
         if refused {
+            // RFC 9113 5.1.2, of its two codes the one that allows a retry (8.7).
             return Err(H2Error::on_stream(id, ErrorCode::REFUSED_STREAM, "too many streams"));
         }
         let content_length = head.content_length;
+        // RFC 9113 8.1.1: a content-length that is not the sum of the DATA is malformed; also below.
         if end_stream && content_length.is_some_and(|octets| octets > 0) {
             return Err(H2Error::on_stream(id, ErrorCode::PROTOCOL_ERROR, "less content than announced"));
         }
@@ -230,6 +234,7 @@ impl H2 {
         let was_reset = self.streams.was_reset(id);
         match self.streams.get(id) {
             Some(stream) if stream.receiving && end_stream => self.content_ended(id, context),
+            // RFC 9113 8.1.
             Some(stream) if stream.receiving => {
                 Err(H2Error::on_stream(id, ErrorCode::PROTOCOL_ERROR, "trailers without END_STREAM"))
             }
@@ -248,6 +253,7 @@ impl H2 {
         context: &mut Context<'_>,
     ) -> Result<(), H2Error> {
         if id > self.last_stream || id.is_multiple_of(2) {
+            // RFC 9113 5.1: on an idle stream there may be HEADERS and PRIORITY, nothing else; also below.
             return Err(H2Error::connection(ErrorCode::PROTOCOL_ERROR, "DATA on an idle stream"));
         }
         // Half a window is many frames, and what is used up is given back before the next frame is read: nobody can exceed it.
@@ -263,6 +269,7 @@ impl H2 {
             if self.streams.was_reset(id) {
                 return Ok(());
             }
+            // RFC 9113 6.1.
             return Err(H2Error::on_stream(id, ErrorCode::STREAM_CLOSED, "DATA on a closed stream"));
         };
         stream.received += octets;
@@ -347,6 +354,7 @@ impl H2 {
     }
 
     fn window_update(&mut self, id: u32, increment: u32) -> Result<(), H2Error> {
+        // RFC 9113 6.9.1.
         let maximum = i64::from(MAX_WINDOW_OCTETS);
         if id == 0 {
             self.send_window += i64::from(increment);

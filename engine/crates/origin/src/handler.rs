@@ -15,7 +15,7 @@ use bytes::Bytes;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-/// Request content above this is refused with 413, in octets.
+/// Request content above this is refused with 413 (RFC 9110 15.5.14), in octets.
 pub const MAX_REQUEST_CONTENT_OCTETS: u64 = 1 << 36;
 
 const ALLOW: &str = "GET, HEAD, POST, PUT, PATCH, DELETE";
@@ -34,7 +34,7 @@ pub struct Handler {
     sources: Sources,
     faults: Faults,
     server_timing: bool,
-    /// The value of the Alt-Svc field (RFC 7838).
+    /// The value of the Alt-Svc field (RFC 7838 3).
     alt_svc: Option<String>,
     /// What a request is looked up by in the archive.
     key: Vec<u8>,
@@ -124,7 +124,8 @@ impl Handler {
 
     /// Calls `field` with each header field except the status, names in lowercase; `protocol` decides about Alt-Svc.
     ///
-    /// The fields depend on the head alone, so there is no Date: a response has the same size every time.
+    /// The fields depend on the head alone, so there is no Date, which RFC 9110 6.6.1 wants of a server with a clock: a
+    /// response has the same octets every time.
     pub fn for_each_field(&self, head: &Head, protocol: Protocol, mut field: impl FnMut(&str, &[u8])) {
         if let Some(octets) = head.content_length {
             field("content-length", octets.to_string().as_bytes());

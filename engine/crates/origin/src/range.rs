@@ -7,7 +7,7 @@ use std::fmt;
 pub enum ContentRange {
     /// Octets `first` to `last` of `total`.
     Part { first: u64, last: u64, total: u64 },
-    /// What was asked for lies beyond the end.
+    /// What was asked for lies beyond the end; 416 (RFC 9110 15.5.17).
     Unsatisfied { total: u64 },
 }
 
@@ -20,7 +20,7 @@ impl fmt::Display for ContentRange {
     }
 }
 
-/// What a Range field asks of a content of `total` octets; `None`: the field is to be ignored.
+/// What a Range field asks of a content of `total` octets (RFC 9110 14.1.2); `None`: the field is to be ignored (14.2).
 pub fn parse(field: &[u8], total: u64) -> Option<ContentRange> {
     let field = std::str::from_utf8(field).ok()?.trim_ascii();
     let (unit, spec) = field.split_once('=')?;
@@ -31,6 +31,7 @@ pub fn parse(field: &[u8], total: u64) -> Option<ContentRange> {
     let unsatisfied = Some(ContentRange::Unsatisfied { total });
     if first.is_empty() {
         let suffix = number(last)?;
+        // RFC 9110 14.1.2: a suffix is satisfiable if its length is "non-zero".
         if suffix == 0 || total == 0 {
             return unsatisfied;
         }
@@ -38,6 +39,7 @@ pub fn parse(field: &[u8], total: u64) -> Option<ContentRange> {
     }
     let first = number(first)?;
     let last = if last.is_empty() { u64::MAX } else { number(last)? };
+    // RFC 9110 14.1.1: such a range is invalid.
     if last < first {
         return None;
     }

@@ -4,7 +4,7 @@ use crate::answer::Request;
 use trifecta_wire::hpack::{Decoder, HpackError};
 use trifecta_wire::priority::Priority;
 
-/// SETTINGS_MAX_HEADER_LIST_SIZE; more is answered with 431.
+/// SETTINGS_MAX_HEADER_LIST_SIZE; more is answered with 431 (RFC 9113 10.5.1, RFC 9114 4.2.2).
 pub(crate) const MAX_LIST_OCTETS: usize = 16 * 1024;
 const TABLE_OCTETS: usize = 4096;
 
@@ -136,6 +136,7 @@ impl Check {
         }
     }
 
+    /// RFC 9113 8.3: before all other fields, each once, and none but those of a request.
     fn pseudo(&mut self, name: &[u8], value: &[u8], head: &mut RequestHead) {
         if self.regular {
             self.fault = Some("pseudo-field after other fields");

@@ -258,6 +258,7 @@ impl H3Connection {
     ) -> Result<(), Error> {
         let number = VarInt::from(id).into_inner();
         if self.goaway.is_some_and(|first| number >= first) {
+            // RFC 9114 4.1.1, 5.2.
             self.refuse(id, Code::RequestRejected);
             return Ok(());
         }

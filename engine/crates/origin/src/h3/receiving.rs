@@ -62,7 +62,7 @@ impl Receiving {
         Ok(())
     }
 
-    /// The stream has ended.
+    /// The stream has ended. RFC 9114 4.1.2: a content-length that is not the sum of the DATA is malformed.
     pub fn end(&self) -> Result<(), Error> {
         self.reader.finish()?;
         match self.content_length {

@@ -52,7 +52,7 @@ impl ResponseReader {
         matches!(self.reading, Reading::Complete)
     }
 
-    /// Whether the response was announced to be longer than what came.
+    /// Whether the response was announced to be longer than what came: it is incomplete (RFC 9112 8).
     pub(super) fn misses_content(&self) -> bool {
         matches!(self.reading, Reading::Content { .. } | Reading::Chunked(_))
     }
@@ -84,7 +84,8 @@ impl ResponseReader {
         };
         while !octets.is_empty() {
             match &mut self.reading {
-                // Nothing is pipelined, so octets behind a response belong to nothing.
+                // Nothing is pipelined, so octets behind a response belong to nothing. RFC 9112 9.2: data without an
+                // outstanding request "MUST NOT" be considered "a valid response".
                 Reading::Idle | Reading::Complete => return Err(ErrorClass::MalformedHttp1),
                 Reading::Head => octets = self.head(exchange, caller, octets, now_ns)?,
                 Reading::Content { left } => {

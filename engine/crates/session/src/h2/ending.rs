@@ -76,7 +76,7 @@ impl H2Session {
     pub(super) fn lose(&mut self, caller: &mut impl Caller, error: ErrorClass) {
         let in_flight = self.frames.streams.len() > 0 || self.first.is_some() || !self.frames.finished.is_empty();
         if in_flight {
-            // What was announced and cut off is a matter of length, as with HTTP/1.1.
+            // What was announced and cut off (RFC 9113 8.1.1) is a matter of length, as with HTTP/1.1.
             let is_cut = |stream: &Stream| {
                 error == ErrorClass::Closed
                     && stream.content_length.is_some_and(|octets| octets > stream.exchange.bytes_in)

@@ -139,6 +139,7 @@ impl Frames {
             }
             Event::RstStream { stream, code } => {
                 check_used(stream, next_stream)?;
+                // RFC 9113 8.7: closed "prior to any processing having occurred", as streams behind a GOAWAY are.
                 let error = if code == ErrorCode::REFUSED_STREAM { ErrorClass::Goaway } else { ErrorClass::Reset };
                 self.finish(stream, 0, Some(error));
             }
@@ -146,11 +147,13 @@ impl Frames {
             Event::Ping { data, ack: false } => write::ping(data, true, &mut self.reply),
             Event::GoAway { last_stream, .. } => {
                 self.going_away = true;
+                // RFC 9113 6.8: what lies above the last stream identifier was not and will not be handled.
                 for id in self.streams.ids(|stream| stream.id > last_stream) {
                     self.finish(id, 0, Some(ErrorClass::Goaway));
                 }
             }
             Event::WindowUpdate { stream: 0, increment } => {
+                // RFC 9113 6.9.1: no window may exceed 2^31 - 1; of a stream it is its error, here the connection's.
                 self.send_window += i64::from(increment);
                 if self.send_window > i64::from(h2::MAX_WINDOW_OCTETS) {
                     return Err(ErrorCode::FLOW_CONTROL_ERROR);
@@ -172,7 +175,7 @@ impl Frames {
         Ok(())
     }
 
-    /// Gives the connection's window back, in large steps.
+    /// Gives the connection's window back, in large steps. What exceeds it is an error (RFC 9113 6.9).
     fn acknowledge(&mut self, flow_octets: u32) -> Result<(), ErrorCode> {
         self.unacknowledged = self.unacknowledged.saturating_add(flow_octets);
         if self.unacknowledged > self.windows.connection {
@@ -196,6 +199,7 @@ impl Frames {
     ) -> Result<(), ErrorCode> {
         // A stream that we have given up may still have frames on their way (RFC 9113 5.1).
         let Some(stream) = self.streams.get_mut(id) else { return Ok(()) };
+        // RFC 9113 8.1: a response begins with HEADERS.
         if stream.exchange.status == 0 {
             self.break_stream(id, ErrorCode::PROTOCOL_ERROR);
             return Ok(());
@@ -239,7 +243,8 @@ impl Frames {
         // (RFC 9113 4.3).
         let response = hpack::scan_response(block).map_err(|_| ErrorCode::COMPRESSION_ERROR)?;
         if response.status < 200 {
-            // Interim responses: the times of the row are those of the final one.
+            // Interim responses: the times of the row are those of the final one. They do not end a stream (RFC 9113 8.1),
+            // and there is no 101 (8.6).
             if end_stream || response.status == 101 {
                 self.break_stream(id, ErrorCode::PROTOCOL_ERROR);
             }
@@ -268,6 +273,7 @@ impl Frames {
                 // RFC 9113 6.5.2: a server must not enable push.
                 setting::ENABLE_PUSH if value != 0 => return Err(ErrorCode::PROTOCOL_ERROR),
                 setting::INITIAL_WINDOW_SIZE => {
+                    // RFC 9113 6.9.2: by the difference, below 0 too.
                     let change = i64::from(value) - i64::from(self.peer_initial_window);
                     self.peer_initial_window = value;
                     for stream in self.streams.iter_mut() {

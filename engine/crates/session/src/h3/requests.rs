@@ -120,7 +120,7 @@ impl H3Session {
         let _ = self.connection.send_stream(id).reset(code(Code::NoError));
     }
 
-    /// Gives up a stream, both ways.
+    /// Gives up a stream, both ways (RFC 9114 section 4.1.1).
     pub(super) fn cancel(&mut self, id: u64) {
         let Ok(id) = VarInt::from_u64(id).map(StreamId::from) else { return };
         let _ = self.connection.recv_stream(id).stop(code(Code::RequestCancelled));

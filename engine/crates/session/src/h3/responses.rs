@@ -88,6 +88,7 @@ fn read(
             Ok(None) => break Progress::Ended(judge_end(flight)),
             Err(ReadError::Blocked) => break Progress::Unfinished,
             Err(ReadError::Reset(code)) => {
+                // RFC 9114 section 4.1.1: H3_REQUEST_REJECTED says that nothing was processed.
                 let rejected = code.into_inner() == Code::RequestRejected.value();
                 break Progress::Ended(Some(if rejected { ErrorClass::Goaway } else { ErrorClass::Reset }));
             }
@@ -138,6 +139,7 @@ fn judge_end(flight: &Flight) -> Option<ErrorClass> {
             _ => ErrorClass::Length,
         });
     }
+    // RFC 9114 section 4.1.2; responses without content may name the length that they would have.
     let has_no_content = flight.exchange.to_head || matches!(flight.exchange.status, 204 | 304);
     match flight.content_length {
         Some(announced) if !has_no_content && announced != flight.exchange.bytes_in => Some(ErrorClass::Length),
