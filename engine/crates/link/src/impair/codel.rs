@@ -9,7 +9,7 @@ use super::queue::Limit;
 use super::serializer::Serializer;
 use super::{ByKernel, Impair, Outcome, WirePacket};
 
-/// RFC 8289 section 5.4: with no more than one full packet waiting the queue is good.
+/// RFC 8289 section 5.6, `maxpacket`: with no more than one full packet waiting the queue is good.
 const MAX_PACKET_BYTES: u64 = 1514;
 
 #[derive(Debug)]
@@ -97,6 +97,7 @@ impl Codel {
         (Some(packet), ok_to_drop)
     }
 
+    /// RFC 8289 section 5.6.
     fn control_law(&self, from_ns: u64) -> u64 {
         from_ns + (self.interval_ns as f64 / (self.count as f64).sqrt()) as u64
     }

@@ -1,4 +1,5 @@
-//! `corrupt`: one random bit of the IP payload is flipped, as a faulty router or a bad cable with a lucky FCS would.
+//! `corrupt`: one random bit of the IP payload is flipped, as a faulty router or a bad cable with a lucky FCS would;
+//! tc-netem(8), `corrupt`, does it anywhere in the packet.
 
 use schemars::JsonSchema;
 use serde::Deserialize;

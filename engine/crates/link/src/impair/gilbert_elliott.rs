@@ -98,7 +98,8 @@ impl Impair for GilbertElliott {
 
     fn by_kernel(&self) -> Result<ByKernel, &'static str> {
         let Channel { good_to_bad, bad_to_good, loss_good, loss_bad } = self.channel;
-        // 'loss gemodel p r 1-h 1-k': h and k are the chances to pass, in the bad and in the good state.
+        // tc-netem(8), `loss gemodel p r 1-h 1-k`: "1-h is the loss probability in the bad state and 1-k is the loss
+        // probability in the good state".
         let [p, r, in_bad, in_good] = [good_to_bad, bad_to_good, loss_bad, loss_good].map(|share| 100.0 * share);
         Ok(ByKernel::Loss(format!("loss gemodel {p}% {r}% {in_bad}% {in_good}%")))
     }
