@@ -42,7 +42,7 @@ impl Protocol {
         }
     }
 
-    /// The ALPN identifier (RFC 7301, RFC 9113 3.1, RFC 9114 3.1).
+    /// The ALPN identifier (RFC 7301, RFC 9113 3.1, RFC 9114 3.2).
     #[must_use]
     pub fn alpn(self) -> &'static [u8] {
         match self {
