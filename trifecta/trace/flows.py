@@ -125,7 +125,7 @@ def _directions(
         from_a = packet_id >> np.uint64(63) == 0
         unknown = np.flatnonzero(client[flow] < 0)
         client[flow[unknown]] = np.where(from_a[unknown], here[unknown], there[unknown])
-    # A client begins with an Initial packet (RFC 9000 17.2.2, RFC 9369 3.2).
+    # A client begins with an Initial packet (RFC 9000 17.2.2, RFC 9369 3.2), in 1,200 octets or more (RFC 9000 14.1).
     first = np.unique(flow, return_index=True)[1]
     initial = _first_octet(capture, headers)[first] & 0xE0 == 0xC0
     initial &= (headers.transport[first] != TCP) & (headers.payload[first] >= 1200) & (client[flow[first]] < 0)

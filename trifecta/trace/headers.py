@@ -11,7 +11,7 @@ from trifecta.trace.capture_file import CaptureFile, Ints
 from trifecta.trace.link_layer import Flags, Octets, encrypted_frames, ip_offsets
 
 TCP, UDP = 6, 17
-FIN, SYN, RST, ACK = 1, 2, 4, 16
+FIN, SYN, RST, ACK = 1, 2, 4, 16  # RFC 9293 3.1
 
 
 @dataclass(slots=True)
@@ -66,6 +66,7 @@ def parse_headers(capture: CaptureFile) -> Headers:
         size = (octets.number(at + 1, 1) + 1) * 8
         protocol = np.where(more, octets.number(at, 1), protocol)
         header = np.where(more, header + size, header)
+    # More fragments, or an offset (RFC 791 3.1); a fragment header (RFC 8200 4.5).
     fragment = (four & (octets.number(ip + 6, 2) & 0x3FFF > 0)) | (six & (protocol == 44))
     tcp, udp = protocol == TCP, protocol == UDP
     at = ip + header

@@ -1,4 +1,7 @@
-"""HTTP/1.1: messages tile the plaintext of a direction, one after the other; responses in the order of requests."""
+"""HTTP/1.1: messages tile the plaintext of a direction, one after the other; responses in the order of requests.
+
+RFC 9112 9.3.2 demands that order of pipelined requests too.
+"""
 
 from __future__ import annotations
 

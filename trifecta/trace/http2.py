@@ -44,7 +44,7 @@ TYPES = {
 }
 _PREFACE = 24  # RFC 9113 3.4
 _DATA, _HEADERS, _SETTINGS, _PUSH_PROMISE, _WINDOW_UPDATE, _CONTINUATION = 0, 1, 4, 5, 8, 9
-_END_STREAM, _ACK, _END_HEADERS, _PADDED, _PRIORITY = 1, 1, 4, 8, 32
+_END_STREAM, _ACK, _END_HEADERS, _PADDED, _PRIORITY = 1, 1, 4, 8, 32  # RFC 9113 6.1, 6.2, 6.5
 _PSEUDO = ("method", "authority", "path", "status")
 
 
@@ -188,7 +188,7 @@ def gather(
                 messages[stream] = Message(connection, "h2", stream)
             message = messages[stream]
             if promise and one.kind != _DATA:
-                _name(message, 0, one)  # the request that a server answers without having been asked
+                _name(message, 0, one)  # what a server answers without having been asked (RFC 9113 8.4)
                 continue
             half = message.halves[way]
             _take(message, half, way, one)
@@ -212,6 +212,7 @@ def _take(message: Message, half: Half, way: int, one: Seen) -> None:
         known = half.body_bytes is not None and one.padding is not None
         half.body_bytes = (half.body_bytes or 0) + one.length - (one.padding or 0) if known else None
     else:
+        # RFC 9113 6.2: padding, and the five octets of a priority, are no part of the field section.
         extra = 5 if one.kind == _HEADERS and one.flags & _PRIORITY else 0
         half.header_bytes = (half.header_bytes or 0) + one.length - extra - (one.padding or 0)
         half.vague |= one.padding is None

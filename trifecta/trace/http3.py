@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 else:
     pylsqpack = Later("pylsqpack")
 
+# RFC 9114 7.2, RFC 9218 7.2
 TYPES = {
     0x0: "DATA",
     0x1: "HEADERS",
@@ -29,8 +30,8 @@ TYPES = {
     0xF0701: "PRIORITY_UPDATE",
 }
 _DATA, _HEADERS, _SETTINGS = 0, 1, 4
-_CONTROL, _PUSH, _ENCODER = 0, 1, 2
-_TABLE_CAPACITY = 1  # SETTINGS_QPACK_MAX_TABLE_CAPACITY
+_CONTROL, _PUSH, _ENCODER = 0, 1, 2  # types of streams: RFC 9114 6.2, RFC 9204 4.2
+_TABLE_CAPACITY = 1  # SETTINGS_QPACK_MAX_TABLE_CAPACITY (RFC 9204 5)
 _LONGEST_SECTION = 1 << 20
 _MOST_WAITING = 1 << 24  # octets kept of one stream while a hole is open
 
@@ -49,7 +50,7 @@ def read_varint(data: bytes | bytearray, at: int) -> tuple[int, int] | None:
 class StreamReader:
     """One direction of a stream: finds frames without keeping content, whatever the order of the octets."""
 
-    control: bool  # a unidirectional stream begins with its type
+    control: bool  # a unidirectional stream begins with its type (RFC 9114 6.2)
     kind: int | None = None
     skip_to: int = 0  # nothing below this offset is wanted
     buffer: bytearray = field(default_factory=bytearray)  # wanted octets from `skip_to` on
@@ -224,7 +225,7 @@ class Connection:
         half.header_bytes = (half.header_bytes or 0) + length
         try:
             _, fields = self._decoder(way).feed_header(stream, payload)
-        except pylsqpack.StreamBlocked:
+        except pylsqpack.StreamBlocked:  # RFC 9204 2.2.1
             self._blocked[way, stream] = message
         except (pylsqpack.DecompressionFailed, ValueError):
             self.notes.add("some HTTP/3 field sections could not be read")
@@ -239,7 +240,7 @@ class Connection:
             if name is None or value is None:
                 return
             if name[0] == _TABLE_CAPACITY:
-                # What one end allows bounds what the other may encode.
+                # What one end allows bounds what the other may encode (RFC 9204 3.2.3).
                 self._capacity[1 - way] = min(value[0], 1 << 20)
             at = value[1]
 

@@ -60,7 +60,9 @@ FIELDS = (
 )
 PACKET_TYPES = ("Initial", "0-RTT", "Handshake", "Retry")  # RFC 9000 17.2
 _TYPES_V2 = ("Retry", "Initial", "0-RTT", "Handshake")  # RFC 9369 3.2
+# Of packet numbers (RFC 9000 12.3).
 SPACES = {"Initial": "initial", "Handshake": "handshake", "0-RTT": "application", "1-RTT": "application"}
+# RFC 9000 12.4, RFC 9221 4 (DATAGRAM); the last two: draft-ietf-quic-ack-frequency.
 TYPES = {
     0x00: "PADDING",
     0x01: "PING",
@@ -93,7 +95,7 @@ TYPES = {
 }
 _TAG = 16  # RFC 9001 5.3
 _SHORT = ("0", "False")  # of `header_form`: one packet, as versions write it
-_OFFSET, _LENGTH = 4, 2  # bits of a STREAM frame's type
+_OFFSET, _LENGTH = 4, 2  # bits of a STREAM frame's type (RFC 9000 19.8)
 
 
 @dataclass(slots=True)
@@ -146,6 +148,7 @@ def read_packets(row: dict[str, str]) -> list[Packet]:
     kinds = [PACKET_TYPES[one & 3] for one in numbers(row["quic.long.packet_type"])]
     kinds = kinds or [_TYPES_V2[one & 3] for one in numbers(row["quic.long.packet_type_v2"])]
     versions = numbers(row["quic.version"])
+    # RFC 9000 17.2.1: version 0, and no type.
     if not kinds and 0 in versions:
         kinds = ["Version Negotiation"]
     if len(kinds) != sum(forms):
@@ -174,7 +177,7 @@ def read_packets(row: dict[str, str]) -> list[Packet]:
 
 
 def _read_short(row: dict[str, str]) -> list[Packet]:
-    """A datagram of one packet with a short header: nearly all are."""
+    """A datagram of one packet with a short header (RFC 9000 17.3.1): nearly all are."""
     lengths = numbers(row["quic.packet_length"])
     if len(lengths) != 1:
         return []
@@ -320,7 +323,9 @@ def _part(frames: list[Frame], opened: list[Packet], packets: list[Packet]) -> N
         for one in frames:
             one.packet = place
             if left != 0:
-                one.wire = None  # integers were not written in the shortest way, or more than one is not known
+                # Integers were not written in the shortest way, which they need not be (RFC 9000 16), or more than one
+                # is not known.
+                one.wire = None
         return
     at, result = 0, []
     for packet in opened:

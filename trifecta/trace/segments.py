@@ -122,6 +122,7 @@ def number_segments(capture: CaptureFile, headers: Headers, flows: Flows) -> Num
             numbers.acknowledged[have] = np.maximum(raw - raw[0] + first, 0)
         opened = bool(flows.syn_seen[key >> 1]) and key in scale and key ^ 1 in scale
         if opened:
+            # RFC 7323 2.2: a window in a segment with SYN is not scaled.
             plain = (headers.flags[rows] & SYN) > 0
             numbers.window[rows] = np.where(plain, headers.window[rows], headers.window[rows] << scale[key])
         for side in (-1, 0, 1):
@@ -143,6 +144,7 @@ def _before(headers: Headers, back: Ints | None, first: int) -> int:
 
 
 def _unwrap(values: Ints) -> Ints:
+    """Without the wrapping at 2**32 (RFC 9293 3.4)."""
     steps = np.diff(values)
     steps = (steps + (1 << 31)) % (1 << 32) - (1 << 31)
     result: Ints = values[0] + np.concatenate([[0], np.cumsum(steps)]).astype(np.int64)
@@ -150,7 +152,10 @@ def _unwrap(values: Ints) -> Ints:
 
 
 def _find_retransmissions(headers: Headers, numbers: Numbers, rows: Ints) -> None:
-    """Sent again: octets (or SYN, FIN) that were seen before. Octets that fill a hole: late or again, not known."""
+    """Sent again: octets (or SYN, FIN) that were seen before. Octets that fill a hole: late or again, not known.
+
+    SYN and FIN take a number each (RFC 9293 3.4).
+    """
     flags = headers.flags[rows]
     numbers.retransmission[rows] = 0
     length = headers.payload[rows] + ((flags & SYN) > 0) + ((flags & FIN) > 0)
@@ -171,7 +176,10 @@ def _find_retransmissions(headers: Headers, numbers: Numbers, rows: Ints) -> Non
 
 
 def _scales(capture: CaptureFile, headers: Headers, flows: Flows, tcp: Ints) -> dict[int, int]:
-    """The window scale of each direction, by connection * 2 + direction (0 where there is no such option); and SACK."""
+    """The window scale of each direction, by connection * 2 + direction (0 where there is no such option).
+
+    RFC 7323: more than 14 counts as 14 (2.3), and without the option of both ends no window is scaled (2.2).
+    """
     scales: dict[int, int | None] = {}
     for row in tcp[headers.flags[tcp] & SYN > 0]:
         key = int(flows.connection[row] * 2 + flows.direction[row])
@@ -218,6 +226,7 @@ def _have_option(capture: CaptureFile, headers: Headers, rows: Ints, wanted: int
 
 
 def _options(capture: CaptureFile, headers: Headers, row: int) -> list[tuple[int, bytes]]:
+    """Kind and value of each option up to the end of the list, 0; 1 does nothing (RFC 9293 3.1)."""
     end = int(headers.payload_offset[row])
     at = end - int(headers.transport_header[row]) + 20
     limit = int(capture.offset[headers.index[row]] + capture.captured[headers.index[row]])

@@ -26,11 +26,12 @@ FIELDS = (
     "tls.handshake.extensions_key_share_group",
     "tls.handshake.server_named_curve",
 )
+# RFC 8446 B.1
 NAMES = {20: "change_cipher_spec", 21: "alert", 22: "handshake", 23: "application_data", 24: "heartbeat"}
 _APPLICATION, _HANDSHAKE = 23, 22
 _LONGEST = (1 << 14) + 2048  # RFC 5246 6.2.3
-_PRE_SHARED_KEY, _EARLY_DATA = 41, 42
-_CLIENT_HELLO, _SERVER_HELLO, _ENCRYPTED_EXTENSIONS, _SERVER_HELLO_DONE = 1, 2, 8, 14
+_PRE_SHARED_KEY, _EARLY_DATA = 41, 42  # RFC 8446 4.2
+_CLIENT_HELLO, _SERVER_HELLO, _ENCRYPTED_EXTENSIONS, _SERVER_HELLO_DONE = 1, 2, 8, 14  # RFC 8446 4, RFC 5246 7.4
 
 
 @dataclass(slots=True)
@@ -71,12 +72,15 @@ class Session:
         if _SERVER_HELLO in types and self.cipher is None:
             versions = numbers(row["tls.handshake.extensions.supported_version"])
             legacy = numbers(row["tls.handshake.version"])
+            # RFC 8446 4.2.1: TLS 1.3 is named in the extension; the old field says 1.2 then.
             chosen = versions[0] if versions else (legacy[0] if legacy else 0)
             self.version = {0x0304: "1.3", 0x0303: "1.2", 0x0302: "1.1", 0x0301: "1.0"}.get(chosen)
             ciphers = numbers(row["tls.handshake.ciphersuite"])
             self.cipher = ciphers[0] if ciphers else None
             groups = numbers(row["tls.handshake.extensions_key_share_group"])
             self.key_exchange = group_name(groups[0]) if groups else None
+            # A server that resumes names the key it took (RFC 8446 4.2.11); in TLS 1.2 its first flight has no
+            # ServerHelloDone then (RFC 5246 7.3).
             if self.version == "1.3":
                 self.resumed = _PRE_SHARED_KEY in extensions
             elif self.version is not None:

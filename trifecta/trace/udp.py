@@ -125,6 +125,7 @@ def _learn(part: Part, one: _Connection, at: int, way: int, row: dict[str, str])
     one.zero_rtt |= any(packet.kind == "0-RTT" for packet in packets)
     if row["quic.version"] and one.version is None:
         version = next((value for value in values.numbers(row["quic.version"]) if value), None)
+        # RFC 9000 15, RFC 9369 3.1.
         one.version = None if version is None else {1: "1", 0x6B3343CF: "2"}.get(version, f"0x{version:08x}")
     one.see(way, packets, row)
     part.rows.append(at)
@@ -152,6 +153,7 @@ def _learn(part: Part, one: _Connection, at: int, way: int, row: dict[str, str])
                 one.early.append((place, frame.delay))
                 one.ways.append(way)
             elif frame.delay << exponent < 1 << 50:
+                # In microseconds by a power of two (RFC 9000 19.3).
                 part.frames.ack_delay_ns[place] = (frame.delay << exponent) * 1000
         if frame.ranges and space is not None:
             one.numbers.acknowledge(way, space, frame.ranges)
