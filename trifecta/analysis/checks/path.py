@@ -41,7 +41,7 @@ PROBED_RATE_SHARE = 0.05  # by a train of tens of packets
 # A direction that was busy for less (acknowledgements, in many short bursts) does not show its rate; the probe does.
 RATE_BUSY_NS = 100_000_000
 MOST_SHOWN = 3  # sentences about links that did not deliver what was asked
-SMALLEST_PAYLOAD_BYTES = 1452  # UDP payload that must pass: MTU 1500 less IPv6 and UDP headers
+SMALLEST_PAYLOAD_BYTES = 1452  # that must pass: MTU 1500 less headers of IPv6 (RFC 8200, 3) and UDP (RFC 768)
 _BUSY = "give the link a core and real-time priority, and end other programs"
 _NOT_REAL_TIME = "let this user run programs in real time (`trifecta doctor` says how), and end other programs"
 _ASKED_WRONG = "look at the link's configuration in the run's log"

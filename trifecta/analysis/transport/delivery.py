@@ -8,8 +8,8 @@ Three waits part the time from arrival to delivery, each by what would have ende
 * *others*: all its records were there, but octets of other streams before it in the connection's order were missing
   (RFC 9293, 3.4; RFC 9114, 2). QUIC has none: its streams are ordered apart (RFC 9000, 2.2).
 
-Compression of header fields can make streams wait for one another too (HPACK, QPACK): that is not in packets and not
-counted.
+Compression of header fields can make streams wait for one another too (HPACK; QPACK: RFC 9204, 2.1.2): that is not in
+packets and not counted.
 """
 
 from __future__ import annotations
@@ -95,14 +95,17 @@ def stacked(stream: Ints, offset: Ints, length: Ints) -> Stack | None:
     ends, lows = np.zeros(len(names), dtype=np.int64), np.full(len(names), NEVER, dtype=np.int64)
     np.maximum.at(ends, rank, offset + length)
     np.minimum.at(lows, rank, offset)
-    if float((ends - lows).astype(np.float64).sum()) >= NEVER:  # an offset has 62 bits (RFC 9000, 4.5)
+    if float((ends - lows).astype(np.float64).sum()) >= NEVER:  # an offset has 62 bits (RFC 9000, 19.8)
         return None
     base = (ends - lows).cumsum() - (ends - lows) - lows
     return Stack(names, base, lows, ends, offset + base[rank])
 
 
 def is_request(transport: str, protocol: str, stream: Ints) -> NDArray[np.bool_]:
-    """Whether a stream carries a request: of HTTP/2 the client's (odd), of HTTP/3 the client's bidirectional ones."""
+    """Whether a stream carries a request.
+
+    Of HTTP/2 the client's (odd: RFC 9113, 5.1.1), of HTTP/3 the client's bidirectional ones (RFC 9114, 6.1).
+    """
     if protocol == "h1":
         return np.ones(len(stream), dtype=bool)
     mine: NDArray[np.bool_] = stream % 4 == 0 if transport == "udp" else stream % 2 == 1

@@ -42,7 +42,7 @@ def over_quic(of: list[OverQuic]) -> list[Delivery]:
     streams, rank = _streams(way, stream, offset, length)
     size = streams.end - streams.low
     total = np.bincount(streams.way, weights=size.astype(np.float64), minlength=len(of))
-    some = (total > 0) & (total < NEVER)  # an offset has 62 bits (RFC 9000, 4.5): more is not decrypted rightly
+    some = (total > 0) & (total < NEVER)  # an offset has 62 bits (RFC 9000, 19.8): more is not decrypted rightly
     if not some.all():
         return over_quic([one for one, there in zip(of, some.tolist(), strict=True) if there])
     if len(of) > 1 and float(total.sum()) + len(of) >= NEVER:

@@ -35,7 +35,7 @@ _HTTP = ("fields", "content", "http_framing")
 _FIELDS = ("HEADERS", "CONTINUATION", "PUSH_PROMISE", "TRAILERS")
 _TAG = 16  # RFC 9001, section 5.3
 _PREFACE = 24  # RFC 9113, section 3.4
-_RECORD = {"1.3": 22, "1.2": 29}  # header, nonce, content type and tag of the usual AEADs
+_RECORD = {"1.3": 22, "1.2": 29}  # header, nonce, content type and tag of the usual AEADs (RFC 8446, 5.2; RFC 5288, 3)
 _KEY = 1 << 40
 
 
@@ -216,7 +216,8 @@ def _quic(connection: Connection, up: bool, notes: list[str]) -> dict[str, int]:
     if packets["wrong"]:
         notes.append("frames longer than their packet: the parts of such packets are unknown")
     parts = {name: packets.get(name, 0) + held.get(name, 0) for name in PARTS}
-    # All of unidirectional streams is framing: types, settings, QPACK. One that is seen again by a loss is one frame.
+    # All of unidirectional streams is framing: types, settings, QPACK (RFC 9114, 6.2). One that is seen again by
+    # a loss is one frame.
     of = connection.frames_of("h3", up=up).pick("requests", lambda of: of["stream"] % 4 == 0)
     of = of.pick("once", lambda of: first_of_each(*(of[name] for name in ("connection", "stream", "offset"))))
     http = of.sums("overhead", _http)
@@ -234,6 +235,7 @@ def _datagrams(frames: Rows, rows: Rows) -> dict[str, Ints | Bools]:
     pure = rows["pure_ack"] == 1
     retransmitted = ~pure & (octets > 0) & (sums_by(packet, len(rows), new) == 0)
     rest = ~pure & ~retransmitted
+    # Neither has a packet number or packet protection (RFC 9000, 17.2.1 and 17.2.5; RFC 9001, 5).
     unprotected = (rows["type_retry"] == 1) | (rows["type_version"] == 1)
     wire, payload = rows["wire_bytes"], rows["payload_bytes"]
     protection = rows["quic_header_bytes"] + _TAG * rows["quic_packets"]
@@ -281,7 +283,7 @@ def _whole(frames: Rows) -> Ints:
 
 def _new_of_quic(frames: Rows) -> Ints:
     crypto = frames.is_in("type", "CRYPTO")
-    # CRYPTO has a stream of its own in each packet number space.
+    # CRYPTO has a stream of its own in each packet number space (RFC 9000, 19.6).
     key = np.where(crypto, _KEY + frames["packet_space"], frames["stream"])
     carries = ((frames.is_in("type", "STREAM") | crypto) & (frames["offset"] != NULL)).nonzero()[0]
     start = frames["offset"][carries]

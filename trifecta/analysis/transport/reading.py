@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 else:
     pa, pc = Later("pyarrow"), Later("pyarrow.compute")
 
-# RFC 9000 section 13.2.1: packets with other frames than these are ack-eliciting.
+# RFC 9000 section 1.2: packets with other frames than these are ack-eliciting.
 _NOT_ELICITING = {"ACK", "ACK_ECN", "PADDING", "CONNECTION_CLOSE"}
 _PURE_ACK = {"ACK", "ACK_ECN", "PADDING"}
 _PACKET_TEXT = ("side",)

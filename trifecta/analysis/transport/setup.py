@@ -186,7 +186,7 @@ def _amplification(connection: Connection, notes: list[str]) -> Ints:
 
     A datagram of the server was held if, together with all before it, it is more than three times what had arrived
     when the one before it left. The limit ends with the first Handshake packet of the client (RFC 9000, 8.1), and a
-    Retry takes it away.
+    Retry takes it away: its token validates the address (8.1.2).
     """
     rows = connection.at_server()
     if connection.tcp or len(rows.pick("retry", lambda of: of["type_retry"] == 1)):

@@ -17,7 +17,8 @@ from trifecta.analysis.transport.rows import NULL, Bools, Rows
 
 # Less growth than this in three round trips: the pipe counts as full (draft-ietf-ccwg-bbr, exiting Startup).
 GROWTH, ROUNDS_WITHOUT = 1.25, 3
-# RFC 5681, section 4.1, halves or resets the window after a pause; what is above this is kept.
+# After a pause RFC 5681, section 4.1, resets the window, and Linux halves it for each timeout in it (RFC 2861); what is
+# above this is kept.
 KEPT = 0.75
 LEAST_PAUSE_NS = 1_000_000  # on loopback a round trip is shorter than what a process takes to go on
 _LIMIT = 1_000  # round trips that are looked at

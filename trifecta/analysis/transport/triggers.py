@@ -97,7 +97,10 @@ def _told(back: Direction, words: Words) -> _Told:
 def tcp_causes(
     way: Direction, back: Direction, sent: Sent, repeats: Repeats, words: Words
 ) -> tuple[dict[int, str], dict[str, int]]:
-    """What told the sender: SACK or three duplicates (RFC 6675, 8985), a tail loss probe (RFC 8985, 7), the timer."""
+    """What told the sender: SACK or three duplicates (RFC 6675, 8985), a tail loss probe (RFC 8985, 7), the timer.
+
+    The timer is that of RFC 6298, 5.
+    """
     told = _told(back, words)
     delays = [(one.arrived_ns - one.sent_ns)[one.arrived_ns < NEVER] for one in (way, back)]
     round_trip_ns = sum(int(one.min()) for one in delays if len(one))
