@@ -29,7 +29,9 @@ class Certificates:
 def make_certificates(folder: Path, names: Sequence[str], addresses: Sequence[str]) -> Certificates:
     """Make an authority and one server certificate for ``names`` and ``addresses`` in ``folder``, keys with mode 0600.
 
-    The authority's own key is never written, so nobody can sign with it after the run.
+    The authority's own key is never written, so nobody can sign with it after the run. Extensions as RFC 5280 wants
+    them: key identifiers (4.2.1.1, 4.2.1.2), key usage (4.2.1.3, 4.2.1.12), names (4.2.1.6), who is an authority
+    (4.2.1.9).
     """
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization

@@ -65,6 +65,7 @@ def answer(query: bytes, names: Mapping[str, Addresses], unknown: Callable[[str]
         # RFC 1035, section 4.1.1: the same id, QR set, rcode 1 (format error), nothing in the sections.
         return query[:2] + bytes([query[2] & 0x79 | 0x80, int(dns.rcode.FORMERR)]) + bytes(8)
     reply = dns.message.make_response(asked)
+    # RFC 1035, section 4.1.1, for the codes; RFC 9619, section 4: one question, else it is a format error.
     if asked.opcode() != dns.opcode.QUERY:
         reply.set_rcode(dns.rcode.NOTIMP)
     elif len(asked.question) != 1:
@@ -94,7 +95,7 @@ def _resolve(question: dns.rrset.RRset, names: Mapping[str, Addresses], reply: d
     if question.name == apex and question.rdtype in (dns.rdatatype.SOA, dns.rdatatype.ANY):
         reply.answer.append(soa)
     if not reply.answer:
-        reply.authority.append(soa)  # says that there is nothing, and for how long (RFC 2308)
+        reply.authority.append(soa)  # says that there is nothing, and for how long (RFC 2308, 3)
     return addresses is not None or question.name == ZONE
 
 

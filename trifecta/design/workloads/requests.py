@@ -344,7 +344,7 @@ class RequestsWorkload:
         if self.tls_version != "1.3":
             return "zero_rtt", "early data needs TLS 1.3; use 'tls_version: 1.3'"
         if self.method not in SAFE_METHODS:
-            return "zero_rtt", f"{self.method} may not be sent as early data (RFC 8470 section 3); use GET or HEAD"
+            return "zero_rtt", f"{self.method} may not be sent as early data (RFC 8470 section 4); use GET or HEAD"
         return None
 
     def _concurrency_problem(self, protocols: Sequence[str]) -> Problem | None:

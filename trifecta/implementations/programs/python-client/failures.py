@@ -18,7 +18,7 @@ class Failed(Exception):
 _UNREACHABLE = (errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN, errno.EHOSTDOWN, errno.EACCES, errno.EPERM)
 # Alerts of RFC 8446, section 6: those of a certificate come from this side, because clients show none in the lab.
 _CERTIFICATE_ALERTS = frozenset({42, 43, 44, 45, 46, 48})
-_PROTOCOL_VERSION, _NO_APPLICATION_PROTOCOL = 70, 120
+_PROTOCOL_VERSION, _NO_APPLICATION_PROTOCOL = 70, 120  # the latter: RFC 7301, section 3.2
 # aioquic's words for its own ends, which have no code of their own.
 _AIOQUIC_ENDS = {"Idle timeout": "quic:timeout", "Could not find a common protocol version": "quic:version"}
 _CRYPTO_ERROR = 0x100  # RFC 9001, section 4.8
@@ -26,7 +26,7 @@ _CRYPTO_ERROR = 0x100  # RFC 9001, section 4.8
 _TRANSPORT_CODES = {0x0: "closed", 0xC: "closed", 0x2: "connect_refused"}
 _H3_NO_ERROR, _H3_REQUEST_REJECTED = 0x100, 0x10B  # RFC 9114, section 8.1; they share numbers with QUIC's
 _H3_CODES = range(0x101, 0x111)
-_QPACK_CODES = range(0x200, 0x203)
+_QPACK_CODES = range(0x200, 0x203)  # RFC 9204, section 6
 
 
 def of_exception(error: BaseException, *, connecting: bool) -> str:
@@ -89,5 +89,5 @@ def of_h3(code: int, reason: str) -> str:
 
 
 def of_h3_stream(code: int) -> str:
-    """The class of a stream that the peer reset."""
+    """The class of a stream that the peer reset; rejected is what was not processed (RFC 9114, section 4.1.1)."""
     return "goaway" if code == _H3_REQUEST_REJECTED else "reset"

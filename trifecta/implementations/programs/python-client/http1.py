@@ -61,7 +61,7 @@ class Http1(TcpConnection):
     def data_received(self, data: bytes) -> None:
         """Octets from the server."""
         if self._now is None:
-            self.close()  # nothing was asked
+            self.close()  # nothing was asked: RFC 9112, section 9.2
             return
         self._take(self._now, data)
 

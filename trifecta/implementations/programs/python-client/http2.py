@@ -50,6 +50,7 @@ class Http2(TcpConnection):
             client=True, initial_values={codes.ENABLE_PUSH: 0, codes.INITIAL_WINDOW_SIZE: WINDOW_OCTETS}
         )
         self._h2.initiate_connection()
+        # No setting changes the connection's window (RFC 9113, section 6.9.2).
         self._h2.increment_flow_control_window(WINDOW_OCTETS - _INITIAL_WINDOW_OCTETS)
         self.write(self._h2.data_to_send())
 
@@ -143,6 +144,7 @@ class Http2(TcpConnection):
         elif isinstance(event, h2.events.StreamEnded):
             under_way.finish(now_ns())
         elif isinstance(event, h2.events.StreamReset):
+            # Refused before it was processed, as what is behind a GOAWAY (RFC 9113, section 8.7).
             refused = event.error_code == h2.errors.ErrorCodes.REFUSED_STREAM
             under_way.fail("goaway" if refused else "reset" if event.remote_reset else "malformed:http2")
 

@@ -127,7 +127,8 @@ class Http3(QuicConnectionProtocol):
                 continue
             if isinstance(http_event, HeadersReceived):
                 status = dict(http_event.headers).get(b":status")
-                if status is not None and not status.startswith(b"1"):  # neither trailers nor an interim response
+                # RFC 9114, section 4.1: neither trailers nor an interim response.
+                if status is not None and not status.startswith(b"1"):
                     exchange.head(int(status), at_ns)
             elif isinstance(http_event, DataReceived):
                 exchange.content(http_event.data)
@@ -218,6 +219,7 @@ class Http3Connection(Connection):
             protocol.exchanges.pop(stream, None)
 
     def _cancel(self, stream: int) -> None:
+        # RFC 9114, section 4.1.1: both directions of the stream.
         if self.lost is None:
             self._protocol._quic.stop_stream(stream, ErrorCode.H3_REQUEST_CANCELLED)
             self._protocol._quic.reset_stream(stream, ErrorCode.H3_REQUEST_CANCELLED)
