@@ -283,6 +283,7 @@ fn ipv4(frame: &[u8]) -> Result<Ip, Refusal> {
     if header_bytes < 20 || total < header_bytes || total > header.len() {
         return Err(Refusal::Malformed);
     }
+    // RFC 791 section 3.1: More Fragments and, in 13 bits, the offset.
     let fragment = be16(header, 6);
     Ok(Ip {
         ipv6: false,
@@ -332,6 +333,7 @@ fn ipv6(frame: &[u8]) -> Result<Ip, Refusal> {
     Ok(ip)
 }
 
+/// 224.0.0.0/4 (RFC 1112 section 4) and all above it, which no host has; ff00::/8 (RFC 4291 section 2.7).
 fn is_multicast(frame: &[u8], ip: &Ip) -> bool {
     let destination = ip.addresses.start + ip.addresses.len() / 2;
     if ip.ipv6 { frame[destination] == 0xff } else { frame[destination] >= 224 }

@@ -47,7 +47,7 @@ pub enum Fields {
 pub struct Head {
     pub status: u16,
     pub content_type: Option<&'static str>,
-    /// The Content-Length that is announced; `None` where the field must not be (204).
+    /// The Content-Length that is announced; `None` where the field must not be (204, RFC 9110 8.6).
     pub content_length: Option<u64>,
     pub fields: Fields,
     pub range: Option<ContentRange>,

@@ -195,6 +195,7 @@ fn recorded(response: Response, bodies: &mut Bodies) -> Result<Recorded, (&'stat
 
 /// Characters are octets (ISO 8859-1). What could end a field early is refused.
 fn field(name: String, value: &str) -> Result<(String, Vec<u8>), String> {
+    // RFC 9110 5.6.2; below, what is of one connection (7.6.1).
     let token = |octet: u8| octet.is_ascii_lowercase() || octet.is_ascii_digit() || b"!#$%&'*+-.^_`|~".contains(&octet);
     if name.is_empty() || !name.bytes().all(token) {
         return Err(format!("{name:?} is no field name in lower case"));

@@ -336,10 +336,11 @@ impl Transport {
         }
     }
 
-    /// Ends the connection with close_notify, as far as the kernel takes it at once, and hands in its statistics. The FIN
-    /// follows when the socket is dropped. The client then holds the TIME_WAIT state, as clients do; a port that is in it can
-    /// be used again after one second (tcp_tw_reuse), and running out of ports is an error class of its own. An abortive
-    /// close would avoid that and show the server resets instead of ends, which is not the same work.
+    /// Ends the connection with close_notify, as far as the kernel takes it at once, and hands in its statistics. The
+    /// FIN follows when the socket is dropped. The client then holds the TIME_WAIT state (RFC 9293 section 3.6), as
+    /// clients do; a port that is in it can be used again after one second (tcp_tw_reuse), and running out of ports is
+    /// an error class of its own. An abortive close would avoid that and show the server resets instead of ends, which
+    /// is not the same work.
     pub(crate) fn close(&mut self, caller: &mut impl Caller) {
         if self.connected {
             if let Ok(info) = self.socket.info() {

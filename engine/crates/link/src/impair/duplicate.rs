@@ -1,4 +1,5 @@
-//! `duplicate`: a copy follows the packet; both meet the impairments after this one, each with draws of its own.
+//! `duplicate`: a copy follows the packet; both meet the impairments after this one, each with draws of its own. So
+//! they do in tc-netem(8), which duplicates a packet "before queuing".
 
 use schemars::JsonSchema;
 use serde::Deserialize;

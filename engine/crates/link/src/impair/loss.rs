@@ -1,4 +1,5 @@
-//! `loss`: each packet is lost with the same probability, whatever happened to the others.
+//! `loss`: each packet is lost with the same probability, whatever happened to the others: `loss random` of tc-netem(8)
+//! without its correlation.
 
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -243,8 +243,8 @@ impl Frames {
         // (RFC 9113 4.3).
         let response = hpack::scan_response(block).map_err(|_| ErrorCode::COMPRESSION_ERROR)?;
         if response.status < 200 {
-            // Interim responses: the times of the row are those of the final one. They do not end a stream (RFC 9113 8.1),
-            // and there is no 101 (8.6).
+            // Interim responses: the times of the row are those of the final one. They do not end a stream (RFC 9113
+            // 8.1), and there is no 101 (8.6).
             if end_stream || response.status == 101 {
                 self.break_stream(id, ErrorCode::PROTOCOL_ERROR);
             }
