@@ -51,7 +51,7 @@ class Rule:
     def fits(self, path: str) -> bool:
         """Whether it is about this path (with its query), ``*`` standing for anything, ``$`` at its end for the end.
 
-        In time linear in both: a pattern is a stranger's.
+        Section 2.2.3. In time linear in both: a pattern is a stranger's.
         """
         pattern, whole = _plain(self.pattern), False
         if pattern.endswith("$"):
@@ -75,7 +75,8 @@ class Rule:
 def rule_for(text: str, path: str) -> Rule | None:
     """The rule of a robots.txt that decides on a path with its query: the longest one, of two that allowing one.
 
-    Those for us count, and where there are none those for everybody; None where none is about it.
+    Those for us count, and where there are none those for everybody; None where none is about it (sections 2.2.1 and
+    2.2.2).
     """
     groups = list(_groups(text))
     ours = [rules for agents, rules in groups if AGENT in agents] or [
@@ -84,7 +85,7 @@ def rule_for(text: str, path: str) -> Rule | None:
     asked = _plain(path)
     fitting = [rule for rules in ours for rule in rules if rule.pattern and rule.fits(asked)]
     if asked == ROBOTS:
-        return None  # which may always be read
+        return None  # which may always be read (section 2.2.2)
     return max(fitting, key=lambda rule: (len(_plain(rule.pattern)), rule.allows), default=None)
 
 
