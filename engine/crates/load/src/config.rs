@@ -281,7 +281,7 @@ impl Config {
             return refuse("zero_rtt", "needs tls_version 1.3");
         }
         if self.zero_rtt && !matches!(self.method, Method::Get | Method::Head) {
-            return refuse("zero_rtt", "needs a safe method, GET or HEAD (RFC 8470 2)");
+            return refuse("zero_rtt", "needs a safe method, GET or HEAD (RFC 8470 4)");
         }
         if !(1200..=65_527).contains(&self.max_udp_payload_bytes) {
             return refuse("max_udp_payload_bytes", "must be 1200 to 65527 (RFC 9000 14.1, 18.2)");
