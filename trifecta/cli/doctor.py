@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -56,7 +57,9 @@ def command(hosts: tuple[str, ...], cluster: str | None, as_json: bool) -> int:
     from trifecta.implementations.survey import as_findings, survey
     from trifecta.lab import doctor
 
-    findings = [*doctor.examine(Path.cwd()), *as_findings(survey())]
+    findings = doctor.examine(Path.cwd())
+    if sys.platform == "linux":  # elsewhere no program could be asked
+        findings += as_findings(survey())
     able = doctor.able(findings)
     if as_json:
         told = {"able": able, "findings": doctor.as_dicts(findings), "code": _code()}

@@ -39,7 +39,9 @@ def call_apart(
     """Make every call in a child process, ``at_once`` of them at a time (two for each CPU), and wait for all.
 
     A call returns what JSON can hold. Each has ``timeout_s`` from its own start; whatever it started ends with it.
+    CannotError where this is no Linux.
     """
+    linux.need()
     limit = at_once or max(2, 2 * len(os.sched_getaffinity(0)))
     waiting = list(calls.items())[::-1]
     running: dict[Key, _Child] = {}

@@ -23,7 +23,7 @@ from trifecta.design import extras
 from trifecta.design.errors import CannotError
 from trifecta.lab.containers.state import docker_state
 from trifecta.lab.engine import engine_versions, find_engine, rebuild
-from trifecta.lab.linux import search_path
+from trifecta.lab.linux import need, search_path
 
 Status = Literal["ok", "warn", "missing"]
 
@@ -47,6 +47,11 @@ class Finding:
 
 def examine(folder: Path) -> list[Finding]:
     """Everything about this machine; ``folder`` is where runs would be written."""
+    try:
+        need()
+    except CannotError as error:  # most of the rest could not even be asked
+        system = Finding("system", "missing", str(error), "measure on a machine with Linux", required=True)
+        return [system, *_extras(), _disk(folder)]
     return [*_system(), *_lab(), *_engine(), *_tools(), *_extras(), _disk(folder)]
 
 

@@ -9,10 +9,13 @@ import select
 import socket
 import struct
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from trifecta.design.errors import CannotError
 
 # linux/sched.h
 CLONE_NEWNS = 0x00020000
@@ -53,6 +56,12 @@ def _check(result: int, what: str) -> None:
     if result != 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number), what)
+
+
+def need() -> None:
+    """CannotError where this is no Linux: nothing is measured there, and runs are read."""
+    if sys.platform != "linux":
+        raise CannotError("this system is not Linux: runs are read here, and measured on Linux")
 
 
 def search_path() -> str:

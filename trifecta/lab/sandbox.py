@@ -50,6 +50,7 @@ def enter(afterwards: Callable[[], object] | None = None) -> None:
     global _entered, _mark  # noqa: PLW0603
     if _entered:
         return
+    linux.need()
     threads = linux.thread_count()
     if threads > 1:
         raise RuntimeError(f"the sandbox must be entered before threads are started, found {threads}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import multiprocessing
-import os
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -13,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from trifecta.store import cores
 from trifecta.store.trace_schema import TABLES
 from trifecta.trace import overview
 from trifecta.trace.dissection import Dissection
@@ -120,7 +120,7 @@ def _parts(found: Dissection, processes: int | None) -> list[_Part]:
 
 
 def _cores() -> int:
-    return min(len(os.sched_getaffinity(0)), _MOST)
+    return min(cores.usable(), _MOST)
 
 
 def _numbers(table: pa.Table) -> Ints:
