@@ -149,7 +149,7 @@ def ci(tmp_path):
     (tmp_path / "work" / "my-study.yaml").write_text(
         "study: mine\nworkload: {requests: 20}\nfactors: {protocol: [HTTP/2, HTTP/3], path: [clean]}\n"
     )
-    (tmp_path / "work" / "trifecta-1.whl").write_text("")
+    (tmp_path / "work" / "trifecta-1-manylinux.whl").write_text("")
     return tmp_path
 
 
@@ -192,9 +192,9 @@ def test_the_action_installs_gates_and_writes_the_summary(ci, worse, code):
     (example,) = [block for block in blocks(ROOT / "docs/gate.md") if block.marks.get("ci") == "github"]
     uses = YAML(typ="safe").load(example.text)["jobs"]["gate"]["steps"][1]
     assert set(uses["with"]) <= set(action()["inputs"])
-    done, files = run_action(ci, worse, **uses["with"], references="refs", wheel="trifecta-1.whl")
+    done, files = run_action(ci, worse, **uses["with"], references="refs", wheel="trifecta-1-manylinux.whl")
     assert done.returncode == code, done.stderr
-    assert (ci / "noted").read_text().splitlines()[0] == "python -m pip install --quiet trifecta-1.whl"
+    assert (ci / "noted").read_text().splitlines()[0] == "python -m pip install --quiet trifecta-1-manylinux.whl"
     assert f"exit-code={code}\n" == files["GITHUB_OUTPUT"].read_text()
     summary = files["GITHUB_STEP_SUMMARY"].read_text()
     assert summary == (ci / "work/trifecta-gate/summary.md").read_text()
@@ -223,7 +223,7 @@ def test_the_line_for_gitlab(ci, worse, code):
     job = YAML(typ="safe").load(example.text)["gate"]
     done = shell("\n".join(job["script"]), ci, path=[f"{ci}/made"], FAKE_WORSE=str(worse))
     assert done.returncode == code, done.stderr
-    assert (ci / "noted").read_text() == "pip install trifecta-1.whl\n"
+    assert (ci / "noted").read_text() == "pip install trifecta-1-manylinux.whl\n"
     for name in (*job["artifacts"]["paths"], job["artifacts"]["reports"]["junit"]):
         assert (ci / "work" / name).exists()
     assert job["allow_failure"]["exit_codes"] == [4]

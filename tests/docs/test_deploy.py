@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -186,6 +187,16 @@ def test_ray_starts_behind_a_token_and_the_head_measures_nothing(name: str) -> N
     assert "--include-dashboard=false" in head
     assert "--address=$RAY_HEAD_IP:6379" in node
     assert recipe["file_mounts"]["~/.ray/auth_token"] == "~/.ray/auth_token"
+
+
+@pytest.mark.parametrize("path", ["README.md", "docs/gate.md", "deploy/aws.yaml", "deploy/machines.yaml"])
+def test_of_the_two_wheels_that_with_the_engine_is_installed(path: str) -> None:
+    """As `make dist` leaves them in one folder: both at once would be a conflict to pip, or one name to a shell."""
+    tags = ("manylinux_2_34_x86_64", "any")
+    asked = re.findall(r"trifecta-\*\S*?\.whl", (ROOT / path).read_text())
+    assert asked
+    for pattern in asked:
+        assert [tag for tag in tags if fnmatch(f"trifecta-{__version__}-py3-none-{tag}.whl", pattern)] == [tags[0]]
 
 
 @pytest.mark.parametrize("name", LAUNCHED)
