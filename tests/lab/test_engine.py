@@ -216,6 +216,18 @@ def test_a_checkout_uses_its_own_build_and_nothing_else(tmp_path: Path, monkeypa
     assert find_engine() == built
 
 
+def test_the_wheel_that_only_reads_says_how_to_measure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TRIFECTA_ENGINE", raising=False)
+    monkeypatch.setattr(engine, "_CHECKOUT", tmp_path)
+    monkeypatch.setattr(engine, "_scripts", lambda: iter([str(tmp_path)]))
+    monkeypatch.setattr(engine, "_reads_only", lambda: True)
+    # On an old Linux pip chose it for its C library; to install the same wheel again would change nothing.
+    remedy = "pip install --force-reinstall --no-deps --no-binary trifecta trifecta"
+    with pytest.raises(CannotError, match=rf"only reads runs: .*glibc 2\.34 or newer.*`{remedy}`"):
+        find_engine()
+    assert engine.rebuild() == remedy
+
+
 def test_measured_programs_have_cpus_of_their_own() -> None:
     assert pin_table(frozenset({0})) == {"server": None, "client": None, "link": None, "probe": None}
     two = pin_table(frozenset({0, 1}))

@@ -70,7 +70,10 @@ def find_engine() -> Path:
         return built
     installed = next(filter(None, (shutil.which(_PROGRAM, path=folder) for folder in _scripts())), None)
     if installed is None and _reads_only():
-        raise CannotError("this package has no engine and only reads runs; measure on Linux, on an x86-64 processor")
+        raise CannotError(
+            "this package has no engine and only reads runs: pip found none for this machine (Linux on x86-64, with "
+            f"glibc 2.34 or newer); measure on another, or build it with Rust: `{rebuild()}`"
+        )
     if installed is None:
         raise CannotError(f"the engine's program {_PROGRAM} is not among the scripts of this Python; run `{rebuild()}`")
     return Path(installed).resolve()
@@ -80,7 +83,8 @@ def rebuild() -> str:
     """The command that mends an engine that does not work: in a checkout it is built, else the wheel brings it."""
     if (_CHECKOUT / "engine" / "Cargo.toml").is_file():
         return "make setup"
-    return "pip install --force-reinstall trifecta"
+    alone = "--no-deps --no-binary trifecta " if _reads_only() else ""  # pip would choose the same wheel again
+    return f"pip install --force-reinstall {alone}trifecta"
 
 
 def _reads_only() -> bool:
