@@ -17,7 +17,7 @@ from tests.store import servers
 from trifecta.design import extras
 from trifecta.design.errors import CannotError, UserError
 from trifecta.store import views
-from trifecta.store.exports import athena, aws_files, objects, saying, send, tables
+from trifecta.store.exports import athena, aws_files, object_store, objects, saying, send, tables
 from trifecta.store.exports.tables import Table
 
 SMALL = Shape(blocks=4, samples_per_trial=40, paths=("clean",), connections=("new",), servers=("origin",))
@@ -255,6 +255,34 @@ def test_another_library_reads_a_run_over_the_protocol(run, gateway, monkeypatch
     other = fs.S3FileSystem(endpoint_override=f"127.0.0.1:{port}", scheme="http", region="us-east-1")
     with pytest.raises(OSError, match=r"SignatureDoesNotMatch|signature|ACCESS_DENIED|AccessDenied|403"):
         other.get_file_info(fs.FileSelector("measured/by/us"))
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("library", "home")
+@pytest.mark.parametrize(
+    ("place", "changed", "said"),
+    [
+        ("absent", {}, "NoSuchBucket: The specified bucket does not exist; "),
+        ("measured", {"AWS_SECRET_ACCESS_KEY": "wrong"}, "SignatureDoesNotMatch: The request signature we calculated "),
+        ("measured", {"AWS_ACCESS_KEY_ID": "nobody"}, "XAdminUserNotFound: No user exists with the provided access "),
+        ("measured", {"AWS_ALLOW_HTTP": "false"}, "AWS_ENDPOINT is without TLS, which AWS_ALLOW_HTTP=true allows; "),
+    ],
+)
+def test_what_a_server_of_s3_refuses_is_said_in_words(run, gateway, monkeypatch, place, changed, said):
+    for name, value in (servers.s3_environment(gateway[1]) | changed).items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(CannotError, match=f"^s3://{place}/lake: {said}") as error:
+        send(f"s3://{place}/lake", run)
+    assert "mend it and run this again" in str(error.value)
+    assert "<" not in str(error.value)
+
+
+@pytest.mark.usefixtures("library")
+def test_credentials_that_are_nowhere_are_named_so():
+    asked = "Generic S3 error: Error performing PUT http://169.254.169.254/latest/api/token in 2 s - HTTP error"
+    said = r"^s3://b: no credentials were found, nor a role of an instance .*; set them$"
+    with pytest.raises(CannotError, match=said), object_store.clear("s3://b", "set them"):
+        raise object_store.exceptions.GenericError(asked)
 
 
 @pytest.mark.usefixtures("library", "home")

@@ -7,6 +7,7 @@ nothing of them is kept, or said.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -25,6 +26,8 @@ exceptions: Any = Later("obstore.exceptions")
 
 SCHEMES = ("s3", "gs", "az", "file")
 _TRIED = "trifecta-tried-this"
+_TOLD = re.compile(r"<Code>([^<]*)</Code>\s*<Message>([^<]*)</Message>")
+_INSTANCE = "http://169.254.169.254/"  # what Amazon's machines ask for their credentials
 _BACKOFF = {"init_backoff": timedelta(milliseconds=100), "max_backoff": timedelta(seconds=1), "base": 2}
 # Of an export nothing is tried twice: whoever asks again goes on where it ended.
 _ONCE = {"max_retries": 0, "retry_timeout": timedelta(seconds=30), "backoff": _BACKOFF}
@@ -132,8 +135,15 @@ def clear(url: str, remedy: str) -> Iterator[None]:
 
 
 def _said(error: Exception) -> str:
-    """The library says what happened, then how its own structures look."""
-    return saying.line(str(error).partition("Debug source")[0].strip() or error)
+    """The library says what happened, with the whole answer in XML, then how its own structures look."""
+    text = str(error).partition("Debug source")[0].strip() or str(error)
+    if told := _TOLD.search(text):
+        return saying.line(f"{told[1]}: {told[2]}".rstrip(":. "))
+    if _INSTANCE in text:
+        return f"no credentials were found, nor a role of an instance ({saying.line(text[text.index(_INSTANCE) :])})"
+    if "builder error" in text and os.environ.get("AWS_ENDPOINT", "").startswith("http://"):
+        return "AWS_ENDPOINT is without TLS, which AWS_ALLOW_HTTP=true allows"
+    return saying.line(text)
 
 
 def _without_tls(scheme: str) -> bool:
