@@ -94,7 +94,7 @@ def test_the_last_word_over_udp_counts():
 
 
 @pytest.mark.parametrize(
-    ("field", "alpn", "ways"),
+    ("field", "alpn", "announcements"),
     [
         ('h3=":443"; ma=86400', [], ["Alt-Svc"]),
         ('h2=":443", h3=":443"', ["h3", "h2"], ["Alt-Svc", "HTTPS record"]),
@@ -102,5 +102,5 @@ def test_the_last_word_over_udp_counts():
         ("clear", ["h2"], []),
     ],
 )
-def test_how_http3_is_announced(field, alpn, ways):
-    assert far.announced({"alt-svc": field}, alpn) == ways
+def test_how_http3_is_announced(field, alpn, announcements):
+    assert far.announced({"alt-svc": field}, alpn) == announcements

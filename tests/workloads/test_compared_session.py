@@ -55,11 +55,16 @@ def test_a_load_balancer_and_ipv6_have_addresses_and_probes_of_their_own() -> No
     factors = {"load_balancer": [False, True], "ip": ["IPv4", "IPv6"], "protocol": ["h2", "h3"]}
     given = study("s", workload=requests(requests=9), factors=factors)
     made = session(given)
-    ways = {
-        (bool(made.workload(one).load_balancer), made.way(one).wire.name, made.way(one).towards, made.probe_key(one))
+    routes = {
+        (
+            bool(made.workload(one).load_balancer),
+            made.route(one).wire.name,
+            made.route(one).towards,
+            made.probe_key(one),
+        )
         for one in plan.treatments(given)
     }
-    assert ways == {
+    assert routes == {
         (False, "client-server", "10.77.0.2", "clean"),
         (False, "client-server", "fd77::2", ("clean", "IPv6")),
         (True, "client-balancer", "10.77.1.2", ("clean", "balancer")),

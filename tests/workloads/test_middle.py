@@ -14,7 +14,7 @@ from trifecta.contract.link import LinkConfig
 from trifecta.design.errors import CannotError
 from trifecta.design.machine import Machine
 from trifecta.design.model import PathSpec
-from trifecta.workloads.hosts.middle import NOTHING_PASSES, Middle, _other_way
+from trifecta.workloads.hosts.middle import NOTHING_PASSES, Middle, _detour
 
 DEVICES = ("eth1", "eth2")
 
@@ -29,7 +29,7 @@ def probe(received: int = 0) -> Any:
 
 @pytest.mark.parametrize(("forward", "backward"), [(20, 0), (1, 0), (20, 3)])
 def test_packets_that_come_by_the_clients_device_alone_are_well(forward: int, backward: int) -> None:
-    assert _other_way(DEVICES, "192.0.2.1", probe(), seen(forward, backward)) is None
+    assert _detour(DEVICES, "192.0.2.1", probe(), seen(forward, backward)) is None
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_packets_that_come_by_the_clients_device_alone_are_well(forward: int, ba
     ],
 )
 def test_what_is_wrong_is_told_with_its_remedy(forward: int, backward: int, received: int, said: str) -> None:
-    problem = _other_way(DEVICES, "192.0.2.1", probe(received), seen(forward, backward))
+    problem = _detour(DEVICES, "192.0.2.1", probe(received), seen(forward, backward))
     assert problem is not None
     assert said in problem
 

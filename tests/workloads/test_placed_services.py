@@ -173,14 +173,14 @@ def test_an_address_that_nobody_knows_is_asked_for(tmp_path: Path) -> None:
         session._find_addresses([session.graph(treatments(study)[0])])
 
 
-def test_the_ways_between_machines_are_those_of_calls_and_each_is_one(tmp_path: Path) -> None:
+def test_the_paths_between_machines_are_those_of_calls_and_each_is_one(tmp_path: Path) -> None:
     one = hosts_study("{client: ssh://a, B: ssh://b, C: ssh://a, D: ssh://b}")
     session, at = session_of(one, tmp_path), treatments(one)[0]
-    assert session.ways(at) == {("ssh://a", "ssh://b"): ("A", "B"), ("ssh://b", "ssh://a"): ("B", "C")}
+    assert session.call_paths(at) == {("ssh://a", "ssh://b"): ("A", "B"), ("ssh://b", "ssh://a"): ("B", "C")}
     assert session.keys(at) == ("ssh://a", "ssh://b")
     alone = hosts_study("{client: ssh://a, B: ssh://a}", depth="2")
     session, at = session_of(alone, tmp_path), treatments(alone)[0]
-    assert not session.ways(at)
+    assert not session.call_paths(at)
     assert not session.probe_due(at, 0), "there is no network to probe"
     assert session.longest_rtt_ns(at) == 0
 

@@ -66,7 +66,7 @@ def parts(rows: Sequence[HopRow], arm: str, confidence: float) -> list[Part]:
     return [Part(position, name, mean) for position, (name, mean) in enumerate(found)]
 
 
-def ways(rows: Sequence[HopRow]) -> dict[str, dict[str, float]]:
+def one_way_times(rows: Sequence[HopRow]) -> dict[str, dict[str, float]]:
     """By trial the ways there and back between two services, in ns: ``AB`` and ``BA``.
 
     Of a pair with several calls in a cycle there is no such one.

@@ -24,7 +24,7 @@ from trifecta.design.model import AA_SUFFIX, Study
 ALPHA = 0.01  # of runs whose links do what was asked lose a path, over all paths, directions, arms and looks
 _POOLED_SHARE = 0.5  # of it for all arms together, the rest for arms alone
 DIRECTIONS = {"a_to_b": "forward", "b_to_a": "backward"}
-WAYS = {"a_to_b": "client to server", "b_to_a": "server to client"}
+DIRECTION_TITLES = {"a_to_b": "client to server", "b_to_a": "server to client"}
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,8 @@ class Stream:
         """The counts, with what could have been seen."""
         whose = f" in the trials of {self.arm}" if self.arm else ""
         share = self.hits / self.packets if self.packets else 0.0
-        said = f"{WAYS[self.direction]}{whose}: {KINDS[self.kind].deed} {share:.2%} of {self.packets:,} packets, "
+        title = DIRECTION_TITLES[self.direction]
+        said = f"{title}{whose}: {KINDS[self.kind].deed} {share:.2%} of {self.packets:,} packets, "
         said += f"asked {self.asked:.2%}"
         if self.failed:
             by_e = f"e-value {math.exp(self.log_e):.2g}" if self.log_e < 700 else "e-value over 1e300"
@@ -72,8 +73,8 @@ def streams(study: Study, rows: Sequence[Row]) -> list[Stream]:
     planned = [
         (path.name, direction, index, impairment, chance)
         for path in study.paths.values()
-        for direction, way in DIRECTIONS.items()
-        for index, impairment in enumerate(getattr(path, way))
+        for direction, attribute in DIRECTIONS.items()
+        for index, impairment in enumerate(getattr(path, attribute))
         if (chance := kind_of(impairment).share) is not None
     ]
     if not planned:
@@ -119,8 +120,8 @@ def _counted(study: Study, rows: Sequence[Row]) -> dict[_Key, tuple[int, int]]:
         for wire, seed, tallies in _tallies(str(said)):
             if wire and wire not in wires:
                 continue
-            for direction, way in DIRECTIONS.items():
-                planned = [str(impairment["kind"]) for impairment in getattr(path, way)]
+            for direction, attribute in DIRECTIONS.items():
+                planned = [str(impairment["kind"]) for impairment in getattr(path, attribute)]
                 mine = tallies.get(direction, ())
                 if [kind for kind, _, _ in mine] != planned:
                     continue  # the check `path` of the trial says so

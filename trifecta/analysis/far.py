@@ -133,5 +133,5 @@ def is_slow(quic: Sequence[tuple[int, int]], tcp: Sequence[tuple[int, int]]) -> 
 
 def announced(fields: Mapping[str, str], alpn: Sequence[str]) -> list[str]:
     """How HTTP/3 is announced: by the field Alt-Svc of an answer over TCP (RFC 7838), by the name's HTTPS record."""
-    ways = ["Alt-Svc"] if re.search(r'(?:^|,)\s*h3="', fields.get("alt-svc", "")) else []
-    return [*ways, "HTTPS record"] if "h3" in alpn else ways
+    announcements = ["Alt-Svc"] if re.search(r'(?:^|,)\s*h3="', fields.get("alt-svc", "")) else []
+    return [*announcements, "HTTPS record"] if "h3" in alpn else announcements

@@ -70,7 +70,7 @@ def tighter(packets: Offset, chrony: Offset | None) -> Offset:
 
 def offset(times: FourTimes) -> Offset | None:
     """How far apart the clocks are; None without a packet, and where no offset fits all packets: a clock was set."""
-    there, back = _ways(times)
+    there, back = _raw_one_way(times)
     if not len(there):
         return None
     most, least = int(there.min()), -int(back.min())
@@ -79,11 +79,11 @@ def offset(times: FourTimes) -> Offset | None:
 
 def one_way(times: FourTimes, apart: Offset) -> tuple[Quantiles, Quantiles]:
     """How long packets took there, and back, if the clocks are apart by the middle: all of it by the same bound off."""
-    there, back = _ways(times)
+    there, back = _raw_one_way(times)
     return _quantiles(there - apart.offset_ns), _quantiles(back + apart.offset_ns)
 
 
-def _ways(times: FourTimes) -> tuple[Ints, Ints]:
+def _raw_one_way(times: FourTimes) -> tuple[Ints, Ints]:
     sent, came, left, received = (
         np.asarray(column, dtype=np.int64)
         for column in (times.sent_ns, times.reflected_in_ns, times.reflected_out_ns, times.received_ns)

@@ -65,12 +65,12 @@ class Kind:
         return self.copies or (self.removes and self.share is None)
 
 
-def each_way(words: Callable[[ImpairmentDocument], str]) -> Phrases:
+def each_direction(words: Callable[[ImpairmentDocument], str]) -> Phrases:
     """One phrase; of what is the same in both directions ``... each way``."""
     return _by_direction(lambda document: [words(document)], " each way")
 
 
-def both_ways(words: Callable[[ImpairmentDocument], list[str]]) -> Phrases:
+def both_directions(words: Callable[[ImpairmentDocument], list[str]]) -> Phrases:
     """Phrases, an empty one for what is not asked for; of what is the same in both directions it is not said."""
     return _by_direction(words, "")
 

@@ -13,7 +13,7 @@ from trifecta.contract.impairments import ImpairmentDocument
 from trifecta.contract.values import JsonValue
 from trifecta.design import numbers, quantity
 from trifecta.design.document import Section, one_of, parse_flag, parse_text
-from trifecta.design.impairment_kind import DirectionFacts, Kind, Reading, both_ways, each_way
+from trifecta.design.impairment_kind import DirectionFacts, Kind, Reading, both_directions, each_direction
 from trifecta.design.quantity import QuantityError, QueueSize
 
 ETHERNET_FRAME_BYTES = 1514  # MTU 1500 and its Ethernet header, without FCS: how the link counts
@@ -284,25 +284,35 @@ PATH_FIELDS = (
     "trial",
 )
 KINDS: dict[str, Kind] = {
-    "loss_schedule": Kind(each_way(_say_schedule), _read_loss_schedule, removes=True, hidden=True),
-    "loss": Kind(each_way(_say_chance("loss")), _read_loss, _independent, removes=True, netem=_by_netem),
+    "loss_schedule": Kind(each_direction(_say_schedule), _read_loss_schedule, removes=True, hidden=True),
+    "loss": Kind(each_direction(_say_chance("loss")), _read_loss, _independent, removes=True, netem=_by_netem),
     "gilbert_elliott": Kind(
-        each_way(_say_bursts), _read_gilbert_elliott, burst_share, removes=True, hidden=True, netem=_by_netem
+        each_direction(_say_bursts), _read_gilbert_elliott, burst_share, removes=True, hidden=True, netem=_by_netem
     ),
     "corrupt": Kind(
-        each_way(_say_chance("corrupted")), _read_corrupt, _independent, deed="corrupted", damages=True, hidden=True
+        each_direction(_say_chance("corrupted")),
+        _read_corrupt,
+        _independent,
+        deed="corrupted",
+        damages=True,
+        hidden=True,
     ),
     "duplicate": Kind(
-        each_way(_say_chance("sent twice")), _read_duplicate, _independent, deed="duplicated", copies=True, hidden=True
+        each_direction(_say_chance("sent twice")),
+        _read_duplicate,
+        _independent,
+        deed="duplicated",
+        copies=True,
+        hidden=True,
     ),
-    "rate": Kind(both_ways(_say_rate), about="capacity", queues=True, netem=_by_netem),
+    "rate": Kind(both_directions(_say_rate), about="capacity", queues=True, netem=_by_netem),
     "trace": Kind(
-        both_ways(lambda _: ["deliveries by a trace"]), about="capacity", queues=True, wavers=True, hidden=True
+        both_directions(lambda _: ["deliveries by a trace"]), about="capacity", queues=True, wavers=True, hidden=True
     ),
     "delay": Kind(_say_delay, about="distance", netem=_by_netem),
-    "jitter": Kind(each_way(_say_jitter), _read_jitter, about="timing", wavers=True, netem=_jitter_by_netem),
+    "jitter": Kind(each_direction(_say_jitter), _read_jitter, about="timing", wavers=True, netem=_jitter_by_netem),
     "reorder": Kind(
-        each_way(_say_reorder), _read_reorder, _independent, about="timing", deed="sent ahead", wavers=True
+        each_direction(_say_reorder), _read_reorder, _independent, about="timing", deed="sent ahead", wavers=True
     ),
 }
 """In the order in which they act on a packet. A new one is a line here, and a field above."""

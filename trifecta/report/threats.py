@@ -85,8 +85,8 @@ def _change(change: Change | None) -> list[str] | str | None:
 
 
 def _switch(threat: Threat) -> str:
-    ways = [way for way, change in (("on", threat.on), ("off", threat.off)) if change is not None]
-    return ", ".join(ways) or "none"
+    positions = [position for position, change in (("on", threat.on), ("off", threat.off)) if change is not None]
+    return ", ".join(positions) or "none"
 
 
 def print_list(threats: Sequence[Threat]) -> None:

@@ -21,11 +21,11 @@ def prior_knowledge(data: npt.NDArray[np.uint8], stream: Stream) -> bool:
     return bool(len(stream.start)) and stream.octets(data, int(stream.start[0]), len(PREFACE)) == PREFACE
 
 
-def begins(data: npt.NDArray[np.uint8], stream: Stream, way: int) -> int:
+def begins(data: npt.NDArray[np.uint8], stream: Stream, direction: int) -> int:
     """The TCP octet with which HTTP/2 begins: the client's preface, or what is behind the server's 101."""
     first = int(stream.start[0])
     octets = stream.octets(data, first, min(_FAR, stream.length))
-    if way == 0:
+    if direction == 0:
         return first + max(octets.find(PREFACE), 0)
     switched = octets.find(_SWITCHED) if octets[:5] == b"HTTP/" else -1
     end = octets.find(_HEAD_ENDS, switched) if switched >= 0 else -1

@@ -125,7 +125,7 @@ class TcpFeed:
         for name, value in (("acknowledged", 1), ("offset", 0x50), ("flags", 0x18), ("window", 0xFFFF)):
             heads[name] = value
         keys, last = np.unique(self.key[::-1], return_index=True)
-        ended = np.isin(keys, [number * 2 + way for number, way in self.finished])
+        ended = np.isin(keys, [number * 2 + direction for number, direction in self.finished])
         heads["flags"][len(self.key) - 1 - last[ended]] |= FIN
         return heads
 

@@ -50,19 +50,19 @@ class Direction:
     messages: list[Seen] = field(default_factory=list)
     interim: int | None = 0
 
-    def learn(self, way: int, row: dict[str, str], packet: int, packet_end: int) -> None:
+    def learn(self, direction: int, row: dict[str, str], packet: int, packet_end: int) -> None:
         """Take the messages that a packet completes."""
-        starts = texts(row["http.request.method" if way == 0 else "http.response.code"])
+        starts = texts(row["http.request.method" if direction == 0 else "http.response.code"])
         if not starts:
             return
-        codes = numbers(row["http.response.code"]) if way == 1 else []
+        codes = numbers(row["http.response.code"]) if direction == 1 else []
         final = [place for place in range(len(starts)) if place >= len(codes) or not _is_interim(codes[place])]
-        head = _head_octets(way, row, len(starts))
+        head = _head_octets(direction, row, len(starts))
         head = None if head is None or self.interim is None else head + self.interim
         self.interim = 0 if final else head
         for place in final:
             one = Seen(packet, packet_end, alone=len(final) == 1, head=head if len(final) == 1 else None)
-            if way == 0:
+            if direction == 0:
                 one.method = starts[place]
                 one.path = _one(texts(row["http.request.uri"]), place, len(starts))
                 one.authority = _one(texts(row["http.host"]), place, len(starts))
@@ -85,11 +85,13 @@ def _one(values: list[str], place: int, count: int) -> str | None:
     return values[place] or None if len(values) == count else None
 
 
-def _head_octets(way: int, row: dict[str, str], count: int) -> int | None:
+def _head_octets(direction: int, row: dict[str, str], count: int) -> int | None:
     """Octets of all start lines and fields in a packet."""
-    kind, names = ("request", ("method", "uri", "version")) if way == 0 else ("response", ("version", "code", "phrase"))
+    kind, names = (
+        ("request", ("method", "uri", "version")) if direction == 0 else ("response", ("version", "code", "phrase"))
+    )
     parts = [texts(row[f"http.{kind}.{name}"]) for name in names]
-    if way == 1 and not parts[2]:
+    if direction == 1 and not parts[2]:
         parts[2] = [""] * count
     if any(len(one) != count for one in parts):
         return None
@@ -121,8 +123,8 @@ def place_messages(
     # Where one message ends and the next one begins in the same packet, only what a message says of itself parts them.
     pipelined = not all(one.alone for one in requests + responses)
     pipelined |= any(after.packet < one.packet for after, one in zip(requests[1:], responses, strict=False))
-    for way, found in enumerate((requests, responses)):
-        plain, place = plains[way], 0
+    for direction, found in enumerate((requests, responses)):
+        plain, place = plains[direction], 0
         at = 0 if from_start else -1  # what the first octets belong to is not known
         while place < min(len(found), len(messages)):
             stop = place + 1
@@ -132,22 +134,22 @@ def place_messages(
             mine = messages[place : place + len(block)]
             place += len(block)
             for message, one in zip(mine, block, strict=False):
-                _name(message, message.halves[way], one)
+                _name(message, message.halves[direction], one)
             end = plain.before(block[0].packet_end) if plain is not None else 0
             if plain is None or end <= at:
                 continue
-            half, one = mine[0].halves[way], block[0]
-            bodyless = way == 1 and (mine[0].method == "HEAD" or one.status in (204, 304))
+            half, one = mine[0].halves[direction], block[0]
+            bodyless = direction == 1 and (mine[0].method == "HEAD" or one.status in (204, 304))
             size = _size(one, bodyless=bodyless) if len(block) == 1 else 0
             begin = end - size if at < 0 and size and not pipelined else at
             if pipelined and begin >= 0 and size:
                 end = min(begin + size, end)
             if begin < 0 or (pipelined and not size):
-                _share([message.halves[way] for message in mine], begin, end, plain, streams[way])
+                _share([message.halves[direction] for message in mine], begin, end, plain, streams[direction])
                 at = -1
                 continue
             _measure(half, one, end - begin, bodyless=bodyless)
-            _add_frames(connection, way, half, begin, end, plain=plain, stream=streams[way], frames=frames)
+            _add_frames(connection, direction, half, begin, end, plain=plain, stream=streams[direction], frames=frames)
             at = end
     if pipelined:
         notes.append("requests were pipelined: where one message ends and the next begins is not always known")
@@ -202,7 +204,7 @@ def _measure(half: Half, one: Seen, total: int, *, bodyless: bool) -> None:
 
 
 def _add_frames(
-    connection: int, way: int, half: Half, at: int, end: int, *, plain: Plaintext, stream: Stream, frames: Frames
+    connection: int, direction: int, half: Half, at: int, end: int, *, plain: Plaintext, stream: Stream, frames: Frames
 ) -> None:
     whole = plain.tcp_range(at, end - at)
     if whole is not None:
@@ -214,7 +216,7 @@ def _add_frames(
             continue
         frames.add(
             int(stream.row[stream.piece(span[1] - 1)]),
-            way,
+            direction,
             connection=connection,
             layer="h1",
             type=kind,

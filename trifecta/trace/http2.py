@@ -124,7 +124,7 @@ def _give_fields(row: dict[str, str], pieces: list[Seen]) -> None:
 
 
 def place_frames(
-    connection: int, way: int, found: Direction, *, plain: Plaintext | None, stream: Stream, frames: Frames
+    connection: int, direction: int, found: Direction, *, plain: Plaintext | None, stream: Stream, frames: Frames
 ) -> str | None:
     """Add the rows of a direction. What is wrong with their TCP ranges, in words; these are null then."""
     at = _PREFACE if found.preface else 0
@@ -142,7 +142,7 @@ def place_frames(
         good = span if wrong is None else None
         frames.add(
             _row_at(stream, one.packet_end),
-            way,
+            direction,
             connection=connection,
             layer="h2",
             type=TYPES.get(one.kind, f"0x{one.kind:02x}"),
@@ -172,8 +172,8 @@ def gather(
 ) -> list[Message]:
     """Requests with their responses, by stream (RFC 9113 8.1)."""
     messages: dict[int, Message] = {}
-    for way, found in enumerate(directions):
-        plain, at = plains[way], _PREFACE if found.preface else 0
+    for direction, found in enumerate(directions):
+        plain, at = plains[direction], _PREFACE if found.preface else 0
         section, promise = 0, False  # the stream that a CONTINUATION goes on with
         for one in found.frames:
             offset, at = at, at + 9 + one.length
@@ -190,8 +190,8 @@ def gather(
             if promise and one.kind != _DATA:
                 _name(message, 0, one)  # what a server answers without having been asked (RFC 9113 8.4)
                 continue
-            half = message.halves[way]
-            _take(message, half, way, one)
+            half = message.halves[direction]
+            _take(message, half, direction, one)
             span = plain.tcp_range(offset, 9 + one.length) if plain is not None else None
             if span is not None:
                 half.ranges.append(span)
@@ -207,7 +207,7 @@ def pushed(directions: tuple[Direction, Direction]) -> int:
     return sum(one.kind == _PUSH_PROMISE for one in directions[1].frames)
 
 
-def _take(message: Message, half: Half, way: int, one: Seen) -> None:
+def _take(message: Message, half: Half, direction: int, one: Seen) -> None:
     if one.kind == _DATA:
         known = half.body_bytes is not None and one.padding is not None
         half.body_bytes = (half.body_bytes or 0) + one.length - (one.padding or 0) if known else None
@@ -216,13 +216,13 @@ def _take(message: Message, half: Half, way: int, one: Seen) -> None:
         extra = 5 if one.kind == _HEADERS and one.flags & _PRIORITY else 0
         half.header_bytes = (half.header_bytes or 0) + one.length - extra - (one.padding or 0)
         half.vague |= one.padding is None
-        _name(message, way, one)
+        _name(message, direction, one)
     if one.kind in (_DATA, _HEADERS) and one.flags & _END_STREAM:
         half.ended = True
 
 
-def _name(message: Message, way: int, one: Seen) -> None:
-    if way == 0:
+def _name(message: Message, direction: int, one: Seen) -> None:
+    if direction == 0:
         message.method = message.method or one.fields.get("method")
         message.authority = message.authority or one.fields.get("authority")
         message.path = message.path or one.fields.get("path")

@@ -143,16 +143,16 @@ class Connection:
         self._early: list[list[bytes]] = [[], []]
         self._blocked: dict[tuple[int, int], Message] = {}
 
-    def add(self, row: int, way: int, stream: int, piece: tuple[int, int, str, bool]) -> None:
+    def add(self, row: int, direction: int, stream: int, piece: tuple[int, int, str, bool]) -> None:
         """The data of one STREAM frame: offset, length, hexadecimal, fin."""
-        key = (way, stream)
+        key = (direction, stream)
         reader = self.readers.get(key)
         if reader is None:
             reader = self.readers[key] = StreamReader(control=bool(stream & 2))
         offset, length, data, fin = piece
         readable = reader.add(offset, length, data, fin=fin)
         if readable:
-            self._read(row, way, stream, reader)
+            self._read(row, direction, stream, reader)
         if reader.ends:
             still = []
             for end, place in reader.ends:
@@ -162,7 +162,7 @@ class Connection:
                     still.append((end, place))
             reader.ends = still
 
-    def _read(self, row: int, way: int, stream: int, reader: StreamReader) -> None:
+    def _read(self, row: int, direction: int, stream: int, reader: StreamReader) -> None:
         if reader.control and reader.kind is None:
             found = read_varint(reader.buffer, 0)
             if found is None:
@@ -173,7 +173,7 @@ class Connection:
         if reader.control and reader.kind == _ENCODER:
             octets = bytes(reader.buffer)
             reader.advance(reader.skip_to + len(octets))
-            self._encoder(way, octets)
+            self._encoder(direction, octets)
             return
         if reader.kind == _PUSH:
             self.notes.add("responses were pushed: they are not in the table of messages")
@@ -196,7 +196,7 @@ class Connection:
             payload = bytes(reader.buffer[length[1] : length[1] + length[0]]) if wanted else b""
             place = self.frames.add(
                 row,
-                way,
+                direction,
                 layer="h3",
                 type=TYPES.get(kind[0], f"0x{kind[0]:x}"),
                 stream=stream,
@@ -206,33 +206,33 @@ class Connection:
             )
             if reader.seen.end < end:
                 reader.ends.append((end, place))
-            self._take(way, stream, kind[0], length[0], payload)
+            self._take(direction, stream, kind[0], length[0], payload)
             reader.advance(end)
 
-    def _take(self, way: int, stream: int, kind: int, length: int, payload: bytes) -> None:
+    def _take(self, direction: int, stream: int, kind: int, length: int, payload: bytes) -> None:
         if kind == _SETTINGS:
-            self._settings(way, payload)
+            self._settings(direction, payload)
             return
         if stream & 3 or kind not in (_DATA, _HEADERS):
             return  # requests are on the client's bidirectional streams (RFC 9114 6.1)
         if stream not in self.messages:
             self.messages[stream] = Message(-1, "h3", stream)
         message = self.messages[stream]
-        half = message.halves[way]
+        half = message.halves[direction]
         if kind == _DATA:
             half.body_bytes = (half.body_bytes or 0) + length
             return
         half.header_bytes = (half.header_bytes or 0) + length
         try:
-            _, fields = self._decoder(way).feed_header(stream, payload)
+            _, fields = self._decoder(direction).feed_header(stream, payload)
         except pylsqpack.StreamBlocked:  # RFC 9204 2.2.1
-            self._blocked[way, stream] = message
+            self._blocked[direction, stream] = message
         except (pylsqpack.DecompressionFailed, ValueError):
             self.notes.add("some HTTP/3 field sections could not be read")
         else:
-            name_fields(message, way, fields)
+            name_fields(message, direction, fields)
 
-    def _settings(self, way: int, payload: bytes) -> None:
+    def _settings(self, direction: int, payload: bytes) -> None:
         at = 0
         while at < len(payload):
             name = read_varint(payload, at)
@@ -241,24 +241,24 @@ class Connection:
                 return
             if name[0] == _TABLE_CAPACITY:
                 # What one end allows bounds what the other may encode (RFC 9204 3.2.3).
-                self._capacity[1 - way] = min(value[0], 1 << 20)
+                self._capacity[1 - direction] = min(value[0], 1 << 20)
             at = value[1]
 
-    def _decoder(self, way: int) -> Any:
-        if self._decoders[way] is None:
-            self._decoders[way] = pylsqpack.Decoder(self._capacity[way], 1 << 10)
-        return self._decoders[way]
+    def _decoder(self, direction: int) -> Any:
+        if self._decoders[direction] is None:
+            self._decoders[direction] = pylsqpack.Decoder(self._capacity[direction], 1 << 10)
+        return self._decoders[direction]
 
-    def _encoder(self, way: int, octets: bytes) -> None:
+    def _encoder(self, direction: int, octets: bytes) -> None:
         if not octets:
             return
         try:
-            ready = self._decoder(way).feed_encoder(octets)
+            ready = self._decoder(direction).feed_encoder(octets)
             for stream in ready:
-                _, fields = self._decoder(way).resume_header(stream)
-                message = self._blocked.pop((way, stream), None)
+                _, fields = self._decoder(direction).resume_header(stream)
+                message = self._blocked.pop((direction, stream), None)
                 if message is not None:
-                    name_fields(message, way, fields)
+                    name_fields(message, direction, fields)
         except (pylsqpack.EncoderStreamError, pylsqpack.DecompressionFailed, ValueError):
             self.notes.add("QPACK's encoder stream could not be read: some requests have no names")
 
@@ -273,14 +273,14 @@ class Connection:
             if not stream & 3 and stream not in self.messages:  # its fields are missing
                 self.messages[stream] = Message(-1, "h3", stream)
         for stream, message in self.messages.items():
-            for way in (0, 1):
-                reader = self.readers.get((way, stream))
+            for direction in (0, 1):
+                reader = self.readers.get((direction, stream))
                 if reader is not None:
-                    half: Half = message.halves[way]
+                    half: Half = message.halves[direction]
                     half.ended = reader.whole
                     half.shared = reader.hole > 0
-        for (way, stream), reader in self.readers.items():
-            which = f"stream {stream}, {('up', 'down')[way]}"
+        for (direction, stream), reader in self.readers.items():
+            which = f"stream {stream}, {('up', 'down')[direction]}"
             if reader.lost is not None:
                 self.notes.add(f"{which}: {reader.lost}; its messages are not known from octet {reader.skip_to} on")
             elif not stream & 3 and reader.final is not None and reader.final <= reader.seen.end and not reader.whole:
@@ -291,15 +291,15 @@ class Connection:
         return [self.messages[one] for one in sorted(self.messages)]
 
 
-def name_fields(message: Message, way: int, fields: list[tuple[bytes, bytes]]) -> None:
+def name_fields(message: Message, direction: int, fields: list[tuple[bytes, bytes]]) -> None:
     """Take what the pseudo-header fields say."""
     for name, value in fields:
         text = value.decode("utf-8", "replace")
-        if way == 0 and name == b":method":
+        if direction == 0 and name == b":method":
             message.method = text
-        elif way == 0 and name == b":authority":
+        elif direction == 0 and name == b":authority":
             message.authority = text
-        elif way == 0 and name == b":path":
+        elif direction == 0 and name == b":path":
             message.path = text
-        elif way == 1 and name == b":status" and text.isdigit() and 200 <= int(text[:4]) <= 999:
+        elif direction == 1 and name == b":status" and text.isdigit() and 200 <= int(text[:4]) <= 999:
             message.status = int(text)  # the final one: interim responses are not (RFC 9114 4.1)

@@ -50,7 +50,7 @@ class Joined:
         nothing = np.zeros(0, dtype=np.int64)
         self.unseen = nothing, nothing
 
-    def seen_by_client(self, rows: Ints, way: Ints) -> Ints:
+    def seen_by_client(self, rows: Ints, direction: Ints) -> Ints:
         """Places where packets (of the view) are seen at the client's side; -1: never."""
         flows = self.trace.flows
         two_sides = flows.side[rows] >= 0

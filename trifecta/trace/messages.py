@@ -31,11 +31,11 @@ def messages(joined: Joined, frames: dict[str, pa.Array[Any]], lacking: Set[int]
             connection = numbers[message.connection]
             ordinal = ordinals[connection] = ordinals.get(connection, -1) + 1
             sides: list[Seen] = []
-            for way, half in enumerate(message.halves):
+            for direction, half in enumerate(message.halves):
                 if message.protocol == "h3":
-                    sides.append(quic.get((connection, way, message.stream or 0), (None, None, None)))
+                    sides.append(quic.get((connection, direction, message.stream or 0), (None, None, None)))
                 else:
-                    key = (message.connection, way)
+                    key = (message.connection, direction)
                     if key not in arrivals:
                         arrivals[key] = _streams(joined, message.connection, rows_of(*key))
                     sides.append(_tcp_times(joined, arrivals[key], half))
@@ -75,8 +75,8 @@ def _rows_by_direction(joined: Joined) -> Callable[[int, int], Ints]:
     order = np.argsort(key, kind="stable")
     rows, key = tcp[order], key[order]
 
-    def of(connection: int, way: int) -> Ints:
-        first, last = np.searchsorted(key, [connection * 2 + way, connection * 2 + way + 1])
+    def of(connection: int, direction: int) -> Ints:
+        first, last = np.searchsorted(key, [connection * 2 + direction, connection * 2 + direction + 1])
         return rows[first:last]
 
     return of
@@ -121,18 +121,18 @@ def _quic_streams(joined: Joined, frames: dict[str, pa.Array[Any]]) -> dict[tupl
     mine: Any = pc.and_(pc.is_in(frames["layer"], layers), pc.is_in(frames["type"], types))
     part = {
         name: frames[name].filter(mine).to_numpy(zero_copy_only=False).astype(np.int64)
-        for name in ("connection", "way", "stream", "offset", "length", "row")
+        for name in ("connection", "direction_index", "stream", "offset", "length", "row")
     }
-    seen = joined.seen_by_client(part["row"], part["way"])
+    seen = joined.seen_by_client(part["row"], part["direction_index"])
     time = np.where(seen >= 0, joined.time_ns[np.maximum(seen, 0)], np.iinfo(np.int64).max)
-    order = np.lexsort((time, part["stream"], part["way"], part["connection"]))
-    keys = np.stack([part[name][order] for name in ("connection", "way", "stream")], axis=1)
+    order = np.lexsort((time, part["stream"], part["direction_index"], part["connection"]))
+    keys = np.stack([part[name][order] for name in ("connection", "direction_index", "stream")], axis=1)
     edges = np.flatnonzero((np.diff(keys, axis=0) != 0).any(axis=1)) + 1
     found: dict[tuple[int, int, int], Seen] = {}
     for rows in np.split(order, edges):
         if not len(rows):
             continue
-        key = (int(part["connection"][rows[0]]), int(part["way"][rows[0]]), int(part["stream"][rows[0]]))
+        key = (int(part["connection"][rows[0]]), int(part["direction_index"][rows[0]]), int(part["stream"][rows[0]]))
         begin, until = _last_new(part["offset"][rows], part["length"][rows], time[rows], seen[rows])
         found[key] = begin, until, len(np.unique(part["row"][rows]))
     return found

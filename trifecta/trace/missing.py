@@ -34,28 +34,28 @@ class PacketNumbers:
     _acknowledged: dict[tuple[int, str], dict[int, int]] = field(default_factory=dict)  # last by first of a range
     unread: list[int] = field(default_factory=lambda: [0, 0])  # captured packets by direction whose number is not known
 
-    def see(self, way: int, space: str, number: int) -> None:
+    def see(self, direction: int, space: str, number: int) -> None:
         """A packet of this direction is in the capture."""
-        mine = self._seen.get((way, space))
+        mine = self._seen.get((direction, space))
         if mine is None:
-            mine = self._seen[way, space] = array("Q")
+            mine = self._seen[direction, space] = array("Q")
         mine.append(number)
 
-    def acknowledge(self, way: int, space: str, ranges: Sequence[tuple[int, int]]) -> None:
-        """An ACK frame in a packet of direction ``way`` tells of the other direction."""
-        known = self._acknowledged.setdefault((1 - way, space), {})
+    def acknowledge(self, direction: int, space: str, ranges: Sequence[tuple[int, int]]) -> None:
+        """An ACK frame in a packet of ``direction`` tells of the other direction."""
+        known = self._acknowledged.setdefault((1 - direction, space), {})
         for first, last in ranges:
             if known.get(first, -1) < last < _MOST:
                 known[first] = last
 
-    def missing(self, way: int) -> int:
+    def missing(self, direction: int) -> int:
         """How many packets of a direction were acknowledged and are not in the capture, at least."""
         found = 0
-        for (direction, space), ranges in self._acknowledged.items():
-            if direction == way:
-                seen = np.unique(np.asarray(self._seen.get((way, space), ()), dtype=np.uint64))
+        for (acknowledged, space), ranges in self._acknowledged.items():
+            if acknowledged == direction:
+                seen = np.unique(np.asarray(self._seen.get((direction, space), ()), dtype=np.uint64))
                 found += _without(sorted(ranges.items()), seen)
-        return max(0, found - self.unread[way])
+        return max(0, found - self.unread[direction])
 
 
 def _without(ranges: list[tuple[int, int]], seen: npt.NDArray[np.uint64]) -> int:
@@ -105,20 +105,20 @@ class LinkNumbers:
     missing: int  # of those that came to the link
     taken_out: bool  # the link says that it left out none: somebody else did
 
-    def below(self, way: int, ordinals: Ints) -> Ints:
+    def below(self, direction: int, ordinals: Ints) -> Ints:
         """How many below each of these are missing."""
-        return ordinals - self.seen[way].searchsorted(ordinals)
+        return ordinals - self.seen[direction].searchsorted(ordinals)
 
 
 def link_numbers(capture: CaptureFile) -> LinkNumbers | None:
     """What is missing of a capture of our link; None for a capture of somebody else."""
     if capture.packet_id is None:
         return None
-    way = (capture.packet_id >> np.uint64(63)).astype(np.int64)
+    directions = (capture.packet_id >> np.uint64(63)).astype(np.int64)
     ordinal = (capture.packet_id & np.uint64(_ORDINAL)).astype(np.int64)
     seen, missing = [], 0
     for direction in (0, 1):
-        mine = way == direction
+        mine = directions == direction
         near = np.unique(ordinal[mine & (capture.interface == direction)])
         seen.append(near)
         missing += int(ordinal[mine].max()) + 1 - len(near) if bool(mine.any()) else 0
@@ -164,11 +164,11 @@ def _between(joined: Joined, link: LinkNumbers) -> set[int]:
     """Connections with a missing number between two of their own."""
     flows = joined.trace.flows
     assert flows.packet_id is not None
-    way = (flows.packet_id >> np.uint64(63)).astype(np.int64)
+    directions = (flows.packet_id >> np.uint64(63)).astype(np.int64)
     ordinal = (flows.packet_id & np.uint64(_ORDINAL)).astype(np.int64)
     found: set[int] = set()
     for direction in (0, 1):
-        rows = np.flatnonzero((way == direction) & (flows.side == direction))
+        rows = np.flatnonzero((directions == direction) & (flows.side == direction))
         connection = joined.connection[rows]
         below = link.below(direction, ordinal[rows])
         order = np.lexsort((below, connection))

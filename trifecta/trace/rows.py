@@ -38,15 +38,15 @@ class Frames:
 
     def __init__(self) -> None:
         self.row: list[int] = []
-        self.way: list[int] = []
+        self.direction: list[int] = []
         self.connection: list[int] = []  # of all, where it is not among the values
         self.ack_delay_ns: dict[int, int] = {}  # by place
         self._values: list[tuple[Any, ...]] = []
 
-    def add(self, row: int, way: int, **values: Any) -> int:
+    def add(self, row: int, direction: int, **values: Any) -> int:
         """One more frame; its place."""
         self.row.append(row)
-        self.way.append(way)
+        self.direction.append(direction)
         self._values.append(tuple(map(values.get, _COLUMNS)))
         return len(self.row) - 1
 
@@ -160,7 +160,7 @@ def pack(part: Part) -> Packed:
     quic = tuple(zip(*part.quic, strict=True)) or empty
     return Packed(
         ints(part.frames.row),
-        ints(part.frames.way),
+        ints(part.frames.direction),
         part.frames.arrays(),
         part.messages,
         part.facts,

@@ -244,7 +244,7 @@ def _take_fates(log: Path, flows: Flows, fate: Ints) -> None:
 
 def _frames(joined: Joined, name: str) -> dict[str, pa.Array[Any]]:
     """The columns of the frames of all parts, with what follows from their packets; and `row`."""
-    columns: dict[str, list[pa.Array[Any]]] = {one: [] for one in (*FRAMES.names, "row", "way")}
+    columns: dict[str, list[pa.Array[Any]]] = {one: [] for one in (*FRAMES.names, "row", "direction_index")}
     trace, index = joined.trace, joined.trace.headers.index
     for part, numbers in zip(joined.parts, joined.numbers, strict=True):
         rows, directions, found = part.frame_rows, part.frame_directions, part.frames
@@ -259,11 +259,11 @@ def _frames(joined: Joined, name: str) -> dict[str, pa.Array[Any]]:
         columns["side"].append(choose(trace.flows.side[rows], ("a", "b")))
         columns["direction"].append(choose(directions, DIRECTIONS))
         columns["row"].append(pa.array(rows))
-        columns["way"].append(pa.array(directions))
+        columns["direction_index"].append(pa.array(directions))
         for key, values in found.items():
             if key != "connection":
                 columns[key].append(values)
-    kinds = {"row": pa.int64(), "way": pa.int64()}
+    kinds = {"row": pa.int64(), "direction_index": pa.int64()}
     result: dict[str, pa.Array[Any]] = {}
     for key, arrays in columns.items():
         kind = kinds.get(key) or FRAMES.arrow().field(key).type

@@ -25,14 +25,14 @@ class _Connection:
         self.lengths: tuple[list[int], list[int]] = ([], [])
         self.padding: tuple[list[int], list[int]] = ([], [])
 
-    def learn(self, way: int, row: dict[str, str], packet: int, packet_end: int) -> None:
+    def learn(self, direction: int, row: dict[str, str], packet: int, packet_end: int) -> None:
         """Take what tshark says of one packet."""
-        self.session.learn(way, row)
-        self.content[way].extend(values.numbers(row["tls.record.content_type"]))
-        self.lengths[way].extend(values.numbers(row["tls.record.length"]))
-        self.padding[way].extend(values.numbers(row["tls.record.padding_length"]))
-        self.http2[way].learn(row, packet_end)
-        self.http1[way].learn(way, row, packet, packet_end)
+        self.session.learn(direction, row)
+        self.content[direction].extend(values.numbers(row["tls.record.content_type"]))
+        self.lengths[direction].extend(values.numbers(row["tls.record.length"]))
+        self.padding[direction].extend(values.numbers(row["tls.record.padding_length"]))
+        self.http2[direction].learn(row, packet_end)
+        self.http1[direction].learn(direction, row, packet, packet_end)
 
 
 def dissect_tcp(trace: Trace, connections: list[int], keys: bytes) -> Part:
@@ -45,15 +45,18 @@ def dissect_tcp(trace: Trace, connections: list[int], keys: bytes) -> Part:
     rows = np.flatnonzero(np.isin(flows.connection, connections) & flows.view)
     key = flows.connection[rows] * 2 + flows.direction[rows]
     order = rows[np.argsort(key, kind="stable")]
-    bounds = np.searchsorted(np.sort(key), np.asarray([2 * one + way for one in connections for way in (0, 1, 2)]))
+    bounds = np.searchsorted(
+        np.sort(key), np.asarray([2 * one + direction for one in connections for direction in (0, 1, 2)])
+    )
     for place, connection in enumerate(connections):
         from_start = bool(flows.begins[connection])
-        both = [order[bounds[3 * place + way] : bounds[3 * place + way + 1]] for way in (0, 1)]
+        both = [order[bounds[3 * place + direction] : bounds[3 * place + direction + 1]] for direction in (0, 1)]
         lacks[connection] = [
-            tcp_octets(headers, trace.numbers, both[way], both[1 - way], begins=from_start) for way in (0, 1)
+            tcp_octets(headers, trace.numbers, both[direction], both[1 - direction], begins=from_start)
+            for direction in (0, 1)
         ]
-        for way, mine in enumerate(both):
-            stream = streams[connection, way] = assemble(headers, trace.numbers, mine, from_start=from_start)
+        for direction, mine in enumerate(both):
+            stream = streams[connection, direction] = assemble(headers, trace.numbers, mine, from_start=from_start)
             if stream.hole is None and (len(stream.end) or from_start):
                 # A packet without octets tells how far its sender had come (RFC 9293, 3.4), a reset does not.
                 told = mine[headers.flags[mine] & (SYN | RST) == 0]
@@ -64,7 +67,7 @@ def dissect_tcp(trace: Trace, connections: list[int], keys: bytes) -> Part:
             ends = mine[headers.flags[mine] & FIN > 0]
             last = trace.numbers.sequence[ends] + headers.payload[ends]
             if len(stream.end) and stream.hole is None and bool((last == stream.end[-1]).any()):
-                finished.add((connection, way))
+                finished.add((connection, direction))
     records = {key: tls.walk_records(trace.capture.data, stream) for key, stream in streams.items()}
     feed = TcpFeed(trace.capture, streams, {key: one.end for key, one in records.items()}, finished)
     found = {connection: _Connection() for connection in connections}
@@ -74,10 +77,10 @@ def dissect_tcp(trace: Trace, connections: list[int], keys: bytes) -> Part:
             number = values.numbers(row["frame.number"])
             if not number or number[0] > len(feed.key):
                 continue
-            connection, way = divmod(int(feed.key[number[0] - 1]), 2)
+            connection, direction = divmod(int(feed.key[number[0] - 1]), 2)
             place = int(feed.place[number[0] - 1])
-            stream = streams[connection, way]
-            found[connection].learn(way, row, number[0], int(stream.end[place]))
+            stream = streams[connection, direction]
+            found[connection].learn(direction, row, number[0], int(stream.end[place]))
             if row["tls.record.length"] or row["http2.type"] or row["http.request.method"]:
                 part.info[int(stream.row[place])] = row[tshark.INFO]
     for connection in connections:
@@ -98,8 +101,10 @@ def _missing(connection: int, lacks: list[tuple[int, bool]], part: Part) -> None
         part.told.append((connection, f"{which}: {UNKNOWN}"))
     elif up_lacks or down_lacks:
         facts.missing.add("packets")
-        way = "both ways" if up_lacks and down_lacks else "up" if up_lacks else "down"
-        part.told.append((connection, f"a SYN or FIN that was acknowledged ({way}) is not in the capture: {UNKNOWN}"))
+        direction = "both ways" if up_lacks and down_lacks else "up" if up_lacks else "down"
+        part.told.append(
+            (connection, f"a SYN or FIN that was acknowledged ({direction}) is not in the capture: {UNKNOWN}")
+        )
 
 
 def _finish(
@@ -125,16 +130,18 @@ def _finish(
     )
     if not trace.flows.syn_seen[connection]:
         facts.missing.add("start")
-    for way, stream in enumerate(both):
+    for direction, stream in enumerate(both):
         if stream.hole is not None:
             facts.missing.add("octets")
-            notes.append(f"octets from {stream.hole} on are missing {('up', 'down')[way]}: what follows is not known")
+            notes.append(
+                f"octets from {stream.hole} on are missing {('up', 'down')[direction]}: what follows is not known"
+            )
     plains = []
-    for way, stream in enumerate(both):
-        plains.append(_records(trace, records[way], connection, way, found, stream=stream, part=part))
+    for direction, stream in enumerate(both):
+        plains.append(_records(trace, records[direction], connection, direction, found, stream=stream, part=part))
     if facts.secured:
         facts.decrypted = bool(found.http2[0].frames or found.http2[1].frames or found.http1[0].messages)
-        inner = [one for way in (0, 1) for one in found.content[way]]
+        inner = [one for direction in (0, 1) for one in found.content[direction]]
         if not facts.decrypted and not (session.version == "1.3" and 23 in inner):
             facts.missing.add("keys")
     if found.http2[0].frames or found.http2[1].frames:
@@ -168,13 +175,13 @@ def _http2(
 ) -> list[str]:
     """The frames and requests of HTTP/2; what is to be said of them."""
     notes = []
-    for way, stream in enumerate(both):
+    for direction, stream in enumerate(both):
         wrong = http2.place_frames(
-            connection, way, found.http2[way], plain=plains[way], stream=stream, frames=part.frames
+            connection, direction, found.http2[direction], plain=plains[direction], stream=stream, frames=part.frames
         )
-        if wrong and found.http2[way].frames:
-            plains[way] = None
-            notes.append(f"{wrong} ({('up', 'down')[way]}): times and TCP ranges of its frames are not known")
+        if wrong and found.http2[direction].frames:
+            plains[direction] = None
+            notes.append(f"{wrong} ({('up', 'down')[direction]}): times and TCP ranges of its frames are not known")
     messages = http2.gather(connection, found.http2, tuple(plains))
     if any(one.status == 101 for one in found.http1[1].messages) and len(both[0].start):
         until = cleartext.begins(trace.capture.data, both[0], 0)
@@ -186,25 +193,32 @@ def _http2(
 
 
 def _records(
-    trace: Trace, records: tls.Records, connection: int, way: int, found: _Connection, *, stream: Stream, part: Part
+    trace: Trace,
+    records: tls.Records,
+    connection: int,
+    direction: int,
+    found: _Connection,
+    *,
+    stream: Stream,
+    part: Part,
 ) -> tls.Plaintext | None:
     """The rows of the TLS records of a direction, and where its plaintext is."""
     if not len(stream.start):
         return None
     if not len(records.start):
-        is_http2 = bool(found.http2[way].frames)
-        base = cleartext.begins(trace.capture.data, stream, way) if is_http2 else int(stream.start[0])
-        if is_http2 or found.http1[way].messages:
+        is_http2 = bool(found.http2[direction].frames)
+        base = cleartext.begins(trace.capture.data, stream, direction) if is_http2 else int(stream.start[0])
+        if is_http2 or found.http1[direction].messages:
             return tls.Plaintext(stream.start, stream.end, stream.end - base, base)
         return None
     part.facts[connection].secured = True
-    tls.see_inside(records, found.content[way], found.lengths[way], found.padding[way])
+    tls.see_inside(records, found.content[direction], found.lengths[direction], found.padding[direction])
     rows = stream.row[np.searchsorted(stream.end, records.end - 1, side="right")]
     columns = (rows, records.start, records.end, records.inner)
     for row, start, end, inner in zip(*(one.tolist() for one in columns), strict=True):
         part.frames.add(
             row,
-            way,
+            direction,
             connection=connection,
             layer="tls",
             type=tls.NAMES.get(inner, "encrypted"),

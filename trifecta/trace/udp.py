@@ -52,25 +52,25 @@ class _Connection:
         self.zero_rtt = False
         self.early: list[tuple[int, int]] = []  # frames whose delay waits for the exponent: place, encoded
         self.flow = -1
-        self.ways: list[int] = []
+        self.directions: list[int] = []
 
-    def see(self, way: int, packets: list[quic.Packet], row: dict[str, str]) -> None:
+    def see(self, direction: int, packets: list[quic.Packet], row: dict[str, str]) -> None:
         """The packets of a datagram; none: they could not be told apart."""
         if not packets:
-            self.numbers.unread[way] += max(1, len(values.texts(row["quic.header_form"])))
+            self.numbers.unread[direction] += max(1, len(values.texts(row["quic.header_form"])))
         for packet in packets:
             if packet.number is not None:
-                self.numbers.see(way, quic.SPACES[packet.kind], packet.number)
+                self.numbers.see(direction, quic.SPACES[packet.kind], packet.number)
             elif packet.kind in quic.SPACES:
-                self.numbers.unread[way] += 1
+                self.numbers.unread[direction] += 1
             if packet.kind in ("1-RTT", "Handshake", "0-RTT"):
                 self.opened |= packet.number is not None and packet.kind == "1-RTT"
                 self.closed += packet.number is None
-            self.answered |= way == 1 and packet.kind == "Handshake"
+            self.answered |= direction == 1 and packet.kind == "Handshake"
 
-    def exponent(self, way: int) -> int | None:
+    def exponent(self, direction: int) -> int | None:
         """How ACK delays of this direction are scaled; None while its parameters are not known."""
-        mine = self.parameters.get(DIRECTIONS[way])
+        mine = self.parameters.get(DIRECTIONS[direction])
         return None if mine is None else mine.get("ack_delay_exponent", _HANDSHAKE_EXPONENT)
 
 
@@ -111,7 +111,7 @@ def dissect_udp(trace: Trace, connections: list[int], keys: bytes) -> Part:
     return part
 
 
-def _learn(part: Part, one: _Connection, at: int, way: int, row: dict[str, str]) -> tuple[Any, ...]:
+def _learn(part: Part, one: _Connection, at: int, direction: int, row: dict[str, str]) -> tuple[Any, ...]:
     """Take what tshark says of a datagram; its columns of the packets."""
     packets = quic.read_packets(row)
     frames = quic.read_frames(row, packets) if packets else []
@@ -119,15 +119,15 @@ def _learn(part: Part, one: _Connection, at: int, way: int, row: dict[str, str])
         part.notes.append("some QUIC packets have frames that could not be told apart: their rows have no frames")
         frames = []
     if row["tls.handshake.type"]:
-        one.session.learn(way, row)
-        _parameters(one, way, row)
+        one.session.learn(direction, row)
+        _parameters(one, direction, row)
         one.client_hello |= 1 in values.numbers(row["tls.handshake.type"])
     one.zero_rtt |= any(packet.kind == "0-RTT" for packet in packets)
     if row["quic.version"] and one.version is None:
         version = next((value for value in values.numbers(row["quic.version"]) if value), None)
         # RFC 9000 15, RFC 9369 3.1.
         one.version = None if version is None else {1: "1", 0x6B3343CF: "2"}.get(version, f"0x{version:08x}")
-    one.see(way, packets, row)
+    one.see(direction, packets, row)
     part.rows.append(at)
     part.info[at] = row[tshark.INFO]
     for frame in frames:
@@ -135,7 +135,7 @@ def _learn(part: Part, one: _Connection, at: int, way: int, row: dict[str, str])
         space = quic.SPACES.get(packet_of.kind) if packet_of is not None else None
         place = part.frames.add(
             at,
-            way,
+            direction,
             layer="quic",
             type=frame.kind,
             stream=frame.stream,
@@ -148,18 +148,18 @@ def _learn(part: Part, one: _Connection, at: int, way: int, row: dict[str, str])
             packet_space=space,
         )
         if frame.delay is not None and space is not None:
-            exponent = _HANDSHAKE_EXPONENT if space != "application" else one.exponent(way)
+            exponent = _HANDSHAKE_EXPONENT if space != "application" else one.exponent(direction)
             if exponent is None:
                 one.early.append((place, frame.delay))
-                one.ways.append(way)
+                one.directions.append(direction)
             elif frame.delay << exponent < 1 << 50:
                 # In microseconds by a power of two (RFC 9000 19.3).
                 part.frames.ack_delay_ns[place] = (frame.delay << exponent) * 1000
         if frame.ranges and space is not None:
-            one.numbers.acknowledge(way, space, frame.ranges)
+            one.numbers.acknowledge(direction, space, frame.ranges)
         if frame.kind == "STREAM" and frame.stream is not None:
             piece = (frame.offset or 0, frame.length or 0, frame.data, bool(frame.fin))
-            one.http3.add(at, way, frame.stream, piece)
+            one.http3.add(at, direction, frame.stream, piece)
     return _columns(row, packets, frames)
 
 
@@ -200,19 +200,19 @@ def _names(frames: list[quic.Frame]) -> str:
     return text
 
 
-def _parameters(one: _Connection, way: int, row: dict[str, str]) -> None:
+def _parameters(one: _Connection, direction: int, row: dict[str, str]) -> None:
     found: dict[str, int] = {}
     for name in _PARAMETERS:
         told = values.numbers(row[f"tls.quic.parameter.{name}"])
         if told:
             found[name] = told[0]
-    if found and DIRECTIONS[way] not in one.parameters:
-        one.parameters[DIRECTIONS[way]] = found
+    if found and DIRECTIONS[direction] not in one.parameters:
+        one.parameters[DIRECTIONS[direction]] = found
 
 
 def _finish(part: Part, key: int, one: _Connection) -> None:
-    for (place, delay), way in zip(one.early, one.ways, strict=True):
-        exponent = one.exponent(way)
+    for (place, delay), direction in zip(one.early, one.directions, strict=True):
+        exponent = one.exponent(direction)
         if exponent is not None and delay << exponent < 1 << 50:
             part.frames.ack_delay_ns[place] = (delay << exponent) * 1000
     session = one.session

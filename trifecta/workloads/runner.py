@@ -132,8 +132,8 @@ class StudyRun:
         checks.load()
         aggregate.load()
         engine = find_engine()
-        self.way = executor_of(self.study)
-        here = self.way.cells(self.study, engine, self.adapters)
+        self.executor = executor_of(self.study)
+        here = self.executor.cells(self.study, engine, self.adapters)
         self.cells, left_out = here.cells, here.left_out
         if resume:
             self.run = RunDirectory.open(self.path, write=True)
@@ -147,7 +147,7 @@ class StudyRun:
             }
             self.run.write_facts(facts | resumed)
         else:
-            facts = first_facts(self.study, engine, here, self.faults, self.way.pins()) | any_levels
+            facts = first_facts(self.study, engine, here, self.faults, self.executor.pins()) | any_levels
             self.run = RunDirectory.create(self.path, facts, self.study.source or to_yaml(self.study))
         try:
             self.rows = self.run.rows()
@@ -187,12 +187,12 @@ class StudyRun:
 
     def _planner(self, cells: Sequence[Cell]) -> AnyPlanner:
         """What chooses the blocks of these cells, within what this workload may do."""
-        return self.way.within(self.make_planner(self.study, cells, self.began_ns), self.study, cells)
+        return self.executor.within(self.make_planner(self.study, cells, self.began_ns), self.study, cells)
 
     def _carry_out(self, engine: Path, here: Supported) -> Stop:
         """Everything between the first phase and the last; how it ended. Stopped when the user ends it."""
         common = Common(engine, self.run, self.study, self.stop, self.adapters, self.faults)
-        with self.way.session(common) as (session, make_runner):
+        with self.executor.session(common) as (session, make_runner):
             self._mark("lab")
             return self._measure(session, make_runner, here)
 
@@ -216,11 +216,11 @@ class StudyRun:
     def _begin(self, session: AnySession, here: Supported, versions: Mapping[str, str]) -> None:
         """Servers up, those that do not come up given up, and what they serve compared, as deep as the study asks."""
         depth = "off" if self.run.conformance() else self.study.conformance  # of a resumed run, the first probe stands
-        probed = session if self.way.conformance and isinstance(session, RequestsSession) else None
+        probed = session if self.executor.conformance and isinstance(session, RequestsSession) else None
         if probed and depth == "full":
             self.progress.phase("conformance", ", ".join(sorted(versions)))
             self._conformance(conformance.full(probed, self.adapters.clients, self.cells))
-        self.progress.phase(self.way.phase, ", ".join(sorted(versions)))
+        self.progress.phase(self.executor.phase, ", ".join(sorted(versions)))
         session.begin(self.cells, versions, conformance.QUICK_SIZES)
         self._mark("servers")
         self._give_up(session)
@@ -352,8 +352,8 @@ class StudyRun:
 
         A probe that found it off speaks against the trials until the next: they should be those of one block.
         """
-        ways = {session.probe_key(one): one for one in reversed(plan.treatments_of(self.study, cell))}
-        for at in reversed(ways.values()):
+        distinct = {session.probe_key(one): one for one in reversed(plan.treatments_of(self.study, cell))}
+        for at in reversed(distinct.values()):
             workload = plan.workload_for(self.study, at)
             found = session.probe_of(at)
             stands = was_delivered(self.study.paths[at.path], workload, None if found is None else plain(found))

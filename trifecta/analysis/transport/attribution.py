@@ -105,7 +105,7 @@ def attribute(
     held_back: dict[tuple[int, str], list[Stall]] = {}
     for stall in stalls:
         held_back.setdefault((stall.connection, stall.direction), []).append(stall)
-    found = {(one.way.connection, one.way.direction): one for one in seen.deliveries}
+    found = {(one.direction.connection, one.direction.name): one for one in seen.deliveries}
     repairs = {(one.connection, one.direction): one.repairs for one in recovered}
     numbers = whole(table, "connection").tolist()
     protocols = dict(zip(numbers, texts(table, "protocol"), strict=True))
@@ -123,12 +123,13 @@ def attribute(
         if down is None or up is None:
             notes.append(UNKNOWN.format(connection))
             continue
-        if not (down.way.both_sides and up.way.both_sides):
+        if not (down.direction.both_sides and up.direction.both_sides):
             continue
         lost = {
-            way: [(one.sent_ns, one.repaired_ns or NEVER) for one in repairs[connection, way]] for way in (UP, DOWN)
+            direction: [(one.sent_ns, one.repaired_ns or NEVER) for one in repairs[connection, direction]]
+            for direction in (UP, DOWN)
         }
-        kept = {way: held_back.get((connection, way), []) for way in (UP, DOWN)}
+        kept = {direction: held_back.get((connection, direction), []) for direction in (UP, DOWN)}
         walk = Walk(up, down, lost, kept, str(protocols.get(connection, "")))
         for row in rows:
             name = row["stream"] if row["stream"] is not None else row["request"]
@@ -167,13 +168,13 @@ def flow_control(
     if of is None:
         of = connections(*(tables[name] for name in ("packets", "frames", "messages", "connections")))
     for connection in of:
-        for way in (UP, DOWN):
-            limits = held(connection, up=way == UP)
+        for direction in (UP, DOWN):
+            limits = held(connection, up=direction == UP)
             if limits.connection is None and limits.streams is None and connection.both_sides:
-                notes.append(NO_LIMITS.format(connection.number, way))
+                notes.append(NO_LIMITS.format(connection.number, direction))
             spans: list[tuple[int | None, Sequence[tuple[int, int]]]] = [(None, limits.connection or [])]
             spans += list((limits.streams or {}).items())
             found += [
-                Stall(connection.number, way, start, end, stream) for stream, some in spans for start, end in some
+                Stall(connection.number, direction, start, end, stream) for stream, some in spans for start, end in some
             ]
     return found, notes

@@ -83,23 +83,25 @@ def blocking(tables: Mapping[str, pa.Table], seen: Passage | None = None) -> Blo
     """Head-of-line blocking of every request of a dissection, given as its tables by name."""
     messages, connections = tables["messages"], tables["connections"]
     seen = seen or passage(tables["packets"], tables["frames"], connections)
-    all_directions, found = seen.ways, seen.deliveries
+    all_directions, found = seen.directions, seen.deliveries
     protocols = dict(zip(whole(connections, "connection").tolist(), texts(connections, "protocol"), strict=True))
     notes = [note for one in found for note in one.notes]
     if seen.one_side:
         notes.append(ONE_SIDE)
     notes += [LACKS.format(one) for one in sorted(seen.lacking)]
-    known = {(one.way.connection, one.way.direction) for one in found}
+    known = {(one.direction.connection, one.direction.name) for one in found}
     notes += [
-        NO_FRAMES.format(*key) for key, way in all_directions.items() if key not in known and (way.payload > 0).any()
+        NO_FRAMES.format(*key)
+        for key, direction in all_directions.items()
+        if key not in known and (direction.payload > 0).any()
     ]
     loads = _loads(messages)
     requests: list[RequestBlocking] = []
     holes: list[Hole] = []
-    spoken = [str(protocols.get(one.way.connection, "")) for one in found]
+    spoken = [str(protocols.get(one.direction.connection, "")) for one in found]
     for one, some in zip(found, _requests(found, spoken, loads), strict=True):
         if any(not each.complete for each in some):
-            notes.append(OPEN.format(one.way.connection, one.way.direction))
+            notes.append(OPEN.format(one.direction.connection, one.direction.name))
         requests += some
         holes += _holes(one)
     return Blocking(requests, holes, notes)
@@ -126,12 +128,15 @@ def _requests(
     of, _, stream, octets, *times = columns_of(
         [(one.stream, one.octets, one.arrived_ns, one.own_ns, one.records_ns, one.delivered_ns) for one in found]
     )
-    asks = [is_request(one.way.transport, protocol, one.stream) for one, protocol in zip(found, protocols, strict=True)]
+    asks = [
+        is_request(one.direction.transport, protocol, one.stream)
+        for one, protocol in zip(found, protocols, strict=True)
+    ]
     mine = np.concatenate(asks).nonzero()[0]
     mine = mine[np.lexsort((stream[mine], of[mine]))]
     of, stream, octets = of[mine], stream[mine], octets[mine]
     open_ended = times[-1][mine] == NEVER
-    ends_ns = np.array([one.way.ends_ns for one in found], dtype=np.int64)[of]
+    ends_ns = np.array([one.direction.ends_ns for one in found], dtype=np.int64)[of]
     arrived, own, records, delivered = (np.minimum(each[mine], ends_ns) for each in times)
     new = begins(of) | begins(stream)
     group, first = new.cumsum() - 1, new.nonzero()[0]
@@ -156,19 +161,19 @@ def _requests(
     }
     told: list[list[RequestBlocking]] = [[] for _ in found]
     for at, name, *values in zip(of[first].tolist(), stream[first].tolist(), *columns.values(), strict=True):
-        way, protocol, waits = found[at].way, protocols[at], dict(zip(columns, values, strict=True))
-        request, load = loads.get((way.connection, name), (None, None))
+        direction, protocol, waits = found[at].direction, protocols[at], dict(zip(columns, values, strict=True))
+        request, load = loads.get((direction.connection, name), (None, None))
         if protocol == "h1" and request is None:
             request = name
         told[at].append(
             RequestBlocking(
-                connection=way.connection,
+                connection=direction.connection,
                 protocol=protocol,
-                direction=way.direction,
+                direction=direction.name,
                 stream=name,
                 request=request,
                 load_ns=load,
-                share=waits["by_others_ns"] / load if load and way.direction == DOWN else None,
+                share=waits["by_others_ns"] / load if load and direction.name == DOWN else None,
                 **waits,
             )
         )
@@ -188,7 +193,7 @@ def _last(values: Ints, group: Ints, count: int) -> Ints:
 
 
 def _holes(one: Delivery) -> list[Hole]:
-    if one.way.transport == "tcp":
+    if one.direction.transport == "tcp":
         return _holes_of(one, 0, len(one.tiles.times), None, 0)
     found = []
     for at, name in enumerate(one.spans.stream.tolist()):
@@ -200,7 +205,7 @@ def _holes(one: Delivery) -> list[Hole]:
 
 def _holes_of(one: Delivery, low: int, high: int, stream: int | None, shift: int) -> list[Hole]:
     """Holes in the tiles [low, high), which are ordered among themselves."""
-    way, times = one.way, one.tiles.times[low:high]
+    direction, times = one.direction, one.tiles.times[low:high]
     carrier, edges = one.carrier[low:high], one.tiles.edges[low : high + 1]
     if len(times) < 2:
         return []
@@ -239,16 +244,16 @@ def _holes_of(one: Delivery, low: int, high: int, stream: int | None, shift: int
             whose, waited = _names(stream_of[start:stop]), _names(stream_of[waiting])
         found.append(
             Hole(
-                connection=way.connection,
-                direction=way.direction,
-                number=int(way.number[sender]) if sender >= 0 else None,
-                fate=(str(way.fate[sender]) or None) if sender >= 0 else None,
+                connection=direction.connection,
+                direction=direction.name,
+                number=int(direction.number[sender]) if sender >= 0 else None,
+                fate=(str(direction.fate[sender]) or None) if sender >= 0 else None,
                 streams=whose,
                 start=int(edges[start]) + shift,
                 end=int(edges[stop]) + shift,
                 opened_ns=int(behind[start]),
                 filled_ns=filled if filled < NEVER else None,
-                filled_by=int(way.number[filler]) if filler >= 0 and filled < NEVER else None,
+                filled_by=int(direction.number[filler]) if filler >= 0 and filled < NEVER else None,
                 waited=waited,
                 waiting_octets=int((edges[waiting + 1] - edges[waiting]).sum()),
             )

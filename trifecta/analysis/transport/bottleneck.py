@@ -29,9 +29,9 @@ _SPREAD, _SPREAD_NS = 0.3, 100_000  # by which a piece may differ
 class Path:
     """One direction. ``ns_per_octet``: at its rate, 0: none is known.
 
-    ``late_ns`` by row of the way: how much later a packet arrived than behind the packets of its own connection alone
-    it would have, with the least delay and this rate. ``busy``: first and last moments of the times in which the link
-    sent packets of this connection, as they were seen at the receiver.
+    ``late_ns`` by row of the direction: how much later a packet arrived than it would have behind the packets of its
+    own connection alone, with the least delay and this rate. ``busy``: first and last moments of the times in which the
+    link sent packets of this connection, as they were seen at the receiver.
     """
 
     least_ns: int
@@ -40,16 +40,16 @@ class Path:
     busy: tuple[list[int], list[int]]
 
 
-def path_of(way: Direction) -> Path:
+def path_of(direction: Direction) -> Path:
     """As the packets of this direction show it."""
-    there = (way.arrived_ns < NEVER).nonzero()[0]
-    late = np.zeros(len(way.sent_ns), dtype=np.int64)
+    there = (direction.arrived_ns < NEVER).nonzero()[0]
+    late = np.zeros(len(direction.sent_ns), dtype=np.int64)
     if not len(there):
         return Path(0, 0.0, late, ([], []))
-    sent, arrived = way.sent_ns[there], way.arrived_ns[there]
+    sent, arrived = direction.sent_ns[there], direction.arrived_ns[there]
     took = arrived - sent
     least = max(int(took.min()), 0)
-    octets = np.maximum(np.maximum(way.wire[there], way.payload[there]), 1)
+    octets = np.maximum(np.maximum(direction.wire[there], direction.payload[there]), 1)
     ns_per_octet = _ns_per_octet(sent, arrived, octets, least)
     if not ns_per_octet:
         late[there] = np.maximum(took - least, 0)

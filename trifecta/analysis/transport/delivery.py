@@ -38,7 +38,7 @@ class Passage:
     ``one_side``: some of its packets are of a capture of one side.
     """
 
-    ways: dict[tuple[int, str], Direction]
+    directions: dict[tuple[int, str], Direction]
     deliveries: list[Delivery]
     one_side: bool
     lacking: frozenset[int] = frozenset()  # connections whose packets are not all there: they are not among the others
@@ -51,8 +51,8 @@ def passage(packets: pa.Table, frames: pa.Table, connections: pa.Table, *, one_s
     """
     found, without = directions(packets), lacking(connections)
     if one_side is None:
-        one_side = any(not way.both_sides for way in found.values())
-    found = {key: way for key, way in found.items() if way.connection not in without}
+        one_side = any(not direction.both_sides for direction in found.values())
+    found = {key: direction for key, direction in found.items() if direction.connection not in without}
     return Passage(found, deliveries(frames, connections, found), one_side, without)
 
 
@@ -62,16 +62,16 @@ def deliveries(
     """The deliveries of all connections and directions whose frames are known."""
     of, overhead = Frames(frames), overheads(connections)
     tcp, quic = [], []
-    for (connection, direction), way in all_directions.items():
-        if way.transport == "udp":
-            carried = of.quic(connection, direction)
+    for (connection, name), direction in all_directions.items():
+        if direction.transport == "udp":
+            carried = of.quic(connection, name)
             if len(carried.number):
-                quic.append(OverQuic(way, carried))
+                quic.append(OverQuic(direction, carried))
         else:
-            http = of.http(connection, direction)
+            http = of.http(connection, name)
             if len(http.low):
-                tcp.append(OverTcp(way, http, of.records(connection, direction), overhead.get(connection, -1)))
-    found = {(one.way.connection, one.way.direction): one for one in (*over_tcp(tcp), *over_quic(quic))}
+                tcp.append(OverTcp(direction, http, of.records(connection, name), overhead.get(connection, -1)))
+    found = {(one.direction.connection, one.direction.name): one for one in (*over_tcp(tcp), *over_quic(quic))}
     return [found[key] for key in all_directions if key in found]
 
 

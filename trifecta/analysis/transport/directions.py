@@ -75,7 +75,7 @@ class Direction:
     """Packets in the order in which they were sent; `arrived_ns` is `NEVER` where no good copy arrived."""
 
     connection: int
-    direction: str
+    name: str  # up or down
     transport: str
     both_sides: bool
     number: Ints  # at the sending side

@@ -16,14 +16,14 @@ from trifecta.analysis.transport.ranges import NEVER, Ints, Row, running_max
 class OverQuic(NamedTuple):
     """A direction of a connection over QUIC."""
 
-    way: Direction
+    direction: Direction
     frames: StreamFrames
 
 
 class _Streams(NamedTuple):
-    """All streams of all ways: of each its way, its name, and its octets [low, end)."""
+    """All streams of all directions: of each the direction, its name, and its octets [low, end)."""
 
-    way: Ints
+    direction: Ints
     name: Ints
     low: Ints
     end: Ints
@@ -33,23 +33,25 @@ def over_quic(of: list[OverQuic]) -> list[Delivery]:
     """Of all at once, their streams in a row."""
     if not of:
         return []
-    ways = [one.way for one in of]
-    whose, row, number, arrived_ns, sent_ns = columns_of([(way.number, way.arrived_ns, way.sent_ns) for way in ways])
-    way, _, *columns = columns_of([(a.number, a.stream, a.offset, a.length) for a in (one.frames for one in of)])
-    packet = first_rows(whose, number, way, columns[0])
+    directions = [one.direction for one in of]
+    whose, row, number, arrived_ns, sent_ns = columns_of(
+        [(direction.number, direction.arrived_ns, direction.sent_ns) for direction in directions]
+    )
+    direction, _, *columns = columns_of([(a.number, a.stream, a.offset, a.length) for a in (one.frames for one in of)])
+    packet = first_rows(whose, number, direction, columns[0])
     known = packet >= 0
-    packet, way, stream, offset, length = (each[known] for each in (packet, way, *columns[1:]))
-    streams, rank = _streams(way, stream, offset, length)
+    packet, direction, stream, offset, length = (each[known] for each in (packet, direction, *columns[1:]))
+    streams, rank = _streams(direction, stream, offset, length)
     size = streams.end - streams.low
-    total = np.bincount(streams.way, weights=size.astype(np.float64), minlength=len(of))
+    total = np.bincount(streams.direction, weights=size.astype(np.float64), minlength=len(of))
     some = (total > 0) & (total < NEVER)  # an offset has 62 bits (RFC 9000, 19.8): more is not decrypted rightly
     if not some.all():
         return over_quic([one for one, there in zip(of, some.tolist(), strict=True) if there])
     if len(of) > 1 and float(total.sum()) + len(of) >= NEVER:
         half = len(of) // 2
         return over_quic(of[:half]) + over_quic(of[half:])
-    begin = size.cumsum() - size + streams.way  # what ends one way does not begin the next
-    first = begins(streams.way).nonzero()[0]
+    begin = size.cumsum() - size + streams.direction  # what ends one direction does not begin the next
+    first = begins(streams.direction).nonzero()[0]
     low = begin[first]
     in_row = Row(low, low, low + np.add.reduceat(size, first))
     start = begin[rank] + offset - streams.low[rank]
@@ -61,19 +63,19 @@ def over_quic(of: list[OverQuic]) -> list[Delivery]:
     stream_of, edges = stream_of[cells.octets], tiles.edges[:-1][cells.octets]
     octets, times = np.diff(tiles.edges)[cells.octets], tiles.times[cells.octets]
     offsets = edges - begin[stream_of] + streams.low[stream_of]
-    pieces = Pieces(cells.way[cells.octets], streams.name[stream_of], offsets, octets, times, own, own, own)
-    spans = Spans(streams.name, begin, begin + size, np.full(len(size), -1, dtype=np.int64), size, streams.way)
-    return cut(ways, cells, pieces, spans, [True] * len(ways))
+    pieces = Pieces(cells.direction[cells.octets], streams.name[stream_of], offsets, octets, times, own, own, own)
+    spans = Spans(streams.name, begin, begin + size, np.full(len(size), -1, dtype=np.int64), size, streams.direction)
+    return cut(directions, cells, pieces, spans, [True] * len(directions))
 
 
-def _streams(way: Ints, stream: Ints, offset: Ints, length: Ints) -> tuple[_Streams, Ints]:
-    """The streams of all ways, and which one each frame is of."""
-    order = np.lexsort((stream, way))
-    new = begins(way[order]) | begins(stream[order])
+def _streams(direction: Ints, stream: Ints, offset: Ints, length: Ints) -> tuple[_Streams, Ints]:
+    """The streams of all directions, and which one each frame is of."""
+    order = np.lexsort((stream, direction))
+    new = begins(direction[order]) | begins(stream[order])
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = new.cumsum() - 1
     first = order[new]
     low, end = np.full(len(first), NEVER, dtype=np.int64), np.zeros(len(first), dtype=np.int64)
     np.minimum.at(low, rank, offset)
     np.maximum.at(end, rank, offset + length)
-    return _Streams(way[first], stream[first], low, end), rank
+    return _Streams(direction[first], stream[first], low, end), rank

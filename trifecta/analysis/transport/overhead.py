@@ -167,11 +167,15 @@ def _rest(octets: int, parts: dict[str, int], notes: list[str]) -> None:
 
 def _holds_http(rows: Rows) -> Ints:
     """Records that hold a piece of a frame: frames are in order, so those before and after a record tell."""
-    way = rows["connection"] * 3 + rows["up"]  # up, down and not known
+    direction = rows["connection"] * 3 + rows["up"]  # up, down and not known
     record = rows.is_in("layer", "tls").nonzero()[0]
     http = rows.is_in("layer", "h1", "h2").nonzero()[0]
-    starts, record_ends = pair_keys((way[http], rows["tcp_start"][http]), (way[record], rows["tcp_end"][record]))
-    ends, record_starts = pair_keys((way[http], rows["tcp_end"][http]), (way[record], rows["tcp_start"][record]))
+    starts, record_ends = pair_keys(
+        (direction[http], rows["tcp_start"][http]), (direction[record], rows["tcp_end"][record])
+    )
+    ends, record_starts = pair_keys(
+        (direction[http], rows["tcp_end"][http]), (direction[record], rows["tcp_start"][record])
+    )
     begun, over = np.sort(starts).searchsorted(record_ends), np.sort(ends).searchsorted(record_starts, side="right")
     found = np.zeros(len(rows), dtype=np.int64)
     found[record] = begun > over

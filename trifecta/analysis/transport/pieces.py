@@ -21,7 +21,7 @@ BEHIND_RECORDS = (
 class Delivery:
     """Pieces of streams, each of which arrived as one. Times are those at the receiver, in ns; `NEVER`: not seen."""
 
-    way: Direction
+    direction: Direction
     stream: Ints
     start: Ints  # TCP: sequence number; QUIC: offset in the stream
     octets: Ints
@@ -30,17 +30,17 @@ class Delivery:
     records_ns: Ints  # and their records
     delivered_ns: Ints  # and all that stands before it
     tiles: Tiles  # all octets of the connection (QUIC: of all streams, one behind the other)
-    carrier: Ints  # by tile: the row of `way` that brought it, -1: none
-    first_sent: Ints  # by tile: the row of `way` that held it first, -1: none
+    carrier: Ints  # by tile: the row of `direction` that brought it, -1: none
+    first_sent: Ints  # by tile: the row of `direction` that held it first, -1: none
     spans: Spans
     notes: list[str]
 
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """Those of all ways, as `Delivery` has them. ``way``: which of the ways, in order."""
+    """Those of all directions, as `Delivery` has them. ``direction``: which of them, in order."""
 
-    way: Ints
+    direction: Ints
     stream: Ints
     start: Ints
     octets: Ints
@@ -52,16 +52,16 @@ class Pieces:
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """The octets of all ways in a row, cut by when they arrived and, at the same edges, by when they were sent.
+    """The octets of all directions in a row, cut by when they arrived and, at the same edges, by when they were sent.
 
-    ``way``: of each tile. What is between two ways is no octet of either, and its time says nothing. ``packets``: of
-    each range that was cut, the row of its packet in its way.
+    ``direction``: of each tile. What is between two directions is no octet of either, and its time says nothing.
+    ``packets``: of each range that was cut, the row of its packet in its direction.
     """
 
     row: Row
     arrived: Tiles
     sent: Tiles
-    way: Ints
+    direction: Ints
     octets: Bools  # which tiles are
     packets: Ints
 
@@ -73,31 +73,40 @@ class Stretch:
 def stretch(row: Row, ranges: tuple[Ints, Ints], times: tuple[Ints, Ints], packets: Ints, edges: Ints) -> Stretch:
     """Cut ranges in a row by two times: when they arrived, and when they were sent."""
     arrived, sent = tilings(*ranges, times, edges)
-    way = row.low.searchsorted(arrived.edges[:-1], side="right") - 1
-    octets = arrived.edges[:-1] < row.high[way]
+    direction = row.low.searchsorted(arrived.edges[:-1], side="right") - 1
+    octets = arrived.edges[:-1] < row.high[direction]
     arrived.times[~octets] = times[0].min()
-    return Stretch(row, arrived, sent, way, octets, packets)
+    return Stretch(row, arrived, sent, direction, octets, packets)
 
 
-def cut(ways: Sequence[Direction], of: Stretch, pieces: Pieces, spans: Spans, exact: Sequence[bool]) -> list[Delivery]:
-    """What was worked out for all ways, by way."""
+def cut(
+    directions: Sequence[Direction], of: Stretch, pieces: Pieces, spans: Spans, exact: Sequence[bool]
+) -> list[Delivery]:
+    """What was worked out for all directions, by direction."""
     edges, shift = of.arrived.edges, of.row.shift
     carrier, first_sent = of.carriers(of.arrived), of.carriers(of.sent)
-    begin, end = spans.start - shift[spans.way], spans.end - shift[spans.way]
-    numbers = np.arange(len(ways))
+    begin, end = spans.start - shift[spans.direction], spans.end - shift[spans.direction]
+    numbers = np.arange(len(directions))
     last_edge = edges.searchsorted(of.row.high, side="right") - 1
     tiles = _slices(edges.searchsorted(of.row.low), last_edge)
     pieces_of, spans_of = (
-        _slices(of_way.searchsorted(numbers), of_way.searchsorted(numbers, side="right"))
-        for of_way in (pieces.way, spans.way)
+        _slices(of_direction.searchsorted(numbers), of_direction.searchsorted(numbers, side="right"))
+        for of_direction in (pieces.direction, spans.direction)
     )
     found = []
-    for at, (way, tile, piece, span) in enumerate(zip(ways, tiles, pieces_of, spans_of, strict=True)):
+    for at, (direction, tile, piece, span) in enumerate(zip(directions, tiles, pieces_of, spans_of, strict=True)):
         here = edges[tile.start : tile.stop + 1] - shift[at]
-        placed = (spans.stream[span], begin[span], end[span], spans.record[span], spans.octets[span], spans.way[span])
+        placed = (
+            spans.stream[span],
+            begin[span],
+            end[span],
+            spans.record[span],
+            spans.octets[span],
+            spans.direction[span],
+        )
         found.append(
             Delivery(
-                way=way,
+                direction=direction,
                 stream=pieces.stream[piece],
                 start=pieces.start[piece],
                 octets=pieces.octets[piece],
@@ -109,7 +118,7 @@ def cut(ways: Sequence[Direction], of: Stretch, pieces: Pieces, spans: Spans, ex
                 carrier=carrier[tile],
                 first_sent=first_sent[tile],
                 spans=Spans(*placed),
-                notes=[] if exact[at] else [BEHIND_RECORDS.format(way.connection, way.direction)],
+                notes=[] if exact[at] else [BEHIND_RECORDS.format(direction.connection, direction.name)],
             )
         )
     return found

@@ -33,7 +33,7 @@ class Spans:
     end: Ints
     record: Ints
     octets: Ints
-    way: Ints  # which of the ways that were looked at together
+    direction: Ints  # which of the directions that were looked at together
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +42,11 @@ class Records:
 
     start: Ints
     end: Ints
-    way: Ints = field(default_factory=_nowhere)  # which of the ways, where those of several stand together
+    direction: Ints = field(default_factory=_nowhere)  # which of the directions, where those of several stand together
 
     def moved(self, shift: Ints) -> Records:
-        """Each way's by so much."""
-        return Records(self.start + shift[self.way], self.end + shift[self.way], self.way)
+        """Each direction's by so much."""
+        return Records(self.start + shift[self.direction], self.end + shift[self.direction], self.direction)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +58,11 @@ class HttpFrames:
     size: Ints
     offset: Ints
     stream: Ints
-    way: Ints = field(default_factory=_nowhere)
+    direction: Ints = field(default_factory=_nowhere)
 
     def moved(self, shift: Ints) -> HttpFrames:
-        """Each way's TCP octets by so much."""
-        return replace(self, low=self.low + shift[self.way], high=self.high + shift[self.way])
+        """Each direction's TCP octets by so much."""
+        return replace(self, low=self.low + shift[self.direction], high=self.high + shift[self.direction])
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,18 +174,18 @@ def overheads(connections: pa.Table) -> dict[int, int]:
 
 
 def place(frames: HttpFrames, records: Records, overhead: Ints) -> tuple[Spans, NDArray[np.bool_]]:
-    """The octets of each frame in the sequence of TCP, record by record; of each way whether they really are there.
+    """The octets of each frame in the sequence of TCP, record by record; by direction whether they really are there.
 
-    ``overhead``: by way, octets of a record that are not plaintext, -1 where that is not known.
+    ``overhead``: by direction, octets of a record that are not plaintext, -1 where that is not known.
     """
     first, after = records.start.searchsorted(frames.low), records.start.searchsorted(frames.high)
     at_record = np.zeros(len(frames.low), dtype=np.bool_)
     if len(records.start):
         inside = np.minimum(first, len(records.start) - 1)
-        at_record = (records.start[inside] == frames.low) & (records.way[inside] == frames.way)
-    sealed = np.bincount(frames.way[~at_record], minlength=len(overhead)) == 0
+        at_record = (records.start[inside] == frames.low) & (records.direction[inside] == frames.direction)
+    sealed = np.bincount(frames.direction[~at_record], minlength=len(overhead)) == 0
     # No TLS, or its records are not known: the range is the frame's own, exact without TLS.
-    bare = (~sealed[frames.way]).nonzero()[0]
+    bare = (~sealed[frames.direction]).nonzero()[0]
     parts: list[tuple[Ints, ...]] = [
         (bare, frames.low[bare], frames.high[bare], np.full(len(bare), -1, dtype=np.int64), frames.size[bare])
     ]
@@ -193,7 +193,7 @@ def place(frames: HttpFrames, records: Records, overhead: Ints) -> tuple[Spans, 
     if fits.any():
         placed, fits = _placed(frames, records, overhead, fits)
         parts.append(placed)
-    whole = (sealed & ~fits)[frames.way].nonzero()[0]
+    whole = (sealed & ~fits)[frames.direction].nonzero()[0]
     counts = (after - first)[whole]
     frame, record = whole.repeat(counts), each_cell(first[whole], counts)[1]
     # All but one octet a record stand with the last one: how many they are matters for means over octets only.
@@ -203,33 +203,33 @@ def place(frames: HttpFrames, records: Records, overhead: Ints) -> tuple[Spans, 
     frame, start, end, record, octets = (np.concatenate(column) for column in zip(*parts, strict=True))
     order = frame.argsort(kind="stable")
     frame = frame[order]
-    spans = Spans(frames.stream[frame], start[order], end[order], record[order], octets[order], frames.way[frame])
+    spans = Spans(frames.stream[frame], start[order], end[order], record[order], octets[order], frames.direction[frame])
     return spans, ~sealed | fits
 
 
 def _placed(
     frames: HttpFrames, records: Records, overhead: Ints, some: NDArray[np.bool_]
 ) -> tuple[tuple[Ints, ...], NDArray[np.bool_]]:
-    """The octets of the frames of some ways where they are in the records: frame, start, end, record and octets.
+    """The octets of the frames of some directions where they are in the records: frame, start, end, record and octets.
 
-    And for which ways that does not contradict the ranges of the frames: only of these are they given.
+    And for which directions that does not contradict the ranges of the frames: only of these are they given.
     """
-    mine = some[frames.way].nonzero()[0]
+    mine = some[frames.direction].nonzero()[0]
     used = np.zeros(len(records.start) + 1, dtype=np.int64)
     np.add.at(used, records.start.searchsorted(frames.low[mine]), 1)
     np.add.at(used, records.start.searchsorted(frames.high[mine]), -1)
     used_records = (used.cumsum()[:-1] > 0).nonzero()[0]
-    starts, ends, way = (column[used_records] for column in (records.start, records.end, records.way))
-    text = ends - starts - overhead[way]
-    fits = np.bincount(way[text <= 0], minlength=len(some)) == 0
-    # The plaintext of all ways one behind the other; of each the first record that is used has its octet 0 (where the
-    # capture is whole: else what follows finds it out).
+    starts, ends, direction = (column[used_records] for column in (records.start, records.end, records.direction))
+    text = ends - starts - overhead[direction]
+    fits = np.bincount(direction[text <= 0], minlength=len(some)) == 0
+    # The plaintext of all directions one behind the other; of each the first record that is used has its octet 0 (where
+    # the capture is whole: else what follows finds it out).
     end = np.maximum(text, 0).cumsum()
     begin = end - np.maximum(text, 0)
     zero, size = np.zeros(len(some), dtype=np.int64), np.zeros(len(some), dtype=np.int64)
-    zero[way[::-1]], size[way] = begin[::-1], end  # of equal places the last one counts
+    zero[direction[::-1]], size[direction] = begin[::-1], end  # of equal places the last one counts
     size -= zero
-    of, offset = frames.way[mine], frames.offset[mine]
+    of, offset = frames.direction[mine], frames.offset[mine]
     last = offset + frames.size[mine]
     first = begin.searchsorted(zero[of] + np.clip(offset, 0, size[of] - 1), side="right") - 1
     after = begin.searchsorted(zero[of] + np.clip(last - 1, 0, size[of] - 1), side="right") - 1
@@ -238,9 +238,9 @@ def _placed(
     there = fits[of].nonzero()[0]
     mine, of, offset, last, first = mine[there], of[there], offset[there], last[there], first[there]
     frame, at = each_cell(first, after[there] - first + 1)
-    begin, end = begin - zero[way], end - zero[way]
+    begin, end = begin - zero[direction], end - zero[direction]
     # Header (and nonce) in front, tag (and content type) behind: RFC 8446, 5.2.
-    front = starts[at] + RECORD_HEADER + 8 * np.isin(overhead[way[at]], _WITH_NONCE) - begin[at]
+    front = starts[at] + RECORD_HEADER + 8 * np.isin(overhead[direction[at]], _WITH_NONCE) - begin[at]
     start = np.maximum(offset[frame], begin[at]) + front
     stop = np.minimum(last[frame], end[at]) + front
     return (mine[frame], start, stop, used_records[at], stop - start), fits

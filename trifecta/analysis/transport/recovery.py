@@ -85,54 +85,56 @@ class Recovery:
 def recovery(tables: Mapping[str, pa.Table], seen: Passage | None = None) -> tuple[list[Recovery], list[str]]:
     """Loss recovery of every connection and direction of a dissection, given as its tables by name, and notes."""
     packets, frames = tables["packets"], tables["frames"]
-    all_directions = seen.ways if seen else directions(packets)
-    one_side = seen.one_side if seen else any(not way.both_sides for way in all_directions.values())
+    all_directions = seen.directions if seen else directions(packets)
+    one_side = seen.one_side if seen else any(not direction.both_sides for direction in all_directions.values())
     notes = [ONE_SIDE] if one_side else []
     notes += [LACKS.format(one) for one in sorted(seen.lacking)] if seen else []
     pieces, words = QuicFrames(frames, tables["connections"]), Words(packets)
     found = []
-    for (connection, direction), way in all_directions.items():
+    for (connection, name), direction in all_directions.items():
         sent: Sent | None = None
-        if way.transport == "tcp":
-            sent = tcp_sent(way)
-        elif not pieces.known(way):
-            notes.append(NO_FRAMES.format(connection, direction))
+        if direction.transport == "tcp":
+            sent = tcp_sent(direction)
+        elif not pieces.known(direction):
+            notes.append(NO_FRAMES.format(connection, name))
         else:
-            sent = pieces.sent(way)
+            sent = pieces.sent(direction)
             if sent is None:
-                notes.append(LARGE.format(connection, direction))
-        back = all_directions.get((connection, "down" if direction == "up" else "up"))
-        found.append(_recovery(way, back, sent, pieces, words))
+                notes.append(LARGE.format(connection, name))
+        back = all_directions.get((connection, "down" if name == "up" else "up"))
+        found.append(_recovery(direction, back, sent, pieces, words))
     return found, notes
 
 
-def _recovery(way: Direction, back: Direction | None, sent: Sent | None, frames: QuicFrames, words: Words) -> Recovery:
-    both = way.both_sides
-    carrying = np.zeros(len(way.number), dtype=bool)
+def _recovery(
+    direction: Direction, back: Direction | None, sent: Sent | None, frames: QuicFrames, words: Words
+) -> Recovery:
+    both = direction.both_sides
+    carrying = np.zeros(len(direction.number), dtype=bool)
     repeated = None
     causes: dict[int, str] = {}
     expired: dict[str, int] = {}
     if sent is not None:
         carrying[sent.row] = True
-        repeated = repeats(way, sent)
+        repeated = repeats(direction, sent)
         if both and back is not None and repeated.repeated.any():
-            if way.transport == "tcp":
-                causes, expired = tcp_causes(way, back, sent, repeated, words)
+            if direction.transport == "tcp":
+                causes, expired = tcp_causes(direction, back, sent, repeated, words)
             else:
-                causes, expired = quic_causes(sent, repeated, way, frames.acknowledged(back))
+                causes, expired = quic_causes(sent, repeated, direction, frames.acknowledged(back))
     by = Counter(causes.values())
-    reordered = _reordered(way) if both else None
+    reordered = _reordered(direction) if both else None
     caused = both and repeated is not None and back is not None
-    guessed = not both and way.transport == "tcp"
+    guessed = not both and direction.transport == "tcp"
     return Recovery(
-        connection=way.connection,
-        direction=way.direction,
-        transport=way.transport,
-        packets=len(way.number),
+        connection=direction.connection,
+        direction=direction.name,
+        transport=direction.transport,
+        packets=len(direction.number),
         carrying=count(carrying) if repeated else None,
-        lost=count(way.lost) if both else None,
-        lost_by_fate=dict(Counter(str(fate) or "lost" for fate in way.fate[way.lost])) if both else {},
-        lost_carrying=count(way.lost & carrying) if both and repeated else None,
+        lost=count(direction.lost) if both else None,
+        lost_by_fate=dict(Counter(str(fate) or "lost" for fate in direction.fate[direction.lost])) if both else {},
+        lost_carrying=count(direction.lost & carrying) if both and repeated else None,
         retransmissions=count(repeated.retransmission) if repeated else None,
         retransmitted_octets=repeated.octets if repeated else None,
         spurious=count(repeated.spurious) if repeated and both else None,
@@ -146,24 +148,24 @@ def _recovery(way: Direction, back: Direction | None, sent: Sent | None, frames:
         if repeated and sent and reordered is not None
         else None,
         late=late(repeated, sent) if repeated and sent and guessed else None,
-        repairs=_repairs(way, sent, repeated, causes) if both and sent and repeated else [],
+        repairs=_repairs(direction, sent, repeated, causes) if both and sent and repeated else [],
     )
 
 
-def _reordered(way: Direction) -> NDArray[np.bool_]:
+def _reordered(direction: Direction) -> NDArray[np.bool_]:
     """Packets that arrived behind one that was sent later (RFC 4737, 3.3)."""
-    found = np.zeros(len(way.number), dtype=bool)
-    there = (way.arrived_ns < NEVER).nonzero()[0]
-    times = way.arrived_ns[there]
+    found = np.zeros(len(direction.number), dtype=bool)
+    there = (direction.arrived_ns < NEVER).nonzero()[0]
+    times = direction.arrived_ns[there]
     if (times[1:] < times[:-1]).any():
         order = there[times.argsort(kind="stable")]
         found[order] = order < np.maximum.accumulate(order)
     return found
 
 
-def _repairs(way: Direction, sent: Sent, repeated: Repeats, causes: dict[int, str]) -> list[Repair]:
+def _repairs(direction: Direction, sent: Sent, repeated: Repeats, causes: dict[int, str]) -> list[Repair]:
     found: list[Repair] = []
-    lost = way.lost[sent.row[repeated.piece]]
+    lost = direction.lost[sent.row[repeated.piece]]
     if not lost.any():
         return found
     sends = np.bincount(repeated.cell, minlength=len(repeated.came_ns))
@@ -178,18 +180,18 @@ def _repairs(way: Direction, sent: Sent, repeated: Repeats, causes: dict[int, st
         times = repeated.came_ns[mine]
         last = int(np.argmax(times))
         done = int(times[last])
-        if done <= way.sent_ns[row]:
+        if done <= direction.sent_ns[row]:
             continue  # a needless copy: nothing was missing
         carrier = int(sent.row[repeated.came_by[mine[last]]]) if done < NEVER else -1
         found.append(
             Repair(
-                connection=way.connection,
-                direction=way.direction,
-                number=int(way.number[row]),
-                fate=str(way.fate[row]) or None,
-                sent_ns=int(way.sent_ns[row]),
+                connection=direction.connection,
+                direction=direction.name,
+                number=int(direction.number[row]),
+                fate=str(direction.fate[row]) or None,
+                sent_ns=int(direction.sent_ns[row]),
                 repaired_ns=done if done < NEVER else None,
-                repaired_by=int(way.number[carrier]) if carrier >= 0 else None,
+                repaired_by=int(direction.number[carrier]) if carrier >= 0 else None,
                 transmissions=int(sends[mine].max()),
                 cause=causes.get(carrier),
             )

@@ -21,7 +21,7 @@ _NONE = slice(0, 0)
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """Pieces of octets that packets hold, in the order of sending. `row` counts in the way."""
+    """Pieces of octets that packets hold, in the order of sending. `row` counts in the direction."""
 
     row: Ints
     start: Ints
@@ -30,12 +30,12 @@ class Sent:
     space: Ints
 
 
-def tcp_sent(way: Direction) -> Sent:
+def tcp_sent(direction: Direction) -> Sent:
     """Of TCP: octets of payload."""
-    rows = ((way.payload > 0) & (way.sequence >= 0)).nonzero()[0]
+    rows = ((direction.payload > 0) & (direction.sequence >= 0)).nonzero()[0]
     none = np.full(len(rows), -1, dtype=np.int64)
-    start = way.sequence[rows]
-    return Sent(rows, start, start + way.payload[rows], none, none)
+    start = direction.sequence[rows]
+    return Sent(rows, start, start + direction.payload[rows], none, none)
 
 
 class QuicFrames:
@@ -77,15 +77,15 @@ class QuicFrames:
         columns = (number, space, whole(frames, "value"))
         self._acks, self._ack_cuts = tuple(each[rows] for each in columns), cuts(key[rows])
 
-    def known(self, way: Direction) -> bool:
+    def known(self, direction: Direction) -> bool:
         """Whether frames of this direction could be read, beyond those of Initial packets."""
-        return _key(way) in self._known
+        return _key(direction) in self._known
 
-    def sent(self, way: Direction) -> Sent | None:
+    def sent(self, direction: Direction) -> Sent | None:
         """The octets that the packets of one direction hold; None: more than any transfer, not decrypted rightly."""
-        cut = self._octet_cuts.get(_key(way), _NONE)
+        cut = self._octet_cuts.get(_key(direction), _NONE)
         number, stream, offset, length, packet, space = (each[cut] for each in self._octets)
-        row = way.of_numbers(number)
+        row = direction.of_numbers(number)
         some = (row >= 0).nonzero()[0]
         if not len(some):
             empty = np.zeros(0, dtype=np.int64)
@@ -115,13 +115,13 @@ class QuicFrames:
         return found
 
 
-def _key(way: Direction) -> int:
-    return way.connection * 2 + (way.direction == UP)
+def _key(direction: Direction) -> int:
+    return direction.connection * 2 + (direction.name == UP)
 
 
 @dataclass(frozen=True, slots=True)
 class Repeats:
-    """What was sent more than once. By row of the way, by (piece, tile) pair, and by tile."""
+    """What was sent more than once. By row of the direction, by (piece, tile) pair, and by tile."""
 
     retransmission: NDArray[np.bool_]
     spurious: NDArray[np.bool_]  # all octets that it repeats had been in packets that arrived
@@ -134,19 +134,21 @@ class Repeats:
     came_by: Ints  # by tile: with which piece
 
 
-def repeats(way: Direction, sent: Sent) -> Repeats:
+def repeats(direction: Direction, sent: Sent) -> Repeats:
     """Of one direction of a connection."""
-    there = way.arrived_ns[sent.row] < NEVER
-    retransmission = np.zeros(len(way.number), dtype=np.bool_)
+    there = direction.arrived_ns[sent.row] < NEVER
+    retransmission = np.zeros(len(direction.number), dtype=np.bool_)
     if _apart(sent):  # nothing was sent again: each piece is a tile
         each = np.arange(len(sent.row))
         good = np.where(there, sent.row, NEVER)
         repeated = np.zeros(len(each), dtype=np.bool_)
-        return Repeats(retransmission, retransmission, 0, each, each, repeated, good, way.arrived_ns[sent.row], each)
+        return Repeats(
+            retransmission, retransmission, 0, each, each, repeated, good, direction.arrived_ns[sent.row], each
+        )
     edges = np.concatenate([sent.start, sent.end])
     first = tile(sent.start, sent.end, sent.row)
     good = tile(sent.start[there], sent.end[there], sent.row[there], edges).times
-    arrived = tile(sent.start, sent.end, way.arrived_ns[sent.row])
+    arrived = tile(sent.start, sent.end, direction.arrived_ns[sent.row])
     piece, cell = cells_of(first, sent.start, sent.end)
     row = sent.row[piece]
     repeated = first.times[cell] < row

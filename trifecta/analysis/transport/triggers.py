@@ -23,13 +23,13 @@ DUPLICATES = 3  # RFC 5681, 3.2
 
 
 def quic_causes(
-    sent: Sent, repeats: Repeats, way: Direction, acknowledged: dict[int, tuple[Ints, Ints]]
+    sent: Sent, repeats: Repeats, direction: Direction, acknowledged: dict[int, tuple[Ints, Ints]]
 ) -> tuple[dict[int, str], dict[str, int]]:
     """A packet is declared lost only if a later one was acknowledged (RFC 9002, 6.1); else it was a probe (6.2)."""
     causes: dict[int, str] = {}
     last: dict[int, tuple[int, int]] = {}  # by tile: packet number and space of its last transmission
     wanted = np.isin(repeats.cell, np.unique(repeats.cell[repeats.repeated]))
-    least = int((way.arrived_ns - way.sent_ns)[way.arrived_ns < NEVER].min(initial=NOTED_NS * 2))
+    least = int((direction.arrived_ns - direction.sent_ns)[direction.arrived_ns < NEVER].min(initial=NOTED_NS * 2))
     slack_ns = min(NOTED_NS, least // 2)
     probes = 0
     probed_ns = -NEVER
@@ -40,14 +40,14 @@ def quic_causes(
         if again and cell in last and causes.get(row) != ACKNOWLEDGEMENT:
             before, its_space = last[cell]
             times, largest = acknowledged.get(its_space, (np.zeros(0), np.zeros(0)))
-            at = int(times.searchsorted(way.sent_ns[row] + slack_ns, side="right")) - 1
+            at = int(times.searchsorted(direction.sent_ns[row] + slack_ns, side="right")) - 1
             told = at >= 0 and int(largest[at]) > before
             causes[row] = ACKNOWLEDGEMENT if told else PROBE
         last[cell] = (number, space)
     for row in sorted(row for row, cause in causes.items() if cause == PROBE):
-        if way.sent_ns[row] - probed_ns > PTO_NS:
+        if direction.sent_ns[row] - probed_ns > PTO_NS:
             probes += 1
-        probed_ns = int(way.sent_ns[row])
+        probed_ns = int(direction.sent_ns[row])
     return causes, {PROBE: probes}
 
 
@@ -95,14 +95,14 @@ def _told(back: Direction, words: Words) -> _Told:
 
 
 def tcp_causes(
-    way: Direction, back: Direction, sent: Sent, repeats: Repeats, words: Words
+    direction: Direction, back: Direction, sent: Sent, repeats: Repeats, words: Words
 ) -> tuple[dict[int, str], dict[str, int]]:
     """What told the sender: SACK or three duplicates (RFC 6675, 8985), a tail loss probe (RFC 8985, 7), the timer.
 
     The timer is that of RFC 6298, 5.
     """
     told = _told(back, words)
-    delays = [(one.arrived_ns - one.sent_ns)[one.arrived_ns < NEVER] for one in (way, back)]
+    delays = [(one.arrived_ns - one.sent_ns)[one.arrived_ns < NEVER] for one in (direction, back)]
     round_trip_ns = sum(int(one.min()) for one in delays if len(one))
     fresh_ns, slack_ns = round_trip_ns + FRESH_NS, min(NOTED_NS, round_trip_ns // 4)
     top = np.maximum.accumulate(sent.end) if len(sent.end) else sent.end
@@ -111,7 +111,7 @@ def tcp_causes(
     recovery_point = probed_at = -1
     for piece in repeats.retransmission[sent.row].nonzero()[0].tolist():
         row, start, end = int(sent.row[piece]), int(sent.start[piece]), int(sent.end[piece])
-        now = int(way.sent_ns[row])
+        now = int(direction.sent_ns[row])
         at = int(told.at.searchsorted(now + slack_ns, side="right")) - 1
         una = int(told.acknowledged[at]) if at >= 0 else 0
         fresh = at >= 0 and now - int(told.at[at]) <= fresh_ns

@@ -81,7 +81,7 @@ class _Trail:
 class _Message:
     """One of both messages, at its sender, in ns: it could begin, it sent its first octet."""
 
-    way: str
+    direction: str
     stream: int
     floor: int
     first: int
@@ -92,28 +92,28 @@ class _Side:
     """One direction of a connection, as lists: a walk goes from one packet to the next."""
 
     def __init__(self, one: Delivery) -> None:
-        self.one, way = one, one.way
-        self.path: Path = path_of(way)
-        self.sent: list[int] = way.sent_ns.tolist()
-        there = (way.arrived_ns < NEVER).nonzero()[0]
-        rows = there[way.arrived_ns[there].argsort(kind="stable")]
+        self.one, direction = one, one.direction
+        self.path: Path = path_of(direction)
+        self.sent: list[int] = direction.sent_ns.tolist()
+        there = (direction.arrived_ns < NEVER).nonzero()[0]
+        rows = there[direction.arrived_ns[there].argsort(kind="stable")]
         self.rows: list[int] = rows.tolist()
-        self.arrived: list[int] = way.arrived_ns[rows].tolist()
+        self.arrived: list[int] = direction.arrived_ns[rows].tolist()
 
     @cached_property
     def octets(self) -> list[int]:
         """Octets of payload that were sent before each packet; one more than there are packets."""
-        return np.append(0, self.one.way.payload.cumsum()).tolist()
+        return np.append(0, self.one.direction.payload.cumsum()).tolist()
 
     @cached_property
     def segment(self) -> int:
         """The largest payload."""
-        return int(self.one.way.payload.max(initial=1))
+        return int(self.one.direction.payload.max(initial=1))
 
     @cached_property
     def lost_ns(self) -> list[int]:
         """When what was lost had been sent."""
-        lost: list[int] = self.one.way.sent_ns[self.one.way.lost].tolist()
+        lost: list[int] = self.one.direction.sent_ns[self.one.direction.lost].tolist()
         return lost
 
     @cached_property
@@ -121,13 +121,13 @@ class _Side:
         """When each piece of a stream was sent first; -1: nobody knows."""
         one = self.one
         rows = one.first_sent[one.tiles.edges.searchsorted(_positions(one), side="right") - 1]
-        return np.where(rows >= 0, one.way.sent_ns[rows], -1)
+        return np.where(rows >= 0, one.direction.sent_ns[rows], -1)
 
     @cached_property
     def first_sent(self) -> list[int]:
         """By packet the one that held first what it was the first to bring; `NEVER`: nobody knows."""
         one = self.one
-        found = np.full(len(one.way.sent_ns), NEVER, dtype=np.int64)
+        found = np.full(len(one.direction.sent_ns), NEVER, dtype=np.int64)
         known = (one.carrier >= 0) & (one.first_sent >= 0)
         np.minimum.at(found, one.carrier[known], one.first_sent[known])
         return found.tolist()
@@ -135,7 +135,7 @@ class _Side:
     def carrier(self, at: int) -> int:
         """The packet that arrived at a time; of several the last with octets. -1: none did."""
         some = self.rows[bisect_left(self.arrived, at) : bisect_right(self.arrived, at)]
-        payload = self.one.way.payload
+        payload = self.one.direction.payload
         return next((row for row in reversed(some) if payload[row] > 0), some[-1] if some else -1)
 
 
@@ -157,7 +157,7 @@ class Walk:
         self.slack_ns = min(NOTED_NS, self.round_trip_ns // 4)
         # When the server sent octets of each response first, in the order of sending.
         sent = self.sides[DOWN].pieces_ns
-        mine = (sent >= 0) & is_request(down.way.transport, protocol, down.stream)
+        mine = (sent >= 0) & is_request(down.direction.transport, protocol, down.stream)
         order = sent[mine].argsort(kind="stable")
         self.data_stream = down.stream[mine][order]
         self.data_ns: list[int] = sent[mine][order].tolist()
@@ -191,7 +191,7 @@ class Walk:
 
         ``before``: what the sender did until then. False: what brought them was not seen.
         """
-        side = self.sides[message.way]
+        side = self.sides[message.direction]
         row = side.carrier(arrived)
         if row < 0:
             return trail.done
@@ -211,55 +211,55 @@ class Walk:
 
     def _rounds(self, sender: _Trail, message: _Message) -> None:
         """What a sender waited for, round trip by round trip, back to its first flight, of which it is the end."""
-        way, down = message.way, message.way == DOWN
+        direction, down = message.direction, message.direction == DOWN
         windows: list[int] = []
         for _ in range(STEPS):
             if sender.done:
                 return
-            for stall in self.held[way]:
+            for stall in self.held[direction]:
                 mine = stall.stream is None or stall.stream == message.stream
                 if mine and stall.start_ns < sender.at <= stall.end_ns + OPENED_NS:
                     sender.cut(stall.start_ns, FLOW)
-            came, told = self._before(way, sender.at)
+            came, told = self._before(direction, sender.at)
             if came <= message.floor or (down and self._first_flight(sender.at, message)):
-                self._sending(sender, way, max(message.first, message.floor))
+                self._sending(sender, direction, max(message.first, message.floor))
                 return
             before = sender.at
-            self._host(sender, way, came)
-            windows.append(self._round_trip(sender, way, told))
+            self._host(sender, direction, came)
+            windows.append(self._round_trip(sender, direction, told))
             if len(windows) >= STEADY_ROUNDS:
                 some = windows[-STEADY_ROUNDS:]
-                if min(some) > 0 and max(some) - min(some) <= STEADY_SEGMENTS * self.sides[way].segment:
+                if min(some) > 0 and max(some) - min(some) <= STEADY_SEGMENTS * self.sides[direction].segment:
                     self.steady_octets = max(some)
             if sender.at >= before:  # times that make no sense
                 sender.cut(message.floor, REST)
 
-    def _host(self, sender: _Trail, way: str, came: int) -> None:
+    def _host(self, sender: _Trail, direction: str, came: int) -> None:
         """A sender between an arrival and what it sent then."""
-        side = self.sides[way]
+        side = self.sides[direction]
         index = bisect_left(side.sent, came)
         answered = min(side.sent[index], sender.at) if index < len(side.sent) else sender.at
-        self._sending(sender, way, answered)
-        sender.cut(came, CPU if answered - came < PAUSE_NS else self._paused(way, index, came))
+        self._sending(sender, direction, answered)
+        sender.cut(came, CPU if answered - came < PAUSE_NS else self._paused(direction, index, came))
 
-    def _sending(self, sender: _Trail, way: str, start: int) -> None:
+    def _sending(self, sender: _Trail, direction: str, start: int) -> None:
         """A sender that sends one packet after the other, without hearing anything in between."""
-        side = self.sides[way]
+        side = self.sides[direction]
         if sender.at - start >= PAUSE_NS:
             low, high = bisect_left(side.sent, start), bisect_left(side.sent, sender.at)
             times = np.array([*side.sent[low:high], sender.at], dtype=np.int64)
             for at in (np.diff(times) >= PAUSE_NS).nonzero()[0][::-1].tolist():
                 sender.cut(int(times[at + 1]), REST)
-                sender.cut(int(times[at]), self._paused(way, low + at + 1, int(times[at])))
+                sender.cut(int(times[at]), self._paused(direction, low + at + 1, int(times[at])))
         sender.cut(start, REST)
 
-    def _paused(self, way: str, index: int, since: int) -> str:
+    def _paused(self, direction: str, index: int, since: int) -> str:
         """Why a sender paused before its packet of this index, since a time when it could have sent it.
 
         A pace is not slower than a window a round trip (RFC 9002, 7.7): a pause that is no longer than that makes it
         after what had been sent at once is a pace, and the pace is the congestion window's.
         """
-        side = self.sides[way]
+        side = self.sides[direction]
         if 0 < index < len(side.sent):
             last = side.sent[index - 1]
             window = side.octets[index] - side.octets[bisect_left(side.sent, last - self.round_trip_ns)]
@@ -270,21 +270,21 @@ class Walk:
             if window >= BURST_SEGMENTS * side.segment and (side.sent[index] - last) * window <= pace_ns:
                 return CONGESTION
         until = side.sent[index] if index < len(side.sent) else since
-        told = self.sides[UP if way == DOWN else DOWN].lost_ns
+        told = self.sides[UP if direction == DOWN else DOWN].lost_ns
         unheard = bisect_left(told, since) < bisect_left(told, until)  # a timer stands in for an acknowledgement
-        lost = unheard or any(start <= since and until <= stop for start, stop in self.lost[way])
+        lost = unheard or any(start <= since and until <= stop for start, stop in self.lost[direction])
         return LOSS if lost else CPU
 
-    def _round_trip(self, sender: _Trail, way: str, told: int) -> int:
+    def _round_trip(self, sender: _Trail, direction: str, told: int) -> int:
         """From the arrival of an acknowledgement back to the sending of the packet that it answers.
 
         Gives how much was under way before it, or 0 if no congestion window was waited for, or after a loss.
         """
-        side, back_way = self.sides[way], UP if way == DOWN else DOWN
-        back = self.sides[back_way]
+        side, opposite = self.sides[direction], UP if direction == DOWN else DOWN
+        back = self.sides[opposite]
         end = bisect_left(side.sent, sender.at)
         acknowledged = back.sent[told]
-        arrived, row = self._before(back_way, acknowledged)
+        arrived, row = self._before(opposite, acknowledged)
         # Less than two segments under way are no window, but Nagle's algorithm (RFC 9293, 3.7.4), or an application.
         flight = bisect_left(side.sent, side.sent[row] - self.round_trip_ns // 2) if row >= 0 else end
         octets = side.octets[end] - side.octets[min(flight, end)]
@@ -298,14 +298,14 @@ class Walk:
         sender.cut(arrived, CPU if acknowledged - arrived < PAUSE_NS else waited)
         sender.cut(max(sender.at - int(side.path.late_ns[row]), side.sent[row]), QUEUEING)
         sender.cut(side.sent[row], waited)
-        return self._under_way(way, told, end) if limited and not lossy else 0
+        return self._under_way(direction, told, end) if limited and not lossy else 0
 
-    def _under_way(self, way: str, told: int, end: int) -> int:
+    def _under_way(self, direction: str, told: int, end: int) -> int:
         """Octets of the packets before this one that the acknowledgements before that one had not answered."""
-        side, back_way = self.sides[way], UP if way == DOWN else DOWN
-        back = self.sides[back_way]
-        before = bisect_left(back.arrived, int(back.one.way.arrived_ns[told])) - 1
-        answered = self._before(back_way, back.sent[back.rows[before]])[1] if before >= 0 else -1
+        side, opposite = self.sides[direction], UP if direction == DOWN else DOWN
+        back = self.sides[opposite]
+        before = bisect_left(back.arrived, int(back.one.direction.arrived_ns[told])) - 1
+        answered = self._before(opposite, back.sent[back.rows[before]])[1] if before >= 0 else -1
         return max(side.octets[end] - side.octets[answered + 1], 0)
 
     def _first_flight(self, at: int, message: _Message) -> bool:
@@ -317,17 +317,17 @@ class Walk:
 
     def _flight_until(self, arrived: int) -> int:
         """When the first packet came back to the server that the client sent after this."""
-        up = self.sides[UP].one.way
+        up = self.sides[UP].one.direction
         later = up.arrived_ns[up.sent_ns >= arrived]
         return int(later.min()) if len(later) else NEVER
 
-    def _before(self, way: str, at: int) -> tuple[int, int]:
+    def _before(self, direction: str, at: int) -> tuple[int, int]:
         """The last arrival at the sender of a direction before a time: when, and which row of the other one.
 
         A link of earlier versions noted when a packet had left after it had handed it over, and so could note the
         answer first: where nothing had come lately, what is noted right afterwards is taken for the cause.
         """
-        other = self.sides[UP if way == DOWN else DOWN]
+        other = self.sides[UP if direction == DOWN else DOWN]
         times = other.arrived
         following = bisect_left(times, at)
         index = following - 1
@@ -339,7 +339,7 @@ class Walk:
 
 def _positions(one: Delivery) -> Ints:
     """Where each piece stands in the tiles."""
-    if one.way.transport == "tcp":
+    if one.direction.transport == "tcp":
         return one.start
     index = one.spans.stream.searchsorted(one.stream)
     starts = one.tiles.edges.searchsorted(one.spans.start)

@@ -12,7 +12,7 @@ from typing import Any, cast
 import duckdb
 import numpy as np
 
-from trifecta.analysis.cycles import ways
+from trifecta.analysis.cycles import one_way_times
 from trifecta.analysis.estimate import log_value
 from trifecta.analysis.published import Place
 from trifecta.analysis.switched import tolerated
@@ -252,7 +252,7 @@ def _of_services(connection: duckdb.DuckDBPyConnection, about: RunFacts, study: 
         here |= {f"{CPU_SHARE}[{name}]": share and share / alike.get(name, 1) for name, share in found.items()}
         made[row["trial"]] = here
     for hops in measured.hops.values():
-        for trial, times in ways(hops).items():
+        for trial, times in one_way_times(hops).items():
             made[trial] |= {f"{ELAPSED}[{name}]": time for name, time in times.items()}
     return made
 

@@ -81,8 +81,8 @@ def _answer(one: Answered) -> str:
 
 def _udp(place: PlaceSeen) -> str:
     state = place["udp"]
-    ways = " and ".join(place["announced"])
-    found = f"HTTP/3 is announced by {ways}" if ways else "HTTP/3 is not announced, and was forced"
+    announcements = " and ".join(place["announced"])
+    found = f"HTTP/3 is announced by {announcements}" if announcements else "HTTP/3 is not announced, and was forced"
     record = place["https_record"]
     unread = f"; the HTTPS record could not be read ({record['error']})" if record and record["found"] is None else ""
     return f"{UDP[state]}{_unjudged(place)}; {found}{unread}." if state is not None else ""

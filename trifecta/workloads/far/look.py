@@ -66,15 +66,15 @@ class Looker:
         answers: list[Answered] = []
         loaded: list[int] = []
         alpn = record["alpn"] if record is not None else []
-        ways: list[str] = []
+        announcements: list[str] = []
         for protocol in (one for one in PROTOCOLS if one in protocols):
             connects = loaded if protocol != "h3" else None
             answers.append(self.once(replace(request, protocol=protocol), connects))
             self._refuse_huge(request, answers[-1]["wire_bytes"])
-            ways = list(dict.fromkeys([*ways, *far.announced(answers[-1]["fields"], alpn)]))
+            announcements = list(dict.fromkeys([*announcements, *far.announced(answers[-1]["fields"], alpn)]))
             if answers[-1]["status"] in PATIENCE:
                 break
-        if "h3" in protocols and ways and far.udp_of(answers, ways) == "blocked":
+        if "h3" in protocols and announcements and far.udp_of(answers, announcements) == "blocked":
             answers.append(self.once(replace(request, protocol="h3", udp_payload_bytes=SMALL_UDP_PAYLOAD_BYTES), None))
         return {
             "url": request.target.url,
@@ -83,11 +83,11 @@ class Looker:
             "resolved": list(resolved.addresses),
             "dns_ns": resolved.took_ns,
             "https_record": record,
-            "announced": ways,
+            "announced": announcements,
             "answers": answers,
             "idle_rtt_ns": min((one["connect_ns"] for one in answers if one["connect_ns"] is not None), default=None),
             "loaded_rtt_ns": round(median(loaded)) if loaded else None,
-            "udp": far.udp_of(answers, ways),
+            "udp": far.udp_of(answers, announcements),
         }
 
     def _refuse_huge(self, request: Request, octets: int) -> None:

@@ -70,7 +70,7 @@ class Middle:
                 text = f"{self._who}: {device} is a port of a bridge of the kernel's, which would pass every packet too"
                 raise CannotError(f"{text}; take it out: sudo ip link set {device} nomaster")
 
-    def refuse_other_ways(self, address: str, measure: Callable[[], MeasureSummary]) -> None:
+    def refuse_detours(self, address: str, measure: Callable[[], MeasureSummary]) -> None:
         """Have all packets lost in the link, and see whether the client's come by its device: CannotError if not."""
         with self.carrying(NOTHING_PASSES, 0) as link:
             probe = measure()
@@ -78,7 +78,7 @@ class Middle:
                 said = link.finish(LinkSummary)
             except EngineError as error:
                 raise as_user_error(error) from error
-        problem = _other_way(self.devices, address, probe, said)
+        problem = _detour(self.devices, address, probe, said)
         if problem is not None:
             raise CannotError(f"{self._who}: {problem}")
 
@@ -87,7 +87,7 @@ class Middle:
         return f"hosts.middle ({self.machine.machine.at})"
 
 
-def _other_way(devices: tuple[str, str], address: str, probe: MeasureSummary, said: LinkSummary) -> str | None:
+def _detour(devices: tuple[str, str], address: str, probe: MeasureSummary, said: LinkSummary) -> str | None:
     """What is wrong with where a link stands that lost everything, and the remedy; None where nothing is."""
     there, back = devices
     forward, backward = said.a_to_b.wire_packets, said.b_to_a.wire_packets

@@ -124,8 +124,8 @@ class PlacedSession(Session[ServicesWorkload, str]):
         """The machine of a service."""
         return self.study.hosts[role_of(graph, service)].at
 
-    def ways(self, at: Levelled) -> dict[tuple[str, str], tuple[str, str]]:
-        """The ways between machines that the calls of a treatment take, with the first call on each."""
+    def call_paths(self, at: Levelled) -> dict[tuple[str, str], tuple[str, str]]:
+        """The paths between machines that the calls of a treatment take, with the first call on each."""
         graph = self.graph(at)
         found: dict[tuple[str, str], tuple[str, str]] = {}
         for caller, callee in graph.pairs:
@@ -229,20 +229,20 @@ class PlacedSession(Session[ServicesWorkload, str]):
     # What the network does.
 
     def probe_key(self, at: Levelled) -> Hashable:
-        """The same for treatments whose calls take the same ways."""
-        return tuple(self.ways(at).items())
+        """The same for treatments whose calls take the same paths."""
+        return tuple(self.call_paths(at).items())
 
     def probe_due(self, at: Levelled, every_s: float) -> bool:
-        """Whether the ways of a treatment were not probed for so long; services of one machine have none."""
-        return bool(self.ways(at)) and super().probe_due(at, every_s)
+        """Whether the paths of a treatment were not probed for so long; services of one machine have none."""
+        return bool(self.call_paths(at)) and super().probe_due(at, every_s)
 
     def longest_rtt_ns(self, at: Levelled) -> int:
-        """The longest of the median round trips on the ways of a treatment, as they were probed last."""
-        found = (self.found.get(ends) for ends in self.ways(at))
+        """The longest of the median round trips on the paths of a treatment, as they were probed last."""
+        found = (self.found.get(ends) for ends in self.call_paths(at))
         return max((one.rtt_ns.p50 or 0 for one in found if one is not None), default=0)
 
     def _measure(self, at: Levelled, seed: int, *, first: bool) -> MeasureSummary:
-        """What the network does now on each way; the summary is that of the first.
+        """What the network does now on each path; the summary is that of the first.
 
         Where a machine is lost meanwhile, anew after it was connected to again.
         """
@@ -260,7 +260,7 @@ class PlacedSession(Session[ServicesWorkload, str]):
     def _measured(self, at: Levelled, *, first: bool) -> MeasureSummary:
         file = self.run.path / "samples" / ".tmp-probe.parquet"
         told, clocks = [], self._clocks.ask()
-        for (near, far), (caller, callee) in self.ways(at).items():
+        for (near, far), (caller, callee) in self.call_paths(at).items():
             config = probe_config(self.path(at), self.addresses[callee], file, first=first)
             between = self.machines.place(near), self.machines.place(far)
             measured = measure_path(between, self.log("probe"), config, self.stop)

@@ -73,7 +73,7 @@ class HostsSession(Session[RequestsWorkload, ServerKey]):
         if MIDDLE in self.machines:
             self.middle = Middle(self.machines[MIDDLE], self.log("link"), self.stop, self._lying)
             self.middle.refuse_bridged()
-            self.middle.refuse_other_ways(self.address, self._tried)
+            self.middle.refuse_detours(self.address, self._tried)
 
     def _lying(self, config: LinkConfig) -> LinkConfig:
         return changed(config, self.faults.link)

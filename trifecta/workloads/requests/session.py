@@ -29,8 +29,8 @@ from trifecta.workloads.capturing import LONGEST_LINGER_NS
 from trifecta.workloads.probing import measure_config, measure_path
 from trifecta.workloads.qlogs import ServerLogs
 from trifecta.workloads.requests.places import ServerPlaces
+from trifecta.workloads.requests.routes import RequestRoute, route_of
 from trifecta.workloads.requests.site import write_site
-from trifecta.workloads.requests.ways import Way, way_of
 from trifecta.workloads.session import READY_MORE_S, Common, Session, bring_up, set_to_work
 
 FIRST_PORT = 8443
@@ -82,7 +82,7 @@ class RequestsSession(Session[RequestsWorkload, ServerKey]):
         Not known of a server that says when it is ready until it was renewed once: its first start is asked over every
         protocol, a renewal is not.
         """
-        self.balancers: dict[Way, Balancer] = {}
+        self.balancers: dict[RequestRoute, Balancer] = {}
         """What passes flows on in the trials that ask for a load balancer."""
         self.lingering: EngineProgram | None = None
         """The link of the last trial, which carries the end of its connections while the trial is judged and kept."""
@@ -91,8 +91,8 @@ class RequestsSession(Session[RequestsWorkload, ServerKey]):
         """The lab and its certificates."""
         # What was served is made anew from the sizes in the study; large files need not lie in every run.
         self._stack.callback(shutil.rmtree, self.run.path / "site", ignore_errors=True)
-        balanced = {way for way in map(self.way, plan.treatments(self.study)) if way.balanced}
-        over_6 = any(way.ipv6 for way in balanced)
+        balanced = {route for route in map(self.route, plan.treatments(self.study)) if route.balanced}
+        over_6 = any(route.ipv6 for route in balanced)
         self.lab = self._stack.enter_context(two_hosts(balanced=bool(balanced), balanced_6=over_6))
         # Where captured trials count, HTTP/3 alone would pay for it.
         self.qlogs = ServerLogs(self.run, wanted=self.study.capture and not self.study.gives_verdicts)
@@ -139,9 +139,9 @@ class RequestsSession(Session[RequestsWorkload, ServerKey]):
         Those that do not come up are in ``failed``. ``more_sizes`` are served besides those of the study.
         """
         treatments = plan.treatments(self.study, cells)
-        for way in map(self.way, treatments):
-            if way.balanced and way not in self.balancers:
-                self.balancers[way] = Balancer(self.lab.host(BALANCER), way.balancer, way.server)
+        for route in map(self.route, treatments):
+            if route.balanced and route not in self.balancers:
+                self.balancers[route] = Balancer(self.lab.host(BALANCER), route.balancer, route.server)
         folder = self.run.path / "site"
         sizes = {octets_over(self.workload(one).response_bytes, one.protocol) for one in treatments}
         write_site(folder, {*sizes, 1, *more_sizes})
@@ -176,7 +176,7 @@ class RequestsSession(Session[RequestsWorkload, ServerKey]):
         site = Site(
             folder=folder,
             certificates=self.certificates,
-            address=Way(ipv6=options.ipv6).server,
+            address=RequestRoute(ipv6=options.ipv6).server,
             port=FIRST_PORT + number,
             state=self.run.path / "logs" / log,
             qlog=self.qlogs.folder(log, label(name)),
@@ -220,9 +220,9 @@ class RequestsSession(Session[RequestsWorkload, ServerKey]):
             self.lingering.wait_silent(LINGER_S)
             self.lingering = None
 
-    def way(self, at: Levelled) -> Way:
-        """The way that the packets of a treatment take."""
-        return way_of(self.workload(at))
+    def route(self, at: Levelled) -> RequestRoute:
+        """The route that the packets of a treatment take."""
+        return route_of(self.workload(at))
 
     def link(self, path: PathSpec, seed: int, wire: Wire = WIRE) -> EngineProgram:
         """Start the link for a path and wait until it carries packets."""
@@ -262,16 +262,16 @@ class RequestsSession(Session[RequestsWorkload, ServerKey]):
         return True
 
     def probe_key(self, at: Levelled) -> Hashable:
-        """The same for treatments whose packets take the same way."""
-        return self.way(at).on(at.path)
+        """The same for treatments whose packets take the same route."""
+        return self.route(at).on(at.path)
 
     def _measure(self, at: Levelled, seed: int, *, first: bool) -> MeasureSummary:
         """Delays, loss, rate, and at first size."""
-        path, way = self.path(at), self.way(at)
-        config = measure_config(path, way.towards, first=first)
-        with self.link(path, seed, way.wire):
+        path, route = self.path(at), self.route(at)
+        config = measure_config(path, route.towards, first=first)
+        with self.link(path, seed, route.wire):
             ends = (self.client, self.server)
-            return measure_path(ends, self.log("probe"), config, self.stop, at=way.server)
+            return measure_path(ends, self.log("probe"), config, self.stop, at=route.server)
 
     def _wait_ready(self, server: RunningServer) -> float:
         waited = 0.0

@@ -114,7 +114,7 @@ class RequestsTrialRunner(TrialRunner[RequestsSession, _Requests]):
 
     def start_ahead(self, trial: Trial) -> None:
         """Start the programs of the next trial, which likely has client and wire of this one; waiting costs no CPU."""
-        self._start_ahead(trial.client, self._session.way(trial).wire)
+        self._start_ahead(trial.client, self._session.route(trial).wire)
 
     def _start_ahead(self, client: str, wire: Wire) -> None:
         if self._ahead is not None and (self._ahead.client, self._ahead.wire) != (client, wire):
@@ -148,8 +148,8 @@ class RequestsTrialRunner(TrialRunner[RequestsSession, _Requests]):
         capture = TrialCapture(session.run, session.study, trial, workload)
         config = self._load_config(trial, workload, server, samples=samples, capture=capture)
         start_cpu_ns = self._start_costs.cpu_ns(trial.client, config)
-        way = session.way(trial)
-        balancer = session.balancers[way] if way.balanced else None
+        route = session.route(trial)
+        balancer = session.balancers[route] if route.balanced else None
         return _Requests(
             trial=trial,
             path=session.path(trial),
@@ -160,7 +160,7 @@ class RequestsTrialRunner(TrialRunner[RequestsSession, _Requests]):
             server=server,
             config=config,
             start_cpu_ns=start_cpu_ns,
-            wire=way.wire,
+            wire=route.wire,
             balancer=balancer,
             flows_before={} if balancer is None else balancer.flows(),
         )
@@ -295,7 +295,7 @@ class RequestsTrialRunner(TrialRunner[RequestsSession, _Requests]):
             trial,
             workload,
             session.path(trial),
-            address=session.way(trial).towards,
+            address=session.route(trial).towards,
             port=server.site.port,
             server_name=host_name(server.adapter.name),
             certificates=session.certificates,

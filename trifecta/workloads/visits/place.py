@@ -131,12 +131,12 @@ class Place:
         protocols: Iterable[Protocol],
         certificates: Certificates,
         *,
-        ways: tuple[LocalPlace, Path, Path],
+        probing: tuple[LocalPlace, Path, Path],
         stop: Callable[[], bool],
     ) -> None:
         """Start a server, or start it again, and wait until it answers over each protocol; ServerFailed if it does not.
 
-        It is asked from its own host. ``ways``: where the engine runs there, its log, and where samples may be drafted.
+        It is asked from its own host. ``probing``: where the engine runs there, its log, and where to draft samples.
         """
         serving = self.servers[key]
         server = serving.running
@@ -149,7 +149,7 @@ class Place:
         # Before it starts: the connections that a proxy opens now to the server behind it stay open over the trials.
         self.network.use_congestion_control(server.options.congestion_control)
         bring_up(server)
-        here, log, draft = ways
+        here, log, draft = probing
         question = serving.material.question(key.host)
         where = (self.address[key], PORT, question.name)
         limit: float | None = None

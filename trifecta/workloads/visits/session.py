@@ -174,8 +174,8 @@ class BrowserSession(Session[BrowserWorkload, Needed]):
     def _stand(self, key: Needed) -> None:
         network, own = key
         place = self.places[network]
-        ways = (self.at(place, own.host), self.log("load"), self.run.path / ".tmp-ready.parquet")
-        place.stand(own, self.protocols[key], self.certificates, ways=ways, stop=self.stop)
+        probing = (self.at(place, own.host), self.log("load"), self.run.path / ".tmp-ready.parquet")
+        place.stand(own, self.protocols[key], self.certificates, probing=probing, stop=self.stop)
 
     def _end(self, key: Needed) -> None:
         network, own = key

@@ -1,4 +1,4 @@
-"""Which way the packets of a trial of requests take: over which version of IP, through whom, over which wire."""
+"""The route that the packets of a trial of requests take: over which version of IP, through whom, over which wire."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from trifecta.lab.topology import Wire
 
 
 @dataclass(frozen=True)
-class Way:
+class RequestRoute:
     """From the client to the server."""
 
     ipv6: bool = False
@@ -47,11 +47,11 @@ class Way:
         return self.balancer if self.balanced else self.server
 
     def on(self, path: str) -> Hashable:
-        """What tells it apart from other ways under other paths; the plain one is its path."""
+        """What tells it apart from other routes under other paths; the plain one is its path."""
         special = [BALANCER] * self.balanced + [IPV6] * self.ipv6
         return (path, *special) if special else path
 
 
-def way_of(workload: RequestsWorkload) -> Way:
-    """The way that a workload asks for."""
-    return Way(ipv6=workload.ip is not None, balanced=bool(workload.load_balancer))
+def route_of(workload: RequestsWorkload) -> RequestRoute:
+    """The route that a workload asks for."""
+    return RequestRoute(ipv6=workload.ip is not None, balanced=bool(workload.load_balancer))
