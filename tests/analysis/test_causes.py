@@ -8,10 +8,10 @@ from tests.analysis.worlds import NOISES, blocks_in_random_order
 from trifecta.analysis.averages import half_width
 from trifecta.analysis.causes import (
     LATE,
+    ROUND_TRIPS,
     SEND,
     SETUP,
     TRANSFER,
-    TRIPS,
     WAIT,
     TrialParts,
     causes,
@@ -22,7 +22,7 @@ from trifecta.analysis.causes import (
 from trifecta.analysis.transport.differences import difference
 
 MS = 1e6
-REQUEST_PARTS = (LATE, TRIPS, SETUP, SEND, WAIT, TRANSFER)
+REQUEST_PARTS = (LATE, ROUND_TRIPS, SETUP, SEND, WAIT, TRANSFER)
 
 
 def trials(arms, blocks=8, noise=0.02, seed=1):
@@ -35,19 +35,19 @@ def trials(arms, blocks=8, noise=0.02, seed=1):
     ]
 
 
-H2 = {TRIPS: 160.0, SETUP: 1.0, WAIT: 81.0, TRANSFER: 10.0}
-H3 = {TRIPS: 80.0, SETUP: 3.0, WAIT: 81.0, TRANSFER: 14.0}
+H2 = {ROUND_TRIPS: 160.0, SETUP: 1.0, WAIT: 81.0, TRANSFER: 10.0}
+H3 = {ROUND_TRIPS: 80.0, SETUP: 3.0, WAIT: 81.0, TRANSFER: 14.0}
 
 
 def test_the_parts_add_up_and_the_largest_cause_comes_first():
     found = causes(trials({"h2": H2, "h2#aa": H2, "h3": H3}), "h3", "h2", REQUEST_PARTS, 0.95)
     assert found.told_apart and found.whole.blocks == 8
-    assert found.causes[0].part == TRIPS
+    assert found.causes[0].part == ROUND_TRIPS
     assert found.causes[0].found.difference_ns == pytest.approx(-80 * MS, rel=0.05)
     assert sum(one.share for one in found.causes) == pytest.approx(1.0)
     assert sum(one.found.difference_ns for one in found.causes) == pytest.approx(found.whole.whole.difference_ns)
     by_part = {one.part: one for one in found.causes}
-    assert by_part[TRIPS].share > 1 and by_part[SETUP].share < 0  # it is paid for elsewhere
+    assert by_part[ROUND_TRIPS].share > 1 and by_part[SETUP].share < 0  # it is paid for elsewhere
     assert "late start" not in by_part  # neither has it
 
 
@@ -153,9 +153,9 @@ def test_every_cause_has_the_interval_of_its_own_share():
 
 
 def test_a_handshake_cannot_wait_longer_than_it_took():
-    assert split_setup(100.0, 1, 80.0) == {TRIPS: 80.0, SETUP: 20.0}
-    assert split_setup(50.0, 1, 80.0) == {TRIPS: 50.0, SETUP: 0.0}
-    assert split_setup(50.0, 2, None) == {TRIPS: 0.0, SETUP: 50.0}
+    assert split_setup(100.0, 1, 80.0) == {ROUND_TRIPS: 80.0, SETUP: 20.0}
+    assert split_setup(50.0, 1, 80.0) == {ROUND_TRIPS: 50.0, SETUP: 0.0}
+    assert split_setup(50.0, 2, None) == {ROUND_TRIPS: 0.0, SETUP: 50.0}
 
 
 @pytest.mark.parametrize(

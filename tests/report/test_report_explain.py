@@ -18,7 +18,7 @@ from tests.report import pages
 from tests.report.synthetic import Shape, write_run
 from tests.report.synthetic_packets import write_traces
 from tests.report.synthetic_visits import VIDEO, VIDEO_FACTORS, VisitsShape, write_visits_run
-from trifecta.analysis.causes import ASK, LATE, TRANSFER, TRIPS, WHOLE_SETUP
+from trifecta.analysis.causes import ASK, LATE, ROUND_TRIPS, TRANSFER, WHOLE_SETUP
 from trifecta.analysis.starts import PLAYER, SEGMENT, START_PARTS
 from trifecta.conclude.explain import parts, resampled
 from trifecta.conclude.explain.chain import Chain, Explained
@@ -64,7 +64,7 @@ def sentences(found: Explained, chain: Chain) -> dict[str, str]:
 def test_a_saved_round_trip_is_the_cause_of_new_connections(explained: Explained) -> None:
     chain = chain_of(explained, NEW)
     causes = chain.splits[0].causes
-    assert causes.told_apart and causes.causes[0].part == TRIPS
+    assert causes.told_apart and causes.causes[0].part == ROUND_TRIPS
     assert causes.causes[0].share == pytest.approx(1.0, abs=0.1)
     assert causes.causes[0].found.difference_ns == pytest.approx(-80e6, rel=0.02)  # the path's round trip
     said = sentences(explained, chain)
@@ -77,7 +77,7 @@ def test_a_saved_round_trip_is_the_cause_of_new_connections(explained: Explained
 
 def test_without_a_handshake_there_is_no_such_cause(explained: Explained) -> None:
     causes = chain_of(explained, REUSED).splits[0].causes
-    assert TRIPS not in [one.part for one in causes.causes]
+    assert ROUND_TRIPS not in [one.part for one in causes.causes]
 
 
 def test_what_a_client_does_not_tell_over_one_protocol_is_not_split_over_any(tmp_path: Path) -> None:
@@ -232,7 +232,7 @@ def test_the_terminal_and_the_program_get_the_same(small: Path, capsys: pytest.C
     assert "Where the time of the difference is" in text and "By part: " in text and "single-load" in text
     data = json.loads(json.dumps(explain.as_data(found, concluded), allow_nan=False))
     assert [one["arm"] for one in data["chains"]] == ["h3", "h3"]
-    assert data["chains"][0]["causes"][0]["parts"][0]["part"] == TRIPS
+    assert data["chains"][0]["causes"][0]["parts"][0]["part"] == ROUND_TRIPS
     assert data["chains"][0]["resampled"][0]["draws"] == 50
 
 

@@ -25,7 +25,7 @@ from trifecta.analysis.transport.differences import Difference, PartDifference, 
 from trifecta.design.model import AA_SUFFIX
 
 # Of a request. Set-up is connecting with TCP and TLS, or with QUIC.
-LATE, TRIPS, SETUP, SEND, WAIT, TRANSFER = (
+LATE, ROUND_TRIPS, SETUP, SEND, WAIT, TRANSFER = (
     "late start",
     "round trips of set-up",
     "set-up besides its round trips",
@@ -132,11 +132,11 @@ def _by_block(trials: Sequence[TrialParts], arm: str, names: Sequence[str]) -> d
 def split_setup(setup_ns: float, round_trips: float, rtt_ns: float | None) -> dict[str, float]:
     """Set-up as its round trips and the rest. A handshake cannot have waited longer than it took.
 
-    ``round_trips`` is what the protocol needs at least (`SETUP_TRIPS`), as the mean over requests: 0 where a request
-    found its connection open.
+    ``round_trips`` is what the protocol needs at least (`least_setup_round_trips`), as the mean over requests: 0 where
+    a request found its connection open.
     """
     waited = min(setup_ns, round_trips * (rtt_ns or 0.0))
-    return {TRIPS: waited, SETUP: setup_ns - waited}
+    return {ROUND_TRIPS: waited, SETUP: setup_ns - waited}
 
 
 def least_setup_round_trips(protocol: str, tls_version: str | None, *, resumed: bool, zero_rtt: bool) -> int | None:

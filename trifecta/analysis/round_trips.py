@@ -27,7 +27,7 @@ def setup_round_trips(*, quic: bool, tls_version: str = "1.3", resumed: bool = F
     return 1 + (1 if resumed else 2)
 
 
-def trips(study: Study, at: Treatment) -> int:
+def request_round_trips(study: Study, at: Treatment) -> int:
     """Those of a request of a treatment, its connection's included."""
     if at.connection != "new":
         return 1
@@ -79,7 +79,7 @@ def explained(study: Study, rows: Sequence[Row]) -> list[Explained]:
             logs = pair_blocks(cell.key, here, metric, arm=arm, reference=baseline, baseline=baseline).log_ratios()
             mean = geometric_mean(logs, study.confidence)
             values = tuple(geometric_mean(block_logs(here, metric, name), study.confidence) for name in (arm, baseline))
-            counted = tuple(trips(study, plan.treatment(study, cell, name)) for name in (arm, baseline))
+            counted = tuple(request_round_trips(study, plan.treatment(study, cell, name)) for name in (arm, baseline))
             expected = counted[0] / counted[1]
             share = None
             if mean.value and expected != 1 and mean.value != 1:

@@ -199,8 +199,8 @@ def _model_lines(model: Sequence[RoundTripsFound | KneeFound | SplitFound]) -> l
             place = ", ".join(f"{name} {levels[name]}" for name in shown if name in levels)
             arms = f"{PROTOCOL_NAMES[item['arm']]} : {PROTOCOL_NAMES[item['reference']]}"
             ends = numbers.interval((item["low"], item["high"]))
-            trips = f"{item['trips'][0]} : {item['trips'][1]} round trips = {numbers.ratio(item['expected'])}"
-            said.append(f"{place}: {arms} {numbers.ratio(item['ratio'])} {ends}; {trips}")
+            round_trips = f"{item['trips'][0]} : {item['trips'][1]} round trips = {numbers.ratio(item['expected'])}"
+            said.append(f"{place}: {arms} {numbers.ratio(item['ratio'])} {ends}; {round_trips}")
         elif "steps" in item:
             said += _knee_lines(item)
         elif item["shares"]:

@@ -109,7 +109,7 @@ def _connections(console: Console, capture: str, connections: Sequence[Connectio
     for one in connections[:_MOST]:
         under = "QUIC" if one["quic_version"] else "TLS" if one["tls_version"] else one["transport"].upper()
         protocol = PROTOCOL_NAMES.get(one["protocol"] or "", "") or f"{under}, ?"
-        trips, time = one["round_trips_to_response"], one["time_to_response_ns"]
+        round_trips, time = one["round_trips_to_response"], one["time_to_response_ns"]
         cells = (
             str(one["connection"]),
             protocol,
@@ -118,7 +118,7 @@ def _connections(console: Console, capture: str, connections: Sequence[Connectio
             f"{one['wire_bytes']:,}",
             *(
                 (
-                    "" if trips is None else f"{trips}, least {one['round_trip_bound'] or '?'}",
+                    "" if round_trips is None else f"{round_trips}, least {one['round_trip_bound'] or '?'}",
                     "" if one["wire_bytes_to_response"] is None else f"{one['wire_bytes_to_response']:,}",
                     "" if time is None else f"{time / 1e6:.2f}",
                 )

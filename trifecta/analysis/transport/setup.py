@@ -80,8 +80,8 @@ def _setup(connection: Connection) -> Setup:
         notes.append("no request could be read: round trips, packets and octets until it are unknown")
     to_request = _passed(rows, start, request, _round_trips(carriers, request))
     # The response answers the request: one round trip more than had passed when it was sent.
-    trips = None if to_request is None or to_request.round_trips is None else to_request.round_trips + 1
-    to_response = _passed(rows, start, response, trips)
+    round_trips = None if to_request is None or to_request.round_trips is None else to_request.round_trips + 1
+    to_response = _passed(rows, start, response, round_trips)
     if of_handshake:
         notes.append("the round trip is that of the handshake, with the time that the server took to answer")
     ratio = to_response.time_ns / (bound * rtt) if to_response and bound and rtt else None
@@ -171,14 +171,14 @@ def _round_trips(carriers: Rows | None, until_ns: int | None) -> int | None:
     return sum((before, after) == (1, 0) for (_, before), (_, after) in pairwise(ordered))
 
 
-def _passed(rows: Rows, start: int, until_ns: int | None, trips: int | None) -> Passed | None:
+def _passed(rows: Rows, start: int, until_ns: int | None, round_trips: int | None) -> Passed | None:
     if until_ns is None:
         return None
     upto = slice(0, int(rows["time_ns"].searchsorted(until_ns, side="right")))
     up, wire = rows["up"][upto], rows["wire_bytes"][upto]
     sent, got = up == 1, up == 0
     octets_up, octets_down = int(wire[sent].sum()), int(wire[got].sum())
-    return Passed(until_ns - start, trips, count(sent), count(got), octets_up, octets_down)
+    return Passed(until_ns - start, round_trips, count(sent), count(got), octets_up, octets_down)
 
 
 def _amplification(connection: Connection, notes: list[str]) -> Ints:

@@ -57,10 +57,10 @@ def look_at(tables: Mapping[str, pa.Table]) -> Capture:
 def _setups(own: Iterable[Connection]) -> Values:
     found = [setup(one) for one in own]
     asked = [one.to_request for one in found if one.to_request is not None]
-    trips = [one.to_response.round_trips for one in found if one.to_response is not None]
+    round_trips = [one.to_response.round_trips for one in found if one.to_response is not None]
     return {
         "request_packets": _median(one.packets_up + one.packets_down for one in asked),
-        "setup_round_trips": _median(trips),
+        "setup_round_trips": _median(round_trips),
         "setup_ratio": _median(one.ratio for one in found),
     }
 

@@ -14,10 +14,10 @@ import duckdb
 from trifecta.analysis.causes import (
     ASK,
     LATE,
+    ROUND_TRIPS,
     SEND,
     SETUP,
     TRANSFER,
-    TRIPS,
     WAIT,
     WHOLE_SETUP,
     TrialParts,
@@ -242,19 +242,19 @@ def _of_requests(rows: Sequence[RequestMeans], opened: Mapping[str, Sequence[Ope
     """What one client of the cell does not report, over any protocol, is not split for any."""
     needed = [_round_trips(opened.get(row["trial"], []), row["requests"]) for row in rows]
     sent, known = all(row["told"] == row["requests"] for row in rows), None not in needed
-    setup = (TRIPS, SETUP) if known else (WHOLE_SETUP,)
+    setup = (ROUND_TRIPS, SETUP) if known else (WHOLE_SETUP,)
     names = (LATE, *setup, *((SEND, WAIT) if sent else (ASK,)), TRANSFER)
-    trials, trips = [], dict[str, list[float]]()
+    trials, by_arm = [], dict[str, list[float]]()
     for row, round_trips in zip(rows, needed, strict=True):
         parts = {LATE: row["late_ns"], TRANSFER: row["transfer_ns"]}
         parts |= {SEND: row["send_ns"], WAIT: row["wait_ns"]} if sent else {ASK: row["ask_ns"]}
         if known and round_trips is not None:
-            trips.setdefault(row["arm"].split("#")[0], []).append(round_trips)
+            by_arm.setdefault(row["arm"].split("#")[0], []).append(round_trips)
             parts |= split_setup(row["setup_ns"], round_trips, rtt_ns)
         else:
             parts[WHOLE_SETUP] = row["setup_ns"]
         trials.append(TrialParts(row["arm"], row["block"], {name: float(value) for name, value in parts.items()}))
-    means = {arm: sum(found) / len(found) for arm, found in trips.items()}
+    means = {arm: sum(found) / len(found) for arm, found in by_arm.items()}
     return Parts(REQUESTS, names, trials, means, rtt_ns)
 
 
@@ -262,12 +262,12 @@ def _round_trips(opened: Sequence[Opened], requests: int) -> float | None:
     """Before a request, as the mean of a trial; None where a connection's TLS is not known."""
     total = 0.0
     for row in opened:
-        trips = least_setup_round_trips(
+        round_trips = least_setup_round_trips(
             row["protocol"], row["tls_version"], resumed=bool(row["resumed"]), zero_rtt=bool(row["zero_rtt"])
         )
-        if trips is None:
+        if round_trips is None:
             return None
-        total += trips * row["requests"]
+        total += round_trips * row["requests"]
     return total / requests if requests else 0.0
 
 

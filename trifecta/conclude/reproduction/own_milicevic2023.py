@@ -45,7 +45,7 @@ ORDER BY s.trial, s.done_ns, s.request
 
 
 @dataclass(frozen=True)
-class SaidTrips:
+class PublishedRoundTrips:
     """Round trips as the study gives them, in ns: their ends, and between which most of them lay."""
 
     smallest_ns: int
@@ -55,7 +55,7 @@ class SaidTrips:
 
 
 @dataclass(frozen=True)
-class SaidRates:
+class PublishedRates:
     """A progression as the study gives it, in requests a second; None: it gives none."""
 
     smallest: float | None
@@ -65,20 +65,20 @@ class SaidRates:
     settled_after: int | None = None
 
 
-SAID_TRIPS: Mapping[tuple[str, str], SaidTrips] = {
-    ("near", "h2"): SaidTrips(29 * _MS, 60 * _MS, 65 * _MS, 90 * _MS),
-    ("near", "h3"): SaidTrips(22 * _MS, 24 * _MS, 36 * _MS, 65 * _MS),
-    ("far", "h2"): SaidTrips(285 * _MS, 320 * _MS, 335 * _MS, 392 * _MS),
-    ("far", "h3"): SaidTrips(156 * _MS, 156 * _MS, 165 * _MS, 282 * _MS),
+PUBLISHED_ROUND_TRIPS: Mapping[tuple[str, str], PublishedRoundTrips] = {
+    ("near", "h2"): PublishedRoundTrips(29 * _MS, 60 * _MS, 65 * _MS, 90 * _MS),
+    ("near", "h3"): PublishedRoundTrips(22 * _MS, 24 * _MS, 36 * _MS, 65 * _MS),
+    ("far", "h2"): PublishedRoundTrips(285 * _MS, 320 * _MS, 335 * _MS, 392 * _MS),
+    ("far", "h3"): PublishedRoundTrips(156 * _MS, 156 * _MS, 165 * _MS, 282 * _MS),
 }
 """By place and protocol: V.A, figures 8 and 9."""
-SAID_DIFFERENCES_NS: Mapping[str, int] = {"near": 32 * _MS, "far": 167 * _MS}
+PUBLISHED_DIFFERENCES_NS: Mapping[str, int] = {"near": 32 * _MS, "far": 167 * _MS}
 """By place how much longer the mean of HTTP/2 is: VI."""
-SAID_RATES: Mapping[tuple[str, int], SaidRates] = {
-    **{("h2", payload): SaidRates(None, None, None, 20.0, 3000) for payload in PAYLOADS},
-    ("h3", 100): SaidRates(85.0, 102.0, 141.0),
-    ("h3", 600): SaidRates(86.0, 107.0, 128.0),
-    ("h3", 1000): SaidRates(73.0, 118.0, 138.0),
+PUBLISHED_RATES: Mapping[tuple[str, int], PublishedRates] = {
+    **{("h2", payload): PublishedRates(None, None, None, 20.0, 3000) for payload in PAYLOADS},
+    ("h3", 100): PublishedRates(85.0, 102.0, 141.0),
+    ("h3", 600): PublishedRates(86.0, 107.0, 128.0),
+    ("h3", 1000): PublishedRates(73.0, 118.0, 138.0),
 }
 """By protocol and payload: V.B, figures 10 and 11."""
 
@@ -97,7 +97,7 @@ class Spread:
 
 
 @dataclass(frozen=True)
-class Trips:
+class RoundTrips:
     """The round trips at a place, those of all payloads together, in one histogram for both protocols.
 
     ``histogram`` and ``spreads`` lack a protocol that has none.
@@ -130,7 +130,7 @@ class Progression:
     settled_after: int
 
 
-def trips(folder: Path, study: StudyResult) -> list[Trips]:
+def round_trips(folder: Path, study: StudyResult) -> list[RoundTrips]:
     """The round trips near and far; a place without any is left out. ``folder`` is the reproduction's."""
     cells = own_cells(study, connection="new")
     found: dict[tuple[str, str], list[Floats]] = {}
@@ -141,14 +141,14 @@ def trips(folder: Path, study: StudyResult) -> list[Trips]:
             if len(own):
                 found.setdefault((cell.levels["path"], arm), []).append(own.astype(np.float64))
     made = []
-    for place in SAID_DIFFERENCES_NS:
+    for place in PUBLISHED_DIFFERENCES_NS:
         values = {arm: np.concatenate(found[place, arm]) for arm in ARMS if (place, arm) in found}
         if values:
             edges = np.unique(np.rint(sequential.bins(list(values.values()))))  # of whole ns, as they are told
             payloads = tuple(sorted({_payload(cell) for cell in cells if cell.levels["path"] == place}))
             spreads = {arm: _spread(own) for arm, own in values.items()}
             newer = all(cell.levels.get("tls_version") != "1.2/1.3" for cell in cells)
-            made.append(Trips(place, payloads, sequential.histogram(values, edges), spreads, newer))
+            made.append(RoundTrips(place, payloads, sequential.histogram(values, edges), spreads, newer))
     return made
 
 

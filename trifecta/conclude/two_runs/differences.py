@@ -137,8 +137,8 @@ def _measured(trials: Sequence[TrialRow]) -> dict[str, str]:
 
 
 def _probe(probes: Sequence[Mapping[str, Any]]) -> str:
-    trips = [one["rtt_ns"]["p50"] for one in probes if one["rtt_ns"].get("p50") is not None]
-    said = [f"round trip {numbers.duration(median(trips))}"] if trips else []
+    round_trips = [one["rtt_ns"]["p50"] for one in probes if one["rtt_ns"].get("p50") is not None]
+    said = [f"round trip {numbers.duration(median(round_trips))}"] if round_trips else []
     for way, name in (("there", "loss_forward"), ("back", "loss_backward")):
         lost = [one[name] for one in probes if one.get(name) is not None]
         said += [f"{numbers.percent(sum(lost) / len(lost))} lost {way}"] if lost else []

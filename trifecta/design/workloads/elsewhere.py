@@ -10,7 +10,7 @@ from trifecta.design.manners import Manners
 from trifecta.design.path_spec import PathSpec
 from trifecta.design.workloads.requests import Problem, RequestsWorkload
 
-TRIP_NS = 100_000_000  # of a path of which nothing is known before it is looked at
+ROUND_TRIP_NS = 100_000_000  # of a path of which nothing is known before it is looked at
 
 
 @dataclass(frozen=True)

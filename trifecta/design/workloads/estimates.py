@@ -6,7 +6,7 @@ import math
 
 from trifecta.design.path_spec import PathSpec
 
-NEW_TRIPS = 3  # TCP, TLS 1.3, the request; QUIC needs two
+NEW_CONNECTION_ROUND_TRIPS = 3  # TCP, TLS 1.3, the request; QUIC needs two
 STALL_NS = 600_000_000  # of a lost packet: the first timeouts of TCP (RFC 6298, 1 s) and QUIC (RFC 9002), half early
 CONTAINER_NS = 1_100_000_000
 CONTAINER_BESIDE_NS = 300_000_000  # of one more that is started beside others

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from trifecta.design.path_spec import PathSpec
 from trifecta.design.protocols import SAFE_METHODS
 from trifecta.design.workloads import estimates
-from trifecta.design.workloads.elsewhere import TRIP_NS, ElsewhereWorkload
+from trifecta.design.workloads.elsewhere import ROUND_TRIP_NS, ElsewhereWorkload
 from trifecta.design.workloads.requests import Family, Problem
 
 
@@ -51,8 +51,8 @@ class FarWorkload(ElsewhereWorkload):
 
     def work_ns(self, path: PathSpec, connection: str, client: str) -> float:
         """Each request with its pause, or with the round trips that it takes where these are longer."""
-        trips = estimates.NEW_TRIPS if connection == "new" else 1
-        return self.every_request(connection) * max(self.manners.gap_ns(0), trips * TRIP_NS)
+        round_trips = estimates.NEW_CONNECTION_ROUND_TRIPS if connection == "new" else 1
+        return self.every_request(connection) * max(self.manners.gap_ns(0), round_trips * ROUND_TRIP_NS)
 
     # What no program can carry out, and what nobody should.
 

@@ -9,11 +9,11 @@ from trifecta.design import manners
 from trifecta.design.path_spec import PathSpec
 from trifecta.design.workloads import estimates
 from trifecta.design.workloads.browsers import BrowserWorkload
-from trifecta.design.workloads.elsewhere import TRIP_NS, ElsewhereWorkload
+from trifecta.design.workloads.elsewhere import ROUND_TRIP_NS, ElsewhereWorkload
 from trifecta.design.workloads.requests import Family, Problem
 
 _USUAL_REQUESTS = 30  # of a page of which nothing is known before it is looked at
-_TRIPS = 12
+_LOAD_ROUND_TRIPS = 12
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class FarPageWorkload(ElsewhereWorkload, BrowserWorkload):
 
     def _visit_ns(self, path: PathSpec) -> float:
         """A visit with its pause, of a page that is like others."""
-        loading = estimates.VISIT_NS + self.settle_ns + _TRIPS * TRIP_NS
+        loading = estimates.VISIT_NS + self.settle_ns + _LOAD_ROUND_TRIPS * ROUND_TRIP_NS
         return max(loading, self.manners.gap_ns(estimates.OTHER_PAGE, _USUAL_REQUESTS))
 
     # What no program can carry out, and what nobody should.

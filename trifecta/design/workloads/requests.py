@@ -291,11 +291,11 @@ class RequestsWorkload:
         limit = self.duration_ns + self.warmup_ns
         if not self.requests:
             return float(limit)
-        round_trips = float(estimates.NEW_TRIPS if connection == "new" else 1)
-        per_trip = estimates.trip_ns(path) + estimates.PYTHON_NS * ("python" in client)
+        round_trips = float(estimates.NEW_CONNECTION_ROUND_TRIPS if connection == "new" else 1)
+        per_round_trip = estimates.trip_ns(path) + estimates.PYTHON_NS * ("python" in client)
         sending = estimates.sending_ns(self._most_octets, path)
         in_turn, abreast = self._paced()
-        asked = in_turn * (self.calls * (round_trips * per_trip + estimates.REQUEST_NS + sending)) / abreast
+        asked = in_turn * (self.calls * (round_trips * per_round_trip + estimates.REQUEST_NS + sending)) / abreast
         return min(asked, limit) if self.duration_ns else asked
 
     def _paced(self) -> tuple[int, int]:

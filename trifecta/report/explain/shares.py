@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trifecta.analysis.causes import TRIPS, Cause, Causes
+from trifecta.analysis.causes import ROUND_TRIPS, Cause, Causes
 from trifecta.analysis.transport.parts import CONGESTION, CPU, PROPAGATION, REST, TRANSMISSION
 from trifecta.conclude.comparisons import Comparison
 from trifecta.conclude.explain.chain import Chain, Split
@@ -25,7 +25,7 @@ _PLAIN = {
     CONGESTION: "congestion window (waiting for acknowledgements: slow start, the smaller window after a loss, "
     "or a send buffer)",
     REST: "rest (sending one packet after the other, and what has no other name)",
-    TRIPS: "round trips of set-up, their least number times the path's round trip",
+    ROUND_TRIPS: "round trips of set-up, their least number times the path's round trip",
 }
 _SHORT = {
     CPU: "CPU of the hosts",
@@ -101,10 +101,11 @@ def _split(about: RunFacts, split: Split, comparison: Comparison, pair: tuple[st
         apart = " Of the means that is no difference that could be shared out." if comparison.excludes_one else ""
         return [head + apart]
     told = [head, f"By part: {_parts(found)}."]
-    trips = [parts.round_trips.get(arm) for arm in (comparison.arm, comparison.reference)]
-    if trips[0] is not None and trips[1] is not None and parts.rtt_ns and max(trips[0], trips[1]) > 0:
-        expected = (trips[0] - trips[1]) * parts.rtt_ns
-        needed = [_in_round_trips(one) for one in trips[:2] if one is not None]
+    round_trips = [parts.round_trips.get(arm) for arm in (comparison.arm, comparison.reference)]
+    arm, reference = round_trips
+    if arm is not None and reference is not None and parts.rtt_ns and max(arm, reference) > 0:
+        expected = (arm - reference) * parts.rtt_ns
+        needed = [_in_round_trips(one) for one in round_trips[:2] if one is not None]
         told.append(
             f"Before a request can be sent {pair[0]} needs {needed[0]} and {pair[1]} {needed[1]}; at the "
             f"{_ns(parts.rtt_ns)} that the path was probed to take, that alone makes {_signed(expected)}."

@@ -12,7 +12,7 @@ from trifecta.report.figures import scales, style, svg
 from trifecta.report.figures.panels import WIDE, Drawn, fitted, panels
 
 _HEIGHT, _STEP = 430.0, 13.0
-_MOST_TRIPS = 12
+_MAX_ROUND_TRIPS = 12
 _PER_LETTER = 5.2  # pixels, of the small font
 _CLIENT, _SERVER = 0.0, 1.0
 
@@ -90,21 +90,21 @@ def _round_trips(target: Axes, one: Ladder, end: float, step: float) -> None:
     if not one.round_trip_ns or one.round_trip_ns < step:
         return
     round_trips = 1
-    while round_trips * one.round_trip_ns <= end and round_trips <= _MOST_TRIPS:
+    while round_trips * one.round_trip_ns <= end and round_trips <= _MAX_ROUND_TRIPS:
         least = round_trips == one.least_round_trips
         target.axhline(
             round_trips * one.round_trip_ns, color=style.INK if least else style.MUTED, linewidth=1.6 if least else 0.8,
             linestyle=(0, (4.0, 2.5)), zorder=1.5,
         )  # fmt: skip
         target.text(
-            1.06, round_trips * one.round_trip_ns, _trip(one, round_trips), ha="right", va="bottom",
+            1.06, round_trips * one.round_trip_ns, _round_trip_label(one, round_trips), ha="right", va="bottom",
             color=style.INK if least else style.MUTED, fontsize=svg.SMALL - 1, zorder=7,
             bbox={"facecolor": style.PAPER, "edgecolor": "none", "pad": 0.4},
         )  # fmt: skip
         round_trips += 1
 
 
-def _trip(one: Ladder, round_trips: int) -> str:
+def _round_trip_label(one: Ladder, round_trips: int) -> str:
     return f"{round_trips} RTT{', the least' if round_trips == one.least_round_trips else ''}"
 
 
@@ -114,7 +114,7 @@ def _taken(one: Ladder, at: float, step: float) -> float:
         return 0.0
     round_trips = max(1, round((at + step / 2) / one.round_trip_ns))
     near = abs(at + step / 2 - round_trips * one.round_trip_ns) < step
-    return len(_trip(one, round_trips)) * _PER_LETTER if near and round_trips <= _MOST_TRIPS else 0.0
+    return len(_round_trip_label(one, round_trips)) * _PER_LETTER if near and round_trips <= _MAX_ROUND_TRIPS else 0.0
 
 
 def _arrow(target: Axes, flight: Flight, colour: str) -> None:

@@ -71,7 +71,7 @@ def _part(about: RunFacts, answers: dict[str, Answer], derived: Sequential, plac
             "interval over blocks; thin: the smallest and the largest trial."
         )
         figures.append(Figure("Progression", caption, sequential.progression(points, f"w{number}p"), wide=True))
-    made = [_trips(answers, cell, number), _tests(answers, cell, number)]
+    made = [_round_trips(answers, cell, number), _tests(answers, cell, number)]
     if reused:
         made.insert(1, _progressions(answers, cell, number))
     sql = {"Round trips": catalogue.ROUND_TRIPS.text(cell)}
@@ -80,7 +80,7 @@ def _part(about: RunFacts, answers: dict[str, Answer], derived: Sequential, plac
     return CellPart(_published(reused), figures, [one for one in made if one.lines], sql)
 
 
-def _trips(answers: dict[str, Answer], cell: str, number: int) -> Table:
+def _round_trips(answers: dict[str, Answer], cell: str, number: int) -> Table:
     columns = [
         Column("requests", "requests", "count"),
         Column("min", "smallest_ns", "duration"),

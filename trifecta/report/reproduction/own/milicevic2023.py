@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from trifecta.conclude.reproduction import own_milicevic2023 as own
-from trifecta.conclude.reproduction.own_milicevic2023 import ARMS, PAYLOADS, Progression, Trips
+from trifecta.conclude.reproduction.own_milicevic2023 import ARMS, PAYLOADS, Progression, RoundTrips
 from trifecta.conclude.reproduction.result import StudyResult
 from trifecta.report.figures import style, svg
 from trifecta.report.reproduction.own import milicevic2023_drawn as drawn
@@ -20,18 +20,18 @@ _PLACES = {
     "near": ("figure 8", "client and server in the same region", "here a round trip of 2 ms"),
     "far": ("figure 9", "client and server in different regions", "here a round trip of 70 ms"),
 }
-_SAID_TRIPS = ("published_min_ns", "published_mode_low_ns", "published_mode_high_ns", "published_max_ns")
-_SAID_RATES = ("published_min_per_s", "published_mean_per_s", "published_max_per_s")
+_ROUND_TRIP_COLUMNS = ("published_min_ns", "published_mode_low_ns", "published_mode_high_ns", "published_max_ns")
+_RATE_COLUMNS = ("published_min_per_s", "published_mean_per_s", "published_max_per_s")
 
 
 def figures(folder: Path, study: StudyResult) -> list[StudyFigure]:
     """What can be drawn of the study from the runs in the reproduction's folder."""
-    trips, progressions = own.trips(folder, study), own.progressions(folder, study)
+    round_trips, progressions = own.round_trips(folder, study), own.progressions(folder, study)
     made = []
     with svg.drawing():
-        made += [_histogram(study, one) for one in trips]
-        if trips:
-            made.append(_latency(study, trips))
+        made += [_histogram(study, one) for one in round_trips]
+        if round_trips:
+            made.append(_latency(study, round_trips))
         for arm in ARMS:
             found = {one.payload: one for one in progressions if one.arm == arm}
             if found:
@@ -49,8 +49,8 @@ def _empty_payload(study: StudyResult, payload: int) -> str:
     return why_empty(study, connection="reused", request_bytes=str(payload))
 
 
-def _histogram(study: StudyResult, trips: Trips) -> StudyFigure:
-    figure, words, here = _PLACES[trips.place]
+def _histogram(study: StudyResult, round_trips: RoundTrips) -> StudyFigure:
+    figure, words, here = _PLACES[round_trips.place]
     name = f"milicevic2023-{figure.replace(' ', '-')}"
     columns = (
         "protocol",
@@ -59,47 +59,47 @@ def _histogram(study: StudyResult, trips: Trips) -> StudyFigure:
         "requests",
         "share",
         "missing",
-        *_SAID_TRIPS,
+        *_ROUND_TRIP_COLUMNS,
         "published_source",
     )
-    edges = [int(edge) for edge in trips.histogram.edges]
-    absent = _empty_place(study, trips.place)
+    edges = [int(edge) for edge in round_trips.histogram.edges]
+    absent = _empty_place(study, round_trips.place)
     rows: list[Row] = []
     for arm in ARMS:
-        said = own.SAID_TRIPS[trips.place, arm]
+        said = own.PUBLISHED_ROUND_TRIPS[round_trips.place, arm]
         told = (said.smallest_ns, said.mode_low_ns, said.mode_high_ns, said.largest_ns, f"V.A, {figure}")
-        head, spread = style.name(arm), trips.spreads.get(arm)
+        head, spread = style.name(arm), round_trips.spreads.get(arm)
         if spread is None:
             rows.append((head, None, None, None, None, absent, *told))
             continue
-        counts = [int(count) for count in trips.histogram.arms[arm].counts]
+        counts = [int(count) for count in round_trips.histogram.arms[arm].counts]
         bins = [*zip(edges[:-1], edges[1:], counts, strict=True), (edges[-1], None, spread.requests - sum(counts))]
         rows += [(head, low, high, count, count / spread.requests, "", *told) for low, high, count in bins]
     return StudyFigure(
         id=name,
         title=f"Round trips with a new connection for every request, {words}",
         source=f"V.A, {figure}",
-        caption=f"All requests of all valid trials, warm-up left out, {_listed(trips.payloads)}; "
+        caption=f"All requests of all valid trials, warm-up left out, {_listed(round_trips.payloads)}; "
         "the longest 0.5 % may be in no bin, the last line of the CSV has them. The mark is on the fullest bin. "
         f"{_PROGRAMS} Times are those of another path and other machines, {here}: shapes are to be compared. "
-        f"{_NEWER_TLS if trips.tls_1_3 else ''}",
-        svg=drawn.histogram(trips, absent, name),
+        f"{_NEWER_TLS if round_trips.tls_1_3 else ''}",
+        svg=drawn.histogram(round_trips, absent, name),
         columns=columns,
         rows=tuple(rows),
     )
 
 
-def _latency(study: StudyResult, every: Sequence[Trips]) -> StudyFigure:
+def _latency(study: StudyResult, every: Sequence[RoundTrips]) -> StudyFigure:
     columns = (
         *("place", "protocol", "requests", "min_ns", "mode_low_ns", "mode_high_ns", "median_ns", "mean_ns", "max_ns"),
-        *("mean_saved_ns", "missing", *_SAID_TRIPS, "published_mean_saved_ns", "published_source"),
+        *("mean_saved_ns", "missing", *_ROUND_TRIP_COLUMNS, "published_mean_saved_ns", "published_source"),
     )
     by_place = {one.place: one for one in every}
     rows: list[Row] = []
-    for place, difference in own.SAID_DIFFERENCES_NS.items():
+    for place, difference in own.PUBLISHED_DIFFERENCES_NS.items():
         spreads = by_place[place].spreads if place in by_place else {}
         for arm in ARMS:
-            said, spread = own.SAID_TRIPS[place, arm], spreads.get(arm)
+            said, spread = own.PUBLISHED_ROUND_TRIPS[place, arm], spreads.get(arm)
             base = spreads.get("h2")
             ours: Row = (*(None,) * 8, _empty_place(study, place))
             if spread is not None:
@@ -131,12 +131,12 @@ def _progression(study: StudyResult, arm: str, found: dict[int, Progression]) ->
     name = f"milicevic2023-{figure.replace(' ', '-')}"
     columns = (
         *("protocol", "request_bytes", "i", "requests_per_s", "min_of_trials_per_s", "max_of_trials_per_s", "trials"),
-        *("missing", *_SAID_RATES, "published_settled_per_s", "published_settled_after_i", "published_source"),
+        *("missing", *_RATE_COLUMNS, "published_settled_per_s", "published_settled_after_i", "published_source"),
     )
     absent = {payload: _empty_payload(study, payload) for payload in PAYLOADS}
     rows: list[Row] = []
     for payload in PAYLOADS:
-        said, one = own.SAID_RATES[arm, payload], found.get(payload)
+        said, one = own.PUBLISHED_RATES[arm, payload], found.get(payload)
         theirs = (said.smallest, said.mean, said.largest, said.settled, said.settled_after, f"V.B, {figure}")
         head = (style.name(arm), payload)
         if one is None:
@@ -165,14 +165,14 @@ def _progression(study: StudyResult, arm: str, found: dict[int, Progression]) ->
 def _throughput(study: StudyResult, progressions: Sequence[Progression]) -> StudyFigure:
     columns = (
         *("protocol", "request_bytes", "requests", "trials", "min_per_s", "mean_per_s", "max_per_s", "settled_per_s"),
-        *("settled_after_i", "missing", *_SAID_RATES, "published_settled_per_s", "published_settled_after_i"),
+        *("settled_after_i", "missing", *_RATE_COLUMNS, "published_settled_per_s", "published_settled_after_i"),
         "published_source",
     )
     by = {(one.arm, one.payload): one for one in progressions}
     rows: list[Row] = []
     for arm in ARMS:
         for payload in PAYLOADS:
-            one, said = by.get((arm, payload)), own.SAID_RATES[arm, payload]
+            one, said = by.get((arm, payload)), own.PUBLISHED_RATES[arm, payload]
             ours: Row = (*(None,) * 7, _empty_payload(study, payload))
             if one is not None:
                 rates = (one.smallest, one.mean, one.largest, one.last)

@@ -9,10 +9,10 @@ from matplotlib.axes import Axes
 from trifecta.conclude.reproduction.own_milicevic2023 import (
     ARMS,
     PAYLOADS,
-    SAID_RATES,
-    SAID_TRIPS,
+    PUBLISHED_RATES,
+    PUBLISHED_ROUND_TRIPS,
     Progression,
-    Trips,
+    RoundTrips,
 )
 from trifecta.design import numbers
 from trifecta.report.figures import scales, style, svg
@@ -29,14 +29,14 @@ def payload_words(payload: int) -> str:
     return numbers.plain(numbers.size(payload))
 
 
-def histogram(trips: Trips, absent: str, identity: str) -> str:
+def histogram(round_trips: RoundTrips, absent: str, identity: str) -> str:
     """R_i of both protocols in the same bins, as many requests as there were in each, over what the study gave.
 
     A protocol without any says ``absent``.
     """
     made = svg.figure(390, _WIDTH)
-    shown = trips.histogram
-    said = {arm: SAID_TRIPS[trips.place, arm] for arm in ARMS}
+    shown = round_trips.histogram
+    said = {arm: PUBLISHED_ROUND_TRIPS[round_trips.place, arm] for arm in ARMS}
     top_of_strip = 8 + LINE * len(ARMS) + 18
     strip = svg.axes(made, _LEFT, top_of_strip, _RIGHT, 390 - top_of_strip - _STRIP)
     target = svg.axes(made, _LEFT, top_of_strip + _STRIP + 26, _RIGHT, _BOTTOM)
@@ -46,7 +46,7 @@ def histogram(trips: Trips, absent: str, identity: str) -> str:
     low, high = max(0.0, min(ends) - air), max(ends) + air
     entries, words, most = [], [], 1.0
     for place, arm in enumerate(ARMS):
-        look, spread = style.look(arm), trips.spreads.get(arm)
+        look, spread = style.look(arm), round_trips.spreads.get(arm)
         one = said[arm]
         strip.plot([one.smallest_ns, one.largest_ns], [place, place], color=look.colour, linewidth=1.4, marker="|",
                    markersize=8)  # fmt: skip
@@ -111,7 +111,7 @@ def progression(arm: str, found: Mapping[int, Progression], absent: Mapping[int,
     most = max((one.requests for one in found.values()), default=1)
     edge = most * (1 + _BESIDE)
     tops = [point.largest for one in found.values() for point in one.points if point.place >= min(10, most)]
-    said = {payload: SAID_RATES[arm, payload] for payload in PAYLOADS}
+    said = {payload: PUBLISHED_RATES[arm, payload] for payload in PAYLOADS}
     tops += [end for one in said.values() if (end := one.largest or one.settled)]
     top = max(tops) * 1.08
     target.set_xlim(0, edge)
