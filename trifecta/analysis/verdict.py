@@ -339,8 +339,8 @@ def _likely(evidence: _Evidence, study: Study) -> Claim | None:
     if interval.excludes_zero() and evidence.best != "same" and not evidence.hindrance:
         return evidence.best
     if evidence.best == "same" and interval.within(math.log1p(study.margin)):
-        waits = not evidence.hindrance or evidence.hindrance.endswith("would show it")
-        return "same" if waits else None
+        pending = not evidence.hindrance or evidence.hindrance.endswith("would show it")
+        return "same" if pending else None
     return None
 
 

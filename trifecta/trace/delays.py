@@ -55,11 +55,11 @@ class Delays:
         waited = blocking(tables, seen)
         times, unsplit = attribute(tables, seen=seen, recovered=recovered, of=of)
         self._recovered = {(one.connection, one.direction): one for one in recovered}
-        self._waits: dict[tuple[int, str], list[RequestBlocking]] = defaultdict(list)
+        self._requests: dict[tuple[int, str], list[RequestBlocking]] = defaultdict(list)
         self._holes: dict[tuple[int, str], list[int | None]] = defaultdict(list)
         self._times: dict[int, list[RequestTime]] = defaultdict(list)
         for wait in waited.requests:
-            self._waits[wait.connection, wait.direction].append(wait)
+            self._requests[wait.connection, wait.direction].append(wait)
         for hole in waited.holes:
             took = None if hole.filled_ns is None else hole.filled_ns - hole.opened_ns
             self._holes[hole.connection, hole.direction].append(took)
@@ -77,14 +77,14 @@ class Delays:
             one = self._recovered.get((connection, direction))
             yield "recovery", up, _recovery(one), self._said("recovery", connection)
         for up, direction in ((True, "up"), (False, "down")):
-            waits = self._waits.get((connection, direction), [])
+            requests = self._requests.get((connection, direction), [])
             notes = self._said("blocking", connection)
             yield (
                 "blocking",
                 up,
-                _blocking(waits, self._holes.get((connection, direction), [])),
+                _blocking(requests, self._holes.get((connection, direction), [])),
                 notes
-                if waits
+                if requests
                 else [
                     *notes,
                     _NO_OCTETS,
@@ -125,22 +125,22 @@ def _recovery(one: Recovery | None) -> list[Found]:
     return rows
 
 
-def _blocking(waits: Sequence[RequestBlocking], holes: Sequence[int | None]) -> list[Found]:
+def _blocking(requests: Sequence[RequestBlocking], holes: Sequence[int | None]) -> list[Found]:
     """Means over requests; holes of all."""
-    if not waits:
+    if not requests:
         names = ("by_others", "by_records", "by_own", "blocked", "end_by_others")
         return [
             *((name, None, "ns", None) for name in names),
             ("by_others_share", None, "1", 0.0),
             ("holes", None, "1", None),
         ]
-    shares = [one.share for one in waits if one.share is not None]
+    shares = [one.share for one in requests if one.share is not None]
     return [
-        ("by_others", fmean(one.by_others_ns for one in waits), "ns", 0.0),
-        ("by_records", fmean(one.by_records_ns for one in waits), "ns", None),
-        ("by_own", fmean(one.by_own_ns for one in waits), "ns", None),
-        ("blocked", fmean(one.blocked_ns for one in waits), "ns", None),
-        ("end_by_others", fmean(one.end_by_others_ns for one in waits), "ns", 0.0),
+        ("by_others", fmean(one.by_others_ns for one in requests), "ns", 0.0),
+        ("by_records", fmean(one.by_records_ns for one in requests), "ns", None),
+        ("by_own", fmean(one.by_own_ns for one in requests), "ns", None),
+        ("blocked", fmean(one.blocked_ns for one in requests), "ns", None),
+        ("end_by_others", fmean(one.end_by_others_ns for one in requests), "ns", 0.0),
         ("by_others_share", fmean(shares) if shares else None, "1", 0.0),
         ("holes", len(holes), "1", None),
     ]

@@ -163,11 +163,11 @@ class Transfer:
             for start, end in records
         ]
 
-    def waits(self) -> dict[int, dict[str, int]]:
+    def blocking(self) -> dict[int, dict[str, int]]:
         """ns in which octets of each stream waited, by what for."""
-        return self._tcp_waits() if self.rows("tls") else self._quic_waits()
+        return self._tcp_blocking() if self.rows("tls") else self._quic_blocking()
 
-    def _quic_waits(self) -> dict[int, dict[str, int]]:
+    def _quic_blocking(self) -> dict[int, dict[str, int]]:
         arrived = {one.number: one.arrived_ns for one in self.down}
         came: dict[int, dict[int, int]] = {}
         for row in self.rows("quic", "STREAM"):
@@ -183,7 +183,7 @@ class Transfer:
             found[stream] = {"own": union(spans), "records": 0, "others": 0}
         return found
 
-    def _tcp_waits(self) -> dict[int, dict[str, int]]:
+    def _tcp_blocking(self) -> dict[int, dict[str, int]]:
         first = min(one.tcp[0] for one in self.down if one.tcp[1] > 0) - 1  # relative 1
         size = max(one.tcp[0] + one.tcp[1] for one in self.down) - first
         came = [LATE] * size

@@ -24,7 +24,7 @@ def test_set_up_is_counted_up_to_the_packet_with_the_request(arm: str, packets: 
 def test_a_loss_is_repaired_and_keeps_other_streams_waiting() -> None:
     found = looked(World(arm="h2", size=60_000, lose=(20,)))
     assert found.values["repair_ns"] == 80 * MS
-    mean = sum(one.by_others_ns for one in found.waits) / 3
+    mean = sum(one.by_others_ns for one in found.blocking) / 3
     assert found.values["by_others_ns"] == pytest.approx(mean) and mean > 0
     assert sum(found.parts.values()) > 0
 

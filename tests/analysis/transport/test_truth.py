@@ -52,7 +52,7 @@ def waited(one: Transfer) -> Blocking:
     """Blocking of every request, compared octet by octet."""
     found = blocking(one.tables())
     assert found.notes == []
-    truth = one.waits()
+    truth = one.blocking()
     down = [each for each in found.requests if each.direction == "down"]
     assert len(down) == 2
     for each in down:

@@ -33,9 +33,9 @@ def check(evidence: Evidence) -> list[CheckResult]:
     findings = [] if evidence.browsing else _client(evidence)  # a browser has a check of its own
     findings += _most([_link(f"the link {name}".rstrip(), link) for name, link in evidence.links.items()])
     server = evidence.server or {}
-    findings += _server(evidence, server) + _waits("the server", server, "warn")
+    findings += _server(evidence, server) + _run_delay("the server", server, "warn")
     services = server.get("services") or {}
-    findings += _most([_waits(f"service {name}", service, "warn") for name, service in services.items()])
+    findings += _most([_run_delay(f"service {name}", service, "warn") for name, service in services.items()])
     return worst(evidence, "headroom", findings)
 
 
@@ -52,10 +52,10 @@ def _client(evidence: Evidence) -> list[Finding]:
         if many:
             remedy = "read it as clients that share a core, or let fewer ask, in an open loop"
         findings += _of_its_share(who, busy, load, span_ns(load), remedy=remedy, beyond=beyond)
-    waits = _waits(who, load, beyond)
-    if evidence.foreign and not waits:
+    run_delay = _run_delay(who, load, beyond)
+    if evidence.foreign and not run_delay:
         findings.append(Finding("unknown", f"{who} ended too soon to tell how long it waited for a core"))
-    findings += waits
+    findings += run_delay
     findings += _schedule(evidence, load)
     return findings
 
@@ -81,7 +81,9 @@ def _of_its_share(
         _limit(f"{who} used", busy / float(share), f"of the {float(share):.0%} of a core it was given", remedy, beyond)
     ]
     if wall_ns > 0:
-        waited = _waits(who, {"run_delay_ns": summary.get("throttled_ns"), "wall_ns": wall_ns}, beyond, "for its share")
+        waited = _run_delay(
+            who, {"run_delay_ns": summary.get("throttled_ns"), "wall_ns": wall_ns}, beyond, "for its share"
+        )
         found += waited
     return found
 
@@ -105,7 +107,7 @@ def _link(who: str, link: OneLink) -> list[Finding]:
         busy = (link.get("cpu_user_ns", 0) + link.get("cpu_system_ns", 0)) / wall_ns
         remedy = "ask for less load or use a machine with more cores"
         findings.append(_limit(f"{who} used", busy, "of a core", remedy))
-    return findings + _waits(who, link)
+    return findings + _run_delay(who, link)
 
 
 def _limit(who: str, busy: float, of: str, remedy: str, beyond: CheckStatus = "fail") -> Finding:
@@ -115,7 +117,7 @@ def _limit(who: str, busy: float, of: str, remedy: str, beyond: CheckStatus = "f
     return Finding("pass", text, busy, BUSY_LIMIT)
 
 
-def _waits(who: str, summary: Ran, beyond: CheckStatus = "fail", what: str = "for a core") -> list[Finding]:
+def _run_delay(who: str, summary: Ran, beyond: CheckStatus = "fail", what: str = "for a core") -> list[Finding]:
     """Time that a program was ready to run but had no core: CPU time alone does not show a starved program."""
     delay = summary.get("run_delay_ns")
     wall = summary.get("wall_ns") or (int(summary.get("ended_ns") or 0) - int(summary.get("started_ns") or 0))

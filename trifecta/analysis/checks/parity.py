@@ -141,12 +141,12 @@ def _tuned(evidence: Evidence) -> list[Finding]:
     given, asked = dict(evidence.load.get("tuning") or {}), plain(tuning.engine(evidence.workload))
     if given == asked:
         told = [Finding("pass", f"set of the transports: {_listed(given)}")] if asked else []
-        return told + _waits(evidence)
+        return told + _tls_wait(evidence)
     text = f"set of the client's transports is {_listed(given)}, requested: {_listed(asked)}"
     return [Finding("fail", text, remedy="install the engine again: `trifecta doctor` says how")]
 
 
-def _waits(evidence: Evidence) -> list[Finding]:
+def _tls_wait(evidence: Evidence) -> list[Finding]:
     """A client that is made to wait where TCP has a gap before TLS, and QUIC none."""
     wait = evidence.workload.tls_wait
     if wait is None or evidence.trial.protocol == "h3":

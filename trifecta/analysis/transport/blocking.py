@@ -161,7 +161,7 @@ def _requests(
     }
     told: list[list[RequestBlocking]] = [[] for _ in found]
     for at, name, *values in zip(of[first].tolist(), stream[first].tolist(), *columns.values(), strict=True):
-        direction, protocol, waits = found[at].direction, protocols[at], dict(zip(columns, values, strict=True))
+        direction, protocol, measured = found[at].direction, protocols[at], dict(zip(columns, values, strict=True))
         request, load = loads.get((direction.connection, name), (None, None))
         if protocol == "h1" and request is None:
             request = name
@@ -173,8 +173,8 @@ def _requests(
                 stream=name,
                 request=request,
                 load_ns=load,
-                share=waits["by_others_ns"] / load if load and direction.name == DOWN else None,
-                **waits,
+                share=measured["by_others_ns"] / load if load and direction.name == DOWN else None,
+                **measured,
             )
         )
     return told

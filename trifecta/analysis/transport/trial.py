@@ -28,13 +28,13 @@ Values = dict[str, float | None]
 class Capture:
     """The numbers of a capture, and what they are made of.
 
-    ``parts``: where the time of a request went, the mean over requests in ns; empty where it cannot be split. ``waits``
-    are those of responses.
+    ``parts``: where the time of a request went, the mean over requests in ns; empty where it cannot be split.
+    ``blocking``: of responses.
     """
 
     values: Values
     parts: dict[str, float]
-    waits: list[RequestBlocking]
+    blocking: list[RequestBlocking]
     recovered: list[Recovery]
 
 
@@ -49,9 +49,9 @@ def look_at(tables: Mapping[str, pa.Table]) -> Capture:
     numbers = {one.number for one in own}
     recovered = [one for one in recovered if one.connection in numbers]
     found = blocking(tables, seen).requests
-    waits = [one for one in found if one.direction == "down" and one.connection in numbers]
-    values = _setups(own) | _later(own) | _of_the_server(own) | _waited(waits) | _recovered(recovered)
-    return Capture(values, mean_parts(times) if times else {}, waits, recovered)
+    blocked = [one for one in found if one.direction == "down" and one.connection in numbers]
+    values = _setups(own) | _later(own) | _of_the_server(own) | _blocking_values(blocked) | _recovered(recovered)
+    return Capture(values, mean_parts(times) if times else {}, blocked, recovered)
 
 
 def _setups(own: Iterable[Connection]) -> Values:
@@ -84,11 +84,11 @@ def _of_the_server(own: Sequence[Connection]) -> Values:
     }
 
 
-def _waited(waits: Sequence[RequestBlocking]) -> Values:
+def _blocking_values(blocked: Sequence[RequestBlocking]) -> Values:
     return {
-        "by_others_ns": _mean(one.by_others_ns for one in waits),
-        "by_own_ns": _mean(one.by_own_ns for one in waits),
-        "by_others_share": _mean(one.share for one in waits),
+        "by_others_ns": _mean(one.by_others_ns for one in blocked),
+        "by_own_ns": _mean(one.by_own_ns for one in blocked),
+        "by_others_share": _mean(one.share for one in blocked),
     }
 
 

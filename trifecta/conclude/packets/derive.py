@@ -23,7 +23,7 @@ from trifecta.contract.trial import TrialValues
 from trifecta.design import naming
 from trifecta.design.model import AA_SUFFIX
 
-_WAITS = {
+_BLOCKING_PARTS = {
     "by_others": "for other streams' octets",
     "by_records": "for the rest of a TLS record",
     "by_own": "for octets of its own stream",
@@ -113,7 +113,7 @@ def _parts(shown: Mapping[str, Mapping[str, Shown]]) -> list[Mapping[str, object
         for arm, one in arms.items()
         for kind, unit, parts in (
             ("overhead", "B", _octets(one.captured)),
-            ("blocking", "ns", _waits(one.captured)),
+            ("blocking", "ns", _blocking(one.captured)),
             ("stalls", "ns", _held(one.captured)),
         )
         for part in parts
@@ -129,15 +129,15 @@ def _octets(one: Captured) -> list[Part]:
     ]
 
 
-def _waits(one: Captured) -> list[Part]:
-    waits = one.told.waits
-    if not waits:
+def _blocking(one: Captured) -> list[Part]:
+    blocked = one.told.blocking
+    if not blocked:
         return []
-    loads = [wait.load_ns for wait in waits]
+    loads = [wait.load_ns for wait in blocked]
     whole = None if None in loads else sum(load for load in loads if load is not None) / len(loads)
-    means = {part: sum(getattr(wait, f"{part}_ns") for wait in waits) / len(waits) for part in _WAITS}
+    means = {part: sum(getattr(wait, f"{part}_ns") for wait in blocked) / len(blocked) for part in _BLOCKING_PARTS}
     return [
-        (part, _WAITS[part], place, value, value / whole if whole else None)
+        (part, _BLOCKING_PARTS[part], place, value, value / whole if whole else None)
         for place, (part, value) in enumerate(means.items())
     ]
 

@@ -12,7 +12,7 @@ _OFF = ("off", "false", "none")
 _SEGMENT_BYTES = 1460
 
 
-def _waits(seen: Seen) -> bool:
+def _window_limited(seen: Seen) -> bool:
     """Whether the difference lies in what windows and pace decide, as far as it is known where it lies."""
     return seen.far and (not seen.shares or seen.share("wait", "transfer") >= 0.2)
 
@@ -48,7 +48,7 @@ def pacing(seen: Seen) -> Suspect | None:
     if len(paced) != 1:
         return Suspect(POSSIBLE, "both are paced, each in its own way", {"pacing": _OFF})
     why = f"{paced[0]} is paced and {'TCP' if paced[0] == 'QUIC' else 'QUIC'} is not"
-    return Suspect(LIKELY + 1 if _waits(seen) else POSSIBLE, why, {"pacing": _OFF})
+    return Suspect(LIKELY + 1 if _window_limited(seen) else POSSIBLE, why, {"pacing": _OFF})
 
 
 def _is_paced(seen: Seen, protocol: str) -> bool:
@@ -72,7 +72,7 @@ def idle_window(seen: Seen) -> Suspect | None:
     ## Cannot
     tell a restart from a window that did not grow: that is `window-validation`.
     """
-    suspicion = LIKELY if _waits(seen) and not seen.new else UNSUSPECTED
+    suspicion = LIKELY if _window_limited(seen) and not seen.new else UNSUSPECTED
     if seen.value("idle_window") == "restart":
         suspicion = CERTAIN - 1
     return Suspect(suspicion, "after a pause a sender may begin anew", {"idle_window": ("keep",)})
@@ -95,7 +95,7 @@ def initial_window(seen: Seen) -> Suspect | None:
     own = seen.value("initial_window")
     if own and own != _STANDARD_WINDOW:
         return Suspect(CERTAIN, f"it is {own}, not 10 packets", {"initial_window": (_STANDARD_WINDOW, "10 packets")})
-    suspicion = LIKELY - 1 if seen.new and _waits(seen) else UNLIKELY if _waits(seen) else UNSUSPECTED
+    suspicion = LIKELY - 1 if seen.new and _window_limited(seen) else UNLIKELY if _window_limited(seen) else UNSUSPECTED
     why = "a response may take more than its ten packets"
     return Suspect(suspicion, why, {"initial_window": (_LARGE_WINDOW, "64", "32")})
 
@@ -139,7 +139,7 @@ def slow_start_exit(seen: Seen) -> Suspect | None:
     """
     if seen.value("congestion_control") != "cubic" or not seen.tcp:
         return None
-    suspicion = POSSIBLE - 1 if seen.crosses and seen.new and _waits(seen) else UNSUSPECTED
+    suspicion = POSSIBLE - 1 if seen.crosses and seen.new and _window_limited(seen) else UNSUSPECTED
     return Suspect(suspicion, "Linux's Cubic may leave slow start early", {"congestion_control": ("reno",)})
 
 
@@ -253,7 +253,7 @@ def tls_records(seen: Seen) -> Suspect | None:
         return None
     own = seen.value("tls_record")
     set_ = _octets(own) > _SEGMENT_BYTES
-    suspicion = CERTAIN - 1 if set_ else POSSIBLE - 1 if seen.new and _waits(seen) else UNSUSPECTED
+    suspicion = CERTAIN - 1 if set_ else POSSIBLE - 1 if seen.new and _window_limited(seen) else UNSUSPECTED
     why = f"a record of {own} does not fit a small window" if set_ else "a record is read when all of it is there"
     return Suspect(suspicion, why, {"tls_record": ("1200 B", "1 kB", "1400 B", "segment")})
 

@@ -29,18 +29,18 @@ _MOST_BARS = 120
 
 def blocking(shown: Sequence[tuple[str, str, Sequence[Waited]]]) -> Drawn:
     """Draw captures, each (title, arm, requests in order), on one axis."""
-    made, targets = panels([f"{title}: {_sum(waits)}" for title, _, waits in shown], 230)
-    high = max((one.longest_ns for _, _, waits in shown for one in waits), default=0.0) * 1.1 or 1e6
+    made, targets = panels([f"{title}: {_sum(blocked)}" for title, _, blocked in shown], 230)
+    high = max((one.longest_ns for _, _, blocked in shown for one in blocked), default=0.0) * 1.1 or 1e6
     said = []
-    for place, (target, (title, _, waits)) in enumerate(zip(targets, shown, strict=True)):
-        target.set_xlim(-0.6, max(len(waits), 1) - 0.4)
+    for place, (target, (title, _, blocked)) in enumerate(zip(targets, shown, strict=True)):
+        target.set_xlim(-0.6, max(len(blocked), 1) - 0.4)
         target.set_ylim(0, high)
         ticks, labels = scales.labelled(scales.linear_ticks(high, 4))
         svg.ticks(target, "y", ticks, labels if place == 0 else ["" for _ in labels])
-        steps = [tick for tick in scales.linear_ticks(max(len(waits) - 1, 1), 4) if tick == int(tick)]
+        steps = [tick for tick in scales.linear_ticks(max(len(blocked) - 1, 1), 4) if tick == int(tick)]
         svg.ticks(target, "x", steps, [f"{int(tick) + 1}" for tick in steps], grid=False)
-        other, own, rows = [one.other_ns for one in waits], [one.own_ns for one in waits], range(len(waits))
-        if len(waits) <= _MOST_BARS:
+        other, own, rows = [one.other_ns for one in blocked], [one.own_ns for one in blocked], range(len(blocked))
+        if len(blocked) <= _MOST_BARS:
             target.bar([row - 0.2 for row in rows], other, width=0.4, color=style.PART_CROSSED, linewidth=0)
             target.bar(
                 [row + 0.2 for row in rows], own, width=0.4, color=style.LATE, edgecolor=style.PAPER, hatch="//",
@@ -49,19 +49,19 @@ def blocking(shown: Sequence[tuple[str, str, Sequence[Waited]]]) -> Drawn:
         else:
             dots(target, points(rows, other), style.PART_CROSSED)
             dots(target, points(rows, own), style.LATE)
-        if waits and not any(one.longest_ns for one in waits):
+        if blocked and not any(one.longest_ns for one in blocked):
             target.text(
                 0.5, 0.5, "nothing waited", transform=target.transAxes, ha="center", va="center", color=style.MUTED,
                 fontsize=svg.SMALL,
             )  # fmt: skip
         target.set_xlabel("request", color=style.INK, fontsize=svg.SMALL)
-        said.append(f"{title}: {_sum(waits)}")
+        said.append(f"{title}: {_sum(blocked)}")
     return Drawn(made, f"How long octets of each response lay received and undeliverable. {'; '.join(said)}")
 
 
-def _sum(waits: Sequence[Waited]) -> str:
-    if not waits:
+def _sum(blocked: Sequence[Waited]) -> str:
+    if not blocked:
         return "not known"
-    mean = sum(one.other_ns for one in waits) / len(waits)
-    waited = sum(one.other_ns > 0 for one in waits)
-    return f"for others {numbers.duration(mean)}, {waited} of {len(waits)}"
+    mean = sum(one.other_ns for one in blocked) / len(blocked)
+    waited = sum(one.other_ns > 0 for one in blocked)
+    return f"for others {numbers.duration(mean)}, {waited} of {len(blocked)}"

@@ -90,8 +90,8 @@ def what_was_carried(shown: Sequence[Captured]) -> list[Picture]:
 
 def what_waited(shown: Sequence[Captured]) -> list[Picture]:
     """How long octets lay received and undeliverable, by request."""
-    waits = [(one.label, one.arm, _waited(one)) for one in shown]
-    if not any(found for _, _, found in waits):
+    blocked = [(one.label, one.arm, _waited(one)) for one in shown]
+    if not any(found for _, _, found in blocked):
         return []
     caption = (
         "How long octets of a response lay received at the client and could not be delivered: because octets of "
@@ -99,10 +99,10 @@ def what_waited(shown: Sequence[Captured]) -> list[Picture]:
         "the rest of a TLS record, as most of TCP's octets do, is in the table."
     )
     marks = [("for other streams", "--part-crossed", ""), ("for octets of its own", "--phase-late", "tcp")]
-    return [Picture("blocking", "Head-of-line blocking, by request", caption, lambda: blocking(waits), legend=marks)]
+    return [Picture("blocking", "Head-of-line blocking, by request", caption, lambda: blocking(blocked), legend=marks)]
 
 
 def _waited(one: Captured) -> list[Waited]:
-    waits = one.told.waits
-    found = sorted(waits, key=lambda wait: (wait.connection, wait.request if wait.request is not None else 0))
+    blocked = one.told.blocking
+    found = sorted(blocked, key=lambda wait: (wait.connection, wait.request if wait.request is not None else 0))
     return [Waited(str(wait.request), wait.by_others_ns, wait.by_own_ns) for wait in found]
