@@ -60,11 +60,11 @@ def test_a_lost_block_is_ordered_again_under_its_names_and_what_comes_late_count
     order = dispatch.order("c", 2, "why")
     dispatch.begin(order)
     assert dispatch.lost("a") == order
-    assert dispatch.again == [order]
+    assert dispatch.lost_blocks == [order]
     assert not dispatch.over
     assert dispatch.ran(Ran("a", order, {})) == []
     dispatch.joined("b")
-    assert dispatch.begin(dispatch.again.pop(0)) == "b"
+    assert dispatch.begin(dispatch.lost_blocks.pop(0)) == "b"
     assert [one.node for one in dispatch.ran(Ran("b", order, {}))] == ["b"]
     assert dispatch.lost("b") is None
 
@@ -91,10 +91,10 @@ def test_a_busy_node_has_one_block_ahead_and_loses_both():
         dispatch.begin_ahead("a", second)
     assert dispatch.running() == {"c": {0, 1}}
     assert dispatch.lost("a") == first, "the one that it was running is lost"
-    assert dispatch.again == [first, second]
+    assert dispatch.lost_blocks == [first, second]
     dispatch.joined("b")
-    dispatch.begin(dispatch.again.pop(0))
-    dispatch.begin_ahead("b", dispatch.again.pop(0))
+    dispatch.begin(dispatch.lost_blocks.pop(0))
+    dispatch.begin_ahead("b", dispatch.lost_blocks.pop(0))
     assert [one.order for one in dispatch.ran(Ran("b", first, {}))] == [first]
     assert dispatch.busy == {"b": second}
     assert not dispatch.idle

@@ -40,15 +40,15 @@ class Sample:
     """What a cell, or a pair of cells, has of a statement against one reference.
 
     ``values``: by block, logs of ratios or differences (infinite: censored); of a pair those of the other cell, too.
-    ``again``: of the baseline's second run against its first, where it is the reference. ``alone``: the interval of the
-    run's own verdict, where it holds and this does not.
+    ``retest``: of the baseline's second run against its first, where it is the reference. ``alone``: the interval of
+    the run's own verdict, where it holds and this does not.
     """
 
     run: str
     cell: str
     against: str
     values: tuple[tuple[float, ...], ...]
-    again: tuple[float, ...] = ()
+    retest: tuple[float, ...] = ()
     alone: Estimate | None = None
 
     def parts(self, share: float = 1.0) -> list[Part]:
@@ -73,6 +73,7 @@ class Effect:
     values: tuple[tuple[float, ...], ...] = field(default=(), repr=False)
     """As `Sample` has them."""
     again: tuple[float, ...] = field(default=(), repr=False)
+    """`Sample.retest`, under the name that it has where it is stored."""
 
 
 @dataclass(frozen=True)
@@ -187,7 +188,7 @@ def _effects(says: Says, samples: Sequence[Sample], to: str, rule: Rule) -> tupl
         estimate = one.alone or linear(one.parts(), own)
         state, _ = judge(says, estimate, rule.margin, between_sessions(says))
         value, low, high = (written(e, says.by_difference) for e in (estimate.value, estimate.low, estimate.high))
-        judged = ((), ()) if one.alone else (one.values, one.again)  # values that were not judged tell nothing
+        judged = ((), ()) if one.alone else (one.values, one.retest)  # values that were not judged tell nothing
         made.append(Effect(one.run, one.cell, one.against, state, value, low, high, estimate.blocks, to, *judged))
     return tuple(made)
 
@@ -197,11 +198,11 @@ def _unlike_itself(says: Says, samples: Sequence[Sample], effect: Estimate) -> s
     if says.between_cells or says.by_difference or effect.low is None or effect.high is None:
         return ""
     for one in samples:
-        again = linear([(1.0, np.array(one.again))], _AA_CONFIDENCE) if one.again else NOTHING
-        if again.low is None or again.high is None or again.low <= 0 <= again.high or again.low == again.high:
+        retest = linear([(1.0, np.array(one.retest))], _AA_CONFIDENCE) if one.retest else NOTHING
+        if retest.low is None or retest.high is None or retest.low <= 0 <= retest.high or retest.low == retest.high:
             continue
-        if max(abs(again.low), abs(again.high)) >= min(abs(effect.low), abs(effect.high)):
-            return f"the baseline differs from itself in {one.cell}, by {100 * math.expm1(again.value or 0):+.1f} %"
+        if max(abs(retest.low), abs(retest.high)) >= min(abs(effect.low), abs(effect.high)):
+            return f"the baseline differs from itself in {one.cell}, by {100 * math.expm1(retest.value or 0):+.1f} %"
     return ""
 
 

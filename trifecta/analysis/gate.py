@@ -186,11 +186,11 @@ def _pair(gate: GatePlan, cell: Cell, rows: Sequence[Row], metric: Metric, arm: 
 
 def _slacks(gate: GatePlan, asked: Sequence[tuple[Cell, Condition]], here: Sequence[Sequence[Row]]) -> list[float]:
     """For each test by how much (a log) the limit widens: the noise floor of a baseline that differs from itself."""
-    again, alpha = gate.baseline + AA_SUFFIX, 1 - gate.study.confidence
-    if gate.candidate == again or not asked:
+    retest, alpha = gate.baseline + AA_SUFFIX, 1 - gate.study.confidence
+    if gate.candidate == retest or not asked:
         return [0.0] * len(asked)
     pairs = [
-        _pair(gate, cell, rows, condition.metric, again) for (cell, condition), rows in zip(asked, here, strict=True)
+        _pair(gate, cell, rows, condition.metric, retest) for (cell, condition), rows in zip(asked, here, strict=True)
     ]
     adjusted = adjusted_log_e(np.array([judge(pair.logs, alpha).log_e for pair in pairs]))
     return [

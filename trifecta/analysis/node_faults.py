@@ -96,8 +96,8 @@ def _unmarked(row: Row) -> Row:
     if usable(row) or not mark(row) or row.get("error"):
         return row
     others = [one for one in json.loads(row["checks_json"] or "[]") if one["check"] != CHECK]
-    again: Row = {**row, "valid": all(one["status"] != "fail" for one in others)}
-    return again
+    unmarked: Row = {**row, "valid": all(one["status"] != "fail" for one in others)}
+    return unmarked
 
 
 def mark(row: Row) -> str:

@@ -185,7 +185,7 @@ def _sample(says: Says, group: Group, reference: str) -> Sample | None:
     return Sample(
         *group.names,
         tuple(_plain(one) for one in values),
-        _again(says, group, reference),
+        _retest(says, group, reference),
         _alone(says, group, reference, len(values[0])),
     )
 
@@ -194,7 +194,7 @@ def _plain(values: Floats) -> tuple[float, ...]:
     return tuple(float(value) for value in values)
 
 
-def _again(says: Says, group: Group, reference: str) -> tuple[float, ...]:
+def _retest(says: Says, group: Group, reference: str) -> tuple[float, ...]:
     """The baseline's second run against its first, by block, where it is the reference: its log ratio."""
     place = group.place
     if not says.to or reference != place.baseline or says.between_cells or says.by_difference:

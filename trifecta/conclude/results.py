@@ -27,7 +27,7 @@ from trifecta.store.run import RunDirectory
 
 Row = dict[str, Any]
 _BEFELL = {"changed": "was changed after the run wrote it", "missing": "is gone", "added": "is not the run's"}
-_AGAIN = "what follows was worked out from the trials again"
+_RECOMPUTED = "what follows was worked out from the trials again"
 _SLACK = 1e-9  # of numbers that another processor rounds another way
 _known: dict[tuple[Path, str], Results] = {}
 
@@ -82,7 +82,7 @@ def _by_manifest(run: RunDirectory) -> Results:
     if not changed:
         return Results()
     study, cells, rows = evidence(run)
-    said = [f"{name} {_BEFELL[what]}: {_AGAIN}" for name, what in changed.items()]
+    said = [f"{name} {_BEFELL[what]}: {_RECOMPUTED}" for name, what in changed.items()]
     judged = verdicts(study, rows, cells) if "verdicts.parquet" in changed else None
     checks = check_run(RunEvidence(study, cells, rows)) if "checks.parquet" in changed else None
     return Results(judged, checks, said)
@@ -99,7 +99,7 @@ def _by_trials(run: RunDirectory) -> Results:
     difference = _first_difference(stored, [asdict(one) for one in quick])
     if difference is None:
         return Results()
-    return Results(verdicts(study, rows, cells), None, [f"verdicts.parquet {difference}: {_AGAIN}"])
+    return Results(verdicts(study, rows, cells), None, [f"verdicts.parquet {difference}: {_RECOMPUTED}"])
 
 
 def evidence(run: RunDirectory) -> tuple[Study, list[Cell], list[TrialRow]]:

@@ -17,10 +17,10 @@ from trifecta.design.errors import CannotError, UserError
 TEMPORARY_PREFIX = ".tmp-"
 _PAGES = 16_384  # less than that is nothing: what fails then fails for it
 TRIAL_BYTES = 100_000  # what a trial leaves, and a little more
-_AGAIN = "free some space, or choose another folder with --out, then run this again, or `trifecta resume` a run"
+_RETRY_HINT = "free some space, or choose another folder with --out, then run this again, or `trifecta resume` a run"
 _REMEDIES = {
-    errno.ENOSPC: f"the disk is full; {_AGAIN}",
-    errno.EDQUOT: f"the disk quota is used up; {_AGAIN}",
+    errno.ENOSPC: f"the disk is full; {_RETRY_HINT}",
+    errno.EDQUOT: f"the disk quota is used up; {_RETRY_HINT}",
     errno.EROFS: "the file system is read-only; choose another folder with --out",
     errno.EACCES: "permission denied; choose another folder with --out",
     errno.EPERM: "not permitted; choose another folder with --out",
@@ -57,7 +57,7 @@ def check_room(folder: Path, needed: int = TRIAL_BYTES) -> None:
     free = free_bytes(folder)
     if free is not None and free < needed:
         said = f"{free // 1000} kB are free, and a trial needs {needed // 1000} kB"
-        raise CannotError(f"cannot write {folder}: the disk is full ({said}); {_AGAIN}")
+        raise CannotError(f"cannot write {folder}: the disk is full ({said}); {_RETRY_HINT}")
 
 
 @contextmanager

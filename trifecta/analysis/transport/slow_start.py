@@ -161,8 +161,10 @@ def _exit(flights: list[Round], windows: list[int], *, paused: bool) -> tuple[in
 def _first_loss(connection: Connection, up: bool) -> int | None:
     """When something was sent again for the first time."""
     if connection.tcp:
-        again = connection.sent(up=up).pick("again", lambda of: (of["retransmission"] == 1) & (of["payload_bytes"] > 0))
-        return int(again["time_ns"][0]) if len(again) else None
+        retransmitted = connection.sent(up=up).pick(
+            "again", lambda of: (of["retransmission"] == 1) & (of["payload_bytes"] > 0)
+        )
+        return int(retransmitted["time_ns"][0]) if len(retransmitted) else None
     data = connection.frames_of("quic", up=up).pick(
         "data", lambda of: of.is_in("type", "STREAM") & (of["length"] > 0) & (of["offset"] != NULL)
     )

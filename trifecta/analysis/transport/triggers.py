@@ -33,11 +33,11 @@ def quic_causes(
     slack_ns = min(NOTED_NS, least // 2)
     probes = 0
     probed_ns = -NEVER
-    for piece, cell, again in zip(
+    for piece, cell, repeated in zip(
         repeats.piece[wanted].tolist(), repeats.cell[wanted].tolist(), repeats.repeated[wanted].tolist(), strict=True
     ):
         row, number, space = int(sent.row[piece]), int(sent.packet_number[piece]), int(sent.space[piece])
-        if again and cell in last and causes.get(row) != ACKNOWLEDGEMENT:
+        if repeated and cell in last and causes.get(row) != ACKNOWLEDGEMENT:
             before, its_space = last[cell]
             times, largest = acknowledged.get(its_space, (np.zeros(0), np.zeros(0)))
             at = int(times.searchsorted(direction.sent_ns[row] + slack_ns, side="right")) - 1

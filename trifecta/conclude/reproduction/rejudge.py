@@ -75,8 +75,8 @@ def decided(row: Judged, says: Says, confidence: float) -> Decided | None:
 
 def _sample(cell: JudgedCell, says: Says) -> Sample:
     values = tuple(_plain(side, by_difference=says.by_difference) for side in cell["values"])
-    again = _plain(cell.get("again", ()), by_difference=says.by_difference)
-    return Sample(cell["run"], cell["cell"], cell.get("against", ""), values, again)
+    retest = _plain(cell.get("again", ()), by_difference=says.by_difference)
+    return Sample(cell["run"], cell["cell"], cell.get("against", ""), values, retest)
 
 
 def _plain(values: Sequence[float | str], *, by_difference: bool) -> tuple[float, ...]:

@@ -90,16 +90,16 @@ class ReplayConfig:
             yield from self._location(number, response)
 
     def _location(self, number: int, response: Response) -> Iterator[str]:
-        look_again = f"if ($request_uri != {self._value(response.target)}) {{ rewrite ^ /=missing last; }}"
+        only_this_target = f"if ($request_uri != {self._value(response.target)}) {{ rewrite ^ /=missing last; }}"
         fields = " ".join(self._fields(response))
         assert self._site.replay is not None
         file = body_file(self._site.replay, response) or self._site.state / "empty"
         serve = f"alias {quoted_path(file)}; {fields}"
         if response.status == 200 and response.method == "GET":
-            yield f"location = /={number} {{ internal; {look_again} {serve} }}"
+            yield f"location = /={number} {{ internal; {only_this_target} {serve} }}"
             return
         aside = f"error_page {_ASIDE} ={response.status} /={number}.; return {_ASIDE};"
-        yield f"location = /={number} {{ internal; {look_again} {aside} }}"
+        yield f"location = /={number} {{ internal; {only_this_target} {aside} }}"
         yield f"location = /={number}. {{ internal; {serve} }}"
 
     def _fields(self, response: Response) -> Iterator[str]:

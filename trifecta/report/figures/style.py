@@ -98,16 +98,16 @@ _DASHES: tuple[tuple[float, ...], ...] = ((), (5.0, 2.0), (1.2, 1.6), (7.0, 1.6,
 _LEVELS = tuple(
     Look(colour, marker, dashes) for colour, marker, dashes in zip(_LEVEL_STAND_INS, _MARKERS, _DASHES, strict=True)
 )
-_AGAIN = Look(OTHER, "D", (3.0, 1.5, 1.0, 1.5))
+_RETEST = Look(OTHER, "D", (3.0, 1.5, 1.0, 1.5))
 
 
 def look(arm: str) -> Look:
     """The look of an arm: of a protocol its own, of another level by its place; the baseline's second run is grey."""
     if arm.endswith(AA_SUFFIX):
-        return _AGAIN
+        return _RETEST
     place = naming.place(arm)
     if place is None:
-        return _LOOKS.get(arm, _AGAIN)
+        return _LOOKS.get(arm, _RETEST)
     return level(place)
 
 

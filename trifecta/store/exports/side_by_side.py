@@ -17,7 +17,7 @@ import duckdb
 from trifecta.store import parquet
 
 _AT_A_TIME = 2
-_AGAIN_S = 0.01
+_POLL_S = 0.01
 Piece = TypeVar("Piece")
 Made = TypeVar("Made")
 
@@ -48,7 +48,7 @@ def each(
         while busy:
             for cursor in tuple(busy):
                 cursor.interrupt()
-            time.sleep(_AGAIN_S)
+            time.sleep(_POLL_S)
 
     def done(piece: Piece) -> Made:
         cursor = idle.get()

@@ -107,7 +107,7 @@ class Dispatch:
     """What a busy node runs next: it need not wait for the head between two blocks."""
     idle: dict[str, None] = field(default_factory=dict)
     """The nodes that run nothing, the one that has waited longest first."""
-    again: list[Order] = field(default_factory=list)
+    lost_blocks: list[Order] = field(default_factory=list)
     """What was lost, and is to be run before anything new."""
     held: dict[str, dict[int, Ran]] = field(default_factory=dict)
     """By cell and block what waits for a block before it."""
@@ -167,22 +167,22 @@ class Dispatch:
         order = self.busy.pop(node, None)
         waiting = self.ahead.pop(node, None)
         if order is not None:
-            self.again += [order] if waiting is None else [order, waiting]
-            self.again.sort(key=lambda one: one.first_trial)  # what others wait for comes first
+            self.lost_blocks += [order] if waiting is None else [order, waiting]
+            self.lost_blocks.sort(key=lambda one: one.first_trial)  # what others wait for comes first
         return order
 
     def running(self) -> Mapping[str, set[int]]:
         """By cell the blocks that have begun and are not kept yet."""
         found: dict[str, set[int]] = {}
         held = (one.order for blocks in self.held.values() for one in blocks.values())
-        for order in (*self.busy.values(), *self.ahead.values(), *self.again, *held):
+        for order in (*self.busy.values(), *self.ahead.values(), *self.lost_blocks, *held):
             found.setdefault(order.cell, set()).add(order.block)
         return found
 
     @property
     def over(self) -> bool:
         """Whether nothing runs, and nothing is to be run again."""
-        return not self.busy and not self.again
+        return not self.busy and not self.lost_blocks
 
 
 def whole_blocks(cells: Iterable[str], rows: Iterable[tuple[str, int]]) -> dict[str, int]:

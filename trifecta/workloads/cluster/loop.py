@@ -151,8 +151,8 @@ def _give_ahead(dispatch: Dispatch, nodes: Nodes, head: Head, pace: _Pace) -> No
 
 def _next(dispatch: Dispatch, head: Head, later_ns: int = 0) -> Order | Stop:
     """The block to be run next, what was lost before anything new; why there is none."""
-    if dispatch.again:
-        return dispatch.again.pop(0)
+    if dispatch.lost_blocks:
+        return dispatch.lost_blocks.pop(0)
     choice = head.choose(dispatch, later_ns)
     return choice if isinstance(choice, Stop) else dispatch.order(choice.cell.key, choice.block, choice.reason)
 

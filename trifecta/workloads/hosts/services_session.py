@@ -247,12 +247,12 @@ class PlacedSession(Session[ServicesWorkload, str]):
         Where a machine is lost meanwhile, anew after it was connected to again.
         """
         return while_all_stand(
-            lambda: self._connect_again(at),
+            lambda: self._reconnect(at),
             lambda: self._measured(at, first=first),
             lambda: self.lost(self.keys(at)) is not None,
         )
 
-    def _connect_again(self, at: Levelled) -> None:
+    def _reconnect(self, at: Levelled) -> None:
         for key in self.keys(at):
             if self.machines[key].lost is not None:
                 self.machines[key].reopen()

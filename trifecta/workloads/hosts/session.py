@@ -142,13 +142,13 @@ class HostsSession(Session[RequestsWorkload, ServerKey]):
     def _stand(self, key: ServerKey) -> None:
         """Connect again to what is lost, and have the server answer; ServerFailed when either fails."""
         try:
-            self._connect_again()
+            self._reconnect()
             if not self.servers[key].running():
                 self.restart(key)
         except CannotError as error:
             raise ServerFailed(str(error)) from error
 
-    def _connect_again(self) -> None:
+    def _reconnect(self) -> None:
         """What a connection left there is removed, what was put there is put again; CannotError when it is refused."""
         for machine in self.machines.values():
             if machine.lost is not None:
@@ -234,7 +234,7 @@ class HostsSession(Session[RequestsWorkload, ServerKey]):
     def _measure(self, at: Levelled, seed: int, *, first: bool) -> MeasureSummary:
         """What the network does now; where a machine is lost meanwhile, anew after it was connected to again."""
         return while_all_stand(
-            self._connect_again, lambda: self._measured(at, seed, first=first), lambda: self.lost is not None
+            self._reconnect, lambda: self._measured(at, seed, first=first), lambda: self.lost is not None
         )
 
     def _measured(self, at: Levelled, seed: int, *, first: bool) -> MeasureSummary:

@@ -25,7 +25,7 @@ FIRST_PORT = 8443
 POOL = 4  # connections that a service keeps to the next over HTTP/2 and HTTP/3; each takes up to 100 streams
 STREAMS = 100
 _IDLE_NS = 60_000_000_000
-_ASKED_AGAIN_NS = 5_000_000_000  # when a lost question is asked again (resolv.conf(5))
+_DNS_TIMEOUT_NS = 5_000_000_000  # when a lost question is asked again (resolv.conf(5))
 _LOSS_STALL_NS = 400_000_000  # what a lost packet may cost a call: the shortest timeouts of TCP and QUIC, a few times
 
 
@@ -220,7 +220,7 @@ def total_timeout_ns(graph: Graph, workload: ServicesWorkload, path: PathSpec, r
     calls = len(graph.walk())
     stall = _LOSS_STALL_NS if path.loss or any(kind_of(one).damages for one in path.forward) else 0
     if workload.names:
-        stall += path.rtt_ns + (_ASKED_AGAIN_NS if stall else 0)
+        stall += path.rtt_ns + (_DNS_TIMEOUT_NS if stall else 0)
     each = calls * (8 * path.rtt_ns + 10_000_000 + stall)
     if workload.duration_ns:
         expected = workload.duration_ns
@@ -230,6 +230,6 @@ def total_timeout_ns(graph: Graph, workload: ServicesWorkload, path: PathSpec, r
         expected = -(-requests // max(1, workload.in_flight)) * each
     think_ns = max(workload.think_time_ns or (0,)) * (-(-requests // max(1, workload.in_flight)))
     attempts = RETRY_ATTEMPTS if workload.retries else 1
-    waits_ns = sum(RETRY_DELAY_NS << again for again in range(attempts - 1))
-    longest_ns = attempts * (workload.connect_timeout_ns + workload.request_timeout_ns) + waits_ns
+    retry_delay_ns = sum(RETRY_DELAY_NS << attempt for attempt in range(attempts - 1))
+    longest_ns = attempts * (workload.connect_timeout_ns + workload.request_timeout_ns) + retry_delay_ns
     return expected + think_ns + longest_ns + 5_000_000_000
