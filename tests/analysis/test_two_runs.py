@@ -68,7 +68,7 @@ def test_one_truth_is_hardly_ever_decided_otherwise(truth: float, noise: float) 
         said = []
         for _ in range(12):
             first, second = (estimate(blocks(rng, truth, noise, 12, "normal")) for _ in range(2))
-            told = apart(first, second, SESSIONS, 0.95, 12).told
+            told = apart(first, second, SESSIONS, 0.95, 12).distinct
             said.append(became(kind(first), kind(second), told_apart=told))
         kinds += any(one in (OTHERWISE, NOT_TOLD) for one in said)
         any_otherwise += OTHERWISE in said
@@ -81,9 +81,9 @@ def test_a_change_beyond_sessions_is_seen() -> None:
     rng = np.random.default_rng(5)
     first, second = (estimate(blocks(rng, truth, 0.01, 12, "normal")) for truth in (-0.3, 0.1))
     found = apart(first, second, SESSIONS, 0.95, 36)
-    assert found.told
+    assert found.distinct
     assert found.alone.value == pytest.approx(0.4, abs=0.05)
-    assert became(kind(first), kind(second), told_apart=found.told) == OTHERWISE
+    assert became(kind(first), kind(second), told_apart=found.distinct) == OTHERWISE
 
 
 @pytest.mark.parametrize(
@@ -130,5 +130,5 @@ def test_without_an_interval_there_is_none_and_a_censored_side_has_no_ratio() ->
     found = apart(whole, endless, 0.01, 0.95, 1)
     assert found.alone.value is None and found.alone.high is None
     assert found.alone.low == pytest.approx(1.8 - 1.96 * math.sqrt(2) * 0.01, rel=1e-3)
-    assert found.told
-    assert not apart(endless, endless, 0.01, 0.95, 1).told
+    assert found.distinct
+    assert not apart(endless, endless, 0.01, 0.95, 1).distinct

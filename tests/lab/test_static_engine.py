@@ -70,14 +70,14 @@ def test_without_a_static_one_the_engine_itself_is_brought(engine: Path) -> None
     installed = elf(engine.parents[2] / "bin/trifecta-engine", LOAD, INTERPRETER)
     elf(engine.parents[2] / "static/trifecta-engine", LOAD)
     assert static_engine.to_bring(installed) == installed, "nothing lies beside what a wheel installed"
-    assert static_engine.told(engine)["linkage"] == "shared"
+    assert static_engine.facts(engine)["linkage"] == "shared"
 
 
 def test_the_static_one_beside_it_is_brought(engine: Path) -> None:
     made = beside(engine, LOAD)
     assert static_engine.to_bring(engine) == made
-    assert static_engine.told(made)["linkage"] == "static"
-    assert static_engine.told(made)["sha256"] != static_engine.told(engine)["sha256"]
+    assert static_engine.facts(made)["linkage"] == "static"
+    assert static_engine.facts(made)["sha256"] != static_engine.facts(engine)["sha256"]
 
 
 def test_one_that_is_older_is_refused_with_the_command(engine: Path) -> None:

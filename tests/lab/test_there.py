@@ -23,20 +23,20 @@ def load(**changes: object) -> LoadConfig:
 
 def test_a_configuration_names_the_files_of_the_other_end() -> None:
     given = {Path("/run/pki/ca.pem"): False, Path("/run/samples"): True}
-    told = there.told(load(), "/tmp/trifecta-x/files", given)
+    told = there.relocated(load(), "/tmp/trifecta-x/files", given)
     assert told.ca_file == "/tmp/trifecta-x/files/run/pki/ca.pem"
     assert told.samples_file == "/tmp/trifecta-x/files/run/samples/.tmp-t1"
     assert told.path == "/bytes/1"
     server = OriginConfig(address="192.0.2.1", port=1, certificate_file="/run/pki/ca.pem", key_file="/run/pki/ca.pem")
-    assert there.told(server, "/f", given).key_file == "/f/run/pki/ca.pem"
+    assert there.relocated(server, "/f", given).key_file == "/f/run/pki/ca.pem"
     probe = MeasureConfig(address="192.0.2.1", port=1)
-    assert there.told(probe, "/f", given) == probe
+    assert there.relocated(probe, "/f", given) == probe
 
 
 @pytest.mark.parametrize("changes", [{"samples_file": "/elsewhere/x"}, {"keylog_file": "/run/keys"}])
 def test_a_file_that_was_not_put_there_is_a_fault(changes: dict[str, object]) -> None:
     with pytest.raises(ValueError, match="was not put"):
-        there.told(load(**changes), "/f", {Path("/run/pki/ca.pem"): False, Path("/run/samples"): True})
+        there.relocated(load(**changes), "/f", {Path("/run/pki/ca.pem"): False, Path("/run/samples"): True})
 
 
 def test_files_and_folders_go_there_and_come_back(tmp_path: Path) -> None:
@@ -85,8 +85,8 @@ def test_a_service_finds_whom_it_trusts_at_the_other_end() -> None:
     relay = RelayConfig(service="B", routes={}, ca_file="/run/pki/ca.pem")
     own, key = "/run/pki/server.pem", "/run/pki/server.key"
     asked = OriginConfig(address="192.0.2.1", port=1, certificate_file=own, key_file=key, relay=relay)
-    told = there.told(asked, "/f", {Path("/run/pki"): False})
+    told = there.relocated(asked, "/f", {Path("/run/pki"): False})
     assert told.relay is not None
     assert (told.relay.ca_file, told.relay.service) == ("/f/run/pki/ca.pem", "B")
     with pytest.raises(ValueError, match=r"ca\.pem was not put"):
-        there.told(asked, "/f", {Path(own): False, Path(key): False})
+        there.relocated(asked, "/f", {Path(own): False, Path(key): False})

@@ -130,7 +130,7 @@ def test_parts_add_up(captured: Path) -> None:
         assert all(share == (value / content if content else None) for value, share in found["overhead"].values())
         assert sum(share for _, share in found["stalls"].values()) == pytest.approx(1)
         with queries.connect(captured) as connection:
-            waits = next(one.told.blocking for one in look(connection) if one.trial == row["trial"])
+            waits = next(one.summary.blocking for one in look(connection) if one.trial == row["trial"])
         assert len(waits) == (1 if row["arm"] == "h1" else 3)
         for part, (value, share) in found["blocking"].items():
             mean = sum(getattr(wait, f"{part}_ns") for wait in waits) / len(waits)

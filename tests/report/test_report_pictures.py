@@ -142,7 +142,7 @@ def test_what_a_queue_dropped_is_lost_too() -> None:
 def test_waits_are_of_the_streams_they_are_told_of() -> None:
     captured = only(arm="h2", lose=(40,))
     found = [(one.other_ns, one.own_ns) for one in parts._waited(captured)]
-    assert found == [(wait.by_others_ns, wait.by_own_ns) for wait in captured.told.blocking]
+    assert found == [(wait.by_others_ns, wait.by_own_ns) for wait in captured.summary.blocking]
     assert any(others != own for others, own in found)
 
 

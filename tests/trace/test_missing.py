@@ -133,7 +133,7 @@ def test_without_the_server_hello_nothing_that_follows_is_known() -> None:
     one.version, one.closed = "1", 5
     udp._finish(part, 0, one)
     assert part.facts[0].missing == {"start", "keys"}
-    assert [note for _, note in part.told] == [
+    assert [note for _, note in part.connection_notes] == [
         "its ServerHello is not in the capture: nothing that is encrypted after it is known"
     ]
 

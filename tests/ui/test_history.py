@@ -20,20 +20,20 @@ def said(blocks: int | None, ratio: float | None, arm: str = "h3", began: str = 
 
 
 def points(history: History) -> dict[str, list[tuple[int, float]]]:
-    told: Any = history.told()["comparisons"]
+    told: Any = history.document()["comparisons"]
     return {one["arm"]: [(at["block"], at["ratio"]) for at in one["points"]] for one in told}
 
 
 def test_each_block_is_kept_once_as_it_was_last_said() -> None:
     history = History()
-    assert history.told() == {"comparisons": []}
+    assert history.document() == {"comparisons": []}
     history.take(said(None, None))
-    assert history.told() == {"comparisons": []}
+    assert history.document() == {"comparisons": []}
     for blocks, ratio in ((1, 1.1), (2, 1.2), (2, 1.25), (5, 1.3)):
         history.take(said(blocks, ratio))
     history.take(said(1, 0.9, "h1"))
     assert points(history) == {"h3": [(1, 1.1), (2, 1.25), (5, 1.3)], "h1": [(1, 0.9)]}
-    told: Any = history.told()["comparisons"]
+    told: Any = history.document()["comparisons"]
     assert told[0]["points"][1]["said"] == "after 2: 1.25"
 
 

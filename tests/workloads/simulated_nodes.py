@@ -15,7 +15,7 @@ from trifecta.analysis.planner import Decision, Planner, Stop
 from trifecta.analysis.verdict import verdicts
 from trifecta.design import plan
 from trifecta.design.model import Study, Verdict
-from trifecta.workloads.cluster.dispatch import Dispatch, Event, Joined, LeftOut, Lost, Order, Ran, Told
+from trifecta.workloads.cluster.dispatch import Dispatch, Event, Joined, LeftOut, Lost, Notice, Order, Ran
 from trifecta.workloads.cluster.loop import carry_on
 
 Duration = Callable[[str, Order], float]
@@ -149,7 +149,7 @@ class SimulatedHead:
             self.judged = verdicts(self.study, self.rows, list(self.cells.values()), fixed=False)
         return {node: "it was simulated to be bad" for node in self.bad if len(self.kept) >= self.bad[node]}
 
-    def told(self, event: Joined | Lost | LeftOut | Told, order: Order | None) -> None:
+    def node_event(self, event: Joined | Lost | LeftOut | Notice, order: Order | None) -> None:
         self.said.append(event)
         if order is not None:
             self.lost.append(order)

@@ -11,7 +11,7 @@ from trifecta.contract.run import RunDocument
 from trifecta.lab.launcher import Said
 from trifecta.workloads.cluster import nodes as module
 from trifecta.workloads.cluster import wire
-from trifecta.workloads.cluster.dispatch import Joined, LeftOut, Lost, Order, Ran, Told
+from trifecta.workloads.cluster.dispatch import Joined, LeftOut, Lost, Notice, Order, Ran
 from trifecta.workloads.cluster.head import differs
 from trifecta.workloads.cluster.nodes import ProgramNodes
 from trifecta.workloads.cluster.wire import Message
@@ -90,7 +90,7 @@ def test_a_block_goes_there_and_comes_back() -> None:
     nodes.offer("one", ORDER)
     assert wire.read_order(launcher.written["p1"].splitlines()[-1]) == ORDER
     launcher.says("p1", Message("told", text="slow"), Message("ran", cell="c", block=0, files={"trials/t0": b"x"}))
-    assert list(nodes.poll(0.01)) == [Told("one", "slow"), Ran("one", ORDER, {"trials/t0": b"x"})]
+    assert list(nodes.poll(0.01)) == [Notice("one", "slow"), Ran("one", ORDER, {"trials/t0": b"x"})]
 
 
 def test_a_node_runs_what_it_was_given_one_after_the_other() -> None:
@@ -234,7 +234,7 @@ def test_one_that_does_not_begin_is_said_once(monkeypatch: pytest.MonkeyPatch) -
     nodes = ProgramNodes(launcher, "study", lambda name, facts: None)
     monkeypatch.setattr(module, "_SILENT_S", -1.0)
     (event,) = nodes.poll(0.01)
-    assert isinstance(event, Told)
+    assert isinstance(event, Notice)
     assert "others have its CPUs" in event.text
     assert list(nodes.poll(0.01)) == []
     assert nodes.waiting() == 1

@@ -17,7 +17,7 @@ from trifecta.cli import inputs
 
 asked = inputs.path_of(None, None, {asked!r})
 told = inputs.path_of(None, None, {told!r})
-found = path_probe.measure(asked, packets=400, interval_ns=500_000, seed=3, told=told)
+found = path_probe.measure(asked, packets=400, interval_ns=500_000, seed=3, given=told)
 print(json.dumps([one.text for one in path_probe.judge(found) if one.status == "fail"]))
 """
 _PLAN = {"rtt": "20 ms", "rate": "20 Mbit/s", "loss": "1 %"}

@@ -20,7 +20,7 @@ from trifecta.design.study_file import parse_study
 from trifecta.design.workloads.far import FarWorkload
 from trifecta.lab.host import Here
 from trifecta.lab.place import LocalPlace
-from trifecta.lab.ssh.keeper import addresses_told
+from trifecta.lab.ssh.keeper import parse_addresses
 from trifecta.workloads.far import supported
 from trifecta.workloads.far.configs import Request
 from trifecta.workloads.far.keeper import Keeper
@@ -59,7 +59,7 @@ def vantages(machine: Machine) -> Vantages:
 
 def test_addresses_are_each_told_once_and_in_order() -> None:
     said = "192.0.2.2       STREAM a.example\n192.0.2.2       DGRAM\n2001:db8::1     STREAM\nfe80::1%eth0 RAW\n\n"
-    assert addresses_told(said) == ["192.0.2.2", "2001:db8::1", "fe80::1"]
+    assert parse_addresses(said) == ["192.0.2.2", "2001:db8::1", "fe80::1"]
 
 
 def test_a_name_is_looked_up_where_it_is_asked_from() -> None:

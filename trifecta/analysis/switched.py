@@ -123,12 +123,12 @@ def _failed(row: Row) -> set[str]:
     return {one["check"] for one in _failures(row)}
 
 
-def detected(rows: Sequence[Row], asked: Asked, check: str, told: str = "") -> Detected:
+def detected(rows: Sequence[Row], asked: Asked, check: str, evidence_words: str = "") -> Detected:
     """How often a check failed or warned with these words, off and on."""
     found = []
     for level in (asked.off, asked.on):
         here = _at(rows, asked, level)
-        found += [sum(spoke_up(row, check, told) for row in here), len(here)]
+        found += [sum(spoke_up(row, check, evidence_words) for row in here), len(here)]
     return Detected(check, *found)
 
 
@@ -158,11 +158,11 @@ def _at(rows: Sequence[Row], asked: Asked, level: str) -> list[Row]:
     return [row for row in rows if wanted <= _levels(row).items()]
 
 
-def spoke_up(row: Row, check: str, told: str = "") -> bool:
+def spoke_up(row: Row, check: str, evidence_words: str = "") -> bool:
     """Whether a check failed or warned in a trial, with these words in its evidence."""
     checks: Sequence[Mapping[str, str]] = json.loads(row.get("checks_json") or "[]")
     loud = (one for one in checks if one["check"] == check and one["status"] in ("fail", "warn"))
-    return any(told in one.get("evidence", "") for one in loud)
+    return any(evidence_words in one.get("evidence", "") for one in loud)
 
 
 def switched(rows: Sequence[Row], asked: Asked) -> list[Switched]:

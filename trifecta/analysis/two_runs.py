@@ -40,7 +40,7 @@ class Apart:
     among: Estimate
 
     @property
-    def told(self) -> bool:
+    def distinct(self) -> bool:
         """Whether the two ratios differ by more than blocks and sessions do, in any of all questions by chance."""
         low, high = self.among.low, self.among.high
         return (low is not None and low > 0) or (high is not None and high < 0)

@@ -148,9 +148,9 @@ def command(
         "references": _in_full(references),
         "accept": accept,
     }
-    told = Told(summary, junit, LastGood.of(gate, references, accept=accept), as_json=as_json)
+    outputs = GateOutputs(summary, junit, LastGood.of(gate, references, accept=accept), as_json=as_json)
     facts: RunDocument = {**finder.facts(), "gate": asked}
-    return _carry_out(gate, out or default_folder(made), facts, told, quiet=quiet, cluster=cluster)
+    return _carry_out(gate, out or default_folder(made), facts, outputs, quiet=quiet, cluster=cluster)
 
 
 def go_on(run: RunDirectory, *, budget_ns: int | None, cluster: OnCluster | None, quiet: bool, as_json: bool) -> int:
@@ -166,8 +166,8 @@ def go_on(run: RunDirectory, *, budget_ns: int | None, cluster: OnCluster | None
         None if name is None else Path(name) for name in (asked["summary"], asked["junit"], asked["references"])
     )
     _refuse_references(cluster, references)
-    told = Told(summary, junit, LastGood.of(gate, references, accept=asked["accept"]), as_json=as_json)
-    return _carry_out(gate, run.path, {}, told, quiet=quiet, cluster=cluster, resume=True, budget_ns=budget_ns)
+    outputs = GateOutputs(summary, junit, LastGood.of(gate, references, accept=asked["accept"]), as_json=as_json)
+    return _carry_out(gate, run.path, {}, outputs, quiet=quiet, cluster=cluster, resume=True, budget_ns=budget_ns)
 
 
 def _refuse_references(cluster: OnCluster | None, references: Path | None) -> None:
@@ -205,7 +205,7 @@ class LastGood:
 
 
 @dataclass(frozen=True)
-class Told:
+class GateOutputs:
     """How a gate is told: files to write, the last good state, and what is printed."""
 
     summary: Path | None
@@ -218,7 +218,7 @@ def _carry_out(
     gate: GatePlan,
     folder: Path,
     facts: RunDocument,
-    told: Told,
+    outputs: GateOutputs,
     *,
     quiet: bool,
     cluster: OnCluster | None,
@@ -242,24 +242,24 @@ def _carry_out(
             )  # fmt: skip
         gate = done.gate
         made = concluded.document(gate, done.rows, done.cells, done.facts, run=done.run, interrupted=done.interrupted)
-        _tell(gate, made, told)
+        _tell(gate, made, outputs)
     return running.INTERRUPTED if done.interrupted else EXIT_CODES[made["state"]]
 
 
-def _tell(gate: GatePlan, made: GateDocument, told: Told) -> None:
+def _tell(gate: GatePlan, made: GateDocument, outputs: GateOutputs) -> None:
     from trifecta.conclude import last_good
     from trifecta.contract import codec
     from trifecta.report import gate as view
     from trifecta.store import gates
 
-    last, replaces = told.last, False
+    last, replaces = outputs.last, False
     if last is not None:
         others, file = gates.others(last.path), str(last.path)
         made, replaces = last_good.beside(gate, made, last.before, file=file, others=others, accept=last.accept)
-    view.write(made, summary=told.summary, xml=told.junit)
+    view.write(made, summary=outputs.summary, xml=outputs.junit)
     if last is not None and replaces:
         gates.keep(last.path, made)
-    if told.as_json:
+    if outputs.as_json:
         click.echo(codec.encode_pretty(made))
     else:
         view.show(made)

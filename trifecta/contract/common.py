@@ -26,7 +26,7 @@ class Asked(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=Tru
     """A configuration: what is not a field of it is refused."""
 
 
-class Told(msgspec.Struct, kw_only=True, omit_defaults=True):
+class ProgramOutput(msgspec.Struct, kw_only=True, omit_defaults=True):
     """A line that a program writes. Fields with a default are those that only some programs, or the runner, add."""
 
 
@@ -56,7 +56,7 @@ class Tuning(Asked, omit_defaults=True, frozen=True, kw_only=True):
     """Of QUIC's socket, to receive."""
 
 
-class Quantiles(Told, kw_only=True):
+class Quantiles(ProgramOutput, kw_only=True):
     """Nearest-rank quantiles, None when there is nothing."""
 
     min: Unsigned | None
@@ -66,7 +66,7 @@ class Quantiles(Told, kw_only=True):
     max: Unsigned | None
 
 
-class TcpSummary(Told, kw_only=True):
+class TcpSummary(ProgramOutput, kw_only=True):
     """What a summary says of TCP: windows are the largest of all connections."""
 
     connections: Unsigned
@@ -82,7 +82,7 @@ class TcpSummary(Told, kw_only=True):
     packet_threshold: Unsigned | None = None
 
 
-class QuicSummary(Told, kw_only=True):
+class QuicSummary(ProgramOutput, kw_only=True):
     """What a summary says of QUIC: windows are the largest of all connections."""
 
     connections: Unsigned
@@ -98,7 +98,7 @@ class QuicSummary(Told, kw_only=True):
     initial_window_bytes: Unsigned | None
 
 
-class EngineVersion(Told, kw_only=True):
+class EngineVersion(ProgramOutput, kw_only=True):
     """What ``trifecta-engine --version`` says."""
 
     engine: str

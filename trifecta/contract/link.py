@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from trifecta.contract.common import Asked, Quantiles, Told, Unsigned
+from trifecta.contract.common import Asked, ProgramOutput, Quantiles, Unsigned
 from trifecta.contract.impairments import Impairment
 
 
@@ -28,7 +28,7 @@ class LinkConfig(Asked, frozen=True, kw_only=True):
     emulator: Literal["engine", "netem"] = "engine"
 
 
-class LinkReady(Told, kw_only=True):
+class LinkReady(ProgramOutput, kw_only=True):
     """The link carries packets."""
 
     a_device: str
@@ -39,14 +39,14 @@ class LinkReady(Told, kw_only=True):
     receive_buffer_bytes: Unsigned
 
 
-class Netem(Told, kw_only=True):
+class Netem(ProgramOutput, kw_only=True):
     """Which kernel's netem carried the packets, and how it was set up."""
 
     kernel: str
     commands: list[str]
 
 
-class Refused(Told, kw_only=True):
+class Refused(ProgramOutput, kw_only=True):
     """Frames that the link does not carry."""
 
     arp: Unsigned
@@ -56,7 +56,7 @@ class Refused(Told, kw_only=True):
     malformed: Unsigned
 
 
-class ImpairmentSummary(Told, kw_only=True):
+class ImpairmentSummary(ProgramOutput, kw_only=True):
     """What an impairment did; ``asked`` are its fields as it read them, of a list the length."""
 
     kind: str
@@ -67,7 +67,7 @@ class ImpairmentSummary(Told, kw_only=True):
     queue_peak_bytes: Unsigned | None
 
 
-class DirectionSummary(Told, kw_only=True):
+class DirectionSummary(ProgramOutput, kw_only=True):
     """What became of the packets of a direction."""
 
     wire_packets: Unsigned
@@ -103,7 +103,7 @@ class DirectionSummary(Told, kw_only=True):
     timestamps_replaced: Unsigned
 
 
-class CaptureFacts(Told, kw_only=True):
+class CaptureFacts(ProgramOutput, kw_only=True):
     """What the capture of a link holds, added once it was put together (docs/capture.md)."""
 
     packets: int
@@ -113,7 +113,7 @@ class CaptureFacts(Told, kw_only=True):
     client_qlog: int | None = None
 
 
-class LinkSummary(Told, kw_only=True):
+class LinkSummary(ProgramOutput, kw_only=True):
     """What a link did."""
 
     started_ns: Unsigned
@@ -147,7 +147,7 @@ class LinkSummary(Told, kw_only=True):
     capture: CaptureFacts | None = None
 
 
-class Links(Told, kw_only=True):
+class Links(ProgramOutput, kw_only=True):
     """What the links of several wires did, by the name of the wire."""
 
     links: dict[str, LinkSummary]

@@ -12,10 +12,10 @@ from trifecta.contract.common import (
     Ip,
     Method,
     Port,
+    ProgramOutput,
     Protocol,
     QuicSummary,
     TcpSummary,
-    Told,
     Tuning,
     Unsigned,
 )
@@ -109,7 +109,7 @@ class ClientConfig(LoadConfig, frozen=True, kw_only=True):
     only_start: bool = False
 
 
-class LoadReady(Told, kw_only=True):
+class LoadReady(ProgramOutput, kw_only=True):
     """The load can be used."""
 
     protocol: Protocol
@@ -118,7 +118,7 @@ class LoadReady(Told, kw_only=True):
     process: Unsigned
 
 
-class ClientReady(Told, kw_only=True):
+class ClientReady(ProgramOutput, kw_only=True):
     """Another client, or a browser, was started."""
 
     client: str
@@ -127,19 +127,19 @@ class ClientReady(Told, kw_only=True):
     version: str | None = None
 
 
-class ClientLoaded(Told, kw_only=True):
+class ClientLoaded(ProgramOutput, kw_only=True):
     """The driver of another client is loaded and waits for its configuration."""
 
     client: str
 
 
-class StartCost(Told, kw_only=True):
+class StartCost(ProgramOutput, kw_only=True):
     """What a start of another client costs that requests nothing."""
 
     start_cpu_ns: int | None
 
 
-class ClientsSummary(Told, kw_only=True):
+class ClientsSummary(ProgramOutput, kw_only=True):
     """When clients began their first requests."""
 
     begun: Unsigned
@@ -147,7 +147,7 @@ class ClientsSummary(Told, kw_only=True):
     last_begun_ns: Unsigned
 
 
-class ScheduleLag(Told, kw_only=True):
+class ScheduleLag(ProgramOutput, kw_only=True):
     """How late the requests of an open loop started."""
 
     p50: Unsigned
@@ -156,7 +156,7 @@ class ScheduleLag(Told, kw_only=True):
     max: Unsigned
 
 
-class Chain(Told, kw_only=True):
+class Chain(ProgramOutput, kw_only=True):
     """Connections whose server sent the same amount of certificates, in octets of DER."""
 
     certificates: Unsigned
@@ -164,14 +164,14 @@ class Chain(Told, kw_only=True):
     connections: Unsigned
 
 
-class Handshakes(Told, kw_only=True):
+class Handshakes(ProgramOutput, kw_only=True):
     """Full handshakes: certificates, and in how many flights the server's part came."""
 
     chains: list[Chain]
     flights: dict[str, Unsigned]
 
 
-class Versions(Told, kw_only=True):
+class Versions(ProgramOutput, kw_only=True):
     """Of the engine and of the libraries that speak for it."""
 
     engine: str
@@ -179,7 +179,7 @@ class Versions(Told, kw_only=True):
     quinn_proto: str
 
 
-class SeenField(Told, kw_only=True):
+class SeenField(ProgramOutput, kw_only=True):
     """The values that responses had in one field, with how often each came; ``others``: beyond what is kept."""
 
     values: dict[str, Unsigned]
@@ -189,7 +189,7 @@ class SeenField(Told, kw_only=True):
 Ended = Literal["requests", "duration", "total_timeout", "no_response", "status", "signal", "stdin", "crashed"]
 
 
-class LoadSummary(Told, kw_only=True):
+class LoadSummary(ProgramOutput, kw_only=True):
     """What a client did. None is what a program from outside does not tell; the engine's load tells all it can."""
 
     trial: str

@@ -13,10 +13,10 @@ from trifecta.contract.common import (
     Ip,
     Method,
     Port,
+    ProgramOutput,
     Protocol,
     QuicSummary,
     TcpSummary,
-    Told,
     Tuning,
     Unsigned,
 )
@@ -111,7 +111,7 @@ class OriginConfig(Asked, frozen=True, kw_only=True):
     relay: RelayConfig | None = None
 
 
-class FoundService(Told, kw_only=True):
+class FoundService(ProgramOutput, kw_only=True):
     """Where one service was found."""
 
     address: str
@@ -119,14 +119,14 @@ class FoundService(Told, kw_only=True):
     protocol: Protocol
 
 
-class RelayReady(Told, kw_only=True):
+class RelayReady(ProgramOutput, kw_only=True):
     """Where the services were found that this one calls."""
 
     service: str
     services: dict[str, FoundService]
 
 
-class OriginReady(Told, kw_only=True):
+class OriginReady(ProgramOutput, kw_only=True):
     """The origin can be used."""
 
     address: str
@@ -139,7 +139,7 @@ class OriginReady(Told, kw_only=True):
     relay: RelayReady | None
 
 
-class Counts(Told, kw_only=True):
+class Counts(ProgramOutput, kw_only=True):
     """A count for each protocol."""
 
     h1: Unsigned
@@ -147,7 +147,7 @@ class Counts(Told, kw_only=True):
     h3: Unsigned
 
 
-class Statuses(Told, kw_only=True):
+class Statuses(ProgramOutput, kw_only=True):
     """Responses by status, for each protocol."""
 
     h1: dict[str, Unsigned]
@@ -160,7 +160,7 @@ class Statuses(Told, kw_only=True):
         return {protocol: sum(statuses.values()) for protocol, statuses in by}
 
 
-class CallsSummary(Told, kw_only=True):
+class CallsSummary(ProgramOutput, kw_only=True):
     """The calls of one service."""
 
     protocol: str
@@ -177,7 +177,7 @@ class CallsSummary(Told, kw_only=True):
     quic: QuicSummary | None
 
 
-class RelaySummary(Told, kw_only=True):
+class RelaySummary(ProgramOutput, kw_only=True):
     """What a relay did, over its workers."""
 
     service: str
@@ -188,7 +188,7 @@ class RelaySummary(Told, kw_only=True):
     unfinished: Unsigned
 
 
-class OriginSummary(Told, kw_only=True):
+class OriginSummary(ProgramOutput, kw_only=True):
     """What the origin did."""
 
     requests: Statuses

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from trifecta.contract.common import Asked, Port, Quantiles, Told, Unsigned
+from trifecta.contract.common import Asked, Port, ProgramOutput, Quantiles, Unsigned
 
 
 class ReflectConfig(Asked, tag_field="role", tag="reflect", frozen=True, kw_only=True):
@@ -28,7 +28,7 @@ class MeasureConfig(Asked, tag_field="role", tag="measure", frozen=True, kw_only
     samples_file: str | None = None
 
 
-class ReflectReady(Told, tag_field="role", tag="reflect", kw_only=True):
+class ReflectReady(ProgramOutput, tag_field="role", tag="reflect", kw_only=True):
     """The reflector answers."""
 
     address: str
@@ -39,14 +39,14 @@ class ReflectReady(Told, tag_field="role", tag="reflect", kw_only=True):
     """How far the truth can be from that."""
 
 
-class MeasureReady(Told, tag_field="role", tag="measure", kw_only=True):
+class MeasureReady(ProgramOutput, tag_field="role", tag="measure", kw_only=True):
     """The measurement begins."""
 
     address: str
     port: Port
 
 
-class ReflectSummary(Told, tag_field="role", tag="reflect", kw_only=True):
+class ReflectSummary(ProgramOutput, tag_field="role", tag="reflect", kw_only=True):
     """What a reflector did."""
 
     sessions: Unsigned
@@ -56,7 +56,7 @@ class ReflectSummary(Told, tag_field="role", tag="reflect", kw_only=True):
     send_errors: Unsigned
 
 
-class MeasureSummary(Told, tag_field="role", tag="measure", kw_only=True):
+class MeasureSummary(ProgramOutput, tag_field="role", tag="measure", kw_only=True):
     """What a measurement found. None: the reflector's count did not come back, or it was not asked for."""
 
     sent: Unsigned

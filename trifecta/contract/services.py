@@ -6,7 +6,7 @@ cannot follow is refused where the study is read (``design/workloads/services.py
 
 from __future__ import annotations
 
-from trifecta.contract.common import Asked, TcpSummary, Told, Unsigned
+from trifecta.contract.common import Asked, ProgramOutput, TcpSummary, Unsigned
 from trifecta.contract.load import LoadConfig
 from trifecta.contract.origin import OriginConfig, Statuses
 
@@ -64,7 +64,7 @@ class ServicesOriginConfig(OriginConfig, frozen=True, kw_only=True):
     program: ProgramConfig
 
 
-class CallsSaid(Told, kw_only=True):
+class CallsSaid(ProgramOutput, kw_only=True):
     """The calls of one service by another."""
 
     protocol: str
@@ -78,7 +78,7 @@ class CallsSaid(Told, kw_only=True):
     tcp: TcpSummary | None
 
 
-class ServicesSummary(Told, kw_only=True):
+class ServicesSummary(ProgramOutput, kw_only=True):
     """What a service did."""
 
     service: str

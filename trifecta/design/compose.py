@@ -14,7 +14,7 @@ from typing import Any
 from trifecta.design.builds import COMPOSE, ENDINGS, KNOWN_OF_SERVICE, ImageBuild, ServerProgram, ServerService
 from trifecta.design.document import Place, Section, did_you_mean, parse_flag, parse_text
 from trifecta.design.quantity import QuantityError
-from trifecta.design.server_data import KNOWN, VARIABLE, parse_told, read_known, split_words
+from trifecta.design.server_data import KNOWN, VARIABLE, parse_template, read_known, split_words
 from trifecta.design.yaml_text import parse_document
 
 ReadFile = Callable[[str], tuple[str, str]]
@@ -87,14 +87,14 @@ def read_service(section: Section, folder: str) -> ServerService:
     known = section.section(KNOWN_OF_SERVICE)
     known.allow("archive", *KNOWN)
     entrypoint, command = _words(section, "entrypoint"), _words(section, "command")
-    environment = _pairs(section, "environment", _told)
+    environment = _pairs(section, "environment", _template)
     program = ServerProgram((*entrypoint, *command), version=(), environment=environment)
     build, archive = _build(section), known.parse("archive", _below, "")
     image = "" if build else _image(section, archive)
     section.parse("network_mode", _network, "")
     return ServerService(
         folder=folder,
-        program=read_known(known, program, told=section),
+        program=read_known(known, program, at=section),
         image=image,
         archive=archive,
         build=build,
@@ -145,9 +145,9 @@ def _words(section: Section, key: str) -> tuple[str, ...]:
     if key not in section:
         return ()
     if isinstance(section.raw(key), list):
-        words = tuple(section.parse_value(place, item, _told) for place, item in section.items(key))
+        words = tuple(section.parse_value(place, item, _template) for place, item in section.items(key))
     else:
-        words = section.parse(key, lambda value: split_words(_told(value)), ())
+        words = section.parse(key, lambda value: split_words(_template(value)), ())
     if not words or not words[0]:
         raise section.error(key, "has no word; give one, or remove it, and the image's own counts")
     return words
@@ -226,8 +226,8 @@ def _plain(value: Any) -> str:
     return text.replace("$$", "$")
 
 
-def _told(value: Any) -> str:
-    return parse_told(_plain(value))
+def _template(value: Any) -> str:
+    return parse_template(_plain(value))
 
 
 def _below(value: Any) -> str:

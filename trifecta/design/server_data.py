@@ -56,13 +56,13 @@ def read_program(section: Section, find: FindProgram) -> ServerProgram:
         version=_version(section),
         environment=_pairs(section, "environment", VARIABLE, "a variable: letters, digits and '_'"),
     )
-    return read_known(section, program, told=section)
+    return read_known(section, program, at=section)
 
 
-def read_known(section: Section, program: ServerProgram, *, told: Section) -> ServerProgram:
+def read_known(section: Section, program: ServerProgram, *, at: Section) -> ServerProgram:
     """The program with what the fields ``KNOWN`` say of it.
 
-    UserError for the first that is wrong, and at the command of ``told`` where it is not told what it needs.
+    UserError for the first that is wrong, and at the command of ``at`` where it is not told what it needs.
     """
     made = replace(
         program,
@@ -78,7 +78,7 @@ def read_known(section: Section, program: ServerProgram, *, told: Section) -> Se
     )
     lacking = _lacking(made)
     if lacking:
-        raise told.error("command", lacking)
+        raise at.error("command", lacking)
     _refuse_unsettable(section, made)
     return _with_control(made)
 
@@ -152,7 +152,7 @@ def _pairs(section: Section, key: str, names: re.Pattern[str], what: str) -> dic
         if not names.fullmatch(name):
             raise inner.error(name, f"is not the name of {what}; rename it")
     # A file may have braces of its own: what stands for nothing of ours stays as it is there.
-    return {name: inner.parse(name, parse_text if key == "files" else parse_told, "") for name in inner.mapping}
+    return {name: inner.parse(name, parse_text if key == "files" else parse_template, "") for name in inner.mapping}
 
 
 def _refuse_unsettable(section: Section, program: ServerProgram) -> None:
@@ -183,10 +183,10 @@ def _lacking(program: ServerProgram) -> str:
 
 def _refuse_unknown(words: tuple[str, ...]) -> None:
     for word in words:
-        parse_told(word)
+        parse_template(word)
 
 
-def parse_told(value: Any) -> str:
+def parse_template(value: Any) -> str:
     """A text in which placeholders may stand; QuantityError for one that stands for nothing."""
     text = parse_text(value)
     for name in PLACEHOLDER.findall(text):

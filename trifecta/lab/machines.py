@@ -106,7 +106,7 @@ class ThisMachine:
             ["sh", "-c", machine_facts.ASK], capture_output=True, text=True, check=False, timeout=_FACTS_S
         )
         found = machine_facts.read(self.machine, self.address, done.stdout)
-        return {**found, "engine": static_engine.told(self._engine)}
+        return {**found, "engine": static_engine.facts(self._engine)}
 
     def clock(self) -> ChronyTracking:
         """As `StandingMachine.clock`."""

@@ -13,7 +13,7 @@ from trifecta.lab.there import Config
 class Elsewhere(Protocol):
     """Where such programs find their files."""
 
-    def told(self, config: Config) -> Config:
+    def relocated(self, config: Config) -> Config:
         """A configuration with the paths of the other end; CannotError when it is lost."""
 
     def get(self, path: Path) -> None:
@@ -36,7 +36,7 @@ class ProgramElsewhere(EngineProgram):
     def configure(self, config: Config) -> None:
         """Hand over the configuration, with the paths that files have there; as `EngineProgram.configure`."""
         try:
-            there = self._elsewhere.told(config)
+            there = self._elsewhere.relocated(config)
         except CannotError as error:
             raise EngineError(self.name, None, str(error)) from error
         super().configure(there)

@@ -61,7 +61,7 @@ def is_static(program: Path) -> bool:
     return all(struct.unpack_from("<I", table, size * number)[0] != _INTERPRETER for number in range(count))
 
 
-def told(program: Path) -> BroughtEngine:
+def facts(program: Path) -> BroughtEngine:
     """What is recorded of the program that is started on a host. OSError when it cannot be read."""
     return {
         "sha256": hashlib.sha256(program.read_bytes()).hexdigest(),

@@ -112,9 +112,9 @@ class TalkedPlace:
         except (OSError, ValueError) as error:
             raise CannotError(f"{self.name}: {path.name} cannot be brought from there ({_words(error)})") from error
 
-    def told(self, config: Config) -> Config:
+    def relocated(self, config: Config) -> Config:
         """A configuration with the paths of the place."""
-        return there.told(config, f"{self.stand().folder}/files", self._given)
+        return there.relocated(config, f"{self.stand().folder}/files", self._given)
 
     def say(self, order: talk.Order) -> None:
         """Have the place do something; nothing where it is lost, which whoever waits for an answer is told."""

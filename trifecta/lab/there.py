@@ -33,7 +33,7 @@ def below(path: Path) -> str:
     return f".{os.path.normpath(path.absolute())}"  # without "..", which would lead out of that folder
 
 
-def told(config: Config, folder: str, given: Mapping[Path, bool]) -> Config:
+def relocated(config: Config, folder: str, given: Mapping[Path, bool]) -> Config:
     """A configuration with the paths of the other end, whose files are in ``folder``.
 
     ValueError for one that names a file which was not put there: that is a fault of ours, and of no user's.

@@ -16,7 +16,7 @@ from trifecta.design.model import PROTOCOL_NAMES
 from trifecta.report import grids
 
 if TYPE_CHECKING:
-    from trifecta.trace.told import CaptureSummary, ConnectionSummary
+    from trifecta.trace.documents import CaptureSummary, ConnectionSummary
 
 _MOST = 30  # connections shown of a capture; the tables have all
 

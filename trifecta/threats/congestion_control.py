@@ -28,7 +28,7 @@ THREAT = Threat(
     on=("congestion_control=bbr/cubic",),
     off=("congestion_control=cubic",),
     check="parity",
-    told="congestion control",
+    evidence_words="congestion control",
     experiment="congestion-control",
     effects=(
         Effect("congestion_control", "cubic", "bbr/cubic", title="BBR over TCP, CUBIC over QUIC"),

@@ -41,7 +41,7 @@ THREAT = Threat(
     on=_leaking,
     off=of_go_services("connection_leak"),
     check="parity",
-    told="does not close its connections",
+    evidence_words="does not close its connections",
     experiment="connection-leak",
     effects=(
         Effect("connection_leak", "false", "true", "rss_bytes", "memory of the services"),

@@ -72,7 +72,7 @@ THREAT = Threat(
     on=_on,
     off=_off,
     check="same_work",
-    told="the study asks for a",
+    evidence_words="the study asks for a",
     experiment="payload-by-protocol",
     effects=(
         Effect("response", ONE, APART, title="on the normal network", where=(("path", "normal"),)),

@@ -32,7 +32,7 @@ THREAT = Threat(
     on=("quinn=stock",),
     off=("quinn=adapted",),
     check="parity",
-    told="quinn-proto",
+    evidence_words="quinn-proto",
     experiment="stock-quinn",
     # One table each, over reused and new connections: more tables are more chances to call noise an effect.
     effects=(

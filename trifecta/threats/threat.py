@@ -56,7 +56,7 @@ class Threat:
     off: Change | None = None
     no_switch: str = ""
     check: str | None = None
-    told: str = ""
+    evidence_words: str = ""
     """Words by which that check's evidence tells this threat from others that it sees; empty where it sees no other."""
     undetected: str = ""
     experiment: str | None = None

@@ -47,7 +47,7 @@ THREAT = Threat(
     on=_version("1.2/1.3", apart=True),
     off=_version("1.3"),
     check="parity",
-    told="asks for TLS version",
+    evidence_words="asks for TLS version",
     experiment="tls-version",
     effects=(
         Effect("tls_version", "1.3", "1.2/1.3", title="10 ms each way", where=(("path", "away"),)),

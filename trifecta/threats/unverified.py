@@ -26,7 +26,7 @@ THREAT = Threat(
     on=of_go_services("unverified", True),
     off=of_go_services("unverified"),
     check="parity",
-    told="does not verify the server's certificate",
+    evidence_words="does not verify the server's certificate",
     experiment="unverified",
     effects=(Effect("unverified", "false", "true"),),
     quick=("blocks={at_least: 6, at_most: 6}", "requests=60"),

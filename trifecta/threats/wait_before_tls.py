@@ -61,7 +61,7 @@ THREAT = Threat(
     on=_on,
     off=_off,
     check="parity",
-    told="before TLS",
+    evidence_words="before TLS",
     experiment="wait-before-tls",
     effects=(
         Effect("tls_wait", "none", WAIT, title="a short string", where=(("response", "35 B"),)),

@@ -20,7 +20,7 @@ from trifecta.trace.summary import METRICS, encoded_metrics
 
 if TYPE_CHECKING:
     from trifecta.analysis.transport.rows import Ints
-    from trifecta.trace.told import ConnectionSummary
+    from trifecta.trace.documents import ConnectionSummary
 
 _SMALL = 100_000  # rows: below, one process is quicker than several
 _CONNECTION = 500  # rows that take as long as a connection does by itself

@@ -6,10 +6,10 @@ from collections.abc import Set
 
 import numpy as np
 
+from trifecta.trace.documents import ConnectionRow
 from trifecta.trace.headers import FIN, RST, TCP
 from trifecta.trace.joined import Joined
 from trifecta.trace.rows import Facts
-from trifecta.trace.told import ConnectionRow
 
 
 def facts_of(joined: Joined) -> dict[int, Facts]:

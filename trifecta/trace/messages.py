@@ -10,11 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trifecta.trace.capture_file import Ints
+from trifecta.trace.documents import MessageRow
 from trifecta.trace.headers import TCP
 from trifecta.trace.joined import Joined
 from trifecta.trace.rows import Half
 from trifecta.trace.segments import Coverage, Stream, assemble
-from trifecta.trace.told import MessageRow
 
 Seen = tuple[int | None, int | None, int | None]  # first and last time in ns, packets
 

@@ -15,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from trifecta.trace.capture_file import CaptureFile, Ints
+from trifecta.trace.documents import ConnectionRow
 from trifecta.trace.headers import ACK, FIN, RST, SYN, Headers
 from trifecta.trace.joined import Joined
 from trifecta.trace.segments import Numbers
-from trifecta.trace.told import ConnectionRow
 
 _ORDINAL = (1 << 48) - 1
 _MOST = 1 << 62  # packet numbers are less (RFC 9000, 12.3)

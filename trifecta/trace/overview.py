@@ -16,8 +16,8 @@ from trifecta.analysis.transport.setup import setup
 from trifecta.design.errors import UserError
 from trifecta.store import manifest, noted
 from trifecta.store.run import RunDirectory
+from trifecta.trace.documents import CaptureSummary, ConnectionSummary
 from trifecta.trace.names import study_name
-from trifecta.trace.told import CaptureSummary, ConnectionSummary
 
 if TYPE_CHECKING:
     from trifecta.trace.dissection import Dissection

@@ -129,7 +129,7 @@ class Part:
     rows: list[int] = field(default_factory=list)  # the packets that `quic` tells of
     quic: list[tuple[Any, ...]] = field(default_factory=list)  # of each: its connection, and `QUIC_COLUMNS`
     notes: list[str] = field(default_factory=list)
-    told: list[tuple[int, str]] = field(default_factory=list)  # notes on connections
+    connection_notes: list[tuple[int, str]] = field(default_factory=list)  # notes on connections
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +147,7 @@ class Packed:
     quic_connections: Ints
     quic: dict[str, pa.Array[Any]]
     notes: list[str]
-    told: list[tuple[int, str]]
+    connection_notes: list[tuple[int, str]]
 
 
 def pack(part: Part) -> Packed:
@@ -173,5 +173,5 @@ def pack(part: Part) -> Packed:
             for name, one in zip(QUIC_COLUMNS, quic[1:], strict=True)
         },
         part.notes,
-        part.told,
+        part.connection_notes,
     )

@@ -23,7 +23,7 @@ from trifecta.analysis.transport.stalls import stalls
 from trifecta.analysis.transport.window_reuse import window_reuses
 from trifecta.store.trace_schema import TABLES
 from trifecta.trace.delays import Delays
-from trifecta.trace.told import Families
+from trifecta.trace.documents import Families
 
 if TYPE_CHECKING:
     from trifecta.trace.dissection import Dissection

@@ -42,7 +42,7 @@ def build(
     notes = [
         f"connection {numbers[key]}: {note}"
         for part, numbers in zip(parts, joined.numbers, strict=True)
-        for key, note in part.told
+        for key, note in part.connection_notes
         if key in numbers
     ]
     name = file.name.removesuffix(".gz")

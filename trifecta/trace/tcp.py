@@ -98,11 +98,11 @@ def _missing(connection: int, lacks: list[tuple[int, bool]], part: Part) -> None
     if up or down:
         facts.missing |= {"packets", "octets"}
         which = f"{up + down} octets that were acknowledged are not in the capture ({up} up, {down} down)"
-        part.told.append((connection, f"{which}: {UNKNOWN}"))
+        part.connection_notes.append((connection, f"{which}: {UNKNOWN}"))
     elif up_lacks or down_lacks:
         facts.missing.add("packets")
         direction = "both ways" if up_lacks and down_lacks else "up" if up_lacks else "down"
-        part.told.append(
+        part.connection_notes.append(
             (connection, f"a SYN or FIN that was acknowledged ({direction}) is not in the capture: {UNKNOWN}")
         )
 
@@ -161,7 +161,7 @@ def _finish(
         notes += said
     elif session.alpn in ("h2", "http/1.1"):
         facts.protocol = {"h2": "h2", "http/1.1": "h1"}[session.alpn]
-    part.told += [(connection, note) for note in notes]
+    part.connection_notes += [(connection, note) for note in notes]
 
 
 def _http2(

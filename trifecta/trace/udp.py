@@ -238,12 +238,16 @@ def _finish(part: Part, key: int, one: _Connection) -> None:
         # What only has short headers is left over of a connection that began before the capture.
         if one.version is not None:
             hello = "ServerHello" if one.client_hello else "ClientHello"
-            part.told.append((key, f"its {hello} is not in the capture: nothing that is encrypted after it is known"))
+            part.connection_notes.append(
+                (key, f"its {hello} is not in the capture: nothing that is encrypted after it is known")
+            )
     if one.closed and not one.opened:
         facts.missing.add("keys")
     elif one.closed:
         facts.missing.add("octets")
-        part.told.append((key, f"{one.closed} QUIC packets could not be opened: their frames are not known"))
+        part.connection_notes.append(
+            (key, f"{one.closed} QUIC packets could not be opened: their frames are not known")
+        )
     messages = one.http3.finish()
     _missing(part, key, one, facts)
     if one.http3.is_http3 or (session.alpn or "").startswith("h3"):
@@ -251,7 +255,7 @@ def _finish(part: Part, key: int, one: _Connection) -> None:
         for message in messages:
             message.connection = key
         part.messages += messages
-    part.told += [(key, note) for note in sorted(one.http3.notes)]
+    part.connection_notes += [(key, note) for note in sorted(one.http3.notes)]
     part.facts[key] = facts
 
 
@@ -261,10 +265,10 @@ def _missing(part: Part, key: int, one: _Connection, facts: Facts) -> None:
     if up or down:
         facts.missing |= {"packets", "octets"}
         which = f"{up + down} QUIC packets that were acknowledged are not in the capture ({up} up, {down} down)"
-        part.told.append((key, f"{which}: {UNKNOWN}"))
+        part.connection_notes.append((key, f"{which}: {UNKNOWN}"))
     octets, streams = one.http3.holes()
     if octets:
         facts.missing.add("octets")
         of = "1 stream" if streams == 1 else f"{streams} streams"
         which = f"{octets} octets of {of} are missing before others"
-        part.told.append((key, f"{which}: how long its messages are and when they ended is not known"))
+        part.connection_notes.append((key, f"{which}: how long its messages are and when they ended is not known"))

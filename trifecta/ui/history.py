@@ -39,7 +39,7 @@ class History:
                 if one["ratio"] is not None:
                     points.append({"block": blocks, "said": one["statement"], **{name: one[name] for name in _POINT}})
 
-    def told(self) -> JsonObject:
+    def document(self) -> JsonObject:
         """As the page is sent it."""
         return {
             "comparisons": [

@@ -44,25 +44,25 @@ class _Run:
         self._requests: dict[tuple[str, ...], Durations] = {}
         self._awaited: set[str] = set()  # trials whose samples are in an object store until the run is over
 
-    def tell(self, told: Families, *, written: bool) -> None:
+    def tell(self, families: Families, *, written: bool) -> None:
         """Read what came since, and add where the run stands. UserError where its files are not what a run writes."""
         run = RunDirectory.open(self._folder)
         identity = tables.identity(self._folder)
         of_run = {"study": identity.study, "run": identity.run}
         fresh = [name for name in run.trial_names() if name not in self._names]
         self._read(fresh)
-        self._verdicts(told, of_run)
+        self._verdicts(families, of_run)
         decisions = run.decisions()
-        told.gauge("trifecta_run_measuring", "1 while it is being measured", of_run, written)
-        told.gauge("trifecta_run_trials", "Finished trials", of_run, len(self._names))
-        told.gauge("trifecta_run_trials_left_out", "Finished trials that do not count", of_run, self._left_out)
-        told.gauge("trifecta_run_blocks", "Finished blocks", of_run, len(decisions))
+        families.gauge("trifecta_run_measuring", "1 while it is being measured", of_run, written)
+        families.gauge("trifecta_run_trials", "Finished trials", of_run, len(self._names))
+        families.gauge("trifecta_run_trials_left_out", "Finished trials that do not count", of_run, self._left_out)
+        families.gauge("trifecta_run_blocks", "Finished blocks", of_run, len(decisions))
         spent_ns = decisions[-1].get("elapsed_ns", 0) if decisions else 0
-        told.gauge("trifecta_run_spent_seconds", "Time up to the last block", of_run, spent_ns / 1e9, "seconds")
-        self._trials(told, of_run)
+        families.gauge("trifecta_run_spent_seconds", "Time up to the last block", of_run, spent_ns / 1e9, "seconds")
+        self._trials(families, of_run)
         for alike, one in sorted(self._requests.items()):
             labels = {**of_run, **dict(zip(_OF_REQUESTS, alike, strict=True))}
-            told.histogram(grafana.REQUESTS, "Duration of requests", labels, one)
+            families.histogram(grafana.REQUESTS, "Duration of requests", labels, one)
 
     def _read(self, fresh: list[str]) -> None:
         if arrived := sorted(name for name in self._awaited if self._samples(name).exists()):
@@ -100,16 +100,16 @@ class _Run:
             sofar.counts = [before + more for before, more in zip(sofar.counts, one["counts"], strict=True)]
             sofar.sum_s += one["sum_s"]
 
-    def _trials(self, told: Families, of_run: Mapping[str, str]) -> None:
+    def _trials(self, families: Families, of_run: Mapping[str, str]) -> None:
         """The metrics of the last trial of each arm in each cell."""
         for one in METRICS.values():
             name, scale, unit = grafana.named(one.name)
             for row in self._latest.values():
                 if (value := row.get(one.name)) is not None:
                     labels = {label: row.get(label) for label in LABELS} | {"valid": _truth(row["valid"])}
-                    told.gauge(name, one.label, {**of_run, **labels}, float(value) * scale, unit)
+                    families.gauge(name, one.label, {**of_run, **labels}, float(value) * scale, unit)
 
-    def _verdicts(self, told: Families, of_run: Mapping[str, str]) -> None:
+    def _verdicts(self, families: Families, of_run: Mapping[str, str]) -> None:
         path = self._folder / "verdicts.parquet"
         if not path.exists():
             return
@@ -118,7 +118,7 @@ class _Run:
             for row in rows:
                 if row[column] is not None:
                     labels = {name: row[name] for name in VERDICT}
-                    told.gauge(f"trifecta_verdict_{column}", about, {**of_run, **labels}, row[column])
+                    families.gauge(f"trifecta_verdict_{column}", about, {**of_run, **labels}, row[column])
 
 
 class Scraped:
@@ -140,7 +140,7 @@ class Scraped:
         return self._text
 
     def _look(self) -> str:
-        told = Families()
+        families = Families()
         folders = {one.name: self._index.path(one.name) for one in self._index.look() if one.kind == "run"}
         written = writers.writers(folders.values())
         for name, folder in folders.items():
@@ -151,13 +151,13 @@ class Scraped:
         for name, run in self._runs.items():
             readable = True
             try:
-                run.tell(told, written=folders[name] in written)
+                run.tell(families, written=folders[name] in written)
             except (TrifectaError, OSError):
                 readable = False  # who opens it is told why
-            told.gauge(
+            families.gauge(
                 "trifecta_run_readable", "0 where its files are not what a run writes", {"folder": name}, readable
             )
-        return told.text()
+        return families.text()
 
 
 def _select(query: str, files: list[Path]) -> list[dict[str, Any]]:

@@ -83,7 +83,7 @@ class Watcher:
             queue.put_nowait(self._last[folder])
         self._woken.set()
         try:
-            yield await anyio.to_thread.run_sync(lambda: _event("past", history.told()), limiter=self.looking)
+            yield await anyio.to_thread.run_sync(lambda: _event("past", history.document()), limiter=self.looking)
             while not self._ended:
                 try:
                     yield await asyncio.wait_for(queue.get(), HEARTBEAT_S)

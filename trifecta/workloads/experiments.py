@@ -224,7 +224,7 @@ def _detected(asked: Asked, threat: Threat, run: _Run) -> Detected:
 
     check = threat.check or ""
     if check not in RUN_CHECKS:
-        return detected(run.rows, asked, check, threat.told)
+        return detected(run.rows, asked, check, threat.evidence_words)
     # A check of cells: every trial of a cell stands for what was said of it.
     loud = {one.scope for one in run.checks if one.check == check and one.status in ("fail", "warn")}
     said = json.dumps([{"check": check, "status": "warn"}])

@@ -62,12 +62,12 @@ def measure(
     interval_ns: int,
     seed: int,
     stop: Callable[[], bool] | None = None,
-    told: PathSpec | None = None,
+    given: PathSpec | None = None,
     ipv6: bool = False,
 ) -> Measured:
     """Probe a path with ``packets`` packets, one every ``interval_ns``, over IPv4 or IPv6. Must run inside the sandbox.
 
-    ``told``: what the link is given instead of the path, so that tests can see a link that lies.
+    ``given``: what the link is given instead of the path, so that tests can see a link that lies.
     CannotError when the lab, the link or the probe cannot work.
     """
     engine = find_engine()
@@ -81,7 +81,7 @@ def measure(
             lab.send_wire_frames(WIRE)
         try:
             link = stack.enter_context(there.middle(WIRE).start("link", log, cpus=pins["link"]))
-            link.configure(link_config(told or path, seed))
+            link.configure(link_config(given or path, seed))
             link.wait_ready(LinkReady, _START_S, stop)
             far = stack.enter_context(there.place("server").start("probe", log, name="reflector"))
             far.configure(ReflectConfig(address=address, port=PROBE_PORT))

@@ -54,7 +54,7 @@ class _Trait:
     given: Callable[[Evidence], Any]
     asked: Callable[[Evidence], Any]
     remedy: str
-    told: Callable[[Evidence], bool] = lambda evidence: True
+    applies: Callable[[Evidence], bool] = lambda evidence: True
     """Whether the client is the one to tell it."""
     depends: Callable[[Evidence], Any] | None = None
     """What must have been asked for alike in two arms for them to be compared; None: the property itself."""
@@ -73,7 +73,7 @@ def check(evidence: Evidence) -> list[CheckResult]:
     for trait in _TRAITS:
         given = trait.given(evidence)
         if given is None:
-            if evidence.foreign and trait.told(evidence):
+            if evidence.foreign and trait.applies(evidence):
                 untold.append(trait.name)
             continue
         asked = trait.asked(evidence)

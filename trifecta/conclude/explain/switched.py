@@ -52,7 +52,7 @@ class Switchboard:
             return known(self.study, checks)
         status, evidence = checks.get(threat.check or "", ("", ""))
         check = (threat.check or "").replace("_", " ")
-        if status in ("fail", "warn") and threat.told in evidence:
+        if status in ("fail", "warn") and threat.evidence_words in evidence:
             return "on", f"the check {check} says so: {evidence}"
         if asked is not None:
             return asked, f"so the study asks{f', and the check {check} passed' if status == 'pass' else ''}"

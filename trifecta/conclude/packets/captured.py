@@ -58,7 +58,7 @@ class Captured:
         return [one for one in self.analysed if not one.lacks_packets]
 
     @cached_property
-    def told(self) -> Capture:
+    def summary(self) -> Capture:
         """What it says in numbers: where the time of its requests went, and how long their octets waited."""
         return look_at(
             {"packets": self.packets, "frames": self.frames, "messages": self.messages, "connections": self.connections}

@@ -86,13 +86,13 @@ def _look(
     found: dict[tuple[str, str], Shown] = {}
     parts: dict[str, list[tuple[int, str, dict[str, float]]]] = {}
     for one in metrics.look(connection):
-        metrics.add(trials[one.trial], one.told)
+        metrics.add(trials[one.trial], one.summary)
         arm = one.arm.removesuffix(AA_SUFFIX)
-        parts.setdefault(one.cell, []).append((one.block, arm, one.told.parts))
+        parts.setdefault(one.cell, []).append((one.block, arm, one.summary.parts))
         if one.trial in chosen:
             row = chosen[one.trial]
             kept = captures(one.tables, {row["capture"]: naming.name(arm)})[0]
-            kept.told = one.told
+            kept.summary = one.summary
             found[one.cell, arm] = Shown(kept, one.trial, row["trials"])
     shown = {
         cell: {arm: found[cell, arm] for arm in about.arms if (cell, arm) in found}
@@ -130,7 +130,7 @@ def _octets(one: Captured) -> list[Part]:
 
 
 def _blocking(one: Captured) -> list[Part]:
-    blocked = one.told.blocking
+    blocked = one.summary.blocking
     if not blocked:
         return []
     loads = [wait.load_ns for wait in blocked]

@@ -83,7 +83,7 @@ class Looked:
     block: int
     trial: str
     tables: Mapping[str, pa.Table]
-    told: Capture
+    summary: Capture
 
 
 def look(connection: duckdb.DuckDBPyConnection) -> Iterator[Looked]:
@@ -107,13 +107,13 @@ def trial_values(connection: duckdb.DuckDBPyConnection) -> list[TrialValues]:
     rows = counted(connection)
     by_trial = {row["trial"]: row for row in rows}
     for one in look(connection):
-        add(by_trial[one.trial], one.told)
+        add(by_trial[one.trial], one.summary)
     return rows
 
 
-def add(row: TrialValues, told: Capture) -> None:
+def add(row: TrialValues, summary: Capture) -> None:
     """Add to a trial what its packets say."""
-    cast(dict[str, float | None], row).update(told.values)
+    cast(dict[str, float | None], row).update(summary.values)
 
 
 def counted(connection: duckdb.DuckDBPyConnection) -> list[TrialValues]:

@@ -51,7 +51,7 @@ class Question:
     def size(self) -> Literal["larger", "smaller", ""]:
         """What became of the effect, where the two ratios are told apart."""
         logs = [None if one.ratio is None else abs(math.log(one.ratio)) for one in (self.first, self.second)]
-        if self.apart is None or not self.apart.told or logs[0] is None or logs[1] is None:
+        if self.apart is None or not self.apart.distinct or logs[0] is None or logs[1] is None:
             return ""
         return "larger" if logs[1] > logs[0] else "smaller"
 
@@ -176,7 +176,7 @@ class _Maker:
         if not hindrances:
             estimates = [self._estimate(place, pair) for place, pair in enumerate(pairs)]
             apart = two_runs.apart(estimates[0], estimates[1], self.sessions, self.confidence, self.among)
-            became = two_runs.became(verdicts[0].verdict, verdicts[1].verdict, told_apart=apart.told)
+            became = two_runs.became(verdicts[0].verdict, verdicts[1].verdict, told_apart=apart.distinct)
         means = _mean(pairs[0]), _mean(pairs[1])
         return Question(*keys[0], *verdicts, hindrances, became, apart, means)
 

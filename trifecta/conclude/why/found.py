@@ -44,7 +44,7 @@ def read(folder: Path, asked: AskedWhy, problem: str = "") -> WhyFound:
     found = _search(run, asked)
     nearest = analysis.search(run.values[1], [], run.rounds, confidence=run.confidence, margin=run.margin).effect
     both, no_both = _together(folder, case, asked, found, problem)
-    trials, valid, checks = run.told(0)
+    trials, valid, checks = run.counts(0)
     return {
         "run": asked["run"],
         "study": case.study.name,
@@ -104,7 +104,7 @@ class _Run:
         whole = [number // (self.arms * (2 if at < twice else 1)) for at, number in enumerate(trials)]
         return min(whole)
 
-    def told(self, place: int) -> tuple[int, int, dict[str, int]]:
+    def counts(self, place: int) -> tuple[int, int, dict[str, int]]:
         """Trials of a rung, how many count, and which checks spoke up."""
         one = self.places[place]
         return (0, 0, {}) if one is None else (one.trials, len(one.rows), dict(one.checks))
@@ -201,7 +201,7 @@ def _cause(run: _Run, case: Case, asked: AskedWhy, found: Search, place: int) ->
     at = _first(asked) + place
     one, removed = asked["causes"][place], found.removed[place]
     cause, rung = CAUSES[one["cause"]], rungs_of(asked)[at]
-    trials, valid, checks = run.told(at)
+    trials, valid, checks = run.counts(at)
     among, remains = ends_of(removed.among), ends_of(removed.remains_among)
     return {
         "cause": cause.id,

@@ -26,7 +26,7 @@ from typing import Any
 
 from trifecta.contract.browser import BrowserConfig
 from trifecta.contract.codec import encode
-from trifecta.contract.common import Told
+from trifecta.contract.common import ProgramOutput
 from trifecta.contract.load import ClientLoaded, ClientReady
 from trifecta.implementations.browser import HUNG, Job
 from trifecta.implementations.browsers import apart, jobs, records, worker
@@ -237,7 +237,7 @@ def _write(name: str, config: BrowserConfig, job: Job, course: Course) -> None:
             raise Failure(EXIT_CANNOT, f"{key}_file: {path}: {error.strerror}") from error
 
 
-def _say(key: str, document: Told) -> None:
+def _say(key: str, document: ProgramOutput) -> None:
     sys.stdout.write(encode({key: document}).decode() + "\n")
     sys.stdout.flush()
 

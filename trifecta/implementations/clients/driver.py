@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import IO
 
 from trifecta.contract.codec import encode
-from trifecta.contract.common import Told
+from trifecta.contract.common import ProgramOutput
 from trifecta.contract.load import ClientConfig, ClientLoaded, ClientReady, Ended, LoadSummary, StartCost
 from trifecta.contract.sample import SampleRow
 from trifecta.implementations.client import ClientAdapter, Job, Output
@@ -326,7 +326,7 @@ def _last_words(stderr: Path) -> str:
     return f": {words}" if words else ""
 
 
-def _say(said: IO[str], key: str, document: Told) -> None:
+def _say(said: IO[str], key: str, document: ProgramOutput) -> None:
     said.write(encode({key: document}).decode() + "\n")
     said.flush()
 

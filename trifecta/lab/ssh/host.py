@@ -145,9 +145,9 @@ class SshHost:
             raise self._no_room(path, "cannot be brought here", done)
         there.unpack(done.output, path.absolute())
 
-    def told(self, config: Config) -> Config:
+    def relocated(self, config: Config) -> Config:
         """A configuration with the paths of the other end."""
-        return there.told(config, f"{self.standing.keeping.folder}/files", self._given)
+        return there.relocated(config, f"{self.standing.keeping.folder}/files", self._given)
 
     def begin(self, role: str, ears: Ears) -> tuple[Talk, str]:
         """Start a program of the engine; how it is talked with, and its name for `signal`. HostLost when it is lost."""
@@ -176,7 +176,7 @@ class SshHost:
     def resolve(self, name: str) -> list[str]:
         """The IP addresses of a name by the resolver there. CannotError where it has none; HostLost."""
         done = self.standing.connection.run(keeper.RESOLVE, name, timeout_s=_COMMAND_S)
-        addresses = keeper.addresses_told(done.output.decode(errors="replace")) if done.code == 0 else []
+        addresses = keeper.parse_addresses(done.output.decode(errors="replace")) if done.code == 0 else []
         if not addresses:
             text = f"host {self.machine.at}: {name} cannot be resolved there ({done.said})"
             raise CannotError(f"{text}; check the name, its resolver, and that getent is there")
@@ -188,7 +188,7 @@ class SshHost:
         done = standing.connection.run(machine_facts.ASK, timeout_s=_COMMAND_S)
         said = done.output.decode(errors="replace")
         found = machine_facts.read(self.machine, standing.keeping.address, said)
-        return {**found, "engine": static_engine.told(self._engine)}
+        return {**found, "engine": static_engine.facts(self._engine)}
 
     def clock(self) -> ChronyTracking:
         """What chronyd there says of its clock. HostLost when it does not come to an end."""

@@ -73,7 +73,7 @@ def _verdict(
     pair = (name(one.arm), name(one.reference))
     yield Text(f"{place(one.cell)}: {pair[0]} against {pair[1]}", style="bold")
     yield _indented(out, words.conclusion(found.about, chain))
-    if said := experiments.told(answered, one):
+    if said := experiments.summary(answered, one):
         yield _indented(out, said)
     failed = [
         f"{each.check.replace('_', ' ')} ({each.counts['fail']})" for each in chain.checked if each.status == "fail"

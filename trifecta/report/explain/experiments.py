@@ -18,7 +18,7 @@ def answers(found: Explained) -> Answers:
     return {(one["cell"], one["arm"], one["to"]): words.answer(one) for _, one in why.of_run(found.about.folder)}
 
 
-def told(answered: Answers, one: Comparison) -> str:
+def summary(answered: Answers, one: Comparison) -> str:
     """``By experiment: Of 1.37 times, without ... remain.``; empty where nothing was removed from this cell."""
     said = answered.get((one.cell, one.arm, one.reference))
     return f"By experiment: {said}" if said else ""

@@ -14,7 +14,7 @@ WORDS = {
 }
 
 
-def told(one: Concluded) -> str:
+def summary(one: Concluded) -> str:
     """``single-load (...): wrong in 23 % of 200 draws [17 %, 29 %]; ...``; what is wrong needs a verdict."""
     head = f"{one.procedure} ({WORDS.get(one.procedure, '')})"
     if not one.draws:

@@ -33,7 +33,7 @@ ORDER BY t.cell, t.arm, t.reference, t.source, t.place
 
 
 @dataclass(frozen=True)
-class Told:
+class ExplainedVerdict:
     """One verdict explained: its conclusion, the links of its chain, the table of its parts."""
 
     title: str
@@ -46,7 +46,7 @@ class Told:
 class CellPart:
     """The verdicts of a cell, explained."""
 
-    told: list[Told]
+    verdicts: list[ExplainedVerdict]
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,9 @@ def draw(connection: duckdb.DuckDBPyConnection, about: RunFacts, derived: Derive
         title = f"Why: {name(one.arm)} against {name(one.reference)}"
         table = _table(answer, one)
         links = words.links(about, chain)
-        part.told.append(Told(title, words.conclusion(about, chain), links, table if table.lines else None))
+        part.verdicts.append(
+            ExplainedVerdict(title, words.conclusion(about, chain), links, table if table.lines else None)
+        )
     return Content(made)
 
 

@@ -16,7 +16,7 @@ from trifecta.conclude.explain.chain import Chain, Explained
 from trifecta.contract.values import JsonObject
 from trifecta.report import grids
 from trifecta.report.explain import experiments, words
-from trifecta.report.explain.resampled import told
+from trifecta.report.explain.resampled import summary
 from trifecta.report.figures.style import name
 from trifecta.report.verdict_words import place_words
 
@@ -37,7 +37,7 @@ def _print(found: Explained, concluded: list[Concluded], out: Console) -> None:
         out.print()
         out.print(Text(f"{place(one.cell)}: {name(one.arm)} against {name(one.reference)}", style="bold"))
         out.print(Text(grids.plain(out, words.conclusion(found.about, chain))))
-        if said := experiments.told(answered, one):
+        if said := experiments.summary(answered, one):
             out.print(Text(grids.plain(out, said)))
         for link in words.links(found.about, chain):
             out.print(Text(link.heading, style="bold cyan"))
@@ -52,7 +52,7 @@ def _print(found: Explained, concluded: list[Concluded], out: Console) -> None:
         if mine:
             out.print(Text("What a published procedure would have concluded", style="bold cyan"))
             for each in mine:
-                out.print(Padding(Text(grids.plain(out, f"- {told(each)}")), (0, 0, 0, 2)))
+                out.print(Padding(Text(grids.plain(out, f"- {summary(each)}")), (0, 0, 0, 2)))
 
 
 def place(cell: str) -> str:

@@ -52,11 +52,11 @@ def setup_ladder(shown: Sequence[tuple[str, str, Ladder]]) -> Drawn:
             )  # fmt: skip
         if one.first_response_ns is not None:
             target.plot([_CLIENT], [one.first_response_ns], "o", color=style.look(arm).colour, markersize=7, zorder=7)
-        said.append(f"{title}: {told(one)}")
+        said.append(f"{title}: {summary(one)}")
     return Drawn(made, f"The first flights of a connection. {'; '.join(said)}")
 
 
-def told(one: Ladder) -> str:
+def summary(one: Ladder) -> str:
     """``first octet of a response after 122 ms, 3.05 round trips of 40.0 ms; 3 are the least``."""
     if one.first_response_ns is None:
         return "the first octet of a response cannot be told"

@@ -26,7 +26,7 @@ _PATH = (
 def where_time_went(shown: Sequence[Captured], times: Times | None) -> list[Picture]:
     """A bar a protocol with the parts of a request's time, over all blocks; of captures without a run, a bar each."""
     if times is None:
-        bars = [Bar(one.label, one.told.parts) for one in shown if one.told.parts]
+        bars = [Bar(one.label, one.summary.parts) for one in shown if one.summary.parts]
         return [_bars(bars, f"{_PATH} The mean over the requests of each capture.")] if bars else []
     bars = [Bar(style.name(arm), parts) for arm, parts in times.parts.items()]
     base = style.name(times.baseline)
@@ -103,6 +103,6 @@ def what_waited(shown: Sequence[Captured]) -> list[Picture]:
 
 
 def _waited(one: Captured) -> list[Waited]:
-    blocked = one.told.blocking
+    blocked = one.summary.blocking
     found = sorted(blocked, key=lambda wait: (wait.connection, wait.request if wait.request is not None else 0))
     return [Waited(str(wait.request), wait.by_others_ns, wait.by_own_ns) for wait in found]

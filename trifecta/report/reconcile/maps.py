@@ -26,7 +26,7 @@ def command(one: Map) -> str:
     return shlex.join(["trifecta", *words_])
 
 
-def told(one: Map) -> str:
+def summary(one: Map) -> str:
     """What it says by itself, and how it was made."""
     about = one.made.about
     day = str(about.get("started_utc") or "")[:10] or "an unknown day"

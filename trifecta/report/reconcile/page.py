@@ -102,7 +102,7 @@ def render(found: Reconciled) -> str:
         versions=cite.versions(found),
         runs=_runs(found),
         missing=[{name: str(one.get(name, "")) for name in ("study", "what", "reason")} for one in found.missing],
-        maps=[(one.name, maps.told(one), drawn[one.name], maps.command(one)) for one in found.maps],
+        maps=[(one.name, maps.summary(one), drawn[one.name], maps.command(one)) for one in found.maps],
         figures=FIGURES,
         css=css,
     )

@@ -111,15 +111,15 @@ def check_words(one: Evaluation) -> str:
     )
 
 
-def standing_words(told: Spending) -> str:
+def standing_words(spending: Spending) -> str:
     """``spent 1 h 50 min of 2 h: 31 of 34 claims decided``."""
-    spent, budget = (numbers.wall(round(seconds * 1e9)) for seconds in (told["spent_s"], told["budget_s"]))
-    return f"spent {spent} of {budget}: {told['decided']} of {counted(told['claims'], 'claim')} decided"
+    spent, budget = (numbers.wall(round(seconds * 1e9)) for seconds in (spending["spent_s"], spending["budget_s"]))
+    return f"spent {spent} of {budget}: {spending['decided']} of {counted(spending['claims'], 'claim')} decided"
 
 
-def spent_words(told: Spending) -> str:
+def spent_words(spending: Spending) -> str:
     """The same with why it ended."""
-    return f"{standing_words(told)}; {told['ended'] or 'it did not end yet'}"
+    return f"{standing_words(spending)}; {spending['ended'] or 'it did not end yet'}"
 
 
 def step_words(step: Step) -> str:

@@ -60,14 +60,14 @@ class LeftOut:
 
 
 @dataclass(frozen=True)
-class Told:
+class Notice:
     """Something that a user should know at once."""
 
     node: str
     text: str
 
 
-Event = Joined | Ran | Lost | LeftOut | Told
+Event = Joined | Ran | Lost | LeftOut | Notice
 
 
 class Nodes(Protocol):

@@ -25,9 +25,9 @@ from trifecta.workloads.cluster.dispatch import (
     LeftOut,
     Lost,
     Nodes,
+    Notice,
     Order,
     Ran,
-    Told,
     whole_blocks,
 )
 from trifecta.workloads.cluster.loop import carry_on
@@ -205,12 +205,12 @@ class ClusterRun(StudyRun):
             self.rows.append(row)
             self.progress.trial_finished(trial, row, checks)
 
-    def told(self, event: Joined | Lost | LeftOut | Told, order: Order | None) -> None:
-        """As `Head.told`."""
+    def node_event(self, event: Joined | Lost | LeftOut | Notice, order: Order | None) -> None:
+        """As `Head.node_event`."""
         facts = self.run.facts
         if isinstance(event, Joined):
             self.progress.note(f"node {event.node} has joined")
-        elif isinstance(event, Told):
+        elif isinstance(event, Notice):
             self.progress.note(f"node {event.node}: {event.text}")
         elif isinstance(event, LeftOut):
             left = {**facts.get("nodes_left_out", {}), event.node: event.reason}

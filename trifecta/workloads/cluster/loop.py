@@ -14,7 +14,7 @@ from typing import Protocol
 from trifecta.analysis.planner import Decision, Stop
 from trifecta.design.errors import CannotError
 from trifecta.lab.engine import Stopped
-from trifecta.workloads.cluster.dispatch import Dispatch, Event, Joined, LeftOut, Lost, Nodes, Order, Ran, Told
+from trifecta.workloads.cluster.dispatch import Dispatch, Event, Joined, LeftOut, Lost, Nodes, Notice, Order, Ran
 
 POLL_S = 1.0
 ALONE_S = 60.0  # so long without any node
@@ -55,7 +55,7 @@ class Head(Protocol):
     def keep(self, done: Sequence[Ran]) -> Mapping[str, str]:
         """Blocks to commit, in this order; the nodes that do not count from now on, with the reason."""
 
-    def told(self, event: Joined | Lost | LeftOut | Told, order: Order | None) -> None:
+    def node_event(self, event: Joined | Lost | LeftOut | Notice, order: Order | None) -> None:
         """Something happened to a node, and with ``order`` a block was lost, which is run again."""
 
 
@@ -86,7 +86,7 @@ def carry_on(
             if node in dispatch.busy or node in dispatch.idle:
                 nodes.dismiss(node)
                 left_out[node] = reason
-                head.told(LeftOut(node, reason), dispatch.lost(node))
+                head.node_event(LeftOut(node, reason), dispatch.lost(node))
         pace.now_s = now_s()  # judging took its time
         ending = _give(dispatch, nodes, head, pace)
         if ending is None:
@@ -118,7 +118,7 @@ def _hear(events: Sequence[Event], dispatch: Dispatch, head: Head, pace: _Pace, 
             order = dispatch.lost(event.node)
         if isinstance(event, LeftOut):
             left_out[event.node] = event.reason
-        head.told(event, order)
+        head.node_event(event, order)
     return ready
 
 

@@ -11,7 +11,7 @@ from trifecta.contract.run import RunDocument
 from trifecta.design.errors import CannotError
 from trifecta.lab.launcher import Said, TalkingLauncher
 from trifecta.workloads.cluster import wire
-from trifecta.workloads.cluster.dispatch import Event, Joined, LeftOut, Lost, Order, Ran, Told
+from trifecta.workloads.cluster.dispatch import Event, Joined, LeftOut, Lost, Notice, Order, Ran
 from trifecta.workloads.cluster.wire import Asked, Decoder, Message
 
 _LOOK_S = 2.0  # between two looks at which places there are
@@ -35,7 +35,7 @@ class _Node:
     machine: str = ""
     """Which machine it is on, for comparison only; empty where it does not say."""
     stands: bool = False
-    told: bool = False
+    warned: bool = False
     """Whether it was said that it does not begin."""
     orders: deque[Order] = field(default_factory=deque)
     """What it runs, and what it runs after that."""
@@ -120,7 +120,7 @@ class ProgramNodes:
 
     def _take(self, place: str, node: _Node, message: Message, events: list[Event]) -> None:
         if message.kind == "told":
-            events.append(Told(node.name, message.text))
+            events.append(Notice(node.name, message.text))
         elif message.kind == "cannot":
             self._leave_out(place, message.text, events)
         elif message.kind == "ready" and not node.stands:
@@ -156,10 +156,10 @@ class ProgramNodes:
                 self._lose(place, f"it has said nothing for {_SILENT_S:.0f} s", events)
             elif node.heard_s is not None and not node.stands and now - node.began_s > _COMING_S:
                 self._leave_out(place, f"its lab did not come up within {_COMING_S:.0f} s", events)
-            elif node.heard_s is None and not node.told and now - node.began_s > _SILENT_S:
-                node.told = True
+            elif node.heard_s is None and not node.warned and now - node.began_s > _SILENT_S:
+                node.warned = True
                 said = "nothing has come from it yet: others have its CPUs, or another run has the node"
-                events.append(Told(node.name, said))
+                events.append(Notice(node.name, said))
 
     def _lose(self, place: str, reason: str, events: list[Event]) -> None:
         self._tries[place] = self._tries.get(place, 0) + 1

@@ -57,7 +57,7 @@ class _Placed(Counted):
     """Whether all of them came up."""
     before: dict[str, Used] = field(default_factory=dict)
     after: dict[str, Used] = field(default_factory=dict)
-    told: dict[str, OriginSummary] = field(default_factory=dict)
+    summaries: dict[str, OriginSummary] = field(default_factory=dict)
     """The last words of each service that had some."""
     ends: dict[str, str] = field(default_factory=dict)
     """How services died."""
@@ -180,9 +180,9 @@ class PlacedTrialRunner(CountedTrialRunner[PlacedSession, _Placed]):
         """Have a service end; one that died is an error of the trial."""
         try:
             if program.running():
-                one.told[name] = program.finish(OriginSummary, _FINISH_S)
+                one.summaries[name] = program.finish(OriginSummary, _FINISH_S)
             else:
-                one.told[name] = program.wait_summary(OriginSummary, _FINISH_S)
+                one.summaries[name] = program.wait_summary(OriginSummary, _FINISH_S)
         except EngineError as error:
             one.ends[name] = error.message
             one.errors.append(f"service {name} died: {error.message}")
@@ -202,7 +202,7 @@ class PlacedTrialRunner(CountedTrialRunner[PlacedSession, _Placed]):
         by_name = {name: self._service(one, name, wall_ns) for name in graph.services}
         every = [by_name[name]["cpu_ns"] for name in graph.services[1:]]
         known = [cpu for cpu in every if cpu is not None]
-        first = one.told.get(graph.entry.to)
+        first = one.summaries.get(graph.entry.to)
         control = given = workload.congestion_control
         nodelay = workload.tcp_nodelay
         if first is not None:  # as its kernel tells it, where there was TCP
@@ -232,7 +232,7 @@ class PlacedTrialRunner(CountedTrialRunner[PlacedSession, _Placed]):
             if load is not None:  # by its own word: nobody watched it
                 facts["cpu_ns"], facts["peak_rss_bytes"] = load.cpu_ns, load.max_rss_bytes
             return facts
-        summary, ended = one.told.get(name), one.ends.get(name)
+        summary, ended = one.summaries.get(name), one.ends.get(name)
         if not one.ready:
             ended = "it was ended, since not all services came up"
         before, after = one.before.get(name, NOTHING), one.after.get(name, NOTHING)

@@ -79,43 +79,43 @@ def _work_together(
     if time.monotonic_ns() > begin_ns:
         raise EngineError("clients", None, f"could not be told within {HEAD_START_NS // 10**6} ms to begin together")
     deadline = time.monotonic() + timeout_s
-    told = []
+    summaries = []
     for client, own in zip(clients, configs, strict=True):
-        told.append(client.wait_summary(LoadSummary, max(0.0, deadline - time.monotonic()), stop, tick))
+        summaries.append(client.wait_summary(LoadSummary, max(0.0, deadline - time.monotonic()), stop, tick))
         for file in (own.samples_file, own.spans_file):
             client.get(Path(str(file)))
-    return told
+    return summaries
 
 
-def joined(told: Sequence[LoadSummary], samples: Path) -> LoadSummary:
+def joined(summaries: Sequence[LoadSummary], samples: Path) -> LoadSummary:
     """The summaries of all clients as that of one program, whose rows are in ``samples``.
 
     CPU time and memory are added up (pages that processes share count in each), ``busy_ratio`` with it.
     """
-    first = told[0]
-    started_ns, ended_ns = min(one.started_ns for one in told), max(one.ended_ns for one in told)
-    busy_ns = sum(one.busy_ratio * (one.ended_ns - one.started_ns) for one in told)
+    first = summaries[0]
+    started_ns, ended_ns = min(one.started_ns for one in summaries), max(one.ended_ns for one in summaries)
+    busy_ns = sum(one.busy_ratio * (one.ended_ns - one.started_ns) for one in summaries)
     declared = dict(first.declared or {})
     if "retried" in declared:
-        declared["retried"] = sum(cast(int, (one.declared or {})["retried"]) for one in told)
+        declared["retried"] = sum(cast(int, (one.declared or {})["retried"]) for one in summaries)
     return replace(
         first,
-        samples=sum(one.samples for one in told),
-        errors=sum(one.errors for one in told),
-        ended=next((one.ended for one in told if one.ended != "requests"), "requests"),
+        samples=sum(one.samples for one in summaries),
+        errors=sum(one.errors for one in summaries),
+        ended=next((one.ended for one in summaries if one.ended != "requests"), "requests"),
         started_ns=started_ns,
         ended_ns=ended_ns,
         measured_ns=_measured_ns(samples),
-        clients=_begun([one.clients for one in told if one.clients is not None and one.clients.begun]),
-        cpu_user_ns=sum(one.cpu_user_ns for one in told),
-        cpu_system_ns=sum(one.cpu_system_ns for one in told),
-        max_rss_bytes=_sum(one.max_rss_bytes for one in told),
-        connections_opened=_sum(one.connections_opened for one in told),
-        connections_lost_idle=_sum(one.connections_lost_idle for one in told),
-        key_exchange=_same([one.key_exchange for one in told]),
-        tcp=_tcp([one.tcp for one in told if one.tcp is not None]),
+        clients=_begun([one.clients for one in summaries if one.clients is not None and one.clients.begun]),
+        cpu_user_ns=sum(one.cpu_user_ns for one in summaries),
+        cpu_system_ns=sum(one.cpu_system_ns for one in summaries),
+        max_rss_bytes=_sum(one.max_rss_bytes for one in summaries),
+        connections_opened=_sum(one.connections_opened for one in summaries),
+        connections_lost_idle=_sum(one.connections_lost_idle for one in summaries),
+        key_exchange=_same([one.key_exchange for one in summaries]),
+        tcp=_tcp([one.tcp for one in summaries if one.tcp is not None]),
         busy_ratio=busy_ns / max(1, ended_ns - started_ns),
-        dns_ns=max((one.dns_ns for one in told if one.dns_ns is not None), default=None),
+        dns_ns=max((one.dns_ns for one in summaries if one.dns_ns is not None), default=None),
         declared=declared,
     )
 
@@ -128,37 +128,37 @@ def _measured_ns(samples: Path) -> int:
     return max(0, int(row["measured_ns"]))
 
 
-def _begun(told: Sequence[ClientsSummary]) -> ClientsSummary:
+def _begun(summaries: Sequence[ClientsSummary]) -> ClientsSummary:
     return ClientsSummary(
-        begun=sum(one.begun for one in told),
-        first_begun_ns=min((one.first_begun_ns for one in told), default=0),
-        last_begun_ns=max((one.last_begun_ns for one in told), default=0),
+        begun=sum(one.begun for one in summaries),
+        first_begun_ns=min((one.first_begun_ns for one in summaries), default=0),
+        last_begun_ns=max((one.last_begun_ns for one in summaries), default=0),
     )
 
 
-def _tcp(told: Sequence[TcpSummary]) -> TcpSummary | None:
+def _tcp(summaries: Sequence[TcpSummary]) -> TcpSummary | None:
     """As one program says it; the smoothed round trip is the median of theirs."""
-    if not told:
+    if not summaries:
         return None
     return replace(
-        told[0],
-        connections=sum(one.connections for one in told),
-        min_rtt_ns=min((one.min_rtt_ns for one in told if one.min_rtt_ns is not None), default=None),
-        srtt_ns=sorted(one.srtt_ns for one in told)[len(told) // 2],
-        retransmits=sum(one.retransmits for one in told),
-        congestion_window_bytes=max(one.congestion_window_bytes for one in told),
-        congestion_control=_same([one.congestion_control for one in told]),
-        mss_bytes=min(one.mss_bytes for one in told),
-        nodelay=None if any(one.nodelay is None for one in told) else all(one.nodelay for one in told),
+        summaries[0],
+        connections=sum(one.connections for one in summaries),
+        min_rtt_ns=min((one.min_rtt_ns for one in summaries if one.min_rtt_ns is not None), default=None),
+        srtt_ns=sorted(one.srtt_ns for one in summaries)[len(summaries) // 2],
+        retransmits=sum(one.retransmits for one in summaries),
+        congestion_window_bytes=max(one.congestion_window_bytes for one in summaries),
+        congestion_control=_same([one.congestion_control for one in summaries]),
+        mss_bytes=min(one.mss_bytes for one in summaries),
+        nodelay=None if any(one.nodelay is None for one in summaries) else all(one.nodelay for one in summaries),
     )
 
 
-def _same(told: Sequence[str | None]) -> str | None:
+def _same(values: Sequence[str | None]) -> str | None:
     """What all of them say; several answers stand beside each other, so that the checks see them."""
-    return "/".join(sorted({one for one in told if one is not None})) or None
+    return "/".join(sorted({one for one in values if one is not None})) or None
 
 
-def _sum(told: Iterable[int | None]) -> int | None:
+def _sum(values: Iterable[int | None]) -> int | None:
     """None where one of them does not know."""
-    known = list(told)
+    known = list(values)
     return None if None in known else sum(one for one in known if one is not None)

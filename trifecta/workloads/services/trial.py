@@ -63,7 +63,7 @@ class _Cycles(Staged):
     services: dict[str, EngineProgram] = field(default_factory=dict)
     """Without the client."""
     links: dict[Wire, EngineProgram] = field(default_factory=dict)
-    told: dict[str, OriginSummary | ServicesSummary | None] = field(default_factory=dict)
+    summaries: dict[str, OriginSummary | ServicesSummary | None] = field(default_factory=dict)
     """The last words of each service."""
     ends: dict[str, str | None] = field(default_factory=dict)
     """How each service died; None for one that did not."""
@@ -152,9 +152,9 @@ class ServicesTrialRunner(TrialRunner[ServicesSession, _Cycles]):
         config, stop = self._client_config(one), self._session.stop
         timeout_s = config.total_timeout_ns / 1e9 + _LOAD_GRACE_S
         if isinstance(config, ServicesLoadConfig) and one.workload.client_processes is not None:
-            told = work_together(one.clients, config, timeout_s, stop, resources.sample)
-            _gather(one, len(told))
-            return joined(told, one.samples)
+            summaries = work_together(one.clients, config, timeout_s, stop, resources.sample)
+            _gather(one, len(summaries))
+            return joined(summaries, one.samples)
         (client,) = one.clients
         client.configure(config)
         summary = client.wait_summary(LoadSummary, timeout_s, stop, resources.sample)
@@ -175,7 +175,7 @@ class ServicesTrialRunner(TrialRunner[ServicesSession, _Cycles]):
         """The services are new for the next trial: they end, and the links, before the samples are read."""
         let_pass(one.path, since_ns=one.ended_ns)
         for name, process in one.services.items():
-            one.told[name] = _finish(name, process, one)
+            one.summaries[name] = _finish(name, process, one)
         one.said = {wire.name: finish_link(process, one.errors) for wire, process in one.links.items()}
         one.capture.finish(one.said, one.errors)
         found = read_samples(one.samples, one.details.load, one.errors, one.workload.duration_ns)
@@ -250,12 +250,15 @@ def _finish(name: str, process: EngineProgram, one: _Cycles) -> OriginSummary | 
 
 
 def _links(
-    links: dict[Wire, EngineProgram], told: dict[str, LinkSummary | None], resources: ResourceObserver, wall_ns: int
+    links: dict[Wire, EngineProgram],
+    summaries: dict[str, LinkSummary | None],
+    resources: ResourceObserver,
+    wall_ns: int,
 ) -> Links:
     """``link_json``: what each link says, and how long it waited for a core."""
     said: dict[str, LinkSummary] = {}
     for wire, process in links.items():
-        summary = told[wire.name]
+        summary = summaries[wire.name]
         if summary is not None:
             beside_link(summary, resources.run_delay_ns(process.name), wall_ns)
             said[wire.name] = summary
@@ -268,7 +271,7 @@ def _server(one: _Cycles, resources: ResourceObserver, wall_ns: int) -> Server:
     protocols = services.protocols_of(graph, one.trial.protocol, workload.inside)
     by_name: dict[str, Service] = {}
     for name in graph.services:
-        summary = one.told.get(name)
+        summary = one.summaries.get(name)
         by_name[name] = {
             "host": " and ".join(one.place.hosts_of(name)),
             "place": workload.place,
