@@ -25,7 +25,7 @@ SIDE_BY_SIDE_FILES := $(addsuffix .py,tests/engine/test_cycles \
 	tests/recording/test_recording \
 	$(addprefix tests/workloads/test_,aggregate ahead clocks cluster_nodes cluster_wire code compared_session far_choose \
 	far_page_choose floors https_record ip_asked keeper middle placed_services preflight qlogs replaying requests robots \
-	service_clients service_starts stat supported tools_over_ipv6 vantages visit_aggregate))
+	service_clients service_starts stat supported tools_over_ipv6 visit_aggregate))
 # Those that raise networks and mostly wait in them: a second one beside them changes nothing that they ask. Who wants
 # every trial fit for a verdict, or times something, is not among them, nor who builds the engine, which is gone meanwhile.
 IN_PAIRS_FILES := $(addsuffix .py,$(addprefix tests/implementations/test_,bad_clients bad_servers client_driver recipes) \
