@@ -234,6 +234,10 @@ def reading(wheel: Path, installed: Installed, tmp_path: Path) -> Path:
     subprocess.run([make, wheel, tmp_path], check=True, env=os.environ | {"PATH": f"{BESIDE}:{os.environ['PATH']}"})
     (made,) = tmp_path.glob("*.whl")
     assert made.name == f"trifecta-{version()}-py3-none-any.whl"
+    with zipfile.ZipFile(made) as archive:
+        assert not [
+            name for name in archive.namelist() if "engine.cyclonedx" in name or name.endswith("trifecta-engine")
+        ]
     venv.create(tmp_path / "reading", with_pip=False, symlinks=True)
     python = tmp_path / "reading" / "bin" / "python"
     pip = [sys.executable, "-m", "pip", "--python", python, "--disable-pip-version-check", "install", "-q", "--no-deps"]

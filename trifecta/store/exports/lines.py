@@ -159,7 +159,8 @@ def _lines(measurement: str, rows: str, tags: Mapping[str, str], fields: list[st
 def _line(measurement: str, tags: Mapping[str, str], fields: list[str], time: str) -> str:
     # By name, as InfluxDB keeps them: else it sorts them for every point.
     told = ", ".join(tags[name] for name in sorted(tags))
-    return f"concat('{measurement}', {told}, ' ', concat_ws(',', {', '.join(fields)}), ' ', {time})"
+    # Without a time there is no line: a server would give it its own, another one each time.
+    return f"concat('{measurement}', {told}, ' ', concat_ws(',', {', '.join(fields)}), ' ') || ({time})::VARCHAR"
 
 
 def _tags(values: Mapping[str, str]) -> dict[str, str]:
