@@ -3,7 +3,8 @@
     python -m bench.ui [--runs 1000] [--samples 10000000] [--seconds 60]
 
 All runs are invented (tests/report/synthetic.py), in a temporary folder. The server is the command itself, in a process
-of its own; times are those of whole answers to one client, the first ones with what the server imports. Of the followed
+of its own; times are those of whole answers to one client, the first ones with what the server imports, and those
+until Chromium and Firefox have drawn what was asked for. Of the followed
 run a trial is finished every second, and every fourth ends a block; what the server used is its processor time over the
 time that passed, a page being open. Limits are those of issue 23; exit code 1 where one is missed.
 """
@@ -27,6 +28,13 @@ from urllib.parse import urlencode
 
 LIST_S, PICTURE_S, SHARE = 0.3, 2.0, 0.01
 BLOCKS = 9
+# The page goes elsewhere, and a frame with what is looked for comes.
+DRAWN = """([place, what]) => new Promise((done) => {
+  const began = performance.now();
+  const look = () => document.querySelector(what) ? done(performance.now() - began) : requestAnimationFrame(look);
+  location.hash = place;
+  requestAnimationFrame(look);
+})"""
 TRIALS = 12 * 4 * BLOCKS
 
 
@@ -38,9 +46,9 @@ class Server:
         command = [sys.executable, "-m", "trifecta", "ui", str(folder)]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert self.process.stdout is not None
-        address = self.process.stdout.readline().strip()
-        self.port = int(address.split(":")[2].split("/")[0])
-        self.cookie = f"trifecta-{self.port}={address.partition('token=')[2]}"
+        self.address = self.process.stdout.readline().strip()
+        self.port = int(self.address.split(":")[2].split("/")[0])
+        self.cookie = f"trifecta-{self.port}={self.address.partition('token=')[2]}"
 
     def open(self, path: str, **fields: str) -> http.client.HTTPResponse:
         """An answer that is still to be read."""
@@ -92,7 +100,8 @@ def listing(folder: Path, runs: int) -> list[tuple[str, float, float]]:
     with serving(folder) as server:
         first = server.took("/api/runs")
         again = statistics.median(server.took("/api/runs") for _ in range(9))
-    return [(f"list of {runs:,} runs, the first", first, LIST_S), ("the same, median of nine", again, LIST_S)]
+        found = [(f"list of {runs:,} runs, the first", first, LIST_S), ("the same, median of nine", again, LIST_S)]
+        return found + drawn(server, folder, "", ".runs li:nth-child(20)", f"list of {runs:,} runs", LIST_S)
 
 
 def opening(folder: Path, samples: int) -> list[tuple[str, float, float]]:
@@ -113,8 +122,33 @@ def opening(folder: Path, samples: int) -> list[tuple[str, float, float]]:
             ("the samples of a trial", server.took("/api/trial", name="large", trial="t00003"), 5.0),
             ("a cell's samples, curves and tables", server.took("/api/cell", name="large", cell=cell), 10.0),
         ]  # fmt: skip
+        found += drawn(server, folder, "run/large", "main figure svg", "first picture of it", PICTURE_S)
     size = sum(path.stat().st_size for path in run.rglob("*") if path.is_file())
     print(f"{samples:,} samples in {TRIALS} trials, {size / 1e6:,.0f} MB")
+    return found
+
+
+def drawn(
+    server: Server, folder: Path, place: str, what: str, words: str, limit: float
+) -> list[tuple[str, float, float]]:
+    """Seconds from a click on another part of the open page until this is drawn, median of five, in both browsers."""
+    from tests.browsing import CHROMIUM, FIREFOX, launched, until
+
+    found = []
+    for name, there in (("chromium", CHROMIUM), ("firefox", FIREFOX)):
+        if there is None:
+            print(f"{name} is not installed: nothing is drawn in it")
+            continue
+        with launched(name, folder.parent) as browser:
+            page = browser.new_page(viewport={"width": 1280, "height": 900})
+            page.goto(server.address)
+            until(page, "document.querySelector('.runs li') !== null")
+            times = []
+            for _ in range(5):
+                page.evaluate("location.hash = '#/two'")
+                until(page, f"document.querySelector({what!r}) === null")
+                times.append(page.evaluate(DRAWN, [f"#/{place}", what]) / 1e3)
+            found.append((f"{words}, drawn in {name}, median of five", statistics.median(times), limit))
     return found
 
 

@@ -8,7 +8,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -35,16 +35,16 @@ def chromium() -> Iterator[Any]:
         made.close()
 
 
-@pytest.fixture(scope="module", params=BOTH)
-def browser(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """Each of the two that a person may have, both driven by Playwright."""
+@contextmanager
+def launched(name: str, folder: Path) -> Iterator[Any]:
+    """``chromium`` or ``firefox``, driven by Playwright; ``folder`` is for what starts it."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        if request.param == "chromium":
+        if name == "chromium":
             made = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         else:
-            program = tmp_path_factory.mktemp("firefox") / "firefox"
+            program = folder / "firefox"
             program.write_text(f'#!/bin/sh\nexec {shlex.join([sys.executable, str(BETWEEN), str(FIREFOX)])} "$@"\n')
             program.chmod(0o755)
             made = playwright.firefox.launch(
@@ -52,6 +52,13 @@ def browser(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
             )
         yield made
         made.close()
+
+
+@pytest.fixture(scope="module", params=BOTH)
+def browser(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """Each of the two that a person may have."""
+    with launched(request.param, tmp_path_factory.mktemp(request.param)) as made:
+        yield made
 
 
 def until(page: Any, script: str, within_s: float = 60) -> None:
