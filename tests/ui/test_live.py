@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from trifecta.conclude import results
 from trifecta.design.errors import CannotError, UserError
 from trifecta.store import manifest
 from trifecta.store.run import RunDirectory
-from trifecta.ui import watching, writers
+from trifecta.ui import reading, watching, writers
 from trifecta.ui.live import Follower
 
 LOCKED = """
@@ -334,6 +334,31 @@ def test_the_end_does_not_wait_for_a_page_that_follows(
         began = time.monotonic()
     assert time.monotonic() - began < 20
     assert capfd.readouterr().err == ""  # nothing had to be cancelled
+
+
+def test_an_answer_that_is_cut_by_the_end_is_no_error(
+    growing: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, ended = threading.Event(), threading.Event()
+
+    def slow(*_: object) -> dict[str, object]:
+        begun.set()
+        ended.wait(60)
+        return {}
+
+    monkeypatch.setattr(reading, "run", slow)
+    with serving(growing.parent, tmp_path) as served:
+        asking = threading.Thread(target=_asked, args=(served,))
+        asking.start()
+        assert begun.wait(60)
+        threading.Timer(3, ended.set).start()  # later than the second for which answers are waited for
+    asking.join(60)
+    assert capfd.readouterr().err == ""
+
+
+def _asked(served: Served) -> None:
+    with suppress(OSError, http.client.HTTPException):  # the server has gone
+        served.get("/api/run", {"name": "growing"})
 
 
 def test_no_folder_is_one_line(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ only), as that of any other program is.
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import socket
 from collections.abc import Callable
@@ -71,8 +72,12 @@ class Server(uvicorn.Server):
         self._opened()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End what would not end by itself, then as any server does."""
+        """End what would not end by itself, then as any server does.
+
+        An answer that a page waits for when Ctrl-C comes is cancelled after a second: no error to tell of.
+        """
         self._site.watcher.end()
+        logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
         await super().shutdown(sockets)
 
 
