@@ -189,7 +189,7 @@ if [ "$long" = yes ] && [ ! -f .cache/vm/release ] && command -v qemu-system-x86
         say "not fetched: Debian's kernel; tests in virtual machines will be skipped"
 fi
 
-# A server of S3's protocol, a collector, Spark and another DuckDB, which take minutes and 700 MB, in folders of their own: no package needs them.
+# A server of S3's protocol, a collector, one of Azure's protocol, Spark and another DuckDB, which take minutes and 700 MB, in folders of their own: no package needs them.
 if [ "$long" = yes ]; then
     if [ ! -x .cache/bin/versitygw ] && command -v go >/dev/null; then
         say "building versitygw"
@@ -211,6 +211,11 @@ if [ "$long" = yes ]; then
         say "fetching what Spark needs to read S3"
         mvn -q -f tests/store/s3a.xml dependency:copy-dependencies -DoutputDirectory="$PWD/.cache/s3a" >/dev/null 2>&1 ||
             say "not fetched: what Spark needs to read S3; tests that need it will be skipped"
+    fi
+    if [ ! -d .cache/azurite ] && command -v npm >/dev/null; then
+        say "installing azurite"
+        npm install --prefix .cache/azurite --ignore-scripts --no-audit --no-fund azurite@3.35.0 >/dev/null 2>&1 ||
+            say "not installed: azurite; tests that need it will be skipped"
     fi
     if [ ! -d .cache/duckdb-httpfs ]; then
         say "installing DuckDB with its extension httpfs"

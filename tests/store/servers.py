@@ -25,6 +25,7 @@ _GO = Path.home() / "go" / "bin"  # before a test moves its home
 _CACHE = Path(__file__).parents[2] / ".cache"
 _OURS = _CACHE / "bin"  # where scripts/setup.sh long puts programs
 _DYNALITE = _CACHE / "dynalite" / "node_modules" / "dynalite" / "cli.js"  # where scripts/setup.sh dev puts it
+_AZURITE = _CACHE / "azurite" / "node_modules" / "azurite" / "dist" / "src" / "blob" / "main.js"
 
 
 def free_port() -> int:
@@ -233,4 +234,18 @@ def dynalite(folder: Path) -> Iterator[int]:
     port = free_port()
     arguments = [node, str(script), "--host", "127.0.0.1", "--port", str(port), "--createTableMs", "20"]
     with running(arguments, lambda: listening(port), folder / "dynalite.log"):
+        yield port
+
+
+@contextmanager
+def azurite(folder: Path) -> Iterator[int]:
+    """A server of the protocol of Azure's object store, Microsoft's own for tests; its port."""
+    script = Path(os.environ.get("TRIFECTA_AZURITE") or _AZURITE)
+    node = program("node", install="apt-get install --no-install-recommends npm, then scripts/setup.sh long")
+    if not script.exists():
+        pytest.skip("azurite is missing; run: scripts/setup.sh long (needs npm)")
+    port = free_port()
+    arguments = [node, str(script), "--blobHost", "127.0.0.1", "--blobPort", str(port),
+                 "--inMemoryPersistence", "--disableTelemetry", "--skipApiVersionCheck"]  # fmt: skip
+    with running(arguments, lambda: listening(port), folder / "azurite.log"):
         yield port
