@@ -4,9 +4,9 @@
 
 All runs are invented (tests/report/synthetic.py), in a temporary folder. The server is the command itself, in a process
 of its own; times are those of whole answers to one client, the first ones with what the server imports, and those
-until Chromium and Firefox have drawn what was asked for. Of the followed
-run a trial is finished every second, and every fourth ends a block; what the server used is its processor time over the
-time that passed, a page being open. Limits are those of issue 23; exit code 1 where one is missed.
+until Chromium and Firefox have drawn what was asked for. Of the followed run a trial is finished every second, and
+every fourth ends a block; what the server used is its processor time over the time that passed, a page being open.
+Limits are those of issue 23; exit code 1 where one is missed.
 """
 
 from __future__ import annotations

@@ -189,7 +189,8 @@ if [ "$long" = yes ] && [ ! -f .cache/vm/release ] && command -v qemu-system-x86
         say "not fetched: Debian's kernel; tests in virtual machines will be skipped"
 fi
 
-# A server of S3's protocol, a collector, one of Azure's protocol, Spark and another DuckDB, which take minutes and 700 MB, in folders of their own: no package needs them.
+# Servers of S3's and Azure's protocols, a collector, Spark and another DuckDB, which take minutes and 900 MB, in folders of
+# their own: no package needs them.
 if [ "$long" = yes ]; then
     if [ ! -x .cache/bin/versitygw ] && command -v go >/dev/null; then
         say "building versitygw"

@@ -25,16 +25,6 @@ WIDE, NARROW = {"width": 1280, "height": 900}, {"width": 420, "height": 800}
 BOTH = [pytest.param("chromium", marks=needs_chromium), pytest.param("firefox", marks=needs_firefox)]
 
 
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        made = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield made
-        made.close()
-
-
 @contextmanager
 def launched(name: str, folder: Path) -> Iterator[Any]:
     """``chromium`` or ``firefox``, driven by Playwright; ``folder`` is for what starts it."""
@@ -52,6 +42,12 @@ def launched(name: str, folder: Path) -> Iterator[Any]:
             )
         yield made
         made.close()
+
+
+@pytest.fixture(scope="module")
+def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    with launched("chromium", tmp_path_factory.mktemp("chromium")) as made:
+        yield made
 
 
 @pytest.fixture(scope="module", params=BOTH)

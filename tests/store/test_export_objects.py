@@ -232,9 +232,7 @@ def test_another_library_reads_a_run_over_the_protocol(run, gateway, monkeypatch
     """Arrow's client of S3 (Amazon's C++ SDK), with the environment's credentials; it finds the partitions itself."""
     fs, dataset = pytest.importorskip("pyarrow.fs"), pytest.importorskip("pyarrow.dataset")
     _, port = gateway
-    for name, value in (("AWS_ENDPOINT", f"http://127.0.0.1:{port}"), ("AWS_ALLOW_HTTP", "true"),
-                        ("AWS_REGION", "us-east-1"), ("AWS_EC2_METADATA_DISABLED", "true"),
-                        ("AWS_ACCESS_KEY_ID", "user"), ("AWS_SECRET_ACCESS_KEY", "secret-key")):  # fmt: skip
+    for name, value in (servers.s3_environment(port) | {"AWS_EC2_METADATA_DISABLED": "true"}).items():
         monkeypatch.setenv(name, value)
     send("s3://measured/by/us", run)
     read = fs.S3FileSystem(endpoint_override=f"127.0.0.1:{port}", scheme="http", region="us-east-1")
@@ -289,8 +287,7 @@ def test_credentials_that_are_nowhere_are_named_so():
 def test_a_server_that_is_away_is_one_line(run, monkeypatch):
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
-    for name, value in (("AWS_ENDPOINT", f"http://127.0.0.1:{port}"), ("AWS_ALLOW_HTTP", "true"),
-                        ("AWS_ACCESS_KEY_ID", "user"), ("AWS_SECRET_ACCESS_KEY", "secret-key")):  # fmt: skip
+    for name, value in servers.s3_environment(port).items():
         monkeypatch.setenv(name, value)
     began = time.monotonic()
     with pytest.raises(CannotError, match=r"^s3://measured: ") as error:

@@ -22,8 +22,8 @@ import base64
 import ipaddress
 import json
 import os
-from contextlib import closing
 from dataclasses import dataclass
+from queue import SimpleQueue
 from urllib.parse import unquote, urlencode, urlsplit
 
 import duckdb
@@ -48,18 +48,28 @@ class Server:
 
 def send(source: Source, url: str) -> list[str]:
     """All points of a run, over two connections; a line at the end."""
-    where, run = of_url(url).poster.where, tables.identity(source.path)
+    idle: SimpleQueue[Server] = SimpleQueue()
+    servers = [of_url(url) for _ in range(side_by_side.AT_A_TIME)]
+    where, run = servers[0].poster.where, tables.identity(source.path)
+    for one in servers:
+        idle.put(one)
 
     def sent(cursor: duckdb.DuckDBPyConnection, piece: str) -> int:
-        """A piece over a connection of its own: how many points."""
-        server, points = of_url(url), 0
-        with closing(server.poster):
+        """A piece over a connection that no other one uses meanwhile: how many points."""
+        server, points = idle.get(), 0
+        try:
             for batch in lines.batches(cursor, piece):
                 _taken(where, server.poster.post(server.path, batch))
                 points += batch.count(b"\n")
+        finally:
+            idle.put(server)
         return points
 
-    points = sum(side_by_side.each(source.connection, sent, list(lines.pieces(source))))
+    try:
+        points = sum(side_by_side.each(source.connection, sent, list(lines.pieces(source))))
+    finally:
+        for one in servers:
+            one.poster.close()
     return [f"{where}: {points} points, study={run.study}, run={run.run}"]
 
 

@@ -16,7 +16,7 @@ import duckdb
 
 from trifecta.store import parquet
 
-_AT_A_TIME = 2
+AT_A_TIME = 2
 _POLL_S = 0.01
 Piece = TypeVar("Piece")
 Made = TypeVar("Made")
@@ -34,7 +34,7 @@ def each(
     """
     ((threads,),) = connection.execute("SELECT current_setting('threads')").fetchall()
     connection.execute("SET threads = 1")  # of the whole database; who runs a statement is one of them
-    cursors = [connection.cursor() for _ in range(min(_AT_A_TIME, len(pieces)))]
+    cursors = [connection.cursor() for _ in range(min(AT_A_TIME, len(pieces)))]
     idle: SimpleQueue[duckdb.DuckDBPyConnection] = SimpleQueue()
     for cursor in cursors:
         parquet.without_progress(cursor)
@@ -66,7 +66,7 @@ def each(
             raise
 
     try:
-        with ThreadPoolExecutor(_AT_A_TIME) as pool:
+        with ThreadPoolExecutor(AT_A_TIME) as pool:
             try:
                 yield from pool.map(done, pieces)
             except BaseException as error:
