@@ -147,21 +147,42 @@ class Transfer:
         rows = [row for row in rows if row["direction"] == "down" and row["layer"] == layer]
         return [row for row in rows if kind is None or row["type"] == kind]
 
-    def behind_ns(self, number: int, stream: int) -> list[int]:
-        """When each record with DATA of the stream, behind the octets of this lost packet, had arrived as a whole."""
-        first = min(one.tcp[0] for one in self.down if one.tcp[1] > 0) - 1  # relative 1
-        hole = next(sum(one.tcp) - first for one in self.down if one.number == number)
+    @cached_property
+    def _first(self) -> int:
+        """What to take from a sequence number: the server's first octet is 1."""
+        return min(one.tcp[0] for one in self.down if one.tcp[1] > 0) - 1
+
+    def _octets(self, number: int) -> tuple[int, int]:
+        """Of the server's packet of this number: from the first to the one behind the last."""
+        (start, length) = next(one.tcp for one in self.down if one.number == number)
+        return start - self._first, start - self._first + length
+
+    def _records(self, stream: int) -> list[tuple[int, int]]:
+        """Octets of each TLS record with DATA of the stream."""
         frames = [row for row in self.rows("h2", "DATA") if row["stream"] == stream]
-        records = [
+        return [
             (record["tcp_start"], record["tcp_end"])
             for record in self.rows("tls", "application_data")
-            if record["tcp_start"] >= hole
-            and any(row["tcp_start"] < record["tcp_end"] and row["tcp_end"] > record["tcp_start"] for row in frames)
+            if any(row["tcp_start"] < record["tcp_end"] and row["tcp_end"] > record["tcp_start"] for row in frames)
         ]
+
+    def behind_ns(self, number: int, stream: int) -> list[int]:
+        """When each record with DATA of the stream, behind the octets of this lost packet, had arrived as a whole."""
+        _, hole = self._octets(number)
         return [
-            max(one.arrived_ns for one in self.down if one.tcp[0] - first < end and sum(one.tcp) - first > start)
-            for start, end in records
+            max(
+                one.arrived_ns
+                for one in self.down
+                if one.tcp[0] < end + self._first and sum(one.tcp) > start + self._first
+            )
+            for start, end in self._records(stream)
+            if start >= hole
         ]
+
+    def torn(self, number: int, stream: int) -> bool:
+        """Whether this lost packet held octets of a record with DATA of the stream."""
+        low, high = self._octets(number)
+        return any(start < high and end > low for start, end in self._records(stream))
 
     def blocking(self) -> dict[int, dict[str, int]]:
         """ns in which octets of each stream waited, by what for."""
@@ -184,7 +205,7 @@ class Transfer:
         return found
 
     def _tcp_blocking(self) -> dict[int, dict[str, int]]:
-        first = min(one.tcp[0] for one in self.down if one.tcp[1] > 0) - 1  # relative 1
+        first = self._first
         size = max(one.tcp[0] + one.tcp[1] for one in self.down) - first
         came = [LATE] * size
         for one in self.down:

@@ -88,7 +88,13 @@ def test_http_2_one_loss_holds_up_the_other_stream(hosts: Hosts, tmp_path: Path)
     (other,) = others
     behind = one.behind_ns(repair.number, other)
     assert min(behind) < repair.repaired_ns
-    assert others[other] == repair.repaired_ns - min(behind)
+    if one.torn(
+        repair.number, other
+    ):  # the lost octets are of a record with DATA of both: it waits for a record of its own
+        records = {each.stream: each.by_records_ns for each in found.requests if each.direction == "down"}
+        assert others[other] == 0 < records[other]
+    else:
+        assert others[other] == repair.repaired_ns - min(behind)
     split(one)
 
 
@@ -107,7 +113,8 @@ def test_http_3_a_loss_holds_up_its_own_stream_only(hosts: Hosts, tmp_path: Path
     (hole,) = found.holes
     waits = {each.stream: each.by_own_ns for each in found.requests if each.direction == "down"}
     assert hole.waited == hole.streams
-    assert waits.pop(hole.streams[0]) > 39_000_000
+    assert hole.filled_ns is not None
+    assert waits.pop(hole.streams[0]) == hole.filled_ns - hole.opened_ns > 0
     assert set(waits.values()) == {0}
     assert all(each.by_others_ns == each.by_records_ns == 0 for each in found.requests)
     split(one)
