@@ -33,7 +33,7 @@ IN_PAIRS_FILES := $(addsuffix .py,$(addprefix tests/implementations/test_,bad_cl
 	$(addprefix tests/lab/test_,access conntrack containers containers_ipv6 images keeper ray_launcher ssh) \
 	$(addprefix tests/workloads/test_,browsers campaign capturing chain_over_hosts clients cluster_dispatch cluster_lab \
 	cluster_store conformance extending failures far_delivery from_the_page hosts_middle hosts_over_ipv6 internet ladder \
-	load_balancer lying_links mapping over_ipv6 path_probe reproduction runner services services_watched sessions three_places))
+	load_balancer lying_links mapping over_ipv6 path_probe reproduction runner services services_watched sessions three_places why))
 IN_PAIRS := --durations 20 -n 2 --dist loadfile
 # These count round trips of 40 ms and leave the processors idle for most of them: two at a time, and nobody else.
 BY_TWO_FILES := tests/workloads/test_switches.py
@@ -85,10 +85,17 @@ test-long: setup-long ## Run the long campaigns and the fuzzers (each FUZZ_SECON
 
 .PHONY: lint
 lint: setup-dev ## Check style, types and the arrows between packages
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync lint-python lint-engine
+
+.PHONY: lint-python
+lint-python:
 	$(PYTHON) -m ruff check $(PYTHON_FILES)
 	$(PYTHON) -m ruff format --check $(PYTHON_FILES)
 	$(PYTHON) -m mypy --strict -p trifecta
 	.venv/bin/lint-imports --no-logo --no-cache
+
+.PHONY: lint-engine
+lint-engine:
 	$(CARGO) fmt --manifest-path engine/Cargo.toml --all --check
 	rustfmt --check --edition 2024 --config-path engine engine/crates/link/src/impair/*.rs # a macro names these modules
 	rustfmt --check --edition 2024 --config-path engine $(QUICHE)/build.rs $(QUICHE)/src/main.rs # clippy would build BoringSSL

@@ -15,6 +15,7 @@ import pytest
 from tests.docs.examples import ROOT, blocks
 
 PAGES = {"server": ROOT / "docs/add-a-server.md", "client": ROOT / "docs/add-a-client.md"}
+BLOCKS = 2  # the pages ask for six; whether a run gets there is not asked here
 COMMAND = f"{sys.executable} -P -m trifecta.cli.main"
 
 
@@ -76,8 +77,8 @@ def test_it_is_measured_as_any_other(kind, tmp_path):
     site.mkdir()
     install(PAGES[kind], site)
     _, race = shown(PAGES[kind])
-    done = trifecta(f"{race} --out run --quiet", site, tmp_path)
-    assert done.returncode in (0, 1), done.stderr  # 1: this machine is busy, so no trial may be fit for a verdict
+    done = trifecta(re.sub("--blocks [0-9]+", f"--blocks {BLOCKS}", race) + " --out run --quiet", site, tmp_path)
+    assert done.returncode in (0, 1), done.stderr  # 1: too few blocks for a verdict
     query = (
         "SELECT t.trial, t.server, t.client, t.connection, t.error, t.success_rate, count(*) AS samples, "
         "count(s.error) AS errors, count(DISTINCT s.connection) AS connections, any_value(s.protocol) AS protocol, "
@@ -86,8 +87,7 @@ def test_it_is_measured_as_any_other(kind, tmp_path):
     )
     answer = trifecta(f'trifecta sql run --json "{query}"', site, tmp_path)
     rows = json.loads(answer.stdout)
-    # New and reused connections, HTTP/1.1 and its second run, six blocks; three where the machine is too busy for any.
-    assert len(rows) in range(12, 25, 2), done.stderr
+    assert len(rows) == 2 * 2 * BLOCKS, "new and reused connections, HTTP/1.1 and its second run"
     for row in rows:
         assert row[kind] == f"stdlib-{kind}"
         assert (row["error"], row["errors"], row["success_rate"]) == (None, 0, 1.0), row

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import stat
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +11,7 @@ import pytest
 
 from tests.implementations import outside
 from tests.workloads import drive
+from tests.workloads.fake_engine import stand_in
 from trifecta.store.run import RunDirectory
 from trifecta.store.views import connect
 
@@ -58,10 +57,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
     package = tmp_path / "package"
     package.mkdir()
     outside.install(package, "elsewhere", "[trifecta.clients]\noutside = MODULE:Outside\n", CODE)
-    path = tmp_path / "engine"
-    script = Path(__file__).with_name("fake_engine.py")
-    path.write_text(f'#!/bin/sh\nPYTHONPATH="{drive.REPOSITORY}" exec "{sys.executable}" "{script}" "$@"\n')
-    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    path = stand_in(tmp_path / "engine")
     return {"TRIFECTA_ENGINE": str(path), "PYTHONPATH": f"{package}{os.pathsep}{drive.REPOSITORY}"}
 
 

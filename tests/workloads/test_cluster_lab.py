@@ -6,7 +6,6 @@ import itertools
 import json
 import os
 import signal
-import stat
 import subprocess
 import sys
 import tempfile
@@ -20,6 +19,7 @@ import pytest
 
 from tests.lab.ended import all_ended, command
 from tests.workloads import drive
+from tests.workloads.fake_engine import stand_in
 from tests.workloads.local_launcher import LocalLauncher
 from trifecta.analysis.mapping.search import first_blocks
 from trifecta.design import plan
@@ -43,10 +43,7 @@ TRIALS = 2 * 4 * 3
 
 @pytest.fixture(autouse=True)
 def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    path = tmp_path / "engine"
-    script = Path(__file__).with_name("fake_engine.py")
-    path.write_text(f'#!/bin/sh\nPYTHONPATH="{drive.REPOSITORY}" exec "{sys.executable}" "{script}" "$@"\n')
-    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    path = stand_in(tmp_path / "engine")
     monkeypatch.setenv("TRIFECTA_ENGINE", str(path))
     monkeypatch.setenv("PYTHONPATH", str(drive.REPOSITORY))
     monkeypatch.setenv("FAKE_SECONDS", "0.2")
@@ -114,7 +111,7 @@ def test_two_nodes_make_one_ordinary_run(tmp_path: Path) -> None:
 
 GATED = [
     *(one for one in SETTINGS if not one.startswith(("protocol=", "blocks.", "connection="))),
-    "protocol=h2", "connection=new", "budget=20 s",
+    "protocol=h2", "connection=new", "budget=10 s",
 ]  # fmt: skip
 
 

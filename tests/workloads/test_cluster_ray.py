@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import stat
 import subprocess
 import sys
 import time
@@ -18,6 +17,7 @@ import pytest
 
 from tests.lab.ended import all_ended
 from tests.workloads import drive
+from tests.workloads.fake_engine import stand_in
 from trifecta.design import extras, plan
 from trifecta.store.run import RunDirectory
 from trifecta.studies import known_servers, load
@@ -45,10 +45,7 @@ UNDECIDED = 4
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
     """With a stand-in for the engine: what is tested is who is killed, not what is measured."""
-    engine = tmp_path / "engine"
-    script = Path(__file__).with_name("fake_engine.py")
-    engine.write_text(f'#!/bin/sh\nPYTHONPATH="{drive.REPOSITORY}" exec "{sys.executable}" "{script}" "$@"\n')
-    engine.chmod(engine.stat().st_mode | stat.S_IXUSR)
+    engine = stand_in(tmp_path / "engine")
     own = {"TRIFECTA_ENGINE": str(engine), "PYTHONPATH": str(drive.REPOSITORY), "FAKE_SECONDS": "0.5"}
     return {**os.environ, **own}
 

@@ -142,7 +142,7 @@ class _Killer:
         return name.endswith("-m")
 
 
-@pytest.mark.parametrize("kills", [8, pytest.param(20, marks=pytest.mark.long)])
+@pytest.mark.parametrize("kills", [4, pytest.param(20, marks=pytest.mark.long)])
 def test_kills_at_random_moments_leave_nothing_and_resume_completes(tmp_path: Path, kills: int) -> None:
     folder = tmp_path / "run"
     devices = set(os.listdir("/sys/class/net"))  # noqa: PTH208

@@ -53,6 +53,7 @@ def finished(folder: Path, blocks: int) -> int:
     return len(rows)
 
 
+@pytest.mark.parametrize("browser", ["chromium", pytest.param("firefox", marks=pytest.mark.long)], indirect=True)
 def test_a_race_is_started_stopped_resumed_watched_opened_and_compared(
     browser: Any,
     measuring: Served,

@@ -104,9 +104,15 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, dict
         commands["page"] = visit(folder / "page", "two.html")
         commands["beside"] = visit(folder / "beside", "beside.html")
         commands["secret"] = visit(folder / "secret", "secret.html")
-    if not MISSING["firefox"]:
-        commands["firefox"] = visit(folder / "firefox", "two.html", "--browser", "firefox")
     return carried_out(folder, commands, busy=["later"], nginx=not NGINX_MISSING, timeout_s=1150)
+
+
+@pytest.fixture(scope="module")
+def firefox_runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, dict[str, Any]]]:
+    """The one of Firefox, in an Internet of its own."""
+    folder = tmp_path_factory.mktemp("internet-firefox")
+    commands = {"page": visit(folder / "page", "two.html", "--browser", "firefox")}
+    return carried_out(folder, commands, timeout_s=300)
 
 
 def looks(folder: Path) -> list[dict[str, Any]]:
@@ -222,9 +228,17 @@ def spoken(folder: Path) -> set[tuple[Any, ...]]:
     return set(select(folder, sql))
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=visited(name)) for name in ("chromium", "firefox")])
-def test_a_page_is_visited_over_every_protocol_at_one_address(runs: dict[str, Any], name: str) -> None:
-    folder, said = runs["page" if name == "chromium" else name]
+@pytest.mark.parametrize(
+    ("name", "where"),
+    [
+        pytest.param("chromium", "runs", marks=visited("chromium")),
+        pytest.param("firefox", "firefox_runs", marks=[visited("firefox"), pytest.mark.long]),
+    ],
+)
+def test_a_page_is_visited_over_every_protocol_at_one_address(
+    request: pytest.FixtureRequest, name: str, where: str
+) -> None:
+    folder, said = request.getfixturevalue(where)["page"]
     assert said["code"] in (0, 1), said["err"]
     arms = {"h1": "h1", "h2": "h2", "h2#aa": "h2", "h3": "h3"}
     assert spoken(folder) == {(arm, False, protocol) for arm, protocol in arms.items()}

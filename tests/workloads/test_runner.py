@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import stat
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -14,6 +12,7 @@ import psutil
 import pytest
 
 from tests.workloads import drive
+from tests.workloads.fake_engine import stand_in
 from trifecta.design import plan
 from trifecta.store.run import RunDirectory
 from trifecta.store.views import connect
@@ -29,10 +28,7 @@ SETTINGS = [
 
 @pytest.fixture
 def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    path = tmp_path / "engine"
-    script = Path(__file__).with_name("fake_engine.py")
-    path.write_text(f'#!/bin/sh\nPYTHONPATH="{drive.REPOSITORY}" exec "{sys.executable}" "{script}" "$@"\n')
-    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    path = stand_in(tmp_path / "engine")
     monkeypatch.setenv("TRIFECTA_ENGINE", str(path))
     return path
 
@@ -82,7 +78,7 @@ def test_a_study_runs_as_planned(tmp_path: Path) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_stop_keeps_what_is_finished_and_resume_completes_it(tmp_path: Path, number: signal.Signals) -> None:
     folder = tmp_path / "run"
-    process = drive.start(folder, {"FAKE_SECONDS": "1"}, set=SETTINGS)
+    process = drive.start(folder, {"FAKE_SECONDS": "0.5"}, set=SETTINGS)
     assert process.stdout is not None
     begun = 0
     for line in process.stdout:
@@ -173,7 +169,7 @@ def _server_of(folder: Path) -> psutil.Process:
 @pytest.mark.usefixtures("engine")
 def test_a_server_that_dies_is_noted_and_started_again(tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    process = drive.start(folder, {"FAKE_SECONDS": "1"}, set=SETTINGS)
+    process = drive.start(folder, {"FAKE_SECONDS": "0.5"}, set=SETTINGS)
     assert process.stdout is not None
     events = []
     for line in process.stdout:

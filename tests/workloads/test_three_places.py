@@ -18,7 +18,12 @@ from tests.workloads.test_internet import NFT
 from trifecta.store import parquet
 
 WHY = missing() or _engine_missing()
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(600), pytest.mark.skipif(bool(WHY), reason=WHY or "there")]
+pytestmark = [
+    pytest.mark.lab,
+    pytest.mark.long,  # a campaign of 72 trials between hosts; `test_hosts*.py` and `test_internet.py` have its parts
+    pytest.mark.timeout(600),
+    pytest.mark.skipif(bool(WHY), reason=WHY or "there"),
+]
 pytestmark.append(pytest.mark.skipif(NFT is None, reason="nft is missing"))
 BLOCKS = 8
 HELPERS = """
