@@ -75,7 +75,7 @@ containers=()
 if [ "$kind" = dev ]; then
     command -v dockerd >/dev/null || [ -x /usr/sbin/dockerd ] || containers+=(docker.io iptables)
 fi
-# Virtual machines as hosts, 110 MB; chronyd keeps their clocks.
+# Virtual machines as hosts, 110 MB; chronyd keeps their clocks. Debian's packages as the base of the image.
 machines=()
 if [ "$long" = yes ]; then
     command -v qemu-system-x86_64 >/dev/null || machines+=(qemu-system-x86)
@@ -84,6 +84,7 @@ if [ "$long" = yes ]; then
     command -v cpio >/dev/null || machines+=(cpio)
     command -v chronyd >/dev/null || [ -x /usr/sbin/chronyd ] || machines+=(chrony)
     command -v ethtool >/dev/null || [ -x /usr/sbin/ethtool ] || machines+=(ethtool)
+    command -v debootstrap >/dev/null || [ -x /usr/sbin/debootstrap ] || machines+=(debootstrap)
 fi
 install_for_tests() {
     say "installing $*"
@@ -129,7 +130,7 @@ if [ "$kind" = dev ] && [ $((${#extras[@]} + ${#stores[@]} + ${#containers[@]} +
         [ ${#containers[@]} -eq 0 ] ||
             say "optional, for tests of containers: apt-get install -y --no-install-recommends ${containers[*]}"
         [ ${#machines[@]} -eq 0 ] ||
-            say "optional, for tests in virtual machines: apt-get install -y --no-install-recommends ${machines[*]}"
+            say "optional, for tests in virtual machines and of the image: apt-get install -y --no-install-recommends ${machines[*]}"
     fi
 fi
 
