@@ -95,11 +95,11 @@ def test_small_records_take_more_octets(tmp_path: Path) -> None:
 
 
 def test_a_client_that_waits_before_tls_takes_so_much_longer_over_tcp(tmp_path: Path) -> None:
-    """Of 200 ms, five round trips; QUIC has no gap to wait in."""
+    """200 ms are five round trips beside the three that a request takes; QUIC has no gap to wait in, and takes two."""
     rows = measured(tmp_path, "tls_wait", "none,200 ms", "connection=new", "response=1 kB", "requests=4")
     for protocol in ("h1", "h2"):
-        assert 4.9 < took(rows, protocol, "200 ms") - took(rows, protocol, "none") < 6
-    assert abs(took(rows, "h3", "200 ms") - took(rows, "h3", "none")) < 0.5
+        assert 2.9 < took(rows, protocol, "none") < 7.9 < took(rows, protocol, "200 ms") < 12.9, "it waits once"
+    assert 1.9 < took(rows, "h3", "200 ms") < 6.9
 
 
 def test_smaller_packets_are_more_packets(tmp_path: Path) -> None:
