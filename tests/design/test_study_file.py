@@ -153,6 +153,15 @@ def test_other_texts_are_refused_in_one_line(text):
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize("bracket", ["[", "{"])
+def test_brackets_are_read_only_so_deep(bracket):
+    """What is deeper is not read on: that took seconds for a file of a few kB."""
+    with pytest.raises(UserError, match="nested too deeply"):
+        parse_study("a: " + bracket * 5000, "s.yaml")
+    with pytest.raises(UserError, match="a study has a few levels"):
+        parse_study("a: " + "[" * 50 + "]" * 50, "s.yaml")
+
+
 @settings(max_examples=300, derandomize=True)
 @given(st.one_of(st.text(max_size=200), st.binary(max_size=200).map(lambda b: b.decode("latin-1"))))
 def test_any_text_is_a_study_or_one_line(text):

@@ -6,7 +6,7 @@ tags and repeated keys are refused, so that what is read is what is seen.
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 from trifecta.design.document import Document, Place, dotted
@@ -14,6 +14,7 @@ from trifecta.design.errors import UserError
 
 MAX_CHARACTERS = 4_000_000
 _MAX_DEPTH = 20
+_MAX_FLOW = 100  # brackets
 _KEPT = 32
 _NULL_TAG = "tag:yaml.org,2002:null"
 _IMPLICIT_TAGS = {
@@ -51,7 +52,9 @@ def _compose(text: str, file: str, *, numbered: bool = True) -> Any:
         raise UserError(f"{file}: has more than {MAX_CHARACTERS} characters; a study file is small")
     try:
         text.encode()
-        return YAML(typ="safe", pure=True).compose(text)
+        reading = YAML(typ="safe", pure=True)
+        reading.Scanner = _shallow()
+        return reading.compose(text)
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = f":{mark.line + 1}" if mark is not None and numbered else ""
@@ -61,6 +64,20 @@ def _compose(text: str, file: str, *, numbered: bool = True) -> Any:
     except (YAMLError, ValueError, RecursionError) as error:
         problem = " ".join(str(error).split()) or type(error).__name__
         raise UserError(f"{file}: not YAML: {problem[:200]}; fix the file") from None
+
+
+@cache
+def _shallow() -> Any:
+    """A scanner that goes only so deep into brackets: the time ruamel.yaml takes grows with the square of the depth."""
+    from ruamel.yaml.scanner import Scanner, ScannerError
+
+    class Shallow(Scanner):
+        def fetch_flow_collection_start(self, TokenClass: Any, to_push: str) -> None:
+            if self.flow_level > _MAX_FLOW:
+                raise ScannerError(None, None, "is nested too deeply", self.reader.get_mark())
+            super().fetch_flow_collection_start(TokenClass, to_push)
+
+    return Shallow
 
 
 class _Reader:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -51,10 +52,7 @@ def refuse_foreign(run: Path) -> None:
     DuckDB would read nulls there. What is in the columns is looked at only when something fails.
     """
     unseen: dict[str, dict[Path, tuple[int, int, int]]] = {}
-    for path in sorted(run.rglob("*.parquet")):
-        table = path.relative_to(run).parts[0]
-        if path.name.startswith(".") or table not in TABLES:
-            continue
+    for table, path in _of_tables(run):
         state = path.stat()
         seen = state.st_size, state.st_mtime_ns, state.st_ino
         if _looked_at.get(path) != seen:
@@ -64,6 +62,15 @@ def refuse_foreign(run: Path) -> None:
             if (said := of_file(path, table, content=False)) is not None:
                 raise UserError(f"{path}: {said}; {_remedy(run, path)}")
         _looked_at.update(states)
+
+
+def _of_tables(run: Path) -> Iterator[tuple[str, Path]]:
+    """The files of TABLES, in order, but for drafts of an interrupted trial."""
+    for table in sorted(TABLES):
+        every = ((folder, name) for folder, _, names in os.walk(run / table) for name in names)
+        wanted = (f"{at}/{name}" for at, name in every if name.endswith(".parquet") and not name.startswith("."))
+        for path in sorted(wanted):  # as texts: to compare thousands of paths takes longer than to look at them
+            yield table, Path(path)
 
 
 def _first_of_each_kind(paths: list[Path]) -> list[Path]:
@@ -148,16 +155,26 @@ def _kind(kind: str) -> str:
 
 def _content(path: Path, there: Mapping[str, str]) -> str | None:
     """Every value is read: the first column where that fails, and why."""
+    if _unread(path, list(there)) is None:
+        return None
+    for name, kind in there.items():
+        if (error := _unread(path, [name])) is not None:
+            no_text = kind == TEXT and "UTF8" in str(error)
+            return f"column {name!r} is not text (UTF-8)" if no_text else _NOT_WHOLE
+    return None
+
+
+def _unread(path: Path, names: Iterable[str]) -> Exception | None:
+    """What comes of reading every value of these columns where that fails."""
     import duckdb
 
     from trifecta.store import parquet
 
-    for name, kind in there.items():
-        try:
-            parquet.select(f"SELECT bit_xor(hash({parquet.name_of(name)})) FROM {parquet.scan([path])}")  # noqa: S608
-        except (duckdb.Error, OSError, ValueError) as error:
-            no_text = kind == TEXT and "UTF8" in str(error)
-            return f"column {name!r} is not text (UTF-8)" if no_text else _NOT_WHOLE
+    read = ", ".join(f"bit_xor(hash({parquet.name_of(name)}))" for name in names)
+    try:
+        parquet.select(f"SELECT {read} FROM {parquet.scan([path])}")  # noqa: S608 - names of columns, quoted
+    except (duckdb.Error, OSError, ValueError) as error:
+        return error
     return None
 
 
