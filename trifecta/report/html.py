@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 
@@ -54,6 +54,9 @@ from trifecta.report.sections import TEMPLATES, Known, Run, Section, known
 from trifecta.report.tables import Table, row_key
 from trifecta.report.verdict_words import place_words
 from trifecta.store.run import RunDirectory
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 # A number and its unit stay on one line.
 _UNIT = re.compile(r"(\d) (%|ns|µs|ms|s|B|[kMG]B|[kMG]?bit/s|×)(?!\w)")
@@ -226,18 +229,14 @@ def _fill_with(drawer: Drawer, wanted: Wanted) -> None:
         panels.extend(sketch.figure(next(drawn)) for sketch in sketches)
 
 
-def _fill(
-    about: RunFacts,
-    answers: content.Answers,
-    paths: list[PathSection],
-    found: Sequence[Comparison],
-    parts: _Parts,
-) -> str:
+@lru_cache(maxsize=4)
+def _environment(folders: tuple[Path, ...]) -> Environment:
+    """What the templates of these folders use; it keeps them compiled, which takes longer than to fill them."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
 
     environment = Environment(
-        loader=FileSystemLoader(list(dict.fromkeys(one.templates for one in parts.known.sections))),
+        loader=FileSystemLoader(list(folders)),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -255,6 +254,19 @@ def _fill(
     environment.filters["code"] = words.code
     environment.filters["sentence"] = words.sentence
     environment.filters["svg"] = Markup  # figures come from svg.render, which escapes their text
+    return environment
+
+
+def _fill(
+    about: RunFacts,
+    answers: content.Answers,
+    paths: list[PathSection],
+    found: Sequence[Comparison],
+    parts: _Parts,
+) -> str:
+    from markupsafe import Markup
+
+    environment = _environment(tuple(dict.fromkeys(one.templates for one in parts.known.sections)))
     script = (TEMPLATES / "report.js").read_text(encoding="utf-8")
     css = (TEMPLATES / "report.css").read_text(encoding="utf-8")
     totals = answers[catalogue.TOTALS].rows[0]

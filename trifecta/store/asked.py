@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from trifecta.contract.impairments import ImpairmentDocument
 from trifecta.design.errors import UserError
@@ -14,6 +15,7 @@ from trifecta.design.study_file import parse_study
 _COLUMNS = "path, wire, direction, delay_ns, loss, scheduled, rate, traced"
 
 
+@lru_cache(maxsize=32)  # whoever opens a run again, as a report and its tables do, has the same text
 def asked_select(study_text: str) -> str:
     """A SELECT of one row per path, wire (null in a lab of two hosts) and direction; no row where that is unknown."""
     try:
