@@ -182,6 +182,7 @@ def _samples(
             "trial": constant(trial),
             "worker": pa.array(np.zeros(n, np.uint16)),
             "connection": pa.array(np.arange(n) if new else lanes * (protocol == "h1"), pa.uint32()),
+            "client": pa.array(lanes, pa.uint32()),
             "stream": pa.nulls(n, pa.uint64()) if protocol == "h1" else pa.array(np.arange(n) * 4, pa.uint64()),
             "request": pa.array(np.arange(n), pa.uint64()),
             "warmup": pa.array(started < start + (done.max() - start) * 0.1),
