@@ -88,7 +88,7 @@ Served = TypeVar("Served", bound=socketserver.BaseServer)
 def serving(one: Served) -> Iterator[Served]:
     """A server of Python's own, in a thread until the end of the block."""
     with one:
-        thread = threading.Thread(target=one.serve_forever)
+        thread = threading.Thread(target=one.serve_forever, args=(0.02,))
         thread.start()
         try:
             yield one
