@@ -24,13 +24,14 @@ from tests.store.between import between
 from tests.store.valve import Valve
 from trifecta.design import extras
 
-SMALL = Shape(blocks=4, samples_per_trial=40, paths=("rough",), connections=("new",), servers=("origin",))
+SMALL = Shape(blocks=4, samples_per_trial=20, paths=("rough",), connections=("new",), servers=("origin",))
 # Parts as of a large run: of some trials each.
 PROGRAM = """
 import sys
 from trifecta.cli import main
-from trifecta.store.exports import dynamodb, lines, mariadb, objects
-dynamodb._ROWS = mariadb._ROWS = objects._ROWS = lines._BATCH = 100
+from trifecta.store.exports import dynamodb, dynamodb_server, lines, mariadb, objects
+dynamodb._ROWS = mariadb._ROWS = objects._ROWS = lines._BATCH = 50
+dynamodb_server._LOOK_S = 0.03
 sys.exit(main.run(["export", sys.argv[1], "--to", sys.argv[2]]))
 """
 KEYS = {"AWS_ACCESS_KEY_ID": "user", "AWS_SECRET_ACCESS_KEY": "secret-key", "AWS_REGION": "us-east-1"}

@@ -59,6 +59,9 @@ class _Passed(socketserver.BaseRequestHandler):
     def handle(self) -> None:
         with socket.socket(self.server.address_family) as beyond:
             beyond.connect(self.server.beyond)
+            if self.server.address_family == socket.AF_INET:  # what comes in two pieces goes on in two, at once
+                for one in (beyond, self.request):
+                    one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             back = threading.Thread(target=_copy, args=(beyond, self.request))
             back.start()
             with suppress(OSError):  # either end may go at any time
