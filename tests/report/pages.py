@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from pathlib import Path
 
+from tests.report import held
 from trifecta.design.numbers import FORMATS
-from trifecta.store import views
 
 VOID = {"meta", "link", "br", "img", "input", "hr"}
 
@@ -119,7 +119,7 @@ def numbers(root: Element) -> list[Number]:
 def assert_sql_gives(run: Path, found: list[Number]) -> None:
     """Running the SQL beside each number gives the number that is shown."""
     answers: dict[str, dict[str, dict[str, object]]] = {}
-    with views.connect(run) as connection:
+    with held.opened(run) as connection:
         for number in found:
             if number.sql not in answers:
                 cursor = connection.execute(number.sql)

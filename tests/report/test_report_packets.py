@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.report import pages
+from tests.report.held import asked
 from tests.report.synthetic import Shape, write_run
 from tests.report.synthetic_packets import write_traces
 from trifecta.analysis.published import Place, evaluate, matching
@@ -34,13 +35,6 @@ def captured(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_traces(run, size=30_000, lose=(12,))
     write_report(run)
     return run
-
-
-def asked(run: Path, sql: str) -> list[dict[str, Any]]:
-    with views.connect(run) as connection:
-        cursor = connection.execute(sql)
-        names = [column[0] for column in cursor.description or ()]
-        return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
 
 def root(run: Path) -> pages.Element:

@@ -10,7 +10,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from tests.report import pages
+from tests.report import held, pages
 from trifecta.analysis.checks.busy import client_busy
 from trifecta.conclude import catalogue, queries
 from trifecta.store import views
@@ -51,7 +51,7 @@ def test_the_sql_can_be_pasted_between_double_quotes() -> None:
 
 
 def test_keys_tell_rows_apart(run: Path) -> None:
-    with views.connect(run) as connection:
+    with held.opened(run) as connection:
         for query in vars(catalogue).values():
             if not isinstance(query, catalogue.Query):
                 continue

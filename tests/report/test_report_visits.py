@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.report import pages
+from tests.report.held import asked
 from tests.report.synthetic_visits import PAGE, VIDEO, VIDEO_FACTORS, VisitsShape, write_visits_run
 from tests.report.test_report_terminal import printed
 from trifecta.conclude import queries
@@ -54,13 +55,6 @@ def video(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(request: pytest.FixtureRequest) -> Path:
     found: Path = request.getfixturevalue(request.param)
     return found
-
-
-def asked(run: Path, sql: str) -> list[Row]:
-    with views.connect(run) as connection:
-        cursor = connection.execute(sql)
-        names = [column[0] for column in cursor.description or ()]
-        return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
 
 def document(run: Path) -> pages.Element:
