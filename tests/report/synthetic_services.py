@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -83,11 +84,15 @@ class _World:
     new: bool
     weather: float
 
+    @cached_property
+    def _reorders(self) -> bool:
+        return reorders(asdict(self.path))
+
     def _way(self, protocol: str, payload: int) -> float:
         one_way = self.path.rtt_ns / 2 if self.workload.hosts > 1 else 0
         sigma = 20e6 if any(step.get("kind") == "jitter" for step in self.path.forward) else 0
         jitter = abs(float(self.rng.normal(0, sigma))) if sigma else 0.0
-        late = 0.25 * one_way if protocol == "h3" and reorders(asdict(self.path)) else 0.0
+        late = 0.25 * one_way if protocol == "h3" and self._reorders else 0.0
         cpu = 40_000 + payload * {"h1": 4.0, "h2": 5.0, "h3": 28.0}[protocol]
         crowd = 1 + self.workload.clients / (60.0 if protocol == "h3" else 150.0)
         container = {"native": 1.0, "docker-host": 1.03, "docker-bridge": 1.5 if protocol == "h3" else 1.2}
