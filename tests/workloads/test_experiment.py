@@ -16,13 +16,16 @@ BLOCKS = 4
 def test_an_experiment_runs_and_is_detected(tmp_path):
     """Also: a server for each transport, so that parity has something to warn of."""
     blocks = f"blocks={{at_least: {BLOCKS}, at_most: {BLOCKS}}}"
-    tiny = ["--set", blocks, "--set", "response=50 kB", "--set", "requests=1"]
+    tiny = ["--set", blocks, "--set", "response=50 kB", "--set", "requests=1", "--set", "give_up=false"]
     done = trifecta(
         "threats", "measure", "congestion-control", *tiny, "--quiet", "--json", "--out", "here", cwd=tmp_path
     )
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.returncode in (0, 1), done.stdout + done.stderr
     (one,) = json.loads(done.stdout)
-    assert one["outcome"] != "not measured"
+    left_out = [effect["left_out"]["checks"] for effect in one["effects"]]
+    # Where this machine is busy with something else all the time, no trial counts, and that is what is said.
+    assert done.returncode == (one["outcome"] == "not measured"), done.stdout
+    assert done.returncode == 0 or all("machine" in checks for checks in left_out), done.stdout
     told = one["effects"][0]["detected"]
     assert (told["off"], told["on"], told["on_trials"]) == (0, 3 * BLOCKS, 3 * BLOCKS)
     again = measured(THREATS["congestion-control"], tmp_path / "here")
