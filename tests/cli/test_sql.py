@@ -40,7 +40,7 @@ def test_without_a_query_it_lists_every_column_with_type_and_meaning(run, capsys
 def test_the_tables_that_everybody_asks_have_meanings_written_by_hand(run, capsys):
     main.run(["sql", str(run), "--json"])
     for row in json.loads(capsys.readouterr().out):
-        if row["table"] in ("trials", "samples", "checks", "verdicts", "link", "resources", "spans"):
+        if row["table"] in ("trials", "samples", "checks", "verdicts", "intervals", "link", "resources", "spans"):
             table, column = row["table"], row["column"]
             assert column in meanings._OF_ONE[table] or column in meanings._OF_ANY, (table, column)
     for table, columns in meanings._OF_ONE.items():

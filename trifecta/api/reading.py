@@ -62,6 +62,7 @@ class Run:
     request_sums = View()
     checks = View()
     verdicts = View()
+    intervals = View()
     link = View()
     link_packets = View()
     resources = View()

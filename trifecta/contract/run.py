@@ -137,6 +137,26 @@ class RunDocument(TypedDict, total=False):
     measuring_share: float
 
 
+class IntervalThen(TypedDict, total=False):
+    """What a verdict said after a block, named as in `design.model.Verdict`; what it did not say is left out."""
+
+    cell: str
+    metric: str
+    arm: str
+    reference: str
+    blocks: int
+    verdict: str
+    likely: str
+    ratio: float
+    low: float
+    high: float
+    family_low: float
+    family_high: float
+    margin: float
+    blocks_needed_low: int
+    blocks_needed_high: int
+
+
 class Decision(TypedDict, total=False):
     """A line of ``planner.jsonl``; beside ``elapsed_ns`` it has what was decided, and why (docs/architecture.md)."""
 
@@ -144,3 +164,4 @@ class Decision(TypedDict, total=False):
     block: int
     stop: str
     reason: str
+    intervals: list[IntervalThen]

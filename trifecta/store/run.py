@@ -320,7 +320,8 @@ class RunDirectory:
             self._draft_decision(draft, decision)
 
     def _draft_decision(self, draft: Path, decision: JsonObject) -> None:
-        # Written anew, not appended to: its line in the manifest is of the file as a whole. A line takes 200 octets.
+        # Written anew, not appended to: its line in the manifest is of the file as a whole. A line takes 200 octets,
+        # and 300 for each comparison that the block changed.
         path = self.path / manifest.DECISIONS
         known = path.read_bytes() if path.exists() else b""
         draft.write_bytes(known[: known.rfind(b"\n") + 1] + files.to_json(decision).encode() + b"\n")

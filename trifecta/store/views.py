@@ -1,8 +1,9 @@
 """SQL views over a run directory, read in place by DuckDB.
 
 Views: ``trials``, ``samples``, ``request_sums`` (`trifecta.store.request_sums`), ``checks``, ``verdicts``,
-``conformance`` (one row an implementation, protocol and object), ``link`` (one row per trial, wire and direction;
-``wire`` is null in a lab of two hosts), ``link_packets`` (when the link's log was kept: of captured trials; ``wire`` as
+``intervals`` (what verdicts said after each block: `trifecta.store.intervals`), ``conformance`` (one row an
+implementation, protocol and object), ``link`` (one row per trial, wire and direction; ``wire`` is null in a lab of two
+hosts), ``link_packets`` (when the link's log was kept: of captured trials; ``wire`` as
 in ``link``), ``resources``, ``spans`` (one row per hop of a cycle; runs without services have none), ``visits``,
 ``fetches`` and ``playback`` (of browsers; other runs have none), and what the last report worked out of them
 (``derived.DERIVED``); ``packets``, ``frames``, ``messages`` and ``connections`` of captured trials, once `trifecta
@@ -23,7 +24,7 @@ from trifecta.design import metrics, percentiles
 from trifecta.design.metrics import METRICS
 from trifecta.design.model import AA_SUFFIX
 from trifecta.design.tables import Schema
-from trifecta.store import damage, manifest, noted, parquet, request_sums, schema
+from trifecta.store import damage, intervals, manifest, noted, parquet, request_sums, schema
 from trifecta.store import trace_schema as trace
 from trifecta.store.asked import asked_select
 from trifecta.store.derived import DERIVED
@@ -147,6 +148,7 @@ def connect(run_path: Path, *, threads: int | None = None, writes: Path | None =
         connection.execute(
             f"CREATE VIEW {name} AS SELECT * FROM {_whole(folder / f'{name}.parquet', columns, changed)}"
         )
+    connection.execute(f"CREATE VIEW intervals AS {intervals.select(folder)}")
     for name, columns in DERIVED.items():
         connection.execute(f"CREATE VIEW {name} AS SELECT * FROM {_whole(folder / f'{name}.parquet', columns)}")
     connection.execute(f"CREATE VIEW link AS {_link_select(run.study_text)}")

@@ -26,7 +26,7 @@ from trifecta.implementations.registry import BROWSERS, CLIENTS, SERVERS
 from trifecta.implementations.server import ServerAdapter
 from trifecta.lab import sandbox
 from trifecta.lab.engine import Stopped, find_engine
-from trifecta.store import files
+from trifecta.store import files, intervals
 from trifecta.store.run import RunDirectory
 from trifecta.workloads import aggregate, extending
 from trifecta.workloads.conformance import study as conformance
@@ -151,6 +151,7 @@ class StudyRun:
             self.run = RunDirectory.create(self.path, facts, self.study.source or to_yaml(self.study))
         try:
             self.rows = self.run.rows()
+            self.written = intervals.Written(resumed=resume)
             self.judge = Judge(self.study, self.cells, self.rows, facts["machine"], self.run.path / "samples")
             self.progress.study_started(self.study, str(self.run.path), len(self.rows))
             for item in [*left_out, *facts.get("not_found", [])]:
@@ -274,6 +275,7 @@ class StudyRun:
                 "trials": len(self.rows),
                 "decided": sum(verdict.verdict != "undecided" for verdict in judged),
                 "verdicts": len(judged),
+                "intervals": self.written.fresh(judged),
             },
         )
         self._mark("verdicts")

@@ -1,0 +1,91 @@
+"""How the intervals of a run closed in: what its verdicts said after each block, kept in lines of ``planner.jsonl``.
+
+``verdicts.parquet`` is replaced after every block. A line of a block has what changed in it, so that the file stays
+small, and is whole once it is there; the view ``intervals`` reads it in place.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, cast
+
+from trifecta.contract.values import JsonObject
+from trifecta.design.model import Verdict
+from trifecta.design.tables import DOUBLE, INT64, TEXT, make_schema
+from trifecta.store import manifest, parquet
+from trifecta.store.schema import VERDICTS, empty_select
+
+_WHICH = ("cell", "metric", "arm", "reference")
+_OF_VERDICT = (*_WHICH, "blocks", "verdict", "likely", "ratio", "low", "high", "family_low", "family_high", "margin",
+               "blocks_needed_low", "blocks_needed_high")  # fmt: skip
+INTERVALS = make_schema(*((name, VERDICTS.types[name]) for name in _OF_VERDICT), ("elapsed_ns", INT64))
+"""One row a comparison and number of blocks."""
+
+# A line that is none (cut off by a crash), and a field of another type, are nulls. What was said of as many blocks or
+# more before a line counts no longer: it rested on trials that were taken back since.
+_SELECT = """
+SELECT {columns} FROM (
+  SELECT * FROM (
+    SELECT line, elapsed_ns, one.* FROM (
+      SELECT row_number() OVER () AS line, elapsed_ns, unnest(intervals) AS one
+      FROM read_json({path}, format = 'newline_delimited', ignore_errors = true,
+        columns = {{elapsed_ns: 'BIGINT', intervals: 'STRUCT({fields})[]'}})
+    )
+  )
+  WHERE {known}
+  QUALIFY blocks < coalesce(min(blocks) OVER (PARTITION BY {which} ORDER BY line
+    ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING), blocks + 1::BIGINT)
+)
+WHERE blocks > 0
+"""
+
+
+class Written:
+    """What this process wrote last of each comparison."""
+
+    def __init__(self, *, resumed: bool) -> None:
+        """Of a run that is gone on with, nothing is known of what its lines say: all is written once."""
+        nothing = (0, None, None, None, "undecided")  # what a comparison without a block says, and need not be told
+        self._otherwise = None if resumed else nothing
+        self._last: dict[tuple[str, ...], tuple[object, ...]] = {}
+
+    def fresh(self, judged: Iterable[Verdict]) -> list[JsonObject]:
+        """The comparisons that say something else than they did, each a `contract.run.IntervalThen`."""
+        made = []
+        for one in judged:
+            which = tuple(str(getattr(one, name)) for name in _WHICH)
+            says = one.blocks, one.ratio, one.low, one.high, one.verdict
+            if self._last.get(which, self._otherwise) != says:
+                made.append(_then(one))
+            self._last[which] = says
+        return made
+
+
+def _then(one: Verdict) -> JsonObject:
+    """Without what is null, or a number that JSON has not; plain Python's, which it has."""
+    found = {name: _plain(getattr(one, name), VERDICTS.types[name]) for name in _OF_VERDICT}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _plain(value: Any, kind: str) -> str | float | None:
+    if value is None or kind == TEXT:
+        return cast(str | None, value)
+    if not math.isfinite(value):
+        return None
+    return float(value) if kind == DOUBLE else int(value)
+
+
+def select(run: Path) -> str:
+    """The view as a SELECT; without rows where a run has no such file."""
+    path = run / manifest.DECISIONS
+    if not path.is_file():
+        return empty_select(INTERVALS)
+    return _SELECT.format(
+        columns=", ".join(INTERVALS.names),
+        path=parquet.quoted(parquet.no_glob(str(path))),
+        fields=", ".join(f"{name} {VERDICTS.types[name]}" for name in _OF_VERDICT),
+        known=" AND ".join(f"{name} IS NOT NULL" for name in (*_WHICH, "verdict")),
+        which=", ".join(_WHICH),
+    )
