@@ -221,6 +221,41 @@ def points_of(page: Any, points: int) -> list[str]:
     return list(rows)
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_cell_of_a_run_that_has_ended_shows_how_its_intervals_closed_in(
+    browser: Any, growing: Path, tmp_path: Path, scheme: Any
+) -> None:
+    later = shortened(growing, 24)
+    for first in (0, 8, 16):
+        arrive(growing, later[first : first + 8])
+    with serving(growing.parent, tmp_path) as served:
+        context = browser.new_context(viewport=NARROW, color_scheme=scheme)
+        context.set_default_timeout(PATIENCE_MS)
+        opened = context.new_page()
+        complaints = complaints_of(opened)
+        opened.goto(served.address)
+        go(opened, served, "run/growing")
+        opened.locator("details.fold > summary", has_text="new connections").click()
+        opened.get_by_role("heading", name="Block by block").wait_for()
+        rows = points_of(opened, 4)
+        assert [one.split()[0] for one in rows] == ["3", "4", "5", "6"] and len(set(rows)) == 4
+        section = opened.get_by_role("region", name="Block by block")
+        assert section.locator("canvas").is_visible()
+        assert "SELECT blocks, verdict" in section.locator("pre").text_content()
+        choice = section.get_by_role("combobox", name="Comparison")
+        others = choice.locator("option").all_inner_texts()
+        assert len(others) == 3 and others[0] in section.locator("figcaption").inner_text()
+        choice.select_option(others[2])
+        assert others[2] in section.locator("figcaption").inner_text()
+        assert points_of(opened, 4) != rows
+        section.get_by_role("group", name=f"{others[2]} after each block").focus()
+        opened.keyboard.press("End")
+        assert section.locator("output").first.inner_text().startswith("after 6 blocks: ")
+        assert opened.evaluate("document.documentElement.scrollWidth") <= NARROW["width"]
+        assert complaints == []
+        context.close()
+
+
 def test_a_page_that_is_loaded_again_has_the_points_of_earlier_blocks(
     browser: Any, growing: Path, tmp_path: Path, fast: None
 ) -> None:

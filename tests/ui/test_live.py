@@ -24,7 +24,7 @@ import pytest
 from tests.ui.serving import Served, serving
 from trifecta.conclude import results
 from trifecta.design.errors import CannotError, UserError
-from trifecta.store import manifest
+from trifecta.store import intervals, manifest
 from trifecta.store.run import RunDirectory
 from trifecta.ui import reading, watching, writers
 from trifecta.ui.live import Follower
@@ -87,7 +87,9 @@ def judge(folder: Path) -> None:
     made.add(manifest.digests([(folder / name, name) for name in present if (folder / name).exists()]))
     run = RunDirectory.open(folder)
     study, cells, rows = results.evidence(run)
-    run.end_block(verdicts(study, rows, cells), {"elapsed_ns": len(rows) * 10**9, "block": 1, "reason": "more"})
+    judged = verdicts(study, rows, cells)
+    then = intervals.Written(resumed=True).fresh(judged)
+    run.end_block(judged, {"elapsed_ns": len(rows) * 10**9, "block": 1, "reason": "more", "intervals": then})
 
 
 class Events:
@@ -102,9 +104,9 @@ class Events:
         self._answer = self._connection.getresponse()
         assert self._answer.headers["content-type"].startswith("text/event-stream")
         self._found: queue.Queue[tuple[str, Any]] = queue.Queue()
+        self.past: dict[tuple[str, str, str], list[Any]] = {}  # by comparison, as the page has it by now
+        self.news: list[list[Any]] = []
         threading.Thread(target=self._read, daemon=True).start()
-        kind, self.past = self.next()
-        assert kind == "past"
 
     def next(self, within_s: float = 120) -> tuple[str, Any]:
         return self._found.get(timeout=within_s)
@@ -115,6 +117,11 @@ class Events:
             for line in self._answer:
                 if line.startswith(b"event: "):
                     kind = line[7:].decode().strip()
+                elif line.startswith(b"data: ") and kind == "past":
+                    self.news.append(json.loads(line[6:]))
+                    for one in self.news[-1]:
+                        key = one["cell"], one["arm"], one["reference"]
+                        self.past[key] = self.past.get(key, [])[: one["keep"]] + one["points"]
                 elif line.startswith(b"data: "):
                     self._found.put((kind, json.loads(line[6:])))
         except (OSError, ValueError, AttributeError, http.client.HTTPException):

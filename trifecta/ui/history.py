@@ -1,50 +1,104 @@
-"""How the intervals of a run closed in: what stood in its verdicts whenever a page followed it.
-
-Verdicts are replaced after every block, and are not worked out again here for blocks before: beside a measurement that
-would cost too much. So a page that is loaded again is told what the server saw for it or for another page.
-"""
+"""How the intervals of a run closed in, as it wrote them after each block (`trifecta.store.intervals`)."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import takewhile
+from pathlib import Path
 from typing import cast
 
+from trifecta.conclude import catalogue
+from trifecta.conclude.comparisons import Comparison, VerdictRow, from_rows
+from trifecta.conclude.facts import RunFacts
 from trifecta.contract.values import JsonObject
+from trifecta.report import verdict_words
+from trifecta.store import intervals, manifest, parquet, schema
+from trifecta.ui import tables
 
-_POINT = ("ratio", "low", "high", "mark")
+_ENDS = ("ratio", "low", "high")
+_SQL = """SELECT blocks, verdict, ratio, low, high FROM intervals
+WHERE cell = '{cell}' AND metric = '{metric}' AND arm = '{arm}' AND reference = '{reference}'
+ORDER BY blocks"""
+
+Key = tuple[str, str, str]
+"""Cell, arm and reference."""
+
+
+def query(source: str, cell: str | None = None) -> str:
+    """The SQL for `points`: `catalogue.VERDICTS` of what has the columns of the view ``intervals``."""
+    every = f"{schema.empty_select(schema.VERDICTS)} UNION ALL BY NAME SELECT * FROM {source}"  # noqa: S608
+    return f"WITH verdicts AS ({every}) {catalogue.VERDICTS.text(cell)}"
+
+
+def comparisons(rows: Iterable[VerdictRow], about: RunFacts) -> dict[Key, list[Comparison]]:
+    """What the rows of `query` say of the study's metric, in the order of blocks."""
+    found: dict[Key, list[Comparison]] = {}
+    for one in sorted(from_rows(rows, about.metric), key=lambda one: cast(int, one.row["blocks"])):
+        if one.row["ratio"] is not None:
+            found.setdefault((one.cell, one.arm, one.reference), []).append(one)
+    return found
+
+
+def point(one: Comparison) -> JsonObject:
+    """What was said after so many blocks; while arms have their names (`RunFacts.naming`)."""
+    return {
+        "block": one.row["blocks"],
+        "said": verdict_words.statement(one, one.metric.label),
+        "mark": tables.arm(one.arm)["mark"],
+        **{name: tables.plain(one.row[name]) for name in _ENDS},
+    }
+
+
+def sql(cell: str, metric: str, arm: str, reference: str) -> str:
+    """What a reader asks `trifecta sql` for the same."""
+    names = {"cell": cell, "metric": metric, "arm": arm, "reference": reference}
+    return _SQL.format(**{name: value.replace("'", "''") for name, value in names.items()})
 
 
 class History:
-    """Of one run, by comparison: its ratio and interval after so many blocks."""
+    """That of a run which is followed."""
 
-    def __init__(self) -> None:
-        """Nothing was seen yet."""
-        self._began: object = None
-        self._points: dict[tuple[str, str, str], list[JsonObject]] = {}
+    def __init__(self, folder: Path) -> None:
+        """Nothing was read yet."""
+        self._folder = folder
+        self._of: object = None
+        self._known: dict[Key, list[Comparison]] = {}
+        self._points: dict[Key, list[JsonObject]] = {}
 
-    def take(self, document: JsonObject) -> None:
-        """Keep what `live.Follower.document` says now.
-
-        What was seen of as many blocks or more is no longer so: trials of theirs do not count any more. Nothing of it
-        is where the run in this folder is another one.
+    def news(self, about: RunFacts) -> list[JsonObject]:
+        """By comparison that says something else than when this was asked last: of the points known then the first
+        ``keep``, and these ``points`` after them; while arms have their names. duckdb.Error where there is no reading
+        the file.
         """
-        if document["began"] != self._began:
-            self._began = document["began"]
-            self._points.clear()
-        for cell in cast(list[JsonObject], document["cells"]):
-            for one in cast(list[JsonObject], cell["verdicts"]):
-                points = self._points.setdefault((str(one["cell"]), str(one["arm"]), str(one["reference"])), [])
-                blocks = cast(int, one["blocks"] or 0)
-                while points and cast(int, points[-1]["block"]) >= blocks:
-                    points.pop()
-                if one["ratio"] is not None:
-                    points.append({"block": blocks, "said": one["statement"], **{name: one[name] for name in _POINT}})
+        state = _state(self._folder / manifest.DECISIONS)
+        if state == self._of:
+            return []
+        rows = cast(list[VerdictRow], parquet.select(query(f"({intervals.select(self._folder)})")))
+        before, self._known, self._of = self._known, comparisons(rows, about), state
+        made = []
+        for key in {**before, **self._known}:
+            old, new = before.get(key, []), self._known.get(key, [])
+            keep = sum(1 for _ in takewhile(lambda two: two[0] == two[1], zip(old, new, strict=False)))
+            if keep < max(len(old), len(new)):
+                after = [point(one) for one in new[keep:]]
+                self._points[key] = [*self._points.get(key, [])[:keep], *after]
+                made.append(_news(key, keep, after))
+        return made
 
-    def document(self) -> JsonObject:
-        """As the page is sent it."""
-        return {
-            "comparisons": [
-                {"cell": cell, "arm": arm, "reference": reference, "points": list(points)}
-                for (cell, arm, reference), points in self._points.items()
-                if points
-            ]
-        }
+    def document(self) -> list[JsonObject]:
+        """All that is known, as `news` has it."""
+        return [_news(key, 0, points) for key, points in self._points.items() if points]
+
+
+def _news(key: Key, keep: int, points: list[JsonObject]) -> JsonObject:
+    cell, arm, reference = key
+    return {"cell": cell, "arm": arm, "reference": reference, "keep": keep, "points": points}
+
+
+def _state(path: Path) -> object:
+    """Changes when the file does; each block makes a new one."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino

@@ -65,14 +65,20 @@ class Follower:
         self._state = state
         return True
 
+    @property
+    def about(self) -> RunFacts:
+        """What the run says of itself. UserError where its files are not what a run writes."""
+        if self._about is None:
+            self._about = facts.read(self._folder)
+        return self._about
+
     def document(self) -> JsonObject:
         """Where the run stands. UserError where its files are not what a run writes."""
         run = RunDirectory.open(self._folder)
         pid = writers.writer(self._folder)
-        if self._about is None or self._study is None:
-            self._about = facts.read(self._folder)
+        if self._study is None:
             self._study = parse_study(run.study_text, str(self._folder / "study.yaml"))
-        about, study, names = self._about, self._study, run.trial_names()
+        about, study, names = self.about, self._study, run.trial_names()
         with about.naming():
             self._read_trials(names)
             decisions = run.decisions()  # before verdicts, which are written first: no block without its verdicts

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
 
+import duckdb
+
 from trifecta.conclude import catalogue, facts, ladders_kept, maps, queries
-from trifecta.conclude.comparisons import Comparison, standing
+from trifecta.conclude.comparisons import Comparison, VerdictRow, standing
 from trifecta.conclude.facts import RunFacts
 from trifecta.contract.values import JsonObject
 from trifecta.design import numbers
@@ -19,7 +21,7 @@ from trifecta.report.map import page as map_page
 from trifecta.report.map import words as map_words
 from trifecta.report.terminal import Summary
 from trifecta.store import damage
-from trifecta.ui import found, tables
+from trifecta.ui import found, history, tables
 
 _WITH_CHECKS = ("failed", "warned", "unknown", "passed")
 
@@ -138,10 +140,25 @@ def cell(folder: Path, key: str) -> JsonObject:
         return {
             "shares": catalogue.ECDF_SHARES,
             "curves": curves,
+            "closing": _closing(connection, about, key),
             "word": about.latency_word,
             "tables": [tables.of_report(one) for one in shown],
             "notes": evidence.cell_notes(about),
         }
+
+
+def _closing(connection: duckdb.DuckDBPyConnection, about: RunFacts, key: str) -> list[JsonObject]:
+    """How the intervals of a cell closed in, of comparisons of which more than one block is known."""
+    rows = queries.select(connection, VerdictRow, history.query("intervals", key))
+    return [
+        {
+            "pair": pair_words(arm, reference),
+            "points": [history.point(one) for one in then],
+            "sql": history.sql(cell, about.metric, arm, reference),
+        }
+        for (cell, arm, reference), then in history.comparisons(rows, about).items()
+        if len(then) > 1
+    ]
 
 
 def _cell(summary: Summary, number: int, key: str) -> JsonObject:

@@ -33,8 +33,6 @@ QUIET_S = 1.0
 """Answers of the list are worked out once nobody has asked for anything for so long."""
 PATIENCE_S = 5.0
 """The next of them waits no longer for that: several open lists may never leave so much time between two questions."""
-MOST_HISTORIES = 16
-"""Of so many runs, the last ones that were followed, it is kept how their intervals closed in."""
 HEARTBEAT_S = 15.0
 """A line goes to a page that follows at least so often, so that one that is gone is noticed."""
 
@@ -62,7 +60,6 @@ class Watcher:
         self.looking = anyio.CapacityLimiter(1)  # of what takes a moment, and is not to wait for that
         self._followed: dict[Path, tuple[Follower, History, set[asyncio.Queue[str]]]] = {}
         self._last: dict[Path, str] = {}
-        self._histories: dict[Path, History] = {}  # also of runs that no page follows just now, the latest last
         self._woken = asyncio.Event()
         self._ended = False
 
@@ -74,15 +71,16 @@ class Watcher:
                 queue.put_nowait("")
 
     async def follow(self, folder: Path, name: str) -> AsyncIterator[str]:
-        """Server-sent events: what was seen of the run before, where it stands now, and where after each change."""
+        """Server-sent events: how the run's intervals closed in and where it stands now, and both after each change."""
         queue: asyncio.Queue[str] = asyncio.Queue()
-        made = Follower(folder, name), self._history(folder), set[asyncio.Queue[str]]()
+        made = Follower(folder, name), History(folder), set[asyncio.Queue[str]]()
         follower, history, queues = self._followed.setdefault(folder, made)
         queues.add(queue)  # before the past is told, so that nothing falls between
         if folder in self._last:
             queue.put_nowait(self._last[folder])
         self._woken.set()
         try:
+            # News that come meanwhile say what they replace: told twice, they change nothing.
             yield await anyio.to_thread.run_sync(lambda: _event("past", history.document()), limiter=self.looking)
             while not self._ended:
                 try:
@@ -95,13 +93,6 @@ class Watcher:
                 del self._followed[folder]
                 self._last.pop(folder, None)
 
-    def _history(self, folder: Path) -> History:
-        """That of a run which a page follows from now on; those that nobody asked for the longest are forgotten."""
-        history = self._histories[folder] = self._histories.pop(folder, History())
-        for old in [one for one in self._histories if one not in self._followed][:-MOST_HISTORIES]:
-            del self._histories[old]
-        return history
-
     async def run(self) -> None:
         """Look and read until cancelled."""
         allowance = Allowance(time.monotonic())
@@ -111,29 +102,32 @@ class Watcher:
                 await self._woken.wait()
             spent_s = 0.0
             for folder, (follower, history, queues) in list(self._followed.items()):
-                event, cost_s = await anyio.to_thread.run_sync(_look, follower, history, limiter=self.looking)
+                news, event, cost_s = await anyio.to_thread.run_sync(_look, follower, history, limiter=self.looking)
                 spent_s += cost_s
                 if event is not None:
                     self._last[folder] = event
                     for queue in queues:
-                        queue.put_nowait(event)
+                        queue.put_nowait(news + event)
             await asyncio.sleep(allowance.spend(spent_s, time.monotonic()))
 
 
-def _look(follower: Follower, history: History) -> tuple[str | None, float]:
-    """The event to send, and what it cost in s of a processor; what it says is kept in ``history``."""
+def _look(follower: Follower, history: History) -> tuple[str, str | None, float]:
+    """What is new of the intervals and what to say after it, as events, and what it cost in s of a processor."""
     began = time.thread_time()
-    event = None
+    news, event = "", None
     if follower.changed():
         try:
             document = follower.document()
-            history.take(document)
+            about = follower.about
+            with about.naming():
+                found = history.news(about)
+            news = _event("past", found) if found else ""
             event = _event("state", document)
         except TrifectaError as error:
             event = _event("problem", {"error": " ".join(str(error).split())})
         except Exception as error:  # said on the page; other runs are followed on
             event = _event("problem", {"error": f"internal error: {type(error).__name__}: {error}"})
-    return event, time.thread_time() - began
+    return news, event, time.thread_time() - began
 
 
 def _event(kind: str, document: object) -> str:

@@ -257,8 +257,8 @@ export function samples(made, mark) {
   }, data, { word, count: p.at_ms.length, extra: { caption, sql: "", ...extra } });
 }
 
-/** How an interval closes in: its ratio and both ends after each block that was seen. */
-export function closing(caption, seen) {
+/** How an interval closes in: its ratio and both ends after each block. */
+export function closing(caption, seen, sql = "") {
   const data = [seen.map((one) => one.block), ...["low", "high", "ratio"].map((end) => seen.map((one) => one[end]))];
   const word = (i) => `after ${seen[i].block} blocks: ${seen[i].said}`;
   return canvas(caption, {
@@ -267,7 +267,7 @@ export function closing(caption, seen) {
     // The ratio last: a band is drawn over the series before those that it lies between.
     series: [{}, { stroke: css("--muted"), width: 1 }, { stroke: css("--muted"), width: 1 }, { stroke: solid(seen[0].mark), width: 2 }],
     bands: [{ series: [2, 1], fill: css("--band") }],
-  }, data, { word, count: seen.length, extra: { caption, columns: ["block", "verdict"], numeric: [], sql: "", rows: seen.map((one) => [String(one.block), one.said]) } });
+  }, data, { word, count: seen.length, extra: { caption, columns: ["block", "verdict"], numeric: [], sql, rows: seen.map((one) => [String(one.block), one.said]) } });
 }
 
 /** Rungs of a ladder or claims: the same as intervals, with their own words. */

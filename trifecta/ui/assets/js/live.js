@@ -12,7 +12,7 @@ export async function live(context, name) {
   const { main } = context;
   const told = h("p", { role: "status" });
   const body = h("div");
-  const seen = new Map(); // by comparison how its interval closed in: what the server saw before, and what comes
+  const seen = new Map(); // by comparison how its interval closed in
   let state = null;
   let shown = "";
   main.replaceChildren(h("h1", {}, name), told, body);
@@ -24,15 +24,6 @@ export async function live(context, name) {
       told.textContent = made.said || "asked";
     } catch (error) { told.replaceChildren(problem(error)); }
   };
-
-  /** As ui/history.py does: what was seen of as many blocks or more is no longer so. */
-  function remember(now) {
-    for (const cell of now.cells) for (const one of cell.verdicts) {
-      const past = (seen.get(keyOf(one)) || []).filter(({ block }) => block < (one.blocks ?? 0));
-      if (one.ratio !== null) past.push({ block: one.blocks, ratio: one.ratio, low: one.low, high: one.high, mark: one.mark, said: one.statement });
-      seen.set(keyOf(one), past);
-    }
-  }
 
   function draw() {
     const now = state;
@@ -54,7 +45,7 @@ export async function live(context, name) {
         forest("Every comparison after its last block. Filled: decided", every.map((one) => row(one)), { sides: now.sides, margin: now.margin,
           data: { caption: "Comparisons", columns: ["comparison", "verdict", "alone", "among all", "blocks", "needs"], numeric: [2, 3, 4], sql: "", rows: every.map((one) => [`${one.place}: ${one.pair}`, one.headline, one.interval, one.family, String(one.blocks ?? 0), one.needs]) } })) : h("p", {}, "No block is complete yet."),
       (seen.get(shown) || []).length > 1 ? h("section", { "aria-label": "Block by block" }, h("h2", {}, "Block by block"), h("div", { class: "tools" }, select("Comparison", options, shown, (value) => { shown = value; draw(); })),
-        closing("Its interval after each block that was seen", seen.get(shown))) : "",
+        closing("Its interval after each block", seen.get(shown))) : "",
       h("section", { "aria-label": "Trials that do not count" }, h("h2", {}, "Trials that do not count"),
         now.failed_trials ? [h("p", {}, `${now.failed_trials} of ${now.trials}`), h("ul", { class: "lines fails", tabindex: "0" }, now.failed.map((one) => h("li", {}, one.check ? h("b", {}, `${one.check}: `) : "", one.said)))] : h("p", {}, "None.")),
     );
@@ -84,13 +75,13 @@ export async function live(context, name) {
     await get("/api/known", { name }, context.signal);
     const source = new EventSource(`/api/live?${new URLSearchParams({ name })}`);
     context.ending(() => source.close());
-    source.addEventListener("past", (event) => JSON.parse(event.data).comparisons.forEach((one) => seen.set(keyOf(one), one.points)));
+    source.addEventListener("open", () => seen.clear()); // all of it comes again
+    source.addEventListener("past", (event) => JSON.parse(event.data).forEach((one) => seen.set(keyOf(one), [...(seen.get(keyOf(one)) || []).slice(0, one.keep), ...one.points])));
     source.addEventListener("state", (event) => {
       if (!context.current()) { source.close(); return; }
       const before = state;
       state = JSON.parse(event.data);
       main.querySelector("h1").textContent = state.title;
-      remember(state);
       told.textContent = "";
       draw();
       if (before && (before.blocks !== state.blocks || before.written !== state.written)) say(state.written ? `${state.decided}, ${state.of}` : `ended: ${state.ended || state.state}`);

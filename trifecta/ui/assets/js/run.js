@@ -1,7 +1,7 @@
 // A run afterwards: its answer, its intervals, cells folded, any metric against any factor, a trial on a click.
 "use strict";
 import { fold, get, h, lines, link, post, problem, select, table } from "./dom.js";
-import { byLevel, curves, forest, legend, samples } from "./charts.js";
+import { byLevel, closing, curves, forest, legend, samples } from "./charts.js";
 
 export const row = (one, pick) => ({ ...one, decided: one.kind !== "undecided", label: `${one.place}: ${one.pair}: ${one.headline}`, said: `${one.place}: ${one.statement}`, pick });
 
@@ -66,10 +66,20 @@ function cell(context, name, made, one) {
   return fold(one.place, async () => {
     const parts = [lines(one.verdicts.map((verdict) => verdict.statement))];
     const inner = await get("/api/cell", { name, cell: one.cell }, context.signal);
+    if (inner.closing.length) parts.push(blockByBlock(inner.closing));
     if (inner.curves.length) parts.push(curves(inner));
     parts.push(h("div", { class: "tables" }, inner.tables.map(table)), inner.notes.map((note) => h("p", { class: "note" }, note)));
     return parts.filter(Boolean);
   }, { gist: `${one.order.join(", ")} · ${checks}` });
+}
+
+/** How the intervals of a cell closed in, one comparison at a time. */
+function blockByBlock(every) {
+  const picture = h("div");
+  const show = (which) => { const one = every[Number(which)]; picture.replaceChildren(closing(`${one.pair} after each block`, one.points, one.sql)); };
+  show(0);
+  return h("section", { "aria-label": "Block by block" }, h("h3", {}, "Block by block"),
+    h("div", { class: "tools" }, select("Comparison", every.map((one, i) => [String(i), one.pair]), "0", show)), picture);
 }
 
 function explore(context, name, made) {
