@@ -14,8 +14,6 @@ from trifecta.store import manifest
 from trifecta.ui import live, reading
 from trifecta.ui.history import History
 
-Told = dict[tuple[str, str], list[tuple[int, float]]]
-
 
 def line(*said: tuple[str, int, float | None]) -> str:
     """A line of a block: what is said of these arms against HTTP/2 after so many blocks."""
@@ -111,7 +109,11 @@ def test_blocks_that_ended_while_no_page_was_open_are_told(growing: Path, tmp_pa
 
 
 def test_a_cell_of_a_run_that_has_ended_tells_it(growing: Path) -> None:
-    arrive(growing, shortened(growing, 24)[:8])
+    later = shortened(growing, 24)
+    first: Any = live.Follower(growing, "growing").document()
+    cells = [one["cell"] for one in first["cells"]]
+    assert [reading.cell(growing, one)["closing"] for one in cells] == [[], []]  # one block is no picture
+    arrive(growing, later[:8])
     state: Any = live.Follower(growing, "growing").document()
     for cell in state["cells"]:
         told: Any = reading.cell(growing, cell["cell"])["closing"]

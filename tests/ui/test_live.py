@@ -58,7 +58,7 @@ def written(folder: Path) -> Iterator[subprocess.Popen[str]]:
 def shortened(folder: Path, trials: int) -> list[Path]:
     """Take all trials but the first out of a run, as if they were still to come; in order those that were taken."""
     away = folder.parent.parent / "away"
-    away.mkdir()
+    away.mkdir(exist_ok=True)
     later = sorted((folder / "trials").iterdir())[trials:]
     for path in later:
         for table in ("samples", "trials"):
