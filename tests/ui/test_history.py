@@ -101,10 +101,10 @@ def test_blocks_that_ended_while_no_page_was_open_are_told(growing: Path, tmp_pa
                 now = first.past[one["cell"], one["arm"], one["reference"]][-1]
                 same = {name: one[name] for name in ("ratio", "low", "high", "mark")}
                 assert now == {"block": 5, "said": one["statement"], **same}
-        first.close()
-        second = Events(served, "growing")
+        second = Events(served, "growing")  # the same run is read for both
         assert "points" not in str(second.next()[1])
         assert second.past == first.past
+        first.close()
         second.close()
 
 
