@@ -128,18 +128,19 @@ class ThreeHosts:
                 with self.lab.host(end).inside():
                     ip_batch(_again(self.lab, end, peer))
 
-    def start(self, *arguments: str, **more: object) -> subprocess.Popen[bytes]:
-        """Start the command `trifecta` where the user sits."""
+    def start(self, *arguments: str, given: str = "", **more: object) -> subprocess.Popen[bytes]:
+        """Start the command `trifecta` where the user sits; ``given``: Python that its process runs before it."""
+        program = ["-c", f"{given}\nfrom trifecta.cli.main import main\nmain()"] if given else ["-m", "trifecta"]
         return self.lab.host(HERE).popen(
-            [sys.executable, "-m", "trifecta", *arguments],
+            [sys.executable, *program, *arguments],
             environment={"HOME": str(self.home), "PYTHONPATH": str(REPOSITORY), "SSH_AUTH_SOCK": ""},
             stdin=subprocess.DEVNULL,
             **more,  # type: ignore[arg-type]
         )
 
-    def run(self, *arguments: str, timeout_s: float = 240) -> tuple[int, str, str]:
-        """Run the command to its end: exit code, and what it said."""
-        process = self.start(*arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    def run(self, *arguments: str, given: str = "", timeout_s: float = 240) -> tuple[int, str, str]:
+        """Run the command to its end, as `start` does: exit code, and what it said."""
+        process = self.start(*arguments, given=given, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         try:
             out, errors = process.communicate(timeout=timeout_s)
         except subprocess.TimeoutExpired:

@@ -212,7 +212,8 @@ def test_a_server_that_nobody_lets_through_is_told_in_one_line(tmp_path: Path) -
         """
         with three_hosts(folder) as hosts:
             hosts.cut(CLIENT, SERVER)
-            code, said, errors = hosts.run(*race(hosts, folder / "run", blocks=1))
+            soon = "from trifecta.workloads.hosts import server\\nserver.ANSWER_S = 1.0"
+            code, said, errors = hosts.run(*race(hosts, folder / "run", blocks=1), given=soon)
         print(json.dumps([code, errors]))
         """,
     )
@@ -240,7 +241,7 @@ def test_a_trial_that_is_hit_is_marked_and_the_run_goes_on(tmp_path: Path, what:
         what = {what!r}
         with three_hosts(folder) as hosts:
             lengths = ("duration=3 s", "requests=0", "warmup=100 ms", "server=origin", "protocol=h2,h3")
-            asked = race(hosts, folder / "run", blocks=2, lengths=lengths)
+            asked = race(hosts, folder / "run", blocks=1, lengths=lengths)
             process = hosts.start(*asked, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
             load = hosts.at_work(folder / "run", CLIENT, "load")
             time.sleep(0.5)
@@ -268,7 +269,7 @@ def test_a_trial_that_is_hit_is_marked_and_the_run_goes_on(tmp_path: Path, what:
     assert code == 0, errors
     assert left == {"client": [], "server": []}
     found = rows(tmp_path / "run")
-    assert len(found) == 2 * 3
+    assert len(found) == 3, "that which was hit is not the first, and one comes after it"
     marked = [row for row in found if row["error"] is not None]
     if what == "cut for 5 s":
         assert len(marked) <= 1  # a trial outlives it, or is marked
@@ -292,8 +293,10 @@ def test_a_user_who_is_killed_or_cut_off_leaves_nothing(tmp_path: Path, kills: i
         with three_hosts(folder) as hosts:
             for number in range({kills}):
                 out, said = folder / f"run{{number}}", folder / f"said{{number}}"
+                # Who is cut off has to be waited for by the watch; who is killed, by nobody.
+                soon = "from trifecta.lab.ssh import keeper\\nkeeper.PATIENCE_S = 5" if number % 2 else ""
                 with said.open("wb") as words:
-                    process = hosts.start(*race(hosts, out, blocks=50), stdout=words, stderr=words)
+                    process = hosts.start(*race(hosts, out, blocks=50), given=soon, stdout=words, stderr=words)
                 until = time.monotonic() + 60
                 while not hosts.engines(random.choice(FAR)):
                     assert process.poll() is None, said.read_text()
