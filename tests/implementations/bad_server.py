@@ -36,6 +36,7 @@ class Liar(_Changed):
     """Says HTTP/3, but nothing listens on UDP: it answers HTTP/2 only."""
 
     name = "liar"
+    ready_within_s = 4.0  # over HTTP/3 it never is, and this is waited for in full
     changes = {"protocols": ["h1", "h2"]}  # noqa: RUF012
 
 

@@ -44,7 +44,7 @@ def main() -> int:
     adapters = {name: BAD[name]() if name in BAD else SERVERS[name] for name in names}
     running.READY_TIMEOUT_S = request.get("ready_timeout_s", running.READY_TIMEOUT_S)
     servers.READY_S = request.get("ready_s", servers.READY_S)
-    servers.READY_MORE_S = min(servers.READY_S / 4, servers.READY_MORE_S)
+    servers.READY_MORE_S = request.get("ready_more_s", min(servers.READY_S / 4, servers.READY_MORE_S))
     servers._ASK = dataclasses.replace(servers._ASK, timeout_ns=int(request.get("ask_s", 2) * 1e9))
     bench.DEVICE = request.get("device", bench.DEVICE)
     running.FILE_LIMIT_BYTES = request.get("file_limit_bytes", running.FILE_LIMIT_BYTES)

@@ -167,14 +167,16 @@ def test_the_evidence_of_a_failure_is_kept_for_its_owner_only(wrong: tuple[Path,
 
 
 def test_where_captures_are_not_possible_the_row_says_so(tmp_path: Path) -> None:
-    code, rows, errors = drive(tmp_path / "run", probe=["liar"], depth="quick", device="eth7")
+    code, rows, errors = drive(tmp_path / "run", probe=["liar"], depth="quick", device="eth7", ready_more_s=0.3)
     assert code == 0, errors
     row = next(row for row in rows if row["outcome"] == "fail")
     assert row["capture"] == "no capture: No such device (eth7, capture.pcap)"
 
 
 def test_an_ordinary_user_has_captures_too(tmp_path: Path) -> None:
-    code, rows, errors = drive(tmp_path / "run", probe=["liar"], depth="quick", wrapper=IN_A_USER_NAMESPACE)
+    code, rows, errors = drive(
+        tmp_path / "run", probe=["liar"], depth="quick", wrapper=IN_A_USER_NAMESPACE, ready_more_s=0.3
+    )
     assert code == 0, errors
     row = next(row for row in rows if row["outcome"] == "fail")
     assert row["capture"].startswith("captured in a second attempt"), row

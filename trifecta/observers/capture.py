@@ -6,6 +6,8 @@ has it, whereas tcpdump(8) gives up privileges there in a way that the kernel re
 
 from __future__ import annotations
 
+import os
+import select
 import socket
 import struct
 import threading
@@ -24,7 +26,7 @@ _SO_RCVBUFFORCE = 33
 _SO_TIMESTAMPNS = 35  # asm-generic/socket.h; the control message has the same number
 _TIMESPEC = struct.Struct("@qq")
 _BUFFER_BYTES = 32 << 20
-_WAIT_S = 0.1
+_QUIET_S = 0.02  # at its end: what the path still holds of an exchange that is over comes within that
 _AFTER_S = 1.0  # a program that never stops sending must not keep the capture from ending
 # https://datatracker.ietf.org/doc/draft-ietf-opsawg-pcap: nanoseconds, version 2.4, link type Ethernet.
 _FILE_HEAD = struct.pack("=IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, SNAP_BYTES, 1)
@@ -43,6 +45,7 @@ class Capture:
         self._port = port
         self._file = file
         self._socket: socket.socket | None = None
+        self._ending = -1
         self._ends_s: float | None = None
         self.packets = 0
         """How many are in the file."""
@@ -58,7 +61,7 @@ class Capture:
                 self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)  # 0: nothing comes before bind()
             self._grow_buffer(self._socket)
             self._socket.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
-            self._socket.settimeout(_WAIT_S)
+            self._socket.setblocking(False)
             self._out = self._file.open("wb")
         except OSError as error:
             self._refused(error)
@@ -70,6 +73,7 @@ class Capture:
             self._out.close()
             self._refused(error)
             return self
+        self._ending = os.eventfd(0, os.EFD_CLOEXEC)
         self._thread = threading.Thread(target=self._read, args=(self._socket, self._out), name="capture", daemon=True)
         self._thread.start()
         return self
@@ -81,7 +85,9 @@ class Capture:
         if self._socket is None:
             return
         self._ends_s = time.monotonic() + _AFTER_S
+        os.eventfd_write(self._ending, 1)
         self._thread.join()
+        os.close(self._ending)
         _, self.missed = struct.unpack("@II", self._socket.getsockopt(_SOL_PACKET, _PACKET_STATISTICS, 8))
         self._socket.close()
         if self.missed and self.problem is None:
@@ -101,13 +107,18 @@ class Capture:
 
     def _read(self, packets: socket.socket, out: BinaryIO) -> None:
         """Until it is over and nothing is left."""
+        waiting = select.poll()
+        waiting.register(packets, select.POLLIN)
+        waiting.register(self._ending, select.POLLIN)
         try:
             with out:
                 while self._ends_s is None or time.monotonic() < self._ends_s:
                     try:
                         frame, control, _, _ = packets.recvmsg(SNAP_BYTES, socket.CMSG_SPACE(_TIMESPEC.size))
-                    except TimeoutError:
-                        if self._ends_s is not None:
+                    except BlockingIOError:
+                        if self._ends_s is None:
+                            waiting.poll()
+                        elif not _comes_more(packets):
                             return
                         continue
                     if _is_of(frame, self._port):
@@ -115,6 +126,13 @@ class Capture:
                         self.packets += 1
         except OSError as error:
             self.problem = f"the capture ends early: {error.strerror or error} ({self._file.name})"
+
+
+def _comes_more(packets: socket.socket) -> bool:
+    """Whether there is a packet within the time that an end waits for one."""
+    waiting = select.poll()
+    waiting.register(packets, select.POLLIN)
+    return bool(waiting.poll(_QUIET_S * 1000))
 
 
 def _time_of(control: list[tuple[int, int, bytes]]) -> tuple[int, int]:

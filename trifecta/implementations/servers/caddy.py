@@ -68,7 +68,8 @@ class Caddy(ServerAdapter):
             "logging": {"logs": {"default": {"level": "WARN"}}},
             "storage": {"module": "file_system", "root": str(site.state)},
             "apps": {
-                "http": {"servers": {"lab": server}},
+                # Whoever ends it asks nothing any more; without a limit it waits for connections that are only open.
+                "http": {"servers": {"lab": server}, "grace_period": "100ms"},
                 "tls": {"certificates": {"load_files": [files]}, "disable_ocsp_stapling": True},
             },
         }
