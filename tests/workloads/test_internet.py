@@ -89,11 +89,14 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, dict
     """Every race of this file, in one Internet."""
     folder = tmp_path_factory.mktemp("internet")
     over_ipv4 = ("--address", "IPv4")
+    once = ("--set", "requests=1")  # a trial, where each takes long
     commands = {
-        "two": race(folder / "two", "https://two.lab:8443/bytes/1000", "--blocks", "2"),
+        "two": race(folder / "two", "https://two.lab:8443/bytes/1000", "--blocks", "2", *once),
         "family": race(folder / "family", "https://two.lab:8443/bytes/1000", "--blocks", "2", *over_ipv4),
         "mute": race(folder / "mute", "https://mute.lab:8443/bytes/1000", "--blocks", "2", *over_ipv4),
-        "throttled": race(folder / "throttled", "https://throttled.lab:8443/bytes/400000", "--blocks", "1", *over_ipv4),
+        "throttled": race(
+            folder / "throttled", "https://throttled.lab:8443/bytes/400000", "--blocks", "1", *over_ipv4, *once
+        ),
         "cached": race(folder / "cached", "https://busy.lab:8443/cached", "--blocks", "2", *over_ipv4),
         "busy": race(folder / "busy", "https://busy.lab:8443/patience", "--blocks", "2", *over_ipv4),
         "later": race(folder / "later", "https://busy.lab:8443/later", "--blocks", "2", *over_ipv4),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -59,7 +60,10 @@ def race_urls(
     changes = options.as_overrides(overrides, blocks, budget, seed, (), compare=compare, baseline=baseline)
     names = far_page.browsers_of(options.split_names(browsers))
     every = far_page.before(wanted, names) if page else _before(wanted)
-    parse_study(to_yaml(every), "race", changes)  # what is wrong with options is said before a look
+    asked = parse_study(to_yaml(every), "race", changes)  # what is wrong with options is said before a look
+    # A run that waits less for a connection need not be preceded by a look that waits longer.
+    limit_ns = min(wanted.connect_timeout_ns, asked.workload.connect_timeout_ns)
+    wanted = replace(wanted, connect_timeout_ns=limit_ns)
     found = far_page.looked(wanted, names, quiet=quiet) if page else _looked(wanted, quiet=quiet)
     for line in [] if quiet else found.lines:
         click.echo(line, err=True)

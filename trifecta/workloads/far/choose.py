@@ -39,6 +39,8 @@ class Wanted:
     """Levels of ``address``; none: whatever the names stand for."""
     own_authorities: bool = False
     owned: bool = False
+    connect_timeout_ns: int = _LOOK_TIMEOUT_NS
+    """Of a look: where nobody answers, all of it is waited out."""
 
     @property
     def workload(self) -> FarWorkload:
@@ -47,7 +49,7 @@ class Wanted:
             url=self.targets[0].url,
             owned=self.owned or None,
             requests=1,
-            connect_timeout_ns=_LOOK_TIMEOUT_NS,
+            connect_timeout_ns=self.connect_timeout_ns,
             request_timeout_ns=_LOOK_TIMEOUT_NS,
         )
 
