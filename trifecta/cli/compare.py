@@ -13,7 +13,7 @@ from trifecta.cli import options
 @click.command(
     epilog="""\
 \b
-Exit code: 0 nothing that both decided is decided otherwise, 1 something is, 2 bad input or no question to compare.
+Exit code: 0 the runs agree on all that both decided, 1 they do not, 2 bad input, or no verdicts that can be compared.
 
 \b
 Examples:
@@ -29,14 +29,15 @@ Examples:
     metavar="RUN RUN",
     shell_complete=options.complete_run,
 )
-@click.option("--cell", metavar="CELL", help="List only cells with these levels: path=far, or a cell's key.")
+@click.option("--cell", metavar="CELL", help="Only cells with these levels: path=far, or a cell's key.")
 @click.option("--metric", metavar="NAME", help="Compare by this metric, as a study names it.  [default: the studies']")
 @options.as_json
 def command(*, runs: tuple[Path, Path], cell: str | None, metric: str | None, as_json: bool) -> int:
-    """Put the verdicts of two runs side by side: decided alike, otherwise, newly, no longer; and by how much.
+    """Put the verdicts of two runs side by side: which agree, differ, are new or are gone, and by how much.
 
-    The ratio of both ratios has an interval that also holds what sessions differ by. Questions that the runs did not
-    ask alike (metric, margin, path, workload) are not compared; what else differs is listed.
+    For each verdict the ratio of the second run is divided by that of the first. The interval of this quotient allows
+    for the variation from session to session. Verdicts are compared only if metric, margin, path and workload are the
+    same in both runs. Everything else that differs is listed.
     """
     from trifecta.conclude.two_runs.questions import compare
     from trifecta.design.errors import UserError

@@ -15,8 +15,8 @@ INTERRUPTED = 130
 @click.command(
     epilog="""\
 \b
-Exit code: 0 every transfer that is offered came whole, 1 one did not or a named implementation is missing, 2 bad
-input, 3 not possible on this machine, 130 interrupted.
+Exit code: 0 every transfer that both sides support was complete, 1 one was not, or a named implementation is missing,
+2 bad input, 3 not possible on this machine, 130 interrupted.
 
 \b
 Examples:
@@ -42,7 +42,7 @@ Examples:
     shell_complete=options.complete_client,
     help="Only these clients; 'any': all.  [default: all, unless --server is given]",
 )
-@click.option("--large", is_flag=True, help="Download 100 MB as well.")
+@click.option("--large", is_flag=True, help="Also download 100 MB.")
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
@@ -62,8 +62,8 @@ def command(
 ) -> int:
     """Transfer the same objects with every server and client over every protocol, and compare every octet.
 
-    Objects of 0 B, 1 B, 1 kB and 1 MB are downloaded and posted on a clean path, 100 kB are downloaded on a rough one.
-    Of each failure log, configuration, keys, qlog and a capture of a second attempt are kept.
+    Objects of 0 B, 1 B, 1 kB and 1 MB are downloaded and posted on a clean path, and 100 kB are downloaded on a lossy
+    one. A failed transfer is repeated once under capture; log, configuration, keys, qlog and capture are kept.
     """
     from trifecta.cli.inputs import is_ipv6
     from trifecta.workloads.conformance import alone

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @click.command(
     epilog="""\
 \b
-Exit code: 0 when a study can run here, or on every host or node that is asked, 1 when something it needs is missing.
+Exit code: 0 when a study can run here, or on every host or node checked; 1 when something it needs is missing.
 
 \b
 Examples:
@@ -34,18 +34,17 @@ Examples:
     "hosts",
     multiple=True,
     metavar="PLACE",
-    help="Check a host by SSH instead, by itself: ssh://USER@HOST:PORT. The engine is brought there, and stays. "
-    "Repeatable.",
+    help="Check only this host, by SSH: ssh://USER@HOST:PORT. The engine is copied there and stays. Repeatable.",
 )
 @click.option(
     "--cluster",
     metavar="ADDRESS",
-    help="Check every node of a Ray cluster instead (HOST:PORT of its head, auto or local:N): `trifecta doctor` is run "
-    "there, and a program of the engine is started. What is missing is listed, the rest counted.",
+    help="Check only the nodes of this Ray cluster (HOST:PORT of its head, auto or local:N): run `trifecta doctor` on "
+    "each and start a program of the engine. Lists what is missing, and counts the rest.",
 )
 @as_json
 def command(hosts: tuple[str, ...], cluster: str | None, as_json: bool) -> int:
-    """Check what this machine can do, hosts by SSH, or a cluster's nodes; what is missing; and what fixes each."""
+    """Check what this machine (or hosts by SSH, or a cluster's nodes) can do, what is missing, and how to fix it."""
     if cluster is not None:
         from trifecta.design.errors import UserError
 

@@ -20,16 +20,20 @@ Examples:
 """
 )
 @run_directory
-@click.option("--cell", metavar="CELL", help="Only this cell: its key, or levels that only it has (path=far).")
-@click.option("--arm", metavar="LEVEL", help="Only verdicts about this arm: h3, or a level of what is compared.")
-@click.option("--full", is_flag=True, help="All evidence of each verdict, not just one screen.")
+@click.option("--cell", metavar="CELL", help="Only this cell: its key, or levels that no other cell has (path=far).")
+@click.option(
+    "--arm", metavar="LEVEL", help="Only verdicts about this arm (one of the compared levels): h3, origin, ..."
+)
+@click.option("--full", is_flag=True, help="Show all evidence of each verdict, not just one screen.")
 @as_json
 def command(*, run: Path, cell: str | None, arm: str | None, full: bool, as_json: bool) -> None:
-    """Explain the verdicts of RUN on one screen: where the time of each is, what is open, which threats are on.
+    """Explain the verdicts of RUN on one screen: where the time goes, what is open, which threats are switched on.
 
-    With --full, for each verdict: what differed, what was ruled out, the share of each part of the time, what would
-    overturn it, the threats, and what a published procedure would have concluded from the same samples. --json has all
-    of it. Where the time is says nothing of why: `trifecta why RUN` removes causes by experiment.
+    With --full, show for each verdict what differed, what was ruled out, the share of each part of the time, what would
+    overturn it, the threats to its validity, and what a published procedure would have concluded from the same samples.
+    --json prints all of this.
+
+    Where the time goes does not show what causes a difference: `trifecta why RUN` finds causes by experiment.
     """
     from trifecta.conclude.explain import chain, resampled
     from trifecta.report import explain

@@ -69,13 +69,13 @@ Examples:
     "target",
     metavar="TARGET",
     shell_complete=_complete_target,
-    help="FORMAT, FORMAT:FOLDER, or the URL of a target, in the place of FORMAT and --out.",
+    help="FORMAT, FORMAT:FOLDER, or the URL of a target; replaces FORMAT and --out.",
 )
 @as_json
 def command(run: Path, format_name: str | None, out: Path | None, target: str | None, as_json: bool) -> None:
     """Write the tables of RUN in another FORMAT into a folder, or send them to a store.
 
-    Exporting again makes no duplicates, an interrupted export resumes; the run itself is only read.
+    Exporting again makes no duplicates. An interrupted export resumes. The run itself is not changed.
     """
     from trifecta.conclude import results
     from trifecta.design.errors import UserError

@@ -25,8 +25,8 @@ EXIT_CODES = {"pass": 0, "fail": 1, "undecided": 4}
     epilog="""\
 \b
 Exit code: 0 passes (decided: not worse by more than allowed), 1 fails (decided: worse by more than allowed),
-4 undecided when the budget is spent, 2 bad input, 3 not possible on this machine, 130 interrupted (go on with
-`trifecta resume RUN`, whose exit code is the gate's).
+4 undecided when the budget is spent, 2 bad input, 3 not possible on this machine, 130 interrupted (continue with
+`trifecta resume RUN`, which ends with these exit codes too).
 
 \b
 Examples:
@@ -44,22 +44,22 @@ Examples:
     required=True,
     metavar="REF",
     shell_complete=options.complete_compared,
-    help="The level that is good: FACTOR=LEVEL, or a server: its name, nginx@./build, caddy@2.10.0, "
-    "NAME=./server.yaml, 'cmd:./my-server --port {port} --cert {cert} --key {key}'.",
+    help="The known good level: FACTOR=LEVEL, or a server: its name, nginx@./build, caddy@2.10.0, NAME=./server.yaml, "
+    "'cmd:./my-server --port {port} --cert {cert} --key {key}'.",
 )
 @click.option(
     "--candidate",
     required=True,
     metavar="REF",
     shell_complete=options.complete_compared,
-    help="The level that may be worse, of the same factor; the baseline itself tries the machine.",
+    help="The level of the same factor to judge. Give the baseline again to test whether this machine can decide.",
 )
 @click.option(
     "--fail-on",
     "fail_on",
     multiple=True,
     metavar="WHAT:LIMIT",
-    help="What fails the gate in any cell: slower:3%, more-bytes:2%, more-cpu:10%, or a metric as in latency_p95:5%. "
+    help="Fail if this holds in any cell: slower:3%, more-bytes:2%, more-cpu:10%, or a metric, as in latency_p95:5%. "
     "Repeatable.  [default: slower:3%]",
 )
 @click.option(
@@ -71,7 +71,11 @@ Examples:
     help="Change a factor or a field of the study, as in `trifecta run`. Repeatable.",
 )
 @click.option("--budget", metavar="TIME", help=f"Time budget, for example '10 min'.  [default: {DEFAULT_BUDGET}]")
-@click.option("--seed", metavar="N", help="Repeat a gate: the same orders and losses.  [default: random, recorded]")
+@click.option(
+    "--seed",
+    metavar="N",
+    help="Seed of trial order and losses; give a gate's seed to repeat it.  [default: random, recorded]",
+)
 @click.option(
     "--summary",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -83,12 +87,12 @@ Examples:
     "--references",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="FOLDER",
-    help="Keep the last good state there, and warn of a candidate that is worse than that.",
+    help="Keep the last good result in this folder, and warn if a candidate is worse than it.",
 )
 @click.option(
     "--accept",
     is_flag=True,
-    help="Where the gate passes, make it the last good state in --references, whatever is said against that.",
+    help="If the gate passes, make it the last good result in --references, even against a warning.",
 )
 @options.cluster
 @options.running
@@ -110,9 +114,10 @@ def command(
     quiet: bool,
     as_json: bool,
 ) -> int:
-    """Say whether a candidate is worse than a baseline in any cell of STUDY, for CI.
+    """Decide, for CI, whether a candidate is worse than a baseline in any cell of STUDY.
 
-    The two are run side by side in blocks, in one session, until that is decided or the budget is spent.
+    Both run side by side in one session, in blocks, until the question is decided or the budget is spent. A cell is one
+    combination of the factors that are not compared, such as one path with new connections.
     """
     from trifecta import studies
     from trifecta.cli.inputs import own_refs

@@ -21,11 +21,11 @@ CANNOT = 3
 @click.command(
     epilog="""\
 \b
-Exit code: 0 when all are there, 2 for an unknown name, 3 when one cannot be installed, 130 interrupted (the same
-command continues; the cache never holds half an installation).
+Exit code: 0 when all are installed, 2 for an unknown name, 3 when one cannot be installed, 130 interrupted (repeat the
+command to continue; the cache never holds half an installation).
 
 \b
-The cache is TRIFECTA_CACHE, else trifecta in XDG_CACHE_HOME, else ~/.cache/trifecta.
+The cache is the folder TRIFECTA_CACHE, else XDG_CACHE_HOME/trifecta, else ~/.cache/trifecta.
 
 \b
 Examples:

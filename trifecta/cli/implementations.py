@@ -22,7 +22,7 @@ _HTTP = {"h1": "1.1", "h2": "2", "h3": "3"}
 @click.command(
     epilog="""\
 \b
-Exit code: 0, whatever is found.
+Exit code: 0, even if nothing is found.
 
 \b
 Examples:
@@ -33,9 +33,10 @@ Examples:
 )
 @as_json
 def command(as_json: bool) -> None:
-    """List all servers, clients, browsers and services: whether each is found, its version, where from, how to get it.
+    """List all servers, clients, browsers and services: whether each is found, its version, where it comes from, and
+    how to get it.
 
-    Each is asked in a process of its own with a time limit, so that one that hangs or crashes is a row with its reason.
+    Each is examined in a process of its own with a time limit. One that hangs or crashes is listed with the reason.
     """
     from trifecta.implementations.survey import survey
 

@@ -30,7 +30,7 @@ def _complete(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> 
 @click.command(
     epilog="""\
 \b
-Exit code: 0 done (whatever was found), 1 no rung has a value, 2 bad input, 3 none of them is possible on this
+Exit code: 0 done (whatever was found), 1 no step has a value, 2 bad input, 3 none of the ladders can run on this
 machine, 130 interrupted (finished trials are kept; continue with `trifecta resume`, or the same command and --out).
 
 \b
@@ -42,15 +42,23 @@ Examples:
 """
 )
 @click.argument("names", nargs=-1, metavar="CLAIM|STUDY|all", shell_complete=_complete)
-@click.option("--list", "listed", is_flag=True, help="Run nothing: list the ladders and their steps.")
-@click.option("--quick/--full", default=True, help="Few rounds and short trials, or many.  [default: quick]")
-@click.option("--blocks", type=click.IntRange(2), help="So many rounds: a block of every rung each.")
-@click.option("--seed", metavar="N", type=click.IntRange(0), help="Repeat a ladder: the same orders, losses, arrivals.")
+@click.option("--list", "listed", is_flag=True, help="Run nothing; list the claims and the steps of each.")
+@click.option(
+    "--quick/--full", default=True, help="Few rounds of short trials, or many of long ones.  [default: quick]"
+)
+@click.option("--blocks", type=click.IntRange(2), help="Run this many rounds; a round is one block of every step.")
+@click.option(
+    "--seed",
+    metavar="N",
+    type=click.IntRange(0),
+    help="Seed of trial order, losses and arrivals; give a ladder's seed to repeat it.",
+)
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
-    help="Folder of it all, new or empty; below a reproduction DIR/ladders.  [default: runs/ladder-DATE-TIME]",
+    help="Folder for everything, new or empty; use DIR/ladders to put it inside the reproduction DIR.  [default: "
+    "runs/ladder-DATE-TIME]",
 )
 @click.option("--quiet", "-q", is_flag=True, help="Show no progress, only the result.")
 @options.as_json
@@ -67,10 +75,11 @@ def command(
     quiet: bool,
     as_json: bool,
 ) -> int:
-    """Climb from the published conditions of a claim to today's, one thing at a time.
+    """Go from the published conditions of a claim to today's, changing one condition at each step.
 
-    Says by how many times each step changes the published ratio, whether the steps add up to the difference from end to
-    end, and whether the claim is confirmed, contradicted, or held then: true under the study's conditions, not today.
+    Reports by what factor each step changes the ratio, whether the steps together explain the difference between the
+    first and the last, and the outcome: the claim is confirmed, contradicted, or "held then" (true under the study's
+    conditions but not today's).
     """
     from trifecta import studies
     from trifecta.store import ladders

@@ -24,7 +24,7 @@ _FIELDS: dict[str, str] = {
     "duplicate": "Share of packets sent twice: '0.1 %'.",
     "reorder": "Reordering: '{probability: 1 %, gap: 2 ms}'.",
     "jitter": "Jitter: '{distribution: normal, sigma: 2 ms}'.",
-    "emulator": "Who does it: engine, or netem where the kernel has it.",
+    "emulator": "The emulator to use: engine, or netem if the kernel has it.",
 }
 
 
@@ -55,11 +55,11 @@ Examples:
 """
 )
 @_path_options
-@click.option("--study", metavar="STUDY", shell_complete=complete_study, help="Take the path from this study.")
-@click.option("--path", "path_name", metavar="NAME", help="The path of that study.")
+@click.option("--study", metavar="STUDY", shell_complete=complete_study, help="Use a path of this study.")
+@click.option("--path", "path_name", metavar="NAME", help="With --study: which of its paths.")
 @click.option("--packets", type=click.IntRange(1, 1_000_000), default=1000, show_default=True, help="Packets to send.")
 @click.option("--interval", metavar="TIME", default="2 ms", show_default=True, help="Time between packets.")
-@click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Seed of losses and delays.")
+@click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Seed of the losses and delays.")
 @ip_version("that of the study, else IPv4")
 @as_json
 def measure(
@@ -75,7 +75,7 @@ def measure(
 ) -> None:
     """Create a lab with a path, send packets across, and compare what was delivered with what was requested.
 
-    The limits are those of the check `path` (docs/methodology.md). Exit code 1: the path was not as requested.
+    The limits are those of the check `path` (docs/checks.md). The exit code is 1 if the path was not as requested.
     """
     from trifecta.cli import inputs
     from trifecta.lab import sandbox

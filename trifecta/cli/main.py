@@ -21,37 +21,37 @@ INTERNAL_ERROR = 70  # EX_SOFTWARE of sysexits.h
 
 # name -> the line in the overview; the command is `command` in the module of that name
 COMMANDS: dict[str, str] = {
-    "race": "Run the bundled study 'race' and say which HTTP is fastest where.",
+    "race": "Run the bundled study 'race': which version of HTTP is fastest, and where?",
     "run": "Run a study file or a bundled study.",
-    "reproduce": "Reproduce published studies, and say which of their claims hold here.",
-    "gate": "Fail a build that is slower, in CI: a candidate against a baseline.",
-    "ladder": "Climb from a claim's published conditions to today's, one thing at a time.",
+    "reproduce": "Repeat published studies, and report which of their claims hold here.",
+    "gate": "Decide, in CI, whether a candidate is slower than a baseline.",
+    "ladder": "Go from a claim's published conditions to today's, one change at a time.",
     "resume": "Resume an interrupted run, or extend a finished one.",
     "report": "Write a run's report and show its verdicts.",
-    "ui": "Show runs in a browser: all, one while it happens, one afterwards, two beside each other.",
+    "ui": "Show runs in a browser: all of them, one live or finished, two side by side.",
     "explain": "Explain why a run's verdicts are what they are.",
     "compare": "Put the verdicts of two runs side by side.",
-    "why": "Remove a difference's causes one by one, and say what remains without each.",
-    "reconcile": "Say where contradicting published claims hold, from a reproduction.",
+    "why": "Find the causes of a difference by removing them one by one, in new trials.",
+    "reconcile": "Report where each of two contradicting published claims holds.",
     "studies": "List the bundled studies, or show one.",
-    "threats": "List threats to validity, and measure what each does on this machine.",
-    "implementations": "List servers, clients and browsers: found or not, version, where from, how to get it.",
+    "threats": "List threats to validity, and measure the effect of each on this machine.",
+    "implementations": "List servers, clients and browsers: found or not, version, origin, how to get them.",
     "get": "Install servers and clients into Trifecta's own cache.",
     "conformance": "Transfer the same objects with every server and client, and compare every octet.",
-    "page": "Record, generate and inspect pages.",
+    "page": "Record, generate and inspect web pages.",
     "doctor": "Check what this machine can do, what is missing, and how to fix it.",
     "sql": "Query a run's tables with SQL.",
     "stat": "Request one URL over every protocol and show the phases side by side.",
     "export": "Write a run's tables in another format.",
-    "notebook": "Write a notebook that opens a run, asks and draws.",
-    "map": "Find who wins where, over round-trip time and loss or any two factors.",
+    "notebook": "Write a notebook that opens, queries and draws a run.",
+    "map": "Find which protocol wins where, over round-trip time and loss or any two factors.",
     "link": "Measure what the emulated path delivers.",
-    "trace": "Analyse captures: packets, frames, requests, and what they cannot tell.",
+    "trace": "Analyse captures: packets, frames and requests, and what they cannot show.",
     "completion": "Print a shell's completion script.",
 }
 
 EPILOG = """\
-Exit codes: 0 done; 1 no trustworthy result, a gate that fails; 2 bad input; 3 not possible on this machine; 4 a gate
+Exit codes: 0 done; 1 no trustworthy result, or a gate that fails; 2 bad input; 3 not possible on this machine; 4 a gate
 that is undecided; 70 internal error; 130 interrupted.
 
 \b

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 @click.command(
     epilog="""\
 \b
-Axes: rtt, loss, rate, queue (bdp), duplicate, corrupt of the path; response, request, in_flight, connections,
-streams, depth, clients, hosts of the workload. ':log', ':sqrt' or ':linear' behind one sets its scale.
+Axes of the path: rtt, loss, rate, queue (in bdp), duplicate, corrupt. Axes of the workload: response, request,
+in_flight, connections, streams, depth, clients, hosts. Append ':log', ':sqrt' or ':linear' to set the scale.
 
 \b
-Exit code: 0 done, 1 no trial passed the checks that make it count, 2 bad input (also a place outside of the map),
+Exit code: 0 done, 1 no trial passed the checks that a verdict needs, 2 bad input (also a point outside the map),
 3 not possible on this machine, 130 interrupted (continue with `trifecta resume DIR`).
 
 \b
@@ -41,20 +41,27 @@ Examples:
 @click.argument("study", metavar="[STUDY|DIR]", default="objects", shell_complete=options.complete_study)
 @click.option("--x", default="rtt", show_default="rtt=5ms..200ms", metavar="NAME=FROM..TO", help="The first axis.")
 @click.option("--y", default="loss", show_default="loss=0..3%", metavar="NAME=FROM..TO", help="The second axis.")
-@click.option("--resolution", default="16x16", show_default=True, help="Places on both axes, 4 to 31 each.")
+@click.option("--resolution", default="16x16", show_default=True, help="Points on each axis, 4 to 31.")
+@click.option("--arms", metavar="LEVEL,LEVEL", show_default="h3,h2", help="Compare the first level with the second.")
 @click.option(
-    "--arms", metavar="LEVEL,LEVEL", show_default="h3,h2", help="What is compared: the first against the second."
+    "--compare", default="protocol", show_default=True, metavar="FACTOR", help="The factor that --arms names levels of."
 )
-@click.option("--compare", default="protocol", show_default=True, metavar="FACTOR", help="What they are levels of.")
-@click.option("--at", "place", metavar="NAME=VALUE,NAME=VALUE", help="Of an existing map: who wins at this place.")
-@click.option("--set", "overrides", metavar="KEY=VALUE", multiple=True, help="Change the study, as in `trifecta run`.")
-@click.option("--server", metavar="NAME", shell_complete=options.complete_server, help="The server.")
-@click.option("--blocks", type=click.IntRange(1), help="At most this many blocks in all.")
+@click.option("--at", "place", metavar="NAME=VALUE,NAME=VALUE", help="In an existing map: say who wins at this point.")
+@click.option(
+    "--set",
+    "overrides",
+    metavar="KEY=VALUE",
+    multiple=True,
+    help="Change a factor or a field of the study, as in `trifecta run`.",
+)
+@click.option("--server", metavar="NAME", shell_complete=options.complete_server, help="Measure this server.")
+@click.option("--blocks", type=click.IntRange(1), help="Run at most this many blocks in total.")
 @click.option("--budget", metavar="TIME", help="Time to spend.  [default: 10 min, or none with --blocks]")
 @click.option(
     "--seed",
     metavar="N",
-    help="Repeat a run: the same orders, losses and arrivals.  [default: random, recorded in the run]",
+    help="Seed of trial order, losses and arrivals; give a run's seed to repeat it.  [default: random, recorded in the "
+    "run]",
 )
 @options.cluster
 @options.running
@@ -77,10 +84,10 @@ def command(
     quiet: bool,
     as_json: bool,
 ) -> int:
-    """Find who wins where, over round-trip time and loss, or any two factors of STUDY.
+    """Find which protocol wins where, over round-trip time and loss, or over any two factors of STUDY.
 
-    The blocks go where the border may be. Ends with a picture, a page, and numbers; ask them with --at. With the folder
-    DIR of a map and no --at, its files are written again.
+    Blocks are spent where the border between the winners may be. Writes a picture, a page, and numbers. With DIR, the
+    folder of a map: --at reads the numbers at one point; without --at, the files of the map are written again.
     """
     from trifecta import studies
     from trifecta.workloads import mapping

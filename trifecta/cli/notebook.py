@@ -19,19 +19,19 @@ Examples:
 """
 )
 @run_directory
-@click.option("--jupyter", is_flag=True, help="A notebook of Jupyter (.ipynb) instead of marimo (.py).")
+@click.option("--jupyter", is_flag=True, help="Write a Jupyter notebook (.ipynb) in place of a marimo one (.py).")
 @click.option(
     "--out",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="A new file.  [default: notebook.py, or notebook.ipynb, in RUN]",
+    help="The file to write, which must not exist.  [default: notebook.py, or notebook.ipynb, in RUN]",
 )
 @as_json
 def command(run: Path, jupyter: bool, out: Path | None, as_json: bool) -> None:
-    """Write a notebook that opens RUN and asks of it: who is faster where and how sure that is, how times are
-    distributed, whether the machine was calm and what was left out. It draws the answers.
+    """Write a notebook that opens RUN and draws the answers to these questions: which protocol is faster where, and how
+    certain is that; how are the times distributed; was the machine calm, and what was left out?
 
-    It needs the extra `notebook`: pip install 'trifecta[notebook]'. What is in RUN can be read on any machine.
+    To open it, install the extra `notebook`: pip install 'trifecta[notebook]'. RUN can be read on any machine.
     """
     from trifecta.api import notebooks
     from trifecta.design.errors import UserError

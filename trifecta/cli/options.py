@@ -19,7 +19,7 @@ as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 def ip_version(default: str = "IPv4") -> Callable[[Decorated], Decorated]:
     """The option ``--ip``; ``default`` in words, as the help says it."""
-    said = f"Over which version of the Internet Protocol.  [default: {default}]"
+    said = f"The version of the Internet Protocol to use.  [default: {default}]"
     return click.option("--ip", type=click.Choice(["IPv4", "IPv6"], case_sensitive=False), help=said)
 
 
@@ -125,21 +125,24 @@ def narrowing(command: Decorated) -> Decorated:
                 "--compare",
                 metavar="FACTOR[=LEVEL,...]",
                 shell_complete=complete_compared,
-                help="What is compared in every block: server=origin,caddy, congestion_control=cubic,bbr, ...  "
-                "or a threat (off and on).  [default: protocol]",
+                help="Compare the levels of this factor in every block: server=origin,caddy, "
+                "congestion_control=cubic,bbr, ...; or a threat, off against on.  [default: protocol]",
             ),
             click.option(
                 "--baseline",
                 metavar="LEVEL",
-                help="The level that the others are compared with; it runs twice in every block.  [default: HTTP/2, or "
-                "the first]",
+                help="Compare the other levels with this one, which runs twice in every block.  [default: HTTP/2, or "
+                "the first level]",
             ),
             click.option("--blocks", type=click.IntRange(1), help="Run exactly this many blocks in every cell."),
-            click.option("--budget", metavar="TIME", help="Time budget, for example '10 min', or 'none'."),
+            click.option(
+                "--budget", metavar="TIME", help="Stop after this time, for example '10 min'; 'none': no limit."
+            ),
             click.option(
                 "--seed",
                 metavar="N",
-                help="Repeat a run: the same orders, losses and arrivals.  [default: random, recorded in the run]",
+                help="Seed of trial order, losses and arrivals; give a run's seed to repeat it.  [default: random, "
+                "recorded in the run]",
             ),
             click.option(
                 "--server",
@@ -147,9 +150,9 @@ def narrowing(command: Decorated) -> Decorated:
                 multiple=True,
                 metavar="NAME,...",
                 shell_complete=complete_server,
-                help="Only these servers; 'any': all that are found; nginx@./build, caddy@2.10.0, NAME=./server.yaml, "
-                "compose:./compose.yaml#web, 'cmd:./my-server --port {port} --cert {cert} --key {key}': "
-                "one of your own. Repeatable.",
+                help="Use only these servers. 'any': all that are found. One of your own: nginx@./build, caddy@2.10.0, "
+                "NAME=./server.yaml, compose:./compose.yaml#web, 'cmd:./my-server --port {port} --cert {cert} "
+                "--key {key}'. Repeatable.",
             ),
             click.option(
                 "--client",
@@ -157,16 +160,17 @@ def narrowing(command: Decorated) -> Decorated:
                 multiple=True,
                 metavar="NAME,...",
                 shell_complete=complete_client,
-                help="These clients instead of the engine's 'load'; 'any': all that are found. Repeatable.",
+                help="Use these clients in place of the engine's 'load'. 'any': all that are found. Repeatable.",
             ),
             click.option(
                 "--host",
                 "hosts",
                 multiple=True,
                 metavar="ROLE=PLACE",
-                help="Where client and server run, both: client=ssh://USER@HOST:PORT, server=here; of services the "
-                "client and each other by its name, B=ssh://HOST. The path is then "
-                "the network between them, as it is, and all are the engine's own. Repeatable.",
+                help="Run the client or the server on another machine: client=ssh://USER@HOST:PORT, server=here. Place "
+                "both; for a chain of services, place the client and each service by its name: B=ssh://HOST. The "
+                "path is then the real network between them, and client and servers are the engine's own. "
+                "Repeatable.",
             ),
             click.option(
                 "--with",
@@ -174,7 +178,8 @@ def narrowing(command: Decorated) -> Decorated:
                 metavar="ID,...",
                 multiple=True,
                 shell_complete=complete_threat,
-                help="Switch this threat to validity on; `trifecta threats` lists them. Repeatable.",
+                help="Switch on this threat to validity (something that can make a conclusion wrong; `trifecta "
+                "threats` lists them). Repeatable.",
             ),
             click.option(
                 "--without",
@@ -182,7 +187,7 @@ def narrowing(command: Decorated) -> Decorated:
                 metavar="ID,...",
                 multiple=True,
                 shell_complete=complete_threat,
-                help="Switch this threat off. Repeatable.",
+                help="Switch off this threat to validity. Repeatable.",
             ),
             click.option(
                 "--capture", is_flag=True, help="Capture the packets of every trial; captured trials give no verdicts."
@@ -222,14 +227,14 @@ def cluster(command: Decorated) -> Decorated:
     address = click.option(
         "--cluster",
         metavar="ADDRESS",
-        help="Run blocks on the nodes of a Ray cluster, each a lab of its own: HOST:PORT of its head, auto, or local:N "
-        "(N nodes on this machine, to try it out).",
+        help="Run blocks on the nodes of a Ray cluster, one lab per node: HOST:PORT of its head, auto, or local:N (N "
+        "nodes on this machine, to try it out).",
     )
     place = click.option(
         "--store",
         metavar="URL",
-        help="With --cluster: nodes put what trials leave into this object store themselves, and the run gets it from "
-        "there in the end: s3://BUCKET/PREFIX, gs://, az://, file:///FOLDER.",
+        help="With --cluster: nodes upload the files of their trials to this object store, and the run downloads them "
+        "at its end: s3://BUCKET/PREFIX, gs://, az://, file:///FOLDER.",
     )
     return cast(Decorated, address(place(merged)))
 
@@ -237,7 +242,8 @@ def cluster(command: Decorated) -> Decorated:
 leaving = click.option(
     "--yes",
     is_flag=True,
-    help="Of servers elsewhere: send what is asked for without asking; needed where there is no terminal.",
+    help="For servers outside the lab: send the requests without asking for consent; required where there is no "
+    "terminal.",
 )
 
 

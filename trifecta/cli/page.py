@@ -30,7 +30,7 @@ Examples:
 """
 )
 def command() -> None:
-    """Record pages, or make them from a seed, and look at what they hold. A page is a folder that servers replay."""
+    """Record pages, generate them from a seed, and inspect them. A page is a folder that servers replay."""
 
 
 @command.command(name="list")
@@ -63,7 +63,7 @@ def listed(as_json: bool) -> None:
 @click.option("--responses", is_flag=True, help="List every response, one per line.")
 @as_json
 def show(page: str, responses: bool, as_json: bool) -> None:
-    """Validate a page (a name or a folder) and say what it holds, by origin and kind, and what it lacks."""
+    """Validate a page (a name or a folder) and list what it holds, by origin and kind, and what it lacks."""
     from trifecta import pages
     from trifecta.pages.archive import read_page
     from trifecta.pages.summary import describe
@@ -151,13 +151,20 @@ def _servers(names: tuple[str, ...]) -> dict[str, ServerAdapter]:
 
 @command.command()
 @click.argument("what", type=click.Choice(["light", "light-fonts", "heavy", "many"]))
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="The folder to write; not there yet.")
 @click.option(
-    "--seed", type=click.IntRange(0, 2**20), default=2021, show_default=True, help="Another seed, other content."
+    "--out", type=click.Path(path_type=Path), required=True, help="The folder to write, which must not exist."
 )
-@click.option("--requests", type=click.IntRange(10, 20_000), default=1000, show_default=True, help="Of `many`.")
+@click.option("--seed", type=click.IntRange(0, 2**20), default=2021, show_default=True, help="Seed of the content.")
+@click.option(
+    "--requests",
+    type=click.IntRange(10, 20_000),
+    default=1000,
+    show_default=True,
+    help="For `many`: how many requests the page makes.",
+)
 def make(what: str, out: Path, seed: int, requests: int) -> None:
-    """Make a page from a seed: light, light-fonts and heavy of the sizes of baccichet2021, or many small resources."""
+    """Generate a page from a seed: light, light-fonts and heavy (of the sizes in the study baccichet2021), or many
+    (small resources)."""
     from trifecta.pages import generate
     from trifecta.pages.many import many
 
@@ -169,8 +176,8 @@ def make(what: str, out: Path, seed: int, requests: int) -> None:
 @command.command(
     epilog="""\
 \b
-A page is loaded twice, so that URLs that scripts make up are told. Request data is never stored; cookies that
-responses set are dropped unless --keep-cookies. See docs/pages.md for what a recording cannot replay.
+A page is loaded twice, to detect URLs that scripts generate anew at each load. Request data is never stored. Cookies
+that responses set are dropped unless --keep-cookies is given. What a recording cannot replay: docs/pages.md.
 
 \b
 Exit code: 0 recorded, 2 bad input, 3 not possible here (no browser, no network), 130 interrupted.
@@ -184,10 +191,14 @@ Examples:
 """
 )
 @click.argument("source", metavar="URL|HAR|FOLDER")
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="The folder to write; not there yet.")
-@click.option("--name", help="The page's name; else made from the source.")
-@click.option("--start", metavar="URL", help="For a HAR: the page's URL; else its first document.")
-@click.option("--origin", metavar="ORIGIN", help="For a folder: where it is served; else https://www.NAME.lab.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), required=True, help="The folder to write, which must not exist."
+)
+@click.option("--name", help="The page's name.  [default: derived from the source]")
+@click.option("--start", metavar="URL", help="For a HAR: the page's URL.  [default: its first document]")
+@click.option(
+    "--origin", metavar="ORIGIN", help="For a folder: the origin to serve it from.  [default: https://www.NAME.lab]"
+)
 @click.option(
     "--rename", metavar="FROM=TO", multiple=True, help="For a URL or a HAR: store origin FROM as https origin TO."
 )
@@ -195,17 +206,23 @@ Examples:
     "--resolve", metavar="HOST[:PORT]=ADDRESS[:PORT]", multiple=True, help="For a URL: connect to this address instead."
 )
 @click.option(
-    "--ca", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="For a URL: authority (PEM) to trust."
+    "--ca",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="For a URL: trust this certificate authority (PEM).",
 )
-@click.option("--keep-cookies", is_flag=True, help="Keep what responses set.")
-@click.option("--once", is_flag=True, help="For a URL: load it once; misses URLs that scripts generate.")
+@click.option("--keep-cookies", is_flag=True, help="Keep the cookies that responses set.")
 @click.option(
-    "--settle", default="2 s", show_default=True, help="For a URL: quiet time to wait for after the load event."
+    "--once",
+    is_flag=True,
+    help="For a URL: load the page once, not twice; URLs that scripts generate are then not detected.",
+)
+@click.option(
+    "--settle", default="2 s", show_default=True, help="For a URL: wait for this much quiet after the load event."
 )
 @click.option("--timeout", default="60 s", show_default=True, help="For a URL: time limit of one load.")
 @as_json
 def record(source: str, out: Path, name: str | None, as_json: bool, **given: Any) -> None:
-    """Store a page with headers, methods and origins, so that a server of the lab can replay it byte for byte."""
+    """Store a page with headers, methods and origins; servers of the lab can then replay it byte for byte."""
     from trifecta.cli.inputs import time_ns
     from trifecta.pages.summary import describe
     from trifecta.recording.page import record_page

@@ -14,7 +14,7 @@ from trifecta.cli.run import run_study_of
 @click.command(
     epilog="""\
 \b
-Exit codes are those of `trifecta run`.
+The exit codes are those of `trifecta run`.
 
 \b
 Examples:
@@ -35,23 +35,25 @@ Examples:
     "--ca",
     "authorities",
     type=click.Path(path_type=Path, exists=True, dir_okay=False, readable=True),
-    help="Of URLs: certificate authorities to trust, PEM, in place of the system's (of browsers: besides their own).",
+    help="With a URL: trust these certificate authorities (PEM) in place of the system's; browsers trust them besides "
+    "their own.",
 )
 @click.option(
     "--address",
     "addresses",
     multiple=True,
     metavar="IP,...",
-    help="Of URLs: these addresses, or IPv4 and IPv6, apart from each other.  [default: all of the names]",
+    help="With a URL: measure each of these addresses separately. IPv4 or IPv6: in each block an address of that "
+    "family, drawn anew.  [default: up to two addresses of the name; if it has more, its families]",
 )
-@click.option("--i-own-this", "owned", is_flag=True, help="Of URLs: the server is yours, so it may be asked more.")
-@click.option("--page", is_flag=True, help="Of URLs: visit the page that is there, in a browser, cold each time.")
+@click.option("--i-own-this", "owned", is_flag=True, help="With a URL: the server is yours; allows more requests.")
+@click.option("--page", is_flag=True, help="With a URL: load its page in a browser, with an empty cache each time.")
 @click.option(
     "--browser",
     "browsers",
     multiple=True,
     metavar="NAME,...",
-    help="With --page: these browsers, apart from each other: chromium, firefox.  [default: chromium]",
+    help="With --page: measure each of these browsers separately: chromium, firefox.  [default: chromium]",
 )
 @options.narrowing
 @options.cluster
@@ -68,12 +70,12 @@ def command(
     **asked: Any,
 ) -> int:
     """Run the bundled study 'race': HTTP/1.1, HTTP/2 and HTTP/3 over three paths, with new and reused connections,
-    against two servers, within 3 minutes. Ends with the verdicts and the path of the report.
+    against two servers, within 3 minutes. At the end, print the verdicts and the path of the report.
 
-    With a URL, or several: compare the protocols of the server that answers there, over the path as it is, with new and
-    reused connections. Nothing is emulated. It is asked at most twice a second: a few requests as a first look, and the
-    others after your consent. With --page browsers visit the page instead, with the protocol forced on its host; what
-    is compared is how long it loads, and robots.txt is honoured.
+    With one URL or several: compare the protocols of the server at that URL, over the real network, with new and reused
+    connections. Nothing is emulated. The server gets at most two requests a second: first a few to see what it speaks,
+    then, after your consent, the others. With --page a browser loads the page, with the protocol forced for the page's
+    host; the load times are compared, and robots.txt is obeyed.
     """
     from trifecta.cli import far
     from trifecta.design.errors import UserError

@@ -25,14 +25,14 @@ Examples:
     type=click.Path(path_type=Path, exists=True, file_okay=False),
     multiple=True,
     metavar="DIR",
-    help="A folder of 'trifecta map', taken as evidence too.",
+    help="Use this folder of 'trifecta map' as evidence too. Repeatable.",
 )
 @as_json
 def command(*, folder: Path, maps: tuple[Path, ...], as_json: bool) -> None:
-    """Take the contradicting claims of the published studies pair by pair and say where each holds.
+    """Take pairs of published claims that contradict each other, and report under which conditions each holds.
 
-    FOLDER is that of 'trifecta reproduce'. Writes reconciliation.html there, its figures as SVG, PDF, PNG and CSV,
-    and reconciliation.bib to cite it by.
+    FOLDER is a folder written by 'trifecta reproduce'. Writes reconciliation.html there, its figures as SVG, PDF, PNG
+    and CSV, and reconciliation.bib for citations.
     """
     from trifecta.conclude.reconcile.read import read
     from trifecta.report import reconcile

@@ -35,7 +35,7 @@ def _complete(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> 
 \b
 Exit code: 0 done (whatever was found), 1 no trial passed the checks, 2 bad input, 3 not possible on this machine,
 130 interrupted (finished trials are kept; continue with `trifecta resume`, or the same command and --out).
-With --compare: 0 what both decided is decided alike, 1 they contradict each other.
+With --compare: 0 they agree on all that both decided, 1 they contradict each other.
 
 \b
 Examples:
@@ -50,32 +50,34 @@ Examples:
 )
 @click.argument("names", nargs=-1, metavar="STUDY...|all", shell_complete=_complete)
 @click.option(
-    "--quick/--full", default=True, help="Minutes on two cores, or hours as they were published.  [default: quick]"
+    "--quick/--full",
+    default=True,
+    help="Quick: minutes on two cores. Full: as large as published, hours.  [default: quick]",
 )
 @click.option(
     "--as-published",
     is_flag=True,
-    help="Under the conditions of the studies: their programs, TLS versions, payloads and procedure, as far as they "
-    "can be had. With --today both, and what held then and does not now.",
+    help="Use the conditions of the studies: their programs, TLS versions, payloads and procedure, as far as these can "
+    "still be had. With --today: run both, and report which claims held then but not now.",
 )
-@click.option("--today", is_flag=True, help="With today's programs under clean conditions.  [default]")
+@click.option("--today", is_flag=True, help="Use today's programs under clean conditions.  [default]")
 @click.option(
     "--budget",
     metavar="TIME",
-    help="Spend this time in all, such as '2 h': after the depth, on the claims that are open, until no more can be "
-    "decided.",
+    help="Spend this much time in total, such as '2 h'. What is left after --quick or --full goes to claims that are "
+    "still open.",
 )
 @click.option("--only", multiple=True, metavar="NAME,...", help="Only these scenarios, suites or runs of the studies.")
 @click.option("--set", "overrides", metavar="KEY=VALUE", multiple=True, help="Change a factor or a field of every run.")
 @click.option("--with", "threats_on", multiple=True, metavar="ID,...", help="Switch these threats to validity on.")
 @click.option("--without", "threats_off", multiple=True, metavar="ID,...", help="Switch these threats off.")
-@click.option("--threats/--no-threats", default=True, help="Measure the threats to each study as well.")
+@click.option("--threats/--no-threats", default=True, help="Also measure the threats to each study.")
 @options.cluster
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
-    help="Folder of it all, new or empty.  [default: runs/reproduce-DATE-TIME]",
+    help="Folder for everything, new or empty.  [default: runs/reproduce-DATE-TIME]",
 )
 @click.option(
     "--compare",
@@ -83,7 +85,7 @@ Examples:
     nargs=2,
     type=click.Path(path_type=Path, exists=True),
     metavar="DIR DIR",
-    help="Run nothing: say whether two reproductions (folders, or a reproduction.json) agree on claims and threats.",
+    help="Run nothing; report whether two reproductions (folders, or a reproduction.json) agree on claims and threats.",
 )
 @click.option("--quiet", "-q", is_flag=True, help="Show no progress, only the result.")
 @options.as_json
@@ -107,9 +109,10 @@ def command(
     quiet: bool,
     as_json: bool,
 ) -> int:
-    """Reproduce published studies, and say which of their figures and claims hold here, and why others do not.
+    """Repeat the experiments of published studies; report which of their figures and claims hold here, and why others
+    do not.
 
-    Ratios, orders and shapes are compared, never absolute times of another machine.
+    Ratios, rankings and the shapes of curves are compared. Absolute times are not: they depend on the machine.
     """
     from trifecta.cli import reproducing
     from trifecta.cli.inputs import time_ns

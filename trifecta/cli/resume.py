@@ -44,11 +44,15 @@ def command(
 ) -> int:
     """Continue RUN after its last finished trial, with the same study, seed and budget.
 
-    No trial runs twice: an unfinished block gets the trials it lacks. --blocks or --budget extends a finished run, for
-    the verdicts that are still open. RUN can also be the folder of a campaign, a reproduction, a map, ladders or a
-    search for causes, which continue to their own end; --budget extends a reproduction, too, for the claims that are
-    still open. A gate ends as `trifecta gate` does: with its exit code and the files that were asked for; --budget
-    gives it more time, and --blocks measures it as a run of its study.
+    No trial runs twice: an unfinished block gets the trials it lacks. --blocks or --budget extends a finished run whose
+    verdicts are still open.
+
+    RUN can also be the folder of a campaign, a reproduction, a map, ladders or a search for causes (`trifecta why`).
+    Each continues until it is done; only a reproduction can be extended, by --budget, for the claims that are still
+    open.
+
+    A resumed gate ends with the exit code and the files of `trifecta gate`. --budget gives it more time. --blocks
+    extends it as an ordinary run of its study.
     """
     from trifecta.cli import bringing
     from trifecta.cli.inputs import time_ns

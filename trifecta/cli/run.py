@@ -111,7 +111,9 @@ Examples:
 )
 @click.argument("study", shell_complete=options.complete_study)
 @options.narrowing
-@click.option("--quick/--full", default=False, help="For a campaign: a first look, or all of it.  [default: full]")
+@click.option(
+    "--quick/--full", default=False, help="For a campaign: a quick first look, or everything.  [default: full]"
+)
 @click.option(
     "--only", multiple=True, metavar="NAME,...", help="For a campaign: only these scenarios, suites or studies."
 )
@@ -141,9 +143,9 @@ def command(
     cluster: OnCluster | None,
     only: tuple[str, ...],
 ) -> int:
-    """Run STUDY, a study file or the name of a bundled study, and say what it decides.
+    """Run STUDY (a study file, or the name of a bundled study) and print its verdicts.
 
-    STUDY can also be a campaign: many studies, run one after the other.
+    STUDY can also be a campaign: a file that names several studies, which run one after the other.
     """
     return run_study_of(
         study,

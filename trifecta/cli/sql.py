@@ -24,11 +24,11 @@ Examples:
 @as_json
 @click.option("--csv", "as_csv", is_flag=True, help="Print comma-separated values.")
 def command(run: Path, query: str | None, as_json: bool, as_csv: bool) -> None:
-    """Query the tables of RUN: trials, samples, checks, verdicts, link. QUERY is SQL as DuckDB reads it, '-' reads it
-    from standard input. Without QUERY, list the tables and their columns: name, type, meaning.
+    """Query the tables of RUN: trials, samples, checks, verdicts, link, ... QUERY is SQL for DuckDB; '-' reads it from
+    standard input. Without QUERY, list the tables and their columns: name, type, meaning.
 
-    On a terminal, rows that are wider than it stand as lists, a field a line. A number that JSON cannot hold
-    (infinity, not a number) is printed as a string there.
+    A row that is wider than the terminal is printed as a list, one field per line. With --json, a number that JSON
+    cannot hold (infinity, not a number) is printed as a string.
     """
     from trifecta.cli import tables
     from trifecta.conclude import results

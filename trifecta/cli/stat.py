@@ -26,19 +26,29 @@ Examples:
 """
 )
 @click.argument("url")
-@click.option("--protocol", "protocols", metavar="NAMES", default="h1,h2,h3", show_default=True, help="Which to ask.")
-@click.option("--count", type=click.IntRange(1, 1000), default=1, show_default=True, help="Requests over each.")
+@click.option(
+    "--protocol", "protocols", metavar="NAMES", default="h1,h2,h3", show_default=True, help="Protocols to use."
+)
+@click.option(
+    "--count", type=click.IntRange(1, 1000), default=1, show_default=True, help="Requests over each protocol."
+)
 @click.option("--method", type=click.Choice(["GET", "HEAD"]), default="GET", show_default=True)
 @click.option(
     "--ca",
     "authorities",
     type=click.Path(path_type=Path, exists=True, dir_okay=False, readable=True),
-    help="Certificate authorities to trust, PEM, in place of the system's.",
+    help="Trust these certificate authorities (PEM) in place of the system's.",
 )
-@click.option("--address", metavar="IP", help="Ask this address; the name is not looked up.")
-@click.option("--resume", is_flag=True, help="Make a request before, and resume its TLS session.")
+@click.option("--address", metavar="IP", help="Connect to this address; do not look up the name.")
+@click.option("--resume", is_flag=True, help="Make one request first, and resume its TLS session.")
 @click.option("--tls", "tls_version", type=click.Choice(["1.2", "1.3"]), default="1.3", show_default=True)
-@click.option("--timeout", metavar="TIME", default="10 s", show_default=True, help="To connect, and for the answer.")
+@click.option(
+    "--timeout",
+    metavar="TIME",
+    default="10 s",
+    show_default=True,
+    help="Time limit for connecting, and for the answer.",
+)
 @as_json
 def command(
     *,
@@ -55,8 +65,8 @@ def command(
 ) -> int:
     """Request one URL over HTTP/1.1, HTTP/2 and HTTP/3 and show the phases side by side.
 
-    The requests leave this machine for the server named, over the network as it is: no lab, no emulated path, nothing
-    that decides which protocol is faster.
+    The requests go to that server over the real network: no lab, no emulated path. The output does not decide which
+    protocol is faster; `trifecta race URL` does.
     """
     from rich.console import Console
 

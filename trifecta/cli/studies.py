@@ -26,11 +26,11 @@ Examples:
 @click.argument("study", required=False, shell_complete=complete_study)
 @as_json
 def command(study: str | None, as_json: bool) -> None:
-    """List the bundled studies; with STUDY (a name or a file), check it and print its text.
+    """List the bundled studies. With STUDY (a name or a file), check that study and print its text.
 
-    What to expect of it goes to standard error: trials, time, octets, what this machine leaves out, and whether its
-    blocks and budget can decide anything. With --json and STUDY, print the study as resolved: every default, cell and
-    arm.
+    With STUDY, an estimate goes to standard error: trials, time, octets, what cannot run on this machine, and whether
+    the blocks and the budget suffice to decide anything. With STUDY and --json, print the study as resolved: every
+    default, cell (combination of factors) and arm (compared level).
     """
     from trifecta import studies
     from trifecta.design.campaign import is_campaign, parse_campaign

@@ -42,10 +42,11 @@ Examples:
 @options.as_json
 @click.pass_context
 def command(ctx: click.Context, as_json: bool) -> None:
-    """List what can make a conclusion about protocols wrong, and how each is detected and switched on and off.
+    """List the threats to validity: what can make a conclusion about protocols wrong, and how each is detected and
+    switched on and off.
 
-    With ID, one of them in full. With `measure`, run its experiment, which has it off and on side by side, and say
-    what it does on this machine.
+    With ID, show one threat in full. With `measure ID`, run its experiment, which compares the threat off with the
+    threat on, and report its effect on this machine.
     """
     if ctx.invoked_subcommand is not None:
         return
@@ -59,7 +60,7 @@ def command(ctx: click.Context, as_json: bool) -> None:
 
 
 def _shower(name: str) -> click.Command:
-    @click.command(name=name, help="One threat in full.")
+    @click.command(name=name, help="Show one threat in full.")
     @options.as_json
     def show(as_json: bool) -> None:
         from trifecta.report import threats as shown
@@ -83,12 +84,14 @@ Exit code: 0 when every requested experiment ran, 1 when one could not, 2 bad in
 """,
 )
 @click.argument("threats", nargs=-1, required=True, metavar="ID...|all")
-@click.option("--quick/--full", default=False, help="About 30 s an experiment, or narrow intervals.  [default: full]")
+@click.option(
+    "--quick/--full", default=False, help="Quick: about 30 s per experiment. Full: narrow intervals.  [default: full]"
+)
 @click.option(
     "--set", "overrides", metavar="KEY=VALUE", multiple=True, help="Change a factor or a field of the experiments."
 )
 @click.option(
-    "--only", metavar="NAME,...", multiple=True, help="Only these experiments, where a threat has several. Repeatable."
+    "--only", metavar="NAME,...", multiple=True, help="Only these experiments of a threat that has several. Repeatable."
 )
 @click.option(
     "--out",
@@ -108,7 +111,7 @@ def measure(
     quiet: bool,
     as_json: bool,
 ) -> int:
-    """Measure what threats do: how the comparison of protocols changes when each is switched on."""
+    """Measure how the comparison of protocols changes when a threat is switched on."""
     from trifecta.design.overrides import refuse_twice
     from trifecta.threats import THREATS, find
 

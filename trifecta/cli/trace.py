@@ -12,8 +12,8 @@ from trifecta.cli.options import as_json
 
 @click.command(
     epilog="""\
-FILE is any pcap or pcapng file, or a run's folder: then all its captures are read, and the tables go to its folder
-trace/. Tables: packets, frames, messages, connections, metrics (docs/trace.md, docs/packets.md). Needs tshark.
+FILE is any pcap or pcapng file, or the folder of a run: then all captures of the run are read, and the tables go to its
+folder trace/. Tables: packets, frames, messages, connections, metrics (docs/trace.md, docs/packets.md). Needs tshark.
 
 \b
 Examples:
@@ -25,14 +25,18 @@ Examples:
 )
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--keys", type=click.Path(path_type=Path), metavar="FILE", help="TLS key log (SSLKEYLOGFILE).")
-@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Write the tables there, as Parquet.")
-@click.option("--csv", "as_csv", is_flag=True, help="Write them as CSV too.")
-@click.option("--figures", type=click.Path(path_type=Path), metavar="DIR", help="Write pictures there, SVG and PNG.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), metavar="DIR", help="Write the tables to this folder, as Parquet."
+)
+@click.option("--csv", "as_csv", is_flag=True, help="Write the tables as CSV too.")
+@click.option(
+    "--figures", type=click.Path(path_type=Path), metavar="DIR", help="Write pictures to this folder, as SVG and PNG."
+)
 @as_json
 def command(
     *, files: tuple[Path, ...], keys: Path | None, out: Path | None, as_csv: bool, figures: Path | None, as_json: bool
 ) -> None:
-    """Analyse captures: packets, frames, requests, and what they cannot tell."""
+    """Analyse captures: packets, frames and requests, and what the captures cannot show."""
     from rich.console import Console
 
     from trifecta.design import extras

@@ -26,19 +26,19 @@ Examples:
     "--metrics",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Serve the state of running measurements at /metrics to a Prometheus that sends the token in FILE, which is "
-    "made if it is missing.",
+    help="Serve the state of running measurements at /metrics to a Prometheus that sends the token in FILE; a missing "
+    "FILE is created.",
 )
 @options.as_json
 def command(*, folder: Path, port: int, metrics: Path | None, as_json: bool) -> None:
-    """Show the runs in FOLDER (default: runs) in a browser, on this machine only; Ctrl-C ends it.
+    """Show the runs in FOLDER (default: runs) in a browser, on this machine only. Ctrl-C ends the command.
 
-    Prints the address to open, which holds a token of this start: without it nothing is answered. The page lists runs
-    with their answers, follows one while it happens, stops and resumes it, opens its trials and samples, puts two
-    beside each other, and shows maps, ladders and reproductions. A browser elsewhere gets there by a tunnel:
+    Prints the address to open. It holds a token that is new at each start; requests without the token get no answer.
+    The page lists runs with their answers, follows a live run, stops and resumes it, opens its trials and samples, puts
+    two runs side by side, and shows maps, ladders and reproductions. From another machine, use a tunnel:
     `ssh -L PORT:127.0.0.1:PORT HOST`.
 
-    A run that is started from the page is stopped, as by Ctrl-C, when this command ends.
+    When this command ends, it stops runs that were started from the page, as Ctrl-C would.
     """
     from trifecta.design import extras
 

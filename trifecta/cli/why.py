@@ -26,7 +26,7 @@ DEFAULT_BUDGET = "5 min"
 @click.command(
     epilog="""\
 \b
-Exit code: 0 a cause is named, 1 none is (there is no difference, or no cause is shown to explain it), 2 bad input,
+Exit code: 0 a cause is named, 1 none is (there is no difference, or no cause proves to explain it), 2 bad input,
 3 not possible on this machine, 130 interrupted (finished trials are kept; continue with `trifecta resume`, or the same
 command again).
 
@@ -39,17 +39,28 @@ Examples:
 )
 @options.run_directory
 @click.option(
-    "--cell", metavar="CELL", help="The cell: its key, or levels that only it has.  [default: largest effect]"
+    "--cell",
+    metavar="CELL",
+    help="The cell: its key, or levels that no other cell has.  [default: the one with the largest effect]",
 )
-@click.option("--arm", metavar="LEVEL", help="The arm that is compared with the baseline.  [default: largest effect]")
+@click.option(
+    "--arm",
+    metavar="LEVEL",
+    help="The arm (compared level) to set against the baseline.  [default: the one with the largest effect]",
+)
 @click.option("--budget", metavar="TIME", default=DEFAULT_BUDGET, show_default=True, help="About how long to measure.")
-@click.option("--list", "listed", is_flag=True, help="Run nothing: list the causes that the cell may have.")
-@click.option("--seed", metavar="N", type=click.IntRange(0), help="Repeat a search: the same orders, losses, arrivals.")
+@click.option("--list", "listed", is_flag=True, help="Run nothing; list the possible causes in this cell.")
+@click.option(
+    "--seed",
+    metavar="N",
+    type=click.IntRange(0),
+    help="Seed of trial order, losses and arrivals; give a search's seed to repeat it.",
+)
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
-    help="Folder of it all, new or empty.  [default: RUN/why/ARM-CELL, which the report of RUN shows]",
+    help="Folder for everything, new or empty.  [default: RUN/why/ARM-CELL, which the report of RUN shows]",
 )
 @click.option("--quiet", "-q", is_flag=True, help="Show no progress, only the result.")
 @options.as_json
@@ -65,11 +76,12 @@ def command(
     quiet: bool,
     as_json: bool,
 ) -> int:
-    """Find the causes of a difference in RUN by experiment: remove each, and see what remains.
+    """Find the causes of a difference in RUN by experiment: remove each possible cause, and see what remains.
 
-    Takes a cell of RUN and an arm against the baseline, draws up the causes that the run's checks and times point to,
-    and runs the cell as it is and without each cause, in each arm that has it, in interleaved blocks; then without the
-    two largest together. Says what remains of the effect without each cause, and what is left unexplained.
+    Takes one cell of RUN and one difference in it: an arm (a compared level, such as h3) against the baseline. Lists
+    the causes that the run's checks and times point to. Then runs the cell unchanged and without each cause, in
+    interleaved blocks, and last without the two largest causes together. A cause is removed from every arm that has it.
+    Reports what remains of the difference without each cause, and what stays unexplained.
     """
     from trifecta.cli.inputs import time_ns
     from trifecta.design.study_file import parse_study
