@@ -1,4 +1,4 @@
-"""Derived tables: written into a run's folder once, and read from there by its report, ``sql`` and whoever comes."""
+"""Derived tables: each report leaves them in its run's folder, where its SQL and ``trifecta sql`` find them."""
 
 from __future__ import annotations
 
