@@ -124,7 +124,7 @@ def test_another_search_or_a_damaged_one_is_refused(run, tmp_path, monkeypatch, 
     assert main.run(["resume", str(folder), "--blocks", "3"]) == 2
     assert "is a search for causes, which continues to its own end" in capsys.readouterr().err
     assert main.run(["resume", str(folder / "causes")]) == 2
-    assert "is part of a search for causes, whose rounds go on together" in capsys.readouterr().err
+    assert "is part of a search for causes, whose rounds continue together" in capsys.readouterr().err
     broken = json.loads((folder / ASKED_FILE).read_text())
     del broken["causes"][0]["levels"]
     (folder / ASKED_FILE).write_text(json.dumps(broken))

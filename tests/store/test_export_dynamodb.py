@@ -206,7 +206,7 @@ def test_what_was_cut_goes_on(run, between, everything, writes):
     prefix = f"cut{writes}"
     between.asked.clear()
     between.answer = refusing(writes)
-    with pytest.raises(CannotError, match=rf"^{url(prefix)}: .*later; mend it and run this again"):
+    with pytest.raises(CannotError, match=rf"^{url(prefix)}: .*later; fix it and run this again"):
         send(url(prefix), run)
     assert between.operations()["BatchWriteItem"] == writes + 1, "a fault is not tried again"
     between.answer = lambda *_: None
@@ -302,7 +302,7 @@ def test_what_is_left_over_is_sent_again_with_growing_pauses(run, between, every
     [
         ("UnrecognizedClientException", "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"),
         ("AccessDeniedException", "the user needs DescribeTable, CreateTable"),
-        ("InternalServerError", "mend it and run this again"),
+        ("InternalServerError", "fix it and run this again"),
     ],
 )
 def test_who_is_not_let_in_is_one_line_without_a_secret(run, between, code, remedy):
@@ -319,7 +319,7 @@ def test_who_is_not_let_in_is_one_line_without_a_secret(run, between, code, reme
 
 def test_a_server_that_is_away_is_one_line(run, home, monkeypatch):
     monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://me:very-hidden@127.0.0.1:{servers.free_port()}")
-    with pytest.raises(CannotError, match=rf"^{url('away')}: Could not connect .*; mend it") as error:
+    with pytest.raises(CannotError, match=rf"^{url('away')}: Could not connect .*; fix it") as error:
         send(url("away"), run)
     assert "\n" not in str(error.value)
     assert "very-hidden" not in str(error.value)

@@ -215,7 +215,7 @@ def test_numbers_of_the_link_tell_of_packets_that_nobody_acknowledges() -> None:
     assert lacks(dissected("h2", data + rewrite.statistics((0, 0)))) == {""}
     found = dissected("h2", data + rewrite.statistics((0, 1)))
     assert lacks(found) == {"packets"}
-    assert "1 packet was dropped by whoever captured" in " ".join(found.notes)
+    assert "1 packet was dropped by the capturing program" in " ".join(found.notes)
 
 
 @needs_tshark
@@ -274,7 +274,7 @@ def test_whoever_captured_says_what_was_dropped(code: int) -> None:
     data = rewrite.pcapng(packets, (1,), (CAPTURES / "h1.keys").read_bytes())
     found = dissected("h1", data + rewrite.statistics((3,), code) + rewrite.statistics((12,), code))
     assert [note for note in found.notes if "dropped" in note] == [
-        "12 packets were dropped by whoever captured: they are not in the file"
+        "12 packets were dropped by the capturing program: they are not in the file"
     ]
     assert found.messages["complete"].to_pylist() == [True, True]
 

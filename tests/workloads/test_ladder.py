@@ -55,7 +55,7 @@ def test_a_ladder_is_measured_and_gone_on_with(tmp_path: Path) -> None:
     (own / "steps" / "trials" / f"t{len(rows) - 1:05}.parquet").unlink()
     refused = trifecta("resume", "climbed/small/steps", "--quiet", folder=tmp_path)
     assert refused.returncode == 2
-    assert "is part of a ladder, whose rounds go on together" in refused.stderr
+    assert "is part of a ladder, whose rounds continue together" in refused.stderr
     run = RunDirectory.open(own / "steps", write=True)
     run.write_facts(run.facts | {"state": "running"})
     run.close()

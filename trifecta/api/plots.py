@@ -61,7 +61,7 @@ class Plots:
         cells = [cell for cell in chosen if cell in judged]
         if not cells:
             what = f"no verdict on {pair[0]} against {pair[1]} there yet"
-            raise UserError(f"{self._path}: {what}; open it again when it has gone on")
+            raise UserError(f"{self._path}: {what}; open it again later")
         with damage.named(self._path):
             return run_pictures.cell_ratios(self._about, self._connection, *pair, cells)
 

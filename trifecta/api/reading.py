@@ -182,7 +182,7 @@ class Run:
         if len(found) == 1:
             return found[0]
         if not found:
-            raise UserError(f"{self.path}: has no verdict yet that fits; open it again when it has gone on")
+            raise UserError(f"{self.path}: has no verdict yet that fits; open it again later")
         fits = [f"{one.arm} against {one.reference} in {one.cell}" for one in found]
         more = f" and {len(fits) - _MOST} more" if len(fits) > _MOST else ""
         raise UserError(f"{self.path}: {len(fits)} verdicts fit: {'; '.join(fits[:_MOST])}{more}; name one")

@@ -71,9 +71,9 @@ def command(
     if why.is_why(run):
         many = "search for causes"
     if (whole := ladders.around(run)) is not None:
-        raise UserError(f"{run} is part of a ladder, whose rounds go on together; give {whole}")
+        raise UserError(f"{run} is part of a ladder, whose rounds continue together; give {whole}")
     if (whole := why.around(run)) is not None:
-        raise UserError(f"{run} is part of a search for causes, whose rounds go on together; give {whole}")
+        raise UserError(f"{run} is part of a search for causes, whose rounds continue together; give {whole}")
     if many and (blocks is not None or (budget is not None and many != "reproduction")):
         one = next(iter(sorted(found.parent for found in run.rglob("run.json"))), None)
         apart = many in ("campaign", "reproduction")  # runs of their own, that can be extended

@@ -53,7 +53,7 @@ def enter_lab(studies: Iterable[Study]) -> None:
     if len(inside) < len(every):
         between = next(study for study in every if study.hosts)
         text = f"study {between.name} needs this machine's own network, and study {inside[0].name} a lab"
-        raise UserError(f"{text}: one command cannot have both; run them apart")
+        raise UserError(f"{text}: one command cannot run both; run them separately")
     sandbox.enter(cgroups.forget if any(map(leaves_groups, inside)) else None)
 
 

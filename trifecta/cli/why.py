@@ -142,7 +142,7 @@ def _same(folder: Path, run: Path, budget_ns: int, seed: int | None, cell: str |
     if other:
         raise UserError(
             f"{folder} holds another search for causes (of another {other[0].removesuffix('_s')}); choose another "
-            f"folder with --out, or go on with it: `trifecta resume {folder}`"
+            f"folder with --out, or continue it: `trifecta resume {folder}`"
         )
     return there
 

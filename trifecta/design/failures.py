@@ -70,7 +70,7 @@ FAILURES: dict[str, Failure] = {
     "quic": Failure("the QUIC connection failed"),
     "quic:transport": Failure("the QUIC connection ended with an error of its transport"),
     "quic:timeout": Failure(
-        "no QUIC packet came in time: nobody answered, or the connection fell silent",
+        "no QUIC packet came in time: no answer, or the connection fell silent",
         "check that the server offers HTTP/3 on this UDP port and that the path carries UDP",
         "HTTP/3 is not offered there, or a firewall drops UDP",
     ),

@@ -119,11 +119,11 @@ def _step(step: Section, factors: Section, now: Mapping[str, str], metric: str) 
         (_, level), *_ = factors.items(factor)
         current = now.get(factor) or _level(factors, factor, level)
         if before != current:
-            raise section.error(factor, f"begins with {before}, but is {current} there; mend one of them")
+            raise section.error(factor, f"begins with {before}, but is {current} there; correct one of them")
         exchanges.append(Exchange(factor, before, after))
     read_as = _pair(step, "metric", _known_metric) if "metric" in step else None
     if read_as is not None and read_as[0] != metric:
-        raise step.error("metric", f"begins with {read_as[0]}, but is {metric} there; mend one of them")
+        raise step.error("metric", f"begins with {read_as[0]}, but is {metric} there; correct one of them")
     if not exchanges and read_as is None:
         raise step.error("exchange", "is missing; a step exchanges levels of factors, or the metric")
     return Step(

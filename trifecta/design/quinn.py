@@ -17,8 +17,8 @@ ADAPTED, STOCK = "adapted", "stock"
 ADAPTATIONS: Mapping[str, str] = {
     "window-validation": "Cubic and NewReno grow their window by the rule that Linux has for TCP",
     "padding-cut": "padding behind the frames of a received packet is cut off before it is read",
-    "parameters-in-order": "transport parameters stand in order, without a reserved one (no greasing)",
-    "no-ecn": "packets carry no ECN codepoint, as Linux's TCP asks for none by itself",
+    "parameters-in-order": "transport parameters are sent in order, without a reserved one (no greasing)",
+    "no-ecn": "packets carry no ECN codepoint, as Linux's TCP requests none by default",
     "settings": (
         "full-size packets without a search for the MTU, an initial window of ten of them, receive windows that do not "
         "limit, empty connection identifiers of clients, version 1 alone, no address tokens, no datagrams, responses "

@@ -13,7 +13,9 @@ from trifecta.pages import rules
 from trifecta.pages.archive import Page
 
 _COOKIES_DROPPED = "dropped: {} cookies that responses set; they may be secrets (--keep-cookies keeps them)"
-_COOKIES_KEPT = "kept: {} cookies that responses set; whoever has the folder has them: recorded values may be secrets"
+_COOKIES_KEPT = (
+    "kept: {} cookies that responses set; anyone who has the folder has them: recorded values may be secrets"
+)
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ def place_of(url: str, run: Path) -> str:
 
 def prepare(where: str, study: str) -> None:
     """Have a run's study there, as it is now, by which nodes know the place; CannotError where that cannot be."""
-    with object_store.clear(where, "see to it, then `trifecta resume` goes on"):
+    with object_store.clear(where, "fix it, then continue with `trifecta resume`"):
         object_store.opened(where, patient=True).put("study.yaml", study.encode())
 
 

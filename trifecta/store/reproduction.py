@@ -60,7 +60,7 @@ def same(folder: Path, asked: AskedReproduction) -> AskedReproduction:
 def _other(folder: Path, what: str) -> UserError:
     return UserError(
         f"{folder} holds another reproduction ({what} differs); choose another folder with --out, "
-        f"or go on with it: `trifecta resume {folder}`"
+        f"or continue it: `trifecta resume {folder}`"
     )
 
 

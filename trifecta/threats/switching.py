@@ -33,7 +33,7 @@ class Switches:
                 _change(option, one)
         both = sorted(set(self.on) & set(self.off))
         if both:
-            raise UserError(f"options --with and --without: {both[0]!r} stands in both; leave it out of one")
+            raise UserError(f"options --with and --without: {both[0]!r} is in both; remove it from one")
 
     def __call__(self, document: Document) -> None:
         """Change the document of a study; UserError with one line where a switch cannot apply."""

@@ -133,7 +133,7 @@ def notes_on(capture: CaptureFile, link: LinkNumbers | None) -> list[str]:
     if dropped:
         was, they = ("packet was", "it is") if dropped == 1 else ("packets were", "they are")
         where = " (each side of the link counts)" if link else ""
-        notes.append(f"{dropped} {was} dropped by whoever captured{where}: {they} not in the file")
+        notes.append(f"{dropped} {was} dropped by the capturing program{where}: {they} not in the file")
     if link is not None and link.missing:
         why = "taken out after the capture" if link.taken_out else "not captured"
         of = "1 packet" if link.missing == 1 else f"{link.missing} packets"

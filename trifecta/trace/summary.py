@@ -232,7 +232,7 @@ def _repeated(connection: Connection) -> tuple[list[Found], list[str]]:
     if connection.row["decrypted"] is False:
         names = (("responses", "1"), ("window_kept", "1"), ("ramp", "ns"), ("not_regained", "1"))
         return [(name, None, unit, None) for name, unit in names], [
-            "without keys nobody can say which responses there were"
+            "without keys it is unknown which responses there were"
         ]
     found = window_reuses(connection)
     known = [one for one in found if one.kept is not None]

@@ -40,7 +40,7 @@ def read_url(text: str) -> Target:
     if parts.scheme != "https":
         raise UserError(f"URL {text!r}: {parts.scheme} is not measured, all three protocols go over TLS; give https://")
     if parts.username is not None or parts.password is not None:
-        raise UserError(f"URL {text!r}: names and passwords are not sent; leave out what stands before the @")
+        raise UserError(f"URL {text!r}: names and passwords are not sent; leave out the part before the @")
     try:
         name = host if ":" in host else host.encode("idna").decode("ascii")
     except UnicodeError as error:

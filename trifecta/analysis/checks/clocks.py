@@ -66,7 +66,7 @@ def _of_its_own(evidence: Evidence) -> list[Finding]:
     off = max(-took, took - waited - waited // 1000, 0)
     if off > DISORDER_LIMIT_NS:
         text = f"the client says that it took {duration(off)} longer than it was waited for: its clock was set"
-        return [Finding("fail", text, off, DISORDER_LIMIT_NS, "let nobody set the clocks of hosts while a study runs")]
+        return [Finding("fail", text, off, DISORDER_LIMIT_NS, "do not set the clocks of hosts while a study runs")]
     text = "all latencies are of the client's CLOCK_MONOTONIC"
     if evidence.workload.outside:  # the server's clock is in nothing
         return [Finding("pass", text, off, DISORDER_LIMIT_NS)]

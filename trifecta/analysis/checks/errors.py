@@ -2,7 +2,7 @@
 
 ## Fails when
 The client crashed, ended early or never succeeded, or TLS failed; a server elsewhere answered 429 or 503, after which
-nothing more is asked of it in this trial.
+no more requests are sent in this trial.
 
 ## Warns when
 Anything else failed: timeouts, resets, statuses. Failures are results, and count as infinitely long.

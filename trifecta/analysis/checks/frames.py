@@ -24,7 +24,7 @@ _REMEDY = "let client and server have hosts of their own (`--without loopback-of
 def check(evidence: Evidence) -> list[CheckResult]:
     """Warn where loopback carried frames that no wire has, on the mean; no result where nothing crossed it."""
     if evidence.study.hosts:
-        text = "how large frames were over the loopback that services of one host share, nobody saw"
+        text = "the size of frames on the loopback that services of one host share was not observed"
         return worst(evidence, "frames", [Finding("unknown", text)]) if _calls_at_home(evidence) else []
     findings = []
     for name, host in evidence.hosts.items():

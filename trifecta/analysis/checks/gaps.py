@@ -35,6 +35,6 @@ def check(evidence: Evidence) -> list[CheckResult]:
         return evidence.result("gaps", "pass", text, value=share, limit=GAP_SHARE)
     # Less than its core was asked for, or many clients on one: then standing still is what is measured (headroom).
     asked = evidence.workload.client_cpu is not None or evidence.workload.crowd
-    remedy = "let nothing stop the client: no debugger, frozen group or suspended machine; give it a core of its own"
+    remedy = "do not stop the client (debugger, frozen group, suspended machine); give it a core of its own"
     status: CheckStatus = "fail" if share > GAP_SHARE and not asked else "warn"
     return evidence.result("gaps", status, text, value=share, limit=GAP_SHARE, remedy=remedy)

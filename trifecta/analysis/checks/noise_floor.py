@@ -21,7 +21,7 @@ from trifecta.analysis.noise import NoiseFloor, noise_floors
 from trifecta.design.arms import arm_words, factor_words
 from trifecta.design.model import CheckResult
 
-_BIAS_REMEDY = "something other than the {} tells the runs of a block apart: look at drift, caches and other load"
+_BIAS_REMEDY = "something other than the {} makes the runs of a block differ: look at drift, caches and other load"
 
 
 def check(evidence: RunEvidence) -> list[CheckResult]:

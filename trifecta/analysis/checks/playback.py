@@ -1,7 +1,7 @@
 """Did the player keep up with the clock, and decode in time?
 
 ## Fails when
-Over 2 % and 0.5 s of a watch neither played nor stalled; the machine by itself drops 5 % of the frames; arms played
+Over 2 % and 0.5 s of a watch neither played nor stalled; the machine itself drops 5 % of the frames; arms played
 different media.
 
 ## Warns when
@@ -81,7 +81,7 @@ def _frames(watches: Sequence[Visit], floor_error: str | None) -> list[Finding]:
         text += f": {floor_error}" if floor_error else ""
         return [Finding("unknown", text, dropped)]
     floor = sum(floors) / frames
-    text = f"the machine by itself drops {floor:.2%} of {frames} frames"
+    text = f"the machine itself drops {floor:.2%} of {frames} frames"
     remedy = "use a machine with more cores, or a ladder of fewer lines"
     if floor >= FLOOR_FAIL:
         return [Finding("fail", text, floor, FLOOR_FAIL, remedy)]

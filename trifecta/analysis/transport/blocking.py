@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 ONE_SIDE = "one side was captured: octets count as received where they passed the capture; true at the receiver only"
-NO_FRAMES = "connection {}, {}: frames are not known (no keys?), so nobody can say which stream waited"
+NO_FRAMES = "connection {}, {}: frames are not known (no keys?), so it is unknown which stream waited"
 OPEN = "connection {}, {}: a hole was not filled before the capture ended; waits up to its end are counted"
 
 

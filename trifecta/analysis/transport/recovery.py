@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 ONE_SIDE = "one side was captured: losses, needless retransmissions and what caused them cannot be known"
-NO_FRAMES = "connection {}, {}: without keys nobody can say which QUIC packets repeat octets"
+NO_FRAMES = "connection {}, {}: without keys it is unknown which QUIC packets repeat octets"
 LARGE = "connection {}, {}: stream offsets are larger than any transfer; not decrypted rightly"
 
 

@@ -51,7 +51,9 @@ def _section(variable: str, name: str, section: str) -> dict[str, str] | None:
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError, RuntimeError) as error:
-        raise UserError(f"~/.aws/{name} cannot be read ({type(error).__name__}); mend it, or set {variable}") from None
+        raise UserError(
+            f"~/.aws/{name} cannot be read ({type(error).__name__}); correct it, or set {variable}"
+        ) from None
     read = configparser.RawConfigParser()
     try:
         read.read_string(text)

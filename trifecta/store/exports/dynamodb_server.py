@@ -30,8 +30,8 @@ _PAUSES_S = tuple(0.05 * 2**n for n in range(10))
 _PATIENCE = ("ProvisionedThroughputExceededException", "ThrottlingException", "RequestLimitExceeded")
 _LOOK_S, _MADE_S = 0.5, 120.0  # between two looks whether a table is made, and at most
 _CONNECT_S, _ANSWER_S = 10, 60
-_RETRY_HINT = "mend it and run this again, which goes on where it ended"
-_CREDENTIALS = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or mend ~/.aws/credentials"
+_RETRY_HINT = "fix it and run this again; it continues where it ended"
+_CREDENTIALS = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or correct ~/.aws/credentials"
 _ALLOW = "the user needs DescribeTable, CreateTable, GetItem, Query and BatchWriteItem of these tables"
 _REMEDIES = {
     "UnrecognizedClientException": _CREDENTIALS,

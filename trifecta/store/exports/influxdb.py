@@ -114,7 +114,7 @@ def _refused(where: str, answer: Answer) -> CannotError:
         401: "set INFLUX_USERNAME and INFLUX_PASSWORD, or INFLUX_TOKEN of InfluxDB 2",
         403: "the user or token may not write there",
         404: "make the database (`influx -execute 'CREATE DATABASE ...'`) or bucket first",
-    }.get(answer.status, "mend it and run this again: points that are there already stay once")
+    }.get(answer.status, "fix it and run this again: points that are there already are not duplicated")
     return CannotError(f"{where}: refused with {answer.status} ({_said(answer)}); {remedy}")
 
 

@@ -44,7 +44,7 @@ __all__ = ["SCHEMES", "Place", "send"]
 _ROWS = 1_000_000  # of a part: some tens of MB, which is what Athena and Spark like
 # A column of more values gets no dictionary: it took a seventh of the writer's time and saved a fortieth of the size.
 _OPTIONS = "FORMAT parquet, COMPRESSION snappy, DICTIONARY_SIZE_LIMIT 4096"
-_RETRY_HINT = "mend it and run this again, which goes on where it ended"
+_RETRY_HINT = "fix it and run this again; it continues where it ended"
 _PART = re.compile(r"part-\d{5,}-[0-9a-f]{16}\.parquet")
 
 

@@ -118,7 +118,7 @@ def refuse(seen: PageSeen, own: Manners) -> None:
     where = f"{seen['url']} at {seen['address']} in {seen['browser']}"
     if seen["impatient"]:
         who = ", ".join(seen["impatient"])
-        raise CannotError(f"{where}: {who} answered 429 or 503, which asks for patience; ask another day")
+        raise CannotError(f"{where}: {who} answered 429 or 503, which asks for patience; try another day")
     if seen["error"] is not None:
         raise CannotError(f"{where}: the visit failed with {seen['error']}; look at it with `trifecta stat`")
     if seen["octets"] > own.volume_bytes:

@@ -169,7 +169,7 @@ def _ask(target: Target, address: str, authorities: Path, keeper: Keeper) -> Rea
     for _ in range(ROBOTS_REQUESTS):
         status, location, content = _get(where, at, authorities, keeper)
         if status in PATIENCE:
-            raise CannotError(f"{where.url} was answered {status}, which asks for patience; ask another day")
+            raise CannotError(f"{where.url} was answered {status}, which asks for patience; try another day")
         if 300 <= status < 400 and location:
             where = _redirected(where, location)
             at = address if where.host == target.host else names.resolve(where.host, where.port).addresses[0]

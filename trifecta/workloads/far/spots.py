@@ -60,7 +60,7 @@ def why_not(place: PlaceSeen, protocols: Sequence[str]) -> str:
     for one in asked:
         name = PROTOCOL_NAMES[one["protocol"]]
         if one["status"] in PATIENCE:
-            return f"{where}: {name} was answered {one['status']}, which asks for patience; ask another day"
+            return f"{where}: {name} was answered {one['status']}, which asks for patience; try another day"
         if one["status"] is not None and 300 <= one["status"] < 400:
             there = one["fields"].get("location", "another URL")
             return f"{where}: {name} was answered {one['status']}; give {there} instead"
