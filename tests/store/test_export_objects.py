@@ -271,7 +271,7 @@ def test_what_a_server_of_s3_refuses_is_said_in_words(run, gateway, monkeypatch,
         monkeypatch.setenv(name, value)
     with pytest.raises(CannotError, match=f"^s3://{place}/lake: {said}") as error:
         send(f"s3://{place}/lake", run)
-    assert "mend it and run this again" in str(error.value)
+    assert "fix it and run this again" in str(error.value)
     assert "<" not in str(error.value)
 
 

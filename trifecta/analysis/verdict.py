@@ -365,7 +365,7 @@ def _reason(
     if hindrance:
         return hindrance
     if likely is not None:
-        return f"alone it would be decided, but among {total} comparisons the evidence is not enough yet"
+        return f"by itself it would be decided, but among {total} comparisons the evidence is not enough yet"
     if interval.low is None or interval.high is None:
         return _why_no_interval(pair)
     return f"the interval holds 1 and reaches beyond the margin of {study.margin:.1%}"
