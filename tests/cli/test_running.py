@@ -69,7 +69,7 @@ def test_a_study_between_hosts_enters_no_lab(monkeypatch):
 
 def test_a_lab_and_hosts_cannot_be_had_in_one_command(monkeypatch):
     monkeypatch.setattr("trifecta.lab.sandbox.enter", lambda _: pytest.fail("it was entered"))
-    with pytest.raises(UserError, match=r"needs this machine's own network, and study race a lab: .*run them separately"):
+    with pytest.raises(UserError, match=r"needs this machine's own network, and study race a lab: .*separately"):
         running.enter_lab([studies.load("race"), studies.load("race", BETWEEN)])
 
 
