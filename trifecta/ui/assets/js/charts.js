@@ -257,13 +257,15 @@ export function samples(made, mark) {
   }, data, { word, count: p.at_ms.length, extra: { caption, sql: "", ...extra } });
 }
 
+const WHOLE = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000]; // there is no half a block
+
 /** How an interval closes in: its ratio and both ends after each block. */
 export function closing(caption, seen, sql = "") {
   const data = [seen.map((one) => one.block), ...["low", "high", "ratio"].map((end) => seen.map((one) => one[end]))];
   const word = (i) => `after ${seen[i].block} blocks: ${seen[i].said}`;
   return canvas(caption, {
     height: 220, scales: { x: { time: false, range: (_, low, high) => (low === high ? [low - 1, high + 1] : [low, high]) }, y: {} },
-    axes: [axis("blocks"), { ...axis("ratio"), size: 62 }],
+    axes: [{ ...axis("blocks"), incrs: WHOLE }, { ...axis("ratio"), size: 62 }],
     // The ratio last: a band is drawn over the series before those that it lies between.
     series: [{}, { stroke: css("--muted"), width: 1 }, { stroke: css("--muted"), width: 1 }, { stroke: solid(seen[0].mark), width: 2 }],
     bands: [{ series: [2, 1], fill: css("--band") }],
