@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import re
 from itertools import pairwise
 from pathlib import Path
@@ -135,6 +136,16 @@ def test_deliberate_faults_and_unfinished_runs_are_said_first(tmp_path: Path) ->
     answer = pages.read(render(run)).root.all("section")[0].text
     assert "deliberate faults (link)" in answer
     assert "has not finished: it is still running, or was killed" in answer
+
+
+def test_the_last_decisions_say_why_and_not_how_every_verdict_stood(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", Shape(**SHAPE))  # type: ignore[arg-type]
+    then = [{"cell": "c", "arm": "h3", "reference": "h2", "blocks": 1}]
+    said = [{"block": block, "reason": "more", "elapsed_ns": 1, "intervals": then} for block in range(7)]
+    (run / "planner.jsonl").write_text("".join(json.dumps(one) + "\n" for one in said))
+    *_, folded = [one for one in pages.read(render(run)).root.all("details") if "The planner's last" in one.text]
+    told = [json.loads(line) for line in folded.all("code")[0].text.splitlines() if line]
+    assert told == [{"block": block, "reason": "more", "elapsed_ns": 1} for block in range(2, 7)]
 
 
 def test_an_open_loop_is_called_so(tmp_path: Path) -> None:

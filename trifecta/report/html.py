@@ -359,8 +359,7 @@ def _text(path: Path) -> str:
 
 
 def _decisions(run: Path) -> list[str]:
-    """The planner's last decisions, newest last; a line cut by a crash is left out."""
-    return [
-        json.dumps(one, ensure_ascii=False).encode(errors="replace").decode()
-        for one in RunDirectory.open(run).decisions()[-5:]
-    ]
+    """The planner's last decisions, newest last, without how verdicts stood; a line cut by a crash is left out."""
+    last = RunDirectory.open(run).decisions()[-5:]
+    said = ({name: value for name, value in one.items() if name != "intervals"} for one in last)
+    return [json.dumps(one, ensure_ascii=False).encode(errors="replace").decode() for one in said]
