@@ -12,6 +12,7 @@ import pytest
 
 from tests.analysis.worlds import make_row
 from trifecta.analysis.estimate import Row
+from trifecta.analysis.planner import Stop
 from trifecta.contract.run import IntervalThen
 from trifecta.design import plan
 from trifecta.design.model import Study
@@ -37,7 +38,7 @@ def measured(study: Study, cell: int, block: int) -> list[Row]:
     rng = np.random.default_rng(plan.stable_seed("made up", cell, block))
     trials = plan.block_trials(study, plan.cells(study)[cell], block, 100 * cell + 10 * block)
     means = (1e6 * (0.5 if one.protocol == "h3" else 1.0) * np.exp(rng.normal(0, 0.05)) for one in trials)
-    return [make_row(one, mean, started_ns=1, ended_ns=2) for one, mean in zip(trials, means, strict=True)]
+    return [make_row(one, mean, started_ns=1, ended_ns=2, error=None) for one, mean in zip(trials, means, strict=True)]
 
 
 class Process:
@@ -47,14 +48,20 @@ class Process:
         self.rows = list(rows)
         self._run = SimpleNamespace(
             study=study, run=folder, rows=self.rows, cells=plan.cells(study), every_cell=True, judged=None,
-            written=Written(resumed=resumed), judge=SimpleNamespace(distrust=lambda _: []), elapsed_ns=0,
-            _mark=lambda _: None, progress=SimpleNamespace(block_finished=lambda *_: None),
+            written=Written(resumed=resumed), judge=SimpleNamespace(distrust=lambda _: [], run=lambda _: []),
+            _mark=lambda _: None, elapsed_ns=0, elapsed_before_ns=0, phase_ns={},
+            progress=SimpleNamespace(
+                phase=lambda _: None, block_finished=lambda *_: None, finished=lambda *_: None
+            ),
         )  # fmt: skip
 
     def ends(self, rows: list[Row]) -> None:
         self.rows += rows
         self._run.elapsed_ns += 1_000
         StudyRun._end_block(cast(Any, self._run), {"cell": rows[0]["cell"], "block": rows[0]["block"]}, "more")
+
+    def stops(self) -> None:
+        StudyRun._finish(cast(Any, self._run), Stop("there is no time for another block", "budget"))
 
 
 def stands(folder: RunDirectory) -> dict[tuple[str, str, str], list[tuple[int, float]]]:
@@ -108,3 +115,20 @@ def test_what_a_later_process_measures_again_replaces_what_was_said(study: Study
     assert all(points[:2] == before[key][:2] for key, points in now.items())
     again.ends(measured(study, 0, 7))
     assert {len(points) for key, points in stands(folder).items() if key[0] == one} == {3}
+
+
+def test_a_process_that_measures_no_block_says_how_it_found_them(study: Study, folder: RunDirectory) -> None:
+    """The view says of the last number of blocks what the verdicts say."""
+    first = Process(study, folder)
+    for block in range(4):
+        first.ends(measured(study, 0, block))
+    before = stands(folder)
+    first.stops()
+    assert stands(folder) == before
+    Process(study, folder, [row for row in first.rows if row["block"] < 2], resumed=True).stops()
+    now = stands(folder)
+    assert {key: points[:2] for key, points in before.items()} == now
+    assert {len(points) for points in now.values()} == {2}
+    last = {(said.cell, said.arm, said.reference): (said.blocks, said.ratio) for said in folder.verdicts()}
+    assert {key: points[-1] for key, points in now.items()} == {key: last[key] for key in now}
+    assert [len(said["intervals"]) for said in folder.decisions() if "stop" in said] == [0, 6]

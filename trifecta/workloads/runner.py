@@ -386,7 +386,11 @@ class StudyRun:
                 "measuring_share": shares.get("load", 0.0),
             }
         )
-        self.run.log_decision({"stop": ending.kind, "reason": ending.reason, "elapsed_ns": self.elapsed_ns})
+        # Beside what the last block left: of a block that was interrupted, or of trials that were taken back before.
+        then = self.written.fresh(judged)
+        self.run.log_decision(
+            {"stop": ending.kind, "reason": ending.reason, "elapsed_ns": self.elapsed_ns, "intervals": then}
+        )
         self.progress.finished(judged, ending.reason)
         return StudyOutcome(
             run_path=self.run.path,
