@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -131,12 +132,27 @@ def test_a_line_that_was_cut_off_and_lines_without_intervals_tell_nothing(run: P
     assert asked(run) == [(1, 1.0), (2, 7.0)]  # and not the half of the line before
 
 
+def test_what_is_no_file_of_the_run_tells_nothing(run: Path, tmp_path: Path) -> None:
+    file, elsewhere = run / manifest.DECISIONS, tmp_path / "elsewhere"
+    elsewhere.write_text(text([verdict(1)]))
+    file.symlink_to(elsewhere)
+    assert asked(run) == []
+    for other in (file.mkdir, lambda: os.mkfifo(file), lambda: file.symlink_to("/nowhere")):
+        file.unlink() if file.is_symlink() or not file.is_dir() else file.rmdir()
+        other()
+        assert asked(run) == []
+    file.unlink()
+    shutil.move(elsewhere, run / "kept")
+    file.symlink_to("kept")
+    assert asked(run) == [(1, 1.0)]
+
+
 NO_INTERVALS = (
     b"\xff\n", b"[1]\n", b"1\n", b"null\n", b"\x00\n", b"[" * 100_000, b'{"a":' * 5_000, b'{"intervals": 3}\n',
     b'{"elapsed_ns": 1, "intervals": [1, "x", null, [], {}]}\n', b'{"elapsed_ns": NaN, "intervals": []}\n',
     b'{"elapsed_ns": 1, "intervals": [{"cell": "\\ud800", "blocks": 3}]}\n',
     b'{"elapsed_ns": 1, "intervals": [{"cell": "\xff", "blocks": 3}]}\n',
-    b'{"elapsed_ns": ' + b"9" * 5_000 + b"}\n", b'{"reason": "' + b"x" * 20_000_000 + b'"}\n',
+    b'{"elapsed_ns": ' + b"9" * 5_000 + b"}\n", b'{"reason": "' + b"x" * 40_000_000 + b'"}\n',
 )  # fmt: skip
 ODD = {"cell": "c", "metric": "m", "arm": "h3", "reference": "h2", "verdict": "slower", "blocks": 3}
 

@@ -14,7 +14,7 @@ from typing import Any, cast
 from trifecta.contract.values import JsonObject
 from trifecta.design.model import Verdict
 from trifecta.design.tables import DOUBLE, INT64, TEXT, make_schema
-from trifecta.store import manifest, parquet
+from trifecta.store import documents, manifest, parquet
 from trifecta.store.schema import VERDICTS, empty_select
 
 _WHICH = ("cell", "metric", "arm", "reference")
@@ -31,7 +31,7 @@ SELECT {columns} FROM (
     SELECT line, elapsed_ns, one.* FROM (
       SELECT row_number() OVER () AS line, elapsed_ns, unnest(intervals) AS one
       FROM read_json({path}, format = 'newline_delimited', ignore_errors = true,
-        columns = {{elapsed_ns: 'BIGINT', intervals: 'STRUCT({fields})[]'}})
+        maximum_object_size = {longest}, columns = {{elapsed_ns: 'BIGINT', intervals: 'STRUCT({fields})[]'}})
     )
   )
   WHERE {known}
@@ -78,13 +78,14 @@ def _plain(value: Any, kind: str) -> str | float | None:
 
 
 def select(run: Path) -> str:
-    """The view as a SELECT; without rows where a run has no such file."""
+    """The view as a SELECT; without rows where a run has no such file, or a link that leads out of its folder."""
     path = run / manifest.DECISIONS
-    if not path.is_file():
+    if not path.is_file() or not path.resolve().is_relative_to(run.resolve()):  # DuckDB would refuse the whole run
         return empty_select(INTERVALS)
     return _SELECT.format(
         columns=", ".join(INTERVALS.names),
         path=parquet.quoted(parquet.no_glob(str(path))),
+        longest=documents.LARGEST_BYTES,  # of a line; beyond it DuckDB would read nothing at all
         fields=", ".join(f"{name} {VERDICTS.types[name]}" for name in _OF_VERDICT),
         known=" AND ".join(f"{name} IS NOT NULL" for name in (*_WHICH, "verdict")),
         which=", ".join(_WHICH),
