@@ -44,6 +44,7 @@ def test_names_are_one_a_section_and_templates_are_there() -> None:
 
 
 def test_a_package_adds_one_without_a_line(small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    without = render(small)  # what a report keeps for the next one is not this one's
     (tmp_path / "weather.html.j2").write_text(TEXT)
     monkeypatch.setattr(f"{__name__}.ADDED", weather(tmp_path), raising=False)
     entered(monkeypatch, f"{__name__}:ADDED")
@@ -51,6 +52,8 @@ def test_a_package_adds_one_without_a_line(small: Path, tmp_path: Path, monkeypa
     here = next(one for one in root.all("section") if one.attributes.get("id") == "weather")
     assert "6 fronts" in here.text
     assert [link.text for link in root.all("a") if link.attributes["href"] == "#weather"] == ["Weather"]
+    entered(monkeypatch)
+    assert render(small) == without
 
 
 def test_what_cannot_be_loaded_is_said_in_the_report(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
