@@ -70,6 +70,34 @@ def test_everything_of_the_port_is_in_the_file_whole_and_in_its_time(tmp_path: P
     assert times == sorted(times)
 
 
+LATE = """
+import json, socket, threading, time
+from pathlib import Path
+from trifecta.lab.network import SERVER_ADDRESS, two_hosts
+from trifecta.observers.capture import Capture
+
+def on_its_way():
+    while capture._ends_s is None:
+        time.sleep(0.001)
+    time.sleep(0.1)  # as long as the path takes
+    sender.sendto(b"late", (SERVER_ADDRESS, 7000))
+
+with two_hosts() as lab:
+    with lab.host("client").inside():
+        sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    with Capture(lab.host("client"), "eth0", 7000, Path({file!r}), 900_000_000) as capture:
+        sender.sendto(b"in time", (SERVER_ADDRESS, 7000))
+        threading.Thread(target=on_its_way).start()
+print(json.dumps([capture.problem, capture.packets]))
+"""
+
+
+def test_what_the_path_still_holds_at_the_end_is_in_the_file(tmp_path: Path) -> None:
+    done = run_inside(LATE.format(file=str(tmp_path / "c.pcap")))
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == [None, 2]
+
+
 def test_a_device_that_is_not_there_is_named(tmp_path: Path) -> None:
     assert said("eth7", tmp_path / "c.pcap") == ["no capture: No such device (eth7, c.pcap)", 0, 0]
 

@@ -26,7 +26,7 @@ _SO_RCVBUFFORCE = 33
 _SO_TIMESTAMPNS = 35  # asm-generic/socket.h; the control message has the same number
 _TIMESPEC = struct.Struct("@qq")
 _BUFFER_BYTES = 32 << 20
-_QUIET_S = 0.02  # at its end: what the path still holds of an exchange that is over comes within that
+_QUIET_S = 0.02  # at its end, beside the path's own time: what it still holds of an exchange that is over comes by then
 _AFTER_S = 1.0  # a program that never stops sending must not keep the capture from ending
 # https://datatracker.ietf.org/doc/draft-ietf-opsawg-pcap: nanoseconds, version 2.4, link type Ethernet.
 _FILE_HEAD = struct.pack("=IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, SNAP_BYTES, 1)
@@ -38,12 +38,13 @@ _HEADS_BYTES = 14 + 60 + 4  # Ethernet, the longest header of IPv4, two ports
 class Capture:
     """Writes what an interface of a host exchanges with a port, TCP and UDP, into a file; a context manager."""
 
-    def __init__(self, host: Host, device: str, port: int, file: Path) -> None:
-        """Prepare; ``file`` is made when it begins, in the libpcap format."""
+    def __init__(self, host: Host, device: str, port: int, file: Path, rtt_ns: int = 0) -> None:
+        """Prepare; ``file`` is made when it begins, in the libpcap format; ``rtt_ns``: the path's own."""
         self._host = host
         self._device = device
         self._port = port
         self._file = file
+        self._quiet_ms = _QUIET_S * 1e3 + rtt_ns / 1e6
         self._socket: socket.socket | None = None
         self._ending = -1
         self._ends_s: float | None = None
@@ -118,7 +119,7 @@ class Capture:
                     except BlockingIOError:
                         if self._ends_s is None:
                             waiting.poll()
-                        elif not _comes_more(packets):
+                        elif not _comes_more(packets, self._quiet_ms):
                             return
                         continue
                     if _is_of(frame, self._port):
@@ -128,11 +129,11 @@ class Capture:
             self.problem = f"the capture ends early: {error.strerror or error} ({self._file.name})"
 
 
-def _comes_more(packets: socket.socket) -> bool:
-    """Whether there is a packet within the time that an end waits for one."""
+def _comes_more(packets: socket.socket, within_ms: float) -> bool:
+    """Whether there is a packet within so many ms."""
     waiting = select.poll()
     waiting.register(packets, select.POLLIN)
-    return bool(waiting.poll(_QUIET_S * 1000))
+    return bool(waiting.poll(within_ms))
 
 
 def _time_of(control: list[tuple[int, int, bytes]]) -> tuple[int, int]:

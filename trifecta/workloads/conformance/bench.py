@@ -208,7 +208,8 @@ class Bench:
         if reproducible:
             kept = evidence.private_folder(folder / "second")
             self.use_path(case.path)
-            with Capture(self.lab.host("client"), DEVICE, target.site.port, kept / "capture.pcap") as watching:
+            file, host = kept / "capture.pcap", self.lab.host("client")
+            with Capture(host, DEVICE, target.site.port, file, case.path.rtt_ns) as watching:
                 finding = self.transfer(client, target, case, str(result.protocol), kept)
             second = {"outcome": finding.outcome, "error": finding.error, "reason": finding.reason}
             how = "failed again" if finding.outcome == "fail" else "passed"
