@@ -63,6 +63,18 @@ def test_what_changed_is_written_and_no_more() -> None:
         written.fresh([verdict(1)])
 
 
+def test_a_file_that_is_large_grows_by_its_decisions_alone(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written = Written(run, resumed=False)
+    assert len(written.fresh([verdict(1)])) == 1, "there is no file yet"
+    (run / manifest.DECISIONS).write_text(text([verdict(1)], [verdict(2)]))
+    monkeypatch.setattr(intervals, "MOST_BYTES", (run / manifest.DECISIONS).stat().st_size)
+    assert len(written.fresh([verdict(3)])) == 1
+    with (run / manifest.DECISIONS).open("a") as file:
+        file.write(text([verdict(3)]))
+    assert written.fresh([verdict(4)]) == []
+    assert asked(run) == [(1, 1.0), (2, 1.0), (3, 1.0)]
+
+
 def test_who_goes_on_with_a_run_writes_all_once() -> None:
     written = Written(resumed=True)
     assert len(written.fresh([verdict(0, None), verdict(1, arm="h1")])) == 2

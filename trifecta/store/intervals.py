@@ -42,17 +42,24 @@ WHERE blocks > 0
 """
 
 
+MOST_BYTES = 16 << 20
+"""Lines beyond so many octets say no more of intervals: each block writes the file anew, and others read all of it."""
+
+
 class Written:
     """What this process wrote last of each comparison."""
 
-    def __init__(self, *, resumed: bool) -> None:
-        """Of a run that is gone on with, nothing is known of what its lines say: all is written once."""
+    def __init__(self, run: Path | None = None, *, resumed: bool) -> None:
+        """Of a run that is resumed, nothing is known of what its lines say: all is written once."""
+        self._file = None if run is None else run / manifest.DECISIONS
         nothing = (0, None, None, None, "undecided")  # what a comparison without a block says, and need not be told
         self._otherwise = None if resumed else nothing
         self._last: dict[tuple[str, ...], tuple[object, ...]] = {}
 
     def fresh(self, judged: Iterable[Verdict]) -> list[JsonObject]:
         """The comparisons that say something else than they did, each a `contract.run.IntervalThen`."""
+        if self._file is not None and self._file.exists() and self._file.stat().st_size > MOST_BYTES:
+            return []
         made = []
         for one in judged:
             which = tuple(str(getattr(one, name)) for name in _WHICH)

@@ -151,7 +151,7 @@ class StudyRun:
             self.run = RunDirectory.create(self.path, facts, self.study.source or to_yaml(self.study))
         try:
             self.rows = self.run.rows()
-            self.written = intervals.Written(resumed=resume)
+            self.written = intervals.Written(self.run.path, resumed=resume)
             self.judge = Judge(self.study, self.cells, self.rows, facts["machine"], self.run.path / "samples")
             self.progress.study_started(self.study, str(self.run.path), len(self.rows))
             for item in [*left_out, *facts.get("not_found", [])]:
