@@ -8,6 +8,7 @@ import pytest
 
 from tests.workloads.test_stat import certificates, origin
 from trifecta.cli.main import run
+from trifecta.design.errors import CannotError
 from trifecta.store.views import connect
 
 __all__ = ["certificates"]  # a fixture
@@ -47,6 +48,16 @@ def test_bad_input_is_one_line_and_nothing_is_sent(arguments, why, capsys, monke
     said = capsys.readouterr().err
     assert why in said
     assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize(("asked", "limit_s"), [(None, 5), ("1 s", 1), ("20 s", 5)])
+def test_a_look_waits_for_a_connection_no_longer_than_the_run_does(asked, limit_s, monkeypatch):
+    def looked(wanted, **_):
+        assert wanted.workload.connect_timeout_ns == limit_s * 10**9
+        raise CannotError("seen")
+
+    monkeypatch.setattr("trifecta.cli.far._looked", looked)
+    assert run(["race", URL, "--yes", *(["--set", f"connect_timeout={asked}"] if asked else [])]) == 3
 
 
 def command(*arguments):
