@@ -63,7 +63,7 @@ def test_a_switch_that_cannot_apply_is_refused_in_one_line():
     [
         (["jitter-reorderin"], [], "option --with: no threat 'jitter-reorderin'; did you mean 'jitter-reordering'?"),
         ([], ["nothing"], "option --without: no threat 'nothing'; "),
-        ([REORDER], [REORDER], "'jitter-reordering' stands in both"),
+        ([REORDER], [REORDER], "'jitter-reordering' is in both"),
     ],
 )
 def test_names_are_checked(on, off, said):
