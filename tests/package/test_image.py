@@ -35,5 +35,6 @@ def test_it_is_built_from_scratch_and_tells_who_wins() -> None:
     assert done.returncode == 0, done.stderr
     assert re.search(r"^image: [0-9]{8,10} octets$", done.stderr, re.MULTILINE)
     assert f"\ntrifecta, version {trifecta.__version__}\n" in done.stdout
-    assert done.stdout.endswith("Report: /work/run/report.html\n")
+    (work,) = re.findall(r"^WORKDIR (/\S+)$", (ROOT / "Containerfile").read_text(), re.MULTILINE)
+    assert done.stdout.endswith(f"Report: {work}/run/report.html\n")
     assert "HTTP/3" in done.stdout

@@ -152,37 +152,30 @@ class Transfer:
         """What to take from a sequence number: the server's first octet is 1."""
         return min(one.tcp[0] for one in self.down if one.tcp[1] > 0) - 1
 
-    def _octets(self, number: int) -> tuple[int, int]:
-        """Of the server's packet of this number: from the first to the one behind the last."""
-        (start, length) = next(one.tcp for one in self.down if one.number == number)
+    def _octets(self, packet: Packet) -> tuple[int, int]:
+        """Of a packet of the server: from the first to the one behind the last."""
+        start, length = packet.tcp
         return start - self._first, start - self._first + length
 
     def _records(self, stream: int) -> list[tuple[int, int]]:
         """Octets of each TLS record with DATA of the stream."""
         frames = [row for row in self.rows("h2", "DATA") if row["stream"] == stream]
-        return [
-            (record["tcp_start"], record["tcp_end"])
-            for record in self.rows("tls", "application_data")
-            if any(row["tcp_start"] < record["tcp_end"] and row["tcp_end"] > record["tcp_start"] for row in frames)
-        ]
+        records = [(row["tcp_start"], row["tcp_end"]) for row in self.rows("tls", "application_data")]
+        return [one for one in records if any(_meet(one, (row["tcp_start"], row["tcp_end"])) for row in frames)]
 
     def behind_ns(self, number: int, stream: int) -> list[int]:
         """When each record with DATA of the stream, behind the octets of this lost packet, had arrived as a whole."""
-        _, hole = self._octets(number)
+        octets = {one.number: self._octets(one) for one in self.down}
         return [
-            max(
-                one.arrived_ns
-                for one in self.down
-                if one.tcp[0] < end + self._first and sum(one.tcp) > start + self._first
-            )
-            for start, end in self._records(stream)
-            if start >= hole
+            max(one.arrived_ns for one in self.down if _meet(record, octets[one.number]))
+            for record in self._records(stream)
+            if record[0] >= octets[number][1]
         ]
 
     def torn(self, number: int, stream: int) -> bool:
         """Whether this lost packet held octets of a record with DATA of the stream."""
-        low, high = self._octets(number)
-        return any(start < high and end > low for start, end in self._records(stream))
+        (lost,) = (self._octets(one) for one in self.down if one.number == number)
+        return any(_meet(record, lost) for record in self._records(stream))
 
     def blocking(self) -> dict[int, dict[str, int]]:
         """ns in which octets of each stream waited, by what for."""
@@ -243,6 +236,11 @@ class Transfer:
                 mine["records"].add((own[stream], whole[stream]))
                 mine["others"].add((whole[stream], in_order[end - 1]))
         return {stream: {why: union(some) for why, some in mine.items()} for stream, mine in spans.items()}
+
+
+def _meet(one: tuple[int, int], other: tuple[int, int]) -> bool:
+    """Whether two ranges of octets have one in common."""
+    return one[0] < other[1] and other[0] < one[1]
 
 
 def union(spans: set[tuple[int, int]]) -> int:

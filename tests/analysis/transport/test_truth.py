@@ -88,9 +88,7 @@ def test_http_2_one_loss_holds_up_the_other_stream(hosts: Hosts, tmp_path: Path)
     (other,) = others
     behind = one.behind_ns(repair.number, other)
     assert min(behind) < repair.repaired_ns
-    if one.torn(
-        repair.number, other
-    ):  # the lost octets are of a record with DATA of both: it waits for a record of its own
+    if one.torn(repair.number, other):  # of a record with DATA of both: the other waits for a record of its own
         records = {each.stream: each.by_records_ns for each in found.requests if each.direction == "down"}
         assert others[other] == 0 < records[other]
     else:

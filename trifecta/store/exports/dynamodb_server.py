@@ -30,7 +30,6 @@ _PAUSES_S = tuple(0.05 * 2**n for n in range(10))
 _PATIENCE = ("ProvisionedThroughputExceededException", "ThrottlingException", "RequestLimitExceeded")
 _LOOK_S, _MADE_S = 0.5, 120.0  # between two looks whether a table is made, and at most
 _CONNECT_S, _ANSWER_S = 10, 60
-_RETRY_HINT = "fix it and run this again; it continues where it ended"
 _CREDENTIALS = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or correct ~/.aws/credentials"
 _ALLOW = "the user needs DescribeTable, CreateTable, GetItem, Query and BatchWriteItem of these tables"
 _REMEDIES = {
@@ -102,7 +101,9 @@ class Place:
         for name in awaited:
             while (now := self.described(name)) is None or now["TableStatus"] != "ACTIVE":
                 if time.monotonic() > end:
-                    raise CannotError(f"{self.where}: {self.name(name)} is not made in {_MADE_S:.0f} s; {_RETRY_HINT}")
+                    raise CannotError(
+                        f"{self.where}: {self.name(name)} is not made in {_MADE_S:.0f} s; {saying.RUN_AGAIN}"
+                    )
                 time.sleep(_LOOK_S)
         return made
 
@@ -146,7 +147,7 @@ class Place:
             if pause is not None:
                 time.sleep(pause)
         raise CannotError(f"{self.where}: {self.name(table)} is asked for more than it lets through, for "
-                          f"{sum(_PAUSES_S):.0f} s with growing pauses; {_RETRY_HINT}")  # fmt: skip
+                          f"{sum(_PAUSES_S):.0f} s with growing pauses; {saying.RUN_AGAIN}")  # fmt: skip
 
     def _left(self, batch: dict[str, list[Request]]) -> dict[str, list[Request]]:
         """What DynamoDB leaves over of a batch."""
@@ -176,7 +177,7 @@ def opened(url: str) -> Iterator[Place]:
         raise
     except (exceptions.ClientError, exceptions.BotoCoreError) as error:
         code = error.response["Error"]["Code"] if isinstance(error, exceptions.ClientError) else ""
-        raise CannotError(f"{where}: {saying.line(error, *secrets)}; {_REMEDIES.get(code, _RETRY_HINT)}") from None
+        raise CannotError(f"{where}: {saying.line(error, *secrets)}; {_REMEDIES.get(code, saying.RUN_AGAIN)}") from None
 
 
 def _parted(url: str) -> tuple[str, str]:

@@ -212,5 +212,5 @@ def _clear(where: str, password: str) -> Iterator[None]:
             3948: "let the server take files: SET GLOBAL local_infile = 1",
             4166: "let the server take files: SET GLOBAL local_infile = 1",
         }
-        remedy = remedies.get(code, "fix it and run this again; it continues where it ended")
+        remedy = remedies.get(code, saying.RUN_AGAIN)
         raise CannotError(f"{where}: {said}; {remedy}") from None

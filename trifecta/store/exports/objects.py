@@ -35,7 +35,7 @@ from urllib.parse import unquote, urlsplit
 import duckdb
 
 from trifecta.design.errors import UserError
-from trifecta.store.exports import athena, side_by_side, tables
+from trifecta.store.exports import athena, saying, side_by_side, tables
 from trifecta.store.exports.exporter import Source
 from trifecta.store.exports.object_store import SCHEMES, Place, clear, opened
 
@@ -44,13 +44,12 @@ __all__ = ["SCHEMES", "Place", "send"]
 _ROWS = 1_000_000  # of a part: some tens of MB, which is what Athena and Spark like
 # A column of more values gets no dictionary: it took a seventh of the writer's time and saved a fortieth of the size.
 _OPTIONS = "FORMAT parquet, COMPRESSION snappy, DICTIONARY_SIZE_LIMIT 4096"
-_RETRY_HINT = "fix it and run this again; it continues where it ended"
 _PART = re.compile(r"part-\d{5,}-[0-9a-f]{16}\.parquet")
 
 
 def send(source: Source, url: str) -> list[str]:
     """All tables of a run, one after the other; a line a table."""
-    with clear(url, _RETRY_HINT):
+    with clear(url, saying.RUN_AGAIN):
         _refuse_inside(source.path, url)
         place = opened(url)
         run = tables.identity(source.path)

@@ -10,6 +10,7 @@ _SECRET = re.compile(r"SECRET|TOKEN|PASSWORD|PWD|ACCESS_KEY|ACCOUNT_KEY|SAS|HEAD
 _PARTS = re.compile(r"[\s,;=]+")  # of a list of headers, each of whose values is secret
 _NONE = ("PWD", "OLDPWD")
 _LONG = 300
+RUN_AGAIN = "fix it and run this again; it continues where it ended"
 
 
 def line(error: object, *secrets: str) -> str:
