@@ -22,7 +22,14 @@ PATIENCE_MS = 120_000
 WIDE, NARROW = {"width": 1280, "height": 900}, {"width": 420, "height": 800}
 
 
-BOTH = [pytest.param("chromium", marks=needs_chromium), pytest.param("firefox", marks=needs_firefox)]
+CHROMIUM_AND_FIREFOX = [
+    pytest.param("chromium", marks=needs_chromium),
+    pytest.param("firefox", marks=[needs_firefox, pytest.mark.long]),
+]
+in_both = pytest.mark.parametrize(
+    "browser", ["chromium", pytest.param("firefox", marks=needs_firefox)], indirect=True, scope="module"
+)
+"""For a test that asks both browsers in `make test`: Firefox takes three times as long, so the rest of it is long."""
 
 
 @contextmanager
@@ -50,7 +57,7 @@ def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         yield made
 
 
-@pytest.fixture(scope="module", params=BOTH)
+@pytest.fixture(scope="module", params=CHROMIUM_AND_FIREFOX)
 def browser(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """Each of the two that a person may have."""
     with launched(request.param, tmp_path_factory.mktemp(request.param)) as made:

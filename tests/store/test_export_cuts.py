@@ -213,7 +213,9 @@ def again(store: Store, run: Path, name: str, uncut: tuple[Contents, int], befor
     assert state(run) == before
 
 
-@pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
+@pytest.mark.parametrize(
+    "share", [pytest.param(0.1, marks=pytest.mark.long), 0.5, pytest.param(0.9, marks=pytest.mark.long)]
+)
 def test_an_export_that_is_killed_goes_on(store: Store, run: Path, uncut: tuple[Contents, int], share: float) -> None:
     name, before = f"killed{share * 10:.0f}", state(run)
     store.make(name)

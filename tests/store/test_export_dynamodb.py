@@ -200,7 +200,7 @@ def test_twice_is_there_once_and_sends_nothing(run, between, everything):
     assert everything("twice") == first
 
 
-@pytest.mark.parametrize("writes", [0, 1, 2, 9, 20, 33])
+@pytest.mark.parametrize("writes", [0, 20, *(pytest.param(number, marks=pytest.mark.long) for number in (1, 2, 9, 33))])
 def test_what_was_cut_goes_on(run, between, everything, writes):
     send(url("uncut"), run)
     prefix = f"cut{writes}"
@@ -228,8 +228,24 @@ def test_what_was_cut_goes_on(run, between, everything, writes):
     assert bool(already) == (writes > 9)
 
 
-@pytest.mark.parametrize(("writes", "table"), [(2, ""), (1, "-samples"), (5, "-samples"), (None, "")])
-@pytest.mark.parametrize("name", ["without the last", "without the first"])
+@pytest.mark.parametrize(
+    ("name", "writes", "table"),
+    [
+        ("without the last", 2, ""),
+        ("without the first", 5, "-samples"),
+        ("without the last", None, ""),
+        *(
+            pytest.param(name, *cut, marks=pytest.mark.long)
+            for name, *cut in (
+                ("without the first", 2, ""),
+                ("without the last", 1, "-samples"),
+                ("without the first", 1, "-samples"),
+                ("without the last", 5, "-samples"),
+                ("without the first", None, ""),
+            )
+        ),
+    ],
+)
 def test_what_an_earlier_longer_state_left_is_removed(run, shorter, between, everything, name, writes, table):
     """It was whole, or cut itself, even in the rows of a trial; and it comes back."""
     prefix, wanted = f"left{writes}{table}{name.rpartition(' ')[2]}", f"less{name.rpartition(' ')[2]}"

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.browsing import NARROW, PATIENCE_MS, WIDE, complaints_of, until, until_open
+from tests.browsing import NARROW, PATIENCE_MS, WIDE, complaints_of, in_both, until, until_open
 from tests.ui.serving import Served, serving
 from tests.ui.test_live import arrive, shortened, written
 from trifecta.store import trace_schema
@@ -43,6 +43,7 @@ def go(page: Any, served: Served, address: str) -> None:
     until(page, "!document.querySelector('[aria-busy]')")
 
 
+@in_both
 def test_a_person_finds_a_run_and_opens_it_by_keyboard_alone(page: Any, served: Served) -> None:
     assert "token" not in page.url
     page.get_by_label("Search").focus()
@@ -305,6 +306,7 @@ def test_the_band_of_an_interval_does_not_hide_its_ratio(page: Any) -> None:
     assert page.evaluate(CLOSING) > 300, "the line of the ratio in the right half"
 
 
+@in_both
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])  # another port of the same site, and another site
 def test_another_site_s_page_reads_nothing_though_the_browser_has_the_cookie(
     browser: Any, served: Served, tmp_path: Path, host: str

@@ -131,21 +131,21 @@ def test_a_gate_is_decided_by_the_blocks_of_two_nodes(tmp_path: Path) -> None:
 
 def test_a_map_is_measured_by_two_nodes_and_gone_on_with(tmp_path: Path) -> None:
     asked = ["workload.request_timeout=1 s", "workload.connect_timeout=1 s"]
-    process = head(tmp_path / "run", nodes=2, set=asked, map=10)
-    wait_for(process, "block_finished", 4)
+    process = head(tmp_path / "run", nodes=2, set=asked, map=6)
+    wait_for(process, "block_finished", 2)
     process.kill()
     process.communicate()
-    second = head(tmp_path / "run", nodes=2, set=asked, map=10, resume=True)
+    second = head(tmp_path / "run", nodes=2, set=asked, map=6, resume=True)
     out, errors = second.communicate(timeout=240)
     assert second.returncode == 0, errors
     said = json.loads(out.splitlines()[-1])
-    assert (said["kind"], said["blocks"]) == ("blocks", 10)
+    assert (said["kind"], said["blocks"]) == ("blocks", 6)
     found = rows(tmp_path / "run")
     blocks = {(row["cell"], row["block"]): row["node"] for row in found}
-    assert len(found) == 3 * len(blocks) == 30, "every block whole, none twice"
+    assert len(found) == 3 * len(blocks) == 18, "every block whole, none twice"
     assert set(blocks.values()) == {"n1", "n2"}
     first = first_blocks(np.array(make_plan("rtt=5ms..50ms", "loss=0..2%", "4x4", "h3,h2").shares()))
-    assert len(blocks) == len({cell for cell, _ in blocks}) == len(set(first[:10])), "the first places, each once"
+    assert len(blocks) == len({cell for cell, _ in blocks}) == len(set(first[:6])), "the first places, each once"
 
 
 def test_a_node_that_is_killed_loses_its_block_and_it_is_run_again(tmp_path: Path) -> None:
