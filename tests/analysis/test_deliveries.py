@@ -78,7 +78,7 @@ def test_a_link_that_does_twice_what_was_asked_and_says_otherwise_fails_in_one_t
     assert judged(reported(5, asked, asked, 2000), path, 5).status != "fail"
     lied = judged(reported(5, asked, twice, 2000, echo=asked), path, 5)
     assert lied.status == "fail"
-    assert "by the plan's seed exactly" in lied.evidence
+    assert "the plan's seed gives exactly" in lied.evidence
 
 
 @pytest.mark.parametrize(
@@ -91,12 +91,12 @@ def test_a_configuration_that_is_not_the_plan_is_named_by_its_field(field, value
     link = reported(5, asked, asked, echo=told)
     result = judged(link, sound.PATH, 5)
     assert result.status == "fail"
-    assert f"{field} {value}, the plan" in result.evidence
+    assert f"{field} {value}, planned" in result.evidence
     for changed in ({"seed": 6}, {"split": "real"}):
         name = next(iter(changed))
         assert f"the link had {name}" in judged(reported(5, asked, asked) | changed, sound.PATH, 5).evidence
     other = reported(5, asked[:1], asked[:1])
-    assert "the link had loss, the plan loss, rate, delay" in judged(other, sound.PATH, 5).evidence
+    assert "the link had loss, planned loss, rate, delay" in judged(other, sound.PATH, 5).evidence
 
 
 def test_a_link_that_loses_1_3_percent_for_1_fails_by_the_tenth_trial():
@@ -106,10 +106,10 @@ def test_a_link_that_loses_1_3_percent_for_1_fails_by_the_tenth_trial():
     for run in range(100):
         trials = [judged(reported(run * 100 + t, asked, more, echo=asked), path_of(*asked), run * 100 + t)
                   for t in range(10)]  # fmt: skip
-        caught += any("by the plan's seed exactly" in trial.evidence for trial in trials)
+        caught += any("the plan's seed gives exactly" in trial.evidence for trial in trials)
     assert caught >= 97
     honest = [judged(reported(seed, asked, asked), path_of(*asked), seed) for seed in range(200)]
-    assert not any("by the plan's seed exactly" in trial.evidence for trial in honest)
+    assert not any("the plan's seed gives exactly" in trial.evidence for trial in honest)
 
 
 def rows_of(hits, met=PACKETS, arms=("h1", "h2", "h2#aa", "h3")):
@@ -186,7 +186,7 @@ def test_the_check_says_the_smallest_error_that_would_have_been_seen():
     rows = rows_of([(3, 2)] * 32)
     result = RUN_CHECKS["delivered"].function(RunEvidence(study, plan.cells(study), rows))[0]
     assert result.status == "pass"
-    assert "lost 1.20% of 8,000 packets, asked 1.00%; an error of " in result.evidence
+    assert "lost 1.20% of 8,000 packets, requested 1.00%; an error of " in result.evidence
     small, large = (deliveries.streams(study, rows_of([(3, 2)] * n))[0].smallest for n in (300, 32))
     assert small < large < 0.02
     # Nine of ten links with that error are convicted by their counts alone.

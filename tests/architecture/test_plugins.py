@@ -363,7 +363,7 @@ def _answers_for_another(given):
 
 @pytest.mark.parametrize(
     ("function", "said"),
-    [(_raises, "(KeyError: 'load')"), (_answers_for_another, "(it answered for the check 'path')")],
+    [(_raises, "(KeyError: 'load')"), (_answers_for_another, "(it returned a result of the check 'path')")],
 )
 def test_a_check_that_fails_itself_is_unknown_and_named(function, said):
     given = evidence()

@@ -120,7 +120,7 @@ def test_a_race_looks_says_what_is_coming_and_measures(raced):
 def test_its_report_says_what_one_side_cannot_know(raced):
     folder, url, _, _ = raced
     text = (folder / "report.html").read_text().replace("\u00a0", " ")
-    for part in ("Nothing is emulated", "One side cannot know", "The path, as it was seen from here", "unseen"):
+    for part in ("Nothing is emulated", "One side cannot know", "The path, as it was seen from here", "not observable"):
         assert part in text
     assert "as emulated" not in text
     assert url.partition("?")[0] in text

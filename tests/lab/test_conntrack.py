@@ -73,8 +73,8 @@ def test_new_flows_beyond_a_small_table_are_dropped_counted_and_let_through_by_t
     assert [result.status for result in judged] == [
         "pass", "warn", "warn", "pass", "warn", "pass", "pass", "pass",
     ]  # fmt: skip
-    assert "host host2: 12 packets of new connections were dropped" in judged[1].evidence
-    assert "the lab lets 8 in" in judged[1].evidence
+    assert "host host2: its full connection table dropped 12 packets of new connections" in judged[1].evidence
+    assert "the lab's limit 8" in judged[1].evidence
     assert "notrack" in judged[1].remedy
 
 
@@ -143,7 +143,7 @@ def test_the_kernels_own_table_when_it_is_full_does_the_same_and_the_check_sees_
     assert full[1]["host2"]["conntrack"]["drop"] == 20
     result = judge("conntrack", transport=full[1])
     assert result.status == "fail"
-    assert f"20 packets of new connections were dropped by its full table of them ({entries} connections" in (
+    assert f"its full connection table dropped 20 packets of new connections ({entries} connections" in (
         result.evidence
     )
     assert bypassed[0] == 20

@@ -77,7 +77,7 @@ def test_path_when_the_link_delays_a_tenth_more(tmp_path: Path) -> None:
     delay = [{"kind": "delay", "delay_ns": 44_000_000}]
     found = failures(tmp_path / "run", set=FAR, faults={"link": {"a_to_b": delay, "b_to_a": delay}})
     assert len(found["path"]) == 4
-    told_ms = [re.findall(r"median RTT ([\d.]+) ms, asked 60 ms", evidence) for evidence in found["path"]]
+    told_ms = [re.findall(r"median RTT ([\d.]+) ms, requested 60 ms", evidence) for evidence in found["path"]]
     assert all(88 <= float(one_ms) < 93 for (one_ms,) in told_ms), told_ms
 
 
@@ -116,7 +116,7 @@ def test_parity_when_the_server_shows_a_longer_chain_over_one_protocol(tmp_path:
     found = failures(tmp_path / "run", set=settings, origin=longer)
     assert found["parity"]
     chain = (
-        r"the server shows (\d) certificates? of \d+ B in (\d) flights? here and (\d) certificates? of \d+ B in (\d)"
+        r"the server sends (\d) certificates? of \d+ B in (\d) flights? here and (\d) certificates? of \d+ B in (\d)"
     )
     for evidence in found["parity"]:
         said = re.search(chain, evidence)
@@ -158,7 +158,9 @@ def test_gaps_when_the_client_is_stopped_for_a_fifth_of_a_second(tmp_path: Path)
     outcome = json.loads(out.splitlines()[-1])
     said = [(scope, evidence) for scope, check, evidence in outcome["failed"] if check == "gaps"]
     stood_ms = {
-        scope: int(found[1]) for scope, evidence in said if (found := re.search(r"stood still for (\d+) ms", evidence))
+        scope: int(found[1])
+        for scope, evidence in said
+        if (found := re.search(r"paused for at most (\d+) ms", evidence))
     }
     assert stood_ms.keys() == {scope for scope, _ in said}
     first = RunDirectory.open(tmp_path / "run").rows()[0]  # a busy machine may stop others, too

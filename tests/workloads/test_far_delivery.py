@@ -106,7 +106,7 @@ def test_a_cold_cache_is_warmed_by_the_look_and_then_nothing_is_warned_of(runs: 
     assert {arm for arm, _, _ in trials} == {"h1", "h2", "h2#aa", "h3"}
     assert all(told == {"HIT" if name == "kept" else "3600": 4} for *_, told in trials), trials
     assert {status for status, _ in judged(folder)} == {"pass"}
-    assert {f"state of caches {'HIT' if name == 'kept' else 'AGED'}" in evidence for _, evidence in judged(folder)} == {
+    assert {f"cache state {'HIT' if name == 'kept' else 'AGED'}" in evidence for _, evidence in judged(folder)} == {
         True
     }
 
@@ -119,6 +119,6 @@ def test_a_cache_that_is_cold_for_some_arms_is_warned_of(runs: dict[str, Any]) -
     assert {status for status, _ in judged(folder)} <= {"pass", "warn"}
     unequal = {block for block in range(3) if len({frozenset(told) for _, at, told in trials if at == block}) == 2}
     assert unequal, "of four answers each some trials have one that was a MISS"
-    assert any("state of caches" in evidence and "HIT here" in evidence for evidence in warned)
-    within = [evidence for evidence in warned if "caches answered in several states (HIT 3, MISS 1)" in evidence]
+    assert any("cache state" in evidence and "HIT here" in evidence for evidence in warned)
+    within = [evidence for evidence in warned if "the responses show several cache states (HIT 3, MISS 1)" in evidence]
     assert len(within) == sum("MISS" in told for *_, told in trials)

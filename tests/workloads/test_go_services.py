@@ -257,7 +257,7 @@ def test_an_answer_that_takes_longer_than_the_limit_fails_over_tcp_alone(tmp_pat
         ("100 ms", "h1"): 4, ("100 ms", "h2"): 4, ("100 ms", "h3"): 0,
     }  # fmt: skip
     limited = [row for row in rows if json.loads(row["factors_json"])["write_timeout"] != "none"]
-    assert {"ends answers over TCP" in checks(row)["parity"]["evidence"] for row in limited} == {True}
+    assert {"cuts off responses over TCP" in checks(row)["parity"]["evidence"] for row in limited} == {True}
 
 
 @pytest.mark.long
@@ -305,7 +305,7 @@ def test_names_can_be_asked_for_over_the_path_before_every_connection(tmp_path: 
     assert {frozenset(one) for one in wires.values()} == {
         frozenset({"host1-host2", "host2-host3", "host3-host4", "host1-host3"})
     }
-    said = "asks a name server over the path before every connection"
+    said = "queries a name server over the path before every connection"
     assert all((said in checks(row)["parity"]["evidence"]) == ("names=path" in row["cell"]) for row in rows)
 
 

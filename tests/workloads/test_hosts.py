@@ -142,7 +142,7 @@ def test_chronyd_on_both_hosts_bounds_their_clocks_too(tmp_path: Path) -> None:
         assert abs(probe["clock_chrony_offset_ns"] - ahead_s * 10**9) <= read_ns
         assert probe["clock_bound_ns"] <= min(probe["clock_chrony_bound_ns"], probe["clock_exchange_bound_ns"])
         clocks = checks(row)["clocks"]
-        assert (clocks["status"], "chronyd on both agrees" in clocks["evidence"]) == ("pass", True), clocks
+        assert (clocks["status"], "chronyd on both hosts agrees" in clocks["evidence"]) == ("pass", True), clocks
     hosts = json.loads((tmp_path / "run" / "run.json").read_text())["hosts"]
     for role in ("client", "server"):
         bounds = {when: told["bound_ns"] for when, told in hosts[role]["clock"].items()}

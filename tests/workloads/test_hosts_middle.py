@@ -102,7 +102,7 @@ def test_losses_of_a_seed_are_those_of_the_link(tmp_path: Path) -> None:
     found = rows(tmp_path / "run")
     assert sum(json.loads(row["link_json"])["a_to_b"]["lost"] for row in found) > 0
     for row in found:
-        assert "by the plan's seed exactly" not in checks(row)["path"]["evidence"]
+        assert "the plan's seed gives exactly" not in checks(row)["path"]["evidence"]
 
 
 @pytest.mark.parametrize(

@@ -178,7 +178,7 @@ def test_a_cache_that_answers_one_protocol_otherwise_is_warned_of(runs: dict[str
     folder, said = runs["cached"]
     assert said["code"] in (0, 1), said["err"]
     warned = select(folder, "SELECT evidence FROM checks WHERE \"check\" = 'answers' AND status = 'warn'")
-    assert any("state of caches" in evidence and "HIT" in evidence and "MISS" in evidence for (evidence,) in warned)
+    assert any("cache state" in evidence and "HIT" in evidence and "MISS" in evidence for (evidence,) in warned)
 
 
 def test_a_server_that_asks_for_patience_is_not_raced(runs: dict[str, Any]) -> None:
@@ -211,7 +211,7 @@ def test_patience_that_is_asked_for_during_a_run_is_given(runs: dict[str, Any]) 
         assert trials[place + 1][3] - away[4] >= 900_000_000
         assert [look["when"] for look in looks(folder)] == ["before", "after"]
     why = select(folder, f"SELECT evidence FROM checks WHERE \"check\" = 'errors' AND scope = '{away[0]}'")
-    assert "the server asked for patience (429 or 503)" in why[0][0]
+    assert "the server asked to slow down (429 or 503)" in why[0][0]
 
 
 @pytest.mark.skipif(bool(NGINX_MISSING), reason=NGINX_MISSING or "found")

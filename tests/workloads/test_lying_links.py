@@ -55,7 +55,7 @@ def test_a_link_with_another_configuration_than_the_plan(tmp_path: Path, kind: s
         return
     assert len(said) == 3
     planned = next(one for one in PLANNED if one["kind"] == kind)[field]
-    assert all(f"the link had {kind} {field} {value}, the plan {planned}" in evidence for evidence in said)
+    assert all(f"the link had {kind} {field} {value}, planned {planned}" in evidence for evidence in said)
     assert len(condemned) == 3
     assert not any(row["valid"] for row in run.rows())
     assert all(verdict.verdict == "undecided" and verdict.blocks == 0 for verdict in run.verdicts())

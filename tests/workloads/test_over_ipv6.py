@@ -27,8 +27,8 @@ ASKED = [
 ]  # fmt: skip
 SHORT = ["path=normal", "connection=reused", "workload.requests=10", "workload.warmup=2 requests"]
 JUDGED = {"parity", "protocol", "errors", "service"}
-OTHER = "as all should be"  # of another version of IP than asked for, in the words of the check
-UNSEEN = "no packet of the client's host was counted by its version of IP, requested: IPv6"
+OTHER = "but all should be"  # of another version of IP than asked for, in the words of the check
+UNSEEN = "the client's host counted no packet by IP version, requested: IPv6"
 
 
 def transport(row: dict[str, Any], judged: Collection[str] = JUDGED) -> dict[str, Any]:

@@ -27,11 +27,11 @@ _PLAN = {"rtt": "20 ms", "rate": "20 Mbit/s", "loss": "1 %"}
     ("changed", "said"),
     [
         ({}, ""),
-        ({"loss": "1.3 %"}, "probability 0.013, the plan 0.01"),
-        ({"loss": "2 %"}, "probability 0.02, the plan 0.01"),
+        ({"loss": "1.3 %"}, "probability 0.013, planned 0.01"),
+        ({"loss": "2 %"}, "probability 0.02, planned 0.01"),
         ({"rtt": "22 ms"}, "median RTT"),
-        ({"rate": "18 Mbit/s"}, "bits_per_s 18000000, the plan 20000000"),
-        ({"duplicate": "1 %"}, "the plan loss, rate, delay"),
+        ({"rate": "18 Mbit/s"}, "bits_per_s 18000000, planned 20000000"),
+        ({"duplicate": "1 %"}, "planned loss, rate, delay"),
     ],
 )
 def test_a_link_that_was_told_something_else_is_not_as_asked(changed: dict[str, str], said: str) -> None:

@@ -58,13 +58,13 @@ class Stream:
         share = self.hits / self.packets if self.packets else 0.0
         title = DIRECTION_TITLES[self.direction]
         said = f"{title}{whose}: {KINDS[self.kind].deed} {share:.2%} of {self.packets:,} packets, "
-        said += f"asked {self.asked:.2%}"
+        said += f"requested {self.asked:.2%}"
         if self.failed:
             by_e = f"e-value {math.exp(self.log_e):.2g}" if self.log_e < 700 else "e-value over 1e300"
             return f"{said}, beyond chance over the run ({by_e}, {math.exp(self.log_e_to_fail):.2g} needed)"
         if self.smallest is None:
-            return f"{said}; too few packets to see any error"
-        return f"{said}; an error of {100 * self.smallest:.2g} points or more would have been seen"
+            return f"{said}; too few packets to detect any error"
+        return f"{said}; an error of {100 * self.smallest:.2g} points or more would have been detected"
 
 
 def streams(study: Study, rows: Sequence[Row]) -> list[Stream]:

@@ -60,7 +60,7 @@ def test_every_client_of_a_fan_in_is_to_make_its_requests():
         "same_work", path=PLAIN, workload=fan_in, server=one_hop, samples=Facts(samples=150, warmup_samples=0)
     )
     assert short.status == "fail"
-    assert "200 requests were asked for, 150 were made" in short.evidence
+    assert "the study asks for 200 requests, 150 were made" in short.evidence
 
 
 def test_a_call_within_over_another_protocol_fails():
@@ -101,8 +101,8 @@ def test_services_of_another_program_are_a_client_from_outside_and_their_switche
     for changes, said in (
         ({"load": unverified}, "go-services does not verify the server's certificate"),
         ({"workload": replace(CHAIN, connection_leak=True)}, "does not close its connections over TCP"),
-        ({"workload": replace(CHAIN, retries=True)}, "tries again what fails"),
-        ({"workload": replace(CHAIN, write_timeout_ns=10**9)}, "ends answers over TCP that take longer"),
+        ({"workload": replace(CHAIN, retries=True)}, "retries failed requests"),
+        ({"workload": replace(CHAIN, write_timeout_ns=10**9)}, "cuts off responses over TCP"),
     ):
         result = judge("parity", **({"path": PLAIN, "workload": CHAIN, "program": "go-services"} | changes))
         assert result.status == "warn"

@@ -60,7 +60,7 @@ def judge(name, *args, **changes):
 def test_a_sound_trial_counts_and_says_what_is_unseen():
     results = check_trial(evidence(siblings=(evidence("h2"), evidence("h1"))))
     assert is_valid(results), [(one.check, one.evidence) for one in results if one.status == "fail"]
-    unseen = {one.check for one in results if one.status == "unknown" and one.evidence == "unseen"}
+    unseen = {one.check for one in results if one.status == "unknown" and one.evidence == "not observable from here"}
     assert unseen == {"reordering", "delayed_ack", "conntrack", "service"}
     assert [one.check for one in results if one.status == "warn"] == []
 
@@ -86,20 +86,20 @@ def test_what_a_vantage_points_host_dropped_is_unseen():
     there = dataclasses.replace(evidence(load={"udp_receive_errors": 0}), study=THERE, transport={})
     (found,) = TRIAL_CHECKS["drops"].function(there)
     assert found.status == "pass"
-    assert found.evidence == "the client's socket dropped no packet; what its host dropped is unseen"
+    assert found.evidence == "the client's socket dropped no packet; drops of its host are not observable"
 
 
 def test_the_path_is_what_the_arms_see_of_it():
     same = judge("path", siblings=(evidence("h2"),))
     assert same.status == "pass"
-    assert same.evidence == "from here: least round trip 30 ms, 0 of our packets lost; the rest unseen"
+    assert same.evidence == "from here: minimum RTT 30 ms, 0 of our packets lost; the rest is not observable"
     far_off = evidence("h2", load={"tcp": dict(TCP) | {"min_rtt_ns": 60_000_000, "retransmits": 0}})
     apart = judge("path", siblings=(far_off,))
     assert apart.status == "warn"
-    assert "least round trip 30 ms here, 60 ms in h2, to one address" in apart.evidence
+    assert "minimum RTT 30 ms here, 60 ms in h2, to the same address" in apart.evidence
     elsewhere = dataclasses.replace(far_off, server={"address": "192.0.2.2"})
     assert judge("path", siblings=(elsewhere,)).status == "pass"
-    assert judge("path", load={"quic": None}).evidence == "unseen"
+    assert judge("path", load={"quic": None}).evidence == "not observable from here"
 
 
 @pytest.mark.parametrize(
@@ -121,14 +121,14 @@ def test_answers_are_alike_between_arms_or_it_is_said(there, status, said):
 
 def test_a_cache_that_warms_up_within_a_trial_is_said():
     result = judge("answers", own=fields(x_cache={"MISS": 1, "HIT": 3}))
-    assert (result.status, result.evidence) == ("warn", "caches answered in several states (HIT 3, MISS 1)")
+    assert (result.status, result.evidence) == ("warn", "the responses show several cache states (HIT 3, MISS 1)")
 
 
 def test_a_connection_that_was_to_be_reused_must_have_been():
     opened = Facts(samples=4, warmup_samples=1, protocols={"h3": 4}, bytes_in={1000: 4}, handshakes={"full": 1})
     result = judge("answers", connection="reused", samples=opened)
     assert result.status == "fail"
-    assert "1 of 4 measured requests had to open a connection" in result.evidence
+    assert "1 of 4 measured requests opened a connection" in result.evidence
     assert judge("answers", connection="reused").status == "pass"
 
 
@@ -141,14 +141,14 @@ def test_arms_that_got_other_answers_did_other_work(size, status):
 def test_answers_may_change_within_an_arm():
     changing = Facts(samples=4, warmup_samples=0, protocols={"h3": 4}, bytes_in={1000: 2, 1004: 2})
     result = judge("same_work", samples=changing)
-    assert (result.status, result.evidence) == ("pass", "all 4 answers had 1,000 to 1,004 B")
+    assert (result.status, result.evidence) == ("pass", "all 4 responses had 1,000 to 1,004 B")
 
 
 def test_a_server_that_asked_for_patience_is_not_measured():
     away = Facts(samples=1, warmup_samples=0, protocols={}, bytes_in={}, errors={"status": 1}, handshakes={})
     result = judge("errors", load={"ended": "status"}, samples=away)
     assert result.status == "fail"
-    assert "the server asked for patience (429 or 503)" in result.evidence
+    assert "the server asked to slow down (429 or 503)" in result.evidence
 
 
 def test_other_certificates_of_a_stranger_are_said_and_excuse_nothing():
@@ -163,7 +163,7 @@ def test_a_lost_first_packet_is_what_the_path_did():
     lost = dict(TCP) | {"initial_window_bytes": 1460, "mss_bytes": 1460, "retransmits": 1, "packet_threshold": 8}
     usual = evidence("h1", load={"tcp": dict(TCP) | {"packet_threshold": 8}})
     result = judge("parity", "h2", load={"tcp": lost}, siblings=(usual,))
-    assert (result.status, "unseen" in result.evidence) == ("unknown", True), result
+    assert (result.status, "not observable" in result.evidence) == ("unknown", True), result
 
 
 def test_the_clients_window_is_about_what_it_sends_and_is_warned_of():

@@ -70,7 +70,7 @@ def test_a_sound_trial_counts_and_says_what_is_unseen():
     results = check_trial(evidence(siblings=(evidence("h2"), evidence("h2#aa"))))
     assert is_valid(results), [(one.check, one.evidence) for one in results if one.status == "fail"]
     assert [(one.check, one.evidence) for one in results if one.status == "warn"] == []
-    unseen = {one.check for one in results if one.status == "unknown" and one.evidence == "unseen"}
+    unseen = {one.check for one in results if one.status == "unknown" and one.evidence == "not observable from here"}
     assert unseen == {"reordering", "delayed_ack", "conntrack", "service", "path"}
 
 

@@ -94,7 +94,7 @@ def test_drops_are_unknown_when_neither_client_nor_kernel_tells():
 def test_a_client_that_speaks_another_protocol_fails(arm, spoken):
     result = judge("protocol", arm, samples=facts(protocols={spoken: 200}))
     assert result.status == "fail"
-    assert "200 of 200 requests spoke something else" in result.evidence
+    assert "200 of 200 requests used another protocol" in result.evidence
 
 
 def test_one_request_over_another_protocol_fails():
@@ -109,13 +109,13 @@ def test_a_client_that_lies_is_found_out_by_the_kernel(arm, counter):
     assert judge("protocol", arm, transport=transport(400)).status == "pass"
     result = judge("protocol", arm, transport=transport(0))
     assert result.status == "fail"
-    assert "curl says that it spoke" in result.evidence
+    assert "curl reports" in result.evidence
 
 
 def test_a_protocol_that_is_not_told_is_unknown():
     result = judge("protocol", samples=facts(protocols={}))
     assert result.status == "unknown"
-    assert "does not report over which protocol 200 of 200 requests went" in result.evidence
+    assert "does not report the protocol of 200 of 200 requests" in result.evidence
     assert judge("protocol", samples=facts(protocols={"h3": 150})).status == "unknown"
     assert judge("protocol", samples=facts(protocols={"h2": 150})).status == "fail"
 
@@ -123,7 +123,7 @@ def test_a_protocol_that_is_not_told_is_unknown():
 def test_content_that_is_not_compared_is_unknown():
     result = judge("same_work", load=DRIVEN | {"content_compared": False})
     assert result.status == "unknown"
-    assert "does not show their content" in result.evidence
+    assert "does not expose their content" in result.evidence
     wrong = judge("same_work", load=DRIVEN | {"content_compared": False}, samples=facts(bytes_in={999: 200}))
     assert wrong.status == "fail"
 

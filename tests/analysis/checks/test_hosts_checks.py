@@ -61,8 +61,8 @@ def test_the_path_is_told_as_the_probe_found_it() -> None:
 @pytest.mark.parametrize(
     ("probe", "status", "said"),
     [
-        ({"received": 0}, "unknown", "none of 200 packets of the probe came back"),
-        ({"largest_payload_bytes": 1400}, "warn", "the largest UDP payload that passes has 1400 B"),
+        ({"received": 0}, "unknown", "none of 200 probe packets came back"),
+        ({"largest_payload_bytes": 1400}, "warn", "the largest UDP payload that passes is 1400 B"),
     ],
 )
 def test_a_network_that_does_not_let_the_probe_through_is_told(probe: dict[str, Any], status: str, said: str) -> None:
@@ -77,7 +77,7 @@ def test_the_clock_is_the_clients_and_how_far_the_servers_is_apart_has_a_bound()
     found = result("clocks", evidence())
     assert found.status == "pass"
     assert found.evidence == (
-        "all latencies are of the client's CLOCK_MONOTONIC; the server's is -3 s ahead, give or take 25 ms"
+        "all latencies are from the client's CLOCK_MONOTONIC; the server's clock is -3 s ahead, give or take 25 ms"
     )
     unprobed = result("clocks", evidence(probe=sound.PROBE))
     assert (unprobed.status, "is not known" in unprobed.evidence) == ("pass", True)
@@ -122,7 +122,7 @@ def test_what_a_host_itself_loses_fails_and_damage_on_the_way_does_not() -> None
         counters = {**COUNTERS, "counters": sound.HOST["counters"] | {name: 2}}
         assert result("drops", evidence(transport={"client": counters, "server": COUNTERS})).status == status
     lost = result("drops", evidence(load=None, transport={}))
-    assert (lost.status, lost.evidence) == ("unknown", "nothing of it was measured in this trial")
+    assert (lost.status, lost.evidence) == ("unknown", "nothing for this check was measured in this trial")
     told = sound.LOAD | {"udp_receive_errors": 3}
     assert result("drops", evidence(load=told)).status == "fail"
 
@@ -142,7 +142,7 @@ def test_among_services_the_way_that_was_probed_is_named() -> None:
     of = evidence(probe=PROBE | {"wire": "B-C"})
     assert "median RTT 50.1 ms on the way B-C, 2.00% lost" in result("path", of).evidence
     assert result("clocks", of).evidence == (
-        "all latencies are of the client's CLOCK_MONOTONIC; that of C's host is -3 s ahead of that of B's, "
+        "all latencies are from the client's CLOCK_MONOTONIC; the clock of C's host is -3 s ahead of that of B's, "
         "give or take 25 ms"
     )
 

@@ -27,13 +27,13 @@ def judged(workload, host, name="client", server=SERVER):
 @pytest.mark.parametrize(
     ("workload", "six", "status", "said"),
     [
-        (IPV6, 1000, "pass", "1000 of 1000 packets that the client's host received were of IPv6"),
-        (IPV6, 950, "pass", "950 of 1000 packets that the client's host received were of IPv6"),
-        (IPV6, 949, "fail", "949 of 1000 packets that the client's host received were of IPv6, as all should be"),
-        (IPV6, 0, "fail", "0 of 1000 packets that the client's host received were of IPv6, as all should be"),
-        (IPV4, 0, "pass", "1000 of 1000 packets that the client's host received were of IPv4"),
-        (IPV4, 51, "fail", "949 of 1000 packets that the client's host received were of IPv4, as all should be"),
-        (IPV6, None, "unknown", "no packet of the client's host was counted by its version of IP, requested: IPv6"),
+        (IPV6, 1000, "pass", "1000 of 1000 packets that the client's host received were IPv6"),
+        (IPV6, 950, "pass", "950 of 1000 packets that the client's host received were IPv6"),
+        (IPV6, 949, "fail", "949 of 1000 packets that the client's host received were IPv6, but all should be"),
+        (IPV6, 0, "fail", "0 of 1000 packets that the client's host received were IPv6, but all should be"),
+        (IPV4, 0, "pass", "1000 of 1000 packets that the client's host received were IPv4"),
+        (IPV4, 51, "fail", "949 of 1000 packets that the client's host received were IPv4, but all should be"),
+        (IPV6, None, "unknown", "the client's host counted no packet by IP version, requested: IPv6"),
     ],
 )
 def test_packets_are_of_the_version_that_was_asked_for(workload, six, status, said):

@@ -22,7 +22,7 @@ from trifecta.design.model import RequestsWorkload
 def test_a_link_that_is_only_late_is_to_be_given_time_and_not_another_configuration():
     late = {"lost": 0, "delay_given_ns": {"p50": RTT_NS}, "delay_scheduled_ns": {"p50": RTT_NS // 2}}
     both = LINK | dict.fromkeys(("a_to_b", "b_to_a"), DIRECTION | late)
-    for realtime, remedy in ((True, "give the link a core"), (False, "let this user run programs in real time")):
+    for realtime, remedy in ((True, "give the link a core"), (False, "allow this user real-time priority")):
         found = judge("path", path=PLAIN, link=both | {"realtime": realtime}, probe=None)
         assert (found.status, found.remedy.startswith(remedy)) == ("fail", True), found
 
@@ -33,11 +33,11 @@ def test_a_link_that_delays_ten_percent_more_than_asked_fails_on_both_witnesses(
     lossless = PROBE | {"loss_forward": 0.0, "loss_backward": 0.0}
     by_link = judge("path", path=PLAIN, link=both, probe=None)
     assert by_link.status == "fail"
-    assert "to the server: median delay 27.5 ms, asked 25 ms" in by_link.evidence
+    assert "to the server: median delay 27.5 ms, requested 25 ms" in by_link.evidence
     assert "configuration" in by_link.remedy
     by_probe = judge("path", path=PLAIN, link=None, probe=lossless | {"rtt_ns": {"p50": 55_100_000}})
     assert by_probe.status == "fail"
-    assert "probe: median RTT 55.1 ms, asked 50 ms" in by_probe.evidence
+    assert "probe: median RTT 55.1 ms, requested 50 ms" in by_probe.evidence
     exact = {name: DIRECTION | {"lost": 0, "delay_given_ns": {"p50": RTT_NS // 2}} for name in ("a_to_b", "b_to_a")}
     assert judge("path", path=PLAIN, link=LINK | exact, probe=lossless).status == "pass"
 
@@ -115,11 +115,11 @@ def test_a_load_balancer_that_no_flow_passed_fails(arm, flows):
     asked = RequestsWorkload(requests=220, warmup_requests=20, load_balancer=True)
     passed = judge("path", arm, workload=asked, server=SERVER | {"load_balancer": flows})
     assert passed.status == "pass"
-    assert f"the load balancer passed on {max(flows.values())} flows over" in passed.evidence
+    assert f"the load balancer forwarded {max(flows.values())} flows over" in passed.evidence
     other = {"tcp": flows["udp"], "udp": flows["tcp"]}
     for server in (SERVER, SERVER | {"load_balancer": other}):
         around = judge("path", arm, workload=asked, server=server)
-        assert (around.status, "the load balancer passed on 0 flows over" in around.evidence) == ("fail", True)
+        assert (around.status, "the load balancer forwarded 0 flows over" in around.evidence) == ("fail", True)
     assert "load balancer" not in judge("path", arm).evidence
 
 

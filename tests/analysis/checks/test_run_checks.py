@@ -24,7 +24,7 @@ def test_enough_blocks_pass_and_few_warn():
     assert judge([]).status == "fail"
     single = judge(rows(1), min_blocks=1, max_blocks=1)
     assert (single.status, single.value, single.limit) == ("warn", 1.0, 1.0)
-    assert "says nothing of how much its loads vary" in single.evidence
+    assert "does not show how much its loads vary" in single.evidence
 
 
 def test_excluded_trials_are_counted_by_arm():

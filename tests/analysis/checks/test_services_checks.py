@@ -53,7 +53,7 @@ def test_a_sound_trial_of_services_passes():
     results = {result.check: result for result in check_trial(sound)}
     for name in ("path", "headroom", "drops", "conntrack", "service"):
         assert (results[name].status, results[name].remedy) == ("pass", ""), results[name]
-    assert "3 links delivered what was asked" in results["path"].evidence
+    assert "3 links delivered what was requested" in results["path"].evidence
     assert "2 of 2 services ran to the end without an error" in results["service"].evidence
 
 
@@ -91,10 +91,10 @@ def test_a_wire_that_the_path_does_not_lie_on_must_not_be_impaired():
     assert judge("path", workload=far, link=near, probe=None).status == "pass"
     result = judge("path", workload=far, link=links(), probe=None)
     assert result.status == "fail"
-    assert "host2-host3 to host3: lost 200 of 10000 packets (2.00%), asked 0.00%" in result.evidence
+    assert "host2-host3 to host3: lost 200 of 10000 packets (2.00%), requested 0.00%" in result.evidence
     probed = {"links": {"host2-host3": PROBE | {"loss_forward": 0.0, "loss_backward": 0.0}}}
     result = judge("path", workload=far, link=near, probe=probed)
-    assert "probe host2-host3: median RTT 50.1 ms, asked 0 ns" in result.evidence
+    assert "probe host2-host3: median RTT 50.1 ms, requested 0 ns" in result.evidence
 
 
 def test_one_host_without_a_wire_has_no_path_to_judge():
@@ -145,13 +145,13 @@ def test_a_full_table_of_connections_fails_with_its_numbers_and_remedy():
     result = judge("conntrack", transport=table(drop=37, entries=262_144))
     assert result.status == "fail"
     assert result.value == 37
-    assert "host host2: 37 packets of new connections were dropped" in result.evidence
+    assert "host host2: its full connection table dropped 37 packets of new connections" in result.evidence
     assert "262144 connections in it, the kernel's maximum is 262144" in result.evidence
     assert "nf_conntrack_max" in result.remedy
     assert "NOTRACK" in result.remedy
     result = judge("conntrack", transport=table(refused=3, limit=8, entries=8))
     assert result.status == "warn"  # a size that the study asked for
-    assert "the lab lets 8 in" in result.evidence
+    assert "the lab's limit 8" in result.evidence
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ def test_a_kernel_that_tracks_nothing_passes_and_nothing_read_is_unknown():
     result = judge("conntrack", transport={"host2": nothing})
     assert (result.status, result.evidence) == ("pass", "host host2 tracks no connections")
     result = judge("conntrack", transport={"host1": nothing, "host2": dict(HOST), **table(limit=8, entries=3)})
-    assert "host host2: no packet met a full table of connections (3 connections in it" in result.evidence
+    assert "host host2: no packet met a full connection table (3 connections in it" in result.evidence
     result = judge("conntrack", transport={"host1": nothing, "host2": dict(HOST), "host3": nothing})
     assert result.evidence == "3 of 3 hosts track no connections"
     earlier = {"host2": {"counters": {}, "devices": {}}}
@@ -190,10 +190,10 @@ def test_a_kernel_that_tracks_nothing_passes_and_nothing_read_is_unknown():
     [
         ({"ended": "killed by signal 9", "summary": None}, "service C on host2 died: killed by signal 9"),
         ({"running": False}, "service C on host2 was not running at the end"),
-        ({"summary": None}, "service C on host2 ended without its last message"),
+        ({"summary": None}, "service C on host2 ended without its final report"),
         (
             {"summary": {"errors": {"malformed:http2": 2}}},
-            "service C on host2 met 2 errors, the client's rows have 0: what came is not HTTP/2",
+            "service C on host2 counted 2 errors, the client 0: what came is not HTTP/2",
         ),
     ],
 )

@@ -18,7 +18,10 @@ def over_loopback(octets, packets):
 def test_frames_that_no_wire_has_warn():
     result = judge("frames", transport=over_loopback(3_200_000, 100))
     assert (result.status, result.value, result.limit) == ("warn", 32_000.0, 1514.0)
-    assert "host server: 100 frames over loopback, 32000 B each on the mean, where a wire has 1514 B" in result.evidence
+    assert (
+        "host server: 100 frames over loopback, 32000 B each on average, where Ethernet carries at most 1514 B"
+        in result.evidence
+    )
     assert judge("frames", transport=over_loopback(100_000, 100)).status == "pass"
     for transport in (None, TRANSPORT, over_loopback(640_000, 10)):
         assert TRIAL_CHECKS["frames"].function(evidence(transport=transport)) == []

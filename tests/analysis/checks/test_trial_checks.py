@@ -52,7 +52,7 @@ def test_nothing_measured_is_unknown_and_a_trial_without_result_is_not_valid():
 def test_one_request_over_another_protocol_fails():
     result = judge("protocol", samples=facts(protocols={"h3": 199, "h1": 1}))
     assert result.status == "fail"
-    assert "1 of 200 requests spoke something else (h3 199, h1 1)" in result.evidence
+    assert "1 of 200 requests used another protocol (h3 199, h1 1)" in result.evidence
 
 
 def test_a_server_that_does_not_offer_the_protocol_fails():
@@ -74,7 +74,7 @@ def test_wrong_octets_are_called_wrong_octets(error, said, todo):
     """And no sign of another protocol."""
     nothing = facts(protocols={}, bytes_in={}, errors={error: 200})
     result = judge("protocol", samples=nothing)
-    assert result.status == "unknown" and "answers came, but none was right" in result.evidence
+    assert result.status == "unknown" and "responses arrived, but none was correct" in result.evidence
     for name in ("errors", "same_work"):
         found = judge(name, samples=nothing)
         assert found.status == "fail" and said in found.evidence and todo in found.remedy, name
@@ -139,9 +139,9 @@ def test_failures_warn_with_their_classes():
     [
         ({"trouble": "client exited with 101"}, "client exited with 101"),
         ({"load": None}, "left no result"),
-        ({"load": LOAD | {"ended": "no_response"}}, "nothing was ever answered"),
+        ({"load": LOAD | {"ended": "no_response"}}, "no request was ever answered"),
         ({"load": LOAD | {"ended": "total_timeout"}}, "total timeout"),
-        ({"load": LOAD | {"ended": "signal"}}, "ended by a signal"),
+        ({"load": LOAD | {"ended": "signal"}}, "a signal ended the client"),
         ({"samples": facts(errors={"timeout": 200})}, "none of 200 requests succeeded"),
         ({"samples": facts(errors={"tls:certificate": 2})}, "failed in TLS"),
     ],
@@ -284,7 +284,7 @@ def test_a_longer_chain_over_one_protocol_fails_and_says_what_it_cost():
     result = judge("parity", "h3", load=LOAD | shown(8, 4160, 2), siblings=(sibling,), path=PLAIN)
     assert result.status == "fail"
     told = "8 certificates of 4160 B in 2 flights here and 1 certificate of 520 B in 1 flight in h2"
-    assert f"the server shows {told}" in result.evidence
+    assert f"the server sends {told}" in result.evidence
     assert judge("parity", "h3", siblings=(sibling,), path=PLAIN).status == "pass"
     assert "certificate chain: 1 certificate of 520 B" in judge("parity", "h3").evidence
 
@@ -293,7 +293,7 @@ def test_a_round_trip_that_one_chain_costs_over_quic_is_named_and_not_left_out()
     long = evidence("h2", path=PLAIN, load=LOAD | {"quic": None, "tcp": TCP} | shown(8, 4160, 1))
     result = judge("parity", "h3", load=LOAD | shown(8, 4160, 2), siblings=(long,), path=PLAIN)
     assert result.status == "warn"
-    assert "handshakes took 2 flights of the server here and 1 in h2" in result.evidence
+    assert "handshakes took 2 server flights here and 1 in h2" in result.evidence
     assert judge("parity", "h3", load=LOAD | shown(8, 4160, 2), siblings=(long,)).status == "pass"  # the path loses
 
 
@@ -336,7 +336,7 @@ def test_what_is_set_of_the_transports_is_what_was_asked_for():
     assert result.status == "pass"
     assert judge("parity", workload=small, load=tuned(two)).status == "fail"
     wrong = judge("parity", load=tuned({}, initial_window_packets=2))
-    assert "set of the client's transports is initial_window_packets 2, requested: nothing" in wrong.evidence
+    assert "the client's transport settings are initial_window_packets 2, requested: nothing" in wrong.evidence
     ten = judge("parity", workload=small, load=tuned({"mtu_bytes": 1452}, initial_window_packets=2))
     assert ten.status == "fail"
     assert "the initial congestion window has 10 packets, requested: 2" in ten.evidence
@@ -359,7 +359,7 @@ def test_a_client_that_waits_before_tls_is_told_of_over_tcp():
     told = {"quic": None, "tcp": TCP, "tuning": {"tls_wait_ns": 222_000_000}}
     result = judge("parity", "h2", workload=waiting, load=LOAD | told)
     assert result.status == "warn"
-    assert "the study has the client wait 222 ms before TLS over TCP, and not over QUIC" in result.evidence
+    assert "the study makes the client wait 222 ms before TLS over TCP, but not over QUIC" in result.evidence
     assert judge("parity", "h3", workload=waiting, load=tuned({}, tls_wait_ns=222_000_000)).status == "pass"
     assert judge("parity", "h2", workload=waiting, load=LOAD | {"quic": None, "tcp": TCP}).status == "fail"
 
@@ -374,7 +374,7 @@ def test_a_client_that_stood_still_is_judged_by_the_time_measured(gap_ms, measur
     load = LOAD | {"longest_gap_ns": gap_ms * 1_000_000, "measured_ns": int(measured_s * 1e9)}
     result = judge("gaps", load=load)
     assert result.status == status
-    assert f"stood still for {gap_ms} ms at most" in result.evidence
+    assert f"paused for at most {gap_ms} ms" in result.evidence
 
 
 def test_a_client_with_a_share_of_a_core_may_stand_still():

@@ -113,7 +113,7 @@ def check_trial(evidence: Evidence) -> list[CheckResult]:
         result
         for name, each in TRIAL_CHECKS.items()
         for result in (
-            evidence.result(name, "unknown", "unseen")
+            evidence.result(name, "unknown", "not observable from here")
             if evidence.workload.outside and name in UNSEEN
             else each.results(name, evidence.trial.trial, evidence)
         )

@@ -1,17 +1,17 @@
-"""Did the answers come from one place, out of one state of caches, on the connections asked for?
+"""Did all responses come from one place and one cache state, over the connections requested?
 
 ## Fails when
-Of a server elsewhere: the answers of an arm came from another place of a delivery network than those of another arm of
-its block (`cf-ray`, `x-amz-cf-pop`, `x-served-by`, `x-vercel-id`), or a measured request had to open a connection where
-it was to be reused.
+For a server elsewhere: the responses of an arm came from another CDN location than those of another arm of its block
+(`cf-ray`, `x-amz-cf-pop`, `x-served-by`, `x-vercel-id`), or a measured request opened a connection where it was to
+reuse one.
 
 ## Warns when
-Caches answered one arm otherwise than another (`x-cache`, `cf-cache-status`, `cache-status`, Age), or Via, Server or
+Caches answered one arm differently from another (`x-cache`, `cf-cache-status`, `cache-status`, Age), or Via, Server or
 the names in Server-Timing differ.
 
 ## Why
-A protocol that is answered from a cache next door is not faster for it. Not asked of servers in the lab, which have no
-caches before them.
+A protocol is not faster because a nearby cache answers it. Not checked for servers in the lab, which have no caches in
+front of them.
 
 ## Sources
 RFC 9110, 7.6.3 (Via); RFC 9111, 5.1 (Age); RFC 9211 (Cache-Status).
@@ -27,8 +27,8 @@ from trifecta.analysis.checks.evidence import Evidence, Finding, counts, worst
 from trifecta.analysis.far import Fields
 from trifecta.design.model import CheckResult, CheckStatus
 
-_KEPT = "give more blocks, or another address, where one place answers all protocols (--address IP)"
-_WARM = "measure again when the cache is warm, or ask for what it never keeps"
+_KEPT = "run more blocks, or choose an address at which one place answers every protocol (--address IP)"
+_WARM = "measure again once the cache is warm, or request what is never cached"
 
 
 @dataclass(frozen=True)
@@ -43,10 +43,10 @@ class _Sign:
 
 _SIGNS = (
     _Sign("place", far.places, "fail", _KEPT),
-    _Sign("state of caches", lambda fields: tuple(sorted(far.cache_states(fields))), "warn", _WARM),
-    _Sign("proxies (Via)", far.hops, "warn", "read it as a comparison of two ways through the delivery network"),
-    _Sign("program (Server)", far.programs, "warn", "read it as a comparison of two programs"),
-    _Sign("Server-Timing", far.timings, "warn", "look at what the server does otherwise for one protocol"),
+    _Sign("cache state", lambda fields: tuple(sorted(far.cache_states(fields))), "warn", _WARM),
+    _Sign("proxies (Via)", far.hops, "warn", "read it as a comparison of two routes through the CDN"),
+    _Sign("server program (Server)", far.programs, "warn", "read it as a comparison of two server programs"),
+    _Sign("Server-Timing", far.timings, "warn", "find out what the server does differently for one protocol"),
 )
 
 
@@ -57,14 +57,16 @@ def check(evidence: Evidence) -> list[CheckResult]:
     findings = _connections(evidence)
     own = (evidence.load or {}).get("response_fields")
     if own is None:
-        return worst(evidence, "answers", [*findings, Finding("unknown", "no field of the answers was recorded")])
+        return worst(
+            evidence, "answers", [*findings, Finding("unknown", "no header field of the responses was recorded")]
+        )
     for sign in _SIGNS:
         findings += _compared(evidence, sign, own)
     said = [f"{sign.name} {', '.join(found)}" for sign in _SIGNS if (found := sign.read(own))]
     states = far.cache_states(own)
     if len(states) > 1:
-        findings.append(Finding("warn", f"caches answered in several states ({counts(states)})", remedy=_WARM))
-    findings.append(Finding("pass", "; ".join(said) or "the answers say nothing of places and caches"))
+        findings.append(Finding("warn", f"the responses show several cache states ({counts(states)})", remedy=_WARM))
+    findings.append(Finding("pass", "; ".join(said) or "the responses name no place and no cache"))
     return worst(evidence, "answers", findings)
 
 
@@ -90,6 +92,6 @@ def _connections(evidence: Evidence) -> list[Finding]:
     opened = sum(evidence.samples.handshakes.values())
     if not opened:
         return []
-    text = f"{opened} of {evidence.samples.samples} measured requests had to open a connection, which was to be reused"
-    remedy = "the server closes connections sooner than the pause between requests: compare new ones"
+    text = f"{opened} of {evidence.samples.samples} measured requests opened a connection where they were to reuse one"
+    remedy = "compare new connections (`--set connection=new`): the server closes idle ones before the next request"
     return [Finding("fail", text, float(opened), 0.0, remedy)]

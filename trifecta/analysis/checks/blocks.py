@@ -4,11 +4,11 @@
 A cell has no usable block, or over half of its trials were left out.
 
 ## Warns when
-There are fewer usable blocks than the study asks for; more than a tenth of the trials were left out (told by arm);
+There are fewer usable blocks than the study asks for; more than a tenth of the trials were left out (counted by arm);
 the study asks for one block.
 
 ## Why
-What is left when one arm fails checks more often than the other is a selection: look before you believe.
+If one arm fails checks more often than another, the remaining trials are a biased selection.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ def check(evidence: RunEvidence) -> list[CheckResult]:
             status, remedy = "fail", "look at the failed checks of its trials"
         elif whole < needed or share > EXCLUDED_WARN:
             status = "warn"
-            remedy = "allow a larger budget" if whole < needed else "look at the failed checks of its trials"
+            remedy = "raise `--budget`" if whole < needed else "look at the failed checks of its trials"
         elif evidence.study.max_blocks < 2:
-            text += "; one block says nothing of how much its loads vary"
-            status, remedy = "warn", "give it blocks: {at_least: 6}, or read it as a first look, not a comparison"
+            text += "; one block does not show how much its loads vary"
+            status, remedy = "warn", "set blocks: {at_least: 6}, or read it as a first look, not a comparison"
         results.append(CheckResult("blocks", cell.key, status, text, float(whole), float(needed), remedy))
     return results

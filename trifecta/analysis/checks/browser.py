@@ -1,12 +1,12 @@
-"""Did the browser have CPU time to spare, and was it the same one?
+"""Did the browser have CPU time to spare, and was it the same in every arm?
 
 ## Fails when
-The browser's CPU time is 90 % of what its cores had in the load time, on a path with a rate or 5 ms of delay; another
-version or other flags in another arm.
+The browser used 90 % of its cores' time during the load, on a path with a rate limit or an RTT of 5 ms; its version or
+flags differ between arms.
 
 ## Warns when
-At 50 %; without such a path; the server used half a core; strange names were looked up; a repeated view resumed no
-session.
+It used 50 %; the path has neither; the server used half a core; names outside the page were looked up; a repeated view
+resumed no session.
 
 ## Why
 A load that the processor limits says nothing of a protocol.
@@ -25,8 +25,8 @@ SERVER_BUSY_WARN = 0.5  # share of one core
 SHAPED_RTT_NS = 5_000_000  # below, and without a rate, a load waits for the browser and not for the path
 _SAME = ("version", "headless", "flags")  # of what the driver declares
 _STRAY = {
-    False: "leave out what asks for them: the lab answers none of them",
-    True: "look at the page again: it names hosts that it did not when they were counted (`third_parties`)",
+    False: "remove what requests them: the lab serves none of them",
+    True: "look at the page again: it names hosts that were not there when they were counted (`third_parties`)",
 }
 
 
@@ -42,8 +42,8 @@ def check(evidence: Evidence) -> list[CheckResult]:
     findings += _same_program(evidence)
     findings += _resumed(workload, visits)
     if not workload.outside and not shaped(evidence.path):
-        text = f"path {evidence.path.name} neither delays nor limits: the browser sets the pace"
-        remedy = "compare protocols on a path with a delay or a rate"
+        text = f"path {evidence.path.name} has an RTT below 5 ms and no rate limit: the browser sets the pace"
+        remedy = "compare protocols on a path with a delay or a rate limit"
         findings.append(Finding("warn", text, float(evidence.path.rtt_ns), float(SHAPED_RTT_NS), remedy))
     return worst(evidence, "browser", findings)
 
@@ -70,8 +70,8 @@ def _busy(evidence: Evidence, workload: RequestsWorkload, visits: Visits) -> lis
     busy = statistics.median(cpu / wall / number for cpu, wall in known)
     spent = statistics.median(cpu for cpu, _ in known)
     text = (
-        f"{evidence.client} used {duration(spent)} of CPU time a {'watch' if watching else 'load'}, "
-        f"{busy:.0%} of what {number} core{'s' if number > 1 else ''} had"
+        f"{evidence.client} used {duration(spent)} of CPU time per {'watch' if watching else 'load'}, "
+        f"{busy:.0%} of {number} core{'s' if number > 1 else ''}"
     )
     remedy = "use a machine with more cores" if workload.outside else "use a machine with more cores, or a slower path"
     # Without a path the browser is the limit by design: that is said, and not held against the trial. Nor is it at a
@@ -91,7 +91,7 @@ def _server(evidence: Evidence) -> list[Finding]:
     busy = int(cpu) / int(wall)
     text = f"the server used {busy:.0%} of a core"
     if busy >= SERVER_BUSY_WARN:
-        return [Finding("warn", text, busy, SERVER_BUSY_WARN, "read the result as one of this server on this machine")]
+        return [Finding("warn", text, busy, SERVER_BUSY_WARN, "read the result as that of this server on this machine")]
     return [Finding("pass", text, busy, SERVER_BUSY_WARN)]
 
 
@@ -102,7 +102,7 @@ def _strays(evidence: Evidence) -> list[Finding]:
         return []
     names = load.get("stray_names")
     named = f" ({', '.join(names)})" if names else ""
-    text = f"{number} look-ups were of names that are not of the page{named}"
+    text = f"{number} look-ups were for names outside the page{named}"
     return [Finding("warn", text, float(number), 0.0, _STRAY[evidence.workload.outside])]
 
 

@@ -1,13 +1,13 @@
-"""Is the capture whole, and may a captured trial count?
+"""Is the capture complete, and may a captured trial count?
 
 ## Fails when
 The trial was captured and the study does not say `captured_trials_count: true`.
 
 ## Warns when
-Packets are missing in the capture, it has no keys, or the link captured nothing.
+Packets are missing from the capture, it has no TLS keys, or the link captured nothing.
 
 ## Why
-Writing every packet twice, TLS keys and events costs the client, the link and the disk time.
+Writing every packet twice, and TLS keys and events, costs the client, the link and the disk time.
 """
 
 from __future__ import annotations
@@ -25,12 +25,10 @@ def check(evidence: Evidence) -> list[CheckResult]:
         return []
     findings = [finding for wire, link in evidence.links.items() for finding in _of_wire(wire, link)]
     if not findings:
-        findings = [Finding("unknown", "nothing was captured: there is no link whose packets could be kept")]
+        findings = [Finding("unknown", "nothing was captured: this trial had no link to capture on")]
     if not evidence.study.gives_verdicts:
         remedy = "run the study without --capture for verdicts, or set captured_trials_count: true"
-        findings.append(
-            Finding("fail", "captured: a trial whose packets were kept is not used for verdicts", remedy=remedy)
-        )
+        findings.append(Finding("fail", "captured: a captured trial is not used for verdicts", remedy=remedy))
     return worst(evidence, "capture", findings)
 
 
@@ -46,12 +44,12 @@ def _of_wire(wire: str, link: OneLink) -> Iterator[Finding]:
     unlogged = int(link.get("log_rows_dropped") or 0)
     if missed or unread or unlogged or not made.get("whole", False):
         text = (
-            f"the capture{of} lacks packets: {missed} that the disk was too slow for, {unread} that the link did not "
-            f"see; {unlogged} rows of the log are missing"
+            f"the capture{of} lacks packets: {missed} because the disk was too slow, {unread} that the device dropped; "
+            f"{unlogged} rows of the log are missing"
         )
-        yield Finding("warn", text, float(missed + unread), 0.0, "write to a faster disk, or send less")
+        yield Finding("warn", text, float(missed + unread), 0.0, "write to a faster disk, or reduce the load")
     elif not made.get("keys"):
-        yield Finding("warn", f"the capture{of} has no keys: the client writes none, so nothing in it is decrypted")
+        yield Finding("warn", f"the capture{of} has no keys: the client writes none, so nothing in it can be decrypted")
     else:
         text = f"{captured} packets captured{of} on both sides, none missing, with keys"
         # Only over HTTP/3 was one asked for.

@@ -41,7 +41,7 @@ class Check(Generic[_Asked]):
         try:
             results = self.function(evidence)
             strange = next((result for result in results if result.check != name), None)
-            fault = f"it answered for the check {strange.check!r}" if strange else ""
+            fault = f"it returned a result of the check {strange.check!r}" if strange else ""
         except Exception as error:
             fault = f"{type(error).__name__}: {' '.join(str(error).split())}"
         if not fault:

@@ -1,17 +1,17 @@
 """Are all times from one clock and in order?
 
 ## Fails when
-Readings of client and runner are out of order by more than 1 ms. A client on another host has a clock of its own: by
-that it took no longer than it was waited for.
+Clock readings of client and runner are out of order by more than 1 ms. A client on another host has its own clock: by
+that clock it took over 1 ms longer than the runner waited for it.
 
 ## Warns when
-The clock is one that takes a system call to read. Between hosts with chronyd on both: what it says of their clocks
-contradicts the packets of the probe.
+The kernel's clock source takes a system call to read. Between hosts that both run chronyd: its clock offset contradicts
+the probe's packets.
 
 ## Why
-A duration is a difference of two readings of one clock. Between hosts latencies are the client's alone, and the one-way
-times of the probe are known up to a bound: half the shortest round trip, or less. Where chronyd bounds both clocks and
-agrees, it is what both bounds allow; where it does not agree, that of the packets.
+A duration is the difference of two readings of one clock. Between hosts, latencies use the client's clock alone, and
+the probe's one-way times are known up to a bound: half the shortest round trip, or less. Where chronyd bounds both
+clocks and agrees, the offset is what both bounds allow; where it disagrees, that of the packets.
 
 ## Sources
 RFC 5905, 8 (the bound); chronyc(1), tracking (chronyd's).
@@ -42,11 +42,13 @@ def check(evidence: Evidence) -> list[CheckResult]:
         late = int(load_ended or 0) - int(ended or 0)
         off = max(early, late, int(load_began or 0) - int(load_ended or 0), 0)
         if off > DISORDER_LIMIT_NS:
-            text = f"the client's clock readings lie {duration(off)} outside the trial: not one clock, or it was set"
+            text = (
+                f"the client's clock readings lie {duration(off)} outside the trial: two clocks, or the clock was set"
+            )
             remedy = "run client and server on one machine, or measure the offset of their clocks"
             findings.append(Finding("fail", text, off, DISORDER_LIMIT_NS, remedy))
         else:
-            text = "all times are of one CLOCK_MONOTONIC and in order"
+            text = "all times are from one CLOCK_MONOTONIC and in order"
             findings.append(Finding("pass", text, off, DISORDER_LIMIT_NS))
     source = evidence.facts.get("clocksource") if evidence.facts else None
     if source in SLOW_SOURCES:
@@ -65,18 +67,20 @@ def _of_its_own(evidence: Evidence) -> list[Finding]:
     took, waited = ended - began, int(evidence.row.get("ended_ns") or 0) - int(evidence.row.get("started_ns") or 0)
     off = max(-took, took - waited - waited // 1000, 0)
     if off > DISORDER_LIMIT_NS:
-        text = f"the client says that it took {duration(off)} longer than it was waited for: its clock was set"
+        text = (
+            f"by its own clock the client took {duration(off)} longer than the runner waited for it: its clock was set"
+        )
         return [Finding("fail", text, off, DISORDER_LIMIT_NS, "do not set the clocks of hosts while a study runs")]
-    text = "all latencies are of the client's CLOCK_MONOTONIC"
+    text = "all latencies are from the client's CLOCK_MONOTONIC"
     if evidence.workload.outside:  # the server's clock is in nothing
         return [Finding("pass", text, off, DISORDER_LIMIT_NS)]
-    whose, of = "the server's", ""
+    whose, of = "the server's clock", ""
     if way := probe.get("wire"):  # among services: the first way between two hosts
         near, _, far = way.partition("-")
-        whose, of = f"that of {far}'s host", f" of that of {near}'s"
+        whose, of = f"the clock of {far}'s host", f" of that of {near}'s"
     apart, bound = probe.get("clock_offset_ns"), probe.get("clock_bound_ns")
     if apart is None or bound is None:
-        return [Finding("pass", f"{text}; how far {whose} is apart is not known", off, DISORDER_LIMIT_NS)]
+        return [Finding("pass", f"{text}; the offset of {whose} is not known", off, DISORDER_LIMIT_NS)]
     text += f"; {whose} is {duration(apart)} ahead{of}, give or take {duration(bound)}"
     return [Finding("pass", text, off, DISORDER_LIMIT_NS)]
 
@@ -91,9 +95,9 @@ def _by_chrony(evidence: Evidence) -> list[Finding]:
     off, limit = abs(packets.offset_ns - chrony.offset_ns), packets.bound_ns + chrony.bound_ns
     told = [f"{one.offset_ns / 1e9:.6f} s, give or take {duration(one.bound_ns)}" for one in (packets, chrony)]
     if agree(packets, chrony):
-        return [Finding("pass", f"chronyd on both agrees ({told[1]})", off, limit)]
-    text = f"the far clock is ahead by {told[0]}, say the probe's packets, and by {told[1]}, says chronyd on both"
-    remedy = "look at the time servers of both hosts (`chronyc sources`); one-way times are by the packets alone"
+        return [Finding("pass", f"chronyd on both hosts agrees ({told[1]})", off, limit)]
+    text = f"the far clock is ahead by {told[0]} according to the probe's packets, by {told[1]} according to chronyd"
+    remedy = "check the time servers of both hosts (`chronyc sources`); one-way times use the packets alone"
     return [Finding("warn", f"{text}: they contradict each other", off, limit, remedy)]
 
 

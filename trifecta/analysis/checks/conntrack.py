@@ -1,17 +1,18 @@
 """Did every host's connection table have room?
 
 ## Fails when
-A packet of a new connection found a host's table full.
+A host's kernel dropped a packet of a new connection because its table was full.
 
 ## Warns when
-Connections were thrown out of a table, could not be put in, or fill 90 % of it.
+The limit that a study gives a table dropped such packets; connections were evicted from a table, could not be inserted,
+or fill 90 % of it.
 
 ## Why
-Connection tracking sees a TCP connection end; a flow over UDP it keeps, so a table fills with QUIC connections that
-are long gone.
+Connection tracking sees a TCP connection close but keeps a UDP flow until its timeout, so a table fills with QUIC
+connections that are long gone.
 
 ## Sources
-nf_conntrack of Linux: 30 s after the last packet of a flow over UDP, 120 s if it went both ways for 2 s.
+nf_conntrack of Linux: 30 s after the last packet of a UDP flow, 120 s if it went both ways for 2 s.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from trifecta.design.model import CheckResult
 FILLED_WARNING = 0.9  # share of the table; above, the next block may not fit
 _NOTHING = "tracks no connections"
 _REMEDY = (
-    "raise nf_conntrack_max (`sysctl -w net.netfilter.nf_conntrack_max=N`), or take the services' ports out of "
-    "tracking (`notrack` of nft, `-j NOTRACK` of iptables; in a study `conntrack: bypass`)"
+    "raise nf_conntrack_max (`sysctl -w net.netfilter.nf_conntrack_max=N`), or exempt the services' ports from "
+    "tracking (nft `notrack`, iptables `-j NOTRACK`; in a study `conntrack: bypass`)"
 )
 
 
@@ -53,24 +54,24 @@ def _host(host: str, table: Mapping[str, int | None] | None) -> list[Finding]:
     entries, room = int(table.get("entries") or 0), _room(table)
     state = f"{entries} connections in it, the kernel's maximum is {table.get('max')}"
     if table.get("limit") is not None:
-        state += f", the lab lets {table['limit']} in"
+        state += f", the lab's limit {table['limit']}"
     # `drop`: the kernel's own table was full; `refused`: the smaller one that the lab gave the host.
     own, limit = int(table.get("drop") or 0), int(table.get("refused") or 0)
     if own or limit:
         dropped = own + limit
-        text = f"host {host}: {dropped} packets of new connections were dropped by its full table of them ({state})"
+        text = f"host {host}: its full connection table dropped {dropped} packets of new connections ({state})"
         # The lab limits a table only where the study asks for it: then what it does is the result, not a fault.
         return [Finding("fail" if own else "warn", text, float(dropped), 0.0, _REMEDY)]
     findings = []
-    for field, what in (("early_drop", "thrown out of"), ("insert_failed", "not let into")):
+    for field, what in (("early_drop", "evicted from"), ("insert_failed", "not inserted into")):
         count = int(table.get(field) or 0)
         if count:
-            text = f"host {host}: {count} connections were {what} the table of connections ({state})"
+            text = f"host {host}: {count} connections were {what} the connection table ({state})"
             findings.append(Finding("warn", text, float(count), 0.0, _REMEDY))
     if room and entries / room >= FILLED_WARNING:
-        text = f"host {host}: the table of connections is nearly full ({state})"
+        text = f"host {host}: the connection table is nearly full ({state})"
         findings.append(Finding("warn", text, entries / room, FILLED_WARNING, _REMEDY))
-    text = f"host {host}: no packet met a full table of connections ({state})"
+    text = f"host {host}: no packet met a full connection table ({state})"
     if not entries and table.get("limit") is None:
         text = f"host {host} {_NOTHING}"
     return findings or [Finding("pass", text, 0.0, 0.0)]

@@ -4,13 +4,12 @@
 Never.
 
 ## Warns when
-The kernel's timer sent an acknowledgement for every second request or more, and the median request waited 35 ms
-longer for its answer than the path's round trip: for all of it where it fits into an initial window of ten segments,
-else for its first octet. HTTP/1.1 and HTTP/2 only; what is on the wire for more than 10 ms by
-the path's rate is not judged.
+The kernel's delayed-ACK timer sent at least one acknowledgement per two requests, and the median request waited 35 ms
+longer for its response than the path's RTT: for all of it where it fits into an initial window of ten segments, else
+for its first octet. HTTP/1.1 and HTTP/2 only; what takes over 10 ms to send at the path's rate is not judged.
 
 ## Why
-Nagle's algorithm holds back what is written in pieces until the receiver's timer acknowledges the first: a property
+Nagle's algorithm holds back the second piece of a write until the receiver's timer acknowledges the first: a property
 of the program that looks like one of TCP.
 
 ## Sources
@@ -39,15 +38,15 @@ def check(evidence: Evidence) -> list[CheckResult]:
     if sent is None or not requests:
         return evidence.result("delayed_ack", "unknown", "delayed acknowledgements were not counted in this trial")
     if evidence.trial.protocol == "h3":
-        return evidence.result("delayed_ack", "pass", "QUIC has no Nagle's algorithm")
+        return evidence.result("delayed_ack", "pass", "QUIC has no Nagle algorithm")
     share, wait_ns = sent / requests, _wait_ns(evidence)
-    text = f"the kernel's timer sent {sent} acknowledgements for {requests} requests"
+    text = f"the kernel's delayed-ACK timer sent {sent} acknowledgements for {requests} requests"
     if share < SHARE_LIMIT or wait_ns is None or wait_ns < WAIT_NS:
         return evidence.result("delayed_ack", "pass", text, value=share, limit=SHARE_LIMIT)
-    text += f", and the median request waited {duration(wait_ns)} longer than the path's round trip"
+    text += f", and the median request waited {duration(wait_ns)} longer than the path's RTT"
     if (busy := client_busy(evidence.load or {})) is not None:
-        text += f", with a client that computed {busy:.0%} of the time"
-    remedy = "set TCP_NODELAY, or write a request, and a response, in one piece"
+        text += f", while the client was busy {busy:.0%} of the time"
+    remedy = "set TCP_NODELAY, or write each request and each response in one piece"
     return evidence.result("delayed_ack", "warn", text, value=share, limit=SHARE_LIMIT, remedy=remedy)
 
 

@@ -1,9 +1,9 @@
 """Did each path behave as requested over the whole run?
 
 ## Fails when
-A link lost, duplicated, corrupted or reordered another share of packets than asked, beyond chance at every look; or,
-in any trial, it had another configuration than the plan or other hits than its draws give. Then no trial of the path
-counts.
+A link lost, duplicated, corrupted or reordered a different share of packets than requested, beyond chance under
+continuous monitoring; or, in any trial, its configuration differed from the plan, or its hits from its random draws.
+Then no trial of the path counts.
 
 ## Warns when
 Never.
@@ -12,7 +12,7 @@ Never.
 One trial has too few packets to tell 2 % from 1 %; all trials of a run have enough.
 
 ## Sources
-Ville 1939 (a test that holds at every look).
+Ville 1939 (a test valid under continuous monitoring).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from trifecta.analysis.deliveries import Stream, streams
 from trifecta.design import plan
 from trifecta.design.model import CheckResult
 
-_REMEDY = "no trial of this path counts; look at the link's configuration in the run's log, and at the engine"
+_REMEDY = "check the link's configuration in the run's log, and the engine; no trial of this path counts"
 
 
 def check(evidence: RunEvidence) -> list[CheckResult]:
@@ -49,6 +49,6 @@ def _cell(key: str, of_path: list[Stream]) -> CheckResult:
         return CheckResult("delivered", key, "fail", text, share, first.asked, _REMEDY)
     seen = [stream for stream in pooled if stream.packets]
     if not seen:
-        return CheckResult("delivered", key, "unknown", "no packet met the impairments of this path yet")
+        return CheckResult("delivered", key, "unknown", "no packet has met this path's impairments yet")
     text = "; ".join(stream.text for stream in seen)
     return CheckResult("delivered", key, "pass", text, seen[0].hits / seen[0].packets, seen[0].asked)

@@ -4,12 +4,12 @@
 Never.
 
 ## Warns when
-Of servers elsewhere: the medians of the baseline in the first and in the last third of a cell's blocks differ by more
-than a factor of 1.25.
+For servers elsewhere: the baseline's medians in the first and the last third of a cell's blocks differ by more than a
+factor of 1.25.
 
 ## Why
-The hour is none of ours. Within a block the arms share it, and the order is random, so ratios stay right; they hold for
-what the path was meanwhile, and intervals are as wide as its changes within a block make them.
+Nobody here controls the load of the hour. The arms of a block share it, in random order, so ratios stay unbiased; they
+hold for the path as it was then, and its changes within a block widen the intervals.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from trifecta.design.model import AA_SUFFIX, CheckResult
 
 DRIFT_WARN = 1.25
 ENOUGH_BLOCKS = 3  # a third of fewer is not even one
-_REMEDY = "read the ratios as those of this hour; measure again at another"
+_REMEDY = "read the ratios as those of this hour; measure again at another time"
 
 
 def check(evidence: RunEvidence) -> list[CheckResult]:
@@ -47,7 +47,7 @@ def _cell(key: str, baseline: str, rows: Sequence[Row]) -> CheckResult | None:
     drift = max(first, last) / min(first, last)
     text = (
         f"the baseline took {duration(first)} in the first third of the blocks and {duration(last)} in the last, "
-        f"{duration(min(took))} to {duration(max(took))} in all"
+        f"{duration(min(took))} to {duration(max(took))} overall"
     )
     if drift > DRIFT_WARN:
         return CheckResult("drift", key, "warn", text, drift, DRIFT_WARN, _REMEDY)

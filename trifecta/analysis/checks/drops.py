@@ -1,16 +1,16 @@
-"""Did a host itself lose packets?
+"""Did a host itself drop packets?
 
 ## Fails when
-A host or a service lost a packet: UDP buffers, listen queue, backlog, device.
+A host or a service dropped a packet: UDP buffer, listen queue, backlog, device.
 
 ## Warns when
 Never.
 
 ## Why
-Full buffers lose packets that the path was not asked to lose, and mostly those of one protocol.
+Full buffers drop packets that the path was not asked to drop, mostly those of one protocol.
 
 ## Sources
-Counters of a host's network namespace; the backlog of received packets the kernel counts for the whole machine.
+Counters of a host's network namespace; the receive backlog is counted for the whole machine.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _COUNTERS = {
     "Udp6SndbufErrors": "raise net.core.wmem_max",
     "UdpMemErrors": "raise net.ipv4.udp_mem",
     "Udp6MemErrors": "raise net.ipv4.udp_mem",
-    "UdpInErrors": "see /proc/net/snmp: datagrams that were damaged or found no room",
-    "Udp6InErrors": "see /proc/net/snmp6: datagrams that were damaged or found no room",
-    "IpInDiscards": "raise the memory of the machine",
-    "IpOutDiscards": "raise the memory of the machine",
-    "Ip6InDiscards": "raise the memory of the machine",
-    "Ip6OutDiscards": "raise the memory of the machine",
+    "UdpInErrors": "check /proc/net/snmp: datagrams were corrupted or found no room",
+    "Udp6InErrors": "check /proc/net/snmp6: datagrams were corrupted or found no room",
+    "IpInDiscards": "give the machine more memory",
+    "IpOutDiscards": "give the machine more memory",
+    "Ip6InDiscards": "give the machine more memory",
+    "Ip6OutDiscards": "give the machine more memory",
     "TcpExtListenOverflows": "raise net.core.somaxconn and the server's backlog",
     "TcpExtListenDrops": "raise net.core.somaxconn and the server's backlog",
     "TcpExtTCPBacklogDrop": "raise net.ipv4.tcp_rmem",
@@ -58,7 +58,7 @@ def check(evidence: Evidence) -> list[CheckResult]:
     if evidence.foreign and evidence.transport is None:
         findings.append(Finding("unknown", f"{evidence.client} does not report whether its receive buffer overflowed"))
     if load.get("udp_receive_errors") is not None or evidence.transport:
-        unseen = "the client's socket dropped no packet; what its host dropped is unseen"
+        unseen = "the client's socket dropped no packet; drops of its host are not observable"
         text = unseen if evidence.workload.distant else "no host dropped a packet"
         findings.append(Finding("pass", text, 0.0, 0.0))
     for name, value in (evidence.transport or {}).items():
@@ -66,7 +66,7 @@ def check(evidence: Evidence) -> list[CheckResult]:
             # Who else brings damaged datagrams to a host that is not of a lab, is not known.
             findings += _host(name, value, corrupting or bool(evidence.study.hosts))
         elif name == "softnet_drops" and value is not None and value > 0:
-            text = f"the kernel's packet backlog was full: {value} packets dropped on the whole machine"
+            text = f"the kernel's receive backlog was full: {value} packets dropped on the whole machine"
             findings.append(_drop(text, value, "raise net.core.netdev_max_backlog"))
     return worst(evidence, "drops", findings)
 
@@ -89,7 +89,13 @@ def _host(host: str, grown: HostGrowth, corrupting: bool) -> list[Finding]:
         count = sum(int(counters.get(field, 0)) for field in ("rx_drops", "tx_drops", "rx_errors", "tx_errors"))
         if count > 0:
             text = f"host {host}: device {device} dropped {count} packets"
-            findings.append(_drop(text, count, "raise the queue lengths of the device"))
+            findings.append(
+                _drop(
+                    text,
+                    count,
+                    "raise the device's queue lengths (`ip link set DEV txqueuelen N`, `ethtool -G DEV rx N`)",
+                )
+            )
     return findings
 
 

@@ -19,7 +19,7 @@ from trifecta.design.impairments import kind_of
 from trifecta.design.model import PathSpec
 
 DirectionKey = Literal["a_to_b", "b_to_a"]
-REMEDY = "the link did not do what the plan says; look at its configuration in the run's log, and at the engine"
+REMEDY = "check the link's configuration in the run's log, and the engine: the link did not follow the plan"
 
 
 def of_link(path: PathSpec, seed: int, wire: str, link: OneLink) -> list[Finding]:
@@ -31,7 +31,7 @@ def of_link(path: PathSpec, seed: int, wire: str, link: OneLink) -> list[Finding
     return [
         Finding(
             "fail",
-            f"the link{f' {wire}' if wire else ''} had {field} {had}, the plan {wanted}",
+            f"the link{f' {wire}' if wire else ''} had {field} {had}, planned {wanted}",
             None,
             None,
             REMEDY,
@@ -50,10 +50,10 @@ def of_direction(name: str, key: DirectionKey, link: OneLink, asked: Sequence[Im
     kinds = [str(tally["kind"]) for tally in tallies]
     planned = [str(impairment["kind"]) for impairment in asked]
     if kinds != planned:
-        text = f"{name}: the link had {', '.join(kinds) or 'no impairment'}, the plan {', '.join(planned) or 'none'}"
+        text = f"{name}: the link had {', '.join(kinds) or 'no impairment'}, planned {', '.join(planned) or 'none'}"
         return [Finding("fail", text, None, None, REMEDY)]
     findings = [
-        Finding("fail", f"{name}: the link had {kind} {field} {said}, the plan {value}", None, None, REMEDY)
+        Finding("fail", f"{name}: the link had {kind} {field} {said}, planned {value}", None, None, REMEDY)
         for kind, tally, impairment in zip(kinds, tallies, asked, strict=True)
         for field, said, value in _differences(tally.get("asked"), impairment)
     ]
@@ -95,6 +95,6 @@ def _recounted(
         if expected is None or expected == int(tally["hit"]):
             continue
         deed = kind_of(impairment).deed
-        text = f"{name}: {deed} {tally['hit']} of {tally['met']} packets, by the plan's seed exactly {expected}"
+        text = f"{name}: {deed} {tally['hit']} of {tally['met']} packets, the plan's seed gives exactly {expected}"
         findings.append(Finding("fail", text, float(tally["hit"]), float(expected), REMEDY, bounded=False))
     return findings

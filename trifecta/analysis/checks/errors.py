@@ -1,11 +1,11 @@
 """Did the trial end normally, and what failed?
 
 ## Fails when
-The client crashed, ended early or never succeeded, or TLS failed; a server elsewhere answered 429 or 503, after which
-no more requests are sent in this trial.
+The client crashed, ended early or never succeeded, or TLS or the client itself failed; a server elsewhere answered 429
+or 503, after which no more requests are sent in this trial.
 
 ## Warns when
-Anything else failed: timeouts, resets, statuses. Failures are results, and count as infinitely long.
+Anything else failed: timeouts, resets, status codes. Failures are results and count as infinitely long.
 
 ## Why
 A trial without any success is no measurement, and one that was cut short has lost its slowest requests.
@@ -19,13 +19,13 @@ from trifecta.design.model import PROTOCOL_NAMES, CheckResult
 
 _CUT_SHORT = {
     "total_timeout": "the trial ran into its total timeout",
-    "no_response": "nothing was ever answered",
-    "signal": "the client was ended by a signal",
-    "stdin": "the client was ended from outside",
+    "no_response": "no request was ever answered",
+    "signal": "a signal ended the client",
+    "stdin": "the client was stopped from outside",
     "crashed": "the client was killed",
-    "status": "the server asked for patience (429 or 503)",
+    "status": "the server asked to slow down (429 or 503)",
 }
-_CARRY = "check that server and path carry this workload"
+_CARRY = "check that the server and the path can carry this workload"
 # Nothing a path does to a request ends in these: the set-up is wrong.
 _SETUP_CLASSES = {"tls": "in TLS", "browser": "in the browser itself", "client": "in the client itself"}
 
@@ -54,6 +54,6 @@ def check(evidence: Evidence) -> list[CheckResult]:
         remedy = failures.remedy(setup, name)
         return evidence.result("errors", "fail", text, value=share, limit=0.0, remedy=remedy)
     if failed:
-        text = f"{failed} of {facts.samples} {noun} failed: {classes}; they count as slower than every other"
+        text = f"{failed} of {facts.samples} {noun} failed: {classes}; they count as slower than all others"
         return evidence.result("errors", "warn", text, value=share, limit=0.0, remedy=remedy)
     return evidence.result("errors", "pass", f"all {facts.samples} {noun} succeeded", value=0.0, limit=0.0)

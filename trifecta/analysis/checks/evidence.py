@@ -208,7 +208,7 @@ _ORDER: tuple[CheckStatus, ...] = ("fail", "warn", "unknown", "pass")
 def worst(evidence: Evidence, check: str, findings: Sequence[Finding]) -> list[CheckResult]:
     """One result from several findings: the worst status; the sentence names what is wrong, else all numbers."""
     if not findings:
-        return evidence.result(check, "unknown", "nothing of it was measured in this trial")
+        return evidence.result(check, "unknown", "nothing for this check was measured in this trial")
     status = min((finding.status for finding in findings), key=_ORDER.index)
     named = [finding for finding in findings if finding.status == status]
     if status == "unknown":

@@ -1,14 +1,14 @@
-"""Were the frames of a size that a wire can carry?
+"""Were the frames small enough for a wire?
 
 ## Fails when
 Never.
 
 ## Warns when
-Loopback carried frames of more than 1,514 octets on the mean, which no wire has.
+Frames on loopback average more than 1,514 octets, the most that Ethernet carries.
 
 ## Why
 Loopback has an MTU of 65,536 octets, which TCP fills and QUIC does not: counts, sizes and gaps of frames differ there
-for no reason of the protocol's.
+for reasons that are not the protocol's.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from trifecta.design.impairments import ETHERNET_FRAME_BYTES
 from trifecta.design.model import CheckResult
 
 FEW_FRAMES = 20  # fewer say nothing of a trial
-_REMEDY = "let client and server have hosts of their own (`--without loopback-offload`), and count packets on a wire"
+_REMEDY = "put client and server on separate hosts (`--without loopback-offload`), and count packets on a wire"
 
 
 def check(evidence: Evidence) -> list[CheckResult]:
     """Warn where loopback carried frames that no wire has, on the mean; no result where nothing crossed it."""
     if evidence.study.hosts:
-        text = "the size of frames on the loopback that services of one host share was not observed"
+        text = "the frame sizes on the loopback that services of one host share were not observed"
         return worst(evidence, "frames", [Finding("unknown", text)]) if _calls_at_home(evidence) else []
     findings = []
     for name, host in evidence.hosts.items():
@@ -33,9 +33,9 @@ def check(evidence: Evidence) -> list[CheckResult]:
         if loopback is None or frames < FEW_FRAMES:
             continue
         mean = int(loopback["rx_bytes"]) / frames
-        text = f"host {name}: {frames} frames over loopback, {mean:.0f} B each on the mean"
+        text = f"host {name}: {frames} frames over loopback, {mean:.0f} B each on average"
         if mean > ETHERNET_FRAME_BYTES:
-            text += f", where a wire has {ETHERNET_FRAME_BYTES} B at most"
+            text += f", where Ethernet carries at most {ETHERNET_FRAME_BYTES} B"
             findings.append(Finding("warn", text, mean, float(ETHERNET_FRAME_BYTES), _REMEDY))
         else:
             findings.append(Finding("pass", text, mean, float(ETHERNET_FRAME_BYTES)))

@@ -9,23 +9,23 @@ from trifecta.analysis.checks.evidence import Evidence, Finding, duration
 from trifecta.contract.stored import Load
 
 APART_SHARE, APART_FLOOR_NS = 0.2, 2_000_000  # of the least round trips of two arms of a block, whichever allows more
-_REMEDY = "read it as a comparison of two ways; packets of TCP and of UDP may be led apart, or turn back elsewhere"
+_REMEDY = "read it as a comparison of two routes: TCP and UDP may be routed differently, or end at different places"
 
 
 def findings(evidence: Evidence) -> list[Finding]:
     """Warn where an arm's least round trip is not that of the other arms of its block, to one address."""
     own = least_round_trip_ns(evidence.load)
     if own is None:
-        return [Finding("unknown", "unseen")]
+        return [Finding("unknown", "not observable from here")]
     lost = _lost(evidence.load)
-    text = f"from here: least round trip {duration(own)}, {lost} of our packets lost; the rest unseen"
+    text = f"from here: minimum RTT {duration(own)}, {lost} of our packets lost; the rest is not observable"
     for sibling in evidence.siblings:
         other = least_round_trip_ns(sibling.load)
         if other is None or not _one_address(evidence, sibling):
             continue
         apart, limit = abs(own - other), max(APART_FLOOR_NS, APART_SHARE * min(own, other))
         if apart > limit:
-            said = f"least round trip {duration(own)} here, {duration(other)} in {sibling.trial.arm}, to one address"
+            said = f"minimum RTT {duration(own)} here, {duration(other)} in {sibling.trial.arm}, to the same address"
             return [Finding("warn", said, float(apart), limit, _REMEDY)]
     return [Finding("pass", text, float(own))]
 

@@ -1,15 +1,15 @@
 """Did the client run without being paused?
 
 ## Fails when
-The client's event loop came round more than 20 ms and 2 % of the time measured later than it had to: the process was
-stopped, or had no core. Unknown of other clients than Trifecta's own; not asked of browsers.
+The client's event loop ran late by more than 20 ms and 2 % of the measured time: the process was stopped, or had no
+core. Unknown for clients other than Trifecta's own; not checked for browsers.
 
 ## Warns when
-Beyond 20 ms alone, and where the client has a share of a core or is a fan-in's.
+It ran late by more than 20 ms only, or the client has a share of a core or is a fan-in's.
 
 ## Why
-A gap is time that no request of the path took. A process that is stopped uses no CPU time and waits for no core, so
-`headroom` cannot see it. A wait of the loop lasts 50 ms at most: a stop of 200 ms counts 150 to 200 ms.
+A gap is time that no request spent on the path. A stopped process uses no CPU time and waits for no core, so `headroom`
+cannot see it. The loop waits 50 ms at most: a stop of 200 ms counts as 150 to 200 ms.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ def check(evidence: Evidence) -> list[CheckResult]:
     load = evidence.load or {}
     gap_ns, measured_ns = load.get("longest_gap_ns"), load.get("measured_ns")
     if gap_ns is None or not measured_ns:
-        return evidence.result("gaps", "unknown", f"{evidence.client} does not report how long it stood still")
+        return evidence.result("gaps", "unknown", f"{evidence.client} does not report how long it was paused")
     share = gap_ns / measured_ns
-    text = f"the client stood still for {duration(gap_ns)} at most, {share:.1%} of the {duration(measured_ns)} measured"
+    text = f"the client was paused for at most {duration(gap_ns)}, {share:.1%} of the {duration(measured_ns)} measured"
     if gap_ns <= GAP_FLOOR_NS:
         return evidence.result("gaps", "pass", text, value=share, limit=GAP_SHARE)
     # Less than its core was asked for, or many clients on one: then standing still is what is measured (headroom).
     asked = evidence.workload.client_cpu is not None or evidence.workload.crowd
-    remedy = "do not stop the client (debugger, frozen group, suspended machine); give it a core of its own"
+    remedy = "do not pause the client (debugger, frozen cgroup, suspended machine); give it its own core"
     status: CheckStatus = "fail" if share > GAP_SHARE and not asked else "warn"
     return evidence.result("gaps", status, text, value=share, limit=GAP_SHARE, remedy=remedy)

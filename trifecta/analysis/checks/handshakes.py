@@ -27,7 +27,7 @@ from trifecta.design.model import AA_SUFFIX, CheckResult
 
 # Share of the median time of a request. From a third on, a protocol with one round trip less looks a third faster.
 HANDSHAKE_LIMIT = 1 / 3
-_REMEDY = "compare on open connections too (`--without round-trips`), or read it as a comparison of handshakes"
+_REMEDY = "also compare on reused connections (`--without round-trips`), or read it as a comparison of handshakes"
 
 
 def check(evidence: RunEvidence) -> list[CheckResult]:
@@ -39,7 +39,7 @@ def check(evidence: RunEvidence) -> list[CheckResult]:
         if not shares:
             continue
         words = ", ".join(f"{arm_words(evidence.study.compare, arm)} {share:.0%}" for arm, share in shares.items())
-        text = f"share of the handshake in a request's median time: {words}"
+        text = f"the handshake's share of a request's median time: {words}"
         most = max(shares.values())
         if most >= HANDSHAKE_LIMIT:
             results.append(CheckResult("handshakes", cell.key, "warn", text, most, HANDSHAKE_LIMIT, _REMEDY))

@@ -2,11 +2,12 @@
 
 ## Fails when
 Client or link used 90 % of a core (or of the share of one that the client was given), or waited for it 20 % of the
-time. Of an open loop: the 99th percentile of lag is above 1 ms and 5 % of the median latency, or more than 0.1 % of
+time. In an open loop: the 99th percentile of lag is above 1 ms and 5 % of the median latency, or more than 0.1 % of
 slots were missed.
 
 ## Warns when
-The server did so where a rate is asked of it, or where it was given a share of a core.
+A client other than Trifecta's own, or of a closed-loop fan-in, did so; the server did so in an open loop or with a
+share of a core; the server or a service waited for a core 20 % of the time; fewer slots were missed.
 
 ## Why
 An instrument at its limit measures itself.
@@ -48,9 +49,9 @@ def _client(evidence: Evidence) -> list[Finding]:
     who = evidence.client if evidence.foreign else "the client"
     busy = client_busy(load)
     if busy is not None:
-        remedy = "give it more cores or ask for less load"
+        remedy = "give it more cores or reduce the load"
         if many:
-            remedy = "read it as clients that share a core, or let fewer ask, in an open loop"
+            remedy = "read it as clients that share a core, or use fewer clients in an open loop"
         findings += _of_its_share(who, busy, load, span_ns(load), remedy=remedy, beyond=beyond)
     run_delay = _run_delay(who, load, beyond)
     if evidence.foreign and not run_delay:
@@ -66,7 +67,7 @@ def _server(evidence: Evidence, server: Server) -> list[Finding]:
     busy = server_busy(server, load)
     if busy is None or (evidence.workload.loop != "open" and server.get("cpu_share") is None):
         return []
-    remedy = "ask for a lower rate, or read it as what the server can do at most"
+    remedy = "lower the rate, or read it as the server's maximum"
     return _of_its_share("the server", busy, server, span_ns(load), remedy=remedy, beyond="warn")
 
 
@@ -105,7 +106,7 @@ def _link(who: str, link: OneLink) -> list[Finding]:
     wall_ns = link.get("wall_ns")
     if wall_ns and not link.get("netem"):  # whose work is the kernel's, in nobody's time
         busy = (link.get("cpu_user_ns", 0) + link.get("cpu_system_ns", 0)) / wall_ns
-        remedy = "ask for less load or use a machine with more cores"
+        remedy = "reduce the load or use a machine with more cores"
         findings.append(_limit(f"{who} used", busy, "of a core", remedy))
     return findings + _run_delay(who, link)
 
@@ -126,7 +127,7 @@ def _run_delay(who: str, summary: Ran, beyond: CheckStatus = "fail", what: str =
     share = int(delay) / int(wall)
     text = f"{who} waited {what} {share:.0%} of the time"
     if share > WAIT_LIMIT:
-        remedy = "use a machine with more cores, end other programs, and lift limits on CPU time"
+        remedy = "use a machine with more cores, stop other programs, and lift limits on CPU time"
         return [Finding(beyond, text, share, WAIT_LIMIT, remedy)]
     return [Finding("pass", text, share, WAIT_LIMIT)]
 
@@ -142,7 +143,7 @@ def _schedule(evidence: Evidence, load: Load) -> list[Finding]:
         median = float(evidence.row.get("latency_p50_ns") or 0)
         limit = max(LAG_FLOOR_NS, LAG_SHARE * median)
         text = f"99 % of requests started within {duration(float(lag))} of their schedule"
-        remedy = "ask for a lower rate, or give the client a core of its own"
+        remedy = "lower the rate, or give the client its own core"
         findings.append(
             Finding("fail" if lag > limit else "pass", text, float(lag), limit, remedy if lag > limit else "")
         )
@@ -152,6 +153,6 @@ def _schedule(evidence: Evidence, load: Load) -> list[Finding]:
         share = missed / slots
         text = f"{missed} of {slots} slots of the schedule were missed"
         status: CheckStatus = "fail" if share > MISSED_LIMIT else "warn"
-        remedy = "allow more requests in flight or ask for a lower rate"
+        remedy = "allow more requests in flight or lower the rate"
         findings.append(Finding(status, text, share, MISSED_LIMIT, remedy))
     return findings

@@ -12,7 +12,7 @@ from trifecta.contract.stored import Load
 from trifecta.design.impairments import kind_of
 from trifecta.design.model import CheckStatus
 
-_ONE_CHAIN = "have the server show one chain of certificates over every protocol"
+_ONE_CHAIN = "configure the server to send one certificate chain over every protocol"
 
 
 def findings(evidence: Evidence) -> list[Finding]:
@@ -21,7 +21,7 @@ def findings(evidence: Evidence) -> list[Finding]:
     if own is None:
         if _told(evidence):  # a session that was resumed has none
             return []
-        return [Finding("unknown", f"{evidence.client} does not report the certificates it was shown")]
+        return [Finding("unknown", f"{evidence.client} does not report the certificates it received")]
     others = {each.trial.arm: chain(each.load) for each in evidence.siblings}
     odd = {arm: other for arm, other in others.items() if other is not None and other != own}
     by_arm = {each.trial.arm: server_flights(each.load) for each in evidence.siblings if _comparable(evidence, each)}
@@ -29,16 +29,16 @@ def findings(evidence: Evidence) -> list[Finding]:
         said = ", ".join(f"{words}{_took(by_arm.get(arm))} in {arm}" for arm, words in odd.items())
         # What a server of others shows over each protocol is part of what its protocols are.
         status: CheckStatus = "warn" if evidence.workload.outside else "fail"
-        return [Finding(status, f"the server shows {own}{_took(flights)} here and {said}", remedy=_ONE_CHAIN)]
+        return [Finding(status, f"the server sends {own}{_took(flights)} here and {said}", remedy=_ONE_CHAIN)]
     found = [Finding("pass", f"certificate chain: {own}")]
     longer = [f"{other} in {arm}" for arm, other in by_arm.items() if other is not None and other != flights]
     if flights is None:
         return found
     if longer and not _loses(evidence):
-        text = f"handshakes took {flights} flights of the server here and {', '.join(longer)}, of one chain ({own})"
+        text = f"handshakes took {flights} server flights here and {', '.join(longer)}, with the same chain ({own})"
         remedy = "read it as what this chain costs over this protocol, or give the server a shorter one"
         return [*found, Finding("warn", text, remedy=remedy)]
-    return [*found, Finding("pass", f"flights of the server in a handshake: {flights}")]
+    return [*found, Finding("pass", f"server flights in a handshake: {flights}")]
 
 
 def chain(load: Load | None) -> str | None:

@@ -35,7 +35,7 @@ def of_direction(path: PathSpec, name: str, report: Direction, remedy: str, *, o
         if given is None:
             continue
         value = float(given)
-        text = f"{name}: {percentile} % of packets left within {duration(value)} of their time"
+        text = f"{name}: {percentile} % of packets left within {duration(value)} of schedule"
         if value > most:
             findings.append(Finding("fail", f"{text} (limit {duration(most)})", value, most, remedy))
         else:

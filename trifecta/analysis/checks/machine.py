@@ -1,13 +1,13 @@
-"""Did the machine have time for the trial?
+"""Did the machine have CPU time for the trial?
 
 ## Fails when
-The hypervisor took more than 10 % of the machine, or other programs more than half.
+The hypervisor took more than 10 % of the machine's CPU time, or other programs more than half.
 
 ## Warns when
-At 1 % and 5 %; pressure on memory or disk; cores of different frequency.
+At 1 % and 5 %; pressure on memory or disk; cores at different frequencies.
 
 ## Why
-Other work comes and goes, and meets one arm more than another.
+Other work comes and goes, and hits one arm more than another.
 
 ## Sources
 Linux: /proc/stat, pressure stall information.
@@ -41,19 +41,27 @@ def check(evidence: Evidence) -> list[CheckResult]:
         findings.append(_share("the hypervisor took", float(steal) / cpus, allowance, (STEAL_WARN, STEAL_FAIL), remedy))
     other = machine.get("other_cpu_share")
     if other is not None:
-        remedy = "end other programs while a study runs"
+        remedy = "stop other programs while a study runs"
         findings.append(_share("other programs used", float(other) / cpus, allowance, (OTHER_WARN, OTHER_FAIL), remedy))
     pressure = machine.get("pressure_share") or {}
     for name, limit in (("memory", MEMORY_PRESSURE_WARN), ("io", IO_PRESSURE_WARN)):
         share = pressure.get(name)
         if share is not None and share > limit:
             text = f"tasks waited for {name} {share:.1%} of the time"
-            findings.append(Finding("warn", text, share, limit, "free memory or the disk of other work"))
+            findings.append(Finding("warn", text, share, limit, "stop other work that uses memory or disk"))
     frequencies = [float(mhz) for mhz in machine.get("cpu_mhz") or [] if mhz]
     if frequencies and max(frequencies) / min(frequencies) > FREQUENCY_SPREAD_WARN:
         text = f"cores ran at {min(frequencies):.0f} to {max(frequencies):.0f} MHz"
         spread = max(frequencies) / min(frequencies)
-        findings.append(Finding("warn", text, spread, FREQUENCY_SPREAD_WARN, "set the governor to performance"))
+        findings.append(
+            Finding(
+                "warn",
+                text,
+                spread,
+                FREQUENCY_SPREAD_WARN,
+                "set the CPU governor to performance (`cpupower frequency-set -g performance`)",
+            )
+        )
     return worst(evidence, "machine", findings)
 
 

@@ -1,17 +1,17 @@
 """Does every node of a cluster agree with itself?
 
 ## Fails when
-The baseline's two runs differ on a node beyond chance among all nodes, at any look. Then no trial of that node counts:
-they are kept and marked.
+The baseline's two runs differ on a node beyond chance among all nodes, under continuous monitoring. Then no trial of
+that node counts; they are kept and marked.
 
 ## Warns when
-They do on a node by itself.
+They differ on a node judged alone.
 
 ## Why
-A node that runs the same thing twice and gets two answers tells the arms apart for it.
+A node that gets two results from the same treatment would also tell identical arms apart.
 
 ## Sources
-Marcus et al. 1976 (closed testing); Vovk & Wang 2021 (e-values); Ville 1939 (a test that holds at every look).
+Marcus et al. 1976 (closed testing); Vovk & Wang 2021 (e-values); Ville 1939 (a test valid under continuous monitoring).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def _node(one: NodeBaseline) -> CheckResult:
         return CheckResult(CHECK, "run", "fail", f"{name} is left out: {one.reason}", one.ratio, 1.0, REMEDY)
     if one.low is None or one.high is None:
         text = f"{name}: {one.blocks} blocks are too few to say whether its baseline agrees with itself"
-        return CheckResult(CHECK, "run", "unknown", text, one.ratio, 1.0, "give it more blocks")
+        return CheckResult(CHECK, "run", "unknown", text, one.ratio, 1.0, "run more blocks")
     ratio = "none" if one.ratio is None else f"{one.ratio:.4g}"
     text = f"{name}: baseline against itself {ratio} [{one.low:.4g}, {one.high:.4g}] over {one.blocks} blocks"
     if one.low > 1 or one.high < 1:

@@ -1,14 +1,14 @@
 """Does the baseline agree with itself, and how small a difference can this lab resolve?
 
 ## Fails when
-The baseline differs from itself beyond chance among all cells: something other than the compared factor tells the
-runs of a block apart.
+The baseline differs from itself beyond chance among all cells: something other than the compared factor makes the runs
+of a block differ.
 
 ## Warns when
-It does in one cell, or the floor is above the study's margin.
+It differs in one cell judged alone, or the floor is above the study's margin.
 
 ## Why
-Differences below the floor cannot be told from none here.
+Differences below the floor cannot be told from no difference here.
 
 ## Sources
 Marcus et al. 1976 (closed testing); Vovk & Wang 2021 (e-values).
@@ -21,7 +21,7 @@ from trifecta.analysis.noise import NoiseFloor, noise_floors
 from trifecta.design.arms import arm_words, factor_words
 from trifecta.design.model import CheckResult
 
-_BIAS_REMEDY = "something other than the {} makes the runs of a block differ: look at drift, caches and other load"
+_BIAS_REMEDY = "look for drift, caches and other load: something other than the {} makes the runs of a block differ"
 
 
 def check(evidence: RunEvidence) -> list[CheckResult]:
@@ -47,13 +47,13 @@ def _cell(floor: NoiseFloor, name: str, margin: float, bias_remedy: str) -> Chec
         text += ", which excludes 1, as one cell in twenty may by chance"
         return CheckResult("noise_floor", floor.cell, "warn", text, floor.floor, margin, bias_remedy)
     if floor.floor is None:
-        text += ": too few blocks to say how small a difference could have been seen"
-        return CheckResult("noise_floor", floor.cell, "unknown", text, None, margin, "allow a larger budget")
-    text += f": a difference of {floor.floor:.1%} or more could have been seen within a block"
+        text += ": too few blocks to say how small a difference could have been detected"
+        return CheckResult("noise_floor", floor.cell, "unknown", text, None, margin, "raise `--budget`")
+    text += f": a difference of {floor.floor:.1%} or more could have been detected within a block"
     if floor.weather_floor is not None:
         text += f", of {floor.weather_floor:.1%} between blocks"
     if floor.floor > margin:
         text += f", which is more than the margin of {margin:.1%}: nothing can be called the same here"
-        remedy = "more blocks, longer trials or a quieter machine"
+        remedy = "run more blocks or longer trials, or use a quieter machine"
         return CheckResult("noise_floor", floor.cell, "warn", text, floor.floor, margin, remedy)
     return CheckResult("noise_floor", floor.cell, "pass", text, floor.floor, margin)

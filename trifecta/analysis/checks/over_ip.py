@@ -15,7 +15,7 @@ from trifecta.design.ip import IPV4, IPV6, written
 # host: names that are looked up at 127.0.0.53, which are few, but so may be the packets of a small trial.
 OTHER_OVER_WIRES, OTHER_WITHIN_A_HOST = 0.05, 0.5
 _BRIDGE = ("docker", "br-", "veth")  # what crosses these crosses a wire, too, or not the host
-_REMEDY = "see in `logs` of the run which addresses the server and the client were given"
+_REMEDY = "check the addresses of server and client in the run's `logs`"
 
 
 def findings(evidence: Evidence) -> list[Finding]:
@@ -32,14 +32,14 @@ def findings(evidence: Evidence) -> list[Finding]:
     counted = [device for device in devices if "rx_ipv6_packets" in device]
     every = sum(int(device.get("rx_packets") or 0) for device in counted)
     if not every:
-        unseen = f"no packet of the client's host was counted by its version of IP, requested: {asked}"
+        unseen = f"the client's host counted no packet by IP version, requested: {asked}"
         return [] if asked == IPV4 else [Finding("unknown", unseen)]
     six = sum(int(device["rx_ipv6_packets"]) for device in counted)
     given = {IPV6: six, IPV4: every - six}
     other = (every - given[asked]) / every
-    text = f"{given[asked]} of {every} packets that the client's host received were of {asked}"
+    text = f"{given[asked]} of {every} packets that the client's host received were {asked}"
     if other > limit:
-        return [Finding("fail", f"{text}, as all should be", other, limit, _REMEDY)]
+        return [Finding("fail", f"{text}, but all should be", other, limit, _REMEDY)]
     return [Finding("pass", text, other, limit)]
 
 

@@ -8,8 +8,8 @@ from trifecta.analysis.checks.answers_alike import ALIKE, FAR_APART
 from trifecta.analysis.checks.evidence import Evidence, Finding, counts
 from trifecta.analysis.checks.visits import Visit, Visits
 
-_CHANGES = "read it as of a page that changes, or ask for one that does not"
-_FAILS = "look at the waterfalls: what fails in every browser is the page's own"
+_CHANGES = "read it as a page that changes, or visit one that does not"
+_FAILS = "look at the waterfalls: what fails in every browser is the page's fault"
 _SHOWN = 3  # URLs that are named
 Difference = Callable[[Visit, Visit], str]
 """What of one visit is not as in another, in words; empty when nothing is."""
@@ -67,11 +67,13 @@ def _failed(evidence: Evidence, visits: Visits) -> list[Finding]:
         alone = own ^ {url for url in other.failed if _host(url) == host}
         if alone:
             text = f"requests to the page's host failed here or in {arm} alone ({_some(alone)})"
-            return [Finding("fail", text, float(len(alone)), 0.0, "check that server and path carry the page")]
+            return [
+                Finding("fail", text, float(len(alone)), 0.0, "check that the server and the path can carry the page")
+            ]
     if not visits.failed:
         return []
     number = sum(visits.failed.values())
-    text = f"{number} requests of visits that loaded failed ({counts(visits.failed_classes)}: {_some(visits.failed)})"
+    text = f"{number} requests failed in visits that loaded ({counts(visits.failed_classes)}: {_some(visits.failed)})"
     return [Finding("warn", text, float(number), 0.0, _FAILS)]
 
 
@@ -86,5 +88,5 @@ def _host(url: str) -> str:
 def _unfinished(visits: Visits) -> list[Finding]:
     if not visits.unfinished:
         return []
-    text = f"{visits.unfinished} requests still ran when the visit was over"
-    return [Finding("warn", text, float(visits.unfinished), 0.0, "make 'settle' longer")]
+    text = f"{visits.unfinished} requests were still running when the visit ended"
+    return [Finding("warn", text, float(visits.unfinished), 0.0, "raise `settle`")]

@@ -1,23 +1,23 @@
 """Are TLS, certificates, congestion control and sockets the same in every arm?
 
 ## Fails when
-Any of these differs from what was asked, or between arms of a block: TLS version, cipher suite, key exchange, the
-server's certificates (number, octets in DER), session resumption and early data with new connections, the client's
-congestion control, [what of quinn-proto is adapted](implementations.md#what-of-quinn-proto-is-adapted), TCP_NODELAY,
+Any of these differs from what was requested, or between arms of a block: TLS version, cipher suite, key exchange, the
+server's certificates (number, octets in DER), session resumption and early data on new connections, the client's
+congestion control, [the adaptations of quinn-proto](implementations.md#what-of-quinn-proto-is-adapted), TCP_NODELAY,
 a [switch of the transports](study-files.md#switches-of-the-transports) that the study sets; initial windows by more
-than a quarter, but for TCP that begins with one segment over a lossy path because its SYN was lost (RFC 5681, 3.1).
-Of the packets that the client's host received 5 % are of another version of IP than asked for, or half of them where
-all services share a host: by its kernel's counters. Of a server elsewhere certificates, windows and the
-cipher suite are warned of instead.
+than a quarter, except for TCP that starts with one segment over a lossy path because its SYN was lost (RFC 5681, 3.1).
+By its kernel's counters, over 5 % of the packets that the client's host received are of another IP version than
+requested, or over half where all services share a host. For a server elsewhere, certificates, windows and the cipher
+suite only warn.
 
 ## Warns when
-A server's own congestion control is another than asked (many programs have one only); a study asks for quinn-proto
-without an adaptation, or has services retry, leak connections, look names up over the path or limit answers over TCP
-alone, or a client wait before TLS over TCP; a client does not verify certificates; of a server elsewhere the
-certificates differ between arms, or the client's initial windows by more than a quarter (they are about what it sends,
-and a GET is one packet); one chain of certificates takes another number of flights of the server than in another arm,
-on a path that loses nothing and has 2 ms of round trip: over QUIC a server may send three times what it got before it
-hears again.
+The congestion control of a server, or of a proxy to its backend, is not the one requested (many programs have only
+one); a server sets TCP_NODELAY although the study does not; a study asks for quinn-proto without an adaptation, or has
+services retry, leak connections, look up names over the path or limit responses over TCP only, or a client wait before
+TLS over TCP; a client does not verify certificates; for a server elsewhere, the certificates differ between arms, or
+the client's initial windows by more than a quarter (they concern what it sends, and a GET is one packet); the same
+certificate chain takes another number of server flights than in another arm, on a path without loss and with an RTT of
+2 ms: a QUIC server may send three times what it received until it has validated the client's address.
 
 ## Why
 What differs besides the protocol is compared along with it.
@@ -43,7 +43,7 @@ from trifecta.design.transports import over
 
 WINDOW_SPREAD = 1.25  # TCP counts ten segments, QUIC up to 14,720 octets (RFC 6928, RFC 9002 7.2): not exactly equal
 # In this machine's own network the MTU of a device, and what the kernel remembers of a route, make them differ, too.
-_OWN_WINDOW = "read it as of what is sent from here; what is received follows the server's window, which is unseen"
+_OWN_WINDOW = "read it as what this client sends; what it receives follows the server's window, which is not observable"
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ def _apart(evidence: Evidence) -> list[Finding]:
         tcp, quic = (over(getattr(workload, name), protocol) for protocol in ("h2", "h3"))
         what = name.replace("tls", "TLS").replace("_", " ")
         text = f"the study asks for {what} {tcp} over TCP and {quic} over QUIC"
-        found.append(Finding("warn", text, remedy=f"read it as a difference of both, or give one {what}"))
+        found.append(Finding("warn", text, remedy=f"read it as a difference of both, or set one {what}"))
     return found
 
 
@@ -124,13 +124,13 @@ def _quinn(evidence: Evidence) -> list[Finding]:
     given = _transport(evidence).get("adaptations")
     if given is not None and given != asked:
         text = (
-            f"{quinn.LIBRARY} is adapted in {', '.join(given) or 'nothing'}, requested: {', '.join(asked) or 'nothing'}"
+            f"{quinn.LIBRARY} has the adaptations {', '.join(given) or 'none'}, requested: {', '.join(asked) or 'none'}"
         )
-        return [Finding("fail", text, remedy="install the engine again: `trifecta doctor` says how")]
+        return [Finding("fail", text, remedy="reinstall the engine: run `trifecta doctor` for the command")]
     lacking = [name for name in quinn.ADAPTATIONS if name not in asked]
     if lacking:
         text = f"the study asks for {quinn.LIBRARY} without {', '.join(lacking)}"
-        return [Finding("warn", text, remedy="read it as what this library does, or leave `quinn` out")]
+        return [Finding("warn", text, remedy="read it as this library's behaviour, or leave `quinn` out")]
     return []
 
 
@@ -140,10 +140,10 @@ def _tuned(evidence: Evidence) -> list[Finding]:
         return []
     given, asked = dict(evidence.load.get("tuning") or {}), plain(tuning.engine(evidence.workload))
     if given == asked:
-        told = [Finding("pass", f"set of the transports: {_listed(given)}")] if asked else []
+        told = [Finding("pass", f"transport settings: {_listed(given)}")] if asked else []
         return told + _tls_wait(evidence)
-    text = f"set of the client's transports is {_listed(given)}, requested: {_listed(asked)}"
-    return [Finding("fail", text, remedy="install the engine again: `trifecta doctor` says how")]
+    text = f"the client's transport settings are {_listed(given)}, requested: {_listed(asked)}"
+    return [Finding("fail", text, remedy="reinstall the engine: run `trifecta doctor` for the command")]
 
 
 def _tls_wait(evidence: Evidence) -> list[Finding]:
@@ -151,8 +151,8 @@ def _tls_wait(evidence: Evidence) -> list[Finding]:
     wait = evidence.workload.tls_wait
     if wait is None or evidence.trial.protocol == "h3":
         return []
-    text = f"the study has the client wait {wait} before TLS over TCP, and not over QUIC"
-    return [Finding("warn", text, remedy="read times over TCP with the wait in them, or leave `tls_wait` out")]
+    text = f"the study makes the client wait {wait} before TLS over TCP, but not over QUIC"
+    return [Finding("warn", text, remedy="read times over TCP as including the wait, or leave `tls_wait` out")]
 
 
 def _listed(settings: Mapping[str, object]) -> str:
@@ -178,10 +178,18 @@ def _switches(evidence: Evidence) -> list[Finding]:
 
 
 _SWITCHES = (
-    ("connection_leak", "does not close its connections over TCP", "read CPU and memory as those of such a program"),
-    ("names", "asks a name server over the path before every connection", "read its times with the look-ups in them"),
-    ("retries", "tries again what fails, within the time that is taken", "read its times with the failures in them"),
-    ("write_timeout_ns", "ends answers over TCP that take longer than its limit, none over QUIC", "read failures so"),
+    ("connection_leak", "does not close its connections over TCP", "read CPU and memory as those of a leak"),
+    (
+        "names",
+        "queries a name server over the path before every connection",
+        "read its times as including the look-ups",
+    ),
+    ("retries", "retries failed requests within the timed span", "read its times as including the failures"),
+    (
+        "write_timeout_ns",
+        "cuts off responses over TCP that exceed its limit, none over QUIC",
+        "read its failures as those of this limit",
+    ),
 )
 
 
@@ -190,7 +198,7 @@ def _windows(evidence: Evidence) -> list[Finding]:
     if not own:
         return []
     if _lost_its_first_packet(evidence):
-        return [Finding("pass", f"initial congestion window {own} B, since a packet of the handshake was lost")]
+        return [Finding("pass", f"initial congestion window {own} B, because a packet of the handshake was lost")]
     if (odd := _other_window(evidence, own)) is not None:
         return [odd]
     for sibling in evidence.siblings:
@@ -216,7 +224,9 @@ def _other_window(evidence: Evidence, own: int) -> Finding | None:
     if given == int(asked):
         return None
     text = f"the initial congestion window has {given} packets, requested: {asked}"
-    return Finding("fail", text, given, int(asked), "run `trifecta doctor`: this kernel takes none for a route")
+    return Finding(
+        "fail", text, given, int(asked), "run `trifecta doctor`: this kernel accepts no initial window for a route"
+    )
 
 
 def _adaptations(evidence: Evidence) -> list[str]:
@@ -240,7 +250,7 @@ def _server(evidence: Evidence) -> list[Finding]:
     given = _server_congestion_control(evidence)
     if given is None:
         what = "the server's congestion control"
-        unseen = f"{what}: unseen" if evidence.workload.outside else f"{what} for this protocol is not known"
+        unseen = f"{what}: not observable" if evidence.workload.outside else f"{what} for this protocol is not known"
         return [Finding("unknown", unseen)]
     asked = evidence.workload.congestion_control
     if given != asked:
@@ -258,7 +268,7 @@ def _backend(evidence: Evidence) -> list[Finding]:
     asked = evidence.workload.congestion_control
     if given != asked:
         text = f"the proxy's connections to its backend have congestion control {given}, requested: {asked}"
-        return [Finding("warn", text, remedy="run `trifecta doctor`: this kernel takes none for the route of loopback")]
+        return [Finding("warn", text, remedy="run `trifecta doctor`: this kernel accepts none for the loopback route")]
     return [Finding("pass", f"congestion control {given} between proxy and backend")]
 
 
@@ -332,7 +342,7 @@ def _server_nodelay(evidence: Evidence) -> list[Finding]:
     text = f"the server's TCP_NODELAY is {given}, requested: {asked}"
     if given and not asked:
         # Many programs have it on whatever is asked: then Nagle's algorithm is the client's alone.
-        return [Finding("warn", text, remedy="read it as the client's alone, or use server: origin, nginx or quic-go")]
+        return [Finding("warn", text, remedy="read it as the client's alone, or set server: origin, nginx or quic-go")]
     if given != asked:
         return [Finding("fail", text, remedy="set TCP_NODELAY alike in every arm")]
     return [Finding("pass", f"the server's TCP_NODELAY {given}")]
@@ -379,20 +389,20 @@ _TRAITS = (
         "the client's congestion control",
         _congestion_control,
         lambda e: e.workload.congestion_control,
-        "allow it in net.ipv4.tcp_allowed_congestion_control",
+        "add it to net.ipv4.tcp_allowed_congestion_control",
     ),
     _Trait(
-        "the kernel's pace",
+        "the kernel's pacing",
         lambda e: None if e.trial.protocol == "h3" else _transport(e).get("paced"),
         lambda e: e.workload.pacing == "on",
-        "leave out 'pacing': this kernel takes no SO_MAX_PACING_RATE of 64 bits (Linux 4.20)",
+        "leave out 'pacing': this kernel lacks 64-bit SO_MAX_PACING_RATE (Linux 4.20)",
         lambda e: False,
     ),
     _Trait(
-        "the kernel's threshold of loss detection",
+        "the kernel's packet threshold of loss detection",
         lambda e: None if e.trial.protocol == "h3" else _transport(e).get("packet_threshold"),
         lambda e: None if e.workload.outside else int(e.workload.packet_threshold or 3),
-        "run `trifecta doctor`: this kernel does not let a network set net.ipv4.tcp_reordering",
+        "run `trifecta doctor`: this kernel does not let a network namespace set net.ipv4.tcp_reordering",
         lambda e: False,
     ),
     _Trait(

@@ -1,24 +1,24 @@
 """Was the path delivered as requested?
 
 ## Fails when
-By the link: another configuration than the plan, or other hits than its draws give; the median delay is off by more
+By the link: its configuration differs from the plan, or its hits from its random draws; the median delay is off by more
 than 2 % and 100 µs; losses are outside the 99.9 % binomial interval; the rate over 100 ms of busy time is off by more
 than 2 % (more where packets left late, in a transfer of many short bursts); one packet in a
-hundred left more than 1 ms and 2 % of the RTT late (of a study of medians, which a tail does not move: one in ten, or
+hundred left more than 1 ms and 2 % of the RTT late (in a study of medians, which a tail does not move: one in ten, or
 one in a hundred more than 5 ms and 5 % of the RTT); the link itself dropped a packet; the load balancer that a study
-asks for passed on none of the trial's flows. By the probe: the RTT is off by more than 2 % and 200 µs, the rate by more
-than 5 %, losses as above, or the largest UDP payload is below 1,452 octets. A probe speaks for all trials until the
-next: once a minute, and before every block while the last found the path off, so that one bad moment of the machine
-costs a block.
+asks for forwarded none of the trial's flows. By the probe: the RTT is off by more than 2 % and 200 µs, the rate by more
+than 5 %, losses as above, or the largest UDP payload is below 1,452 octets. A probe holds for all trials until the
+next: once a minute, and before every block while the last one failed, so that one bad moment of the machine costs one
+block.
 
 ## Warns when
-Of a server elsewhere: an arm's least round trip differs from that of another arm of its block by more than a fifth and
-2 ms. What the path loses, and its rate, is unseen there.
-Between hosts, over a network as it is, of which nothing is asked: the largest UDP payload is below 1,452 octets. Else
-it is unknown what that network did to a trial, and what the probe saw of it last is told.
+For a server elsewhere: an arm's minimum RTT differs from that of another arm of its block by more than a fifth and
+2 ms. Loss on the way back and the path's rate are not observable there.
+Between hosts, over a network without emulation: the largest UDP payload is below 1,452 octets. Otherwise what that
+network did to a trial is unknown, and the last probe's result is reported.
 
 ## Why
-A verdict is about a path; on another one it may be another.
+A verdict holds for one path; on another it may differ.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ PROBED_RATE_SHARE = 0.05  # by a train of tens of packets
 RATE_BUSY_NS = 100_000_000
 MOST_SHOWN = 3  # sentences about links that did not deliver what was asked
 SMALLEST_PAYLOAD_BYTES = 1452  # that must pass: MTU 1500 less headers of IPv6 (RFC 8200, 3) and UDP (RFC 768)
-_BUSY = "give the link a core and real-time priority, and end other programs"
-_NOT_REAL_TIME = "let this user run programs in real time (`trifecta doctor` says how), and end other programs"
-_ASKED_WRONG = "look at the link's configuration in the run's log"
+_BUSY = "give the link a core and real-time priority, and stop other programs"
+_NOT_REAL_TIME = "allow this user real-time priority (see `trifecta doctor`), and stop other programs"
+_ASKED_WRONG = "check the link's configuration in the run's log"
 
 
 def check(evidence: Evidence) -> list[CheckResult]:
@@ -55,14 +55,14 @@ def check(evidence: Evidence) -> list[CheckResult]:
     links = {name: _link(evidence, name, link) for name, link in evidence.links.items()}
     missing = _wires(path, evidence.workload) - set(links)
     findings = [
-        Finding("fail", f"path {path.name} is impaired, but no link was in it{f' on wire {name}' if name else ''}")
+        Finding("fail", f"path {path.name} is impaired, but had no link{f' on wire {name}' if name else ''}")
         for name in sorted(missing)
     ]
     findings += _together(links)
     findings += _of_probes(path, evidence.workload, evidence.probe)
     findings += _balancer(evidence)
     if not findings and not evidence.workload.wires:
-        findings.append(Finding("pass", "all services share a host: there is not a wire between them"))
+        findings.append(Finding("pass", "all services share a host: there is no wire between them"))
     return worst(evidence, "path", findings)
 
 
@@ -87,14 +87,14 @@ def _of_probes(path: PathSpec, workload: RequestsWorkload, probe: Probe | None) 
 def _as_it_is(probe: OneProbe) -> list[Finding]:
     """Of a network as it is nothing was asked, so nothing of it is wrong; what it did to a trial, nobody saw."""
     if not probe.get("received"):
-        text = f"none of {probe.get('sent', 0)} packets of the probe came back over the network between the hosts"
-        return [Finding("unknown", text, 0.0, None, "let UDP to the port before the server's through")]
-    findings = _size("probe", probe, "warn", "read HTTP/3 as over a path that its packets do not fit")
-    way = f" on the way {probe['wire']}" if probe.get("wire") else ""  # of several, the first
+        text = f"none of {probe.get('sent', 0)} probe packets came back over the network between the hosts"
+        return [Finding("unknown", text, 0.0, None, "allow UDP to the port one below the server's")]
+    findings = _size("probe", probe, "warn", "read HTTP/3 as over a path too small for its packets")
+    way = f" on {probe['wire']}" if probe.get("wire") else ""  # of several, the first
     said = [f"median RTT {duration(float((probe.get('rtt_ns') or {}).get('p50') or 0))}{way}"]
     for name, share in (("to the server", probe.get("loss_forward")), ("to the client", probe.get("loss_backward"))):
         said += [] if share is None else [f"{share:.2%} lost {name}"]
-    text = f"the network between the hosts is as it is: {', '.join(said)} when it was probed last"
+    text = f"the network between the hosts is not emulated: {', '.join(said)} in the last probe"
     return [*findings, Finding("unknown", text)]
 
 
@@ -104,7 +104,7 @@ def _balancer(evidence: Evidence) -> list[Finding]:
         return []
     transport = TRANSPORTS[evidence.trial.protocol][0]
     flows = (evidence.server.get("load_balancer") or {}).get(transport.lower(), 0)
-    text = f"the load balancer passed on {flows} flows over {transport}"
+    text = f"the load balancer forwarded {flows} flows over {transport}"
     return [Finding("pass" if flows else "fail", text, float(flows), 1.0, "" if flows else _ASKED_WRONG)]
 
 
@@ -160,7 +160,7 @@ def _together(links: Mapping[str, list[Finding]]) -> list[Finding]:
         return every
     if not wrong:
         nearest = max(every, key=_use_of_limit)
-        text = f"{len(links)} links delivered what was asked; nearest to its limit: {nearest.text}"
+        text = f"{len(links)} links delivered what was requested; nearest to its limit: {nearest.text}"
         return [Finding("pass", text, nearest.value, nearest.limit)]
     wrong.sort(key=_use_of_limit, reverse=True)
     shown = wrong[:MOST_SHOWN]
@@ -208,7 +208,7 @@ def _delay(
     kinds = [kind_of(impairment) for impairment in asked]
     # The frames of a super-packet that leave one by one wait for each other.
     variable = one_by_one or any(kind.wavers or kind.queues for kind in kinds)
-    text = f"{name}: median delay {duration(float(given))}, asked {duration(delay_ns)}"
+    text = f"{name}: median delay {duration(float(given))}, requested {duration(delay_ns)}"
     # Queues and jitter come on top of the constant delay; they never take from it, but for jitter that may.
     jittered = any(kind.wavers and not kind.queues for kind in kinds)
     wrong = off < -limit if variable and not jittered else abs(off) > limit and not variable
@@ -231,9 +231,9 @@ def _loss(name: str, report: Direction, asked: Sequence[ImpairmentDocument], pac
     lost = int(report.get("lost") or 0)
     given = lost / met if met else 0.0
     low, high = plausible_share(met, probability, inflation)
-    text = f"{name}: lost {lost} of {met} packets ({given:.2%}), asked {probability:.2%}"
+    text = f"{name}: lost {lost} of {met} packets ({given:.2%}), requested {probability:.2%}"
     if not consistent(lost, met, probability, inflation):
-        text += f", by chance {low:.2%} to {high:.2%}"
+        text += f", chance allows {low:.2%} to {high:.2%}"
         return [Finding("fail", text, given, probability, _ASKED_WRONG, bounded=False)]
     return [Finding("pass", text, given, probability, bounded=False)]
 
@@ -247,7 +247,7 @@ def _rate(name: str, report: Direction, asked: Sequence[ImpairmentDocument]) -> 
     if busy_ns is not None and busy_ns < RATE_BUSY_NS:
         return []
     rate = min(rates)
-    text = f"{name}: {float(given) / 1e6:.4g} Mbit/s while busy, asked {rate / 1e6:.4g} Mbit/s"
+    text = f"{name}: {float(given) / 1e6:.4g} Mbit/s while busy, requested {rate / 1e6:.4g} Mbit/s"
     off = float(given) / rate - 1
     # The end of a busy period is known as well as packets leave on time. Earlier links did not count the periods: with
     # losses, a burst is about a window of TCP, sqrt(3 / 2p) packets (Mathis et al. 1997).
@@ -274,11 +274,11 @@ def _probed(path: PathSpec, who: str, probe: OneProbe) -> list[Finding]:
     if rtt is not None and not any(kind_of(impairment).wavers for impairment in both):
         limit = max(RTT_FLOOR_NS, RTT_SHARE * path.rtt_ns)
         off = float(rtt) - path.rtt_ns
-        text = f"{who}: median RTT {duration(float(rtt))}, asked {duration(path.rtt_ns)}"
-        remedy = "look at the link's configuration, and at what else the machine does"
+        text = f"{who}: median RTT {duration(float(rtt))}, requested {duration(path.rtt_ns)}"
+        remedy = "check the link's configuration, and what else the machine runs"
         wrong = abs(off) > limit
         findings.append(Finding("fail" if wrong else "pass", text, off, limit, remedy if wrong else ""))
-    findings += _size(who, probe, "fail", "use an MTU of 1500")
+    findings += _size(who, probe, "fail", "set an MTU of 1500 (`ip link set DEV mtu 1500`)")
     return findings + _probed_rate(who, probe, path.forward) + _probed_loss(who, probe, path)
 
 
@@ -287,7 +287,7 @@ def _size(who: str, probe: OneProbe, otherwise: CheckStatus, remedy: str) -> lis
     largest = probe.get("largest_payload_bytes")
     if largest is None or int(largest) >= SMALLEST_PAYLOAD_BYTES:
         return []
-    text = f"{who}: the largest UDP payload that passes has {largest} B"
+    text = f"{who}: the largest UDP payload that passes is {largest} B"
     return [Finding(otherwise, text, float(largest), float(SMALLEST_PAYLOAD_BYTES), remedy)]
 
 
@@ -299,7 +299,7 @@ def _probed_rate(who: str, probe: OneProbe, forward: Sequence[ImpairmentDocument
         return []
     rate = min(rates)
     off = float(given) / rate - 1
-    text = f"{who}: {float(given) / 1e6:.4g} Mbit/s, asked {rate / 1e6:.4g} Mbit/s"
+    text = f"{who}: {float(given) / 1e6:.4g} Mbit/s, requested {rate / 1e6:.4g} Mbit/s"
     wrong = abs(off) > PROBED_RATE_SHARE
     return [Finding("fail" if wrong else "pass", text, off, PROBED_RATE_SHARE, _BUSY if wrong else "")]
 
@@ -317,7 +317,7 @@ def _probed_loss(who: str, probe: OneProbe, path: PathSpec) -> list[Finding]:
             continue
         probability, _ = lost_share(asked)
         lost = round(float(share) * arrived)
-        text = f"{who} {name}: lost {lost} of {arrived} packets, asked {probability:.2%}"
+        text = f"{who} {name}: lost {lost} of {arrived} packets, requested {probability:.2%}"
         wrong = not consistent(lost, arrived, probability)
         findings.append(Finding("fail" if wrong else "pass", text, float(share), probability))
         arrived -= lost

@@ -2,14 +2,13 @@
 
 ## Fails when
 Over 2 % and 0.5 s of a watch neither played nor stalled; the machine itself drops 5 % of the frames; arms played
-different media.
+different media; the live packager ended.
 
 ## Warns when
-At 1 %; 1 % more frames were dropped than the machine drops by itself; a watch ended in a stall.
+The machine itself drops 1 %; 1 % more frames were dropped than that; a watch ended in a stall; a player jumped ahead.
 
 ## Why
-Without a graphics processor frames are decoded in software: what the machine drops by itself is no fault of the
-network.
+Without a GPU frames are decoded in software: what the machine itself drops is not the network's fault.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ def check(evidence: Evidence) -> list[CheckResult]:
     ended = (evidence.server or {}).get("live_ended")
     if ended:
         remedy = "look at the packager's log in the run"
-        findings.append(Finding("fail", f"what packaged the live video ended: {ended}", None, None, remedy))
+        findings.append(Finding("fail", f"the packager of the live video ended: {ended}", None, None, remedy))
     return worst(evidence, "playback", findings)
 
 
@@ -56,7 +55,7 @@ def slip_ns(visit: Visit) -> int | None:
 def _slip(watches: Sequence[Visit]) -> list[Finding]:
     known = [(slip, visit.watched_ns or 0) for visit in watches if (slip := slip_ns(visit)) is not None]
     if not known:
-        return [Finding("unknown", "how much was played was not measured")]
+        return [Finding("unknown", "the time played was not measured")]
     slip, watched = max(known, key=lambda pair: abs(pair[0]))
     limit = max(SLIP_FLOOR_NS, SLIP_SHARE * watched)
     text = f"of {duration(watched)} watched, {duration(abs(slip))} "
@@ -64,9 +63,9 @@ def _slip(watches: Sequence[Visit]) -> list[Finding]:
         text += "neither played nor stalled: the player fell behind the clock"
         return [Finding("fail", text, float(slip), limit, "use a machine with more cores, or a smaller ladder")]
     if -slip > limit:
-        text += "more were played than passed: the player jumped ahead or played faster"
+        text += "more was played than passed: the player jumped ahead or played faster"
         return [Finding("warn", text, float(-slip), limit, "read stalls of this watch with care")]
-    return [Finding("pass", text + "are not accounted for", float(abs(slip)), limit)]
+    return [Finding("pass", text + "is not accounted for", float(abs(slip)), limit)]
 
 
 def _frames(watches: Sequence[Visit], floor_error: str | None) -> list[Finding]:
@@ -77,12 +76,12 @@ def _frames(watches: Sequence[Visit], floor_error: str | None) -> list[Finding]:
     dropped = sum(visit.frames_dropped or 0 for visit in told) / frames
     floors = [visit.frames_dropped_floor for visit in told if visit.frames_dropped_floor is not None]
     if len(floors) < len(told):
-        text = f"{dropped:.2%} of {frames} frames were dropped; what the machine drops on its own was not measured"
+        text = f"{dropped:.2%} of {frames} frames were dropped; what the machine itself drops was not measured"
         text += f": {floor_error}" if floor_error else ""
         return [Finding("unknown", text, dropped)]
     floor = sum(floors) / frames
     text = f"the machine itself drops {floor:.2%} of {frames} frames"
-    remedy = "use a machine with more cores, or a ladder of fewer lines"
+    remedy = "use a machine with more cores, or a ladder of lower resolutions"
     if floor >= FLOOR_FAIL:
         return [Finding("fail", text, floor, FLOOR_FAIL, remedy)]
     findings = []
@@ -102,19 +101,19 @@ def _stalls(watches: Sequence[Visit]) -> list[Finding]:
     number = sum(visit.stalled_at_end for visit in watches)
     if not number:
         return []
-    text = f"{number} of {len(watches)} watches ended in a stall, which is counted as long as it was seen"
-    return [Finding("warn", text, float(number), 0.0, "watch for longer, or ask for less of the path")]
+    text = f"{number} of {len(watches)} watches ended in a stall, which counts only until the watch ended"
+    return [Finding("warn", text, float(number), 0.0, "watch for longer, or use lower bitrates")]
 
 
 def _media(evidence: Evidence, workload: RequestsWorkload, visits: Visits) -> list[Finding]:
     """The same ladder in every arm: where two arms fetched a segment of a rung, it has the same octets."""
     if not visits.segments:
-        return [Finding("unknown", "which segments were played was not measured")]
+        return [Finding("unknown", "the segments played were not recorded")]
     strange = {rung for rung, _ in visits.segments if not 0 <= rung < len(workload.ladder)}
     if strange:
         text = f"segments of rungs {sorted(strange)} were played, the ladder has {len(workload.ladder)}"
         return [
-            Finding("fail", text, float(max(strange)), float(len(workload.ladder) - 1), "look at the playlist served")
+            Finding("fail", text, float(max(strange)), float(len(workload.ladder) - 1), "check the playlist served")
         ]
     if not workload.live:
         for sibling in evidence.siblings:

@@ -1,15 +1,15 @@
 """Did every request use the requested protocol?
 
 ## Fails when
-A single request was answered over another protocol, or none was answered at all; of a browser, any request of a
-visit. With HTTP/3 found by Alt-Svc: a cold visit begins with it, or no visit finds it. Of a page with third parties:
-one of their answers did not come over HTTP/2, or none came, in a lab.
+A single request was answered over another protocol, or none was answered at all; with a browser, any request of a
+visit. With HTTP/3 discovered by Alt-Svc: a cold visit starts with it, or no visit discovers it. For a page with third
+parties in a lab: one of their responses did not come over HTTP/2, or none came.
 
 ## Warns when
-Third parties of a page elsewhere, which are left as they are, spoke another protocol in one arm than in another.
+Third parties of a page elsewhere, whose protocol is not forced, spoke another protocol in one arm than in another.
 
 ## Why
-A client that falls back without a word measures the protocol that it fell back to.
+A client that falls back silently measures the protocol that it fell back to.
 
 ## Sources
 RFC 7301 (ALPN), RFC 7838 (Alt-Svc).
@@ -35,12 +35,12 @@ def _of_requests(evidence: Evidence) -> list[CheckResult]:
     asked = evidence.trial.protocol
     name = PROTOCOL_NAMES[asked]
     if evidence.samples is None:
-        return evidence.result("protocol", "unknown", f"no samples to tell whether {name} was spoken")
+        return evidence.result("protocol", "unknown", f"no samples to tell whether {name} was used")
     spoken = dict(evidence.samples.protocols)
     total = sum(spoken.values())
     succeeded = evidence.samples.samples - sum(evidence.samples.errors.values())
     if total < succeeded and set(spoken) <= {asked}:
-        text = f"{evidence.client} does not report over which protocol {succeeded - total} of {succeeded} requests went"
+        text = f"{evidence.client} does not report the protocol of {succeeded - total} of {succeeded} requests"
         return evidence.result("protocol", "unknown", text)
     if total == 0:
         return _without_success(evidence, name)
@@ -50,16 +50,16 @@ def _of_requests(evidence: Evidence) -> list[CheckResult]:
         return evidence.result(
             "protocol",
             "fail",
-            f"{name} was asked for, {total - right} of {total} requests spoke something else ({counts(spoken)})",
+            f"{name} was requested, but {total - right} of {total} requests used another protocol ({counts(spoken)})",
             value=share,
             limit=1.0,
             remedy=f"configure the server to offer {name}",
         )
     if evidence.foreign and nothing_sent(evidence):
-        text = f"{evidence.client} says that it spoke {name}, but its host sent nothing over {TRANSPORTS[asked][0]}"
+        text = f"{evidence.client} reports {name}, but its host sent nothing over {TRANSPORTS[asked][0]}"
         return evidence.result("protocol", "fail", text, value=0.0, limit=1.0, remedy="do not trust this client")
     return _among_services(evidence) or evidence.result(
-        "protocol", "pass", f"all {total} answered requests spoke {name}", value=share, limit=1.0
+        "protocol", "pass", f"all {total} answered requests used {name}", value=share, limit=1.0
     )
 
 
@@ -69,9 +69,9 @@ def _without_success(evidence: Evidence, name: str) -> list[CheckResult]:
     errors = evidence.samples.errors
     what, remedy = failures.said(errors, name), failures.remedy(errors, name)
     if failures.ANSWERED & errors.keys():
-        text = f"{name} was asked for; answers came, but none was right: {what}"
+        text = f"{name} was requested; responses arrived, but none was correct: {what}"
         return evidence.result("protocol", "unknown", text, remedy=remedy)
-    text = f"{name} was asked for, but no request was answered: {what}"
+    text = f"{name} was requested, but no request was answered: {what}"
     return evidence.result("protocol", "fail", text, value=0.0, limit=1.0, remedy=remedy)
 
 
@@ -80,7 +80,7 @@ def _among_services(evidence: Evidence) -> list[CheckResult]:
     strays = _strays((evidence.server or {}).get("services") or {})
     if not strays:
         return []
-    text = f"calls among the services spoke something else than asked: {'; '.join(strays)}"
+    text = f"calls among the services used another protocol than requested: {'; '.join(strays)}"
     return evidence.result("protocol", "fail", text, value=0.0, limit=1.0, remedy="look at the services' logs")
 
 
@@ -94,5 +94,5 @@ def _strays(services: Mapping[str, Service]) -> list[str]:
     for name, facts in services.items():
         others = {p: n for p, n in (facts.get("protocols_spoken") or {}).items() if n and p not in asked.get(name, ())}
         if others:
-            found.append(f"{name} was asked {counts(others)}")
+            found.append(f"{name} was called over {counts(others)}")
     return found

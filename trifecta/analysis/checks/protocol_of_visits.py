@@ -15,7 +15,7 @@ def check(evidence: Evidence) -> list[CheckResult]:
     visits, workload = evidence.visits, evidence.workload
     name = PROTOCOL_NAMES[evidence.trial.protocol]
     if visits is None:
-        return evidence.result("protocol", "unknown", f"no requests to tell whether {name} was spoken")
+        return evidence.result("protocol", "unknown", f"no requests to tell whether {name} was used")
     if not visits.protocols:
         return worst(evidence, "protocol", [_nothing_told(evidence, visits, name)])
     if workload.discovery == "alt-svc" and evidence.trial.protocol == "h3":
@@ -28,27 +28,30 @@ def check(evidence: Evidence) -> list[CheckResult]:
 
 def _nothing_told(evidence: Evidence, visits: Visits, name: str) -> Finding:
     if visits.untold:
-        text = f"{evidence.client} does not report over which protocol {visits.untold} requests went"
+        text = f"{evidence.client} does not report the protocol of {visits.untold} requests"
         return Finding("unknown", text)
     remedy = f"check that the server offers {name} on this port and that the path carries it"
-    return Finding("fail", f"{name} was asked for, but no visit succeeded", 0.0, 1.0, remedy)
+    return Finding("fail", f"{name} was requested, but no visit succeeded", 0.0, 1.0, remedy)
 
 
 def _forced(evidence: Evidence, visits: Visits, name: str) -> list[Finding]:
     asked, total = evidence.trial.protocol, sum(visits.protocols.values())
     right = visits.protocols.get(asked, 0)
-    findings = [Finding("pass", f"all {total} requests that were told of spoke {name}", right / total, 1.0)]
+    findings = [Finding("pass", f"all {total} requests with a reported protocol used {name}", right / total, 1.0)]
     if right < total:
         others = sorted(set(visits.protocols) - {asked})
-        text = f"{name} was asked for, {total - right} of {total} requests spoke something else "
-        text += f"({counts(visits.protocols)}), as {', '.join(url for each in others for url in visits.examples[each])}"
+        text = f"{name} was requested, but {total - right} of {total} requests used another protocol "
+        examples = ", ".join(url for each in others for url in visits.examples[each])
+        text += f"({counts(visits.protocols)}), such as {examples}"
         remedy = f"configure the server to offer {name} for every host of the page"
         findings = [Finding("fail", text, right / total, 1.0, remedy)]
     if nothing_sent(evidence):
-        text = f"{evidence.client} says that it spoke {name}, but its host sent nothing over {TRANSPORTS[asked][0]}"
+        text = f"{evidence.client} reports {name}, but its host sent nothing over {TRANSPORTS[asked][0]}"
         findings.append(Finding("fail", text, 0.0, 1.0, "do not trust this client"))
     if visits.untold:
-        findings.append(Finding("unknown", f"{evidence.client} does not report it of {visits.untold} requests"))
+        findings.append(
+            Finding("unknown", f"{evidence.client} does not report the protocol of {visits.untold} requests")
+        )
     return findings
 
 
@@ -58,13 +61,13 @@ def _third_parties(workload: RequestsWorkload, visits: Visits) -> list[Finding]:
     total, right = sum(spoken.values()), spoken.get("h2", 0)
     who = f"the page's third parties ({', '.join(visits.third_parties)})"
     if right < total:
-        text = f"{total - right} of {total} requests to {who} did not speak HTTP/2 ({counts(spoken)})"
-        return [Finding("fail", text, right / total, 1.0, "report it: their server offers HTTP/2 alone")]
+        text = f"{total - right} of {total} requests to {who} did not use HTTP/2 ({counts(spoken)})"
+        return [Finding("fail", text, right / total, 1.0, "report a bug: their server offers only HTTP/2")]
     if total:
-        return [Finding("pass", f"all {total} to {who} spoke HTTP/2, as in every arm", 1.0, 1.0)]
+        return [Finding("pass", f"all {total} requests to {who} used HTTP/2, as in every arm", 1.0, 1.0)]
     if not visits.third_parties or workload.view == "repeat":
         return []
-    remedy = "look at the page: what it asks for must come from there (docs/pages.md)"
+    remedy = "check the page: it must request something of them (docs/pages.md)"
     return [Finding("fail", f"no request to {who} was answered", 0.0, 1.0, remedy)]
 
 
@@ -77,7 +80,7 @@ def _of_strangers(evidence: Evidence, visits: Visits) -> list[Finding]:
         other = sibling.visits.third_party_protocols if sibling.visits is not None else {}
         if sibling.client == evidence.client and other and set(other) != set(spoken):
             text = f"third parties spoke {counts(spoken)} here, {counts(other)} in {sibling.trial.arm}"
-            remedy = "read it with what third parties speak in it, or ask for a page without them"
+            remedy = "read it as including the third parties' protocols, or visit a page without them"
             return [Finding("warn", text, remedy=remedy)]
     return [Finding("pass", f"third parties spoke {counts(spoken)}")]
 
@@ -89,11 +92,11 @@ def _discovered(workload: RequestsWorkload, visits: Visits) -> list[Finding]:
     early = [visit.number for visit in visits.loaded if visit.first_protocol == "h3"] if workload.view == "cold" else []
     findings = []
     if early:
-        text = f"HTTP/3 was to be found by Alt-Svc, but visits {early} spoke it from the first request"
-        findings.append(Finding("fail", text, float(len(early)), 0.0, "report it: the profile was not new"))
+        text = f"HTTP/3 was to be discovered by Alt-Svc, but visits {early} used it from the first request"
+        findings.append(Finding("fail", text, float(len(early)), 0.0, "report a bug: the profile was not new"))
     if not right:
-        text = f"HTTP/3 was never found by Alt-Svc: all {total} requests spoke {counts(visits.protocols)}"
-        remedy = "check that the server sends alt-svc, and that the browser believes it (docs/browsers.md)"
+        text = f"HTTP/3 was never discovered by Alt-Svc: all {total} requests used {counts(visits.protocols)}"
+        remedy = "check that the server sends alt-svc, and that the browser accepts it (docs/browsers.md)"
         findings.append(Finding("fail", text, 0.0, 1.0, remedy))
-    text = f"{right} of {total} requests ({right / total:.0%}) spoke HTTP/3 after it was found by Alt-Svc"
+    text = f"{right} of {total} requests ({right / total:.0%}) used HTTP/3 after it was discovered by Alt-Svc"
     return [*findings, Finding("pass", text, right / total, 1.0, bounded=False)]

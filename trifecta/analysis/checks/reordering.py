@@ -4,11 +4,11 @@
 Never.
 
 ## Warns when
-More than 1 % of the packets of a direction came behind a later one.
+More than 1 % of the packets of a direction arrived after a later one.
 
 ## Why
-A path that reorders is not wrong, but what it shows is the stacks' patience: RFC 9002 takes a packet for lost when
-three later ones were acknowledged, Linux TCP learns how far packets overtake each other.
+A path may reorder, but then the result shows the stacks' tolerance of it: RFC 9002 declares a packet lost once three
+later ones are acknowledged; Linux TCP adapts to how far packets overtake each other.
 
 ## Sources
 RFC 4737, 3.3 (the measure); RFC 9002, 6.1.1; RFC 8985.
@@ -22,7 +22,7 @@ from trifecta.design.model import CheckResult
 # Share of the packets of one direction that came behind a later one (RFC 4737 section 3.3). Paths of the Internet stay
 # well below; what a stack sends again for nothing is then below what it sends again for losses.
 REORDERED_LIMIT = 0.01
-_REMEDY = "compare with the same path in order (`--without jitter-reordering`)"
+_REMEDY = "compare with the same path without reordering (`--without jitter-reordering`)"
 
 
 def check(evidence: Evidence) -> list[CheckResult]:
@@ -36,7 +36,7 @@ def check(evidence: Evidence) -> list[CheckResult]:
                 continue
             share = int(late) / packets
             where = f"{wire} {way}".strip()
-            text = f"{where}: {late} of {packets} packets ({share:.1%}) came behind a later one"
+            text = f"{where}: {late} of {packets} packets ({share:.1%}) arrived after a later one"
             if share > REORDERED_LIMIT:
                 findings.append(Finding("warn", text, share, REORDERED_LIMIT, _REMEDY))
             else:

@@ -2,14 +2,13 @@
 
 ## Fails when
 Visits differ in their requests or in the octets of one, in the trial or between arms of a block; a request failed; a
-cold or warm visit took something from the cache. Of a page elsewhere, which may change meanwhile: requests or octets
-of a visit differ from those of the block's first by more than a fifth, or a request to its host failed in one arm
-alone.
+cold or warm visit took something from the cache. For a page elsewhere, which may change meanwhile: requests or octets
+of a visit differ from those of the block's first by more than a fifth, or a request to its host failed in one arm only.
 
 ## Warns when
-The recording had no answer to a request; one was answered with a status of 400 to 499; one still ran at the end; a
-repeated view took nothing from the cache; a player gave a segment up. Of a page elsewhere: visits differ at all, or a
-request failed.
+The recording had no answer to a request; one was answered with a status of 400 to 499; one was still running at the
+end; a repeated view took nothing from the cache; a player's request failed. For a page elsewhere: visits differ at all,
+or a request failed.
 
 ## Why
 In 2021 a study compared loads of 120, 123 and 134 requests: the page differed, not the protocol.
@@ -27,8 +26,8 @@ from trifecta.design.model import CheckResult, RequestsWorkload
 
 SHOWN = 3  # URLs named of each kind of difference
 _REMEDY = "look at the waterfalls: every visit must fetch the same page (docs/pages.md)"
-_RECORDED = "check that the page was recorded so (`trifecta page show`)"
-_NOT_THERE = "look at the page: it asks for what is not there"
+_RECORDED = "check whether it was recorded like this (`trifecta page show`)"
+_NOT_THERE = "check the page: it requests what does not exist"
 
 Page = Mapping[str, Got]
 
@@ -40,7 +39,7 @@ def check(evidence: Evidence) -> list[CheckResult]:
         return []  # nothing of this check was asked for
     visits = evidence.visits
     if visits is None or not visits.loaded:
-        return worst(evidence, "same_page", [Finding("unknown", "no visit succeeded that could be compared")])
+        return worst(evidence, "same_page", [Finding("unknown", "no visit succeeded, so there is nothing to compare")])
     if workload.outside:
         alike = page_alike.findings(evidence, visits, lambda one, other: difference(one.got, other.got))
         return worst(evidence, "same_page", [*_refused(visits, _NOT_THERE), *alike])
@@ -77,7 +76,7 @@ def _compared(evidence: Evidence, visits: Visits) -> list[Finding]:
     apart = f" ({theirs} of them to third parties)" if theirs else ""
     text = f"all {len(visits.loaded)} visits made the same {number:.0f} requests{apart} for {octets} B"
     if untold == len(visits.loaded[0].got) and untold and not visits.from_cache:
-        return [Finding("unknown", f"{text}, but {evidence.client} does not report how much came")]
+        return [Finding("unknown", f"{text}, but {evidence.client} does not report response sizes")]
     return [Finding("pass", text, number, number)]
 
 
@@ -134,8 +133,8 @@ def _failed(visits: Visits) -> list[Finding]:
     if not visits.failed:
         return []
     number = sum(visits.failed.values())
-    text = f"{number} requests of visits that loaded failed ({counts(visits.failed_classes)}: {_urls(visits.failed)})"
-    return [Finding("fail", text, float(number), 0.0, "check that server and path carry the page")]
+    text = f"{number} requests failed in visits that loaded ({counts(visits.failed_classes)}: {_urls(visits.failed)})"
+    return [Finding("fail", text, float(number), 0.0, "check that the server and the path can carry the page")]
 
 
 def _refused(visits: Visits, remedy: str = _RECORDED) -> list[Finding]:
@@ -151,7 +150,7 @@ def _missing(visits: Visits) -> list[Finding]:
         return []
     number = sum(visits.missing.values())
     text = f"the recording has no answer to {number} requests ({_urls(visits.missing)}); they are not compared"
-    return [Finding("warn", text, float(number), 0.0, "record the page again, or leave out the script that asks")]
+    return [Finding("warn", text, float(number), 0.0, "record the page again, or remove the script that requests them")]
 
 
 def _cache(workload: RequestsWorkload, visits: Visits) -> list[Finding]:
@@ -162,15 +161,15 @@ def _cache(workload: RequestsWorkload, visits: Visits) -> list[Finding]:
         return [Finding("warn", text, 0.0, None, "check that the page allows caching (cache-control, etag)")]
     if visits.from_cache:
         text = f"{visits.from_cache} requests of {workload.view} visits were answered by the browser's cache"
-        return [Finding("fail", text, float(visits.from_cache), 0.0, "report it: the profile was not new")]
+        return [Finding("fail", text, float(visits.from_cache), 0.0, "report a bug: the profile was not new")]
     return []
 
 
 def _unfinished(visits: Visits) -> list[Finding]:
     if not visits.unfinished:
         return []
-    text = f"{visits.unfinished} requests still ran when the visit was over"
-    return [Finding("warn", text, float(visits.unfinished), 0.0, "make 'settle' longer")]
+    text = f"{visits.unfinished} requests were still running when the visit ended"
+    return [Finding("warn", text, float(visits.unfinished), 0.0, "raise `settle`")]
 
 
 def _urls(found: Mapping[str, int]) -> str:

@@ -1,11 +1,11 @@
-"""Did every arm get the same responses, whole?
+"""Did every arm get the same complete responses?
 
 ## Fails when
 A response was not the one asked for (status, length, content), fewer requests were made than asked for, or the study
 asks for requests or responses of another size over one protocol than over another.
 
 ## Warns when
-Answers of a server elsewhere, which may change meanwhile, differ in size between arms of a block by more than 2 %
+Responses of a server elsewhere, which may change meanwhile, differ in size between arms of a block by more than 2 %
 (fails beyond 20 %).
 
 ## Why
@@ -47,7 +47,7 @@ def _sizes(evidence: Evidence) -> list[Finding]:
             each = (f"{quantity.format_size(size)} over {PROTOCOL_NAMES[name]}" for name, size in sizes.items())
             text = f"the study asks for a {field} of {', '.join(each)}"
             most, least = (float(one(sizes.values())) for one in (max, min))
-            found.append(Finding("fail", text, most, least, f"give one size, as in --set {field}='128 B'"))
+            found.append(Finding("fail", text, most, least, f"set one size, as in `--set {field}='128 B'`"))
     return found
 
 
@@ -69,11 +69,11 @@ def _of_responses(evidence: Evidence, facts: SampleFacts) -> list[Finding]:
             other = f"{sibling.trial.arm} got responses of {counts(got)}"
             findings.append(_fail(f"responses of {counts(facts.bytes_in)} (octets and number) here, {other}", sizes))
     if not findings and (evidence.load or {}).get("content_compared") is False:
-        text = f"all successful responses had {octets} B, but {evidence.client} does not show their content"
+        text = f"all successful responses had {octets} B, but {evidence.client} does not expose their content"
         findings.append(Finding("unknown", text))
     elif not findings:
         answered = sum(facts.bytes_in.values())
-        findings.append(Finding("pass", f"all {answered} successful responses had the {octets} B asked for", 0.0, 0.0))
+        findings.append(Finding("pass", f"all {answered} successful responses had the {octets} B requested", 0.0, 0.0))
     return findings
 
 
@@ -107,7 +107,7 @@ def _visits(evidence: Evidence, facts: SampleFacts) -> list[Finding]:
     """As many visits as asked for."""
     made, warmup = facts.samples, facts.warmup_samples
     asked = (evidence.workload.samples, evidence.workload.warmup_samples)
-    text = f"{made} visits were made after {warmup} of warm-up, {asked[0]} after {asked[1]} asked for"
+    text = f"{made} visits were made after {warmup} of warm-up; the study asks for {asked[0]} after {asked[1]}"
     if (made, warmup) != asked:
         return [Finding("fail", text, float(made), float(asked[0]), "raise the timeouts of the study")]
     return [Finding("pass", text, float(made), float(asked[0]))]
@@ -138,7 +138,7 @@ def _requests(evidence: Evidence, facts: SampleFacts) -> list[Finding]:
     return [
         Finding(
             "fail",
-            f"{asked} requests were asked for, {made} were made",
+            f"the study asks for {asked} requests, {made} were made",
             float(made),
             float(asked),
             "raise the timeouts of the study, or ask for fewer requests",

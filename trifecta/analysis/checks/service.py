@@ -1,13 +1,13 @@
-"""Did every service run to the end, and are its errors recorded?
+"""Did every service run to the end, and does the client know of its errors?
 
 ## Fails when
 A service died, was not there at the end, or counts more errors than the client has failures.
 
 ## Warns when
-The same of ends of connections.
+A service counts more connections that ended badly than the client has failures.
 
 ## Why
-What was measured without a service is not the services that the study names.
+Without one of its services a trial does not measure what the study describes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from trifecta.design.model import CheckResult
 # How a connection can end without a request on it: the client's last packets were lost, or came late and looked like a
 # new connection. They are told, and not held against the trial.
 _ENDINGS = frozenset({"idle_timeout", "closed_in_handshake", "reset", "quic:timeout"})
-_LOG = "read the service's log in the folder `logs` of the run"
+_LOG = "read the service's log in the run's folder `logs`"
 
 
 def check(evidence: Evidence) -> list[CheckResult]:
@@ -49,7 +49,7 @@ def _service(evidence: Evidence, name: str, facts: Service) -> list[Finding]:
         return [Finding("fail", f"{who} was not running at the end of the trial", None, None, _LOG)]
     summary = facts.get("summary")
     if summary is None:
-        return [Finding("fail", f"{who} ended without its last message", None, None, _LOG)]
+        return [Finding("fail", f"{who} ended without its final report", None, None, _LOG)]
     return _errors(evidence, who, summary)
 
 
@@ -59,13 +59,13 @@ def _errors(evidence: Evidence, who: str, summary: ServiceSummary) -> list[Findi
     grave = {name: count for name, count in met.items() if name not in _ENDINGS}
     number = sum(grave.values())
     if number > failed:
-        text = f"{who} met {number} errors, the client's rows have {failed}: {failures.said(grave)}"
+        text = f"{who} counted {number} errors, the client {failed}: {failures.said(grave)}"
         return [Finding("fail", text, float(number), float(failed), f"{failures.remedy(grave)}; {_LOG}")]
     endings = sum(met.values()) - number
     if endings > failed:
-        text = f"{who} saw {endings} connections end badly ({counts(met)}), the client's rows have {failed} failures"
+        text = f"{who} saw {endings} connections end badly ({counts(met)}), the client counted {failed} failures"
         return [Finding("warn", text, float(endings), float(failed), _LOG)]
-    text = f"{who} ran to the end" + (f" and met {counts(met)}" if met else " without an error")
+    text = f"{who} ran to the end" + (f" with the errors {counts(met)}" if met else " without an error")
     return [Finding("pass", text, float(number), float(failed))]
 
 

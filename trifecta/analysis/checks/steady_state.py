@@ -1,14 +1,14 @@
-"""Is the warm-up excluded, and is nothing drifting?
+"""Is the warm-up excluded, and is there no drift?
 
 ## Fails when
-The medians of the two halves of a trial differ by more than a factor of 2, over 100 requests.
+The medians of the two halves of a trial differ by more than a factor of 2, with at least 100 requests.
 
 ## Warns when
 They differ by more than 1.25, or there is no warm-up.
 
 ## Why
-A drift is the start of something (caches, windows, code that is compiled), not its rate. Or it is another turn: a busy
-server that answers one of ten connections again and again, then each in turn, is as fast, and its median is not.
+A drift is a start-up phase (caches, windows, JIT compilation), not the steady rate. Or it is another order: a busy
+server that serves one of ten connections again and again, then each in turn, is as fast, but its median differs.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def _of_requests(evidence: Evidence, facts: SampleFacts, workload: RequestsWorkl
         return evidence.result(
             "steady_state",
             "warn",
-            "a warm-up was asked for, but no request ended in it: the first requests are measured too",
+            "a warm-up was requested, but no request ended in it: the first requests are measured too",
             remedy="make the warm-up longer than a request takes",
         )
     first, second = facts.first_half_p50_ns, facts.second_half_p50_ns
@@ -56,6 +56,6 @@ def _of_visits(evidence: Evidence, made: int, asked: int) -> list[CheckResult]:
     """A few visits have no halves. A drift shows from block to block, where the order and the A/A pair deal with it."""
     text = f"{made} warm-up visits are left out; a trial of a few visits has no halves to compare"
     if made < asked:
-        text, remedy = f"{asked} warm-up visits were asked for, {made} were made", "look at the errors of the trial"
+        text, remedy = f"the study asks for {asked} warm-up visits, {made} were made", "look at the errors of the trial"
         return evidence.result("steady_state", "warn", text, value=made, limit=asked, remedy=remedy)
     return evidence.result("steady_state", "pass", text, value=made, limit=asked)

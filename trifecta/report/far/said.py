@@ -35,7 +35,7 @@ OF_THIRD_PARTIES = (
 )
 UNKNOWN = (
     "One side cannot know what the path loses on the way here, its rate, the server's congestion control, load and "
-    "software, or a cache that does not speak of itself: checks that need the other side say 'unseen'."
+    "software, or a cache that does not speak of itself: checks that need the other side say so."
 )
 OF_VANTAGES = (
     "Every block was asked from one place, so places are never mixed: each has verdicts of its own, which are adjusted "
