@@ -54,7 +54,7 @@ def test_switched_off_it_is_left_out_whoever_serves(threat, field, on, off):
 def test_what_contradicts_it_is_said_in_one_line(threat):
     with pytest.raises(UserError) as error:
         read(on=[threat], overrides=["server=services"])
-    said = "the engine's own services do not do that, and --set server=services asks for them; give server=go-services"
+    said = "the engine's own services cannot do that, and --set server=services asks for them; set server=go-services"
     assert str(error.value) == f"option --with {threat}: {said}"
     with pytest.raises(UserError, match="server: any asks for them"):
         read(CHAIN.replace("[new]", "[new], server: [any]"), on=[threat])
@@ -63,7 +63,7 @@ def test_what_contradicts_it_is_said_in_one_line(threat):
 @pytest.mark.parametrize("threat", ["connection-leak", "unverified", "retries-hidden", "think-time", "era"])
 @pytest.mark.parametrize("way", ["on", "off"])
 def test_a_study_without_services_has_nothing_to_switch(threat, way):
-    with pytest.raises(UserError, match="services can do that, and this is the workload 'requests'"):
+    with pytest.raises(UserError, match="only services can do that, and this is the workload 'requests'"):
         read("study: mine\nworkload: {requests: 10}\n", **{way: [threat]})
 
 
@@ -90,7 +90,7 @@ def test_http_3_of_2019_takes_the_place_of_todays_and_back():
 def test_tls_of_a_request_is_another_over_tcp_whatever_the_server():
     study = read("study: mine\nworkload: {requests: 10}\n", on=["tls-version"])
     assert (study.factors["server"], study.workload.tls_version) == (("origin",), "1.2/1.3")
-    with pytest.raises(UserError, match="can be given a version of TLS, and this is 'page'"):
+    with pytest.raises(UserError, match="only requests and services have a TLS version, and this is 'page'"):
         read("study: mine\nworkload: {kind: page, page: light}\n", on=["tls-version"])
 
 

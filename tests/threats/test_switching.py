@@ -187,7 +187,7 @@ def test_services_go_over_loopback_and_back():
     off = read(off=["loopback-offload"], text=SERVICES.format(hosts=1))
     assert (off.workload.hosts, off.paths["clean"].frames) == (2, "wire")
     assert {path.frames for path in read(off=["loopback-offload"]).paths.values()} == {"wire"}
-    with pytest.raises(UserError, match="the workload 'requests' has client and server on hosts of their own"):
+    with pytest.raises(UserError, match="the workload 'requests' has client and server on separate hosts"):
         read(on=["loopback-offload"])
 
 

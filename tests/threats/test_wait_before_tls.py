@@ -33,7 +33,7 @@ def test_switched_off_whoever_asks_begins_at_once():
 
 
 def test_a_client_that_was_asked_for_is_not_exchanged():
-    with pytest.raises(UserError, match="only load can be told to wait, and --set client=curl asks for others; give"):
+    with pytest.raises(UserError, match="only load can wait before TLS, and --set client=curl asks for others; give"):
         read("study: mine\nworkload: {requests: 10}\n", on=[THREAT], overrides=["client=curl"])
     with pytest.raises(UserError, match="client: any asks for others"):
         read("study: mine\nworkload: {requests: 10}\nfactors: {client: [any]}\n", on=[THREAT])
@@ -41,7 +41,9 @@ def test_a_client_that_was_asked_for_is_not_exchanged():
 
 @pytest.mark.parametrize("way", ["on", "off"])
 def test_a_study_of_anything_else_has_nothing_to_switch(way):
-    with pytest.raises(UserError, match="clients of single requests can wait so, and this is the workload 'chain'"):
+    with pytest.raises(
+        UserError, match="only clients of single requests can wait before TLS, and this is the workload 'chain'"
+    ):
         read("study: mine\nworkload: {kind: chain, requests: 10}\n", **{way: [THREAT]})
 
 

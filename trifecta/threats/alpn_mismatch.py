@@ -1,22 +1,21 @@
 """a client that is asked for HTTP/2 and speaks HTTP/1.1
 
 ## Why
-Go's http.Transport with a TLSClientConfig of its own speaks HTTP/1.1 unless ForceAttemptHTTP2 or Protocols say
-otherwise (https://pkg.go.dev/net/http, Transport.ForceAttemptHTTP2), and does not say so. bourbon2020's HTTP/2 was
-such a client: its figures of HTTP/2 are those of HTTP/1.1.
+Go's http.Transport with its own TLSClientConfig speaks HTTP/1.1 unless ForceAttemptHTTP2 or Protocols say otherwise
+(https://pkg.go.dev/net/http, Transport.ForceAttemptHTTP2), and does not report it. bourbon2020's HTTP/2 was such a
+client: its figures for HTTP/2 are those of HTTP/1.1.
 
 ## Switch
-Client `go-client-own-tls` in the place of `go-client`, and back; of services `alpn_mismatch`, with `go-services` in
-the place of the engine's own.
+Client `go-client-own-tls` instead of `go-client`, and back; for services `alpn_mismatch`, with `go-services` instead of
+the engine's own.
 
 ## Experiment
-Ten requests in flight over 10 ms that lose 1 %, after the congestion windows have settled: HTTP/1.1 has ten
+Ten requests in flight over 10 ms and 1 % loss, after the congestion windows have settled: HTTP/1.1 has ten
 connections, HTTP/2 one.
 
 ## Notes
-`go-client-own-tls` is such a client. Without the long warm-up the first half of a trial lies in slow start and the
-second in what losses leave of the window: `steady_state` then left 10 of 24 trials out, and two to three blocks
-decided nothing.
+`go-client-own-tls` is such a client. Without the long warm-up the first half of a trial is slow start and the second
+has the window that losses leave: `steady_state` then excluded 10 of 24 trials, and two to three blocks decided nothing.
 """
 
 from __future__ import annotations

@@ -64,8 +64,8 @@ def services_only(document: Document) -> None:
     """UserError where a study's programs are no services."""
     if kind(document) not in SERVICES:
         raise UserError(
-            f"services can do that, and this is the workload {kind(document)!r}; give a study of services, for example "
-            "`trifecta run chain`"
+            f"only services can do that, and this is the workload {kind(document)!r}; name a study of services, "
+            "for example `trifecta run chain`"
         )
 
 
@@ -78,7 +78,7 @@ def on_go(document: Document) -> None:
     asked = next((option for place, option in document.options.items() if place[:2] == ("factors", "server")), None)
     if asked is not None or ANY in given:
         who = asked or f"server: {ANY}"
-        raise UserError(f"the engine's own services do not do that, and {who} asks for them; give server={GO_SERVICES}")
+        raise UserError(f"the engine's own services cannot do that, and {who} asks for them; set server={GO_SERVICES}")
     factors(document)["server"] = list(dict.fromkeys(GO_SERVICES if one == SERVER_LEVEL else one for one in given))
 
 
@@ -111,9 +111,7 @@ def set_jitter(field: str, value: Node) -> Callable[[Document], None]:
     def change(document: Document) -> None:
         found = [jitter for path in paths(document) for jitter in mappings(path.get("jitter"))]
         if not found:
-            raise UserError(
-                "no path of this study has jitter; give one, for example --set paths.NAME.jitter.sigma=20ms"
-            )
+            raise UserError("no path of this study has jitter; add it, for example --set paths.NAME.jitter.sigma=20ms")
         for jitter in found:
             jitter[field] = value
 

@@ -1,18 +1,18 @@
 """one congestion control over TCP and another over QUIC
 
 ## Why
-TCP takes the kernel's default, cubic or bbr; a QUIC library brings its own: quic-go Reno, nginx CUBIC since 1.27.5,
-quinn CUBIC (their sources; `trifecta implementations --json`, declared). On a path with losses CUBIC (RFC 9438) slows
-down at each and BBR (draft-ietf-ccwg-bbr) does not, whatever HTTP is on top.
+TCP uses the kernel's default, cubic or bbr; a QUIC library brings its own: quic-go Reno, nginx CUBIC since 1.27.5,
+quinn CUBIC (their sources; `trifecta implementations --json`, declared). On a lossy path CUBIC (RFC 9438) slows down at
+each loss and BBR (draft-ietf-ccwg-bbr) does not, whichever HTTP runs on top.
 
 ## Switch
 `congestion_control=bbr/cubic`, `cubic`.
 
 ## Experiment
-1 MB with losses of 2 %: cubic over both, bbr over TCP, bbr over QUIC.
+1 MB with 2 % loss: cubic over both, bbr over TCP, bbr over QUIC.
 
 ## Notes
-`bbr/cubic` is BBR over TCP and CUBIC over QUIC, on both sides; a server runs once for each transport then. `parity`
+`bbr/cubic` is BBR over TCP and CUBIC over QUIC, on both sides; a server then runs once for each transport. `parity`
 warns of a study that asks for it, and fails when it was not asked for. Chance decides how long a transfer with few
 losses takes: 500 kB over 40 ms left it open, 1 MB over 15 ms has twice as many losses in less time.
 """

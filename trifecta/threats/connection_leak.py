@@ -1,23 +1,22 @@
-"""connections over TCP that nobody closes, beside QUIC's that are closed
+"""TCP connections that nobody closes, beside QUIC connections that are closed
 
 ## Why
 In bourbon2020's text connections end: services of the chain "wait for response from the subsequent microservices to
 close the connection" (5.4), in the fan-in it "ends when the response arrives" (5.5). Its client makes a
 `http.Transport` for every request over HTTP/1.1 and HTTP/2 and never closes it (`services/tcp.go` of its repository);
-over HTTP/3 it closes its own (`services/quic.go`, `defer roundTripper.Close()`). A connection left behind keeps its
+over HTTP/3 it closes its own (`services/quic.go`, `defer roundTripper.Close()`). A leaked connection keeps its
 goroutines and buffers in client and server until it has been idle for 30 s (IdleConnTimeout), 2,000 of them in a test.
-What 6.1.2 says of figure 17, "HTTP/3 is the protocol with the lower memory footprint", is then said of open
+What 6.1.2 says about figure 17, "HTTP/3 is the protocol with the lower memory footprint", is then about open
 connections.
 
 ## Switch
-`connection_leak=true` and new connections, with `go-services` in the place of the engine's own; left out.
+`connection_leak=true` and new connections, with `go-services` instead of the engine's own; left out.
 
 ## Experiment
-A chain of services on Go, a new connection for every call, with the connections closed and left behind: memory and
-time.
+A chain of Go services, a new connection for every call, with the connections closed and leaked: memory and time.
 
 ## Notes
-Over HTTP/3 nothing changes, as in the study. The longer a trial, the more is left behind: memory grows by what a
+Over HTTP/3 nothing changes, as in the study. The longer a trial, the more connections leak: memory grows by what a
 connection holds, until as many are closed in 30 s as are opened.
 """
 

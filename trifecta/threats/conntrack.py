@@ -1,19 +1,19 @@
-"""a full table of connections, which UDP fills sooner
+"""a full connection table, which UDP fills sooner
 
 ## Why
-Connection tracking sees a TCP connection end; a flow over UDP it keeps for 30 s after the last packet, 120 s if it
-went both ways for 2 s (nf_conntrack_udp_timeout, _stream). bourbon2020 met "a very high rate of connection drops for
-HTTP/3" with 50 clients until their traffic was taken out of it (annex VI). "It was solved" (7), so its figures are
-presumably from after that. What finds no room is dropped: a lost handshake, over QUIC only.
+Connection tracking sees a TCP connection close; it keeps a UDP flow for 30 s after the last packet, 120 s if it went
+both ways for 2 s (nf_conntrack_udp_timeout, _stream). bourbon2020 met "a very high rate of connection drops for
+HTTP/3" with 50 clients until their traffic was exempted from tracking (annex VI). "It was solved" (7), so its figures
+are presumably from after that. What finds no room is dropped: a lost handshake, over QUIC only.
 
 ## Switch
 `conntrack=100`, `conntrack=bypass`.
 
 ## Experiment
-Fan-in of 50 clients, a table of 100 connections.
+A fan-in of 50 clients, a table of 100 connections.
 
 ## Notes
-What the tables hold, and what is dropped there, is in the run: [resources](resources.md).
+The run records what the tables hold, and what they drop: [resources](resources.md).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _table(size: str) -> Change:
         factors = document.tree.get("factors")
         hosts = [workload(document).get("hosts", 1), *((factors or {}).get("hosts") or ())]
         if all(str(number) == "1" for number in hosts):
-            raise UserError("services of one host have no tracked connections; give hosts: 2 or more")
+            raise UserError("services of one host have no tracked connections; set hosts: 2 or more")
         if isinstance(factors, dict):
             factors.pop("conntrack", None)
         workload(document)["conntrack"] = size

@@ -1,34 +1,34 @@
 """a program that measures its own computing
 
 ## Why
-One core does so many requests a second and no more; beyond that rate a study compares the cost of libraries, not
-protocols on a path. QUIC in Python costs several times what HTTP/2 costs there, because its packets are made in
-Python and those of TCP in the kernel. milicevic2023 says "our benchmark is CPU bound" (VI), and not which side. A
-container with a limit of CPU time is a program with less than a core (sched-bwc.rst): `--set client_cpu=10%` and
-`--set server_cpu=25%` make one.
+One core serves so many requests per second and no more; beyond that rate a study compares the cost of libraries, not
+protocols on a path. QUIC in Python costs several times as much as HTTP/2 there, because its packets are built in Python
+and those of TCP in the kernel. milicevic2023 says "our benchmark is CPU bound" (VI), but not which side. A container
+with a CPU limit is a program with less than a core (sched-bwc.rst): `--set client_cpu=10%` and `--set server_cpu=25%`
+emulate one.
 
 ## Switch
-Hypercorn and `python-client`; `origin` and `load`, with a core each.
+Hypercorn and `python-client`; `origin` and `load`, with one core each.
 
 ## Experiment
 Both clients over 5 ms, with more and more requests in flight; a sweep of request rates with a client that has 10 % of
 a core, and with Hypercorn on its own core and on 25 % of it.
 
 ## Notes
-The figures at few and at many requests in flight show where the two clients part. A client in Python needs some
-hundred requests until its rate is that of later ones: trials of 200 requests, 50 ms, made it faster over HTTP/3 than
-over HTTP/2 by 1.2 [1.1, 1.3] in one session and by 1.1 [1.06, 1.15] in another, trials of a thousand say that it is
-slower. `client_cpu` and `server_cpu` give a program a share of a core, by the quota of a control group
-(`trifecta/lab/cpu_share.py`; v1 or v2, as root): containers are limited so, in periods of 100 ms by default, here in
-periods of 10 ms. The share is exact; a program that used it up waits for the next period, up to 16 ms at a timer of
-250 Hz. Where no control group can be written the cells are left out with the reason.
+The figures at few and at many requests in flight show where the two clients diverge. A client in Python needs some
+hundred requests to reach its steady rate: trials of 200 requests, 50 ms, made it faster over HTTP/3 than over HTTP/2 by
+1.2 [1.1, 1.3] in one session and by 1.1 [1.06, 1.15] in another, trials of a thousand say that it is slower.
+`client_cpu` and `server_cpu` give a program a share of a core, by a cgroup quota (`trifecta/lab/cpu_share.py`; v1 or
+v2, as root): containers are limited like this, in periods of 100 ms by default, here in periods of 10 ms. The share is
+exact; a program that used it up waits for the next period, up to 16 ms with a 250 Hz timer. Where no cgroup can be
+written, the cells are left out with the reason.
 
-A *sweep* (`cpu-client`, `cpu-server`, and any study with several levels of `rate`) says from which rate on a program
-measures itself: latency counts from when a request was due; a rate departs when the interval of its latency, as a
-ratio to that without the limit or else at the lowest rate, lies above the margin, or when `headroom` spoke up in most
-of its trials and the program used half of its CPU time. The answer is an interval, from the last rate up to which all
-keep up to the first from which all depart (`analysis/knee.py`). The report of the run has the curves, `trifecta sql
-RUN "SELECT * FROM rate_sweep"` the figures.
+A *sweep* (`cpu-client`, `cpu-server`, and any study with several levels of `rate`) finds the rate above which a program
+measures itself: latency counts from when a request was due; a rate departs when the interval of its latency, as a ratio
+to that without the limit or else at the lowest rate, lies above the margin, or when `headroom` complained in most of
+its trials and the program used half of its CPU time. The answer is an interval, from the last rate up to which all keep
+up to the first from which all depart (`analysis/knee.py`). The run's report has the curves, `trifecta sql RUN "SELECT *
+FROM rate_sweep"` the figures.
 """
 
 from __future__ import annotations

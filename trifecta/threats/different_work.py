@@ -1,9 +1,9 @@
-"""loads compared that asked for different things
+"""page loads compared although they requested different things
 
 ## Why
 The heavy page of baccichet2021 took 120 requests over HTTP/1.1, 123 over HTTP/2 and 134 over HTTP/3: 9 % more than
-HTTP/2, where its load took 11 % longer. `trifecta explain` scales single loads of a page with one of these counts
-each, drawn anew 200 times; a load's time grows at most in proportion to its requests.
+HTTP/2, where its load took 11 % longer. `trifecta explain` scales single loads of a page by one of these counts each,
+redrawn 200 times; a load's time grows at most in proportion to its requests.
 
 ## Switch
 None: every protocol gets the same page.

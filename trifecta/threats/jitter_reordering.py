@@ -1,15 +1,15 @@
 """jitter that lets packets overtake each other
 
 ## Why
-tc-netem(8)'s 'delay 50ms 20ms distribution normal' draws a delay for every packet, so packets overtake. A stack that
-takes three later packets for a sign of loss (RFC 9002 section 6.1.1) sends again and slows down for nothing; Linux
-TCP learns how far packets overtake (RFC 8985, RACK).
+tc-netem(8)'s 'delay 50ms 20ms distribution normal' draws a delay for every packet, so packets overtake each other. A
+stack that declares loss after three later packets (RFC 9002 section 6.1.1) retransmits and slows down for nothing;
+Linux TCP adapts to how far packets overtake (RFC 8985, RACK).
 
 ## Switch
-`reorder` of every jitter true, false.
+`reorder: true`, `reorder: false` in every jitter.
 
 ## Experiment
-The lag of bourbon2020, overtaking and in order.
+bourbon2020's lag, with packets overtaking and in order.
 """
 
 from __future__ import annotations

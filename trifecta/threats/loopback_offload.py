@@ -1,20 +1,20 @@
-"""frames of 64 KB on loopback taken for packets of a wire
+"""64 KB frames on loopback taken for packets on a wire
 
 ## Why
 Loopback has an MTU of 65,536 octets: TCP sends segments of 64 KB there, and QUIC datagrams stay below 1,500. ding2022
-captured on it: HTTP/2's frames were up to 65,539 B and HTTP/3's at most 1,476 B, so 2,308 frames stood against 31,995
-for the same 30 MB. Segmentation offload (GSO, GRO) does the same between hosts. Nothing of that is a property of
+captured on it: HTTP/2's frames were up to 65,539 B and HTTP/3's at most 1,476 B, so it counted 2,308 frames against
+31,995 for the same 30 MB. Segmentation offload (GSO, GRO) does the same between hosts. None of that is a property of
 HTTP.
 
 ## Switch
-Services share a host; `frames: wire` on every path and hosts of their own.
+Services share a host; `frames: wire` on every path and separate hosts.
 
 ## Experiment
-1 MB over loopback, over merged frames, over a wire's.
+1 MB over loopback, with merged frames, with wire-size frames.
 
 ## Notes
-Devices with segmentation offload pass merged frames on as well. `frames: wire` on a path makes the link deliver every
-frame at a wire's size, so that receivers count and acknowledge what a wire would bring.
+Devices with segmentation offload also forward merged frames. `frames: wire` on a path makes the link deliver every
+frame at a wire's size, so that receivers count and acknowledge what a wire would deliver.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from trifecta.threats.threat import Effect, Threat
 def _on(document: Document) -> None:
     """Services share one host, so that they speak over its loopback."""
     if kind(document) not in SERVICES:
-        what = f"the workload {kind(document)!r} has client and server on hosts of their own"
+        what = f"the workload {kind(document)!r} has client and server on separate hosts"
         raise UserError(
             f"{what}; only services can share one, for example `trifecta run chain --with loopback-offload`"
         )

@@ -1,10 +1,10 @@
 """means compared without a repeated identical treatment, an interval or a test
 
 ## Why
-bourbon2020 compares what figures show of one series of requests a protocol (of suite B averages, 6.2.1), milicevic2023
-means, minima and maxima. Thousands of requests of one series share a moment and a path: their mean is sure, but
-another series would have another. Here the baseline runs twice in every block, which shows how much.
-`trifecta explain` takes the mean of one trial of each protocol, 200 times, and counts wrong names.
+bourbon2020 compares what figures show of one series of requests per protocol (in suite B averages, 6.2.1),
+milicevic2023 means, minima and maxima. Thousands of requests of one series share a moment and a path: their mean is
+precise, but another series would have another. Here the baseline runs twice in every block, which shows how different.
+`trifecta explain` takes the mean of one trial of each protocol, 200 times, and counts how often it names the wrong one.
 
 ## Switch
 None: the baseline always runs twice.

@@ -1,18 +1,18 @@
-"""a payload of another size over each protocol
+"""a different payload size over each protocol
 
 ## Why
-bourbon2020's text has four versions of what suite B asked for: 128 B (table 11); 128 B in test B1, 1 kB in B2 and
+bourbon2020's text has four versions of what suite B requested: 128 B (table 11); 128 B in test B1, 1 kB in B2 and
 10 kB in B3 (table 2); "all the payload sizes, in all the HTTP versions" (5.3); and one that is "constant, and is the
 same used in test case 1, 4 and 7" (6.2), which have three. Its code has table 2 (`services/testbed.go`, `testMap`), and
-its scripts run B1 over HTTP/1.1, B2 over HTTP/2 and B3 over HTTP/3: what the sizes do stands in the figures as what
-the protocols do.
+its scripts run B1 over HTTP/1.1, B2 over HTTP/2 and B3 over HTTP/3: the figures show the effect of the sizes as that of
+the protocols.
 
 ## Switch
-`response='128 B/1 kB/10 kB'`, of a chain `request`, and back to the first of them: HTTP/1.1, HTTP/2, HTTP/3.
+`response='128 B/1 kB/10 kB'` (in a chain `request`) for HTTP/1.1, HTTP/2 and HTTP/3, and back to the first of them.
 
 ## Experiment
-A fan-in of four clients with a new connection for every request, as the study had it, on its normal network and with
-its delay: 128 B over every protocol, and a size for each.
+A fan-in of four clients with a new connection for every request, as in the study, on its normal network and with its
+delay: 128 B over every protocol, and a size for each.
 """
 
 from __future__ import annotations

@@ -1,28 +1,27 @@
 """timeouts of a server that turn slow responses into failures
 
 ## Why
-Go's http.Server with WriteTimeout 1 s and ReadTimeout 5 s, as bourbon2020 had it (`services/tcp.go` of its
-repository), ends a response that is not out in time (net/http, Server): over HTTP/1.1 the connection closes, over
-HTTP/2 the stream is reset, and Caddy's content over HTTP/3 just ends early. On a slow path what would only take longer
-fails: a success rate below 100 %, as that study published it for HTTP/1.1 and HTTP/2, is then a setting of the
-server's. Its HTTP/3 was given the same (`services/quic.go`), but quic-go looks at neither: its HTTP/3 could not fail
-this way. nginx's send_timeout and HAProxy's `timeout client` are between two writes: the same 1 s fails nothing there.
+Go's http.Server with WriteTimeout 1 s and ReadTimeout 5 s, as in bourbon2020 (`services/tcp.go` of its repository),
+aborts a response that is not written in time (net/http, Server): over HTTP/1.1 the connection closes, over HTTP/2 the
+stream is reset, and Caddy's content over HTTP/3 just ends early. On a slow path, what would only take longer fails: a
+success rate below 100 %, as that study published for HTTP/1.1 and HTTP/2, is then a setting of the server. Its HTTP/3
+was given the same (`services/quic.go`), but quic-go ignores both: its HTTP/3 could not fail this way. nginx's
+send_timeout and HAProxy's `timeout client` apply between two writes: the same 1 s fails nothing there.
 
 ## Switch
-`write_timeout=1s` and `read_timeout=5s`, none; of services with `go-services` in the place of the engine's own.
+`write_timeout=1s` and `read_timeout=5s`, none; for services with `go-services` instead of the engine's own.
 
 ## Experiment
-1 MB over 4 Mbit/s from Caddy; with `--full` from nginx and HAProxy too. A chain of services on Go over the study's
-path with losses, where each waits for those behind it.
+1 MB over 4 Mbit/s from Caddy; with `--full` from nginx and HAProxy too. A chain of Go services over the study's path
+with loss, where each waits for those behind it.
 
 ## Notes
 Caddy, which is Go's `http.Server` and quic-go, resets the stream over HTTP/2 and ends the content early over HTTP/3.
 nginx (`client_header_timeout`, `client_body_timeout`, `send_timeout`) and HAProxy (`timeout http-request`, `timeout
-client`) limit the time between two writes, not that of a response: what goes on slowly is not ended. net/http gives a
-handshake of TLS the shorter of the two limits as well. `origin`, Envoy, Hypercorn, quic-go and quiche cannot be given
-the two timeouts (`has_timeouts` of an adapter): with `--with server-timeouts` they are left out with the reason, and a
-study of `origin` alone cannot run with it (add `--server caddy`). Services on Go have them over TCP only, as the
-study's had.
+client`) limit the time between two writes, not that of a response: slow progress is not aborted. net/http also applies
+the shorter of the two limits to a TLS handshake. `origin`, Envoy, Hypercorn, quic-go and quiche do not support the two
+timeouts (`has_timeouts` of an adapter): with `--with server-timeouts` they are left out with the reason, and a study of
+`origin` alone cannot run with it (add `--server caddy`). Go services have them over TCP only, like the study's.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ def _timeouts(write: str, read: str) -> Change:
         if kind(document) in SERVICES and write != "none":
             on_go(document)
         elif kind(document) not in (*SERVICES, "requests"):
-            raise UserError(f"servers of requests and services on Go have timeouts, and this is {kind(document)!r}")
+            raise UserError(f"only servers of requests and Go services have timeouts, and this is {kind(document)!r}")
         put(document, "write_timeout", write)
         put(document, "read_timeout", read)
 
@@ -58,7 +57,7 @@ THREAT = Threat(
     effects=(
         Effect("write_timeout", "none", "1 s", metric="success_rate", title="requests that succeed"),
         Effect(
-            "write_timeout", "none", "1 s", metric="success_rate", title="a chain of services on Go, with losses",
+            "write_timeout", "none", "1 s", metric="success_rate", title="a chain of Go services, with losses",
             experiment=_SERVICES,
         ),
     ),

@@ -1,13 +1,13 @@
-"""one load of each protocol, and the shorter one is called faster
+"""one load per protocol, and the shorter one is called faster
 
 ## Why
-baccichet2021 has one value a page and protocol, ding2022 ran each test once, of three requests. Two loads of the
+baccichet2021 has one value per page and protocol, ding2022 ran each test once, with three requests. Two loads of the
 same page over the same protocol differ, too: load times of a page of 30 resources vary by 23 to 35 % on loopback.
-`trifecta explain` draws one sample of each protocol from a run's own, 200 times, and counts how often the shorter one
-is not that of the verdict of all blocks.
+`trifecta explain` draws one of a run's samples per protocol, 200 times, and counts how often the shorter one is not the
+one that all blocks call faster.
 
 ## Switch
-One block, six or more.
+One block; six or more.
 
 ## Experiment
 None: [explain](explain.md).

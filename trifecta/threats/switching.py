@@ -76,8 +76,8 @@ def compared(threat: str) -> tuple[str, str] | None:
     one = next((effect for effect in effects if effect.factor in KNOWN_FACTORS and effect.factor != "path"), None)
     if one is None:
         raise UserError(
-            f"option --compare {threat}: it is no factor with levels off and on; `trifecta threats {threat}` says how "
-            "it is measured"
+            f"option --compare {threat}: it is no factor with levels off and on; see `trifecta threats {threat}` for "
+            "how it is measured"
         )
     return one.factor, f"{one.off},{one.on}"
 

@@ -2,16 +2,16 @@
 
 ## Why
 bourbon2020's clients set `InsecureSkipVerify` over every protocol (`services/tcp.go`, `quic.go` of its repository),
-although its 4.8 installs a root certificate for them in every container. A handshake is then cheaper than it is
-anywhere else, and with a new connection for every request handshakes are most of what was measured. Where that saves
-the same on all protocols, what differs between them becomes a larger share of less. ding2022's curl had `-k` over both
+although its 4.8 installs a root certificate for them in every container. A handshake is then cheaper than in real use,
+and with a new connection for every request handshakes are most of what was measured. If that saves the same on all
+protocols, their difference becomes a larger share of a smaller total. ding2022's curl had `-k` over both
 (`tests/closed-test.sh`, `sim-test.sh` of its repository; its 5.1).
 
 ## Switch
-`unverified=true` with `go-services` in the place of the engine's own; left out.
+`unverified=true` with `go-services` instead of the engine's own; left out.
 
 ## Experiment
-A chain of services on Go, a new connection for every call, with certificates verified and not.
+A chain of Go services, a new connection for every call, with certificates verified and not.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
-"""a client that waits before TLS over TCP, and not over QUIC
+"""a client that waits before TLS over TCP, but not over QUIC
 
 ## Why
 In each of the 12 HTTP/2 connections of ding2022's captures curl waits 206 to 227 ms between TCP's handshake and its
-Client Hello, in none of HTTP/3 (sums are ours; its text does not name it): 667 of the 840 ms of its short string,
-closed. Without that HTTP/3 takes 0.57, 0.42, 0.54 and 0.55 of HTTP/2's time in its four tests, not 0.12, 0.10, 0.25 and
-0.35, of which it concludes "20.6% of the time". Why it waits the captures do not say. That under WSL 1 poll() misses
-the end of connect() until curl's Happy Eyeballs timer of 200 ms (`CURL_HET_DEFAULT`) is a conjecture of ours. A client
-that polls for what it could be told of does the same to any protocol that it opens that way.
+ClientHello, in no HTTP/3 connection (the sums are ours; its text does not mention it): 667 of the 840 ms of its short
+string, closed. Without that HTTP/3 takes 0.57, 0.42, 0.54 and 0.55 of HTTP/2's time in its four tests, not 0.12, 0.10,
+0.25 and 0.35, from which it concludes "20.6% of the time". The captures do not show why it waits. That poll() under
+WSL 1 misses the end of connect() until curl's Happy Eyeballs timer of 200 ms (`CURL_HET_DEFAULT`) is our conjecture. A
+client that polls for an event it could be notified of does the same to any protocol that it opens that way.
 
 ## Switch
-`tls_wait=222 ms` with `load` in the place of other clients, which cannot be told; `tls_wait=none`.
+`tls_wait=222 ms` with `load` instead of other clients, which cannot wait; `tls_wait=none`.
 
 ## Experiment
 A short string and 1 MB, a new connection for every request, without the wait and with it.
@@ -29,8 +29,8 @@ _CLIENT = "load"
 
 def _requests_only(document: Document) -> None:
     if kind(document) != "requests":
-        text = f"clients of single requests can wait so, and this is the workload {kind(document)!r}"
-        raise UserError(f"{text}; give a study of requests, for example `trifecta run transfer`")
+        text = f"only clients of single requests can wait before TLS, and this is the workload {kind(document)!r}"
+        raise UserError(f"{text}; name a study of requests, for example `trifecta run transfer`")
 
 
 def _on(document: Document) -> None:
@@ -40,7 +40,7 @@ def _on(document: Document) -> None:
         asked = next((option for place, option in document.options.items() if place[:2] == ("factors", "client")), None)
         if asked is not None or ANY in given:
             who = asked or f"client: {ANY}"
-            raise UserError(f"only {_CLIENT} can be told to wait, and {who} asks for others; give client={_CLIENT}")
+            raise UserError(f"only {_CLIENT} can wait before TLS, and {who} asks for others; set client={_CLIENT}")
         factors(document)["client"] = [_CLIENT]
     put(document, "tls_wait", WAIT)
 
