@@ -152,14 +152,14 @@ def test_it_fits_the_terminal(width):
     [
         ({"h1": [attempt(status=301)]}, "was not followed"),
         ({"h1": [attempt(status=404)]}, "what was timed is its refusal"),
-        ({"h1": [attempt()], "h2": [attempt("h2", status=304)]}, "different statuses"),
+        ({"h1": [attempt()], "h2": [attempt("h2", status=304)]}, "different status codes"),
         ({"h1": [attempt()], "h2": [attempt("h2", bytes_in=6)]}, "differ in length"),
         ({"h1": [attempt()]}, "A single request says little"),
         ({"h1": [attempt(), attempt(error="closed", status=None)]}, "closed (1 of 2 requests)"),
-        ({"h2": [attempt("h2", error="malformed:http2", status=None)]}, "what came is not HTTP/2"),
+        ({"h2": [attempt("h2", error="malformed:http2", status=None)]}, "what arrived is not HTTP/2"),
         (
             {"h3": [attempt("h3", error="connect_timeout", status=None)]},
-            "no connection came about in time (UDP port 443); HTTP/3 is not offered there",
+            "no connection was established in time (UDP port 443); HTTP/3 is not offered there",
         ),
         ({"h3": [attempt("h3", error="something", status=None)]}, "it failed (something)"),
         ({"h2": [attempt("h2", error="tls:certificate", status=None)]}, "--ca FILE, or serve a certificate"),
@@ -171,7 +171,7 @@ def test_it_fits_the_terminal(width):
             {"h2": [attempt("h2", error="socket:EPERM", status=None)]},
             "(Operation not permitted), the server",
         ),
-        ({"h2": [attempt("h2", error="socket", status=None)]}, "refused the socket, the server was not asked"),
+        ({"h2": [attempt("h2", error="socket", status=None)]}, "refused the socket, the server was not contacted"),
         ({"h1": [attempt(error="ports_exhausted", status=None)]}, "no free port left"),
     ],
 )

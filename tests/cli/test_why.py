@@ -81,7 +81,7 @@ def test_a_finished_search_is_shown_and_its_exit_code_says_whether_a_cause_is_na
     folder = searched(tmp_path / "alone", alone, monkeypatch)
     assert why._carry_out(folder, alone, quiet=True, as_json=False) == 0
     out = " ".join(capsys.readouterr().out.split())
-    assert "In rounds of their own, 1." in out
+    assert "In separate rounds, 1." in out
     assert "it explains" in out
     assert "is left unexplained" in out
     assert "No more was measured together: no other cause that was measured can be removed with it." in out

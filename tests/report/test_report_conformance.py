@@ -38,9 +38,9 @@ RESULTS = [
     *(row("origin", protocol, case.name) for protocol in ("h1", "h2", "h3") for case in CASES),
     row("caddy", "h1", "get_1"),
     row("caddy", "h1", "post_1", "not_offered", reason="static files"),
-    row("caddy", "h3", "get_1", "fail", error="timeout", reason="no whole answer within 5 s",
+    row("caddy", "h3", "get_1", "fail", error="timeout", reason="no complete response within 5 s",
         evidence="conformance/server-caddy-h3-get_1", capture="no capture: Operation not permitted"),
-    row("caddy", "h3", "get_1000", "fail", error="timeout", reason="no whole answer within 5 s",
+    row("caddy", "h3", "get_1000", "fail", error="timeout", reason="no complete response within 5 s",
         evidence="conformance/server-caddy-h3-get_1000", capture="no capture: Operation not permitted"),
     row("nginx", None, None, "unsupported", reason="run: trifecta get nginx"),
     row("curl", "h2", "get_1", role="client", peer="origin"),
@@ -94,7 +94,9 @@ def test_a_server_that_runs_twice_shows_its_failure_not_its_success(tmp_path: Pa
 
 def test_the_reasons_and_the_evidence_are_in_the_report(probed: Path) -> None:
     text = pages.read((probed / "report.html").read_text()).root.text
-    assert "29 of 31 transfers of caddy, curl and origin came whole, octet by octet. Failed: caddy HTTP/3." in text
+    assert (
+        "29 of 31 transfers of caddy, curl and origin arrived complete, octet by octet. Failed: caddy HTTP/3." in text
+    )
     assert "No whole answer within 5\u00a0s." in text
     assert "conformance/server-caddy-h3-get_1" in text
     assert "no capture: Operation not permitted" in text

@@ -108,7 +108,7 @@ def test_of_a_verdict_that_excludes_nothing_no_cause_is_told(tmp_path: Path) -> 
     assert chain.splits[0].causes.causes == ()
     said = sentences(found, chain)
     assert said["overturn"].startswith("Nothing is decided: 5 usable blocks are too few")
-    assert "there is no difference to share out" in said["causes"]
+    assert "there is no difference to split" in said["causes"]
     assert not re.search("By part|CPU of|Before a request", said["causes"])
     assert "Of the difference" not in words.conclusion(found.about, chain)
 
@@ -229,7 +229,7 @@ def test_the_terminal_and_the_program_get_the_same(small: Path, capsys: pytest.C
     console = Console(record=True, width=100, file=open("/dev/null", "w"))  # noqa: SIM115, PTH123
     explain.print_chains(found, concluded, console)
     text = console.export_text()
-    assert "Where the time of the difference is" in text and "By part: " in text and "single-load" in text
+    assert "Where the time difference is" in text and "By part: " in text and "single-load" in text
     data = json.loads(json.dumps(explain.as_data(found, concluded), allow_nan=False))
     assert [one["arm"] for one in data["chains"]] == ["h3", "h3"]
     assert data["chains"][0]["causes"][0]["parts"][0]["part"] == ROUND_TRIPS

@@ -38,7 +38,7 @@ factors: {{connection: [new, reused], address: [{NEAR}, '{FAR}']}}
 """
 LARGE = 300_000
 SHORT = (
-    "Not measured while content came: answers over TCP were too short for a connect meanwhile at this pace; "
+    "Not measured while content arrived: answers over TCP were too short for a connect meanwhile at this pace; "
     "a larger URL has it, or --i-own-this for a server of yours."
 )
 
@@ -162,7 +162,7 @@ def test_every_number_is_what_the_sql_beside_it_gives(raced: Path) -> None:
     found = pages.numbers(section(raced))
     columns = {number.column for number in found}
     assert columns >= {"connect_ns", "min_rtt_ns", "idle_rtt_ns", "latency_ns", "lost", "baseline_ns", "content_bytes"}
-    assert "loaded_rtt_ns" not in columns, "nothing was asked while content came"
+    assert "loaded_rtt_ns" not in columns, "nothing was asked while content arrived"
     # Two looks at two addresses over three protocols, twelve places and arms, 24 blocks: each with several numbers.
     assert len(found) > 12 * 8 + 12 * 5 + 24 * 3
     pages.assert_sql_gives(raced, found)
@@ -189,7 +189,8 @@ def test_the_sentences_are_those_of_the_looks(raced: Path) -> None:
     text = section(raced).text.replace("\u00a0", " ")
     assert f"Before: {URL} at {NEAR}: HTTP/1.1 200 with 3.00 kB, HTTP/2 200 with 3.00 kB, HTTP/3 200 with" in text
     assert (
-        f"Round trip 30.0 ms idle. {SHORT} UDP passes (its rate is not judged: that takes answers of 100 kB over both)"
+        f"Round trip 30.0 ms idle. {SHORT} UDP passes "
+        "(its rate is not judged: that takes responses of 100 kB over both)"
         "; HTTP/3 is announced by Alt-Svc."
     ) in text
     assert "After:" in text
@@ -231,12 +232,12 @@ def test_why_there_is_no_round_trip_while_content_came_is_said_and_how_it_is_had
     empty: Any = seen | {"answers": [one | {"content_bytes": 0} for one in seen["answers"]]}
     measured: Any = seen | {"loaded_rtt_ns": 45_000_000}
     found = [place_lines(one)[1].replace("\u00a0", " ") for one in (seen, away, quic, empty, measured)]
-    idle, nothing = "Round trip 30.0 ms idle. ", "Not measured while content came: no content came over TCP. UDP"
+    idle, nothing = "Round trip 30.0 ms idle. ", "Not measured while content arrived: no content arrived over TCP. UDP"
     assert found[0].startswith(f"{idle}{SHORT} UDP passes")
-    assert found[1].startswith(f"{idle}Not measured while content came: that is done from this machine alone. UDP")
+    assert found[1].startswith(f"{idle}Not measured while content arrived: that is done from this machine alone. UDP")
     assert found[2].startswith(idle + nothing)
     assert found[3].startswith(idle + nothing)
-    assert found[4].startswith("Round trip 30.0 ms idle, 45.0 ms while content came. UDP passes")
+    assert found[4].startswith("Round trip 30.0 ms idle, 45.0 ms while content arrived. UDP passes")
     unasked: Any = seen | {"udp": None}
     assert place_lines(unasked)[1].endswith("a server of yours."), "no word of UDP, and no space in its place"
     whole = pages.read((raced / "report.html").read_text()).root.text.replace("\u00a0", " ")
@@ -271,7 +272,7 @@ def test_a_run_in_a_lab_has_nothing_of_it(small: Path) -> None:
 def test_what_is_coming_is_said_with_what_it_may_be_at_most() -> None:
     times_ns = (300_000_000_000, 900_000_000_000)
     assert coming_line(("a.example",), (240, 1000), 5_000_000, times_ns, TO_OTHERS) == (
-        "This sends 240 to 1,000 requests to a.example, and up to 5 MB both ways if answers stay as they are "
+        "This sends 240 to 1,000 requests to a.example, and up to 5 MB both ways if responses keep their size "
         "(200 MB at most), in 5 min to 15 min: no more than 2/s and 20 MB a minute, less when the server asks for "
         "patience."
     )

@@ -83,11 +83,11 @@ def test_the_answer_names_the_steps_that_made_it():
 
 
 def test_the_sum_of_the_steps_meets_the_whole_or_the_ladder_says_what_is_left():
-    assert words.closing(found()).endswith("left × 0.99 [0.9, 1.1]: they meet.") or "they meet." in words.closing(
+    assert words.closing(found()).endswith("left × 0.99 [0.9, 1.1]: they agree.") or "they agree." in words.closing(
         found()
     )
     apart = words.closing(found(meets=False, left=ends(1.4, 1.2, 1.6)))
-    assert "they do not meet" in apart
+    assert "they do not agree" in apart
     assert "1.4" in apart
     assert "too few rounds" in words.closing(found(meets=None))
 

@@ -77,7 +77,7 @@ def test_every_picture_is_in_the_page_and_a_file(captured: Path) -> None:
         "Streams",
         "The difference to HTTP/2, part by part",
         "Rate over time",
-        "Packets for each acknowledgement",
+        "Packets per acknowledgement",
         "What responses waited for at their sender",
         "Packet sizes over time",
         "Set-up",

@@ -126,7 +126,7 @@ def test_with_blocks_set_in_advance_it_says_what_is_left(run: Path) -> None:
 
 def test_captured_trials_are_told_of_once(run: Path) -> None:
     text = fixed(run, capture=True)
-    assert "packets are kept, so that no trial counts for a verdict" in text
+    assert "packets are captured, so no trial counts for a verdict" in text
     assert "does not count" not in text
 
 

@@ -210,7 +210,7 @@ def test_a_damaged_or_partial_folder_is_told_not_crashed(folder: Path, tmp_path:
     assert reader.faults == []
     assert made.problems  # said, not hidden
     assert all(problem in " ".join(reader.root.text.split()) for problem in [made.problems[0].split("\n")[0]])
-    assert "could not be looked at: no cell that it is about was run" in reader.root.text
+    assert "could not be checked: no cell that it is about was run" in reader.root.text
     assert "round-trips" in conditions.missing(made.pairs[0])
 
 
@@ -244,7 +244,7 @@ def test_without_any_run_the_page_says_so(tmp_path: Path) -> None:
     found = read(tmp_path)
     text = page.render(found)
     assert {one.found.outcome for one in found.pairs} == {"not run"}
-    assert text.count("Nothing was run that tells.") >= len(found.pairs)
+    assert text.count("No run answers this.") >= len(found.pairs)
     assert pages.read(text).faults == []
 
 

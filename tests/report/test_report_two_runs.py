@@ -163,13 +163,13 @@ def test_what_only_warns_hinders_nothing(runs: tuple[Path, Path, Path], copied: 
     assert found.confidence == 0.99
     said = "\n".join(two_runs.warnings(found))
     for part in (
-        "both are of one day, 2026-01-02 (UTC)",
+        "both began on one day, 2026-01-02 (UTC)",
         "both have the seed 7",
         "one may be a copy of the other",
         "not the same versions (engine: quinn_proto)",
         "not the same machine",
         "not the same settings (mtu_bytes)",
-        "the verdicts are of different confidence",
+        "the verdicts have different confidence levels",
     ):
         assert part in said
     text = printed(found, 250)
@@ -229,7 +229,7 @@ def refused(first: Path, second: Path, *more: str, capsys: pytest.CaptureFixture
 def test_exit_codes(runs: tuple[Path, Path, Path], copied: Path, capsys: pytest.CaptureFixture[str]) -> None:
     monday, tuesday, wednesday = map(str, runs)
     assert main.run(["compare", monday, wednesday]) == 0
-    assert "Nothing that both decided is decided otherwise." in capsys.readouterr().out
+    assert "Nothing that both decided is decided differently." in capsys.readouterr().out
     assert main.run(["compare", monday, tuesday, "--json"]) == 1
     assert json.loads(capsys.readouterr().out)["counts"]["otherwise"] == 2
     change(copied, "metric: latency_p50", "metric: requests_per_s")

@@ -143,10 +143,10 @@ def test_blocks_without_a_value_are_counted_and_their_causes_open(search, monkey
 def test_rounds_are_those_that_were_measured(search):
     _, folder, made = search
     assert (made["rounds"], made["planned"]) == (4, 4)
-    assert words.method(made).startswith("4 rounds of the cell as it is")
+    assert words.method(made).startswith("4 rounds of the unchanged cell")
     late = found.read(folder, {**asked_of(search[0]), "rounds": 9})
     assert (late["rounds"], late["planned"]) == (4, 9)
-    assert words.method(late).startswith("4 rounds, of 9 that were planned, of the cell as it is")
+    assert words.method(late).startswith("4 rounds, of 9 that were planned, of the unchanged cell")
 
 
 @pytest.mark.parametrize("width", [60, 80])
@@ -161,8 +161,8 @@ def test_what_is_no_difference_has_no_cause_and_a_cell_without_values_says_so(se
     assert "no difference to explain, for it lies within 5 %, so no cause is named" in words.answer(made)
     assert "there is no interval yet" in words.answer({**made, "effect": ends(1.37)})
     wide = words.answer({**made, "effect": ends(1.37, 0.9, 2.1)})
-    said = "not told apart from 1, which more time decides, so no cause is named."
-    assert wide == f"As it is 1.37 [0.90, 2.10] times: {said}"
+    said = "not distinguishable from 1, which more time decides, so no cause is named."
+    assert wide == f"Unchanged, it is 1.37 [0.90, 2.10] times: {said}"
     assert "nothing can be said" in words.answer({**made, "effect": ends(None)})
     open_ = {**search[2], "causes": [{**one, "state": "open"} for one in search[2]["causes"]], "together": None}
     said = words.answer(open_ | {"no_together": "no cause is named"})
@@ -204,20 +204,20 @@ def test_what_is_of_the_nearest_stack_is_told_of_its_own_effect_everywhere(searc
     assert "congestion control" not in own
     assert other.startswith("without the congestion control 1.")
     same = words.answer({**made, "nearest": ends(1.01, 0.97, 1.05)})
-    assert "times, not told apart from 1, so what was removed there explains nothing of it." in same
+    assert "times, not distinguishable from 1, so what was removed there explains none of it." in same
     assert "On the engine's own programs" in words.answer({**made, "causes": [near]})
     assert "the engine's own programs 1.10 [1.05, 1.15]" in " ".join(printed(made, search[1], 200).split())
     with svg.drawing():
-        assert "as it is on the engine" in picture.draw(made).svg("x")
+        assert "unchanged on the engine" in picture.draw(made).svg("x")
         shown_ = section.shown(made, "why", "")
     assert [one.title for one in shown_.causes] == [
         first["title"],
-        "as it is on the engine's own programs",
+        "unchanged on the engine's own programs",
         near["title"],
     ]
     assert "It cannot" in shown.page(made)
     both = {**made["together"], "causes": [near["cause"]]}
-    assert "In rounds of their own on the engine's own programs, " in words.closing({**made, "together": both})[0]
+    assert "In separate rounds on the engine's own programs, " in words.closing({**made, "together": both})[0]
 
 
 @pytest.mark.parametrize(
@@ -244,7 +244,7 @@ def test_the_picture_has_a_row_for_every_cause(search):
     with svg.drawing():
         drawn = picture.draw(search[2])
         text = drawn.svg("x")
-    for part in ("as it is: 1.", "without the server", "without the congestion control", "without all that are named"):
+    for part in ("unchanged: 1.", "without the server", "without the congestion control", "without all that are named"):
         assert part in text
     assert drawn.label == words.answer(search[2])
 

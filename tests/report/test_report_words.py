@@ -79,7 +79,7 @@ def test_between_hosts_nothing_is_emulated_and_nothing_of_the_network_repeated()
     facts = RunFacts(Path("run"), {"hosts": machines}, 7, [], rest={"hosts": {"server": {"address": "192.0.2.7"}}})
     said = "client on here and server on ssh://b (192.0.2.7), over the network between them as it was."
     assert list(_hosts(facts)) == [f"Nothing is emulated: {said}"]
-    assert _conditions(facts) == "the network between these hosts as it was, these programs"
+    assert _conditions(facts) == "the network between these hosts at that time, these programs"
     assert "losses" not in _seed(facts)
     lab = RunFacts(Path("run"), {}, 7, [])
     assert (list(_hosts(lab)), _conditions(lab)) == ([], "these paths as emulated, these programs")

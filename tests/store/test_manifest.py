@@ -245,7 +245,7 @@ def test_verdicts_that_were_edited_are_worked_out_again_and_named(
     after, told = verdicts(run, capsys)
     assert after == before
     said = "verdicts.parquet was changed after the run wrote it: what follows was worked out from the trials again"
-    assert told["warnings"][0] == f"Stored results are not used as they are: {said}."
+    assert told["warnings"][0] == f"Stored results are not used unchanged: {said}."
     assert said in (run / "report.html").read_text()
     for command in (["sql", str(run), "FROM verdicts"], ["explain", str(run)]):
         assert main.run(command) == 0
@@ -266,7 +266,7 @@ def test_verdicts_of_an_earlier_version_are_worked_out_again(
     pq.write_table(pq.ParquetFile(path).read().drop_columns(younger), path)
     again, told = verdicts(run, capsys)
     assert again == whole
-    assert told["warnings"][0].startswith("Stored results are not used as they are: verdicts.parquet ")
+    assert told["warnings"][0].startswith("Stored results are not used unchanged: verdicts.parquet ")
     assert main.run(["sql", str(run), "SELECT count(family_low), count(*) FROM verdicts", "--csv"]) == 0
     assert capsys.readouterr().out.splitlines()[1].endswith(",3")
 

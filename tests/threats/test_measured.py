@@ -72,7 +72,7 @@ def test_what_is_open_says_why():
         "trials that do not count: 10 of 24, by steady state 9, path 1)",
     ]
     wide = threat(row("undecided", low=0.5, high=2.0))
-    assert "[0.50, 2.00] (blocks: 4, too few for what they vary by)" in sentences(wide)[1]
+    assert "[0.50, 2.00] (blocks: 4, too few for their variation)" in sentences(wide)[1]
 
 
 def test_a_comparison_that_is_turned_round_is_said_from_both_sides():

@@ -87,7 +87,7 @@ def test_the_list_asks_what_this_stack_can_be_told():
         odd = [one for one in plan.cells(study) if one.levels["server"] == "caddy" and "pacing" in one.levels]
         never = [one for one in plan.cells(study) if one.levels.get("congestion_control") == "bbr"]
         told = any(one.levels["pacing"] == "off" for one in odd)
-        return "nothing has BBR" if never else "caddy cannot be told 'pacing'" if told else ""
+        return "nothing has BBR" if never else "caddy does not support 'pacing'" if told else ""
 
     by = {one.cause.id: one for one in candidates(case("caddy"), 1, only_origin)}
     assert (by["pacing"].nearest, by["pacing"].problem, by["pacing"].only) == (True, "", "h3")
@@ -101,7 +101,7 @@ def test_the_list_asks_what_this_stack_can_be_told():
 
 
 def test_a_cell_that_cannot_run_here_and_one_without_causes_are_refused():
-    with pytest.raises(CannotError, match="the cell as it is cannot run here: no engine"):
+    with pytest.raises(CannotError, match="the unchanged cell cannot run here: no engine"):
         ask(case(), SECOND, 600 * SECOND, 1, lambda _: "no engine")
     with pytest.raises(CannotError, match="no cause of it can be removed here"):
         ask(case(), SECOND, 600 * SECOND, 1, lambda study: "" if len(plan.cells(study)) == 1 else "no")

@@ -161,7 +161,9 @@ def _list(asked: Asked, *, as_json: bool) -> int:
     case = asked.case
     reason = searches.unable(case, 0)
     if reason:
-        click.echo(f"trifecta: the cell as it is cannot run here: {reason}; so this is not asked of causes", err=True)
+        click.echo(
+            f"trifecta: the unchanged cell cannot run here: {reason}; so no causes are measured for it", err=True
+        )
     found = searches.candidates(case, 0, (lambda _: "") if reason else searches.here)
     if as_json:
         lines = [

@@ -42,7 +42,7 @@ ORDER BY cell
     ("cell",),
 )
 NOTE = (
-    "Of all valid trials together, warm-up left out; they describe these trials and compare nothing. ∞: so large a "
+    "Of all valid trials together, warm-up excluded; they describe these trials and compare nothing. ∞: that large a "
     "share failed. A percentile is left out where less than one request lies beyond it."
 )
 _TIMES = (
@@ -85,7 +85,7 @@ def table(about: RunFacts, answer: Answer) -> Table:
 def show(out: Console, about: RunFacts, answer: Answer) -> None:
     """Print them."""
     if not answer.rows:
-        out.print("No trial counts, so there is not a number to show.")
+        out.print("No trial counts, so there are no numbers to show.")
         return
     made: Grid = grids.grid(out)
     made.add_column("cell", overflow="fold")

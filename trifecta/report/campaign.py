@@ -120,7 +120,7 @@ def overview(
     ``kept`` has runs that were read before and did not change since; the others are added to it.
     """
     runs = {name: folder / name for name in campaign.studies if (folder / name / "run.json").is_file()}
-    away = {name: f"its files are still in its store; `trifecta resume {folder}` brings them"
+    away = {name: f"its files are still in its store; `trifecta resume {folder}` fetches them"
             for name, run in runs.items() if manifest.absent(run)}  # fmt: skip
     problems = {**away, **problems}
     made, kept = Overview(campaign, [], [], problems=left_out(campaign, folder, problems)), {} if kept is None else kept

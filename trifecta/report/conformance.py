@@ -143,14 +143,14 @@ def sentence(results: Sequence[ConformanceResult]) -> str:
     if not asked:
         return ""
     who = sorted({row.name for row in asked})
-    said = f"{len(asked) - len(failed)} of {len(asked)} transfers of {_listed(who)} came whole, octet by octet."
+    said = f"{len(asked) - len(failed)} of {len(asked)} transfers of {_listed(who)} arrived complete, octet by octet."
     if failed:
         places = dict.fromkeys(
             " ".join(part for part in (row.name, PROTOCOL_NAMES.get(row.protocol or "", "")) if part) for row in failed
         )
         said += f" Failed: {_listed(list(places))}."
     not_run = sum(row.outcome == "not_run" for row in results)
-    return said + (f" {not_run} were not asked for." if not_run else "")
+    return said + (f" {not_run} were not requested." if not_run else "")
 
 
 def _listed(parts: Sequence[str]) -> str:

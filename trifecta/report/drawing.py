@@ -76,7 +76,9 @@ def ratio_panels(
 
 def _sequence_caption(series: Sequence[PairSeries]) -> str:
     against = [one for one in series if one.reference == "h1"]
-    said = "Estimate and confidence sequence: valid at every look, so stopping early does not spoil it."
+    said = (
+        "Estimate and confidence sequence: valid under continuous monitoring, so stopping early does not invalidate it."
+    )
     if against:
         said += f" Dotted without a band: {words.listed([one.label for one in against])}."
     return said
@@ -99,7 +101,7 @@ def sample_panels(facts: RunFacts, cell: str, number: int, answers: Answers) -> 
     word = facts.latency_word
     add(
         f"Distribution of {word}",
-        f"All {words.plural(facts.sample_word)} of all valid trials, warm-up left out; a failed one is never done."
+        f"All {words.plural(facts.sample_word)} of all valid trials, warm-up excluded; a failed one never completes."
         f"{_late(facts)}",
         catalogue.ECDF,
         partial(latency.ecdf, curves, catalogue.ECDF_SHARES, word, f"c{number}e", words.plural(facts.sample_word)),
@@ -122,7 +124,7 @@ def sample_panels(facts: RunFacts, cell: str, number: int, answers: Answers) -> 
     )
     add(
         "CPU cost",
-        "User and system time of the client's and the server's process a request: median over trials, line: quartiles. "
+        "User and system time of the client and server process per request: median over trials, line: quartiles. "
         "Solid: client. Hatched: server.",
         catalogue.COST,
         partial(load.cpu, by_arm(catalogue.COST), f"c{number}u"),
@@ -145,7 +147,7 @@ def _late(facts: RunFacts) -> str:
 def _phase_caption(rows: dict[str, dict[str, Any]]) -> str:
     said = "Means, because the means of the phases add up."
     if any(row["quic_handshake_ns"] is not None for row in rows.values()):
-        said += " HTTP/3 has no TCP connect: its QUIC handshake holds TLS."
+        said += " HTTP/3 has no TCP connect: its QUIC handshake includes TLS."
     elif not any(row["tcp_connect_ns"] or row["tls_ns"] for row in rows.values()):
         said += " Connections were opened before, so no request waited for one."
     return said

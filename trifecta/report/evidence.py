@@ -12,12 +12,12 @@ from trifecta.report.content import Answers
 from trifecta.report.tables import Column, Table
 
 CELL_NOTES = (
-    "Comparisons: the ratio is the median over blocks; its confidence sequence stays valid at every look. "
+    "Comparisons: the ratio is the median over blocks; its confidence sequence is valid under continuous monitoring. "
     "Next to it, from six blocks on, a fixed-size analysis: the Hodges–Lehmann ratio, the interval that Wilcoxon's "
     "signed-rank test does not reject, and its p. That is valid only if the number of blocks was fixed beforehand, and "
     "for this comparison alone.",
     "Percentiles: all requests of all valid trials, warm-up excluded. They are descriptive; verdicts rest on trials, "
-    "not on requests. ∞: so large a share of requests failed.",
+    "not on requests. ∞: that large a share of requests failed.",
     "Phases: means over successful requests. A dash is a phase that the protocol does not have.",
     "Cost: CPU time of the processes, and octets received and sent as transport payload, per request. The start of a "
     "client that is not Trifecta's own is subtracted where it could be measured: once per trial, in the next column.",
@@ -26,9 +26,9 @@ CELL_NOTES = (
 
 _BROWSER_NOTES = (
     CELL_NOTES[0],
-    "Percentiles: visits of all valid trials together, those not measured left out. They describe; verdicts rest on "
-    "trials. ∞ means that so large a share of visits failed.",
-    "Metrics: of the browser's own account of each visit. A dash: it did not happen, or this browser does not report.",
+    "Percentiles: visits of all valid trials together, unmeasured ones excluded. They are descriptive; verdicts rest "
+    "on trials. ∞: that large a share of visits failed.",
+    "Metrics: as the browser itself reports each visit. A dash: it did not happen, or this browser does not report it.",
 )
 
 
@@ -217,8 +217,8 @@ def parity(answers: Answers) -> list[Table]:
     note = (
         "Read back from the sockets and handshakes of every trial; what the server uses is what its configuration "
         "says. Several values in one field mean a mixture. Windows and segments in octets; QUIC's segment is its "
-        "path MTU. Certificates are those of a handshake, octets in DER. What "
-        "each adaptation of quinn-proto is stands under Versions and machine."
+        "path MTU. Certificates are those of a handshake, octets in DER. "
+        "Versions and machine explains each adaptation of quinn-proto."
     )
     return [
         tables.build(

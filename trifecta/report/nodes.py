@@ -21,7 +21,7 @@ def said(found: Sequence[Comparison], run: RunDocument) -> list[str]:
 def _happened(run: RunDocument, told: Container[str]) -> Iterable[str]:
     """What came about while it ran; ``told`` are nodes of which it is said already that they are left out."""
     if run.get("nodes_share_machine"):
-        yield "These nodes share a machine, where they disturb each other: take no verdict from this for granted."
+        yield "These nodes share a machine and disturb each other: do not rely on these verdicts."
     lost = run.get("lost_blocks") or []
     if lost:
         why = dict.fromkeys(f"{node_words(one['node'])}: {one['reason']}" for one in lost)
@@ -59,7 +59,7 @@ def _differences(known: Nodes) -> Iterable[str]:
         yield f"Standard deviation of the ratios between nodes: {spread} (95 % interval: {most})."
     if known.few:
         yield (
-            "So few nodes show little of how nodes differ: the intervals are wider for it, and assume that differences "
+            "So few nodes show little about how nodes differ: the intervals are wider, and assume that differences "
             "between nodes are roughly normal."
         )
     yield (

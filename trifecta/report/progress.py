@@ -87,7 +87,7 @@ class LiveProgress:
         resumed = f", continuing after {committed_trials} trials" if committed_trials else ""
         self._say(f"{study.title or study.name}: {run_path}{resumed}")
         if self._captured:
-            self._say("packets are kept, so that no trial counts for a verdict", "dim")
+            self._say("packets are captured, so no trial counts for a verdict", "dim")
 
     def phase(self, name: str, detail: str = "") -> None:
         """A phase begins."""

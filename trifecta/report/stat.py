@@ -154,7 +154,7 @@ _FACTS: dict[str, Callable[[Attempt], str]] = {
     "negotiated (ALPN)": _spoken,
     "status": lambda attempt: numbers.text(attempt.status),
     "content": lambda attempt: numbers.NO_VALUE if attempt.status is None else numbers.size(attempt.bytes_in),
-    "head of the answer": lambda attempt: (
+    "response header": lambda attempt: (
         numbers.NO_VALUE if attempt.status is None else numbers.size(attempt.header_bytes_in)
     ),
     "TLS": lambda attempt: numbers.text(attempt.tls_version),
@@ -183,7 +183,7 @@ def _print_bars(out: Console, attempts: Attempts) -> None:
     used = [name for name in PHASES if any(name in attempt.phases_ns for attempt in shown.values())]
     out.print(Columns([Text.assemble(_SIGNS[name], f" {_NAMES[name]}") for name in used], padding=(0, 3)))
     if max(len(made) for made in attempts.values()) > 1:
-        out.print("Each bar is the request in the middle of its protocol's, by the total.")
+        out.print("Each bar is its protocol's median request by total time.")
     out.print()
 
 
@@ -230,10 +230,10 @@ def _refused_here(number: str) -> str:
     remedy = {
         "EMFILE": "raise the limit of open files (ulimit -n)",
         "ENFILE": "end programs that hold many files (sysctl fs.file-max)",
-        "EPERM": "look at the firewall rules for outgoing packets and at what this user may do",
+        "EPERM": "check the firewall rules for outgoing packets and this user's permissions",
         "EAFNOSUPPORT": "this machine lacks that version of IP; give an --address of the other",
-    }.get(number, "look at the limits and the firewall of this machine")
-    return f"this machine refused the socket{why}, the server was not asked; {remedy}"
+    }.get(number, "check the limits and the firewall of this machine")
+    return f"this machine refused the socket{why}, the server was not contacted; {remedy}"
 
 
 def _notes(attempts: Attempts, count: int) -> list[str]:
@@ -241,13 +241,13 @@ def _notes(attempts: Attempts, count: int) -> list[str]:
     sizes = {attempt.bytes_in for made in attempts.values() for attempt in made if attempt.error is None}
     notes = []
     if any(300 <= status < 400 and status != 304 for status in statuses):
-        notes.append("The answer points elsewhere and was not followed: give the URL it points to.")
+        notes.append("The response is a redirect and was not followed: give the URL it points to.")
     if any(status >= 400 for status in statuses):
         notes.append("The server refused the request; what was timed is its refusal.")
     if len(statuses) > 1:
-        notes.append("The protocols were answered with different statuses: the times are not of the same work.")
+        notes.append("The protocols got different status codes: the times are not of the same work.")
     elif len(sizes) > 1:
-        notes.append("The answers differ in length: the times are not of the same work.")
+        notes.append("The responses differ in length: the times are not of the same work.")
     if count == 1 and statuses:
         notes.append("A single request says little: --count 10 shows how much it varies.")
     return [

@@ -260,7 +260,7 @@ def _turned(row: EffectRow) -> str:
     if len(sides) < 2 or None in (sides[0][0], sides[1][0]) or sides[0][0] == sides[1][0]:
         return ""
     ends = [f"{numbers.ratio(mean['value'])} {numbers.interval((mean['low'], mean['high']))}" for _, mean in sides]
-    return f", which turns the comparison round: {ends[0]} without it, {ends[1]} with it"
+    return f", which reverses the comparison: {ends[0]} without it, {ends[1]} with it"
 
 
 def _side(mean: MeanFound) -> bool | None:
@@ -271,10 +271,10 @@ def _side(mean: MeanFound) -> bool | None:
 
 
 def _why_open(effect: EffectFound, row: EffectRow) -> str:
-    """Why an effect is not decided: trials that do not count, or too few for what they vary by."""
+    """Why an effect is not decided: trials that do not count, or too few for their variation."""
     missing = effect.get("left_out")
     none = row["low"] is None or row["high"] is None
-    why = "too few for an interval" if none else "too few for what they vary by"
+    why = "too few for an interval" if none else "too few for their variation"
     if row["ratio"] is None and row["blocks"]:
         why = "without a value where most requests failed"
     said = f"blocks: {row['blocks']}, {why}"

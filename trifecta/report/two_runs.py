@@ -29,8 +29,8 @@ from trifecta.report.words import counted
 NOT_COMPARABLE = "not comparable"
 _SAID = {
     ALIKE: "decided alike",
-    OTHERWISE: "decided otherwise",
-    NOT_TOLD: "decided otherwise, but not told apart",
+    OTHERWISE: "decided differently",
+    NOT_TOLD: "decided differently, but not distinguishable",
     NEWLY: "newly decided",
     NO_LONGER: "no longer decided",
     OPEN_IN_BOTH: "open in both",
@@ -54,16 +54,16 @@ def warnings(made: Compared) -> list[str]:
             said.append("they began at the same second: one may be a copy of the other")
     versions = [one.name for one in found if one.of == "version"]
     if versions:
-        said.append(f"not the same versions ({', '.join(versions)}): what differs may be theirs")
+        said.append(f"not the same versions ({', '.join(versions)}): differences may come from them")
     if not all(side.facts.get("code") for side in (made.first, made.second)):
-        said.append("runs of earlier versions do not say which code made them, and a version number does not report")
+        said.append("runs of earlier versions do not record which code made them, and a version number does not tell")
     if any(one.of == "machine" for one in found):
-        said.append("not the same machine: what differs may be its")
+        said.append("not the same machine: differences may come from it")
     settings = [one.name for one in found if one.of == "settings"]
     if settings:
-        said.append(f"not the same settings ({', '.join(settings)}): what differs may be theirs")
+        said.append(f"not the same settings ({', '.join(settings)}): differences may come from them")
     if made.first.study.confidence != made.second.study.confidence:
-        said.append("the verdicts are of different confidence; intervals have the higher one")
+        said.append("the verdicts have different confidence levels; intervals use the higher one")
     return [one for one in said if one]
 
 
@@ -104,7 +104,7 @@ def closing_words(made: Compared) -> str:
     """What all of it comes to."""
     if not any(made.counts[one] for one in (ALIKE, OTHERWISE, NOT_TOLD)):
         return "No question is decided in both."
-    return f"{'Nothing' if made.agree else 'Something'} that both decided is decided otherwise."
+    return f"{'Nothing' if made.agree else 'Something'} that both decided is decided differently."
 
 
 def about_words(side: Side) -> str:
@@ -229,7 +229,7 @@ def how_words(made: Compared) -> str:
     return (
         f"first, second: the verdict of each run, its median ratio with the {level} confidence sequence. second ÷ "
         f"first: the ratio of both; [a, b]: its {level} interval, with {sessions}; {{a, b}}: the same among {among}. "
-        "An effect is otherwise, larger or smaller only where {a, b} excludes 1. That one run decided what the other "
+        "An effect is different, larger or smaller only where {a, b} excludes 1. That one run decided what the other "
         "left open is no change by itself."
     )
 

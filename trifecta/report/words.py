@@ -101,7 +101,7 @@ def _warnings(facts: RunFacts) -> Iterable[str]:
         faults = listed(sorted(facts.faults))
         yield f"This run has deliberate faults ({faults}): it tests the checks and says nothing about {naming.noun(2)}."
     for said in facts.doubts:
-        yield sentence(f"Stored results are not used as they are: {said}")
+        yield sentence(f"Stored results are not used unchanged: {said}")
     yield from map(sentence, facts.alike)
     if facts.removed:
         yield (
@@ -301,10 +301,10 @@ def _is_distant(facts: RunFacts) -> bool:
 def _conditions(facts: RunFacts) -> str:
     """What of path and programs verdicts hold for."""
     if facts.is_between_hosts and facts.is_as_it_was:
-        return "the network between these hosts as it was, these programs"
+        return "the network between these hosts at that time, these programs"
     if _is_distant(facts):
-        return "these paths as they were, this server"
-    return "this path as it was, this server" if facts.is_outside else "these paths as emulated, these programs"
+        return "these paths at that time, this server"
+    return "this path at that time, this server" if facts.is_outside else "these paths as emulated, these programs"
 
 
 def _hours(facts: RunFacts) -> tuple[str, str] | None:
@@ -442,7 +442,7 @@ def _noise(facts: RunFacts, found: Sequence[Comparison]) -> str:
         return f"The noise floor is not known yet: too few blocks in which {base} ran twice."
     return (
         f"Noise floors, from {base} against itself, as ratios: {same} within a block, the smallest difference that "
-        f"could have been seen; {across} between blocks, which a difference from another block, cell or run must "
+        f"could have been detected; {across} between blocks, which a difference from another block, cell or run must "
         "exceed."
     )
 

@@ -65,7 +65,7 @@ def ask(
     CannotError where the cell as it is cannot run here, UserError where the budget is too short for a single cause.
     """
     if reason := unable(case, seed, possible):
-        raise CannotError(f"the cell as it is cannot run here: {reason}")
+        raise CannotError(f"the unchanged cell cannot run here: {reason}")
     made: list[AskedCause] = []
     refused: list[NotMeasured] = []
     titles: dict[str, str] = {}

@@ -20,17 +20,17 @@ _OF = {
 }
 _PLAIN = {
     CPU: "CPU (a host had what it needed and sent nothing)",
-    PROPAGATION: "propagation (the path's least delay, once there and once back)",
+    PROPAGATION: "propagation (the path's minimum delay, once each way)",
     TRANSMISSION: "transmission (the link sending the connection's packets at its rate)",
     CONGESTION: "congestion window (waiting for acknowledgements: slow start, the smaller window after a loss, "
     "or a send buffer)",
-    REST: "rest (sending one packet after the other, and what has no other name)",
-    ROUND_TRIPS: "round trips of set-up, their least number times the path's round trip",
+    REST: "rest (sending one packet after another, and everything else)",
+    ROUND_TRIPS: "round trips of set-up, their minimum number times the path's RTT",
 }
 _SHORT = {
     CPU: "CPU of the hosts",
     CONGESTION: "waiting for the congestion window",
-    REST: "sending, and what has no name",
+    REST: "sending, and everything else",
 }
 _SMALL = 0.02  # parts below this share are told together
 
@@ -43,9 +43,9 @@ def sentences(about: RunFacts, chain: Chain, pair: tuple[str, str]) -> list[str]
         told.append(_nothing(about))
     elif not chain.comparison.excludes_one:
         told.append(
-            "The interval of the verdict holds a ratio of 1, so there is no difference to share out."
+            "The verdict's interval includes a ratio of 1, so there is no difference to split."
             if chain.comparison.has_interval
-            else "The verdict has no interval yet, so there is no difference to share out."
+            else "The verdict has no interval yet, so there is no difference to split."
         )
     if not chain.comparison.excludes_one:
         return told
@@ -67,7 +67,7 @@ def _nothing(about: RunFacts) -> str:
             "cell in the report, and trifecta explain."
         )
     return (
-        "Not known: no block has a trial of both that counts and tells its times. With --capture the packets say where "
+        "Unknown: no block has a valid trial of both that reports its times. With --capture the packets show where "
         "the time went."
     )
 
@@ -98,7 +98,7 @@ def _split(about: RunFacts, split: Split, comparison: Comparison, pair: tuple[st
     if not of_the_verdict(about, parts.of):
         head += f" Requests of a {about.sample_word} run at the same time: their mean is not its {about.latency_word}."
     if not found.told_apart:
-        apart = " Of the means that is no difference that could be shared out." if comparison.excludes_one else ""
+        apart = " The means do not show a difference that could be split." if comparison.excludes_one else ""
         return [head + apart]
     told = [head, f"By part: {_parts(found)}."]
     round_trips = [parts.round_trips.get(arm) for arm in (comparison.arm, comparison.reference)]

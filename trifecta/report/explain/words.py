@@ -45,7 +45,7 @@ def links(about: RunFacts, chain: Chain) -> list[Link]:
             "What is due to the program",
             [apart.sentence(one, about.metric, place=False) for one in chain.apart],
         ),
-        Link("causes", "Where the time of the difference is", shares.sentences(about, chain, pair)),
+        Link("causes", "Where the time difference is", shares.sentences(about, chain, pair)),
         Link("overturn", "What would overturn it", overturn(about, chain, pair)),
         Link("threats", "Threats to validity", _threats(chain)),
     ]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 UDP = {
     "open": "UDP passes",
     "slow": "UDP is slow: content comes over HTTP/3 at less than half of TCP's rate (throttled, or the server's own)",
-    "closed": "nobody listens on UDP",
+    "closed": "nothing listens on UDP",
     "blocked": "UDP is blocked: HTTP/3 is announced, and no packet came back",
     "silent": "no packet came back over UDP, and HTTP/3 is not announced: not offered, or blocked",
     "other": "UDP passes, HTTP/3 fails",
@@ -30,12 +30,12 @@ OF_PAGES = (
     "those of --ca."
 )
 OF_THIRD_PARTIES = (
-    "Third parties were left as they are: where HTTP/2 was to be spoken a browser has HTTP/3 switched off, for them "
+    "Third parties were not forced: where HTTP/2 was to be spoken a browser has HTTP/3 switched off, for them "
     "too; where HTTP/3 was, they may have spoken it."
 )
 UNKNOWN = (
     "One side cannot know what the path loses on the way here, its rate, the server's congestion control, load and "
-    "software, or a cache that does not speak of itself: checks that need the other side say so."
+    "software, or a cache that does not identify itself: checks that need the other side say so."
 )
 OF_VANTAGES = (
     "Every block was asked from one place, so places are never mixed: each has verdicts of its own, which are adjusted "
@@ -50,7 +50,7 @@ def place_lines(place: PlaceSeen) -> list[str]:
     said = [f"{where}: {', '.join(map(_answer, place['answers']))}."]
     idle, loaded = place["idle_rtt_ns"], place["loaded_rtt_ns"]
     if idle is not None:
-        busy = f", {numbers.duration(loaded)} while content came." if loaded is not None else f". {_unloaded(place)}"
+        busy = f", {numbers.duration(loaded)} while content arrived." if loaded is not None else f". {_unloaded(place)}"
         said.append(f"Round trip {numbers.duration(idle)} idle{busy} {_udp(place)}".rstrip())
     else:
         said.append(_udp(place))
@@ -58,17 +58,17 @@ def place_lines(place: PlaceSeen) -> list[str]:
 
 
 def _unloaded(place: PlaceSeen) -> str:
-    """Why there is no round trip while content came, and how it is had."""
+    """Why there is no round trip while content arrived, and how it is had."""
     if place.get("vantage") is not None:
         why = "that is done from this machine alone"
     elif not any(one["error"] is None and one["content_bytes"] for one in place["answers"] if one["protocol"] != "h3"):
-        why = "no content came over TCP"
+        why = "no content arrived over TCP"
     else:
         why = (
             "answers over TCP were too short for a connect meanwhile at this pace; "
             "a larger URL has it, or --i-own-this for a server of yours"
         )
-    return f"Not measured while content came: {why}."
+    return f"Not measured while content arrived: {why}."
 
 
 def _answer(one: Answered) -> str:
@@ -82,7 +82,7 @@ def _answer(one: Answered) -> str:
 def _udp(place: PlaceSeen) -> str:
     state = place["udp"]
     announcements = " and ".join(place["announced"])
-    found = f"HTTP/3 is announced by {announcements}" if announcements else "HTTP/3 is not announced, and was forced"
+    found = f"HTTP/3 is announced by {announcements}" if announcements else "HTTP/3 is not announced, but was forced"
     record = place["https_record"]
     unread = f"; the HTTPS record could not be read ({record['error']})" if record and record["found"] is None else ""
     return f"{UDP[state]}{_unjudged(place)}; {found}{unread}." if state is not None else ""
@@ -96,7 +96,7 @@ def _unjudged(place: PlaceSeen) -> str:
     if place["udp"] != "open" or judges_rates(place["answers"]):
         return ""
     enough = numbers.plain(numbers.size(ENOUGH_BYTES))
-    return f" (its rate is not judged: that takes answers of {enough} over both)"
+    return f" (its rate is not judged: that takes responses of {enough} over both)"
 
 
 def coming_line(
@@ -118,13 +118,13 @@ def coming_line(
     octets, cap = (numbers.plain(numbers.size(size)) for size in (most_bytes, own.most_bytes))
     most = f"{cap} both ways at most"
     if most_bytes < own.most_bytes:
-        most = f"up to {octets} both ways if answers stay as they are ({cap} at most)"
+        most = f"up to {octets} both ways if responses keep their size ({cap} at most)"
     pace, volume = quantity.format_frequency(own.pace_per_s), quantity.format_size(own.volume_bytes)
     if at_once:
-        pace += " on the mean, since a visit asks for its page at once,"
+        pace += " on average, since a visit requests its page at once,"
     return (
         f"This sends {number} requests to {', '.join(hosts)}, and {most}, in {took}: no more than {pace} "
-        f"and {volume} a minute, less when the server asks for patience."
+        f"and {volume} a minute, less when the server asks to slow down."
     )
 
 
@@ -140,8 +140,8 @@ def too_few_line(blocks: int | None, needed: int) -> list[str]:
     if blocks is None or blocks >= needed:
         return []
     return [
-        f"The caps hold {blocks} {'block' if blocks == 1 else 'blocks'} of every cell, and nothing is decided "
-        f"before {needed}: verdicts will stay open. What helps: fewer protocols, browsers, addresses or visits, a page "
+        f"The caps allow {blocks} {'block' if blocks == 1 else 'blocks'} of every cell, and nothing is decided "
+        f"before {needed}: verdicts will stay open. Use fewer protocols, browsers, addresses or visits, a page "
         "of fewer requests, or --i-own-this where the server is yours."
     ]
 
@@ -155,9 +155,11 @@ def page_lines(page: PageSeen) -> list[str]:
     said = [f"{where}: {what}, {page['requests']:,} requests and about {numbers.size(page['octets'])}."]
     if page["third_parties"]:
         asked = ", ".join(f"{host} ({count})" for host, count in page["third_parties"].items())
-        said.append(f"Third parties, left as they are, with their requests: {asked}.")
+        said.append(f"Third parties, not forced, with their requests: {asked}.")
     if page["unnamed"]:
-        said.append(f"Not asked, because they were named too late or lead nowhere: {', '.join(page['unnamed'])}.")
+        said.append(
+            f"Not contacted, because they were named too late or have no address: {', '.join(page['unnamed'])}."
+        )
     return said
 
 

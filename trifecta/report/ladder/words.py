@@ -67,9 +67,9 @@ def closing(found: LadderFound) -> str:
     """Whether the steps add up to the difference from end to end."""
     whole, summed, left = (ratio(found[name]) for name in ("whole", "sum", "left"))
     if found["meets"] is None:
-        return f"From end to end × {whole}, the steps together × {summed}; too few rounds to say whether they meet."
-    meet = "they meet" if found["meets"] else "they do not meet, so a session's drift or chance is in it"
-    return f"From end to end, in blocks of its own, × {whole}; the steps together × {summed}; left × {left}: {meet}."
+        return f"From end to end × {whole}, the steps together × {summed}; too few rounds to say whether they agree."
+    meet = "they agree" if found["meets"] else "they do not agree, so session drift or chance is involved"
+    return f"From end to end, in its own blocks, × {whole}; the steps together × {summed}; left × {left}: {meet}."
 
 
 def order(one: TurnedFound) -> str:

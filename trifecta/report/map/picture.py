@@ -150,7 +150,7 @@ def _legend(figure: Any, made: MapResult, largest: float) -> None:
         box.text(0, y, text, va="top", color=style.INK, fontsize=svg.SMALL, linespacing=1.1)
     share = numbers.percent(made.confidence)
     said = (
-        f"Thick line: the border. Hatched, between dashed lines: who wins is not known with {share}.\n"
+        f"Thick line: the border. Hatched, between dashed lines: the winner is unknown at {share} confidence.\n"
         f"Dots: measured, larger with more blocks ({made.blocks} in all). Crosses: no trial counts."
     )
     figure.text(

@@ -15,11 +15,11 @@ from trifecta.report.packets.differences import sentence
 from trifecta.report.packets.picture import Picture
 
 _PATH = (
-    "A request's critical path, walked back from its last octet. propagation: the least delay of the path, once there "
-    "and once back. transmission: the link sent packets of the connection at its rate. congestion window: the sender "
+    "A request's critical path, walked back from its last octet. propagation: the path's minimum delay, once each "
+    "way. transmission: the link sent packets of the connection at its rate. congestion window: the sender "
     "had more to send and waited for acknowledgements, in slow start, congestion avoidance or with the smaller window "
-    "after a loss; a send buffer that is smaller than the window looks the same. rest: sending one packet after the "
-    "other. Requests that run at the same time count in full, each: the mean of a page's requests is not its load time."
+    "after a loss; a send buffer that is smaller than the window looks the same. rest: sending one packet after "
+    "another. Concurrent requests count in full, each: the mean of a page's requests is not its load time."
 )
 
 
@@ -94,7 +94,7 @@ def what_waited(shown: Sequence[Captured]) -> list[Picture]:
     if not any(found for _, _, found in blocked):
         return []
     caption = (
-        "How long octets of a response lay received at the client and could not be delivered: because octets of "
+        "How long octets of a response had arrived at the client but could not be delivered: because octets of "
         "other streams were missing, or octets of its own, side by side (both can be at once). What waited only for "
         "the rest of a TLS record, as most of TCP's octets do, is in the table."
     )

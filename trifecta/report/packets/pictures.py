@@ -39,11 +39,11 @@ def pictures(shown: Sequence[Captured], times: Times | None = None) -> list[Pict
     octets = [series.octets(one) for one in shown]
     if any(len(one.sent) for one in octets):
         caption = (
-            "A mark is a packet with octets of a response, where its sender was; the slope is the rate. Connections, "
-            "and streams of QUIC, stand one on top of the other, so that what was sent again lies lower than its time."
+            "A mark is a packet with octets of a response, at its sender; the slope is the rate. Connections, "
+            "and streams of QUIC, stand one on top of the other, so that retransmissions lie below new octets."
         )
         if any(one.of == "datagrams" for one in octets):
-            caption += " Without keys the octets of QUIC streams cannot be told: datagrams are counted."
+            caption += " Without keys the octets of QUIC streams cannot be identified: datagrams are counted."
         legend = [(words, variable, "") for variable, words in swatches(octets).items()]
         placed = [(*head, one) for head, one in zip(heads, octets, strict=True)]
         made.append(
@@ -98,12 +98,10 @@ def _over_time(shown: Sequence[Captured]) -> list[Picture]:
     acks = [(one.label, one.arm, series.acknowledged(one, longest)) for one in shown]
     if any(one.mean is not None for _, _, one in acks):
         caption = (
-            "How many packets with data of the server came for each acknowledgement of the client, in bins of equal "
+            "The server's packets with data per acknowledgement of the client, in bins of equal "
             "length. Heading: the mean, and the size of packets that only acknowledge."
         )
-        made.append(
-            Picture("acknowledgements", "Packets for each acknowledgement", caption, lambda: acknowledgements(acks))
-        )
+        made.append(Picture("acknowledgements", "Packets per acknowledgement", caption, lambda: acknowledgements(acks)))
     return made
 
 
@@ -111,10 +109,12 @@ def _ladder(ladders: Sequence[tuple[str, str, Ladder]]) -> Picture:
     caption = (
         "The first flights of the first connection: an arrow from when a packet was sent to when it was at the other "
         "side; of several packets the first and the last. Round mark: the first octet of a response. Dashed: round "
-        "trips of the path since the first packet; the heavy line is what the protocol needs at least."
+        "trips of the path since the first packet; the heavy line is the minimum that the protocol needs."
     )
     if not all(one.sides for _, _, one in ladders):
-        caption += " Where one side was captured the arrows are level: when the other side saw a packet is not known."
+        caption += (
+            " Where only one side was captured the arrows are level: when the other side saw a packet is not known."
+        )
     return Picture("set-up", "Set-up", caption, lambda: setup_ladder(ladders))
 
 

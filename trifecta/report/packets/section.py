@@ -119,7 +119,9 @@ def _not_shown(answer: Answer, cell: str) -> str:
         failed = [check.replace("_", " ") for check in row["failed"] or ()]
         why = [f"failed the check{'' if len(failed) == 1 else 's'} {listed(failed)}"] if failed else []
         if row["failing"] < row["trials"]:
-            why.append("broke off or were not captured whole" if row["trials"] > 1 else "was not captured whole")
+            why.append(
+                "broke off or were not captured completely" if row["trials"] > 1 else "was not captured completely"
+            )
         said.append(f"{style.name(row['arm'])} is not shown: {trials} {', or '.join(why)}.")
     return " ".join(said)
 
@@ -128,8 +130,8 @@ def _metric_tables(about: RunFacts, answers: dict[str, Answer], cell: str, numbe
     values = tables.values_of_arms(about.arms)
     ratios = tables.changes_of_arms(about.arms, about.baseline)
     notes = [
-        "Of captured trials, as the client's side of the link saw them; of lost packets and of those sent again the "
-        "sender's side. Geometric mean over blocks with a t interval; of what can be zero the mean. They describe: "
+        "From captured trials, at the client's side of the link; of lost packets and of those sent again the "
+        "sender's side. Geometric mean over blocks with a t interval; of what can be zero the mean. Descriptive: "
         "capturing costs time, so no verdict rests on them."
     ]
     heading = ("metric", "label")

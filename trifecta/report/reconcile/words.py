@@ -24,7 +24,7 @@ from trifecta.report.words import counted, listed, sentence
 def answer(found: Found) -> str:
     """The outcome of a pair, and how often either side holds in the cells of the studies."""
     if found.outcome == "not run":
-        return "Nothing was run that tells."
+        return "No run answers this."
     sides = [_side(found, side, places) for side, places in zip(found.pair.sides, found.places, strict=True)]
     return f"{_outcome(found)}. {sentence(sides[0])} {sentence(sides[1])}"
 
@@ -51,7 +51,7 @@ def _side(found: Found, side: Side, places: Sequence[Place]) -> str:
     """``“HTTP/3 is the slowest” holds in 3 of 4 cells and is open in 1 (HTTP/3 ÷ HTTP/2 1.12 to 1.40)``."""
     quoted = f"“{side.says}”"
     if not places:
-        return f"{quoted} could not be looked at: no cell that it is about was run"
+        return f"{quoted} could not be checked: no cell that it is about was run"
     ratio = f"({name(found.pair.arm)} ÷ {name(found.pair.to)} {_span(places)})"
     states = {"confirmed": "holds", "contradicted": "does not hold", "open": "stays open"}
     counts = {state: sum(one.state == state for one in places) for state in states}
@@ -113,7 +113,7 @@ def metrics(found: Found) -> str:
 def _of_ratio(name: str) -> str:
     """Rates are turned upside down before they are compared (`places`): what is left is the time a request takes."""
     known = find(name)
-    return f"time a request, the inverse of {known.label}" if known and known.unit == "1/s" else label_of(name)
+    return f"time per request, the inverse of {known.label}" if known and known.unit == "1/s" else label_of(name)
 
 
 def because(one: Explained) -> list[str]:

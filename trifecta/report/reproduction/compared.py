@@ -43,11 +43,11 @@ def warnings(made: Comparison) -> list[str]:
     differ = ["trifecta"] if made.first["version"] != made.second["version"] else []
     differ += [name for name in sides[0] if name in sides[1] and sides[0][name] != sides[1][name]]
     if differ:
-        said.append(f"not the same versions ({', '.join(differ)}): what differs may be theirs")
+        said.append(f"not the same versions ({', '.join(differ)}): differences may come from them")
     if not all(any(name.startswith(CODE) for name in side) for side in sides):
-        said.append("runs of earlier versions do not say which code made them, and a version number does not report")
+        said.append("runs of earlier versions do not record which code made them, and a version number does not tell")
     if made.first["machine"] != made.second["machine"]:
-        said.append("not the same machine: what differs may be its")
+        said.append("not the same machine: differences may come from it")
     return [one for one in said if one]
 
 
@@ -57,17 +57,17 @@ def days(first: object, second: object) -> str:
     """
     began = [_time(side) for side in (first, second)]
     if began[0] is None or began[1] is None:
-        return "when they were begun is not known of both: whether they are of different days is open"
+        return "when they began is not known of both: whether on different days is open"
     apart = abs(began[0] - began[1])
     dates = [f"{when:%Y-%m-%d}" for when in began if when is not None]
     if dates[0] == dates[1]:
-        head = f"both are of one day, {dates[0]} (UTC)"
+        head = f"both began on one day, {dates[0]} (UTC)"
     elif apart < _APART:
-        head = "they are of two days (UTC), but of one night"
+        head = "they began on two days (UTC), but in one night"
     else:
         return ""
     far = numbers.wall(round(apart.total_seconds()) * 1_000_000_000) if apart else "at the same time"
-    return f"{head}, begun {far}{' apart' if apart else ''}: what another day does to the figures is not shown"
+    return f"{head}, {far}{' apart' if apart else ''}: the effect of another day is not shown"
 
 
 def _time(text: Any) -> datetime | None:

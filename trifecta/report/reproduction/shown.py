@@ -158,9 +158,9 @@ def _print_study(out: Console, study: StudyResult, result: Result) -> None:
             else:
                 out.print(_grid(out, found, what, result))
         if about.here:
-            out.print(Text(f"not as the study had it: {about.here}", style="dim"))
+            out.print(Text(f"other than in the study: {about.here}", style="dim"))
     else:
-        out.print(Text("nothing of it was run"))
+        out.print(Text("none of it was run"))
     for name, reason in study.missing.items():
         out.print(Text(f"not run: {name}: {reason}", style="yellow"))
     out.print()

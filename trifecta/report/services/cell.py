@@ -51,7 +51,7 @@ def success_table(answer: Answer, identity: str, heading: tuple[str, str], cell:
     notes = [
         "Requests of a trial fail together: the design effect says how many times that widens the variance, and the "
         "interval is that of so many fewer requests (Korn and Graubard). Where none failed it takes requests as "
-        "independent; if only whole trials could fail, it would begin further down."
+        "independent; if only whole trials could fail, it would start lower."
     ]
     return tables.build(answer, identity, "Request success", heading, columns, cell=cell, notes=notes)
 
@@ -102,13 +102,13 @@ def _waterfalls(about: RunFacts, answer: Answer, cell: str, number: int) -> list
 def _hop_table(about: RunFacts, answer: Answer, cell: str, number: int) -> Table:
     columns = tables.values_of_arms(about.arms, "duration", "_ns")
     notes = [
-        "elapsedXY: from X's call to its arrival at Y, or from Y's reply to its return; the way there holds the "
+        "elapsedXY: from X's call to its arrival at Y, or from Y's reply to its return; the way there includes the "
         "handshake. Medians of a trial, geometric mean over blocks; medians of parts do not add up to that of the "
         "whole. Hops that failed are left out of theirs, and count as longest in the whole."
     ]
     if about.is_between_hosts:
         notes.append(
-            "Hosts have a clock each, so of a call from one to another there is neither the way there nor that back: "
+            "Each host has its own clock, so a call from one to another has no one-way times: "
             "`ways_ns` of the view `spans` has both together."
         )
     return tables.build(answer, f"hops-{number}", "Elapsed times", ("part", "name"), columns, cell=cell, notes=notes)
@@ -164,7 +164,7 @@ def _cost_table(answer: Answer, cell: str, number: int) -> Table:
     ]
     notes = [
         "MB: content that the client sent and received. memory: the largest resident set of a trial; that of a "
-        "container's control group holds the kernel's share, too. The warm-up's requests count: they cost something."
+        "container's control group includes the kernel's share. Warm-up requests count: they cost something."
     ]
     return tables.build(
         answer, f"services-{number}", "What each service cost", ("service", "service"), columns, cell=cell, notes=notes

@@ -24,7 +24,7 @@ FACTORS = {
     "depth": "services on the chain",
     "hosts": "hosts",
     "request": "size of a message",
-    "response": "size of an answer",
+    "response": "size of a response",
 }
 """Ordered factors in words."""
 
@@ -246,12 +246,12 @@ def reordering(path: str, other: str | None, rows: Sequence[ContrastRow], more_i
     """What jitter that reorders does, and why; with the same path in order, how much of it is the order."""
     said = [
         f"On {path} the jitter lets packets overtake each other. A stack with the fixed threshold of three packets of "
-        "RFC 9002 (6.1.1) takes a packet that three later ones overtook for lost, sends it again and slows down. Linux "
+        "RFC 9002 (6.1.1) declares a packet that three later ones overtook lost, retransmits it and slows down. Linux "
         "TCP measures reordering and waits longer (RACK, RFC 8985). So what HTTP/3 loses here may be its library's "
         "loss detection, not the protocol."
     ]
     if other is None:
-        said.append(f"The study has no variant of {path} in order: how much that is there, this run cannot tell.")
+        said.append(f"The study has no variant of {path} in order, so this run cannot tell how much that is.")
         return said
     here = [row for row in rows if row["place"] == "all places"]
     if not any(row["ratio"] for row in here):
@@ -275,12 +275,12 @@ def mixed(rows: Sequence[CombinationRow], baseline: str, alpha: float, metric: s
     best = [row for row in rows if best_rank(row) == 1]
     said = []
     if len(best) == len(rows):
-        said.append(f"No combination could be told from another ({len(rows)} measured).")
+        said.append(f"No combination could be distinguished from another ({len(rows)} measured).")
     elif len(best) == 1:
         said.append(f"Best: {pair_words(best[0]['edge'], best[0]['inside'])}.")
     else:
         several = listed([pair_words(row["edge"], row["inside"]) for row in best])
-        said.append(f"In front, not to be told apart: {several}.")
+        said.append(f"In the lead, indistinguishable: {several}.")
     found = {(row["edge"], row["inside"]): row for row in rows}
     for other in dict.fromkeys(row["edge"] for row in rows if row["edge"] != baseline):
         worth = {

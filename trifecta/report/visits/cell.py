@@ -105,8 +105,8 @@ def _load_figures(
     made.append(
         Figure(
             "Connections",
-            "One lane per connection: its handshake over the whole height, then the requests that it carried, those at "
-            "the same time on lines of their own.",
+            "One lane per connection: its handshake over the whole height, then the requests that it carried, "
+            "concurrent ones on separate lines.",
             connections(loads, f"v{number}c"),
             wide=True,
             shown=len(lines) <= MOST_OPEN,
@@ -164,7 +164,7 @@ def _watch_figures(about: RunFacts, answers: Mapping[str, Answer], cell: str, nu
     found.sort(key=lambda one: (about.arms.index(one.arm), one.name))
     bold = {row["arm"]: f"{row['trial']}-{row['visit']}" for row in answers[catalogue.WATCHES.name].where(cell=cell)}
     chosen = [f"{style.name(arm)} {name.replace('-', ', visit ')}" for arm, name in bold.items()]
-    caption = "Thin: every watch; of the bitrate their mean."
+    caption = "Thin: every watch; for the bitrate, their mean."
     if chosen:
         caption += f" Bold: the one with the median startup time of each {naming.noun()}, {listed(chosen)}."
     svg = playback(found, bold, f"v{number}b")

@@ -31,7 +31,7 @@ def draw(found: WhyFound) -> Drawn:
     target.set_ylim(rows - 0.02, -0.02)
     ratios.ratio_frame(target, low, high, found["margin"], "x")
     svg.ticks(target, "y", [], [])
-    row_end(target, 0, f"as it is: {ratio(found['effect'])}", found["effect"], limits)
+    row_end(target, 0, f"unchanged: {ratio(found['effect'])}", found["effect"], limits)
     if nearest is not None:
         row_end(target, 1 + words.first_nearest(found), f"{words.AS_NEAREST}: {ratio(nearest)}", nearest, limits)
     for place, one in enumerate(causes):

@@ -11,7 +11,7 @@ from trifecta.report.ladder.words import ratio
 from trifecta.report.words import counted, listed
 
 STATES = {"explains": "explains it", "hides": "hides some of it", "nothing": "explains nothing", "open": "open"}
-NEAREST, AS_NEAREST = "On the engine's own programs", "as it is on the engine's own programs"
+NEAREST, AS_NEAREST = "On the engine's own programs", "unchanged on the engine's own programs"
 _MOST_NAMED = 3
 _ALL = 0.005  # a share that is no further from 1 is printed as 100 %
 
@@ -27,11 +27,11 @@ def answer(found: WhyFound) -> str:
     """``of 1.37 times, without the restart of the window after idle 1.04 [1.02, 1.06] remain; ...``."""
     effect = found["effect"]
     if effect["ratio"] is None:
-        return "No round has a value of the cell as it is: nothing can be said."
+        return "No round has a value of the unchanged cell: nothing can be said."
     if not found["told_apart"]:
-        return f"As it is {ratio(effect)} times: {_no_effect(effect, found['margin'])}, so no cause is named."
+        return f"Unchanged, it is {ratio(effect)} times: {_no_effect(effect, found['margin'])}, so no cause is named."
     own = [one for one in found["causes"] if not one["nearest"]]
-    said = f"Of {ratio(effect)} times, {_told(found, own)}." if own else f"As it is {ratio(effect)} times."
+    said = f"Of {ratio(effect)} times, {_told(found, own)}." if own else f"Unchanged, it is {ratio(effect)} times."
     return f"{said} {_nearest(found, found['nearest'])}" if found["nearest"] is not None else said
 
 
@@ -41,14 +41,14 @@ def _no_effect(one: Ends, margin: float) -> str:
         return "there is no interval yet"
     if _within(one, margin):
         return f"no difference to explain, for it lies within {numbers.percent(margin)}"
-    return "not told apart from 1, which more time decides"
+    return "not distinguishable from 1, which more time decides"
 
 
 def _nearest(found: WhyFound, effect: Ends) -> str:
     """What was measured on the engine's own programs, whose effect is another."""
     head = f"{NEAREST} it is {ratio(effect)} times"
     if not _excludes_one(effect):
-        return f"{head}, not told apart from 1, so what was removed there explains nothing of it."
+        return f"{head}, not distinguishable from 1, so what was removed there explains none of it."
     return f"{head}; of that, {_told(found, [one for one in found['causes'] if one['nearest']])}."
 
 
@@ -65,7 +65,7 @@ def _told(found: WhyFound, causes: Sequence[CauseFound]) -> str:
         parts = ["no cause that was removed is shown to explain it"]
     if more := said[_MOST_NAMED:]:
         parts.append(f"{listed([one['title'] for one in more])} explain some of it, too")
-    for state, what in (("hides", "of it is hidden by"), ("nothing", "nothing of it is explained by")):
+    for state, what in (("hides", "of it is hidden by"), ("nothing", "none of it is explained by")):
         if named := [one["title"] for one in causes if one["state"] == state]:
             parts.append(f"{what} {listed(named)}" if state == "nothing" else f"some {what} {listed(named)}")
     return "; ".join(parts)
@@ -124,7 +124,7 @@ def closing(found: WhyFound) -> list[str]:
     if both is None:
         return [f"Not measured together: {found['no_together']}."]
     where = f" {NEAREST.lower()}" if _is_nearest(found, both) else ""
-    lines = [f"In rounds of their own{where}, {ratio(both['effect'])} as it is{_pair(found, both)}."]
+    lines = [f"In separate rounds{where}, {ratio(both['effect'])} unchanged{_pair(found, both)}."]
     named = listed([title(found, one) for one in both["causes"]])
     left = ""
     if both["share"] is not None:
@@ -191,7 +191,7 @@ def method(found: WhyFound) -> str:
     """How it was measured, in a line."""
     fewer = f", of {found['planned']} that were planned," if found["rounds"] < found["planned"] else ""
     return (
-        f"{counted(found['rounds'], 'round')}{fewer} of the cell as it is, twice, and without each of "
+        f"{counted(found['rounds'], 'round')}{fewer} of the unchanged cell, twice, and without each of "
         f"{counted(len(found['causes']), 'cause')}, in random order; a cause is named where its interval among all "
         "excludes 1."
     )

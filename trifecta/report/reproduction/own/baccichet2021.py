@@ -16,10 +16,10 @@ from trifecta.report.figures.picture_files import with_legend
 from trifecta.report.reproduction.own.study_figure import StudyFigure
 
 Value = str | float | int | None
-_MEANS = "Of a trial the median, of trials the mean over blocks with its interval; the study has one number each."
+_MEANS = "The median of a trial, the mean of trials over blocks with its interval; the study has one number each."
 _PAGE = (
-    "TTFB is taken for what DevTools call waiting, from the request to the first octet. Our page weight is what was "
-    "sent, fields and all; theirs is that of the page's assets."
+    "TTFB is taken to be what DevTools call waiting, from the request to the first octet. Our page weight is all that "
+    "was sent, header fields included; theirs is that of the page's assets."
 )
 _PHASES = {
     "dns_ns": PartLook("DNS lookup", style.DNS),
@@ -54,8 +54,8 @@ _OF_PAGE = (
 _TABLES = {
     "httpstat": _Table(
         "One request for index.html, by phases (httpstat)",
-        f"{_MEANS} A bar is the sum of its phases. Trifecta's client stands in for httpstat and has the address "
-        "without asking for a name. HTTP/3 has one handshake, QUIC's, told under TLS. The study's row of HTTP/3 was "
+        f"{_MEANS} A bar is the sum of its phases. Trifecta's client stands in for httpstat and needs no DNS "
+        "look-up. HTTP/3 has one handshake, QUIC's, shown under TLS. The study's row of HTTP/3 was "
         "answered over HTTP/2, as its authors note.",
         (
             ("dns_lookup", "_ns", "dns_ns"),

@@ -157,14 +157,16 @@ _MEAN = (
     "The study's time here is an average over clients (6.2.1): beside the median that is drawn the CSV has the mean "
     "of the requests that succeeded."
 )
-_BARS = "A bar is the trial in the middle, its whisker reaches from the least to the most of a trial."
-_THEIRS = "Shaded between dashes: what the study's text gives, of other machines and programs: its order is compared."
+_BARS = "A bar is the median trial, its whisker the range over trials."
+_THEIRS = (
+    "Shaded between dashes: what the study's text gives, from other machines and programs: only its order is compared."
+)
 _RATE = "A line is the interval of the rate over trials; where nothing failed it is that of so many whole trials."
 _CPU = (
     f"Share of one core between the first and the last reading of a trial. {_BARS} Requests follow each other at once "
     "here, so that on a normal network every protocol fills what it can."
 )
-_MEMORY = f"Most octets that a service's process held in a trial; of containers, too. {_BARS} {_THEIRS}"
+_MEMORY = f"Peak memory of a service's process in a trial, in containers too. {_BARS} {_THEIRS}"
 _CLIENTS = "msA is all clients together, one process or, as published, one for each."
 _OF_CPU = ("service", "cpu_cores", "cpu_cores_least", "cpu_cores_most", "trials")
 _OF_MEMORY = (
@@ -180,7 +182,7 @@ _FIGURES = (
     ),
     _Figure(
         number=15, suite="A", section="6.1.1", title="Request success rate of the chain", height=78.0,
-        caption=f"{_RATE} Dashed: 100 %, where the study has it; it tried failed requests again, here nothing is.",
+        caption=f"{_RATE} Dashed: 100 %, where the study has it; it retried failed requests, here nothing is.",
         rows=drawn.success, values=_of_success, columns=(*_COUNTS, *_RATES, "published_success_rate", *_SAID),
     ),
     _Figure(
@@ -189,7 +191,7 @@ _FIGURES = (
     ),
     _Figure(
         number=17, suite="A", section="6.1.2", title="Memory of the chain's services", height=_SMALL,
-        caption=f"{_MEMORY} Of HTTP/3 that is 15 to 20 MB everywhere.",
+        caption=f"{_MEMORY} For HTTP/3 that is 15 to 20 MB everywhere.",
         rows=drawn.memory, values=_of_memory, columns=_OF_MEMORY,
     ),
     _Figure(
