@@ -265,7 +265,7 @@ def test_a_metric_that_cannot_be_worked_out_ends_a_run_before_it_begins(tmp_path
     install(tmp_path, "my-metric", ENTRIES["metric"], METRIC.replace("latency_censored_ns, 0.9", "no_such_column, 0.9"))
     done = trifecta(tmp_path, "race", "--blocks", "1", "--out", "run", "--quiet")
     assert done.returncode == 2
-    assert "metric 'latency_p90_ns' cannot be worked out (" in done.stderr
+    assert "metric 'latency_p90_ns' cannot be computed (" in done.stderr
     assert not (tmp_path / "run").exists()
 
 

@@ -108,7 +108,7 @@ def test_bad_clients_are_rows_with_reasons_and_leave_the_next_alone(
             assert (folder / "client.log").exists()
             assert (folder / "result.json").exists()
     said = {one["name"]: one["reason"] for one in results if one["protocol"] == "h2"}
-    assert said["bad-liar"] == "it was asked for HTTP/2 and spoke HTTP/1.1"
+    assert said["bad-liar"] == "HTTP/2 was requested, but it used HTTP/1.1"
     assert "its output is not understood" in said["bad-rows"]
     log = next((tmp_path / "out" / "conformance").glob("client-bad-crash-*")) / "client.log"
     assert "out of luck" in log.read_text()
@@ -145,7 +145,7 @@ def test_the_studys_own_requests_are_probed_of_its_clients(tmp_path: Path, depth
     for protocol in ("h1", "h2", "h3"):
         own = found[protocol, "own"]
         assert (own.outcome, own.label, own.peer) == ("fail", "POST 20 kB (own)", "origin")
-        assert own.reason == "19999 octets of content came where 20000 were expected"
+        assert own.reason == "19999 octets of content arrived where 20000 were expected"
         assert own.evidence is not None
 
 

@@ -229,7 +229,7 @@ def test_the_studys_own_requests_are_probed_before_it(tmp_path: Path) -> None:
     assert [found["cuts-large", name].outcome for name in ("get_1000", "own")] == ["pass", "fail"]
     assert [found["origin", name].outcome for name in ("get_1000", "own")] == ["pass", "pass"]
     own = found["cuts-large", "own"]
-    assert (own.label, own.reason) == ("GET 20 kB (own)", "19999 octets of content came where 20000 were expected")
+    assert (own.label, own.reason) == ("GET 20 kB (own)", "19999 octets of content arrived where 20000 were expected")
     failed = [json.loads(row["checks_json"]) for row in run.rows() if row["server"] == "cuts-large"]
     told = {one["check"]: one["evidence"] for checks in failed for one in checks if one["status"] == "fail"}
     assert "the content is shorter or longer than asked for (length 50)" in told["errors"]

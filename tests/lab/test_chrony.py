@@ -37,7 +37,7 @@ def test_a_leap_second_to_come_is_no_fault(leap: str) -> None:
     ("said", "why"),
     [
         (f"{SAID}Not synchronised\n", "chronyd has no time yet (Not synchronised)"),
-        (f"7F7F0101{SAID[8:]}Normal\n", "chronyd takes the machine's own clock for the time"),
+        (f"7F7F0101{SAID[8:]}Normal\n", "chronyd uses the machine's own clock as its reference"),
     ],
 )
 def test_a_chronyd_without_servers_bounds_nothing(said: str, why: str) -> None:
@@ -50,7 +50,7 @@ def test_a_chronyd_without_servers_bounds_nothing(said: str, why: str) -> None:
     [
         ("no chronyc\n", "chrony is not installed"),
         ("506 Cannot talk to daemon\n", "chronyc says: 506 Cannot talk to daemon"),
-        ("", "chronyc says nothing"),
+        ("", "chronyc prints nothing"),
         (f"{SAID.replace('0.002,64.2', 'nan,64.2')}Normal\n", None),
         (f"{SAID.replace('-0.000012345', 'soon')}Normal\n", None),
         (f"{SAID.replace('0.030000001', 'inf')}Normal\n", None),

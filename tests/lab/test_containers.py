@@ -242,7 +242,7 @@ def test_how_a_container_ends_is_said_as_of_a_process(tmp_path: Path) -> None:
     assert found[2] is False
     role, code, message = found[3]  # type: ignore[misc]
     assert (role, code) == ("D", None)
-    assert "Docker Engine of host1: how D ended cannot be told (it ended: " in message
+    assert "Docker Engine of host1: how D ended is unknown (it ended: " in message
     assert str(found[4]).startswith("Docker Engine of host1: the container of E cannot be made (it ended: ")
     assert "\n" not in str(found[4])
 

@@ -77,7 +77,7 @@ def test_a_node_that_is_killed_takes_its_programs_and_says_so(nodes: LocalLaunch
         while child.is_running() and child.status() != psutil.STATUS_ZOMBIE:
             assert time.monotonic() < until
             time.sleep(0.01)
-    with pytest.raises(CannotError, match="n1: no program of the engine can be started there"):
+    with pytest.raises(CannotError, match="n1: no engine program can be started there"):
         place.start("probe", tmp_path / "log")
 
 
@@ -159,7 +159,7 @@ def test_a_line_that_somebody_prints_is_no_message(nodes: LocalLauncher, tmp_pat
         list(Frames().feed(b"hello, world\n"))
     place.stand()
     place.take(Said(b"hello, world\n"))
-    with pytest.raises(CannotError, match="what is not understood"):
+    with pytest.raises(CannotError, match="what cannot be read"):
         place.start("probe", tmp_path / "log")
 
 

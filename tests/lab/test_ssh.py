@@ -244,7 +244,7 @@ def test_a_host_that_was_lost_is_connected_to_again_and_its_port_is_free(tmp_pat
             "its key is not verified",
             "connect once with `ssh -p 2222",
         ),
-        ("(folder / 'client/authorized_keys').write_text('')", "it takes none of your keys", "ssh-add"),
+        ("(folder / 'client/authorized_keys').write_text('')", "it accepts none of your keys", "ssh-add"),
         ("hosts.listeners[CLIENT].kill()", "cannot be reached", "try `ssh -p 2222 root@10.78.0.2`"),
     ],
 )

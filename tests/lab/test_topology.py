@@ -115,8 +115,8 @@ def test_a_network_is_raised_when_packets_cross_every_wire_of_it() -> None:
         """
     )
     assert found == [
-        "the kernel lets no packets over to-host2 of host1 in the lab",
-        "the kernel lets no packets over to-host1 of host2 in the lab",
+        "the kernel passes no packets over to-host2 of host1 in the lab",
+        "the kernel passes no packets over to-host1 of host2 in the lab",
         "raised",
     ]
 

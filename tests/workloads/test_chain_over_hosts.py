@@ -92,7 +92,7 @@ def test_a_chain_over_three_hosts_is_measured_on_the_clients_clock(tmp_path: Pat
     (said,) = terminal.as_data(run)["elsewhere"]["said"]
     assert said.startswith(f"Nothing is emulated: client on here, B on {b} (10.78.0.2)")
     page = (run / "report.html").read_text()
-    assert "Hosts have a clock each" in page
+    assert "Each host has its own clock" in page
     assert "Hop by hop: the median cycle" not in page, "its hops are on three clocks"
     assert private_in(run, tmp_path / "home") == []
 
@@ -194,4 +194,4 @@ def test_hosts_that_do_not_let_each_other_through_are_told_in_one_line(tmp_path:
     assert code == 3
     (line,) = errors.splitlines()
     assert f"service C: origin at 10.78.0.3 does not answer {url}" in line
-    assert "let TCP and UDP to port 8445 through" in line
+    assert "open TCP and UDP port 8445 through" in line

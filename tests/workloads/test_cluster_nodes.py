@@ -167,7 +167,7 @@ def test_one_that_says_nothing_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"trifecta": "2"}, "its trifecta is 2, and that of this run is 1; install the same there"),
+        ({"trifecta": "2"}, "its trifecta is 2, this run's is 1; install the same version there"),
         ({"code": {"engine": "cd"}}, "its code is"),
         ({"engine": {"engine": "2"}}, "its engine is"),
         ({"servers": {}}, "server origin is missing there and 1 (aaaaaaaaaaaa) here"),
@@ -235,6 +235,6 @@ def test_one_that_does_not_begin_is_said_once(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(module, "_SILENT_S", -1.0)
     (event,) = nodes.poll(0.01)
     assert isinstance(event, Notice)
-    assert "others have its CPUs" in event.text
+    assert "others use its CPUs" in event.text
     assert list(nodes.poll(0.01)) == []
     assert nodes.waiting() == 1

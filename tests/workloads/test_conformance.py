@@ -43,12 +43,12 @@ def test_a_whole_answer_over_the_protocol_asked_for_passes() -> None:
 @pytest.mark.parametrize(
     ("changes", "error", "words"),
     [
-        ({"protocol": "h2"}, "protocol", "it was asked for HTTP/3 and spoke HTTP/2"),
+        ({"protocol": "h2"}, "protocol", "HTTP/3 was requested, but it used HTTP/2"),
         ({"protocol": None}, "protocol", "what the client cannot tell"),
         ({"status": 404}, "status", "it answered 404 where 200 was expected"),
-        ({"bytes_in": 999}, "length", "999 octets of content came where 1000 were expected"),
+        ({"bytes_in": 999}, "length", "999 octets of content arrived where 1000 were expected"),
         ({"error": "content"}, "content", "the octets of the content are wrong"),
-        ({"error": "timeout", "done_ns": None}, "timeout", "no whole answer within 5 s"),
+        ({"error": "timeout", "done_ns": None}, "timeout", "no complete response within 5 s"),
         ({"error": "tls:alpn", "done_ns": None}, "tls:alpn", "does not agree to HTTP/3"),
         ({"error": "client:crashed", "done_ns": None}, "client:crashed", "the client ended before"),
         ({"error": "status", "status": 405}, "status", "it answered 405"),
@@ -102,7 +102,9 @@ def test_the_requests_of_a_study_itself_are_probed() -> None:
     assert (gone.status, gone.content, head.status, head.content) == (204, 0, 200, 0)
     row = GOOD | {"status": 204, "bytes_in": 0}
     assert judge([row], gone, "h3").outcome == "pass"
-    assert judge([GOOD | {"bytes_in": 999_999}], first, "h3").reason.startswith("999999 octets of content came where")
+    assert judge([GOOD | {"bytes_in": 999_999}], first, "h3").reason.startswith(
+        "999999 octets of content arrived where"
+    )
 
 
 def test_a_study_says_how_much_is_probed_and_old_studies_keep_their_identity() -> None:

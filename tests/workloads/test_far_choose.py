@@ -78,7 +78,7 @@ def test_one_protocol_alone_is_nothing_to_compare():
 
 @pytest.mark.parametrize(
     ("status", "said"),
-    [(429, "which asks for patience"), (301, "give https://there.example/ instead"), (404, "failed with status 404")],
+    [(429, "which asks to slow down"), (301, "give https://there.example/ instead"), (404, "failed with status 404")],
 )
 def test_a_status_that_is_no_success_is_said_with_what_helps(status, said):
     one = place()
@@ -109,7 +109,7 @@ def test_what_a_level_stands_for():
 def test_what_would_be_too_much_in_all_is_refused_before_anything_is_measured():
     large = place()
     large["answers"] = [one | {"wire_bytes": 12_000_000} for one in large["answers"]]
-    with pytest.raises(CannotError, match=r"an answer took 12\.0 MB, and the 20 of a block would be more than 200 MB"):
+    with pytest.raises(CannotError, match=r"a response took 12\.0 MB, and the 20 of a block would be more than 200 MB"):
         choose(wanted(), [large])
     assert choose(wanted(owned=True), [large]).answer_bytes == 12_000_000
 
@@ -124,6 +124,6 @@ def test_a_look_ends_at_an_answer_that_is_more_than_a_minute_may_have(tmp_path):
 
     workload = FarWorkload(url=A.url)
     looker = Large(LocalPlace(Here()), workload, Keeper(workload.manners), tmp_path / "look.log")
-    with pytest.raises(CannotError, match=r"an answer took 21\.0 MB, and 20 MB a minute are the most"):
+    with pytest.raises(CannotError, match=r"a response took 21\.0 MB, and the limit is 20 MB a minute"):
         looker.see(Request(A, "192.0.2.1", "", Path("ca.pem")), "IPv4", Resolved(("192.0.2.1",), None), None)
     assert asked == ["h1"]

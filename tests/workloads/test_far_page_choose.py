@@ -89,7 +89,7 @@ def test_what_is_coming_is_said_with_the_hosts_and_whether_it_can_decide():
     assert one.fewest_requests == one.most_requests == 1000
     assert one.time_ns[0] == 6 * 6 * 15_000_000_000
     (said,) = too_few_line(one.blocks, one.needed)
-    assert f"The caps hold {one.blocks} blocks of every cell, and nothing is decided before 6" in said
+    assert f"The caps allow {one.blocks} blocks of every cell, and nothing is decided before 6" in said
     assert too_few_line(6, 6) == []
 
 
@@ -100,15 +100,15 @@ def test_of_a_study_of_which_nothing_was_seen_the_caps_are_said():
     takes = (one.fewest_requests, one.most_requests), one.most_bytes, one.time_ns, one.manners
     line = coming_line(one.hosts, *takes, at_once=True)
     assert line.startswith("This sends up to 1,000 requests to a.example, and 200 MB both ways at most, in ")
-    assert "no more than 2/s on the mean, since a visit asks for its page at once, and 20 MB a minute" in line
+    assert "no more than 2/s on average, since a visit requests its page at once, and 20 MB a minute" in line
 
 
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"impatient": ["cdn.b.example"]}, "cdn.b.example answered 429 or 503, which asks for patience"),
+        ({"impatient": ["cdn.b.example"]}, "cdn.b.example answered 429 or 503, which asks to slow down"),
         ({"error": "quic:transport"}, "the visit failed with quic:transport"),
-        ({"octets": 21_000_000}, r"a visit took 21\.0 MB, and 20 MB a minute are the most"),
+        ({"octets": 21_000_000}, r"a visit took 21\.0 MB, and the limit is 20 MB a minute"),
     ],
 )
 def test_a_page_that_cannot_be_measured_is_refused(changes, words):
@@ -120,8 +120,8 @@ def test_a_visit_in_words():
     beside = seen(third_parties={"cdn.b.example": 3}, unnamed={"late.d.example": 1})
     assert page_lines(beside) == [
         f"{A.url} at 192.0.2.1 in chromium: loaded in 900 ms over HTTP/2, 20 requests and about 600 kB.",
-        "Third parties, left as they are, with their requests: cdn.b.example (3).",
-        "Not asked, because they were named too late or lead nowhere: late.d.example.",
+        "Third parties, not forced, with their requests: cdn.b.example (3).",
+        "Not contacted, because they were named too late or have no address: late.d.example.",
     ]
     asked = {"url": A.url, "robots": "https://a.example/robots.txt", "status": 404, "rule": None}
     assert robots_line(asked) == f"https://a.example/robots.txt is not there ({A.url})."

@@ -109,7 +109,7 @@ def test_losses_of_a_seed_are_those_of_the_link(tmp_path: Path) -> None:
     ("change", "said"),
     [
         ("devices=DEVICES[::-1]", "the client's packets come by eth1; write devices: [eth1, eth2]"),
-        ("address='10.78.0.3'", "the client reaches 10.78.0.3 by another way than over this host; give the server"),
+        ("address='10.78.0.3'", "the client reaches 10.78.0.3 without crossing this host; give the server"),
         ("devices=('eth1', 'eth9')", "no such device"),
     ],
 )

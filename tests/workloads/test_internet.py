@@ -184,7 +184,7 @@ def test_a_cache_that_answers_one_protocol_otherwise_is_warned_of(runs: dict[str
 def test_a_server_that_asks_for_patience_is_not_raced(runs: dict[str, Any]) -> None:
     folder, said = runs["busy"]
     assert said["code"] == 3
-    assert "was answered 429, which asks for patience" in said["err"]
+    assert "was answered 429, which asks to slow down" in said["err"]
     assert not (folder / "run.json").exists()
 
 

@@ -38,8 +38,8 @@ def test_packets_that_come_by_the_clients_device_alone_are_well(forward: int, ba
         (0, 20, 0, "the client's packets come by eth2; write devices: [eth2, eth1]"),
         (0, 0, 0, "none of 20 packets of the client to 192.0.2.1 came by eth1 or eth2; join eth1"),
         (20, 20, 0, "packets come by eth1 and eth2 alike; join one"),
-        (0, 0, 20, "the client reaches 192.0.2.1 by another way than over this host; give the server an address"),
-        (20, 0, 20, "the client reaches 192.0.2.1 by another way"),
+        (0, 0, 20, "the client reaches 192.0.2.1 without crossing this host; give the server an address"),
+        (20, 0, 20, "the client reaches 192.0.2.1 without crossing this host"),
     ],
 )
 def test_what_is_wrong_is_told_with_its_remedy(forward: int, backward: int, received: int, said: str) -> None:

@@ -142,7 +142,7 @@ def test_the_words_for_a_user() -> None:
     assert lines[2] == "  GET https://a.lab/0: status 1 and not 2"
     assert lines[-2:] == [
         "  and 2 more",
-        "caddy 2.11 adds date, server; it sends fields in another order than recorded",
+        "caddy 2.11 adds date, server; it sends fields in a different order than recorded",
     ]
     assert not Replayed("caddy", "2.11", 20, 5, asked).same
     assert in_words(Replayed("x", "", 20, 5, (), "is gone")) == ["x: cannot replay it: is gone"]

@@ -106,7 +106,7 @@ def test_where_there_is_none_all_is_allowed(monkeypatch):
     ("queue", "words"),
     [
         ([(500, "", b"")], "was answered 500, which forbids everything"),
-        ([(429, "", b"")], "which asks for patience"),
+        ([(429, "", b"")], "which asks to slow down"),
         ([(301, "http://b.example/robots.txt", b"")], "which is not asked for"),
         ([(301, "/robots.txt", b"")] * 6, "redirects without end"),
         ([robots._Unreachable("no word")], "no word"),

@@ -179,8 +179,7 @@ def test_a_server_without_timeouts_is_left_out_where_a_study_asks_for_them():
     found = requests_supported(given, {"patient": patient, "limited": limited}, {})
     assert [cell.levels["server"] for cell in found.cells] == ["limited"]
     assert (
-        found.left_out[0]["reason"]
-        == "patient cannot be given a read or write timeout; use server: caddy, nginx or haproxy"
+        found.left_out[0]["reason"] == "patient supports no read or write timeout; use server: caddy, nginx or haproxy"
     )
 
 
@@ -204,10 +203,10 @@ def test_switches_of_the_transports_need_programs_that_can_be_told() -> None:
     assert keys(found) == {"path=clean,connection=reused,server=origin,client=load"}
     by_kernel = study("s", workload=requests(requests=10, initial_window="2"), factors={**factors, "protocol": ["h2"]})
     assert len(requests_supported(by_kernel, servers, {"ext": Client("ext")}).cells) == 4
-    reason = "one cannot be told 'initial_window' over HTTP/3; use server: origin"
+    reason = "one does not support 'initial_window' over HTTP/3; use server: origin"
     level = "2 in path=clean,connection=reused,server=one,client=load"
     assert {"factor": "initial_window", "level": level, "reason": reason} in found.left_out
-    assert "ext cannot be told 'initial_window' over HTTP/3; use client: load" in str(found.left_out)
+    assert "ext does not support 'initial_window' over HTTP/3; use client: load" in str(found.left_out)
 
 
 def test_no_server_need_be_told_what_is_of_the_client_alone() -> None:
@@ -215,7 +214,7 @@ def test_no_server_need_be_told_what_is_of_the_client_alone() -> None:
     given = study("s", workload=requests(requests=10, tls_wait="222 ms"), factors=factors)
     found = requests_supported(given, {**SERVERS, "origin": Server("origin")}, {"ext": Client("ext")})
     assert keys(found) == {"path=clean,connection=reused,server=one,client=load"}
-    assert "ext cannot be told 'tls_wait' over HTTP/2; use client: load" in str(found.left_out)
+    assert "ext does not support 'tls_wait' over HTTP/2; use client: load" in str(found.left_out)
     assert "one cannot be told" not in str(found.left_out)
 
 

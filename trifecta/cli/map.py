@@ -46,7 +46,9 @@ Examples:
 @click.option(
     "--compare", default="protocol", show_default=True, metavar="FACTOR", help="The factor that --arms names levels of."
 )
-@click.option("--at", "place", metavar="NAME=VALUE,NAME=VALUE", help="In an existing map: say who wins at this point.")
+@click.option(
+    "--at", "place", metavar="NAME=VALUE,NAME=VALUE", help="In an existing map: show which arm wins at this point."
+)
 @click.option(
     "--set",
     "overrides",
@@ -86,8 +88,8 @@ def command(
 ) -> int:
     """Find which protocol wins where, over round-trip time and loss, or over any two factors of STUDY.
 
-    Blocks are spent where the border between the winners may be. Writes a picture, a page, and numbers. With DIR, the
-    folder of a map: --at reads the numbers at one point; without --at, the files of the map are written again.
+    Measures most where the border between the winners may be. Writes a picture, a page, and numbers. With DIR, the
+    folder of a map: --at reads the numbers at one point; without --at, the map's files are rewritten.
     """
     from trifecta import studies
     from trifecta.workloads import mapping
@@ -97,14 +99,14 @@ def command(
         if not folder.is_dir():
             from trifecta.design.errors import UserError
 
-            raise UserError(f"option --at: needs the folder of a map, and {study!r} is none")
+            raise UserError(f"option --at: needs the folder of a map, which {study!r} is not")
         mapping.plan_in(folder)
         if cluster is not None:
             from trifecta.design.errors import UserError
 
-            said = f"option --cluster: {study} is a map already, and nothing is measured"
+            said = f"option --cluster: {study} is a map already, so nothing is measured"
             raise UserError(
-                f"{said}; leave it out, or go on with `trifecta resume {study} --cluster {cluster.address}`"
+                f"{said}; leave it out, or continue with `trifecta resume {study} --cluster {cluster.address}`"
             )
         return _look_up(folder, place, as_json=as_json) if place is not None else _show(folder, as_json=as_json)
     changes = options.as_overrides(overrides, None, None, seed, (server,) if server else ())
@@ -112,7 +114,7 @@ def command(
     if arms is None and compare != "protocol":
         from trifecta.design.errors import UserError
 
-        raise UserError(f"option --compare: which two levels of {compare}? Add --arms LEVEL,LEVEL")
+        raise UserError(f"option --compare: add --arms LEVEL,LEVEL to choose two levels of {compare}")
     asked = (x, y, resolution, arms or "h3,h2")
     plan, made, facts = _read(study, asked, changes, blocks, budget, compare=compare)
     from trifecta.cli import running

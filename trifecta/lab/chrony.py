@@ -26,7 +26,7 @@ def read(said: str) -> ChronyTracking:
     fields = last.split(",")
     if len(fields) != _FIELDS:
         words = "chrony is not installed" if last == _NONE else f"chronyc says: {last[:200]}"
-        return _without(words if last else "chronyc says nothing")
+        return _without(words if last else "chronyc prints nothing")
     try:
         stratum = int(fields[_STRATUM])
         correction, delay, dispersion = (_ns(fields[at]) for at in (_CORRECTION, _DELAY, _DISPERSION))
@@ -49,7 +49,7 @@ def _unbounded(fields: list[str]) -> str:
     """Why its numbers bound nothing; empty where they do."""
     if fields[_LEAP] not in _SYNCHRONISED:
         return f"chronyd has no time yet ({fields[_LEAP]})"
-    return "chronyd takes the machine's own clock for the time" if fields[0] == _OWN_CLOCK else ""
+    return "chronyd uses the machine's own clock as its reference" if fields[0] == _OWN_CLOCK else ""
 
 
 def _ns(seconds: str) -> int:

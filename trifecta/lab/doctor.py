@@ -77,7 +77,7 @@ def _priority() -> Finding:
     nice = os.getpriority(os.PRIO_PROCESS, 0)
     if nice <= 0 or os.geteuid() == 0:
         return Finding(PRIORITY, "ok", f"niceness {nice}")
-    said = f"niceness {nice}, which an ordinary user cannot take back: programs give way to others"
+    said = f"niceness {nice}, which an ordinary user cannot lower: programs yield to others"
     return Finding(PRIORITY, "warn", said, "start it without nice; Ray with RAY_worker_niceness=0 in its environment")
 
 

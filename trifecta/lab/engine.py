@@ -276,7 +276,7 @@ class EngineProgram(ABC):
         try:
             return decode(kind, bytes(said))
         except Misfit as error:
-            raise EngineError(self.name, None, f"said a {key} that is not understood: {error}") from error
+            raise EngineError(self.name, None, f"sent a {key} that cannot be read: {error}") from error
 
     def _read(self) -> None:
         chunk = self._receive()
@@ -288,7 +288,7 @@ class EngineProgram(ABC):
             try:
                 self._lines.append(msgspec.json.decode(text, type=dict[str, msgspec.Raw]))
             except msgspec.DecodeError as error:
-                raise EngineError(self.name, None, f"said what is not JSON: {text[:200]!r}") from error
+                raise EngineError(self.name, None, f"sent what is not JSON: {text[:200]!r}") from error
 
     def _describe_end(self, code: int) -> str:
         if code < 0:

@@ -121,7 +121,7 @@ class ThisMachine:
                 timeout=_CLOCK_S,
             )
         except subprocess.TimeoutExpired:
-            raise CannotError(f"chronyc has no end within {_CLOCK_S} s; try `chronyc tracking`") from None
+            raise CannotError(f"chronyc did not end within {_CLOCK_S} s; try `chronyc tracking`") from None
         return chrony.read(done.stdout)
 
     def close(self) -> None:

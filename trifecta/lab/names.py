@@ -165,7 +165,7 @@ class Names:
                     except OSError as error:
                         raise CannotError(
                             f"names cannot be served at {address} in {host.name}: {error.strerror}; "
-                            "end what uses that address there"
+                            "stop what uses that address there"
                         ) from error
             server.start()
             for file, text in _files():

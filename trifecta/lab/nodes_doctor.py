@@ -19,7 +19,7 @@ from trifecta.lab.launcher import TalkingLauncher
 _DOCTOR = ("-P", "-m", "trifecta", "doctor", "--json")
 _LONGEST_S = 300.0  # a busy cluster's CPUs are waited for
 _START_S = 20.0
-_SAME = "install there what is installed here"
+_SAME = "install there the versions installed here"
 
 
 class _Told(msgspec.Struct):
@@ -61,10 +61,10 @@ def _read(said: bytes, ended: str, code: Mapping[str, str]) -> Iterator[Finding]
         told = msgspec.json.decode(said, type=_Told)
     except msgspec.MsgspecError as error:
         if not ended:
-            found = f"no answer within {_LONGEST_S:.0f} s: others have its CPUs, or it does not come to an end"
+            found = f"no answer within {_LONGEST_S:.0f} s: others use its CPUs, or it hangs"
             yield Finding("doctor", "missing", found, "ask again when the node is free", required=True)
         else:
-            found = f"what it says is not understood ({error})" if said else f"it says nothing: {ended}"
+            found = f"its answer cannot be read ({error})" if said else f"it sent nothing: {ended}"
             yield Finding("doctor", "missing", found, _SAME, required=True)
         return
     for finding in told.findings:

@@ -23,7 +23,7 @@ from trifecta.lab.talked_place import TalkedPlaces
 
 LOCAL = "local:"
 MOST_LOCAL = 64
-REMEDY = "see that `ray start --head` runs there, with the Python and the Ray that are here"
+REMEDY = "check that `ray start --head` runs there, with the same Python and Ray as here"
 _SHORT = "/tmp"  # noqa: S108 - where Ray itself would have it: sockets there need short names
 _REACH_S = 5.0
 _HEALTH_S = 20.0
@@ -166,11 +166,11 @@ def reach(address: str) -> None:
         socket.create_connection((host.strip("[]"), int(port)), _REACH_S).close()
     except (OSError, OverflowError) as error:
         said = getattr(error, "strerror", None) or str(error)
-        raise CannotError(f"--cluster {address}: nobody answers there ({said}); {REMEDY}") from error
+        raise CannotError(f"--cluster {address}: nothing answers there ({said}); {REMEDY}") from error
     asked = [sys.executable, "-m", "ray.scripts.scripts", "health-check", "--address", address]
     try:  # in a process of its own: this one must have no threads yet, and Ray asks for as long as it likes
         stands = subprocess.run(asked, capture_output=True, timeout=_HEALTH_S, check=False).returncode == 0
     except subprocess.TimeoutExpired:
         stands = False
     if not stands:
-        raise CannotError(f"--cluster {address}: who answers there is no head of this Ray; {REMEDY}")
+        raise CannotError(f"--cluster {address}: what answers there is no head of this Ray; {REMEDY}")

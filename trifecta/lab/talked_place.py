@@ -131,7 +131,7 @@ class TalkedPlace:
             for message in self._frames.feed(said.octets):
                 self._sort(msgspec.msgpack.decode(message, type=talk.Answer))
         except (msgspec.MsgspecError, ValueError) as error:
-            self.give_up(f"it says what is not understood ({error})")
+            self.give_up(f"it sent what cannot be read ({error})")
         if said.ended is not None:
             self.lose(said.ended)
 
@@ -149,7 +149,7 @@ class TalkedPlace:
 
     def error(self) -> CannotError:
         """The error of who needs it, and it is lost."""
-        return CannotError(f"{self.name}: no program of the engine can be started there ({self.lost or 'it is gone'})")
+        return CannotError(f"{self.name}: no engine program can be started there ({self.lost or 'it is gone'})")
 
     @property
     def name(self) -> str:
@@ -172,7 +172,7 @@ class TalkedPlace:
             if self.lost is not None:
                 raise self.error()
             if time.monotonic() > until:
-                self.give_up(f"no answer within {timeout_s:.0f} s; others may have its CPUs")
+                self.give_up(f"no answer within {timeout_s:.0f} s; others may use its CPUs")
                 raise self.error()
             self.hear(_TICK_S)
         return self._answers.popleft()

@@ -301,7 +301,7 @@ class Topology:
             try:
                 linux.await_running(device, _RUNNING_TIMEOUT_S)
             except TimeoutError as error:
-                raise CannotError(f"the kernel lets no packets over {device} of {host} in the lab") from error
+                raise CannotError(f"the kernel passes no packets over {device} of {host} in the lab") from error
 
     def _pair(self, wire: Wire) -> Iterator[str]:
         """The devices of a wire: a veth pair, or one to each side of the middle of an impaired one."""

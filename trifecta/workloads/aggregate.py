@@ -133,7 +133,7 @@ def _of_packages(requests: str) -> dict[str, float | None]:
                 (row,) = parquet.select(asked)
             except duckdb.Error as error:
                 said = " ".join(str(error).split())
-                raise UserError(f"metric {name!r} cannot be worked out ({said}); report it to its author") from error
+                raise UserError(f"metric {name!r} cannot be computed ({said}); report it to its author") from error
             value = row["value"]
             found[name] = value if value is not None and math.isfinite(value) else None
     return found

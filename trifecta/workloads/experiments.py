@@ -125,7 +125,7 @@ def measured(threat: Threat, folder: Path) -> ThreatFound:
     if outcome == "not measured" and not reason:
         reason = "no trial at one of the two levels counts; look at its checks"
         if threat.procedure:
-            reason = "no request of a trial that counts failed, so there is nothing to try again"
+            reason = "no request of a valid trial failed, so there is nothing to retry"
     model = [item for run in runs.values() for item in _model(threat, run)]
     told = [str(run.path) for run in runs.values()]
     found: ThreatFound = {"outcome": outcome, "reason": reason, "runs": told, "effects": effects, "model": model}

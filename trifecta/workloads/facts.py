@@ -105,4 +105,4 @@ def check_same_builds(facts: RunDocument, study: Study, servers: Mapping[str, Pr
         now = servers.get(level, {}).get("sha256")
         if before and now and before != now:
             what = f"server {level} is another program than this run began with (sha256 {before[:12]}, now {now[:12]})"
-            raise UserError(f"{what}; put that one back, or start a new run with --out")
+            raise UserError(f"{what}; restore that one, or start a new run with --out")

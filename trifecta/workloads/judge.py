@@ -25,7 +25,7 @@ from trifecta.workloads.trial import Outcome
 from trifecta.workloads.visits.aggregate import aggregate_visits
 
 DELIVERED = "delivered"  # of the checks of the run that exclude trials; the other is `node_faults.CHECK`
-_REMEDY = "look at the link's configuration in the run's log, and at the engine"
+_REMEDY = "check the link's configuration in the run's log, and the engine"
 
 
 class Judge:

@@ -82,7 +82,7 @@ def run_rounds(study: Study, run: Path, ends: Sequence[str], run_one: RunOne, wi
     def planner(of: Study, cells: Sequence[Cell], _: int) -> LadderPlanner:
         lost = {cell.key for cell in plan.cells(of)} - {cell.key for cell in cells}
         if lost:
-            raise CannotError(f"{len(lost)} rungs cannot run any more ({', '.join(sorted(lost))})")
+            raise CannotError(f"{len(lost)} rungs can no longer run ({', '.join(sorted(lost))})")
         return LadderPlanner(of, cells, ends, within_ns)
 
     clear_unmade(run)

@@ -126,9 +126,9 @@ def _warnings(study: Study, fewest: int, cells: int, each_ns: int) -> list[str]:
     remedy = "raise it, or take levels out"
     budget = quantity.format_time(study.budget_ns)
     if low > study.budget_ns:
-        return [f"the budget of {budget} does not hold {takes}, by estimate; {remedy}"]
+        return [f"the budget of {budget} does not allow {takes}, by estimate; {remedy}"]
     if fewest * each_ns > study.budget_ns:
-        return [f"the budget of {budget} may not hold {takes}, by estimate; {remedy}"]
+        return [f"the budget of {budget} may not allow {takes}, by estimate; {remedy}"]
     return []
 
 

@@ -164,4 +164,6 @@ def in_words(replayed: Replayed) -> list[str]:
 
 
 def _order(replayed: Replayed) -> str:
-    return "; it sends fields in another order than recorded" if any(one.reordered for one in replayed.asked) else ""
+    return (
+        "; it sends fields in a different order than recorded" if any(one.reordered for one in replayed.asked) else ""
+    )

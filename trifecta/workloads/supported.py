@@ -162,10 +162,10 @@ def _unanswerable(study: Study, adapter: ServerAdapter, own: Sequence[Treatment]
         for one in own:
             workload = plan.workload_for(study, one).sized_for(one.protocol)
             if not adapter.has_timeouts and (workload.read_timeout_ns or workload.write_timeout_ns):
-                text = f"{adapter.name} cannot be given a read or write timeout; use server: caddy, nginx or haproxy"
+                text = f"{adapter.name} supports no read or write timeout; use server: caddy, nginx or haproxy"
                 raise Unsupported(text)
             if not adapter.stands_alone and workload.place not in (None, "native"):
-                text = f"of {adapter.name} it is not known what it needs in a container; use server: origin or nginx"
+                text = f"what {adapter.name} needs in a container is unknown; use server: origin or nginx"
                 raise Unsupported(text)
             adapter.check_workload(workload)
     except Unsupported as error:

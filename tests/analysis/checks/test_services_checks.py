@@ -193,7 +193,7 @@ def test_a_kernel_that_tracks_nothing_passes_and_nothing_read_is_unknown():
         ({"summary": None}, "service C on host2 ended without its final report"),
         (
             {"summary": {"errors": {"malformed:http2": 2}}},
-            "service C on host2 counted 2 errors, the client 0: what came is not HTTP/2",
+            "service C on host2 counted 2 errors, the client 0: what arrived is not HTTP/2",
         ),
     ],
 )

@@ -67,7 +67,7 @@ def test_a_server_that_does_not_offer_the_protocol_fails():
     ("error", "said", "todo"),
     [
         ("content", "the octets of the content are wrong, at the right length (content 200)", "bytes/N"),
-        ("length", "the content is shorter or longer than asked for (length 200)", "serves this object whole"),
+        ("length", "the content is shorter or longer than asked for (length 200)", "serves the complete object"),
     ],
 )
 def test_wrong_octets_are_called_wrong_octets(error, said, todo):
@@ -129,7 +129,7 @@ def test_failures_warn_with_their_classes():
     result = judge("errors", samples=facts(errors={"timeout": 3, "reset": 1}))
     assert result.status == "warn"
     assert (
-        "4 of 200 requests failed: connected, but no whole answer came in time (timeout 3); the other"
+        "4 of 200 requests failed: connected, but no complete response arrived in time (timeout 3); the other"
         in result.evidence
     )
 

@@ -201,7 +201,7 @@ class DockerEngine:
     def image(self, source: ImageSource) -> str:
         """The id of an image, which is loaded or built when it is first asked for; CannotError when that fails."""
         if source not in self._images:
-            with self.asking(f"the image of {source.context or source.archive} cannot be had"):
+            with self.asking(f"the image of {source.context or source.archive} cannot be obtained"):
                 self._images[source] = bring(self.client, source)
         return self._images[source]
 
@@ -256,4 +256,4 @@ class DockerEngine:
             file.seek(self._log_start)
             lines = file.read().decode(errors="replace").split("\n")
         serious = (line[-500:] for line in reversed(lines) if line.strip() and not _CHATTER.search(line))
-        return next(serious, "it said nothing")
+        return next(serious, "it logged nothing")

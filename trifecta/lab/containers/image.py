@@ -48,7 +48,7 @@ def _libraries(engine: Path) -> Iterator[Path]:
     try:
         done = subprocess.run(["ldd", engine], capture_output=True, text=True, check=False, timeout=20)
     except FileNotFoundError as error:
-        raise CannotError("`ldd` is missing, it tells what the image must hold; install libc-bin") from error
+        raise CannotError("`ldd` is missing, which lists what the image must contain; install libc-bin") from error
     missing = re.findall(r"(\S+) => not found", done.stdout)
     if missing:
         raise CannotError(f"{engine} lacks {', '.join(missing)}; run `{rebuild()}`")

@@ -124,7 +124,9 @@ def _sent(context: Path, dockerfile: str) -> list[str]:
     from docker.utils.build import exclude_paths
 
     if not (context / dockerfile).is_file():
-        raise CannotError(f"{context} has no {dockerfile}, of which the image would be built; write it, or correct it")
+        raise CannotError(
+            f"{context} has no {dockerfile}, from which the image would be built; write it, or correct the name"
+        )
     ignoring = context / ".dockerignore"
     lines = ignoring.read_text(encoding="utf-8").splitlines() if ignoring.is_file() else []
     patterns = [line.strip() for line in lines if line.strip() and not line.strip().startswith("#")]

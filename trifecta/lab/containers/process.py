@@ -236,7 +236,7 @@ class ContainerProcess(EngineProgram):
 
     def _exit_code(self) -> int:
         try:
-            with self._docker.asking(f"how {self.name} ended cannot be told"):
+            with self._docker.asking(f"how {self.name} ended is unknown"):
                 code: int = self._docker.client.wait(self._id)["StatusCode"]
         except CannotError as error:
             raise EngineError(self.name, None, str(error)) from error

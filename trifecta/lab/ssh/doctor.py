@@ -14,7 +14,7 @@ from trifecta.lab.engine import find_engine
 from trifecta.lab.ssh.host import SshHost
 from trifecta.lab.static_engine import to_bring
 
-_ASKED = 5  # times; the least is the way there and back
+_ASKED = 5  # times; the least is the round trip
 _SLOW_CLOCKS = ("hpet", "acpi_pm", "jiffies", "refined-jiffies")
 _ENGINE = "its sha256 is that of the one here"
 
@@ -45,7 +45,7 @@ def _of(host: SshHost, took_s: float) -> Iterator[Finding]:
     yield Finding("cores", "ok" if cores else "warn", f"{cores} usable" if cores else "not told")
     yield _clock(facts)
     yield _chrony(host.clock())
-    yield Finding("way there and back", "ok", f"{_round_trip_s(host) * 1e3:.1f} ms over SSH")
+    yield Finding("round trip", "ok", f"{_round_trip_s(host) * 1e3:.1f} ms over SSH")
     yield from _kernel(facts)
     yield _emulator(host)
     yield _netem(host)
@@ -116,6 +116,6 @@ def _netem(host: SshHost) -> Finding:
 def _disk(facts: HostFacts) -> Finding:
     free = facts["free_bytes"]
     if free is None:
-        return Finding("disk", "warn", "how much is free is not told")
+        return Finding("disk", "warn", "how much is free is unknown")
     remedy = "" if free >= DISK_BYTES else "free some space there, or set TMPDIR for its user"
     return Finding("disk", "warn" if remedy else "ok", f"{free / 1e9:.1f} GB free for working folders", remedy)

@@ -179,7 +179,7 @@ class SshHost:
         addresses = keeper.parse_addresses(done.output.decode(errors="replace")) if done.code == 0 else []
         if not addresses:
             text = f"host {self.machine.at}: {name} cannot be resolved there ({done.said})"
-            raise CannotError(f"{text}; check the name, its resolver, and that getent is there")
+            raise CannotError(f"{text}; check the name, its resolver, and that getent is installed")
         return addresses
 
     def facts(self) -> HostFacts:
@@ -216,7 +216,7 @@ class SshHost:
         word, _, told = line.partition(" ")
         if word == "lacking":
             missing = listed(told.split())
-            raise CannotError(f"host {self.machine.at}: {missing} is missing there; install what brings it")
+            raise CannotError(f"host {self.machine.at}: {missing} is missing there; install its package")
         self.brought = word != "engine"
         if not self.brought:
             self._refuse_unless_it_runs(replace(look, output=version.encode()))

@@ -18,7 +18,7 @@ from trifecta.lab.ssh.loop import the_loop
 _READY_S = 20.0
 _ANSWER_S = 10.0
 _LEAVE_S = 10.0
-_ENDED = "who keeps order there has ended"
+_ENDED = "its keeper there has ended"
 _SILENT = "it gave no answer in time"
 
 

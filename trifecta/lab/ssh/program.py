@@ -93,7 +93,7 @@ class SshProgram(ProgramElsewhere):
     def _exit_code(self) -> int:
         """How it ended; EngineError where that is not known, because the host is lost or refused the channel."""
         if self._code is None:
-            reason = self._host.lost or self._reason or "its end was not told"
+            reason = self._host.lost or self._reason or "its end was not reported"
             raise EngineError(self.name, None, f"host {self._host.machine.at} is lost ({reason})")
         return self._code
 

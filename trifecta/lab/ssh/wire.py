@@ -104,13 +104,13 @@ def refusal(machine: Machine, error: BaseException) -> str:
         remedy = f"connect once with `{machine.command}` and compare its key"
         return f"host {machine.at}: its key is not verified ({words(error)}); {remedy}"
     if isinstance(error, Unverified):
-        text = f"host {machine.at}: its key would not be verified ({words(error)} in your configuration of SSH)"
+        text = f"host {machine.at}: its key would not be verified ({words(error)} in your SSH configuration)"
         return f"{text}; name a file of known hosts for it"
     if isinstance(error, asyncssh.PermissionDenied):
         remedy = f"try `{machine.command}`; a key with a passphrase has to be in the agent (`ssh-add`)"
-        return f"host {machine.at}: it takes none of your keys ({words(error)}); {remedy}"
+        return f"host {machine.at}: it accepts none of your keys ({words(error)}); {remedy}"
     if isinstance(error, ValueError):
-        return f"host {machine.at}: your configuration of SSH cannot be used ({words(error)}); mend it"
+        return f"host {machine.at}: your SSH configuration cannot be used ({words(error)}); correct it"
     return f"host {machine.at}: cannot be reached ({words(error)}); try `{machine.command}`"
 
 

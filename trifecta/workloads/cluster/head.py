@@ -44,11 +44,11 @@ def refuse(study: Study) -> None:
     """UserError for a study that cannot be spread over nodes."""
     why = None
     if study.workload.outside:
-        why = "asks a server elsewhere, whose patience all nodes would share"
+        why = "measures a server elsewhere, whose rate limit all nodes would share"
     elif study.hosts:
         why = "names its hosts"
     elif study.capture:
-        why = "captures packets, whose files stay where they were made"
+        why = "captures packets, whose files stay on the node that wrote them"
     if why is not None:
         raise UserError(f"option --cluster: study {study.name!r} {why}; leave --cluster out")
 
@@ -145,7 +145,7 @@ class ClusterRun(StudyRun):
         try:
             if launcher.shared:
                 self.run.write_facts(self.run.facts | {"nodes_share_machine": True})
-                self.progress.note("nodes of one machine disturb each other: take no verdict from this for granted")
+                self.progress.note("nodes on one machine disturb each other: do not rely on these verdicts")
             return self.carry_on(ProgramNodes(launcher, self.study.source, self.accept, stored))
         finally:
             self.progress.phase("nodes end")
@@ -254,7 +254,7 @@ def differs(here: RunDocument, there: RunDocument) -> str | None:
     for name in ("trifecta", "engine", "code"):
         if here.get(name) != there.get(name):
             own, its = _words(here.get(name)), _words(there.get(name))
-            return f"its {name} is {its}, and that of this run is {own}; install the same there"
+            return f"its {name} is {its}, this run's is {own}; install the same version there"
     for factor, known, found in (
         ("server", here["servers"], there["servers"]),
         ("client", here["clients"], there["clients"]),
@@ -262,7 +262,7 @@ def differs(here: RunDocument, there: RunDocument) -> str | None:
         for level in sorted({*known, *found}):
             own, its = _identity(known.get(level)), _identity(found.get(level))
             if own != its:
-                return f"{factor} {level} is {its} there and {own} here; have the same on both"
+                return f"{factor} {level} is {its} there and {own} here; install the same on both"
     missing = [one for one in there["unsupported"] if _which(one) not in {_which(item) for item in here["unsupported"]}]
     missing += there.get("failed", [])
     if missing:

@@ -233,7 +233,7 @@ def _as_here() -> None:
     try:
         os.setpriority(os.PRIO_PROCESS, 0, 0)
     except PermissionError:
-        said = f"its programs would run with niceness {nice}, which an ordinary user cannot take back"
+        said = f"its programs would run with niceness {nice}, which an ordinary user cannot lower"
         raise CannotError(f"{said}; start Ray there with RAY_worker_niceness=0 in its environment") from None
 
 
@@ -249,7 +249,7 @@ def _locked(path: Path, pipe: Pipe) -> int:
                 raise HeadGone from None
             if time.monotonic() > until:
                 said = f"another trial runs there ({path} is locked)"
-                raise CannotError(f"{said}; wait for it, or end it") from None
+                raise CannotError(f"{said}; wait for it, or stop it") from None
             time.sleep(0.2)
         else:
             return descriptor

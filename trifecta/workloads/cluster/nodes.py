@@ -146,7 +146,7 @@ class ProgramNodes:
         if self._launcher.shared or not node.machine:
             return None
         other = next((one.name for one in self._at.values() if one.stands and one.machine == node.machine), None)
-        return None if other is None else f"it is on the machine of node {other}, where never two trials run at a time"
+        return None if other is None else f"it is on the machine of node {other}, where two trials never run at a time"
 
     def _watch(self, events: list[Event]) -> None:
         """Give up for lost whoever says nothing any more."""
@@ -158,7 +158,7 @@ class ProgramNodes:
                 self._leave_out(place, f"its lab did not come up within {_COMING_S:.0f} s", events)
             elif node.heard_s is None and not node.warned and now - node.began_s > _SILENT_S:
                 node.warned = True
-                said = "nothing has come from it yet: others have its CPUs, or another run has the node"
+                said = "nothing has arrived from it yet: others use its CPUs, or another run has the node"
                 events.append(Notice(node.name, said))
 
     def _lose(self, place: str, reason: str, events: list[Event]) -> None:

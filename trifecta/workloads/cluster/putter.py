@@ -16,7 +16,7 @@ from pathlib import Path
 
 from trifecta.design.errors import CannotError, TrifectaError
 
-_REMEDY = "see that this node reaches it, with credentials that may read and write there"
+_REMEDY = "check that this node reaches it, with credentials that may read and write there"
 
 
 class Putter:

@@ -94,7 +94,7 @@ def _decode(octets: bytes) -> tuple[Message | None, int, int]:
     """The first message, how long it is, and how many octets the next one needs; None where it is not whole yet."""
     mark, length = _HEAD.unpack_from(octets)
     if mark != _MARK or length > _MOST_HEADER_BYTES:
-        raise CannotError(f"it sent {octets[:20]!r}, which is no message; install the version there that is here")
+        raise CannotError(f"it sent {octets[:20]!r}, which is no message; install the same version there as here")
     begin = _HEAD.size + length
     if len(octets) < begin:
         return None, 0, begin
@@ -107,7 +107,7 @@ def _decode(octets: bytes) -> tuple[Message | None, int, int]:
         if kind not in KINDS or any(size < 0 for _, size in sizes):
             raise ValueError(kind)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise CannotError("it sent a message that cannot be read; install the version there that is here") from error
+        raise CannotError("it sent a message that cannot be read; install the same version there as here") from error
     end = begin + sum(size for _, size in sizes)
     if len(octets) < end:
         return None, 0, end

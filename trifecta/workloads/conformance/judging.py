@@ -17,10 +17,10 @@ _METHOD_REFUSED = (405, 501)  # RFC 9110, 15.5.6 and 15.6.2: there, but not for 
 # What one request can tell in numbers; all others are as in `trifecta.design.failures`.
 _WORDS = {
     "connect_timeout": "no connection within {timeout:g} s",
-    "timeout": "no whole answer within {timeout:g} s",
+    "timeout": "no complete response within {timeout:g} s",
     "status": "it answered {status} where {expected_status} was expected",
-    "length": "{octets} octets of content came where {expected} were expected",
-    "protocol": "it was asked for {protocol} and spoke {spoken}",
+    "length": "{octets} octets of content arrived where {expected} were expected",
+    "protocol": "{protocol} was requested, but it used {spoken}",
 }
 
 

@@ -120,7 +120,7 @@ def look_for(subjects: Subjects) -> dict[tuple[Role, str], tuple[str, Finding | 
     for key, answer in call_apart(calls, timeout_s=FIND_TIMEOUT_S).items():
         version, missing = answer.value or ("", None)
         if answer.problem is not None:
-            found[key] = "", Finding("fail", "cannot_start", f"its version cannot be told: {answer.problem}")
+            found[key] = "", Finding("fail", "cannot_start", f"its version cannot be determined: {answer.problem}")
         else:
             found[key] = version, None if missing is None else Finding("unsupported", None, missing)
     return found

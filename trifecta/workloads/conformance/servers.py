@@ -77,7 +77,7 @@ class ServerProbe:
             if not self._server.running():
                 ended = Finding("fail", "server_ended", f"{self._server.describe_end()}: {self._server.last_words()}")
                 problem = self._restart(protocol)
-                why_not = "" if problem is None else "the server does not run any more"
+                why_not = "" if problem is None else "the server is no longer running"
                 yield self._kept(self._one(protocol, case, ended), case, folder, why_not)
                 if problem is None and not self._server.running():  # the second attempt ended it, too
                     problem = self._restart(protocol)

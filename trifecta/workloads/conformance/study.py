@@ -70,7 +70,7 @@ def quick(
                     result = result_of(finding, case, str(protocol), **about)
                     if folder is not None:
                         alive = server.running()
-                        why_not = "" if alive else "the server does not run any more"
+                        why_not = "" if alive else "the server is no longer running"
                         result = bench.keep_failure(
                             result, folder, target, case=case, reproducible=alive, why_not=why_not
                         )

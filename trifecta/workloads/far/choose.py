@@ -141,7 +141,7 @@ def _without(protocol: str, seen: Sequence[PlaceSeen]) -> str:
         if answers and answers[-1]["error"] is not None:
             udp = f"; UDP is {place['udp']}" if protocol == "h3" and place["udp"] else ""
             return f"{PROTOCOL_NAMES[protocol]} failed at {place['address']} ({answers[-1]['error']}{udp})"
-    return f"{PROTOCOL_NAMES[protocol]} was not answered as the others were"
+    return f"{PROTOCOL_NAMES[protocol]} was not answered like the others"
 
 
 def levels_of(wanted: Wanted) -> tuple[str, ...]:

@@ -54,7 +54,7 @@ def ask_robots(wanted: Wanted, stop: Callable[[], bool], tell: Callable[[str], N
         tell(f"{robots.ROBOTS} of {target.host}")
         found = to_look_at(names.resolve(target.host, target.port), wanted.addresses)
         if not found:
-            raise CannotError(f"{target.host} has no such address; give another (--address)")
+            raise CannotError(f"{target.host} has no such address; choose another (--address)")
         addresses = [address for _, address in found]
         robots.refuse_forbidden(robots.read(target, addresses, wanted.authorities, keeper).about(target))
 
@@ -114,7 +114,7 @@ def settled(wanted: Wanted, base: Choice, third_parties: tuple[str, ...], pages:
             raise CannotError(f"{wanted.targets[0].url}: only {last} is left to compare ({why})")
         base = replace(base, protocols=left, left_out=(*base.left_out, why))
     if len(third_parties) > MOST_HOSTS:
-        raise CannotError(f"{wanted.targets[0].url}: asks {len(third_parties)} other hosts; ask for a simpler page")
+        raise CannotError(f"{wanted.targets[0].url}: asks {len(third_parties)} other hosts; choose a simpler page")
     browsers = list(dict.fromkeys(page["browser"] for page in pages))
     cells = len({page["url"] for page in pages}) * len(browsers) * len(base.addresses)
     workload = replace(_workload(wanted), third_parties=third_parties or None)

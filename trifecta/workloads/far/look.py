@@ -95,8 +95,8 @@ class Looker:
         most = self._keeper.manners.volume_bytes
         if octets > most:
             limit = numbers.plain(numbers.size(most))
-            what = f"an answer took {numbers.size(octets)}, and {limit} a minute are the most"
-            raise CannotError(f"{request.target.url} at {request.address}: {what}; ask for something smaller")
+            what = f"a response took {numbers.size(octets)}, and the limit is {limit} a minute"
+            raise CannotError(f"{request.target.url} at {request.address}: {what}; request something smaller")
 
     @contextmanager
     def _draft(self) -> Iterator[Path]:

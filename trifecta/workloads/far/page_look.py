@@ -82,7 +82,7 @@ class PageLooker:
             hosts = (*hosts, *new)
             if len(hosts) > MOST_HOSTS:
                 what = f"the page asks {len(hosts)} hosts and more, and {MOST_HOSTS} at most are told to a browser"
-                raise CannotError(f"{spot.target.url}: {what}; ask for a simpler page")
+                raise CannotError(f"{spot.target.url}: {what}; choose a simpler page")
         return seen, tuple(host for host in hosts if host not in seen["unnamed"])
 
     def see(self, spot: Spot, browser: str, others: Sequence[str]) -> PageSeen:
@@ -118,13 +118,13 @@ def refuse(seen: PageSeen, own: Manners) -> None:
     where = f"{seen['url']} at {seen['address']} in {seen['browser']}"
     if seen["impatient"]:
         who = ", ".join(seen["impatient"])
-        raise CannotError(f"{where}: {who} answered 429 or 503, which asks for patience; try another day")
+        raise CannotError(f"{where}: {who} answered 429 or 503, which asks to slow down; try another day")
     if seen["error"] is not None:
         raise CannotError(f"{where}: the visit failed with {seen['error']}; look at it with `trifecta stat`")
     if seen["octets"] > own.volume_bytes:
         limit = numbers.plain(numbers.size(own.volume_bytes))
-        what = f"a visit took {numbers.size(seen['octets'])}, and {limit} a minute are the most"
-        raise CannotError(f"{where}: {what}; ask for a smaller page")
+        what = f"a visit took {numbers.size(seen['octets'])}, and the limit is {limit} a minute"
+        raise CannotError(f"{where}: {what}; choose a smaller page")
 
 
 def no_room(seen: PageSeen, turns: int, own: Manners) -> str:
@@ -132,11 +132,11 @@ def no_room(seen: PageSeen, turns: int, own: Manners) -> str:
     requests, octets = turns * seen["requests"], turns * seen["octets"]
     if requests > own.most_requests:
         what = f"a visit makes {seen['requests']} requests, and the {turns} visits of a block would be more than"
-        return f"{what} {own.most_requests:,}, the most in all; ask for a smaller page, or for fewer visits"
+        return f"{what} {own.most_requests:,}, the most in all; choose a smaller page, or fewer visits"
     if octets > own.most_bytes:
         most = numbers.plain(numbers.size(own.most_bytes))
         what = f"a visit took {numbers.size(seen['octets'])}, and the {turns} visits of a block would be more than"
-        return f"{what} {most}, the most in all; ask for a smaller page, or for fewer visits"
+        return f"{what} {most}, the most in all; choose a smaller page, or fewer visits"
     return ""
 
 

@@ -169,7 +169,7 @@ def _ask(target: Target, address: str, authorities: Path, keeper: Keeper) -> Rea
     for _ in range(ROBOTS_REQUESTS):
         status, location, content = _get(where, at, authorities, keeper)
         if status in PATIENCE:
-            raise CannotError(f"{where.url} was answered {status}, which asks for patience; try another day")
+            raise CannotError(f"{where.url} was answered {status}, which asks to slow down; try another day")
         if 300 <= status < 400 and location:
             where = _redirected(where, location)
             at = address if where.host == target.host else names.resolve(where.host, where.port).addresses[0]
@@ -191,7 +191,7 @@ def refuse_forbidden(seen: RobotsSeen) -> None:
     if rule is not None and rule.startswith("Disallow"):
         what = f"{seen['robots']} forbids it to {AGENT} ({rule})"
         remedy = f"add 'User-agent: {AGENT}' with 'Allow: /' there if the server is yours"
-        raise CannotError(f"{seen['url']}: {what}; {remedy}, or ask for another page")
+        raise CannotError(f"{seen['url']}: {what}; {remedy}, or choose another page")
 
 
 def _robots_url(target: Target) -> str:

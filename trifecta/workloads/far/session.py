@@ -217,7 +217,9 @@ class ElsewhereSession(Session[Work, FarKey], Generic[Work]):
         return False
 
     def _measure(self, at: Levelled, seed: int, *, first: bool) -> MeasureSummary:
-        raise CannotError("the path to a server elsewhere has no reflector at its end; it is looked at instead")
+        raise CannotError(
+            "the path to a server elsewhere has no reflector at its end; looks at the server take its place"
+        )
 
 
 class FarSession(ElsewhereSession[FarWorkload]):

@@ -28,8 +28,8 @@ def no_room(answer_bytes: int, requests: int, own: Manners) -> str:
     if answer_bytes * requests <= own.most_bytes:
         return ""
     most = numbers.plain(numbers.size(own.most_bytes))
-    what = f"an answer took {numbers.size(answer_bytes)}, and the {requests} of a block would be more than {most}"
-    return f"{what}, the most in all; ask for something smaller"
+    what = f"a response took {numbers.size(answer_bytes)}, and the {requests} of a block would be more than {most}"
+    return f"{what}, the most in all; request something smaller"
 
 
 def spot_of(place: PlaceSeen, protocols: Sequence[str]) -> Spot | None:
@@ -60,7 +60,7 @@ def why_not(place: PlaceSeen, protocols: Sequence[str]) -> str:
     for one in asked:
         name = PROTOCOL_NAMES[one["protocol"]]
         if one["status"] in PATIENCE:
-            return f"{where}: {name} was answered {one['status']}, which asks for patience; try another day"
+            return f"{where}: {name} was answered {one['status']}, which asks to slow down; try another day"
         if one["status"] is not None and 300 <= one["status"] < 400:
             there = one["fields"].get("location", "another URL")
             return f"{where}: {name} was answered {one['status']}; give {there} instead"
@@ -69,4 +69,4 @@ def why_not(place: PlaceSeen, protocols: Sequence[str]) -> str:
             what = one["error"] or f"status {one['status']}"
             return f"{where}: {name} failed with {what}{udp}; leave it out (--set protocol=...)"
     statuses = ", ".join(f"{PROTOCOL_NAMES[one['protocol']]} {one['status']}" for one in asked)
-    return f"{where}: protocols were answered differently ({statuses}); give a URL that is answered alike"
+    return f"{where}: protocols were answered differently ({statuses}); choose a URL that every protocol answers alike"

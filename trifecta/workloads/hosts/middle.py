@@ -67,7 +67,9 @@ class Middle:
         for device, file in ports.items():
             # One of netem's is removed by the next link, if it is left of a link that is dead.
             if (bridge := told.get(file, "").strip()) and f"INTERFACE={NETEM_BRIDGE}" not in bridge:
-                text = f"{self._who}: {device} is a port of a bridge of the kernel's, which would pass every packet too"
+                text = (
+                    f"{self._who}: {device} is a port of a bridge of the kernel's, which would forward every packet too"
+                )
                 raise CannotError(f"{text}; take it out: sudo ip link set {device} nomaster")
 
     def refuse_detours(self, address: str, measure: Callable[[], MeasureSummary]) -> None:
@@ -93,13 +95,13 @@ def _detour(devices: tuple[str, str], address: str, probe: MeasureSummary, said:
     forward, backward = said.a_to_b.wire_packets, said.b_to_a.wire_packets
     if probe.received:
         return (
-            f"the client reaches {address} by another way than over this host; give the server an address that is "
+            f"the client reaches {address} without crossing this host; give the server an address that is "
             "behind it, as {at: ..., address: 192.0.2.1}"
         )
     if not forward and not backward:
         return (
             f"none of {probe.sent} packets of the client to {address} came by {there} or {back}; join {there} to the "
-            f"client's network and {back} to the server's, where devices may take in packets for others"
+            f"client's network and {back} to the server's, where devices may accept packets for others"
         )
     if 2 * min(forward, backward) > max(forward, backward):
         return f"packets come by {there} and {back} alike; join one to the client's side alone, one to the server's"

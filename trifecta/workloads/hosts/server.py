@@ -94,7 +94,7 @@ class FarOrigin:
                     port = self.site.port
                     raise ServerFailed(
                         f"{self.name} at {self.site.address} does not answer {who} ({problem}); "
-                        f"let TCP and UDP to port {port} through between the hosts"
+                        f"open TCP and UDP port {port} between the hosts"
                     )
                 time.sleep(_PAUSE_S)
 

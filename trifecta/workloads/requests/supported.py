@@ -117,7 +117,7 @@ def _not_told(study: Study, one: Treatment) -> Iterator[tuple[str, str, str]]:
         level = switch.format(getattr(workload, switch.name))
         for program, remedy in clients if switch.of_client else servers + clients:
             over = PROTOCOL_NAMES[one.protocol]
-            yield switch.name, level, f"{program} cannot be told '{switch.name}' over {over}; use {remedy}"
+            yield switch.name, level, f"{program} does not support '{switch.name}' over {over}; use {remedy}"
 
 
 def _without_shares(study: Study, cells: Sequence[Cell]) -> Iterator[Refusal]:

@@ -232,7 +232,7 @@ def _gather(one: _Cycles, clients: int | None = None) -> None:
     try:
         rows.gather(one.trial.trial, one.samples, one.spans, clients)
     except (ValueError, KeyError, FileNotFoundError) as error:
-        raise EngineError(f"service {one.graph.client}", None, f"left what is not understood: {error}") from error
+        raise EngineError(f"service {one.graph.client}", None, f"left an unreadable result: {error}") from error
 
 
 def _finish(name: str, process: EngineProgram, one: _Cycles) -> OriginSummary | ServicesSummary | None:
