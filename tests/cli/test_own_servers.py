@@ -185,7 +185,7 @@ def test_a_service_whose_image_cannot_be_built_is_a_failure_with_the_reason(tmp_
     done = trifecta("race", "--server", "compose:./compose.yaml#web", "--blocks", "1", *TINY, cwd=tmp_path)
     assert done.returncode == 3
     assert "Docker Engine of server: the image of " in done.stderr
-    assert "cannot be had (COPY failed" in done.stderr
+    assert "cannot be obtained (COPY failed" in done.stderr
     assert len(done.stderr.splitlines()) == 1
 
 

@@ -128,7 +128,7 @@ def test_link_measure_finds_what_was_asked(tmp_path):
 
 def test_link_measure_counts_what_is_lost(tmp_path):
     done = trifecta("link", "measure", "--loss", "30 %", "--packets", "300", "--interval", "200 us", cwd=tmp_path)
-    wrong = re.findall(r"not as asked: (.*)", done.stdout)
+    wrong = re.findall(r"not as requested: (.*)", done.stdout)
     assert all("of packets left within" in text for text in wrong), wrong
     assert done.returncode == bool(wrong), done.stderr
     assert re.search(r"forward loss +\d", done.stdout)

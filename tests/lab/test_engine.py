@@ -118,7 +118,7 @@ def test_what_is_no_json_is_an_error(program, line: str) -> None:
 
 def test_what_does_not_fit_is_named_by_its_field(program) -> None:
     process = program(say("ready", '{"answer": "many"}') + "time.sleep(60)")
-    with pytest.raises(EngineError, match="said a ready that cannot be read: answer: expected `int`, got `str`"):
+    with pytest.raises(EngineError, match="sent a ready that cannot be read: answer: expected `int`, got `str`"):
         process.wait_ready(Question, 20)
 
 

@@ -91,7 +91,9 @@ def test_a_program_of_an_image_of_its_own_is_root_and_reads_what_is_mounted(tmp_
     said, code = found[3]  # type: ignore[misc]
     assert said, "what it said is there when its end is"
     assert code in (2, 3)
-    assert str(found[4]).startswith(f"Docker Engine of host1: the image of {tmp_path}/bad cannot be had (COPY failed")
+    assert str(found[4]).startswith(
+        f"Docker Engine of host1: the image of {tmp_path}/bad cannot be obtained (COPY failed"
+    )
     assert found[5] == {**as_it_is, "folder": "/", "conf": [], "mounted": []}
     assert "the image of " in str(found[6])
     assert "web:2" in str(found[6])

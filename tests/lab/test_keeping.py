@@ -71,7 +71,7 @@ def test_an_error_of_the_configuration_does_not_tell_where_the_home_is() -> None
     error = ValueError(f"{Path.home()}/.ssh/config line 3: Port must be a number")
     assert wire.words(error) == "~/.ssh/config line 3: Port must be a number"
     said = wire.refusal(Machine("ssh://a"), error)
-    assert said == f"host ssh://a: your SSH configuration cannot be used ({wire.words(error)}); mend it"
+    assert said == f"host ssh://a: your SSH configuration cannot be used ({wire.words(error)}); correct it"
 
 
 def test_an_error_of_the_other_end_does_not_tell_where_a_run_lies_here() -> None:

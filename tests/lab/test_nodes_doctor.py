@@ -75,7 +75,7 @@ def test_a_priority_that_a_run_refuses_is_missing(nodes: Nodes, tmp_path: Path) 
 def test_what_is_not_understood_is_told(nodes: Nodes, tmp_path: Path) -> None:
     nodes.said = "print('{}')"
     for findings in nodes_doctor.examine(nodes, tmp_path / "log", CODE).values():
-        assert "is not understood" in findings[0].evidence
+        assert "cannot be read" in findings[0].evidence
         assert not able(findings)
 
 

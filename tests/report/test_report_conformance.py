@@ -97,7 +97,7 @@ def test_the_reasons_and_the_evidence_are_in_the_report(probed: Path) -> None:
     assert (
         "29 of 31 transfers of caddy, curl and origin arrived complete, octet by octet. Failed: caddy HTTP/3." in text
     )
-    assert "No whole answer within 5\u00a0s." in text
+    assert "No complete response within 5\u00a0s." in text
     assert "conformance/server-caddy-h3-get_1" in text
     assert "no capture: Operation not permitted" in text
     assert "trifecta get nginx" in text.lower()
@@ -137,7 +137,9 @@ def test_the_matrix_fits_a_terminal_and_needs_no_colour() -> None:
     assert "✓" in caddy
     assert "–" in caddy
     assert [
-        line for line in lines if line.startswith("caddy HTTP/3: GET 1 B, GET 1 kB: fail (timeout): no whole answer")
+        line
+        for line in lines
+        if line.startswith("caddy HTTP/3: GET 1 B, GET 1 kB: fail (timeout): no complete response")
     ]
     assert lines.index("nginx: unsupported: run: trifecta get nginx") > next(
         place for place, line in enumerate(lines) if line.startswith("caddy HTTP/3: GET")

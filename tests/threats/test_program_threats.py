@@ -30,7 +30,12 @@ def test_alpn_mismatch_takes_the_go_client_s_place_or_makes_it_the_client():
     [
         (PLAIN, [], ["alpn-mismatch"], "no client 'go-client-own-tls'"),
         (GO.replace("go-client, load", "curl"), ["alpn-mismatch"], [], "no client 'go-client'"),
-        (SERVICES, ["client-language"], [], "of the workload 'requests', and this is 'chain'"),
+        (
+            SERVICES,
+            ["client-language"],
+            [],
+            "only the workload 'requests' has a choice of clients, and this is 'chain'",
+        ),
         (SERVICES, ["cpu-bound"], [], "workload 'requests'"),
     ],
 )

@@ -54,7 +54,9 @@ def test_a_switch_finds_what_an_option_adds():
 
 
 def test_a_switch_that_cannot_apply_is_refused_in_one_line():
-    with pytest.raises(UserError, match=r"^option --with jitter-reordering: no path of this study has jitter; give "):
+    with pytest.raises(
+        UserError, match=r"^option --with jitter-reordering: no path of this study has jitter; add it, "
+    ):
         read(on=[REORDER], text="study: mine\nworkload: {requests: 10}\n")
 
 

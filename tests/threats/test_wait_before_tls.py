@@ -33,7 +33,7 @@ def test_switched_off_whoever_asks_begins_at_once():
 
 
 def test_a_client_that_was_asked_for_is_not_exchanged():
-    with pytest.raises(UserError, match="only load can wait before TLS, and --set client=curl asks for others; give"):
+    with pytest.raises(UserError, match="only load can wait before TLS, and --set client=curl asks for others; set"):
         read("study: mine\nworkload: {requests: 10}\n", on=[THREAT], overrides=["client=curl"])
     with pytest.raises(UserError, match="client: any asks for others"):
         read("study: mine\nworkload: {requests: 10}\nfactors: {client: [any]}\n", on=[THREAT])

@@ -70,7 +70,7 @@ def test_protocol_when_the_server_speaks_http1_only(tmp_path: Path) -> None:
     assert code == 0, errors
     said = [evidence for _, check, evidence in outcome["failed"] if check == "protocol"]
     assert len(said) == 2  # the baseline runs twice
-    assert all("HTTP/2 was asked for" in evidence for evidence in said)
+    assert all("HTTP/2 was requested" in evidence for evidence in said)
 
 
 def test_path_when_the_link_delays_a_tenth_more(tmp_path: Path) -> None:

@@ -240,7 +240,7 @@ def test_a_node_with_another_engine_is_left_out(tmp_path: Path, monkeypatch: pyt
             super().start(place, arguments)
             os.environ["TRIFECTA_ENGINE"] = str(engine)
 
-    with pytest.raises(CannotError, match=r"no node .*n1: its code is .*install the same there"):
+    with pytest.raises(CannotError, match=r"no node .*n1: its code is .*install the same version there"):
         run_on_cluster(load("race", SETTINGS, known_servers()), tmp_path / "run", launch=lambda: Other(1))
     assert "its code is" in RunDirectory.open(tmp_path / "run").facts["nodes_left_out"]["n1"]
 

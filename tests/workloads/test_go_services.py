@@ -219,7 +219,7 @@ def test_another_protocol_than_meant_is_spoken_at_every_hop_and_found(tmp_path: 
     [
         ("unverified", "go-services does not verify the server's certificate"),
         ("connection_leak", "go-services does not close its connections over TCP"),
-        ("retries", "go-services tries again what fails"),
+        ("retries", "go-services retries failed requests"),
     ],
 )
 def test_a_switch_that_is_on_is_warned_of(tmp_path: Path, switch: str, said: str) -> None:

@@ -76,7 +76,7 @@ def test_http3_found_by_alt_svc():
     result = judge("protocol", workload=discovering, visits=found)
     assert (result.status, result.value) == ("pass", 5 / 8)
     never = seen("h2", protocols={"h2": 8})
-    assert "never found" in judge("protocol", workload=discovering, visits=never).evidence
+    assert "never discovered" in judge("protocol", workload=discovering, visits=never).evidence
     at_once = seen("h3", page(1, first_protocol="h2"), page(2))
     result = judge("protocol", workload=discovering, visits=at_once)
     assert result.status == "fail"

@@ -85,4 +85,4 @@ def test_each_trial_is_held_against_its_own_protocol():
     evidence = pair("server", ("origin", "caddy"))
     spoke = dataclasses.replace(evidence, samples=sound.facts(protocols={"h2": 200}, bytes_in={1000: 200}))
     found = judged("protocol", spoke)
-    assert found.status == "fail" and found.evidence.startswith("HTTP/3 was asked for")
+    assert found.status == "fail" and found.evidence.startswith("HTTP/3 was requested")

@@ -106,11 +106,11 @@ def test_the_path_is_what_the_arms_see_of_it():
     ("there", "status", "said"),
     [
         ({"cf_ray": {"8f1e-AMS": 4}}, "fail", "place FRA here, AMS in h2"),
-        ({"x_cache": {"MISS": 4}}, "warn", "state of caches HIT here, MISS in h2"),
+        ({"x_cache": {"MISS": 4}}, "warn", "cache state HIT here, MISS in h2"),
         ({"via": {"1.1 b": 4}}, "warn", "proxies (Via) a here, b in h2"),
         ({"server": {"LiteSpeed": 4}}, "warn", "program (Server) nginx here, litespeed in h2"),
         ({"server_timing": {"cdn; desc=x": 4}}, "warn", "Server-Timing none here, cdn x in h2"),
-        ({}, "pass", "place FRA; state of caches HIT"),
+        ({}, "pass", "place FRA; cache state HIT"),
     ],
 )
 def test_answers_are_alike_between_arms_or_it_is_said(there, status, said):

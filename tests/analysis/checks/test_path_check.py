@@ -85,7 +85,7 @@ def test_rate_lateness_drops_and_packet_size():
 def test_one_late_packet_in_a_hundred_is_allowed_where_tails_count(metric):
     late = judge("path", link=link(lateness_ns={"p90": 10_000, "p99": 4_000_000}), metric=metric)
     assert late.status == "fail"
-    assert "99 % of packets left within 4 ms of their time (limit 1 ms)" in late.evidence
+    assert "99 % of packets left within 4 ms of schedule (limit 1 ms)" in late.evidence
     far = dataclasses.replace(PATH, rtt_ns=300_000_000)
     assert (
         judge("path", path=far, link=link(lateness_ns={"p99": 4_000_000}), probe=None, metric=metric).status == "pass"
@@ -96,10 +96,10 @@ def test_a_median_allows_a_burst_of_late_packets_and_no_more():
     assert judge("path", link=link(lateness_ns={"p90": 900_000, "p99": 4_000_000})).status == "pass"
     often = judge("path", link=link(lateness_ns={"p90": 1_200_000, "p99": 4_000_000}))
     assert often.status == "fail"
-    assert "90 % of packets left within 1.2 ms of their time (limit 1 ms)" in often.evidence
+    assert "90 % of packets left within 1.2 ms of schedule (limit 1 ms)" in often.evidence
     long = judge("path", link=link(lateness_ns={"p90": 10_000, "p99": 6_000_000}))
     assert long.status == "fail"
-    assert "99 % of packets left within 6 ms of their time (limit 5 ms)" in long.evidence
+    assert "99 % of packets left within 6 ms of schedule (limit 5 ms)" in long.evidence
     far = dataclasses.replace(PATH, rtt_ns=300_000_000)
     assert judge("path", path=far, link=link(lateness_ns={"p99": 14_000_000}), probe=None).status == "pass"
     assert judge("path", path=far, link=link(lateness_ns={"p99": 16_000_000}), probe=None).status == "fail"

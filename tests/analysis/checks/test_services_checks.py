@@ -81,7 +81,7 @@ def test_an_impaired_wire_without_a_link_fails():
     two = {"links": dict.fromkeys(WIRES[:2], LINK)}
     result = judge("path", workload=FOUR_HOSTS, link=two)
     assert result.status == "fail"
-    assert "no link was in it on wire host3-host4" in result.evidence
+    assert "had no link on wire host3-host4" in result.evidence
     assert judge("path", workload=FOUR_HOSTS, link=None).status == "fail"
 
 

@@ -313,7 +313,7 @@ def test_a_quic_library_adapted_otherwise_than_asked_fails_and_stock_is_warned_o
     assert judge("parity", load=adapted(*quinn.ADAPTATIONS)).status == "pass"
     wrong = judge("parity", load=adapted())
     assert wrong.status == "fail"
-    assert "quinn-proto is adapted in nothing, requested: window-validation, " in wrong.evidence
+    assert "quinn-proto has the adaptations none, requested: window-validation, " in wrong.evidence
     stock = RequestsWorkload(requests=220, warmup_requests=20, quinn="stock")
     assert judge("parity", workload=stock, load=adapted(*quinn.ADAPTATIONS)).status == "fail"
     result = judge("parity", workload=stock, load=adapted())
