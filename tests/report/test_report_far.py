@@ -38,8 +38,8 @@ factors: {{connection: [new, reused], address: [{NEAR}, '{FAR}']}}
 """
 LARGE = 300_000
 SHORT = (
-    "Not measured while content arrived: answers over TCP were too short for a connect meanwhile at this pace; "
-    "a larger URL has it, or --i-own-this for a server of yours."
+    "Not measured while content arrived: responses over TCP were too short for a connect meanwhile at this pace; "
+    "use a larger URL, or --i-own-this for your own server."
 )
 
 
@@ -217,7 +217,7 @@ def test_every_place_is_named_from_which_it_was_asked() -> None:
         f"Nothing is emulated: this is the path from this machine to a.example at {NEAR} (30.0 ms).",
         f"Nothing is emulated: this is the path from ssh://a to a.example at {NEAR} (90.0 ms).",
     ]
-    assert said[2].startswith("Every block was asked from one place")
+    assert said[2].startswith("Every block was measured from one place")
     assert said[3].startswith(f"a.example at {NEAR} from ssh://a: UDP is blocked")
     assert place_lines(there)[0].startswith(f"{URL} at {NEAR} from ssh://a: ")
     assert len(here_lines(looks, None)) == 3, "one place needs no word of several"
@@ -234,7 +234,7 @@ def test_why_there_is_no_round_trip_while_content_came_is_said_and_how_it_is_had
     found = [place_lines(one)[1].replace("\u00a0", " ") for one in (seen, away, quic, empty, measured)]
     idle, nothing = "Round trip 30.0 ms idle. ", "Not measured while content arrived: no content arrived over TCP. UDP"
     assert found[0].startswith(f"{idle}{SHORT} UDP passes")
-    assert found[1].startswith(f"{idle}Not measured while content arrived: that is done from this machine alone. UDP")
+    assert found[1].startswith(f"{idle}Not measured while content arrived: it is only measured from this machine. UDP")
     assert found[2].startswith(idle + nothing)
     assert found[3].startswith(idle + nothing)
     assert found[4].startswith("Round trip 30.0 ms idle, 45.0 ms while content arrived. UDP passes")

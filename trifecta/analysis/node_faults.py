@@ -26,7 +26,7 @@ from trifecta.design.model import AA_SUFFIX, Study
 Floats = NDArray[np.float64]
 
 CHECK = "nodes"
-REMEDY = "look at what else runs on that node, at its cooling and at the CPUs its programs are on; or do without it"
+REMEDY = "check what else runs on that node, its cooling and the CPUs of its programs; or leave it out"
 
 
 @dataclass(frozen=True)

@@ -91,7 +91,7 @@ _RUN = {
 
 
 UNSEEN = frozenset({"reordering", "delayed_ack", "conntrack", "service"})
-"""Checks that need both ends, or the wire between: of a server elsewhere they say so, in a word."""
+"""Checks that need both ends, or the wire between them: for a server elsewhere their answer is one phrase."""
 
 
 TRIAL_CHECKS = Registry("check", _TRIAL, TrialCheck, _adopt, error=UserError, taken=_RUN, beside=(RunCheck,))

@@ -30,16 +30,16 @@ OF_PAGES = (
     "those of --ca."
 )
 OF_THIRD_PARTIES = (
-    "Third parties were not forced: where HTTP/2 was to be spoken a browser has HTTP/3 switched off, for them "
-    "too; where HTTP/3 was, they may have spoken it."
+    "Third parties were not forced: where HTTP/2 was to be used a browser has HTTP/3 switched off, for them "
+    "too; where HTTP/3 was, they may have used it."
 )
 UNKNOWN = (
     "One side cannot know what the path loses on the way here, its rate, the server's congestion control, load and "
     "software, or a cache that does not identify itself: checks that need the other side say so."
 )
 OF_VANTAGES = (
-    "Every block was asked from one place, so places are never mixed: each has verdicts of its own, which are adjusted "
-    "for how many there are."
+    "Every block was measured from one place, so places are never mixed: each has its own verdicts, adjusted for the "
+    "number of places."
 )
 NOTHING_EMULATED = "Nothing is emulated"
 
@@ -60,13 +60,13 @@ def place_lines(place: PlaceSeen) -> list[str]:
 def _unloaded(place: PlaceSeen) -> str:
     """Why there is no round trip while content arrived, and how it is had."""
     if place.get("vantage") is not None:
-        why = "that is done from this machine alone"
+        why = "it is only measured from this machine"
     elif not any(one["error"] is None and one["content_bytes"] for one in place["answers"] if one["protocol"] != "h3"):
         why = "no content arrived over TCP"
     else:
         why = (
-            "answers over TCP were too short for a connect meanwhile at this pace; "
-            "a larger URL has it, or --i-own-this for a server of yours"
+            "responses over TCP were too short for a connect meanwhile at this pace; "
+            "use a larger URL, or --i-own-this for your own server"
         )
     return f"Not measured while content arrived: {why}."
 
