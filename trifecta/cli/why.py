@@ -162,7 +162,8 @@ def _list(asked: Asked, *, as_json: bool) -> int:
     reason = searches.unable(case, 0)
     if reason:
         click.echo(
-            f"trifecta: the unchanged cell cannot run here: {reason}; so no causes are measured for it", err=True
+            f"trifecta: the unchanged cell cannot run here: {reason}; so whether the causes can is not checked",
+            err=True,
         )
     found = searches.candidates(case, 0, (lambda _: "") if reason else searches.here)
     if as_json:

@@ -57,7 +57,7 @@ def days(first: object, second: object) -> str:
     """
     began = [_time(side) for side in (first, second)]
     if began[0] is None or began[1] is None:
-        return "when they began is not known of both, so whether on different days is open"
+        return "when they began is not known of both, so whether they ran on different days is open"
     apart = abs(began[0] - began[1])
     dates = [f"{when:%Y-%m-%d}" for when in began if when is not None]
     if dates[0] == dates[1]:
