@@ -86,7 +86,7 @@ def test_a_server_that_asks_three_times_for_patience_is_left_alone():
 
 
 def test_a_server_that_asks_for_an_hour_is_left_alone_at_once():
-    assert "asks for patience for 3600 s" in refusals([row(ended="status", retry_after="3600")])
+    assert "asks to slow down for 3600 s" in refusals([row(ended="status", retry_after="3600")])
     assert refusals([row(ended="status", retry_after="600")]) is None
 
 

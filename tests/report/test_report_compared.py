@@ -187,8 +187,8 @@ def made_of(path: Path, began: str, code: str | None, **about: Any) -> Path:
 @pytest.mark.parametrize(
     ("second", "days"),
     [
-        ("2026-01-02T05:04:05Z", "both began on one day, 2026-01-02 (UTC), begun 2 h apart"),
-        ("2026-01-02T03:04:05Z", "both began on one day, 2026-01-02 (UTC), begun at the same time"),
+        ("2026-01-02T05:04:05Z", "both began on one day, 2026-01-02 (UTC), 2 h apart"),
+        ("2026-01-02T03:04:05Z", "both began on one day, 2026-01-02 (UTC), at the same time"),
         ("2026-01-02T23:04:05-03:00", ""),
         ("2026-01-03T03:04:05Z", ""),
         ("yesterday", "when they began is not known of both"),
@@ -208,7 +208,7 @@ def test_one_night_over_midnight_is_not_two_days(tmp_path: Path) -> None:
     first = made_of(tmp_path / "a", "2026-01-02T23:50:00Z", "abc")
     made = compare(first, made_of(tmp_path / "b", "2026-01-03T00:30:00Z", "abc"))
     (said,) = compared.warnings(made)
-    assert said.startswith("they began on two days (UTC), but in one night, begun 40 min apart")
+    assert said.startswith("they began on two days (UTC), but in one night, 40 min apart")
 
 
 def test_another_version_or_code_or_machine_is_warned_of(tmp_path: Path) -> None:

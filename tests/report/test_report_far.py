@@ -239,7 +239,7 @@ def test_why_there_is_no_round_trip_while_content_came_is_said_and_how_it_is_had
     assert found[3].startswith(idle + nothing)
     assert found[4].startswith("Round trip 30.0 ms idle, 45.0 ms while content arrived. UDP passes")
     unasked: Any = seen | {"udp": None}
-    assert place_lines(unasked)[1].endswith("a server of yours."), "no word of UDP, and no space in its place"
+    assert place_lines(unasked)[1].endswith("your own server."), "no word of UDP, and no space in its place"
     whole = pages.read((raced / "report.html").read_text()).root.text.replace("\u00a0", " ")
     assert SHORT in whole
 
@@ -273,7 +273,7 @@ def test_what_is_coming_is_said_with_what_it_may_be_at_most() -> None:
     times_ns = (300_000_000_000, 900_000_000_000)
     assert coming_line(("a.example",), (240, 1000), 5_000_000, times_ns, TO_OTHERS) == (
         "This sends 240 to 1,000 requests to a.example, and up to 5 MB both ways if responses keep their size "
-        "(200 MB at most), in 5 min to 15 min: no more than 2/s and 20 MB a minute, less when the server asks for "
-        "patience."
+        "(200 MB at most), in 5 min to 15 min: no more than 2/s and 20 MB a minute, less when the server asks "
+        "to slow down."
     )
     assert "and 200 MB both ways at most, in" in coming_line(("b",), (1, 1), 200_000_000, times_ns, TO_OTHERS)

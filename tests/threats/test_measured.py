@@ -78,7 +78,7 @@ def test_what_is_open_says_why():
 def test_a_comparison_that_is_turned_round_is_said_from_both_sides():
     below, above = ({"value": by, "low": by * 0.9, "high": by * 1.1, "blocks": 4} for by in (0.8, 3.0))
     said = sentences(threat(row("more", off=below, on=above)))[1]
-    assert said.endswith("round: 0.80 [0.72, 0.88] without it, 3.00 [2.70, 3.30] with it")
+    assert said.endswith("reverses the comparison: 0.80 [0.72, 0.88] without it, 3.00 [2.70, 3.30] with it")
     near = below | {"high": 1.01}
     for off, on in ((near, above), (above, above), (below, None), (below | {"low": None, "high": None}, above)):
         assert "round" not in sentences(threat(row("more", off=off, on=on)))[1]

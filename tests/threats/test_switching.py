@@ -216,7 +216,7 @@ def test_switches_set_what_they_say(threat, factor, on, off):
 
 @pytest.mark.parametrize("option", ["on", "off"])
 def test_servers_of_a_page_have_no_timeouts(option):
-    with pytest.raises(UserError, match="server-timeouts: servers of requests and services on Go have timeouts"):
+    with pytest.raises(UserError, match="server-timeouts: only servers of requests and Go services have timeouts"):
         read(**{option: ["server-timeouts"]}, text="study: mine\nworkload: {kind: page, page: light}\n")
 
 

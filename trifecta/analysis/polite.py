@@ -120,7 +120,7 @@ def refusals(rows: Sequence[Row]) -> str | None:
         return None
     asked_ns = retry_after_ns(last[-1], str(rows[-1].get("wall_started_utc") or ""))
     if asked_ns is not None and asked_ns > manners.LONGEST_BACK_OFF_NS:
-        return f"the server asks for patience for {asked_ns / 1e9:.0f} s (Retry-After); no more requests are sent"
+        return f"the server asks to slow down for {asked_ns / 1e9:.0f} s (Retry-After); no more requests are sent"
     if len(last) == manners.MOST_REFUSALS and all(one.get("ended") == TURNED_AWAY for one in last):
         return f"{len(last)} trials in a row were answered 429 or 503; no more requests are sent"
     return None

@@ -68,7 +68,7 @@ def test_a_call_within_over_another_protocol_fails():
     stray = dict(SERVICES) | {"C": {"asked": {}, "protocols_spoken": {"h1": 7, "h3": 213}}}
     result = judged("protocol", server=server(services=stray))
     assert result.status == "fail"
-    assert "C was asked h1 7" in result.evidence
+    assert "C was called over h1 7" in result.evidence
 
 
 def test_services_of_one_host_have_no_path_to_deliver():

@@ -200,5 +200,5 @@ def test_the_drift_of_the_hour_is_said():
     assert steady.status == "pass"
     (moved,) = drift(30e6, 30e6, 36e6, 40e6, 45e6, 45e6)
     assert moved.status == "warn"
-    said = "the baseline took 30 ms in the first third of the blocks and 45 ms in the last, 30 ms to 45 ms in all"
+    said = "the baseline took 30 ms in the first third of the blocks and 45 ms in the last, 30 ms to 45 ms overall"
     assert moved.evidence == said

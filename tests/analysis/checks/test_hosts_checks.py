@@ -140,7 +140,7 @@ def test_with_a_host_in_the_middle_the_path_is_judged_as_in_a_lab() -> None:
 
 def test_among_services_the_way_that_was_probed_is_named() -> None:
     of = evidence(probe=PROBE | {"wire": "B-C"})
-    assert "median RTT 50.1 ms on the way B-C, 2.00% lost" in result("path", of).evidence
+    assert "median RTT 50.1 ms on B-C, 2.00% lost" in result("path", of).evidence
     assert result("clocks", of).evidence == (
         "all latencies are from the client's CLOCK_MONOTONIC; the clock of C's host is -3 s ahead of that of B's, "
         "give or take 25 ms"

@@ -129,7 +129,7 @@ def test_failures_warn_with_their_classes():
     result = judge("errors", samples=facts(errors={"timeout": 3, "reset": 1}))
     assert result.status == "warn"
     assert (
-        "4 of 200 requests failed: connected, but no complete response arrived in time (timeout 3); the other"
+        "4 of 200 requests failed: connected, but no complete response arrived in time (timeout 3); the peer"
         in result.evidence
     )
 
