@@ -5,7 +5,6 @@ import pytest
 from scipy import stats
 
 from tests.analysis.worlds import NOISES, blocks_in_random_order
-from trifecta.analysis.averages import half_width
 from trifecta.analysis.causes import (
     LATE,
     ROUND_TRIPS,
@@ -19,6 +18,7 @@ from trifecta.analysis.causes import (
     share_interval,
     split_setup,
 )
+from trifecta.analysis.mean_ratio import half_width
 from trifecta.analysis.transport.differences import difference
 
 MS = 1e6

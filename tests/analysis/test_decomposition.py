@@ -10,7 +10,7 @@ from scipy import stats
 from tests.analysis.worlds import make_rows, make_study
 from trifecta.analysis.decomposition import decompose, split
 from trifecta.analysis.layout import CLIENT, CROSSED, PROGRAM, PROTOCOL, SERVER, Layout
-from trifecta.analysis.parts import NOISE, parts_of
+from trifecta.analysis.mean_squares import NOISE, parts_of
 from trifecta.analysis.pooled import EVERYWHERE
 from trifecta.analysis.programs import Program, place_of, program_of, proxies
 

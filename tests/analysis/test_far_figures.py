@@ -16,7 +16,7 @@ from scipy import stats
 
 from tests.analysis.worlds import make_row
 from trifecta.analysis.planner import Planner, Stop
-from trifecta.analysis.polite import PolitePlanner
+from trifecta.analysis.polite_planner import PolitePlanner
 from trifecta.design import plan
 from trifecta.design.emit import to_yaml
 from trifecta.design.study_file import parse_study

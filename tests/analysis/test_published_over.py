@@ -11,8 +11,8 @@ import pytest
 
 from tests.analysis.test_published import claim, place
 from trifecta.analysis.deciding import Rule
+from trifecta.analysis.interim_looks import confidence_at
 from trifecta.analysis.judging import CONFIRMED, CONTRADICTED, OPEN, OTHER_SIZE
-from trifecta.analysis.looks import confidence_at
 from trifecta.analysis.places import Place
 from trifecta.analysis.published import change_words, evaluate
 from trifecta.conclude.reproduction import rejudge

@@ -7,10 +7,10 @@ import pytest
 from scipy import stats
 
 from tests.analysis.worlds import blocks_in_random_order, make_rows, make_study, one_cell_study
-from trifecta.analysis.averages import mean_ratio
 from trifecta.analysis.checks import noise_floor
 from trifecta.analysis.checks.evidence import RunEvidence
 from trifecta.analysis.forecast import OUT_OF_REACH, blocks_to_difference, blocks_to_same, within_horizon
+from trifecta.analysis.mean_ratio import mean_ratio
 from trifecta.analysis.noise import NoiseFloor, margin_in_force
 from trifecta.analysis.verdict import verdicts
 from trifecta.design import plan

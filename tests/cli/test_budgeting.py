@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from bench import kept
+from trifecta.analysis.interim_looks import blocks_at
 from trifecta.analysis.judging import CONFIRMED, OPEN
-from trifecta.analysis.looks import blocks_at
 from trifecta.analysis.places import Place
 from trifecta.analysis.published import evaluate
 from trifecta.analysis.statements import Published, Says, parse

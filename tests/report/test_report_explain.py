@@ -19,7 +19,7 @@ from tests.report.synthetic import Shape, write_run
 from tests.report.synthetic_packets import write_traces
 from tests.report.synthetic_visits import VIDEO, VIDEO_FACTORS, VisitsShape, write_visits_run
 from trifecta.analysis.causes import ASK, LATE, ROUND_TRIPS, TRANSFER, WHOLE_SETUP
-from trifecta.analysis.starts import PLAYER, SEGMENT, START_PARTS
+from trifecta.analysis.startup_delay import PLAYER, SEGMENT, START_PARTS
 from trifecta.conclude.explain import parts, resampled
 from trifecta.conclude.explain.chain import Chain, Explained
 from trifecta.conclude.explain.chain import explain as explain_run

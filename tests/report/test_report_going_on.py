@@ -9,7 +9,7 @@ import shlex
 import pytest
 from rich.console import Console
 
-from trifecta.analysis.bets import fewest_blocks
+from trifecta.analysis.betting import fewest_blocks
 from trifecta.conclude import facts, more_blocks
 from trifecta.conclude.comparisons import Comparison
 from trifecta.conclude.explain.chain import explain

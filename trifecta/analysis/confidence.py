@@ -21,13 +21,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from trifecta.analysis import bets
-from trifecta.analysis.remembered import remembered
+from trifecta.analysis import betting
+from trifecta.analysis.memoize import memoized
 
 Floats = NDArray[np.float64]
 
-LAMBDAS: Floats = np.array(bets.SHARES)
-WEIGHTS: Floats = np.array(bets.WEIGHTS)
+LAMBDAS: Floats = np.array(betting.SHARES)
+WEIGHTS: Floats = np.array(betting.WEIGHTS)
 LARGEST_LOG_RATIO = math.log(10_000)  # a bound further out than this factor is reported as no bound
 _LOG_WEIGHTS = np.log(WEIGHTS)
 _LOSE_ALL = -1e6  # log of nothing: finite, so that sums stay numbers
@@ -83,7 +83,7 @@ def differences_of(logs: Floats) -> Floats:
     return result
 
 
-@remembered
+@memoized
 def median_log_ratio(logs: Floats) -> float | None:
     """The median over blocks of the log ratio of the arm to a run of the reference: the estimate.
 
@@ -157,14 +157,14 @@ def log_e_below_without(logs: Floats, theta: float, groups: NDArray[np.intp]) ->
     return log_e_above_without(-logs, -theta, groups)
 
 
-@remembered
+@memoized
 def log_e_within(logs: Floats, log_margin: float) -> float:
     """Log e-value of "the median log ratio is beyond the margin": both of its halves must be refuted."""
     edge = np.array([log_margin])
     return float(min(log_e_above(logs, -edge)[0], log_e_below(logs, edge)[0]))
 
 
-@remembered
+@memoized
 def judge(logs: Floats, alpha: float) -> Judgement:
     """The interval at level ``alpha`` and the e-values of one pair."""
     zero = np.zeros(1)
@@ -173,7 +173,7 @@ def judge(logs: Floats, alpha: float) -> Judgement:
     )
 
 
-@remembered
+@memoized
 def confidence_sequence(logs: Floats, alpha: float) -> Interval:
     """The log ratios that are not rejected at level ``alpha`` after the last block.
 

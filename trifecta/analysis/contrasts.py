@@ -2,7 +2,7 @@
 
 Blocks of two cells are not run side by side, so nothing is paired: Welch's t-test and interval of the log values, whose
 variances may differ. Cells take turns and share the impairments' seeds, which makes this cautious rather than bold. For
-a number of blocks set in advance, as `fixed` is.
+a number of blocks set in advance, as `signed_rank` is.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trifecta.analysis.estimate import Row, by_cell, pair_blocks
-from trifecta.analysis.parts import Parts, parts_of
+from trifecta.analysis.mean_squares import Parts, parts_of
 from trifecta.analysis.pooled import PlaceSplit, pooled
 from trifecta.analysis.programs import Program, compared, place_of, program_of
 from trifecta.analysis.shares import Decomposition, Share, shares_of

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trifecta.analysis.confidence import LAMBDAS, WEIGHTS, differences_of, log_wealth, votes_above
-from trifecta.analysis.remembered import remembered
+from trifecta.analysis.memoize import memoized
 
 Floats = NDArray[np.float64]
 
@@ -39,7 +39,7 @@ class Forecast:
 OUT_OF_REACH = Forecast(math.inf, math.inf, math.inf)
 
 
-@remembered
+@memoized
 def blocks_to_difference(logs: Floats, log_e_to_claim: float) -> Forecast:
     """Total blocks at which the e-value against "no larger" or "no smaller" reaches ``log_e_to_claim``."""
     if len(logs) < 2:
@@ -49,7 +49,7 @@ def blocks_to_difference(logs: Floats, log_e_to_claim: float) -> Forecast:
     return _range(np.minimum(_totals(above, log_e_to_claim), _totals(below, log_e_to_claim)))
 
 
-@remembered
+@memoized
 def blocks_to_same(logs: Floats, log_margin: float, log_e_to_claim: float) -> Forecast:
     """Total blocks at which both e-values against a median beyond the margin reach ``log_e_to_claim``."""
     if len(logs) < 2:
@@ -76,7 +76,7 @@ def within_horizon(needed: float, blocks: int) -> int | None:
     return max(blocks + 1, math.ceil(needed))
 
 
-@remembered
+@memoized
 def _totals(votes: Floats, threshold: float) -> Floats:
     """(draws,): total blocks at which the best bet alone, with its share of the mixture, reaches the threshold."""
     blocks = len(votes)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trifecta.analysis.estimate import Row, log_value, usable
-from trifecta.analysis.remembered import remembered
+from trifecta.analysis.memoize import memoized
 from trifecta.design.metric import Metric
 
 Floats = NDArray[np.float64]
@@ -91,7 +91,7 @@ def merged(found: Mapping[str, Apart], arm: str, second: str, trials: int) -> Ap
     return Apart(arm, a.trials + b.trials, count, factor, near, shift)
 
 
-@remembered
+@memoized
 def _polished(table: Floats) -> Floats:
     """Residuals of a median polish of blocks and arms."""
     left = table
@@ -111,7 +111,7 @@ def _median(table: Floats, axis: int) -> Floats:
     return result
 
 
-@remembered
+@memoized
 def _of_arm(both: Floats, arm: str, log_margin: float) -> Apart | None:
     """``both``: (2, blocks), the residuals of an arm's trials and their values."""
     residuals, values = both

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from trifecta.analysis.confidence import LARGEST_LOG_RATIO, differences_of, judge
 from trifecta.analysis.estimate import Row, by_cell, pair_blocks, ratio_estimate
 from trifecta.analysis.family import adjusted_log_e
-from trifecta.analysis.remembered import remembered
+from trifecta.analysis.memoize import memoized
 from trifecta.analysis.student import t_quantile
 from trifecta.design.metrics import METRICS
 from trifecta.design.model import AA_SUFFIX, Study
@@ -93,7 +93,7 @@ def noise_floors(
     return floors
 
 
-@remembered
+@memoized
 def _floors_of(logs: Floats, confidence: float, log_margin: float) -> tuple[float | None, float | None, float]:
     """Within a block, between blocks, and the blocks at which the first is below the margin."""
     within = differences_of(logs)[0]

@@ -48,7 +48,7 @@ class Decision:
 @dataclass(frozen=True)
 class Stop:
     """Run nothing more. ``kind``: "decided", "budget", "blocks" (max_blocks), "unmeasurable" or "captured"; at a server
-    elsewhere also "capped" and "refused" (`trifecta.analysis.polite`)."""
+    elsewhere also "capped" and "refused" (`trifecta.analysis.polite_planner`)."""
 
     reason: str
     kind: str

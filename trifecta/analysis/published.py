@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from trifecta.analysis import looks
+from trifecta.analysis import interim_looks
 from trifecta.analysis.deciding import (
     PLACES,
     Decided,
@@ -49,7 +49,7 @@ class Evaluation:
 
     ``arms`` has the value of every protocol in the metric's unit, the mean over the cells; ``against`` what was decided
     against each reference; ``rates`` of what is to be whole, by trial, what was asked and what succeeded. ``look`` is
-    the one at which it was judged (`looks`), 0 where the number of blocks was set in advance.
+    the one at which it was judged (`interim_looks`), 0 where the number of blocks was set in advance.
     """
 
     statement: Statement
@@ -119,11 +119,11 @@ def evaluate(statement: Statement, places: Sequence[Place]) -> Evaluation:
     here = matching(statement, places)
     if not here:
         return Evaluation(statement, OPEN, "nothing was run that it is about")
-    look = looks.look_at(here)
+    look = interim_looks.look_at(here)
     if look == 0:
         return Evaluation(statement, OPEN, "the first blocks of its cells are not over")
     if look is not None:
-        here = looks.cut(here, look)
+        here = interim_looks.cut(here, look)
     made = _whole(statement, here) if statement.says.relation == "whole" else _compared(statement, here)
     checks: Counter[str] = Counter()
     for place in here:

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trifecta.analysis.estimate import Row, pair_blocks
-from trifecta.analysis.fixed import fixed_analysis
 from trifecta.analysis.means import Mean, geometric_mean
+from trifecta.analysis.signed_rank import fixed_analysis
 from trifecta.analysis.student import reach_of_mean
 from trifecta.design.metrics import METRICS
 

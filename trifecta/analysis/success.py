@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trifecta.analysis.confidence import LARGEST_LOG_RATIO, Interval
-from trifecta.analysis.fixed import permutation_p
+from trifecta.analysis.signed_rank import permutation_p
 from trifecta.analysis.student import reach_of_mean, t_quantile
 
 Floats = NDArray[np.float64]

@@ -10,11 +10,9 @@ from typing import Literal
 import numpy as np
 
 from trifecta.analysis import modes, node_faults
-from trifecta.analysis.averages import mean_ratio
 from trifecta.analysis.confidence import Interval, Judgement, confidence_sequence, judge, log_e_within
 from trifecta.analysis.estimate import PairBlocks, Row, arm_pairs, by_cell, node_of, pair_blocks, ratio_estimate
 from trifecta.analysis.family import claims, level_of, log_e_to_claim
-from trifecta.analysis.fixed import FixedAnalysis, fixed_analysis
 from trifecta.analysis.forecast import (
     FAR_FROM,
     OUT_OF_REACH,
@@ -25,9 +23,11 @@ from trifecta.analysis.forecast import (
     sooner,
     within_horizon,
 )
+from trifecta.analysis.mean_ratio import mean_ratio
 from trifecta.analysis.modes import Apart
 from trifecta.analysis.nested import Nested, nested
 from trifecta.analysis.noise import NoiseFloor, margin_in_force, noise_floors
+from trifecta.analysis.signed_rank import FixedAnalysis, fixed_analysis
 from trifecta.analysis.success import with_unseen
 from trifecta.design import plan
 from trifecta.design.arms import arm_words, node_words

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-from trifecta.analysis.bets import fewest_blocks
+from trifecta.analysis.betting import fewest_blocks
 from trifecta.conclude import results, work_words
 from trifecta.conclude.work_words import WorkloadDocument
 from trifecta.contract.elsewhere import Look

@@ -1,6 +1,7 @@
 """How servers of others are asked: no more than answers the question, and what an owner may raise for a server of his.
 
-Numbers, and what follows from them; who keeps to them is `trifecta.workloads.far` and `trifecta.analysis.polite`.
+Numbers, and what follows from them; who keeps to them is `trifecta.workloads.far` and
+`trifecta.analysis.polite_planner`.
 """
 
 from __future__ import annotations

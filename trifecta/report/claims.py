@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from trifecta.analysis.layout import CLIENT, CROSSED, PROGRAM, PROTOCOL, SERVER
-from trifecta.analysis.parts import NOISE
+from trifecta.analysis.mean_squares import NOISE
 from trifecta.analysis.pooled import EVERYWHERE
 from trifecta.analysis.programs import Program
 from trifecta.analysis.shares import Decomposition, Share

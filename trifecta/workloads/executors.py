@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from trifecta.analysis.planner import AnyPlanner
-from trifecta.analysis.polite import PolitePlanner
+from trifecta.analysis.polite_planner import PolitePlanner
 from trifecta.design.model import Cell, Study
 from trifecta.design.workloads.requests import Family
 from trifecta.lab.host import browser_pin_table, pin_table

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
-from trifecta.analysis.bets import fewest_blocks
+from trifecta.analysis.betting import fewest_blocks
 from trifecta.contract.run import LeftOut
 from trifecta.contract.values import JsonObject
 from trifecta.design import duration, plan, quantity

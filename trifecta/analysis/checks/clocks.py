@@ -20,7 +20,7 @@ RFC 5905, 8 (the bound); chronyc(1), tracking (chronyd's).
 from __future__ import annotations
 
 from trifecta.analysis.checks.evidence import Evidence, Finding, duration, worst
-from trifecta.analysis.offsets import Offset, agree
+from trifecta.analysis.clock_offsets import Offset, agree
 from trifecta.contract.stored import Probe
 from trifecta.design.model import CheckResult
 

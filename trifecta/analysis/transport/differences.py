@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from trifecta.analysis.averages import half_width
+from trifecta.analysis.mean_ratio import half_width
 from trifecta.analysis.student import t_quantile
 from trifecta.analysis.transport.attribution import RequestTime
 from trifecta.analysis.transport.parts import PARTS
@@ -56,7 +56,7 @@ def difference(
     """Arm less reference of each block's `mean_parts`, or of other parts that add up; None without blocks.
 
     Intervals are Student's for the mean of paired differences, for a number of blocks set in advance; ``anytime``: the
-    confidence sequence of that mean (`analysis.averages`), which holds whenever the run stopped. Each is for its part
+    confidence sequence of that mean (`analysis.mean_ratio`), which holds whenever the run stopped. Each is for its part
     alone: that all of them hold at once is less sure.
     """
     if not blocks:

@@ -24,7 +24,7 @@ from trifecta.analysis.causes import (
     least_setup_round_trips,
     split_setup,
 )
-from trifecta.analysis.starts import START_PARTS, FetchTimes, start_parts
+from trifecta.analysis.startup_delay import START_PARTS, FetchTimes, start_parts
 from trifecta.analysis.transport.attribution import attribute
 from trifecta.analysis.transport.differences import mean_parts
 from trifecta.analysis.transport.parts import PARTS as PACKET_PARTS

@@ -124,7 +124,10 @@ def read(
 
 @dataclass(frozen=True)
 class _Read:
-    """A study's folder and what its statements are held against; with ``looking`` at looks (`analysis.looks`)."""
+    """A study's folder and what its statements are held against.
+
+    With ``looking`` at looks (`analysis.interim_looks`).
+    """
 
     folder: Path
     published: Published

@@ -1,8 +1,9 @@
 """How the time of a budget is spent: which blocks come next, and why, or why there is nothing more to spend it on.
 
-Every open claim has looks ahead (`analysis.looks`), each with a chance that it decides the claim (`analysis.worth`) and
-a cost, the measured time of the blocks that its cells lack. The claim with the most decisions per second gets the
-blocks of its next look; open claims about the same cells count, for they get the same blocks. Then all is judged again.
+Every open claim has looks ahead (`analysis.interim_looks`), each with a chance that it decides the claim
+(`analysis.predictive_power`) and a cost, the measured time of the blocks that its cells lack. The claim with the most
+decisions per second gets the blocks of its next look; open claims about the same cells count, for they get the same
+blocks. Then all is judged again.
 No answer rests on any of this: what a look says does not depend on how its blocks came about.
 """
 
@@ -11,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from trifecta.analysis import worth
+from trifecta.analysis import predictive_power
+from trifecta.analysis.interim_looks import blocks_at, look_of, waiting
 from trifecta.analysis.judging import OPEN
-from trifecta.analysis.looks import blocks_at, look_of, waiting
 from trifecta.analysis.places import Place, matching
 from trifecta.analysis.published import Evaluation
 from trifecta.conclude.reproduction.result import Result
@@ -76,7 +77,7 @@ def choose(result: Result, left_s: float, steps: Sequence[Step]) -> Step | Ended
     for claim in claims:
         for look in claim.chances:
             cost = purse.cost(claim, look)
-            if claim.chances[look] < worth.LEAST or cost > left_s:
+            if claim.chances[look] < predictive_power.LEAST or cost > left_s:
                 continue
             value = sum(_gain(other, claim.targets(look)) for other in claims) / max(cost, 1e-3)
             if best is None or value > best[0]:
@@ -97,7 +98,7 @@ def open_claims(result: Result, steps: Sequence[Step]) -> list[Claim]:
                 continue
             places = waiting(matching(one.statement, study.places))
             cells = {(place.run, place.cell): place for place in places}
-            why = _stuck(stuck.get(one.statement.id), one) or worth.no_use(one)
+            why = _stuck(stuck.get(one.statement.id), one) or predictive_power.no_use(one)
             if not why and (not cells or one.look < 1):
                 why = one.reason
             made.append(Claim(one, cells, no_use=why) if why else Claim(one, cells, _chances(one, cells)))
@@ -128,9 +129,9 @@ def _chances(one: Evaluation, cells: Mapping[Key, Place]) -> dict[int, float]:
     ahead = [
         look
         for look in range(one.look + 1, _LOOKS)
-        if blocks_at(first, look) <= worth.MOST_BLOCKS or look == one.look + 1
+        if blocks_at(first, look) <= predictive_power.MOST_BLOCKS or look == one.look + 1
     ]
-    return {look: worth.chance(one, first, look) for look in ahead}
+    return {look: predictive_power.chance(one, first, look) for look in ahead}
 
 
 def _stuck(step: Step | None, one: Evaluation) -> str:
@@ -190,7 +191,7 @@ def _step(claim: Claim, look: int, claims: Sequence[Claim], purse: _Purse) -> St
         by_run.setdefault(run, {})[cell] = blocks
     expected, now = purse.cost(claim, look), purse.cost(claim, claim.look + 1)
     plain = sum(_blocks_s(claim, claim.look + 1).values())
-    also = [one.id for one in claims if one is not claim and _gain(one, targets) >= worth.LEAST]
+    also = [one.id for one in claims if one is not claim and _gain(one, targets) >= predictive_power.LEAST]
     seconds = numbers.wall(round(expected * 1e9))
     why = (
         f"with {claim.blocks(look)} blocks a cell, {seconds} from here, it is decided with a chance of "
@@ -218,7 +219,7 @@ def _ended(claims: Sequence[Claim], purse: _Purse, any_claim: bool) -> Ended:
         return Ended("there is no claim", told)
     if not claims:
         return Ended("every claim is decided", told)
-    if any(not one.no_use and max(one.chances.values(), default=0.0) >= worth.LEAST for one in claims):
+    if any(not one.no_use and max(one.chances.values(), default=0.0) >= predictive_power.LEAST for one in claims):
         return Ended("what is left of the budget decides nothing more", told)
     return Ended("no further block decides anything more here", told)
 
@@ -226,8 +227,8 @@ def _ended(claims: Sequence[Claim], purse: _Purse, any_claim: bool) -> Ended:
 def _why(one: Claim, purse: _Purse) -> str:
     if one.no_use:
         return one.no_use
-    hopes = [look for look, share in one.chances.items() if share >= worth.LEAST]
-    likely = [look for look in hopes if one.chances[look] >= worth.LIKELY]
+    hopes = [look for look, share in one.chances.items() if share >= predictive_power.LEAST]
+    likely = [look for look in hopes if one.chances[look] >= predictive_power.LIKELY]
     if not hopes:
         return f"more blocks hardly help: {one.evaluation.reason}"
     look = (likely or hopes)[0]

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.transforms import blended_transform_factory
 
 from trifecta.analysis.layout import CLIENT, CROSSED, PROGRAM, PROTOCOL, SERVER
-from trifecta.analysis.parts import NOISE
+from trifecta.analysis.mean_squares import NOISE
 from trifecta.analysis.shares import Share
 from trifecta.design import numbers
 from trifecta.report.figures import style, svg

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from trifecta.analysis.bets import fewest_blocks
-from trifecta.analysis.polite import Treated, look_requests
+from trifecta.analysis.betting import fewest_blocks
+from trifecta.analysis.polite_planner import Treated, look_requests
 from trifecta.contract.elsewhere import PageSeen, PlaceSeen
 from trifecta.contract.values import JsonObject, JsonValue
 from trifecta.design.errors import CannotError

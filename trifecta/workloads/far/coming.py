@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from trifecta.analysis.polite import look_requests, treated
+from trifecta.analysis.polite_planner import look_requests, treated
 from trifecta.design import plan
 from trifecta.design.manners import Manners
 from trifecta.design.model import Study

@@ -14,7 +14,7 @@ from statistics import median
 from typing import Any
 
 from trifecta.analysis import far
-from trifecta.analysis.polite import retry_after_ns
+from trifecta.analysis.polite_planner import retry_after_ns
 from trifecta.contract.codec import plain
 from trifecta.contract.elsewhere import Answered, HttpsRecord, PlaceSeen
 from trifecta.contract.load import LoadSummary

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from trifecta.analysis.polite import retry_after_ns
+from trifecta.analysis.polite_planner import retry_after_ns
 from trifecta.contract.codec import plain
 from trifecta.contract.elsewhere import PageSeen
 from trifecta.contract.load import LoadSummary

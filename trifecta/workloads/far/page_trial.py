@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from trifecta.analysis.checks.visits import Visits
-from trifecta.analysis.polite import TURNED_AWAY, retry_after_ns
+from trifecta.analysis.polite_planner import TURNED_AWAY, retry_after_ns
 from trifecta.contract.codec import changed, plain
 from trifecta.contract.load import ClientReady, LoadSummary
 from trifecta.contract.trial import TrialRow

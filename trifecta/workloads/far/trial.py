@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 
-from trifecta.analysis.polite import TURNED_AWAY, retry_after_ns
+from trifecta.analysis.polite_planner import TURNED_AWAY, retry_after_ns
 from trifecta.contract.codec import plain
 from trifecta.contract.load import LoadSummary
 from trifecta.contract.machine import MachineFacts

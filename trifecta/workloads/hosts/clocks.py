@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from trifecta.analysis.offsets import FourTimes, Offset, WallClock, by_wall_clocks, offset, one_way, tighter
+from trifecta.analysis.clock_offsets import FourTimes, Offset, WallClock, by_wall_clocks, offset, one_way, tighter
 from trifecta.contract.common import Quantiles
 from trifecta.contract.machine import ChronyTracking, HostClock, HostFacts
 from trifecta.contract.probe import MeasureSummary

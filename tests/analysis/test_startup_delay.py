@@ -2,7 +2,16 @@
 
 import pytest
 
-from trifecta.analysis.starts import BETWEEN, CONNECTING, DNS, PLAYER, PLAYLISTS, SEGMENT, START_PARTS, start_parts
+from trifecta.analysis.startup_delay import (
+    BETWEEN,
+    CONNECTING,
+    DNS,
+    PLAYER,
+    PLAYLISTS,
+    SEGMENT,
+    START_PARTS,
+    start_parts,
+)
 
 MS = 1_000_000
 NOTHING = dict.fromkeys(("dns_start_ns", "dns_end_ns", "connect_start_ns", "secured_ns", "segment", "error"))

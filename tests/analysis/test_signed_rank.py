@@ -8,7 +8,7 @@ from scipy import stats
 
 from tests.analysis.worlds import NOISES, blocks_in_random_order
 from trifecta.analysis.contrasts import holm
-from trifecta.analysis.fixed import fixed_analysis, permutation_p, signed_rank_p, walsh_averages
+from trifecta.analysis.signed_rank import fixed_analysis, permutation_p, signed_rank_p, walsh_averages
 
 
 @pytest.mark.parametrize("blocks", [2, 5, 9, 14])

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from trifecta.analysis.planner import Decision, Planner, Stop
-from trifecta.analysis.polite import PolitePlanner, look_requests, refusals, retry_after_ns, spent, treated
+from trifecta.analysis.polite_planner import PolitePlanner, look_requests, refusals, retry_after_ns, spent, treated
 from trifecta.design import plan
 from trifecta.design.study_file import parse_study
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from trifecta.analysis.remembered import remembered
+from trifecta.analysis.memoize import memoized
 
 Floats = NDArray[np.float64]
 
@@ -28,7 +28,7 @@ class MeanRatio:
     high: float | None
 
 
-@remembered
+@memoized
 def mean_ratio(log_ratios: Floats, alpha: float) -> MeanRatio | None:
     """Of block log ratios (T,); None without blocks, or where one is censored: then there is no finite mean."""
     blocks = len(log_ratios)

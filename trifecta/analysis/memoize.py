@@ -17,7 +17,7 @@ OfArray = Callable[Concatenate[Floats, Rest], Found]
 _KEPT = 4096  # results a function
 
 
-def remembered(compute: OfArray[Rest, Found]) -> OfArray[Rest, Found]:
+def memoized(compute: OfArray[Rest, Found]) -> OfArray[Rest, Found]:
     """The function of an array of float64 and of arguments that can be hashed; it must not change what it is given."""
 
     @functools.lru_cache(maxsize=_KEPT)

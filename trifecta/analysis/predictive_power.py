@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from trifecta.analysis.deciding import Decided, Rule, decide_whole
+from trifecta.analysis.interim_looks import blocks_at, confidence_at
 from trifecta.analysis.intervals import Estimate
 from trifecta.analysis.judging import CONTRADICTED, OPEN, between_sessions, judge
-from trifecta.analysis.looks import blocks_at, confidence_at
 from trifecta.analysis.published import Evaluation
 from trifecta.analysis.statements import Says
 from trifecta.analysis.student import t_quantile

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from trifecta.analysis import parts
+from trifecta.analysis import mean_squares
 from trifecta.analysis.student import t_quantile, two_sided_p
 
 
 @pytest.mark.parametrize("freedom", [1.0, 2.3, 10.0])
 @pytest.mark.parametrize("size", [2_000.0, 3_100.0, 50_000.0])
 def test_large_forms_draw_what_the_distribution_says(size, freedom):
-    draws = parts._noncentral(size, (1.0, freedom), np.ones(500), np.random.default_rng(3))
+    draws = mean_squares._noncentral(size, (1.0, freedom), np.ones(500), np.random.default_rng(3))
     uniform = np.clip(np.random.default_rng(3).random(500), 1e-12, 1 - 1e-12)
     assert draws == pytest.approx(special.chndtrinc(size, freedom, uniform), rel=2e-4)
 

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.analysis.test_published import H3_SLOWER, claim, place
-from trifecta.analysis import worth
+from trifecta.analysis import predictive_power
 from trifecta.analysis.deciding import Rule, Sample, decide
+from trifecta.analysis.interim_looks import blocks_at, confidence_at, look_at, look_of
 from trifecta.analysis.judging import CONFIRMED, CONTRADICTED, OPEN
-from trifecta.analysis.looks import blocks_at, confidence_at, look_at, look_of
 from trifecta.analysis.places import Place
 from trifecta.analysis.published import Evaluation, evaluate
 
@@ -134,9 +134,9 @@ def judged(truth: float, noise: float, blocks: int = 6, **says: Any) -> Evaluati
 def test_chances_grow_with_blocks_and_are_small_at_the_margin() -> None:
     clear, near = judged(1.25, 0.2), judged(1.06, 0.03)
     assert clear.state == near.state == OPEN
-    chances = [worth.chance(clear, 6, look) for look in range(2, 9)]
+    chances = [predictive_power.chance(clear, 6, look) for look in range(2, 9)]
     assert chances[0] < chances[3] < chances[-1] and chances[-1] > 0.6
-    assert worth.chance(near, 6, 4) < 0.5
+    assert predictive_power.chance(near, 6, 4) < 0.5
 
 
 def test_forecasts_hold_about_as_often_as_they_say() -> None:
@@ -147,7 +147,7 @@ def test_forecasts_hold_about_as_often_as_they_say() -> None:
         now = evaluate(
             claim(H3_SLOWER), [looking(Place(**{**vars(whole), "rows": [r for r in whole.rows if r["block"] < 6]}))]
         )
-        share = worth.chance(now, 6, 4)
+        share = predictive_power.chance(now, 6, 4)
         if now.state == OPEN and 0.3 <= share <= 0.7:
             hopes.append(share)
             came.append(evaluate(claim(H3_SLOWER), [looking(whole)]).state != OPEN)
@@ -158,16 +158,16 @@ def test_forecasts_hold_about_as_often_as_they_say() -> None:
 def test_what_depends_on_the_place_or_has_no_block_is_no_use() -> None:
     cells = [looking(place({"h3": factor}, seed=seed, request=str(seed))) for seed, factor in enumerate((1.6, 0.8))]
     parted = evaluate(claim(H3_SLOWER), cells)
-    assert parted.depends and "depends on the place" in worth.no_use(parted)
-    assert worth.chance(parted, 6, 3) == 0
+    assert parted.depends and "depends on the place" in predictive_power.no_use(parted)
+    assert predictive_power.chance(parted, 6, 3) == 0
     nothing = evaluate(claim({**H3_SLOWER, "metric": "rss_bytes"}), cells[:1])
-    assert "was not measured" in worth.no_use(nothing)
-    assert worth.no_use(judged(1.25, 0.2)) == ""
+    assert "was not measured" in predictive_power.no_use(nothing)
+    assert predictive_power.no_use(judged(1.25, 0.2)) == ""
 
 
 def test_a_rate_that_is_whole_takes_more_trials() -> None:
     one = evaluate(claim({"metric": "success_rate", "arm": "h3", "is": "whole"}), [looking(place())])
-    assert one.state == OPEN and worth.no_use(one) == ""
-    chances = [worth.chance(one, 6, look) for look in range(2, 16)]
+    assert one.state == OPEN and predictive_power.no_use(one) == ""
+    chances = [predictive_power.chance(one, 6, look) for look in range(2, 16)]
     assert 0 < chances[0] < 1 and chances[-1] == 1.0
     assert evaluate(claim(H3_SLOWER), [looking(place({"h3": 1.5}, noise=0.01))]).state == CONFIRMED

@@ -5,7 +5,16 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trifecta.analysis.offsets import FourTimes, Offset, WallClock, agree, by_wall_clocks, offset, one_way, tighter
+from trifecta.analysis.clock_offsets import (
+    FourTimes,
+    Offset,
+    WallClock,
+    agree,
+    by_wall_clocks,
+    offset,
+    one_way,
+    tighter,
+)
 
 ways = st.lists(st.tuples(st.integers(0, 10**9), st.integers(0, 10**9), st.integers(0, 10**8)), min_size=1, max_size=10)
 
