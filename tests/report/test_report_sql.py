@@ -11,7 +11,7 @@ import duckdb
 import pytest
 
 from tests.report import held, pages
-from trifecta.analysis.checks.busy import client_busy
+from trifecta.analysis.checks.cpu_utilization import client_busy
 from trifecta.conclude import catalogue, queries
 from trifecta.store import views
 

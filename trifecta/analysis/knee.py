@@ -24,7 +24,7 @@ from typing import Literal, cast
 
 import numpy as np
 
-from trifecta.analysis.checks.busy import client_busy, server_busy
+from trifecta.analysis.checks.cpu_utilization import client_busy, server_busy
 from trifecta.analysis.contrasts import Contrast, contrast
 from trifecta.analysis.estimate import Row, by_cell
 from trifecta.analysis.means import block_logs, geometric_mean

@@ -356,7 +356,7 @@ ORDER BY t.server, t.protocol, t.level
     ("level", "protocol", "server"),
 )
 
-# How busy a client was: as `analysis/checks/busy.py`, without its start where that is known.
+# How busy a client was: as `analysis/checks/cpu_utilization.py`, without its start where that is known.
 HEADROOM = Query(
     "headroom",
     """

@@ -5,7 +5,7 @@ import pytest
 
 from tests.analysis.transport.flows import SEGMENT, bursts
 from tests.analysis.transport.scene import MS, Scene
-from trifecta.analysis.transport.credit import spans_at_limit
+from trifecta.analysis.transport.flow_control import spans_at_limit
 from trifecta.analysis.transport.silences import CAUSES, Window
 from trifecta.analysis.transport.stalls import Stalls, stalls
 

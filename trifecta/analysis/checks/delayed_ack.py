@@ -18,7 +18,7 @@ RFC 9293, 3.7.4 and 3.8.6.3; RFC 6928; TCP_DELACK_MIN of Linux.
 
 from __future__ import annotations
 
-from trifecta.analysis.checks.busy import client_busy
+from trifecta.analysis.checks.cpu_utilization import client_busy
 from trifecta.analysis.checks.evidence import Evidence, duration
 from trifecta.design.by_protocol import one_size
 from trifecta.design.model import CheckResult

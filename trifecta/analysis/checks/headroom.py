@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import itertools
 
-from trifecta.analysis.checks.busy import client_busy, server_busy, span_ns
+from trifecta.analysis.checks.cpu_utilization import client_busy, server_busy, span_ns
 from trifecta.analysis.checks.evidence import Evidence, Finding, duration, worst
 from trifecta.contract.stored import Load, OneLink, Ran, RanWithShare, Server
 from trifecta.design.model import CheckResult, CheckStatus

@@ -14,7 +14,7 @@ import numpy as np
 
 from trifecta.analysis.transport.columns import Connection, acks, application_acks, octets, reached
 from trifecta.analysis.transport.flight import HANDOVER_NS
-from trifecta.analysis.transport.grouped import begins, first_rows, pair_keys, rising
+from trifecta.analysis.transport.group_by import begins, first_rows, pair_keys, rising
 from trifecta.analysis.transport.quantiles import Quantiles, quantiles_of_each
 from trifecta.analysis.transport.rows import NULL, Bools, Ints, Rows
 

@@ -1,8 +1,8 @@
 """Where the time of a request went: its critical path, cut into disjoint intervals by cause.
 
 The path is walked backwards from the moment at which the last octet of the response could be delivered, from what
-happened to what it waited for, until the request began (`walk`). Each step of the walk is an interval with one cause,
-the next begins where it ends, so the parts add up to the whole. In the order in which they are looked for, the first
+happened to what it waited for, until the request began (`critical_path`). Each step of the walk is an interval with
+one cause, the next begins where it ends, so the parts add up to the whole. In the order in which they are looked for, the first
 that holds counts:
 
 1. `handshake`: from the connection's first packet to the request's first, of the first request of a connection that
@@ -11,7 +11,7 @@ that holds counts:
 3. `transmission`: the link sent packets of this connection, at its rate (`bottleneck`).
 4. `loss recovery`: from the first sending of the octets that came last until they were sent again; and while a sender
    sent nothing although told nothing new, with a loss not yet repaired, or while an acknowledgement was lost.
-5. `flow control`: the sender had data and a window of the receiver kept it back (`credit`).
+5. `flow control`: the sender had data and a window of the receiver kept it back (`flow_control`).
 6. `queueing`: what a packet on the path took longer than the fastest of its direction, and behind the packets of its
    own connection: queues of others, jitter, a rate that is not known.
 7. `congestion window`: the sender had data, none of these kept it back, and it waited for acknowledgements: round
@@ -34,13 +34,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trifecta.analysis.transport.columns import Connection, connections
-from trifecta.analysis.transport.credit import held
+from trifecta.analysis.transport.critical_path import Walk
 from trifecta.analysis.transport.delivery import Passage, passage
 from trifecta.analysis.transport.directions import DOWN, LACKS, UP, texts, whole
+from trifecta.analysis.transport.flow_control import held
 from trifecta.analysis.transport.parts import HANDSHAKE, PARTS, Interval, Stall
 from trifecta.analysis.transport.ranges import NEVER
 from trifecta.analysis.transport.recovery import Recovery, recovery
-from trifecta.analysis.transport.walk import Walk
 
 if TYPE_CHECKING:
     import pyarrow as pa

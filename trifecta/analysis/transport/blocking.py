@@ -13,7 +13,7 @@ import numpy as np
 
 from trifecta.analysis.transport.delivery import Passage, is_request, passage
 from trifecta.analysis.transport.directions import DOWN, LACKS, texts, whole
-from trifecta.analysis.transport.grouped import begins, columns_of
+from trifecta.analysis.transport.group_by import begins, columns_of
 from trifecta.analysis.transport.pieces import Delivery
 from trifecta.analysis.transport.ranges import NEVER, Ints, covered
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from trifecta.analysis.transport import reading
 from trifecta.analysis.transport.directions import lacks_packets
-from trifecta.analysis.transport.grouped import begins, first_rows, frontiers
+from trifecta.analysis.transport.group_by import begins, first_rows, frontiers
 from trifecta.analysis.transport.rows import NULL, Bools, Group, Ints, Rows
 
 if TYPE_CHECKING:

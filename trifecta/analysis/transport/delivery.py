@@ -21,11 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trifecta.analysis.transport.directions import Direction, directions, lacking
-from trifecta.analysis.transport.over_quic import OverQuic, over_quic
-from trifecta.analysis.transport.over_tcp import OverTcp, over_tcp
 from trifecta.analysis.transport.pieces import Delivery
-from trifecta.analysis.transport.placing import Frames, overheads
+from trifecta.analysis.transport.quic_delivery import OverQuic, over_quic
 from trifecta.analysis.transport.ranges import NEVER, Ints
+from trifecta.analysis.transport.tcp_delivery import OverTcp, over_tcp
+from trifecta.analysis.transport.tcp_offsets import Frames, overheads
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from trifecta.analysis.transport.columns import Connection, octets
-from trifecta.analysis.transport.grouped import begins, frontiers, pair_keys
+from trifecta.analysis.transport.group_by import begins, frontiers, pair_keys
 from trifecta.analysis.transport.ranges import running_max
 from trifecta.analysis.transport.rows import NULL, Bools, Ints, Rows
 

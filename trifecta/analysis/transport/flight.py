@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from trifecta.analysis.transport.columns import Connection, acks, application_acks, octets
-from trifecta.analysis.transport.grouped import begins, pair_keys
+from trifecta.analysis.transport.group_by import begins, pair_keys
 from trifecta.analysis.transport.ranges import running_max
 from trifecta.analysis.transport.rows import NULL, Bools, Ints, Rows
 

@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 
 from trifecta.analysis.transport.columns import Connection
-from trifecta.analysis.transport.grouped import first_of_each, pair_keys, repeated, sums_by
+from trifecta.analysis.transport.group_by import first_of_each, pair_keys, repeated, sums_by
 from trifecta.analysis.transport.octets import fresh_by_group, fresh_by_stream
 from trifecta.analysis.transport.rows import NULL, Bools, Ints, Rows
 

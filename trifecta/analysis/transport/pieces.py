@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from trifecta.analysis.transport.directions import Direction
-from trifecta.analysis.transport.placing import Spans
 from trifecta.analysis.transport.ranges import NEVER, Ints, Row, Tiles, tilings
 from trifecta.analysis.transport.rows import Bools
+from trifecta.analysis.transport.tcp_offsets import Spans
 
 BEHIND_RECORDS = (
     "connection {}, {}: where octets lie in their records is not known; a frame counts as arrived with its records"

@@ -8,7 +8,7 @@ from typing import cast
 import numpy as np
 
 from trifecta.analysis.transport.columns import Connection
-from trifecta.analysis.transport.grouped import begins
+from trifecta.analysis.transport.group_by import begins
 from trifecta.analysis.transport.quantiles import Quantiles, quantiles_of_each
 from trifecta.analysis.transport.ranges import reduce_max
 from trifecta.analysis.transport.rows import Ints, Rows

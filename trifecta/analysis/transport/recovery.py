@@ -18,7 +18,7 @@ from trifecta.analysis.transport.delivery import Passage
 from trifecta.analysis.transport.directions import LACKS, Direction, directions
 from trifecta.analysis.transport.ranges import NEVER
 from trifecta.analysis.transport.rows import count
-from trifecta.analysis.transport.sendings import QuicFrames, Repeats, Sent, late, repeats, taken_for_lost, tcp_sent
+from trifecta.analysis.transport.transmissions import QuicFrames, Repeats, Sent, late, repeats, taken_for_lost, tcp_sent
 from trifecta.analysis.transport.triggers import (
     ACKNOWLEDGEMENT,
     PROBE,

@@ -13,7 +13,7 @@ import numpy as np
 from trifecta.analysis.round_trips import setup_round_trips
 from trifecta.analysis.transport.columns import Connection
 from trifecta.analysis.transport.directions import LACKS
-from trifecta.analysis.transport.grouped import first_of_each
+from trifecta.analysis.transport.group_by import first_of_each
 from trifecta.analysis.transport.rows import NULL, Bools, Ints, Rows, count
 
 AMPLIFICATION = 3  # RFC 9000, section 8.1

@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 
 from trifecta.analysis.transport.columns import Connection, acks
-from trifecta.analysis.transport.credit import Held, Span
 from trifecta.analysis.transport.flight import Flight
-from trifecta.analysis.transport.grouped import joined, pair_keys
+from trifecta.analysis.transport.flow_control import Held, Span
+from trifecta.analysis.transport.group_by import joined, pair_keys
 from trifecta.analysis.transport.ranges import reduce_max, running_max
 from trifecta.analysis.transport.rows import NULL, Bools, Ints, Rows
 

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from trifecta.analysis.transport.columns import Connection
-from trifecta.analysis.transport.credit import Span, held
 from trifecta.analysis.transport.extents import extents
 from trifecta.analysis.transport.flight import flight
-from trifecta.analysis.transport.grouped import begins
+from trifecta.analysis.transport.flow_control import Span, held
+from trifecta.analysis.transport.group_by import begins
 from trifecta.analysis.transport.rows import Bools, Rows
 from trifecta.analysis.transport.silences import CAUSES, Case, Window, judge, union
 

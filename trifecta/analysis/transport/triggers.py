@@ -11,7 +11,7 @@ import numpy as np
 
 from trifecta.analysis.transport.directions import NOTED_NS, Direction, coded, whole
 from trifecta.analysis.transport.ranges import NEVER, Ints
-from trifecta.analysis.transport.sendings import Repeats, Sent
+from trifecta.analysis.transport.transmissions import Repeats, Sent
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -15,7 +15,7 @@ import numpy as np
 
 from trifecta.analysis.transport.columns import Connection, octets, reached
 from trifecta.analysis.transport.extents import passed_ns
-from trifecta.analysis.transport.grouped import begins
+from trifecta.analysis.transport.group_by import begins
 from trifecta.analysis.transport.octets import by_stream, new_of_streams
 from trifecta.analysis.transport.rows import NULL, Bools, Ints, Rows
 

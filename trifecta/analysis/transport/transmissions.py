@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from trifecta.analysis.transport.delivery import stacked
 from trifecta.analysis.transport.directions import DOWN, UP, Direction, coded, equals, whole
-from trifecta.analysis.transport.placing import cuts
 from trifecta.analysis.transport.ranges import NEVER, Ints, cells_of, tile
+from trifecta.analysis.transport.tcp_offsets import cuts
 
 if TYPE_CHECKING:
     import pyarrow as pa

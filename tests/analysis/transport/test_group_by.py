@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trifecta.analysis.transport.extents import passed_ns
-from trifecta.analysis.transport.grouped import (
+from trifecta.analysis.transport.group_by import (
     begins,
     columns_of,
     first_of_each,
