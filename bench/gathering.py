@@ -4,10 +4,10 @@
 
 A race of one cell is measured for one block. Its rows and samples are sent again and again under the names of further
 blocks, as a node sends them: taken apart (`cluster.wire`), staged and synced, committed with their digests
-(`store.gathered`). CPU time is this process's, of which making what is sent is no part. With ``--store`` nodes put all
-but the rows into an object store, and the head gets digests of it; what it is brought in the end is not measured. 1,000
-nodes with blocks of 60 s send 16.7 blocks a second; limit: with planning (`tests/workloads/test_cluster_dispatch.py`)
-less than a core.
+(`store.node_blocks`). CPU time is this process's, of which making what is sent is no part. With ``--store`` nodes put
+all but the rows into an object store, and the head gets digests of it; what it is brought in the end is not measured.
+1,000 nodes with blocks of 60 s send 16.7 blocks a second; limit: with planning
+(`tests/workloads/test_cluster_dispatch.py`) less than a core.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def gather(scratch: Path, blocks: int, requests: int, *, stored: bool = False) -
     """CPU time of each block, in s, and how many octets one has; ``stored``: only rows come, and digests."""
     from trifecta.design import plan
     from trifecta.design.study_file import parse_study
-    from trifecta.store import gathered, parquet, schema
+    from trifecta.store import node_blocks, parquet, schema
     from trifecta.store.manifest import belongs
     from trifecta.store.run import RunDirectory
     from trifecta.workloads.cluster.wire import Decoder, Message, encode
@@ -75,7 +75,9 @@ def gather(scratch: Path, blocks: int, requests: int, *, stored: bool = False) -
     rows: list[Any] = source.rows()
     study = parse_study(source.study_text, str(source.path / "study.yaml"))
     (cell,) = plan.cells(study)
-    kept = {name: path.read_bytes() for name, path in gathered.of_trials(source.path, [row["trial"] for row in rows])}
+    kept = {
+        name: path.read_bytes() for name, path in node_blocks.of_trials(source.path, [row["trial"] for row in rows])
+    }
     head = scratch / "head"
     about: Any = {"stored": "file:///nowhere"} if stored else {}
     RunDirectory.create(head, about, study.source).close()
@@ -106,8 +108,8 @@ def gather(scratch: Path, blocks: int, requests: int, *, stored: bool = False) -
         began_s = time.process_time()
         for at in range(0, len(octets), PIECE_BYTES):
             for message in decoder.feed(octets[at : at + PIECE_BYTES]):
-                gathered.stage(head, trials, message.files, "n1", message.stored)
-                gathered.finish(head, run.is_committed, run.take_trial)
+                node_blocks.stage(head, trials, message.files, "n1", message.stored)
+                node_blocks.finish(head, run.is_committed, run.take_trial)
         spent_s.append(time.process_time() - began_s)
     run.close()
     assert len(RunDirectory.open(head).rows()) == blocks * len(rows)

@@ -15,8 +15,8 @@ import pytest
 import trifecta
 from tests.report.synthetic import Shape
 from trifecta.api import reading
-from trifecta.store import ahead, manifest
-from trifecta.store.meanings import TABLES
+from trifecta.store import digest_prefetch, manifest
+from trifecta.store.data_dictionary import TABLES
 from trifecta.store.run import RunDirectory
 
 
@@ -217,7 +217,7 @@ def test_a_run_without_a_trial_has_empty_tables(tmp_path: Path) -> None:
 
 def test_what_was_read_ahead_is_not_read_again(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = copied(folder, tmp_path / "run")
-    ahead.read(run)
+    digest_prefetch.read(run)
 
     def refused(*_: object) -> None:
         raise AssertionError("a file was read twice")
@@ -226,6 +226,6 @@ def test_what_was_read_ahead_is_not_read_again(folder: Path, tmp_path: Path, mon
         patched.setattr("hashlib.file_digest", refused)
         manifest.check(run)
     (run / "link/t00001.json").write_text("{}")
-    ahead.read(run)
+    digest_prefetch.read(run)
     with pytest.raises(trifecta.UserError, match=r"t00001\.json"):
         manifest.check(run)

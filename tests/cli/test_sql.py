@@ -7,8 +7,8 @@ import pytest
 
 from tests.report.synthetic import Shape, write_run
 from trifecta.cli import main
-from trifecta.store import meanings
-from trifecta.store.meanings import TABLES
+from trifecta.store import data_dictionary
+from trifecta.store.data_dictionary import TABLES
 
 
 @pytest.fixture(scope="module")
@@ -42,8 +42,8 @@ def test_the_tables_that_everybody_asks_have_meanings_written_by_hand(run, capsy
     for row in json.loads(capsys.readouterr().out):
         if row["table"] in ("trials", "samples", "checks", "verdicts", "intervals", "link", "resources", "spans"):
             table, column = row["table"], row["column"]
-            assert column in meanings._OF_ONE[table] or column in meanings._OF_ANY, (table, column)
-    for table, columns in meanings._OF_ONE.items():
+            assert column in data_dictionary._OF_ONE[table] or column in data_dictionary._OF_ANY, (table, column)
+    for table, columns in data_dictionary._OF_ONE.items():
         known = {row["column"] for row in columns_of(run, capsys) if row["table"] == table}
         assert {*columns} <= known, table  # none that is gone
 

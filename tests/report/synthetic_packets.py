@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from trifecta.store import noted
+from trifecta.store import results_manifest
 from trifecta.store.trace_schema import SCHEMAS
 from trifecta.trace.dissection import Dissection
 
@@ -282,4 +282,4 @@ def write_traces(run: Path, **changes: Any) -> None:
     (run / "trace").mkdir()
     for name in SCHEMAS:
         pq.write_table(pa.concat_tables([getattr(one, name) for one in found]), run / "trace" / f"{name}.parquet")
-    noted.note(run, [f"trace/{name}.parquet" for name in SCHEMAS])
+    results_manifest.note(run, [f"trace/{name}.parquet" for name in SCHEMAS])

@@ -23,7 +23,7 @@ from trifecta.design.errors import UserError
 from trifecta.report.reproduction import print_result, write
 from trifecta.report.reproduction.shown import render
 from trifecta.store import campaign as campaigns
-from trifecta.store import noted, reproduction
+from trifecta.store import reproduction, results_manifest
 
 STUDY = "milicevic2023"
 
@@ -147,7 +147,7 @@ def test_a_reproduction_of_today_in_that_folder_is_refused(tmp_path: Path) -> No
     data.write_text(data.read_text().replace('"as_published": false', '"as_published": true'))
     with pytest.raises(UserError, match=r"reproduction\.json"):  # stored files that were changed are named
         below(folder, [])
-    noted.note(data.parent, [data.name])
+    results_manifest.note(data.parent, [data.name])
     assert below(folder, []) == {}  # what it holds is about today's programs
 
 

@@ -15,7 +15,7 @@ from tests.report.synthetic import Shape, write_run
 from tests.report.synthetic_packets import write_traces
 from trifecta.conclude import queries
 from trifecta.conclude.packets.metrics import counted, look
-from trifecta.store import noted
+from trifecta.store import results_manifest
 from trifecta.store.trace_schema import SCHEMAS
 
 Row = dict[str, Any]
@@ -42,7 +42,7 @@ def counts(run: Path) -> dict[str, Row]:
 def changed(run: Path, name: str, change: Callable[[list[Row]], list[Row]]) -> None:
     file = f"trace/{name}.parquet"
     pq.write_table(pa.Table.from_pylist(change(rows(run, name)), SCHEMAS[name].arrow()), run / file)
-    noted.note(run, [file])
+    results_manifest.note(run, [file])
 
 
 def test_counts_are_those_of_plain_loops(run: Path) -> None:

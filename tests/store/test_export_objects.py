@@ -17,7 +17,7 @@ from tests.store import servers
 from trifecta.design import extras
 from trifecta.design.errors import CannotError, UserError
 from trifecta.store import views
-from trifecta.store.exports import athena, aws_files, object_store, objects, saying, send, tables
+from trifecta.store.exports import athena, aws_files, error_messages, object_store, objects, send, tables
 from trifecta.store.exports.tables import Table
 
 SMALL = Shape(blocks=4, samples_per_trial=40, paths=("clean",), connections=("new",), servers=("origin",))
@@ -172,11 +172,13 @@ def test_a_broken_file_of_aws_is_named_without_what_is_in_it(home):
 
 def test_what_is_secret_is_not_said(monkeypatch):
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wJalrXUtnFEMI")
-    assert saying.line("denied for wJalrXUtnFEMI\n at once and pass1", "pass1") == "denied for ... at once and ..."
-    assert saying.line("x" * 290 + " wJalrXUtnFEMI").endswith(" ...")
+    assert (
+        error_messages.line("denied for wJalrXUtnFEMI\n at once and pass1", "pass1") == "denied for ... at once and ..."
+    )
+    assert error_messages.line("x" * 290 + " wJalrXUtnFEMI").endswith(" ...")
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "x-key=hidden-1,authorization=Basic%20aGk=")
-    assert saying.line("no hidden-1 and no Basic aGk") == "no ... and no ..."
-    assert saying.place("mariadb://me@host:1/db?x=y") == "mariadb://host:1/db"
+    assert error_messages.line("no hidden-1 and no Basic aGk") == "no ... and no ..."
+    assert error_messages.place("mariadb://me@host:1/db?x=y") == "mariadb://host:1/db"
 
 
 @pytest.mark.parametrize(

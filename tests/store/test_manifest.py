@@ -22,7 +22,7 @@ from trifecta.cli import main
 from trifecta.conclude.packets.dissected import dissect_run
 from trifecta.design import extras
 from trifecta.design.errors import UserError
-from trifecta.store import files, manifest, recall, schema
+from trifecta.store import digest_cache, files, manifest, schema
 from trifecta.store import trace_schema as trace
 from trifecta.store.run import RunDirectory, TrialFiles
 from trifecta.trace import overview
@@ -150,10 +150,10 @@ def test_a_run_of_schema_2_had_no_lines_for_qlog_and_decisions(whole: Path, tmp_
     (run / "run.json").write_text(json.dumps(about | {"schema": 2}))
     lines = (run / "manifest.sha256").read_text().splitlines(keepends=True)
     kept = [line for line in lines if line[66:].rstrip() not in ("run.json", "planner.jsonl") and "qlog/" not in line]
-    (run / "manifest.sha256").write_text("".join([*kept, f"{recall.digest(run / 'run.json')}  run.json\n"]))
+    (run / "manifest.sha256").write_text("".join([*kept, f"{digest_cache.digest(run / 'run.json')}  run.json\n"]))
     manifest.check(run)
     (run / "run.json").write_text(json.dumps(about | {"schema": 3}))
-    (run / "manifest.sha256").write_text("".join([*kept, f"{recall.digest(run / 'run.json')}  run.json\n"]))
+    (run / "manifest.sha256").write_text("".join([*kept, f"{digest_cache.digest(run / 'run.json')}  run.json\n"]))
     with pytest.raises(UserError, match=r"(planner.jsonl|a.sqlog).*, and 1 more|are not in manifest.sha256"):
         manifest.check(run)
 

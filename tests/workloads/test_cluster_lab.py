@@ -25,7 +25,7 @@ from trifecta.analysis.mapping.search import first_blocks
 from trifecta.design import plan
 from trifecta.design.errors import CannotError, UserError
 from trifecta.design.mapping import make_plan
-from trifecta.store import gathered
+from trifecta.store import node_blocks
 from trifecta.store.run import RunDirectory
 from trifecta.studies import known_servers, load
 from trifecta.workloads.cluster import loop
@@ -78,7 +78,7 @@ def assert_whole(folder: Path, trials: int = TRIALS) -> None:
         expected = plan.block_trials(study, cells[key], number, int(own[0]["trial"][1:]))
         assert [(row["trial"], row["arm"], row["seed"]) for row in own] == [(t.trial, t.arm, t.seed) for t in expected]
         assert len({row["node"] for row in own}) == 1
-    assert not (folder / gathered.FOLDER).exists()
+    assert not (folder / node_blocks.FOLDER).exists()
 
 
 def nodes_of(root: int) -> list[psutil.Process]:

@@ -25,7 +25,7 @@ from tests.workloads.test_cluster_lab import (
 )
 from trifecta.design import extras
 from trifecta.design.errors import CannotError, UserError
-from trifecta.store import away, manifest, views
+from trifecta.store import manifest, remote_files, views
 from trifecta.store.exports import object_store
 from trifecta.store.run import RunDirectory
 from trifecta.studies import known_servers, load
@@ -56,7 +56,7 @@ def objects(store: Path) -> set[str]:
 def assert_stored(folder: Path, place: Path) -> None:
     """The store has the whole run, and nothing else."""
     entries = manifest.Manifest(folder).entries()
-    named = {away.object_name(name, known[-1]) if manifest.belongs(name) else name: name
+    named = {remote_files.object_name(name, known[-1]) if manifest.belongs(name) else name: name
              for name, known in entries.items()}  # fmt: skip
     assert objects(place) == {*named, "run.json", "study.yaml", "manifest.sha256"}
     for stored, name in named.items():
@@ -104,7 +104,7 @@ def test_what_a_lost_node_put_there_is_removed_in_the_end(tmp_path: Path, store:
     process = head(folder, nodes=2, store=f"file://{store}")
     wait_for(process, "trial_finished", 9)
     nodes_of(process.pid)[0].kill()
-    late = of_run(store) / away.object_name("samples/t00001.parquet", "0" * 64)
+    late = of_run(store) / remote_files.object_name("samples/t00001.parquet", "0" * 64)
     late.write_bytes(b"put by a node that was given up for lost")
     theirs = of_run(store) / "samples" / "notes.txt"
     theirs.write_text("not ours")
@@ -159,13 +159,13 @@ def test_a_store_that_holds_something_else_is_not_believed(tmp_path: Path, store
     with pytest.raises(
         CannotError, match=r"samples/t00000-\w+\.parquet: is not what the node measured; remove .*t00000"
     ):
-        away.bring(folder)
+        remote_files.bring(folder)
     assert not (folder / "samples" / "t00000.parquet").exists()
     first.unlink()
     with pytest.raises(CannotError, match=r"samples/t00000-\w+\.parquet: is gone; remove .*t00000"):
-        away.bring(folder)
+        remote_files.bring(folder)
     first.write_bytes(whole)
-    assert away.bring(folder) > 0
+    assert remote_files.bring(folder) > 0
     assert manifest.absent(folder) == {}
     run.close()
 

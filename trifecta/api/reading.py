@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, overload
 from trifecta.contract.run import RunDocument
 from trifecta.design.errors import UserError
 from trifecta.design.model import AA_SUFFIX, Study, Verdict
-from trifecta.store import ahead, damage, manifest, noted, views
-from trifecta.store.meanings import TABLES
+from trifecta.store import damage, digest_prefetch, manifest, results_manifest, views
+from trifecta.store.data_dictionary import TABLES
 from trifecta.store.run import RunDirectory
 
 if TYPE_CHECKING:
@@ -238,11 +238,11 @@ def open(path: str | os.PathLike[str], *, threads: int | None = None) -> Run:
     directory = RunDirectory.open(Path(path))
     folder = directory.path
     with damage.named(folder):
-        ahead.read(folder)
+        digest_prefetch.read(folder)
         connection = views.connect(folder, threads=threads)
         try:
             said = _attach_results(directory, connection)
-            noted.check_derived(folder, path)
+            results_manifest.check_derived(folder, path)
         except BaseException:
             connection.close()
             raise

@@ -51,18 +51,18 @@ def _apart(*arguments: str) -> list[str]:
 
 
 def _do(path: Path) -> None:
-    from trifecta.store import away, gathered, manifest
+    from trifecta.store import manifest, node_blocks, remote_files
     from trifecta.store.run import RunDirectory
 
     # A block that is staged has no lines in the manifest yet: whoever opens the run for writing commits it.
-    lacks = bool(manifest.absent(path)) or (path / gathered.FOLDER).is_dir()
+    lacks = bool(manifest.absent(path)) or (path / node_blocks.FOLDER).is_dir()
     try:
-        if not lacks and away.is_complete(path):
+        if not lacks and remote_files.is_complete(path):
             return
         run = RunDirectory.open(path, write=True)
         try:
-            away.bring(run.path)
-            away.complete(run.path)
+            remote_files.bring(run.path)
+            remote_files.complete(run.path)
         finally:
             run.close()
     except CannotError as error:

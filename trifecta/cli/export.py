@@ -79,7 +79,7 @@ def command(run: Path, format_name: str | None, out: Path | None, target: str | 
     """
     from trifecta.conclude import results
     from trifecta.design.errors import UserError
-    from trifecta.store import noted
+    from trifecta.store import results_manifest
     from trifecta.store.exports import export, to
 
     if (target is None) == (format_name is None) or (target is not None and out is not None):
@@ -88,7 +88,7 @@ def command(run: Path, format_name: str | None, out: Path | None, target: str | 
 
     def settle(connection: duckdb.DuckDBPyConnection) -> None:
         said.extend(results.attach(connection, run).said)
-        noted.check_derived(run, run)
+        results_manifest.check_derived(run, run)
 
     if target is not None:
         told = to(target, run, settle)

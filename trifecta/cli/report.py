@@ -22,8 +22,8 @@ Examples:
 def command(*, run: Path, as_json: bool) -> None:
     """Write the report of RUN, finished or not, to its report.html and show the verdicts."""
     from trifecta.cli import running
-    from trifecta.store import ahead
+    from trifecta.store import digest_prefetch
     from trifecta.store.run import RunDirectory
 
-    ahead.read(RunDirectory.open(run).path)
+    digest_prefetch.read(RunDirectory.open(run).path)
     running.show(run, as_json=as_json)

@@ -32,14 +32,14 @@ def command(run: Path, query: str | None, as_json: bool, as_csv: bool) -> None:
     """
     from trifecta.cli import tables
     from trifecta.conclude import results
-    from trifecta.store import damage, noted, views
+    from trifecta.store import damage, results_manifest, views
 
     if as_json and as_csv:
         raise click.UsageError("--json and --csv cannot be combined")
     text = sys.stdin.read() if query == "-" else query or tables.SCHEMA_QUERY
     with damage.named(run), views.connect(run) as connection:
         found = results.attach(connection, run)
-        noted.check_derived(run, run)
+        results_manifest.check_derived(run, run)
         answer = tables.ask(connection, text)
     for said in found.said:
         click.echo(f"trifecta: {run}: {said}", err=True)

@@ -112,7 +112,7 @@ def _listed(columns: Sequence[str], cells: Sequence[Sequence[str]], width: int) 
 
 def with_meanings(answer: Answer) -> Answer:
     """The views and columns of a run with what each holds."""
-    from trifecta.store.meanings import meaning
+    from trifecta.store.data_dictionary import meaning
 
     rows = [(table, column, kind, meaning(table, column)) for table, column, kind in answer.rows]
     return Answer([*answer.columns, "meaning"], rows)
@@ -120,7 +120,7 @@ def with_meanings(answer: Answer) -> Answer:
 
 def schema_as_text(answer: Answer, width: int | None = None) -> str:
     """The views with a column a line: name, type, meaning."""
-    from trifecta.store.meanings import TABLES
+    from trifecta.store.data_dictionary import TABLES
 
     said: list[str] = []
     for table in dict.fromkeys(row[0] for row in answer.rows):

@@ -7,7 +7,7 @@ from pathlib import Path
 import duckdb
 
 from trifecta.conclude.queries import Views
-from trifecta.store import files, noted, parquet
+from trifecta.store import files, parquet, results_manifest
 from trifecta.store.derived import DERIVED
 from trifecta.store.run import RunDirectory
 
@@ -23,5 +23,5 @@ def write(run: Path, connection: duckdb.DuckDBPyConnection, views: Views) -> Non
         with files.draft_of(path) as draft:
             parquet.write(rows, DERIVED[name], draft)
         connection.execute(f"CREATE OR REPLACE VIEW {name} AS SELECT * FROM {parquet.scan([path])}")  # noqa: S608 - ours
-    with files.disk_errors(folder / noted.FILE):
-        noted.note(folder, [f"{name}.parquet" for name in views])
+    with files.disk_errors(folder / results_manifest.FILE):
+        results_manifest.note(folder, [f"{name}.parquet" for name in views])

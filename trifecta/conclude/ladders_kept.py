@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import cast
 
 from trifecta.contract.ladder import LadderFound
-from trifecta.store import documents, files, noted
+from trifecta.store import documents, files, results_manifest
 from trifecta.store.ladders import LADDERS_FOLDER
 
 FILE = "ladder.json"
@@ -16,13 +16,13 @@ def write(folder: Path, found: LadderFound) -> None:
     """Leave ``ladder.json`` in the folder of the ladder."""
     with files.disk_errors(folder):
         files.write_text(folder / FILE, files.to_json(found) + "\n")
-        noted.note(folder, [FILE])
+        results_manifest.note(folder, [FILE])
 
 
 def load(folder: Path) -> LadderFound:
     """What was written there; UserError where it is not what was."""
     remedy = "make it again: `trifecta resume` with the folder of the ladders"
-    noted.check(folder, [FILE], remedy)
+    results_manifest.check(folder, [FILE], remedy)
     return cast(LadderFound, documents.read_object(folder / FILE, remedy, {"rungs": list, "steps": list}))
 
 

@@ -8,7 +8,7 @@ from typing import cast
 from trifecta.analysis.mapping.documents import MapDocument
 from trifecta.analysis.mapping.result import MapResult, read
 from trifecta.design.errors import UserError
-from trifecta.store import documents, noted
+from trifecta.store import documents, results_manifest
 from trifecta.store import facts as run_facts
 
 FILE = "map.json"
@@ -22,5 +22,5 @@ def load(folder: Path) -> MapResult:
     document = cast(MapDocument, documents.read_object(path, remedy, {}))
     if (folder / run_facts.FILE).is_file():  # a map may be kept without its run
         run_facts.read(folder)
-        noted.check(folder, [FILE], remedy)
+        results_manifest.check(folder, [FILE], remedy)
     return read(document)

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trifecta.design.errors import UserError
-from trifecta.store import files, recall
-from trifecta.store.recall import digest
+from trifecta.store import digest_cache, files
+from trifecta.store.digest_cache import digest
 
 FILE = "manifest.sha256"
 RESULTS = ("verdicts.parquet", "checks.parquet")
@@ -188,7 +188,7 @@ def check(run: Path, *, resuming: bool = False, rows_only: bool = False) -> None
         if about["schema"] >= facts.WITH_MANIFEST:
             raise UserError(f"{manifest.path}: is missing; {COPY}")
         return
-    recall.load(run)
+    digest_cache.load(run)
     unlisted = ("qlog", DECISIONS) if about["schema"] < facts.WITH_ALL_LINES else ()
     faults = [one for one in manifest.faults(unlisted) if one.name not in RESULTS]
     if resuming:
@@ -202,7 +202,7 @@ def check(run: Path, *, resuming: bool = False, rows_only: bool = False) -> None
             raise UserError(f"{run}: {many} still in {stored}; `trifecta resume {run}` brings what is missing")
     if faults:
         raise UserError(_words(run, faults))
-    recall.keep(run, manifest.entries())
+    digest_cache.keep(run, manifest.entries())
 
 
 def absent(run: Path) -> dict[str, str]:

@@ -27,7 +27,7 @@ from trifecta.design.conformance import ConformanceResult
 from trifecta.design.errors import CannotError, UserError
 from trifecta.design.model import CheckResult, Verdict
 from trifecta.design.tables import Schema
-from trifecta.store import documents, files, gathered, manifest
+from trifecta.store import documents, files, manifest, node_blocks
 from trifecta.store import facts as run_facts
 
 _TRIAL_NAME = re.compile(r"t\d{5,9}")
@@ -95,9 +95,9 @@ class RunDirectory:
         """
         path = path.resolve()
         if not (path / "run.json").is_file():
-            from trifecta.store import kinds
+            from trifecta.store import folder_kinds
 
-            raise UserError(f"{path} holds no run (no run.json); {kinds.instead(path)}")
+            raise UserError(f"{path} holds no run (no run.json); {folder_kinds.instead(path)}")
         run_facts.read(path)
         run = cls(path)
         if write:
@@ -106,7 +106,7 @@ class RunDirectory:
                 run._take_back()
                 run._remove_leftovers()
                 run._adopt()
-                gathered.finish(path, run.is_committed, run.take_trial)
+                node_blocks.finish(path, run.is_committed, run.take_trial)
                 files.check_room(path)
             except BaseException:
                 run.close()

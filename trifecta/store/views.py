@@ -24,9 +24,9 @@ from trifecta.design import metrics, percentiles
 from trifecta.design.metrics import METRICS
 from trifecta.design.model import AA_SUFFIX
 from trifecta.design.tables import Schema
-from trifecta.store import damage, intervals, manifest, noted, parquet, request_sums, schema
+from trifecta.store import damage, intervals, manifest, parquet, request_sums, results_manifest, schema
 from trifecta.store import trace_schema as trace
-from trifecta.store.asked import asked_select
+from trifecta.store.configured_links import asked_select
 from trifecta.store.derived import DERIVED
 from trifecta.store.run import RunDirectory
 from trifecta.store.visits import BROWSER_TABLES
@@ -111,7 +111,7 @@ def connect(run_path: Path, *, threads: int | None = None, writes: Path | None =
     folder = run.path
     manifest.check(folder)
     manifest.check_study(folder)
-    noted.check(
+    results_manifest.check(
         folder, [f"trace/{name}.parquet" for name in trace.SCHEMAS], f"`trifecta trace {run_path}` writes it again"
     )
     if not run.manifest.exists():

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import cast
 
 from trifecta.contract.why import AskedWhy, WhyFound
-from trifecta.store import documents, files, noted
+from trifecta.store import documents, files, results_manifest
 
 ASKED_FILE, FILE = "why-asked.json", "why.json"
 FOLDER = "why"
@@ -70,13 +70,13 @@ def write(folder: Path, found: WhyFound) -> None:
     """Leave ``why.json`` in the folder of the search."""
     with files.disk_errors(folder):
         files.write_text(folder / FILE, files.to_json(found) + "\n")
-        noted.note(folder, [FILE])
+        results_manifest.note(folder, [FILE])
 
 
 def load(folder: Path) -> WhyFound:
     """What was written there; UserError where it is not what was."""
     remedy = "make it again: `trifecta resume` with its folder"
-    noted.check(folder, [FILE], remedy)
+    results_manifest.check(folder, [FILE], remedy)
     fields: dict[str, type | tuple[type, ...]] = {"causes": list, "effect": dict, "planned": int}
     return cast(WhyFound, documents.read_object(folder / FILE, remedy, fields))
 

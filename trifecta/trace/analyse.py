@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trifecta.store import cores
+from trifecta.store import cpu_count
 from trifecta.store.trace_schema import TABLES
 from trifecta.trace import overview
 from trifecta.trace.dissection import Dissection
@@ -120,7 +120,7 @@ def _parts(found: Dissection, processes: int | None) -> list[_Part]:
 
 
 def _cores() -> int:
-    return min(cores.usable(), _MOST)
+    return min(cpu_count.usable(), _MOST)
 
 
 def _numbers(table: pa.Table) -> Ints:

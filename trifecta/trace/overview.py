@@ -14,7 +14,7 @@ from trifecta.analysis.transport import columns
 from trifecta.analysis.transport.columns import Connection
 from trifecta.analysis.transport.setup import setup
 from trifecta.design.errors import UserError
-from trifecta.store import manifest, noted
+from trifecta.store import manifest, results_manifest
 from trifecta.store.run import RunDirectory
 from trifecta.trace.documents import CaptureSummary, ConnectionSummary
 from trifecta.trace.names import study_name
@@ -52,7 +52,7 @@ def find_captures(given: Sequence[Path]) -> tuple[list[Path], dict[Path, Path], 
 
 def note_tables(run: Path) -> None:
     """Keep the digests of what was dissected into a run's ``trace/``: `views.connect` refuses anything else there."""
-    noted.note(run, [path.relative_to(run).as_posix() for path in sorted((run / "trace").glob("*.parquet"))])
+    results_manifest.note(run, [path.relative_to(run).as_posix() for path in sorted((run / "trace").glob("*.parquet"))])
 
 
 def by_capture(found: Dissection) -> list[CaptureSummary]:

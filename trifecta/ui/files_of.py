@@ -13,7 +13,7 @@ from trifecta.conclude.visits import films
 from trifecta.contract.values import JsonObject
 from trifecta.design import numbers
 from trifecta.design.errors import UserError
-from trifecta.store import manifest, recall
+from trifecta.store import digest_cache, manifest
 from trifecta.ui import tables
 
 MOST_MESSAGES = 200
@@ -38,7 +38,7 @@ def read(folder: Path, trial: str, kind: str, name: str) -> bytes:
         raise UserError(f"{folder} keeps no {kind} {name!r} of trial {trial!r}")
     path = folder / kind / trial / name
     listed = manifest.Manifest(folder)
-    if listed.exists() and recall.digest(path) not in listed.entries().get(f"{kind}/{trial}/{name}", []):
+    if listed.exists() and digest_cache.digest(path) not in listed.entries().get(f"{kind}/{trial}/{name}", []):
         raise UserError(f"{path}: was changed after the run wrote it; {manifest.COPY}")
     return path.read_bytes()
 

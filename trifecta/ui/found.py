@@ -19,7 +19,7 @@ from trifecta.report.figures import style
 from trifecta.report.ladder import words as ladder_words
 from trifecta.report.map import page, words
 from trifecta.report.reproduction import said
-from trifecta.store import documents, noted
+from trifecta.store import documents, results_manifest
 from trifecta.store.reproduction import DATA_FILE
 from trifecta.ui import tables
 
@@ -179,7 +179,7 @@ def _document(folder: Path) -> dict[str, Any] | None:
     remedy = f"`trifecta resume {folder}` writes it again"
     if not (folder / DATA_FILE).is_file():
         return None
-    noted.check(folder, [DATA_FILE], remedy)
+    results_manifest.check(folder, [DATA_FILE], remedy)
     document = documents.read_object(folder / DATA_FILE, remedy, {"claims": list, "reproduction": dict})
     for number, row in enumerate(document["claims"]):
         if not isinstance(row, dict) or not {"text", "state", "study"} <= row.keys():

@@ -281,10 +281,10 @@ def _model(threat: Threat, run: _Run) -> list[RoundTripsFound | KneeFound | Spli
 
 def write(folder: Path, found: Sequence[ThreatFound]) -> Path:
     """Leave what was measured in ``threats.json`` of the folder."""
-    from trifecta.store import files, noted
+    from trifecta.store import files, results_manifest
 
     path = folder / RESULT_FILE
     with files.disk_errors(folder):
         files.write_text(path, files.to_json(list(found)) + "\n")
-        noted.note(folder, [RESULT_FILE])
+        results_manifest.note(folder, [RESULT_FILE])
     return path

@@ -2,8 +2,8 @@
 
 The path is walked backwards from the moment at which the last octet of the response could be delivered, from what
 happened to what it waited for, until the request began (`critical_path`). Each step of the walk is an interval with
-one cause, the next begins where it ends, so the parts add up to the whole. In the order in which they are looked for, the first
-that holds counts:
+one cause, the next begins where it ends, so the parts add up to the whole. In the order in which they are looked for,
+the first that holds counts:
 
 1. `handshake`: from the connection's first packet to the request's first, of the first request of a connection that
    was opened for it. All that happens in it counts here.

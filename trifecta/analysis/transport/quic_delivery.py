@@ -9,8 +9,8 @@ import numpy as np
 from trifecta.analysis.transport.directions import Direction
 from trifecta.analysis.transport.group_by import begins, columns_of, first_rows
 from trifecta.analysis.transport.pieces import Delivery, Pieces, cut, stretch
-from trifecta.analysis.transport.tcp_offsets import Spans, StreamFrames
 from trifecta.analysis.transport.ranges import NEVER, Ints, Row, running_max
+from trifecta.analysis.transport.tcp_offsets import Spans, StreamFrames
 
 
 class OverQuic(NamedTuple):

@@ -9,8 +9,8 @@ import numpy as np
 from trifecta.analysis.transport.directions import Direction
 from trifecta.analysis.transport.group_by import begins, columns_of
 from trifecta.analysis.transport.pieces import Delivery, Pieces, Stretch, cut, stretch
-from trifecta.analysis.transport.tcp_offsets import HttpFrames, Records, Spans, place
 from trifecta.analysis.transport.ranges import NEVER, Ints, cells_of, in_a_row, running_max
+from trifecta.analysis.transport.tcp_offsets import HttpFrames, Records, Spans, place
 
 
 class OverTcp(NamedTuple):

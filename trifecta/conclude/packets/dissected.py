@@ -7,7 +7,7 @@ from pathlib import Path
 
 from trifecta.design import extras
 from trifecta.design.errors import CannotError, UserError
-from trifecta.store import noted
+from trifecta.store import results_manifest
 from trifecta.store.trace_schema import TABLES
 
 
@@ -22,7 +22,7 @@ def dissect_run(run: Path) -> None:
     done = run / "trace" / "packets.parquet"
     if not captures:
         return
-    known = {f"trace/{name}.parquet" for name in TABLES} <= set(noted.known(run) or {})
+    known = {f"trace/{name}.parquet" for name in TABLES} <= set(results_manifest.known(run) or {})
     if known and done.exists() and done.stat().st_mtime >= max(one.stat().st_mtime for one in captures):
         return
     if extras.missing("capture"):

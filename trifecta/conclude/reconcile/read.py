@@ -21,7 +21,7 @@ from trifecta.conclude.reconcile.procedures import Procedure, carry_out
 from trifecta.contract.reproduction import Judged, RunMade, RunTold
 from trifecta.contract.threats import ThreatFound
 from trifecta.design.errors import TrifectaError, UserError
-from trifecta.store import documents, facts, noted
+from trifecta.store import documents, facts, results_manifest
 from trifecta.store.reproduction import DATA_FILE
 from trifecta.threats import THREATS
 
@@ -141,7 +141,7 @@ def _document(folder: Path) -> Mapping[str, Any]:
         raise UserError(f"{folder}: no {DATA_FILE} here; give the folder of 'trifecta reproduce all'")
     remedy = f"run 'trifecta resume {folder}'"
     document = documents.read_json(path, remedy)
-    noted.check(folder, [DATA_FILE], remedy)
+    results_manifest.check(folder, [DATA_FILE], remedy)
     wanted = {"reproduction": dict, "claims": list}
     if not isinstance(document, dict) or any(not isinstance(document.get(key), kind) for key, kind in wanted.items()):
         raise UserError(f"{path}: is not what 'trifecta reproduce' writes; run 'trifecta resume {folder}'")

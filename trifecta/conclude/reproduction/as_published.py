@@ -12,7 +12,7 @@ from trifecta.conclude.reproduction import rejudge
 from trifecta.contract.ladder import LadderFound
 from trifecta.contract.reproduction import Judged, Then
 from trifecta.design.errors import UserError
-from trifecta.store import documents, noted, reproduction
+from trifecta.store import documents, reproduction, results_manifest
 from trifecta.store.reproduction import DATA_FILE
 
 
@@ -44,7 +44,7 @@ def _of_folder(folder: Path) -> dict[str, Then]:
     if not path.is_file():
         return {}
     remedy = f"`trifecta resume {folder}` writes it again"
-    noted.check(folder, [DATA_FILE], remedy)
+    results_manifest.check(folder, [DATA_FILE], remedy)
     document = documents.read_object(path, remedy, {"claims": list, "figures": list, "reproduction": dict})
     if not document["reproduction"].get("as_published"):
         raise UserError(f"{path}: was not made as published; make it by `trifecta reproduce --as-published`")

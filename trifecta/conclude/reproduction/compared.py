@@ -15,7 +15,7 @@ from trifecta.conclude.reproduction import rejudge, switches
 from trifecta.conclude.reproduction.programs import programs_of
 from trifecta.contract.reproduction import Judged
 from trifecta.design.errors import UserError
-from trifecta.store import documents, noted
+from trifecta.store import documents, results_manifest
 from trifecta.store.reproduction import AS_PUBLISHED_FOLDER, DATA_FILE
 
 
@@ -64,7 +64,7 @@ def _document(path: Path) -> dict[str, Any]:
     if not file.exists():
         raise UserError(f"{file} does not exist; give two folders that `trifecta reproduce` made")
     document = documents.read_json(file, "give a folder of `trifecta reproduce`")
-    noted.check(file.parent, [file.name], f"`trifecta resume {file.parent}` writes it again")
+    results_manifest.check(file.parent, [file.name], f"`trifecta resume {file.parent}` writes it again")
     for field in ("claims", "figures"):
         rows = document.get(field) if isinstance(document, dict) else None
         if not isinstance(rows, list) or not all(

@@ -28,7 +28,7 @@ from trifecta.design import plan
 from trifecta.design.campaign import Campaign
 from trifecta.design.errors import UserError
 from trifecta.design.model import Study
-from trifecta.store import documents, files, noted, reproduction
+from trifecta.store import documents, files, reproduction, results_manifest
 from trifecta.store.campaign import CAMPAIGN_FILE
 from trifecta.store.reproduction import DATA_FILE
 from trifecta.store.run import RunDirectory
@@ -225,7 +225,7 @@ def _threats(folder: Path) -> list[ThreatFound]:
         return []
     remedy = "remove it; the experiments of the threats stay, and `trifecta resume` reads them again"
     found = documents.read_json(path, remedy)
-    noted.check(path.parent, [path.name], remedy)
+    results_manifest.check(path.parent, [path.name], remedy)
     if not isinstance(found, list):
         raise UserError(f"{path}: is not a list; {remedy}")
     return [cast(ThreatFound, one) for one in found if isinstance(one, dict)]
@@ -275,5 +275,5 @@ def write_data(result: Result) -> Path:
     path = result.folder / DATA_FILE
     with files.disk_errors(path):
         files.write_text(path, json.dumps(as_data(result), indent=1, ensure_ascii=False, default=str) + "\n")
-        noted.note(result.folder, [DATA_FILE])
+        results_manifest.note(result.folder, [DATA_FILE])
     return path

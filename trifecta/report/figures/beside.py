@@ -19,7 +19,7 @@ from typing import IO
 
 from trifecta.design import naming
 from trifecta.report.figures import svg
-from trifecta.store import cores
+from trifecta.store import cpu_count
 
 Draw = Callable[[], str]
 """Draws one figure: a function of a module with its arguments bound, which can be pickled."""
@@ -78,7 +78,7 @@ class Drawer:
 @contextmanager
 def drawer(figures: int, compare: str, arms: Sequence[str]) -> Iterator[Drawer]:
     """What draws about so many ``figures`` in which arms are levels of ``compare`` (`naming.arms_of`)."""
-    if figures < FEWEST or cores.usable() < 2:
+    if figures < FEWEST or cpu_count.usable() < 2:
         yield Drawer()
         return
     command = [sys.executable, "-m", __name__]

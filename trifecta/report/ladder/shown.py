@@ -17,7 +17,7 @@ from trifecta.report import grids
 from trifecta.report.figures import picture_files, svg
 from trifecta.report.ladder import picture, words
 from trifecta.report.words import counted
-from trifecta.store import files, noted
+from trifecta.store import files, results_manifest
 
 TABLE = "ladder.csv"
 PICTURE = "ladder"
@@ -32,7 +32,7 @@ def write(found: LadderFound, folder: Path) -> None:
     ladders_kept.write(folder, found)
     with files.disk_errors(folder):
         files.write_text(folder / TABLE, as_csv(found))
-        noted.note(folder, [TABLE])
+        results_manifest.note(folder, [TABLE])
         with svg.drawing():
             picture_files.write(picture.draw(found), folder, PICTURE)
 

@@ -19,7 +19,7 @@ from trifecta.report.figures import picture_files, style, svg
 from trifecta.report.map import picture, words
 from trifecta.report.sections import TEMPLATES
 from trifecta.report.words import counted
-from trifecta.store import files, noted
+from trifecta.store import files, results_manifest
 
 PAGE = "map.html"
 _SIGNS = {"faster": "▲", "slower": "▼", "same": "=", "open": "?"}
@@ -38,7 +38,7 @@ def write(made: MapResult, folder: Path) -> Path:
 
 def _write(made: MapResult, folder: Path) -> Path:
     files.write_text(folder / FILE, json.dumps(made.document(), indent=1, allow_nan=False) + "\n")
-    noted.note(folder, [FILE])
+    results_manifest.note(folder, [FILE])
     with svg.drawing():
         picture_files.write(picture.draw(made), folder, "map")
     page = folder / PAGE

@@ -27,7 +27,7 @@ from trifecta.store.exports import (
     har,
     influxdb,
     jsonl,
-    lines,
+    line_protocol,
     mariadb,
     objects,
     openmetrics,
@@ -53,7 +53,7 @@ _FORMATS = {
     "csv": Exporter(csv.write),
     "jsonl": Exporter(jsonl.write),
     "har": Exporter(gather=har.gather),
-    "lines": Exporter(gather=lines.gather),
+    "lines": Exporter(gather=line_protocol.gather),
     "openmetrics": Exporter(gather=openmetrics.gather),
     "benchstat": Exporter(benchstat.write),
 }

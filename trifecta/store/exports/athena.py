@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trifecta.store import meanings, parquet
+from trifecta.store import data_dictionary, parquet
 from trifecta.store.exports import tables
 from trifecta.store.exports.tables import Table
 
@@ -28,11 +28,11 @@ def definition(table: Table, location: str) -> str:
     """The table in SQL of Hive: Athena takes it, and Spark with Hive's catalogue."""
     columns = []
     for name, kind in table.columns:
-        about = meanings.meaning(table.name, name)[:_LONG]
+        about = data_dictionary.meaning(table.name, name)[:_LONG]
         columns.append(f"  `{renamed(name)}` {_TYPES[tables.portable_type(kind)]} COMMENT {_text(about)}")
     lines = ",\n".join(columns)
     return f"""\
--- Of Trifecta: {meanings.TABLES.get(table.name, table.name)}.
+-- Of Trifecta: {data_dictionary.TABLES.get(table.name, table.name)}.
 CREATE EXTERNAL TABLE IF NOT EXISTS `trifecta_{table.name}` (
 {lines}
 )

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from trifecta.design.errors import CannotError, TrifectaError, UserError
 from trifecta.design.extras import Later
-from trifecta.store.exports import saying
+from trifecta.store.exports import error_messages
 
 boto3: Any = Later("boto3")
 configuration: Any = Later("botocore.config")
@@ -102,7 +102,7 @@ class Place:
             while (now := self.described(name)) is None or now["TableStatus"] != "ACTIVE":
                 if time.monotonic() > end:
                     raise CannotError(
-                        f"{self.where}: {self.name(name)} is not made in {_MADE_S:.0f} s; {saying.RUN_AGAIN}"
+                        f"{self.where}: {self.name(name)} is not made in {_MADE_S:.0f} s; {error_messages.RUN_AGAIN}"
                     )
                 time.sleep(_LOOK_S)
         return made
@@ -147,7 +147,7 @@ class Place:
             if pause is not None:
                 time.sleep(pause)
         raise CannotError(f"{self.where}: {self.name(table)} is asked for more than it lets through, for "
-                          f"{sum(_PAUSES_S):.0f} s with growing pauses; {saying.RUN_AGAIN}")  # fmt: skip
+                          f"{sum(_PAUSES_S):.0f} s with growing pauses; {error_messages.RUN_AGAIN}")  # fmt: skip
 
     def _left(self, batch: dict[str, list[Request]]) -> dict[str, list[Request]]:
         """What DynamoDB leaves over of a batch."""
@@ -169,7 +169,7 @@ def key(part: str, row: int) -> Item:
 def opened(url: str) -> Iterator[Place]:
     """The place of a URL. UserError where it names none; CannotError, in one line, for whatever fails in the block."""
     region, prefix = _parted(url)
-    where = saying.place(url)
+    where = error_messages.place(url)
     secrets: list[str] = []
     try:
         yield Place(_client(region, where, secrets), where, prefix)
@@ -177,7 +177,9 @@ def opened(url: str) -> Iterator[Place]:
         raise
     except (exceptions.ClientError, exceptions.BotoCoreError) as error:
         code = error.response["Error"]["Code"] if isinstance(error, exceptions.ClientError) else ""
-        raise CannotError(f"{where}: {saying.line(error, *secrets)}; {_REMEDIES.get(code, saying.RUN_AGAIN)}") from None
+        raise CannotError(
+            f"{where}: {error_messages.line(error, *secrets)}; {_REMEDIES.get(code, error_messages.RUN_AGAIN)}"
+        ) from None
 
 
 def _parted(url: str) -> tuple[str, str]:

@@ -29,9 +29,9 @@ from urllib.parse import unquote, urlencode, urlsplit
 import duckdb
 
 from trifecta.design.errors import CannotError, UserError
-from trifecta.store.exports import lines, saying, side_by_side, tables
+from trifecta.store.exports import error_messages, line_protocol, parallel, tables
 from trifecta.store.exports.exporter import Source
-from trifecta.store.exports.posting import Answer, Poster
+from trifecta.store.exports.http_post import Answer, Poster
 
 SCHEMES = ("influxdb", "influxdbs")
 _PORT = 8086
@@ -49,7 +49,7 @@ class Server:
 def send(source: Source, url: str) -> list[str]:
     """All points of a run, over two connections; a line at the end."""
     idle: SimpleQueue[Server] = SimpleQueue()
-    servers = [of_url(url) for _ in range(side_by_side.AT_A_TIME)]
+    servers = [of_url(url) for _ in range(parallel.AT_A_TIME)]
     where, run = servers[0].poster.where, tables.identity(source.path)
     for one in servers:
         idle.put(one)
@@ -58,7 +58,7 @@ def send(source: Source, url: str) -> list[str]:
         """A piece over a connection that no other one uses meanwhile: how many points."""
         server, points = idle.get(), 0
         try:
-            for batch in lines.batches(cursor, piece):
+            for batch in line_protocol.batches(cursor, piece):
                 _taken(where, server.poster.post(server.path, batch))
                 points += batch.count(b"\n")
         finally:
@@ -66,7 +66,7 @@ def send(source: Source, url: str) -> list[str]:
         return points
 
     try:
-        points = sum(side_by_side.each(source.connection, sent, list(lines.pieces(source))))
+        points = sum(parallel.each(source.connection, sent, list(line_protocol.pieces(source))))
     finally:
         for one in servers:
             one.poster.close()
@@ -94,7 +94,7 @@ def of_url(url: str) -> Server:
         path = "/write?" + urlencode({"db": names[0], "precision": "ns"})
     tls = parted.scheme == "influxdbs"
     packed = not _is_here(parted.hostname)  # on one machine it costs both sides time, and saves nothing
-    return Server(Poster(saying.place(url), parted.hostname, parted.port or _PORT, tls, fields, packed), path)
+    return Server(Poster(error_messages.place(url), parted.hostname, parted.port or _PORT, tls, fields, packed), path)
 
 
 def _is_here(host: str) -> bool:
@@ -124,4 +124,4 @@ def _said(answer: Answer) -> str:
     except ValueError:
         return answer.said
     told = document.get("error") or document.get("message") if isinstance(document, dict) else None
-    return saying.line(told or answer.reason)
+    return error_messages.line(told or answer.reason)

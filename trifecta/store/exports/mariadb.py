@@ -32,7 +32,7 @@ from typing import Any
 from trifecta.design.errors import CannotError
 from trifecta.design.extras import Later
 from trifecta.store import parquet
-from trifecta.store.exports import mariadb_server, mariadb_tests, saying, tables
+from trifecta.store.exports import error_messages, mariadb_server, mariadb_tests, tables
 from trifecta.store.exports.exporter import Source
 from trifecta.store.exports.tables import Table
 
@@ -55,7 +55,7 @@ CREATE TABLE IF NOT EXISTS tests (run_id INT NOT NULL, test VARCHAR(64) NOT NULL
 
 def send(source: Source, url: str) -> list[str]:
     """All tables of a run, then the views of its tests; a line a table."""
-    where = saying.place(url)
+    where = error_messages.place(url)
     server = mariadb_server.of_url(url)
     with _clear(where, server.password):
         context = {"ssl": ssl.create_default_context()} if server.tls else {}
@@ -143,7 +143,7 @@ class Database:
         warnings = self._ask("SHOW WARNINGS LIMIT 1")
         if warnings or loaded != rows:
             self._connection.rollback()
-            said = saying.line(warnings[0][-1]) if warnings else f"{loaded} of {rows} rows"
+            said = error_messages.line(warnings[0][-1]) if warnings else f"{loaded} of {rows} rows"
             raise CannotError(f"{self._where}: table {table.name} does not take all of the run ({said}); nothing of "
                               "this part was kept")  # fmt: skip
         self._check_keys(True)
@@ -202,7 +202,7 @@ def _clear(where: str, password: str) -> Iterator[None]:
         yield
     except pymysql.MySQLError as error:
         code = error.args[0] if error.args else None
-        said = saying.line(error.args[-1] if error.args else error, password)
+        said = error_messages.line(error.args[-1] if error.args else error, password)
         remedies: dict[object, str] = {
             1045: "set MYSQL_PWD, or user and password in ~/.my.cnf",
             1044: f"the user needs {GRANTS} there",
@@ -212,5 +212,5 @@ def _clear(where: str, password: str) -> Iterator[None]:
             3948: "let the server take files: SET GLOBAL local_infile = 1",
             4166: "let the server take files: SET GLOBAL local_infile = 1",
         }
-        remedy = remedies.get(code, saying.RUN_AGAIN)
+        remedy = remedies.get(code, error_messages.RUN_AGAIN)
         raise CannotError(f"{where}: {said}; {remedy}") from None

@@ -18,7 +18,7 @@ from urllib.parse import unquote, urlsplit
 
 from trifecta.design.errors import CannotError, TrifectaError, UserError
 from trifecta.design.extras import Later
-from trifecta.store.exports import aws_files, saying
+from trifecta.store.exports import aws_files, error_messages
 
 obstore: Any = Later("obstore")
 stores: Any = Later("obstore.store")
@@ -71,7 +71,9 @@ def check(url: str, option: str = "--to") -> None:
     parted = urlsplit(url)
     if parted.scheme not in SCHEMES:
         said = ", ".join(f"{scheme}://..." for scheme in SCHEMES)
-        raise UserError(f"option {option} {saying.place(url)}: that is no URL of an object store; write one of {said}")
+        raise UserError(
+            f"option {option} {error_messages.place(url)}: that is no URL of an object store; write one of {said}"
+        )
     if parted.query or parted.fragment or parted.username is not None:
         said = "nothing but a place stands in the URL; credentials are looked for where `trifecta export --help` says"
         raise UserError(f"{option} {parted.scheme}://: {said}")
@@ -125,25 +127,28 @@ def clear(url: str, remedy: str) -> Iterator[None]:
     except TrifectaError:
         raise
     except FileNotFoundError as error:
-        raise CannotError(f"{saying.place(url)}: there is no such bucket or container ({_said(error)})") from None
+        raise CannotError(
+            f"{error_messages.place(url)}: there is no such bucket or container ({_said(error)})"
+        ) from None
     except PermissionError as error:
-        raise CannotError(f"{saying.place(url)}: {_said(error)}; {remedy}") from None
+        raise CannotError(f"{error_messages.place(url)}: {_said(error)}; {remedy}") from None
     except Exception as error:
         if not isinstance(error, exceptions.BaseError):
             raise
-        raise CannotError(f"{saying.place(url)}: {_said(error)}; {remedy}") from None
+        raise CannotError(f"{error_messages.place(url)}: {_said(error)}; {remedy}") from None
 
 
 def _said(error: Exception) -> str:
     """The library says what happened, with the whole answer in XML, then how its own structures look."""
     text = str(error).partition("Debug source")[0].strip() or str(error)
     if told := _TOLD.search(text):
-        return saying.line(f"{told[1]}: {told[2]}".rstrip(":. "))
+        return error_messages.line(f"{told[1]}: {told[2]}".rstrip(":. "))
     if _INSTANCE in text:
-        return f"no credentials were found, nor a role of an instance ({saying.line(text[text.index(_INSTANCE) :])})"
+        found = error_messages.line(text[text.index(_INSTANCE) :])
+        return f"no credentials were found, nor a role of an instance ({found})"
     if "builder error" in text and os.environ.get("AWS_ENDPOINT", "").startswith("http://"):
         return "AWS_ENDPOINT is without TLS, which AWS_ALLOW_HTTP=true allows"
-    return saying.line(text)
+    return error_messages.line(text)
 
 
 def _without_tls(scheme: str) -> bool:

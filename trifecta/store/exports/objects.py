@@ -35,7 +35,7 @@ from urllib.parse import unquote, urlsplit
 import duckdb
 
 from trifecta.design.errors import UserError
-from trifecta.store.exports import athena, saying, side_by_side, tables
+from trifecta.store.exports import athena, error_messages, parallel, tables
 from trifecta.store.exports.exporter import Source
 from trifecta.store.exports.object_store import SCHEMES, Place, clear, opened
 
@@ -49,7 +49,7 @@ _PART = re.compile(r"part-\d{5,}-[0-9a-f]{16}\.parquet")
 
 def send(source: Source, url: str) -> list[str]:
     """All tables of a run, one after the other; a line a table."""
-    with clear(url, saying.RUN_AGAIN):
+    with clear(url, error_messages.RUN_AGAIN):
         _refuse_inside(source.path, url)
         place = opened(url)
         run = tables.identity(source.path)
@@ -72,7 +72,7 @@ def send(source: Source, url: str) -> list[str]:
 
         every = [(name, *piece) for name, wheres in pieces.items() for piece in enumerate(wheres)]
         told = []
-        with closing(side_by_side.each(source.connection, brought, every)) as parts:
+        with closing(parallel.each(source.connection, brought, every)) as parts:
             for name, folder in folders.items():  # in the order of `pieces`
                 wanted = set(islice(parts, len(pieces.get(name, ()))))
                 if name in filled:

@@ -26,9 +26,9 @@ from urllib.parse import urlsplit
 
 from trifecta.design.errors import CannotError, UserError
 from trifecta.design.extras import Later
-from trifecta.store.exports import otlp_metrics, otlp_traces, saying, tables
+from trifecta.store.exports import error_messages, otlp_metrics, otlp_traces, tables
 from trifecta.store.exports.exporter import Source
-from trifecta.store.exports.posting import Poster
+from trifecta.store.exports.http_post import Poster
 
 metrics_encoder: Any = Later("opentelemetry.exporter.otlp.proto.common.metrics_encoder")
 trace_encoder: Any = Later("opentelemetry.exporter.otlp.proto.common.trace_encoder")
@@ -51,7 +51,7 @@ def send(source: Source, url: str) -> list[str]:
         raise UserError(f"--to {parted.scheme}://: the URL has the form {parted.scheme}://HOST:{_PORT}")
     given = headers.parse_env_headers(os.environ.get("OTEL_EXPORTER_OTLP_HEADERS", ""), liberal=True)
     fields = {**given, "Content-Type": "application/x-protobuf"}
-    where, base = saying.place(url), parted.path.rstrip("/")
+    where, base = error_messages.place(url), parted.path.rstrip("/")
     run = tables.identity(source.path)
     poster = Poster(where, parted.hostname, parted.port or _PORT, parted.scheme == "otlps", fields)
     points = spans = 0
@@ -85,7 +85,9 @@ def _refuse_partial(where: str, path: str, content: bytes) -> None:
         return
     left_out = getattr(partial, "rejected_data_points", 0) or getattr(partial, "rejected_spans", 0)
     if left_out:
-        raise CannotError(f"{where}: {path} refused {left_out} of a message ({saying.line(partial.error_message)})")
+        raise CannotError(
+            f"{where}: {path} refused {left_out} of a message ({error_messages.line(partial.error_message)})"
+        )
 
 
 def _by(many: Iterable[One], most: int) -> Iterator[list[One]]:

@@ -16,7 +16,7 @@ from trifecta import __version__
 from trifecta.contract.origins import origin_of
 from trifecta.design.errors import UserError
 from trifecta.design.extras import Later
-from trifecta.store.exports import requested, tables
+from trifecta.store.exports import request_target, tables
 from trifecta.store.exports.exporter import Source
 from trifecta.store.exports.tables import Identity
 
@@ -63,7 +63,7 @@ def points(source: Source) -> Iterator[Point]:
     requests = tables.filled(source.connection, "fetches") or tables.filled(source.connection, "samples")
     if requests is None:
         return
-    asked = requested.of(source.path)
+    asked = request_target.of(source.path)
     began, alike = "coalesce(s.intended_ns, s.started_ns)", "s.trial, s.protocol, s.status, s.error, s.warmup"
     method, scheme, origin, sent = asked.method_of_trial, "'https'", "NULL", ""
     if requests.name == "fetches":

@@ -16,7 +16,7 @@ from trifecta.design import plan
 from trifecta.design.errors import UserError
 from trifecta.design.model import Cell, Study
 from trifecta.lab.launcher import TalkingLauncher
-from trifecta.store import away, files, gathered
+from trifecta.store import files, node_blocks, remote_files
 from trifecta.store.run import RunDirectory
 from trifecta.workloads.cluster.asked import Cluster
 from trifecta.workloads.cluster.dispatch import (
@@ -92,8 +92,8 @@ def _gather(run_path: Path, progress: Progress) -> None:
     try:
         if (stored := run.facts.get("stored")) is not None:
             progress.phase("files from the store", stored)
-            away.bring(run.path)
-            away.complete(run.path)
+            remote_files.bring(run.path)
+            remote_files.complete(run.path)
     finally:
         run.close()
 
@@ -162,8 +162,8 @@ class ClusterRun(StudyRun):
         known = self.run.facts.get("stored")
         if known is None and self.store is None:
             return ""
-        place = known or away.place_of(self.store or "", self.run.path)
-        away.prepare(place, self.study.source)  # that of a run that is given more blocks is another than before
+        place = known or remote_files.place_of(self.store or "", self.run.path)
+        remote_files.prepare(place, self.study.source)  # that of a run that is given more blocks is another than before
         if known is None:
             self.run.write_facts(self.run.facts | {"stored": place})
         return place
@@ -195,9 +195,9 @@ class ClusterRun(StudyRun):
     def _keep(self, one: Ran) -> None:
         order = one.order
         trials = plan.block_trials(self.study, self._keys[order.cell], order.block, order.first_trial)
-        rows = gathered.stage(self.run.path, trials, one.content, one.node, one.stored)
+        rows = node_blocks.stage(self.run.path, trials, one.content, one.node, one.stored)
         # Judged there: the checks had the evidence of that machine.
-        gathered.finish(self.run.path, self.run.is_committed, self.run.take_trial)
+        node_blocks.finish(self.run.path, self.run.is_committed, self.run.take_trial)
         self._mark("commit")
         for trial, row in zip(trials, rows, strict=True):
             self.progress.trial_started(trial, len(self.rows))

@@ -167,13 +167,13 @@ class Ordered:
     def _tell(self, cell: str, block: int, rows: Sequence[TrialRow]) -> str | None:
         """Send what a block left; why not, where it lacks a trial."""
         from trifecta.design import plan
-        from trifecta.store import facts, gathered
+        from trifecta.store import facts, node_blocks
 
         own = [row for row in rows if (row["cell"], row["block"]) == (cell, block)]
         if {row["arm"] for row in own} != set(plan.arms(self._study)):
             failed = facts.read(self._run).get("failed", [])
             return "; ".join(item["reason"] for item in failed) or "a block ended before its last trial"
-        left = gathered.of_trials(self._run, [row["trial"] for row in own])
+        left = node_blocks.of_trials(self._run, [row["trial"] for row in own])
         try:
             stored = self._put(left) if self._putter is not None else {}
         except CannotError as error:
@@ -185,7 +185,7 @@ class Ordered:
     def _put(self, left: Sequence[tuple[str, Path]]) -> dict[str, str]:
         """Have what trials left, but for their rows, in the object store; what is there, SHA-256 by name."""
         from trifecta.store import manifest
-        from trifecta.store.away import object_name
+        from trifecta.store.remote_files import object_name
 
         assert self._putter is not None
         own = [(path, name) for name, path in left if manifest.belongs(name)]

@@ -63,7 +63,7 @@ class Putter:
 
 
 def _do(url: str, what: Mapping[str, object]) -> None:
-    from trifecta.store import away
+    from trifecta.store import remote_files
     from trifecta.store.exports import object_store
 
     with object_store.clear(url, _REMEDY):
@@ -79,7 +79,7 @@ def _do(url: str, what: Mapping[str, object]) -> None:
                 )
         files = what.get("files", [])
         assert isinstance(files, list)
-        away.put_all(place, [(name, Path(path)) for name, path in files])
+        remote_files.put_all(place, [(name, Path(path)) for name, path in files])
 
 
 def main() -> int:

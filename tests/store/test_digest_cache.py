@@ -13,16 +13,16 @@ import pytest
 
 from tests.store.sealed import small
 from trifecta.design.errors import UserError
-from trifecta.store import ahead, manifest, recall
+from trifecta.store import digest_cache, digest_prefetch, manifest
 
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A run that is large enough, whose files were written a while ago, as a new process sees it."""
     monkeypatch.setenv("TRIFECTA_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(recall, "_WORTH_BYTES", 1)
-    monkeypatch.setattr(recall, "_SETTLED_NS", 0)
-    monkeypatch.setattr(recall, "_hashed", {})
+    monkeypatch.setattr(digest_cache, "_WORTH_BYTES", 1)
+    monkeypatch.setattr(digest_cache, "_SETTLED_NS", 0)
+    monkeypatch.setattr(digest_cache, "_hashed", {})
     made = small(tmp_path / "run")
     time.sleep(0.02)  # a tick of the file system's clock
     return made
@@ -44,8 +44,8 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def again(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Check a run as another process does."""
-    monkeypatch.setattr(recall, "_hashed", {})
-    ahead.read(run)
+    monkeypatch.setattr(digest_cache, "_hashed", {})
+    digest_prefetch.read(run)
     manifest.check(run)
 
 
@@ -72,7 +72,7 @@ def test_what_was_changed_is_found_though_its_size_and_time_are_as_before(
 
 
 def test_what_was_written_just_now_is_read_again(run: Path, read: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recall, "_SETTLED_NS", 60_000_000_000)
+    monkeypatch.setattr(digest_cache, "_SETTLED_NS", 60_000_000_000)
     again(run, monkeypatch)
     read.clear()
     again(run, monkeypatch)
@@ -80,7 +80,7 @@ def test_what_was_written_just_now_is_read_again(run: Path, read: list[str], mon
 
 
 def test_nothing_is_noted_of_a_small_run(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recall, "_WORTH_BYTES", 50_000_000)
+    monkeypatch.setattr(digest_cache, "_WORTH_BYTES", 50_000_000)
     again(run, monkeypatch)
     assert not (tmp_path / "cache").exists()
 
@@ -90,7 +90,7 @@ def test_a_note_that_is_none_does_not_count(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
     again(run, monkeypatch)
-    (file,) = (tmp_path / "cache" / recall.FOLDER).iterdir()
+    (file,) = (tmp_path / "cache" / digest_cache.FOLDER).iterdir()
     whole = json.loads(file.read_text())
     file.write_text(text)
     again(run, monkeypatch)
@@ -105,7 +105,7 @@ def test_a_cache_that_cannot_be_written_changes_nothing(
 
 
 def test_what_nobody_opened_for_long_is_forgotten(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    other = tmp_path / "cache" / recall.FOLDER / "other.json"
+    other = tmp_path / "cache" / digest_cache.FOLDER / "other.json"
     other.parent.mkdir(parents=True)
     other.write_text("{}")
     os.utime(other, (0, 0))

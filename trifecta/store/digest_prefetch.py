@@ -8,9 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
-from trifecta.store import recall
+from trifecta.store import digest_cache
+from trifecta.store.digest_cache import digest
 from trifecta.store.manifest import Manifest
-from trifecta.store.recall import digest
 
 _ENOUGH = 4  # threads; more wait for the disk
 
@@ -23,7 +23,7 @@ def read(run: Path) -> None:
     manifest = Manifest(run)
     if not manifest.exists():
         return
-    recall.load(run)
+    digest_cache.load(run)
     paths = [run / name for name in manifest.entries()]
     with ThreadPoolExecutor(min(_ENOUGH, os.cpu_count() or 1)) as pool:
         for _ in pool.map(_read, _largest_first(paths)):

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from trifecta.design.errors import CannotError
-from trifecta.store.exports import saying
+from trifecta.store.exports import error_messages
 
 _TIMEOUT_S = 60.0
 _MOST = 10_000  # octets of an answer that are looked at
@@ -26,7 +26,7 @@ class Answer:
     @property
     def said(self) -> str:
         """Its text, or else its reason: a line in which nothing is secret."""
-        return saying.line(self.content.decode("utf-8", "replace") or self.reason)
+        return error_messages.line(self.content.decode("utf-8", "replace") or self.reason)
 
 
 @dataclass
@@ -62,7 +62,8 @@ class Poster:
             said = answer.read(_MOST)
             answer.read()
         except (OSError, http.client.HTTPException) as error:
-            raise CannotError(f"{self.where}: no answer ({saying.line(error)}); is a server running there?") from None
+            reason = error_messages.line(error)
+            raise CannotError(f"{self.where}: no answer ({reason}); is a server running there?") from None
         return Answer(answer.status, answer.reason, said)
 
     def close(self) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 
 from trifecta.design.errors import CannotError
 from trifecta.store import facts, files, manifest
-from trifecta.store.exports import object_store, saying, tables
+from trifecta.store.exports import error_messages, object_store, tables
 from trifecta.store.exports.object_store import Place
 
 _AT_A_TIME = 8  # they wait for the network
@@ -82,7 +82,7 @@ def _found(url: str) -> Place:
         place.get("study.yaml")
     except FileNotFoundError:
         said = "the run's files are not found there; see that it is the same store (is it mounted? AWS_ENDPOINT?)"
-        raise CannotError(f"{saying.place(url)}: {said}") from None
+        raise CannotError(f"{error_messages.place(url)}: {said}") from None
     return place
 
 
@@ -95,9 +95,9 @@ def _fetched(place: Place, run: Path, one: tuple[str, str]) -> tuple[Path, Path]
     try:
         content = place.get(stored)
     except FileNotFoundError:
-        raise CannotError(f"{saying.place(place.url)}/{stored}: is gone; {remedy}") from None
+        raise CannotError(f"{error_messages.place(place.url)}/{stored}: is gone; {remedy}") from None
     if hashlib.sha256(content).hexdigest() != digest:
-        raise CannotError(f"{saying.place(place.url)}/{stored}: is not what the node measured; {remedy}")
+        raise CannotError(f"{error_messages.place(place.url)}/{stored}: is not what the node measured; {remedy}")
     final = run / name
     final.parent.mkdir(parents=True, exist_ok=True)
     # Not the draft of that name: a manifest whose last line fits a draft takes the file for one that was never written.

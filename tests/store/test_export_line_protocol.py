@@ -16,7 +16,7 @@ from tests.report.synthetic import Shape, write_run
 from tests.store import servers
 from trifecta.design.errors import CannotError, UserError
 from trifecta.store import schema, views
-from trifecta.store.exports import export, influxdb, lines, send
+from trifecta.store.exports import export, influxdb, line_protocol, send
 
 SMALL = Shape(blocks=4, samples_per_trial=40, paths=("rough",), connections=("new",), servers=("origin",))
 POINT = re.compile(rb'([a-z_]+)((?:,[a-z_]+=(?:\\.|[^\\, =])+)+) ((?:[a-z0-9_]+=(?:"[^"]*"|[^", ]+),?)+) (\d{19})')
@@ -162,17 +162,17 @@ def test_readings_have_the_names_of_telegraf(points):
 
 
 def _tags(**values: str) -> dict[str, str]:
-    return lines._tags({name: lines._escaped(value) for name, value in values.items()})
+    return line_protocol._tags({name: line_protocol._escaped(value) for name, value in values.items()})
 
 
 def test_special_characters_are_escaped():
     with duckdb.connect() as made:
         tags = _tags(then="'c'", tag="'a\\b\\'")
-        line = lines._line("m", tags, ["'n=1i'"], "5")
+        line = line_protocol._line("m", tags, ["'n=1i'"], "5")
         assert made.execute(f"SELECT {line}").fetchone() == ("m,tag=a\\b,then=c n=1i 5",)
         value = "'a,b=c d\n\"e'"
-        fields = [lines._text("f", value), lines._whole("n", "1")]
-        line = lines._line("m", _tags(tag=value, none="''"), fields, "5")
+        fields = [line_protocol._text("f", value), line_protocol._whole("n", "1")]
+        line = line_protocol._line("m", _tags(tag=value, none="''"), fields, "5")
         assert made.execute(f"SELECT {line}").fetchone() == ('m,tag=a\\,b\\=c\\ d\\ "e f="a,b=c d\n\\"e",n=1i 5',)
 
 

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.store.test_gathered import block, on_a_node
+from tests.store.test_node_blocks import block, on_a_node
 from trifecta.cli import bringing
 from trifecta.design import extras
 from trifecta.design.errors import CannotError, UserError
-from trifecta.store import away, gathered, manifest, views
+from trifecta.store import manifest, node_blocks, remote_files, views
 from trifecta.store.exports import object_store
 from trifecta.store.run import RunDirectory
 
@@ -32,14 +32,14 @@ def staged(tmp_path: Path, lake: Path) -> Path:
     """A run with one block that is staged and not committed, its samples in the store."""
     content = on_a_node(tmp_path / "node", block(0))
     run = RunDirectory.create(tmp_path / "head", {"stored": f"file://{lake}"}, "name: race\n")
-    away.prepare(f"file://{lake}", "name: race\n")
+    remote_files.prepare(f"file://{lake}", "name: race\n")
     stored = {name: hashlib.sha256(octets).hexdigest() for name, octets in content.items() if manifest.belongs(name)}
     for name, digest in stored.items():
-        path = lake / away.object_name(name, digest)
+        path = lake / remote_files.object_name(name, digest)
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(content[name])
     rows = {name: octets for name, octets in content.items() if name not in stored}
-    gathered.stage(run.path, block(0), rows, "n1", stored)
+    node_blocks.stage(run.path, block(0), rows, "n1", stored)
     run.close()
     return run.path
 
@@ -63,7 +63,7 @@ def test_resume_brings_all_and_completes_the_store(
     which: str, lake: Path, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder: Path = request.getfixturevalue(which)
-    late = lake / away.object_name("samples/t00001.parquet", "0" * 64)
+    late = lake / remote_files.object_name("samples/t00001.parquet", "0" * 64)
     late.write_bytes(b"put late")
     theirs = lake / "samples" / "study=s" / "run=r" / "part-00000-0123456789abcdef.parquet"
     theirs.parent.mkdir(parents=True)
@@ -73,18 +73,18 @@ def test_resume_brings_all_and_completes_the_store(
     assert manifest.Manifest(folder).faults() == []
     assert not late.exists()
     assert theirs.exists()
-    assert away.is_complete(folder)
+    assert remote_files.is_complete(folder)
     assert "still in file://" in capsys.readouterr().err
     (lake / manifest.FILE).unlink()  # a command that was killed before it was put
-    assert not away.is_complete(folder)
+    assert not remote_files.is_complete(folder)
     bringing.bring(folder, quiet=True)
-    assert away.is_complete(folder)
+    assert remote_files.is_complete(folder)
 
 
 def test_a_store_that_is_away_is_not_taken_for_lost_files(run: Path, lake: Path) -> None:
     elsewhere = lake.rename(lake.with_name("unmounted"))
     with pytest.raises(CannotError, match="there is no folder; mount it"):
-        away.bring(run)
+        remote_files.bring(run)
     assert not lake.exists(), "nothing is made where something is to be found"
     lake.mkdir()
     with pytest.raises(CannotError, match="the run's files are not found there; see that it is the same store"):

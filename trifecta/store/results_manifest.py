@@ -12,8 +12,8 @@ from pathlib import Path
 from trifecta.design.errors import UserError
 from trifecta.store import files
 from trifecta.store.derived import DERIVED
+from trifecta.store.digest_cache import digest
 from trifecta.store.manifest import LINE, Manifest
-from trifecta.store.recall import digest
 
 FILE = "results.sha256"
 

@@ -13,7 +13,7 @@ from tests.analysis.worlds import one_cell_study
 from trifecta.design import plan
 from trifecta.design.errors import CannotError
 from trifecta.design.model import Trial
-from trifecta.store import files, gathered, manifest, schema
+from trifecta.store import files, manifest, node_blocks, schema
 from trifecta.store.run import RunDirectory, TrialFiles
 from trifecta.store.views import connect
 
@@ -43,7 +43,7 @@ def on_a_node(folder: Path, trials: list[Trial], **changes: Any) -> dict[str, by
         }
         run.commit_trial(row | changes, TrialFiles(samples=draft))
     run.close()
-    return {name: path.read_bytes() for name, path in gathered.of_trials(folder, [one.trial for one in trials])}
+    return {name: path.read_bytes() for name, path in node_blocks.of_trials(folder, [one.trial for one in trials])}
 
 
 @pytest.fixture
@@ -60,8 +60,8 @@ def head(tmp_path: Path) -> Path:
 def take(head: Path, content: dict[str, bytes], trials: list[Trial]) -> None:
     run = RunDirectory.open(head, write=True)
     try:
-        gathered.stage(head, trials, content, "n1")
-        gathered.finish(head, run.is_committed, run.take_trial)
+        node_blocks.stage(head, trials, content, "n1")
+        node_blocks.finish(head, run.is_committed, run.take_trial)
     finally:
         run.close()
 
@@ -72,7 +72,7 @@ def assert_whole(head: Path, many: int = 4) -> None:
     assert [row["trial"] for row in rows] == [f"t{number:05d}" for number in range(many)]
     assert {row["node"] for row in rows} == {"n1"}
     assert {path.name for path in (head / "samples").iterdir()} == {f"t{number:05d}.parquet" for number in range(many)}
-    assert not (head / gathered.FOLDER).exists()
+    assert not (head / node_blocks.FOLDER).exists()
     assert not list(head.rglob(".tmp-*"))
     assert manifest.Manifest(head).faults() == []
     assert "removed" not in run.facts
@@ -99,7 +99,7 @@ def test_a_head_that_is_killed_between_two_trials_goes_on_when_the_run_is_opened
         pass
 
     run = RunDirectory.open(head, write=True)
-    gathered.stage(head, block(0), content, "n1")
+    node_blocks.stage(head, block(0), content, "n1")
 
     def take_some(trial: str, drafts: Any, _stored: Any) -> None:
         if trial == f"t{after:05d}":
@@ -107,7 +107,7 @@ def test_a_head_that_is_killed_between_two_trials_goes_on_when_the_run_is_opened
         run.take_trial(trial, drafts)
 
     with pytest.raises(Killed):
-        gathered.finish(head, run.is_committed, take_some)
+        node_blocks.finish(head, run.is_committed, take_some)
     assert len(list((head / "trials").glob("t*"))) == after
     run.close()
     assert len(RunDirectory.open(head).rows()) == after, "a reader sees what is committed, and no fault"
@@ -122,14 +122,14 @@ def test_a_head_that_is_killed_within_a_trial_goes_on(
         pass
 
     run = RunDirectory.open(head, write=True)
-    gathered.stage(head, block(0), content, "n1")
+    node_blocks.stage(head, block(0), content, "n1")
 
     def killed(*_: object) -> None:
         raise Killed
 
     monkeypatch.setattr(files, "replace_synced", killed)  # samples have their name, the row has not
     with pytest.raises(Killed):
-        gathered.finish(head, run.is_committed, run.take_trial)
+        node_blocks.finish(head, run.is_committed, run.take_trial)
     monkeypatch.undo()
     run.close()
     assert RunDirectory.open(head).rows() == []
@@ -138,30 +138,30 @@ def test_a_head_that_is_killed_within_a_trial_goes_on(
 
 
 def test_what_was_not_staged_as_a_whole_is_cleared(head: Path, content: dict[str, bytes]) -> None:
-    gathered.stage(head, block(0), content, "n1")
-    staged = head / gathered.FOLDER / "t00000"
+    node_blocks.stage(head, block(0), content, "n1")
+    staged = head / node_blocks.FOLDER / "t00000"
     staged.rename(files.temporary(staged))
     RunDirectory.open(head, write=True).close()
     assert RunDirectory.open(head).rows() == []
-    assert not (head / gathered.FOLDER).exists()
+    assert not (head / node_blocks.FOLDER).exists()
 
 
 @pytest.mark.parametrize("name", ["../t0.parquet", "/etc/t0", "run.json", "pki/t0.pem", "trials/../run.json"])
 def test_a_file_that_is_none_of_a_trial_is_refused(head: Path, content: dict[str, bytes], name: str) -> None:
     with pytest.raises(CannotError, match="none of a trial"):
-        gathered.stage(head, block(0), content | {name: b"x"}, "n1")
-    assert not (head / gathered.FOLDER / "t00000").exists()
+        node_blocks.stage(head, block(0), content | {name: b"x"}, "n1")
+    assert not (head / node_blocks.FOLDER / "t00000").exists()
 
 
 @pytest.mark.parametrize("change", [{"block": 1}, {"cell": "other"}, {"seed": 1}, {"arm": "h9"}, {"node": "n2"}])
 def test_trials_that_were_not_asked_for_are_refused(head: Path, tmp_path: Path, change: dict[str, Any]) -> None:
     other = on_a_node(tmp_path / "other", block(0), **change)
     with pytest.raises(CannotError, match="otherwise than it was asked"):
-        gathered.stage(head, block(0), other, "n1")
+        node_blocks.stage(head, block(0), other, "n1")
     short = on_a_node(tmp_path / "short", block(0)[:3])
     with pytest.raises(CannotError, match="otherwise than it was asked"):
-        gathered.stage(head, block(0), short, "n1")
-    assert not (head / gathered.FOLDER / "t00000").exists()
+        node_blocks.stage(head, block(0), short, "n1")
+    assert not (head / node_blocks.FOLDER / "t00000").exists()
 
 
 def test_a_run_of_an_earlier_version_has_trials_without_a_node(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ import duckdb
 
 from trifecta.design.metrics import METRICS
 from trifecta.store import parquet
-from trifecta.store.exports import requested, tables
+from trifecta.store.exports import request_target, tables
 from trifecta.store.exports.exporter import Source
 from trifecta.store.exports.tables import Table
 
@@ -69,7 +69,7 @@ def pieces(source: Source) -> Iterator[str]:
     connection, run = source.connection, tables.identity(source.path)
     tables.refuse_untimed(connection)
     tags = {"study": parquet.quoted(run.study), "run": parquet.quoted(run.run)}
-    tags |= {name: f"t.{name}" for name in _OF_TRIAL} | {"method": requested.of(source.path).method_of_trial}
+    tags |= {name: f"t.{name}" for name in _OF_TRIAL} | {"method": request_target.of(source.path).method_of_trial}
     written = _tags({name: _escaped(value) for name, value in tags.items()})
     texts = ", ".join(f"{text} AS {name}_tag" for name, text in written.items())
     connection.execute(f"CREATE TABLE begun AS SELECT t.trial, {_OFFSET} AS ahead_ns, {texts} FROM trials AS t")
