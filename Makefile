@@ -23,16 +23,16 @@ SIDE_BY_SIDE_FILES := $(addsuffix .py,tests/engine/test_cycles \
 	$(addprefix tests/implementations/browsers/test_,bidi cdp_network firefox_fetches har jobs net_log taken) \
 	$(addprefix tests/lab/test_,balancer certificates chrony names netem_lack there topology) tests/observers/test_parsing \
 	tests/recording/test_recording \
-	$(addprefix tests/workloads/test_,aggregate ahead clocks cluster_nodes cluster_wire code compared_session far_choose \
-	far_page_choose floors https_record ip_asked keeper middle placed_services preflight qlogs replaying requests robots \
-	service_clients service_starts stat supported tools_over_ipv6 visit_aggregate))
+	$(addprefix tests/workloads/test_,aggregate clocks cluster_nodes cluster_wire code compared_session far_choose \
+	far_page_choose far_rate_limiter floors https_record ip_asked middle placed_services preflight qlogs remaining_time \
+	replaying requests robots service_clients service_starts stat supported tools_over_ipv6 visit_aggregate))
 # Those that raise networks and mostly wait in them: a second one beside them changes nothing that they ask. Who wants
 # every trial fit for a verdict, or times something, is not among them, nor who builds the engine, which is gone meanwhile.
 IN_PAIRS_FILES := $(addsuffix .py,$(addprefix tests/implementations/test_,bad_clients bad_servers client_driver recipes) \
 	$(addprefix tests/implementations/browsers/test_,chromium driver firefox) \
 	$(addprefix tests/lab/test_,access conntrack containers containers_ipv6 images keeper ray_launcher ssh) \
 	$(addprefix tests/workloads/test_,browsers campaign capturing chain_over_hosts clients cluster_dispatch cluster_lab \
-	cluster_store conformance extending failures far_delivery from_the_page hosts_middle hosts_over_ipv6 internet ladder \
+	cluster_store conformance extending failures far_delivery from_the_page hosts_emulator_host hosts_over_ipv6 internet ladder \
 	load_balancer lying_links mapping over_ipv6 path_probe reproduction runner services services_watched sessions three_places why))
 IN_PAIRS := --durations 20 -n 2 --dist loadfile
 # These count round trips of 40 ms and leave the processors idle for most of them: two at a time, and nobody else.

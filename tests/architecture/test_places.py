@@ -18,7 +18,7 @@ APART = {
     "recording/proxy.py": "records a page, outside of any lab",
     "ui/jobs.py": "starts the starter, outside of any lab",
     "ui/starter.py": "starts the command itself, as a shell does",
-    "workloads/cluster/putter.py": "reaches an object store, outside of the lab that its node enters",
+    "workloads/cluster/uploader.py": "reaches an object store, outside of the lab that its node enters",
     "trace/tshark.py": "dissects what was captured",
 }
 

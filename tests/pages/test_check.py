@@ -8,7 +8,7 @@ from tests.pages import small
 from trifecta.cli import main
 from trifecta.lab import sandbox
 from trifecta.workloads import replaying
-from trifecta.workloads.replay_asking import Asked, Difference
+from trifecta.workloads.replay_diff import Difference, ProtocolReplay
 
 ODD = Difference("GET", "https://www.small.lab/", "another status: 500")
 
@@ -27,7 +27,7 @@ def answer(monkeypatch, **differences):
         assert not ipv6
         for name in adapters:
             found = differences[name]
-            asked = () if found is None else (Asked("h1", 7, 99, found, ("date",), 0),)
+            asked = () if found is None else (ProtocolReplay("h1", 7, 99, found, ("date",), 0),)
             yield replaying.Replayed(name, "1", 7, 99, asked, "cannot" if found is None else "")
 
     monkeypatch.setattr(replaying, "check", check)

@@ -19,8 +19,8 @@ from trifecta.analysis.gate import judge_gate
 from trifecta.design.errors import TrifectaError
 from trifecta.design.gate import GatePlan, read_conditions, read_refs
 from trifecta.design.mapping import change_to_map, make_plan
-from trifecta.workloads.cluster.asked import Cluster
 from trifecta.workloads.cluster.head import run_on_cluster
+from trifecta.workloads.cluster.options import Cluster
 from trifecta.workloads.gate import run_gate
 from trifecta.workloads.mapping import result_of, run_map
 from trifecta.workloads.stopping import StopFlag

@@ -18,7 +18,7 @@ from trifecta.lab import sandbox
 from trifecta.lab.certificates import make_certificates
 from trifecta.lab.host_graph import host_graph
 from trifecta.lab.place import LocalPlace
-from trifecta.workloads.replay_asking import read_head
+from trifecta.workloads.replay_diff import read_head
 from trifecta.workloads.replaying import ready
 
 FLAGS = {"h1": "--http1.1", "h2": "--http2", "h3": "--http3-only"}

@@ -31,7 +31,7 @@ from trifecta.store.run import RunDirectory
 from trifecta.studies import known_servers, load
 from trifecta.workloads.cluster import loop
 from trifecta.workloads.cluster.head import run_on_cluster
-from trifecta.workloads.cluster.putter import Putter
+from trifecta.workloads.cluster.uploader import Uploader
 from trifecta.workloads.extending import More
 from trifecta.workloads.progress import NoProgress
 
@@ -185,7 +185,7 @@ def test_a_run_that_is_given_more_blocks_puts_them_beside_the_others(tmp_path: P
 def test_a_node_that_sees_another_store_says_so(tmp_path: Path, store: Path) -> None:
     store.mkdir()
     (store / "study.yaml").write_text("name: other\n")
-    putter = Putter(f"file://{store}")
+    putter = Uploader(f"file://{store}")
     try:
         with pytest.raises(CannotError, match="what the head has put there is not found from here"):
             putter.expect("name: race\n")

@@ -20,7 +20,7 @@ from trifecta.design.conformance import CASES, LARGE, QUICK, ROUGH, ConformanceC
 from trifecta.design.errors import UserError
 from trifecta.design.model import PageWorkload, RequestsWorkload
 from trifecta.store.run import RunDirectory
-from trifecta.workloads.conformance import alone, evidence
+from trifecta.workloads.conformance import evidence, standalone
 from trifecta.workloads.conformance.judging import judge, read_rows, result_of
 
 lab = pytest.mark.lab
@@ -119,15 +119,15 @@ def test_a_study_says_how_much_is_probed_and_old_studies_keep_their_identity() -
 
 
 def test_what_can_be_chosen() -> None:
-    everything = alone.choose([], [])
+    everything = standalone.choose([], [])
     assert "origin" in everything.servers
     assert not everything.named
-    assert alone.choose(["caddy", "caddy"], []).servers == ("caddy",)
-    assert alone.choose(["caddy"], []).clients == ()
-    assert alone.choose(["any"], []).servers == everything.servers
-    assert alone.choose([], ["load"]) == alone.Chosen(("origin",), (), frozenset())
+    assert standalone.choose(["caddy", "caddy"], []).servers == ("caddy",)
+    assert standalone.choose(["caddy"], []).clients == ()
+    assert standalone.choose(["any"], []).servers == everything.servers
+    assert standalone.choose([], ["load"]) == standalone.Chosen(("origin",), (), frozenset())
     with pytest.raises(UserError, match="no server 'cady'; did you mean 'caddy'"):
-        alone.choose(["cady"], [])
+        standalone.choose(["cady"], [])
 
 
 def test_a_folder_that_holds_something_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -171,7 +171,7 @@ def test_the_summary_of_an_implementation_is_one_line() -> None:
         result_of(judge([GOOD], GET_1000, "h3"), GET_1000, "h3", **about),
         result_of(judge([GOOD | {"error": "reset"}], GET_1000, "h3"), GET_1000, "h3", **about),
     ]
-    assert alone.summary("server", "caddy", results) == "server caddy 2: 1 passed, 1 failed (over HTTP/3)"
+    assert standalone.summary("server", "caddy", results) == "server caddy 2: 1 passed, 1 failed (over HTTP/3)"
 
 
 @lab

@@ -11,13 +11,13 @@ from trifecta.design.study_file import parse_study
 from trifecta.design.workloads.far import FarWorkload
 from trifecta.lab.host import Here
 from trifecta.lab.place import LocalPlace
+from trifecta.workloads.far.addresses import spot_of, why_not
 from trifecta.workloads.far.choose import Wanted, choose, document
-from trifecta.workloads.far.coming import coming
 from trifecta.workloads.far.configs import Request
-from trifecta.workloads.far.keeper import Keeper
 from trifecta.workloads.far.look import Looker
 from trifecta.workloads.far.names import Resolved
-from trifecta.workloads.far.spots import spot_of, why_not
+from trifecta.workloads.far.rate_limiter import RateLimiter
+from trifecta.workloads.far.traffic_estimate import traffic_estimate
 from trifecta.workloads.stat import read_url
 
 A, B = read_url("https://a.example/x"), read_url("https://b.example/")
@@ -90,12 +90,12 @@ def test_a_status_that_is_no_success_is_said_with_what_helps(status, said):
 def test_what_is_coming_is_no_more_than_the_caps():
     found = choose(wanted(), [place()])
     study = parse_study(to_yaml(document(wanted(), found)), "race")
-    one = coming(study, found.answer_bytes)
+    one = traffic_estimate(study, found.answer_bytes)
     assert one.hosts == ("a.example",)
     assert one.fewest_requests == 6 * 4 * (4 + 5) + 3 * 8
     assert one.most_requests == 1000
     assert one.most_bytes == 1000 * found.answer_bytes
-    own = coming(parse_study(to_yaml(document(wanted(owned=True), found)), "race"))
+    own = traffic_estimate(parse_study(to_yaml(document(wanted(owned=True), found)), "race"))
     assert own.owned
     assert own.manners.pace_per_s == 20
 
@@ -123,7 +123,7 @@ def test_a_look_ends_at_an_answer_that_is_more_than_a_minute_may_have(tmp_path):
             return answered(request.protocol, size=21_000_000)
 
     workload = FarWorkload(url=A.url)
-    looker = Large(LocalPlace(Here()), workload, Keeper(workload.manners), tmp_path / "look.log")
+    looker = Large(LocalPlace(Here()), workload, RateLimiter(workload.manners), tmp_path / "look.log")
     with pytest.raises(CannotError, match=r"a response took 21\.0 MB, and the limit is 20 MB a minute"):
         looker.see(Request(A, "192.0.2.1", "", Path("ca.pem")), "IPv4", Resolved(("192.0.2.1",), None), None)
     assert asked == ["h1"]

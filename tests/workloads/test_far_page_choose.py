@@ -15,9 +15,9 @@ from trifecta.report.far.said import coming_line, page_lines, robots_line, too_f
 from trifecta.workloads.far import names, page_configs, supported
 from trifecta.workloads.far.choose import possible
 from trifecta.workloads.far.choose_page import document, settled
-from trifecta.workloads.far.coming import coming
 from trifecta.workloads.far.names import Resolved
 from trifecta.workloads.far.page_look import no_room, refuse
+from trifecta.workloads.far.traffic_estimate import traffic_estimate
 from trifecta.workloads.stat import read_url
 
 OTHERS = ("cdn.b.example", "fonts.c.example")
@@ -80,7 +80,7 @@ def test_a_page_of_which_not_one_block_fits_is_refused():
 
 def test_what_is_coming_is_said_with_the_hosts_and_whether_it_can_decide():
     choice = settle(seen(requests=30), third_parties=OTHERS)
-    one = coming(study_of(choice), choice.octets, choice.requests)
+    one = traffic_estimate(study_of(choice), choice.octets, choice.requests)
     assert one.hosts == ("a.example", *OTHERS)
     # Two visits a trial, three trials a block: 180 requests; looks: three of eight, four visits, two robots.txt.
     looks = 24 + 4 * 30 + 12
@@ -94,7 +94,7 @@ def test_what_is_coming_is_said_with_the_hosts_and_whether_it_can_decide():
 
 
 def test_of_a_study_of_which_nothing_was_seen_the_caps_are_said():
-    one = coming(study_of(settle()))
+    one = traffic_estimate(study_of(settle()))
     assert (one.fewest_requests, one.most_requests, one.blocks) == (0, 1000, None)
     assert too_few_line(one.blocks, one.needed) == []
     takes = (one.fewest_requests, one.most_requests), one.most_bytes, one.time_ns, one.manners

@@ -14,7 +14,7 @@ from trifecta.contract.link import LinkConfig
 from trifecta.design.errors import CannotError
 from trifecta.design.machine import Machine
 from trifecta.design.model import PathSpec
-from trifecta.workloads.hosts.middle import NOTHING_PASSES, Middle, _detour
+from trifecta.workloads.hosts.emulator_host import NOTHING_PASSES, Middle, _detour
 
 DEVICES = ("eth1", "eth2")
 

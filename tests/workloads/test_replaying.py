@@ -17,7 +17,7 @@ from trifecta.implementations.registry import SERVERS
 from trifecta.implementations.server import Unsupported
 from trifecta.pages import archive
 from trifecta.pages.archive import Response, digest_of
-from trifecta.workloads.replay_asking import Asked, Difference, differ, read_head
+from trifecta.workloads.replay_diff import Difference, ProtocolReplay, differ, read_head
 from trifecta.workloads.replaying import Replayed, in_words
 
 
@@ -135,7 +135,7 @@ def test_the_last_head_counts() -> None:
 
 def test_the_words_for_a_user() -> None:
     differences = tuple(Difference("GET", f"https://a.lab/{number}", "status 1 and not 2") for number in range(12))
-    asked = (Asked("h1", 20, 5, (), ("date",), 0), Asked("h3", 20, 5, differences, ("server",), 1))
+    asked = (ProtocolReplay("h1", 20, 5, (), ("date",), 0), ProtocolReplay("h3", 20, 5, differences, ("server",), 1))
     lines = in_words(Replayed("caddy", "2.11", 20, 5, asked))
     assert lines[0] == "caddy 2.11, HTTP/1.1: 20 of 20 responses, 5 octets: no difference"
     assert lines[1] == "caddy 2.11, HTTP/3: 20 of 20 responses, 5 octets: 12 differences"

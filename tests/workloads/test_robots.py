@@ -7,7 +7,7 @@ import pytest
 from trifecta.design.errors import CannotError
 from trifecta.design.manners import TO_OTHERS
 from trifecta.workloads.far import robots
-from trifecta.workloads.far.keeper import Keeper
+from trifecta.workloads.far.rate_limiter import RateLimiter
 from trifecta.workloads.stat import read_url
 
 PAGE = read_url("https://a.example/shop/cart?id=7")
@@ -78,7 +78,7 @@ def answers(monkeypatch, *queue):
 
 
 def read(*addresses):
-    return robots.read(PAGE, addresses or ("192.0.2.1",), Path("ca.pem"), Keeper(TO_OTHERS)).about(PAGE)
+    return robots.read(PAGE, addresses or ("192.0.2.1",), Path("ca.pem"), RateLimiter(TO_OTHERS)).about(PAGE)
 
 
 def test_it_is_read_once_by_a_process(monkeypatch):

@@ -23,8 +23,8 @@ from trifecta.lab.place import LocalPlace
 from trifecta.lab.ssh.keeper import parse_addresses
 from trifecta.workloads.far import supported
 from trifecta.workloads.far.configs import Request
-from trifecta.workloads.far.keeper import Keeper
 from trifecta.workloads.far.look import Looker
+from trifecta.workloads.far.rate_limiter import RateLimiter
 from trifecta.workloads.far.vantages import DistantLooker, Vantages
 from trifecta.workloads.stat import read_url
 
@@ -95,7 +95,7 @@ def test_a_look_from_there_measures_no_connects_of_this_machine(
     monkeypatch.setattr(Looker, "once", once)
     workload = FarWorkload(url=URL)
     looker = DistantLooker(
-        LocalPlace(Here()), workload, Keeper(workload.manners), tmp_path / "log", lambda: False, samples=tmp_path
+        LocalPlace(Here()), workload, RateLimiter(workload.manners), tmp_path / "log", lambda: False, samples=tmp_path
     )
     looker.once(Request(read_url(URL), "192.0.2.1", "h2", tmp_path / "ca.pem"), [])
     assert asked == [None]

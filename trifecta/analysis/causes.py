@@ -4,11 +4,11 @@ Parts add up to the whole of every trial, so their differences add up to the who
 it has of that. There are causes only of a difference: where the verdict's interval excludes a ratio of 1 and that of
 the difference of the means excludes 0. Parts that go the other way have a negative share.
 
-The intervals of differences are confidence sequences of a mean (`mean_ratio`), so they hold whenever the planner stopped;
-Student's are wrong at some look in 29 % of runs of 60 blocks. That of a share is Fieller's (1954) for the ratio of two
-means of paired values, with the same test: every share at which it does not reject that the part is that share of the
-whole. It is bounded just where the interval of the whole does not hold 0. Resampling blocks (percentile or BCa
-bootstrap) covers 77 to 83 % instead of 95 with 4 to 6 blocks (tests/analysis/test_causes.py), so it is not used.
+The intervals of differences are confidence sequences of a mean (`mean_ratio`), so they hold whenever the planner
+stopped; Student's are wrong at some look in 29 % of runs of 60 blocks. That of a share is Fieller's (1954) for the
+ratio of two means of paired values, with the same test: every share at which it does not reject that the part is that
+share of the whole. It is bounded just where the interval of the whole does not hold 0. Resampling blocks (percentile or
+BCa bootstrap) covers 77 to 83 % instead of 95 with 4 to 6 blocks (tests/analysis/test_causes.py), so it is not used.
 """
 
 from __future__ import annotations

@@ -28,9 +28,9 @@ class Place:
 
     A row has ``arm``, ``block`` and the metrics: infinite is worse than every other, None was not measured. ``checks``
     has for every check that was not passed how many trials it struck. ``verdicts`` hold for runs that may end when
-    they are decided: (metric, arm, to) -> ratio, low, high. Where blocks are added by looking (`interim_looks`), ``first`` is
-    how many its depth has (0: their number was set in advance), ``done`` how many there are, whole ones, and
-    ``block_ns`` the wall time of one more.
+    they are decided: (metric, arm, to) -> ratio, low, high. Where blocks are added by looking (`interim_looks`),
+    ``first`` is how many its depth has (0: their number was set in advance), ``done`` how many there are, whole ones,
+    and ``block_ns`` the wall time of one more.
     """
 
     run: str

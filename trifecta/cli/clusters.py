@@ -11,7 +11,7 @@ from trifecta.design.errors import UserError
 if TYPE_CHECKING:
     from trifecta.design.model import Study
     from trifecta.lab.launcher import TalkingLauncher
-    from trifecta.workloads.cluster.asked import Cluster
+    from trifecta.workloads.cluster.options import Cluster
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def launching(on: OnCluster | None) -> Cluster | None:
     if on is None:
         return None
     from trifecta.lab.ray_launcher import RayLauncher
-    from trifecta.workloads.cluster.asked import Cluster
+    from trifecta.workloads.cluster.options import Cluster
 
     def launch() -> TalkingLauncher:
         return RayLauncher(on.address)

@@ -66,11 +66,11 @@ def command(
     one. A failed transfer is repeated once under capture; log, configuration, keys, qlog and capture are kept.
     """
     from trifecta.cli.inputs import is_ipv6
-    from trifecta.workloads.conformance import alone
+    from trifecta.workloads.conformance import standalone
 
     folder = out if out is not None else Path("runs") / f"conformance-{time.strftime('%Y%m%d-%H%M%S')}"
-    chosen = alone.choose(options.split_names(servers), options.split_names(clients))
-    alone.check_folder(folder)
+    chosen = standalone.choose(options.split_names(servers), options.split_names(clients))
+    standalone.check_folder(folder)
 
     from trifecta.lab import sandbox
 
@@ -84,7 +84,7 @@ def command(
             click.echo(text, err=True)
 
     with StopFlag() as stop:
-        outcome = alone.run(chosen, folder, tell, stop, large=large, ipv6=is_ipv6(ip))
+        outcome = standalone.run(chosen, folder, tell, stop, large=large, ipv6=is_ipv6(ip))
     if as_json:
         import json
 

@@ -38,9 +38,9 @@ def ask(study: Study, *, yes: bool, quiet: bool, answer_bytes: int | None = None
     """
     from trifecta.design.errors import UserError
     from trifecta.report.far.said import coming_line, too_few_line, vantage_line
-    from trifecta.workloads.far.coming import coming
+    from trifecta.workloads.far.traffic_estimate import traffic_estimate
 
-    expected = coming(study, answer_bytes, requests)
+    expected = traffic_estimate(study, answer_bytes, requests)
     hosts = ", ".join(expected.hosts)
     refuse_in_silence(yes=yes, what=hosts)
     many = expected.fewest_requests, expected.most_requests

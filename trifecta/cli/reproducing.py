@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from trifecta.design.model import Study
     from trifecta.report.reproduction.own.study_figure import StudyFigure
     from trifecta.threats import Threat
-    from trifecta.workloads.ahead import Ahead
+    from trifecta.workloads.remaining_time import Remaining
 
 AS_PUBLISHED = "as published"
 """The part of ``elapsed_s`` that the study's own conditions took."""
@@ -159,7 +159,7 @@ def _parts(folder: Path, campaigns: dict[str, Campaign], experiments: dict[str, 
 
 def _ahead(parts: dict[Path, Study], folder: Path) -> str:
     """What is left before it begins, how long it will take, and how it is stopped."""
-    from trifecta.workloads.ahead import look
+    from trifecta.workloads.remaining_time import look
 
     ahead = look(parts)
     begun = f"{ahead.done:,} trials are finished; " if ahead.done else ""
@@ -168,7 +168,7 @@ def _ahead(parts: dict[Path, Study], folder: Path) -> str:
 
 def _left(parts: dict[Path, Study], note: Callable[[], None], cannot: Iterable[Path]) -> str:
     """What is left now, without what cannot run; ``note`` keeps how long it took so far."""
-    from trifecta.workloads.ahead import look
+    from trifecta.workloads.remaining_time import look
 
     note()
     for run in cannot:
@@ -176,7 +176,7 @@ def _left(parts: dict[Path, Study], note: Callable[[], None], cannot: Iterable[P
     return _words(look(parts))
 
 
-def _words(ahead: Ahead) -> str:
+def _words(ahead: Remaining) -> str:
     """``36 runs, 6,966 trials, about 4 days``, ``9 of 36 runs left, 1,240 trials, about 9 h``."""
     from trifecta.design import numbers
     from trifecta.report.words import counted

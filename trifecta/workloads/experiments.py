@@ -183,10 +183,10 @@ def _head(threat: Threat) -> ThreatFound:
 def _carried_out(run: _Run) -> list[EffectFound]:
     """What a procedure makes of the requests of a run."""
     from trifecta.store import views
-    from trifecta.workloads import retrying
+    from trifecta.workloads import retry_experiment
 
     with views.connect(run.path) as connection:
-        return retrying.effects(connection, run.study)
+        return retry_experiment.effects(connection, run.study)
 
 
 def _effect(threat: Threat, effect: Effect, run: _Run) -> EffectFound:

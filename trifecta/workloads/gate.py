@@ -15,7 +15,7 @@ from trifecta.store.run import RunDirectory
 
 # What judges starts threads, which must not be there when the sandbox is entered.
 if TYPE_CHECKING:
-    from trifecta.workloads.cluster.asked import Cluster
+    from trifecta.workloads.cluster.options import Cluster
     from trifecta.workloads.progress import Progress
 
 

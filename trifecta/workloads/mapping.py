@@ -19,7 +19,7 @@ from trifecta.store.run import RunDirectory
 if TYPE_CHECKING:
     from trifecta.analysis.mapping.planner import MapPlanner
     from trifecta.analysis.mapping.result import MapResult
-    from trifecta.workloads.cluster.asked import Cluster
+    from trifecta.workloads.cluster.options import Cluster
     from trifecta.workloads.progress import Progress
     from trifecta.workloads.runner import StudyOutcome
 

@@ -21,7 +21,7 @@ from trifecta.lab.namespaces import Namespaces
 from trifecta.lab.place import OpenPlace
 from trifecta.lab.topology import Topology
 from trifecta.pages.archive import Page, read_page
-from trifecta.workloads.replay_asking import Asked, Asker, ask_all
+from trifecta.workloads.replay_diff import ProtocolReplay, ReplayTarget, ask_all
 
 PORT = 443
 _HOST = "server"
@@ -38,7 +38,7 @@ class Replayed:
     responses: int
     """How many the archive has."""
     bytes: int
-    asked: tuple[Asked, ...]
+    asked: tuple[ProtocolReplay, ...]
     """One a protocol; empty when the server cannot."""
     reason: str = ""
     """Why the server could not be asked."""
@@ -92,7 +92,7 @@ class _Replay:
         """Replay it by one server."""
         scratch = Path(tempfile.mkdtemp(prefix=f".tmp-{name}-", dir=self.work))
         version, reason = "", ""
-        asked: tuple[Asked, ...] = ()
+        asked: tuple[ProtocolReplay, ...] = ()
         try:
             version = adapter.find()
             adapter.check_workload(PageWorkload())
@@ -103,7 +103,7 @@ class _Replay:
             shutil.rmtree(scratch, ignore_errors=True)
         return Replayed(name, version, len(self.page.responses), self.page.bytes, asked, reason)
 
-    def _ask(self, name: str, adapter: ServerAdapter, version: str, scratch: Path) -> Iterator[Asked]:
+    def _ask(self, name: str, adapter: ServerAdapter, version: str, scratch: Path) -> Iterator[ProtocolReplay]:
         there, address = Namespaces(self.lab).place(_HOST), self.address
         certificates = make_certificates(scratch / "pki", [f"{name}.lab", *self.page.hosts], [address])
         state = scratch / "state"
@@ -114,7 +114,7 @@ class _Replay:
         with ready(running, there, self.page.hosts[0], self.stop):
             for protocol in (each for each in self.protocols if each in adapter.protocols):
                 received = scratch / protocol
-                yield ask_all(self.page, protocol, Asker(address, PORT, certificates.authority, there), received)
+                yield ask_all(self.page, protocol, ReplayTarget(address, PORT, certificates.authority, there), received)
                 shutil.rmtree(received, ignore_errors=True)
 
 

@@ -18,7 +18,6 @@ from trifecta.design.model import Cell, Study
 from trifecta.lab.launcher import TalkingLauncher
 from trifecta.store import files, node_blocks, remote_files
 from trifecta.store.run import RunDirectory
-from trifecta.workloads.cluster.asked import Cluster
 from trifecta.workloads.cluster.dispatch import (
     Dispatch,
     Joined,
@@ -32,6 +31,7 @@ from trifecta.workloads.cluster.dispatch import (
 )
 from trifecta.workloads.cluster.loop import carry_on
 from trifecta.workloads.cluster.nodes import ProgramNodes
+from trifecta.workloads.cluster.options import Cluster
 from trifecta.workloads.extending import More
 from trifecta.workloads.faults import NO_FAULTS
 from trifecta.workloads.progress import NoProgress, Progress

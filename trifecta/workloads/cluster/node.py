@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 from trifecta.design.errors import CannotError, TrifectaError
 from trifecta.workloads.cluster import wire
-from trifecta.workloads.cluster.putter import Putter
+from trifecta.workloads.cluster.uploader import Uploader
 from trifecta.workloads.cluster.wire import Asked, Message
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ class Outside:
 
     machine: str
     """See `_machine`."""
-    putter: Putter | None
+    putter: Uploader | None
     """What puts files of trials into an object store; None where the head takes them."""
 
 
@@ -264,7 +264,7 @@ def _work(asked: Asked, place: Path, pipe: Pipe) -> None:
     study = parse_study(asked.study, "study.yaml")
     shutil.rmtree(place, ignore_errors=True)  # of one that was killed
     place.mkdir(mode=0o700)
-    putter = Putter(asked.store) if asked.store else None
+    putter = Uploader(asked.store) if asked.store else None
     if putter is not None:
         putter.expect(asked.study)
     sandbox.enter(cgroups.forget if leaves_groups(study) else None)

@@ -17,10 +17,10 @@ from trifecta.design.workloads.far import FarWorkload
 from trifecta.lab.host import Here
 from trifecta.lab.place import LocalPlace
 from trifecta.workloads.far import names
+from trifecta.workloads.far.addresses import no_room, spot_of, why_not
 from trifecta.workloads.far.configs import Request
-from trifecta.workloads.far.keeper import OF_THIS_PROCESS, Keeper
 from trifecta.workloads.far.look import Looker
-from trifecta.workloads.far.spots import no_room, spot_of, why_not
+from trifecta.workloads.far.rate_limiter import OF_THIS_PROCESS, RateLimiter
 
 MOST_LEVELS = 2  # addresses that are levels by themselves; of more, a block goes to one that is drawn
 _SETS = (PROTOCOLS, ("h2", "h3"), ("h1", "h3"), ("h1", "h2"))
@@ -70,7 +70,7 @@ def look(
 ) -> list[PlaceSeen]:
     """One look at every address; ``tell`` is called with each before. CannotError for a name that stands for none."""
     workload = wanted.workload
-    keeper = Keeper(workload.manners, stop, sent=OF_THIS_PROCESS)
+    keeper = RateLimiter(workload.manners, stop, sent=OF_THIS_PROCESS)
     looker = Looker(LocalPlace(Here(), engine), workload, keeper, folder / "look.log", stop)
     found: list[PlaceSeen] = []
     for target in wanted.targets:

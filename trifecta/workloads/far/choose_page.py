@@ -18,11 +18,11 @@ from trifecta.design.workloads.far_page import FarPageWorkload
 from trifecta.lab.host import Here
 from trifecta.lab.place import LocalPlace
 from trifecta.workloads.far import names, page_look, robots
+from trifecta.workloads.far.addresses import spot_of
 from trifecta.workloads.far.choose import Choice, Wanted, body, levels_of, possible, to_look_at
-from trifecta.workloads.far.keeper import OF_THIS_PROCESS, Keeper
 from trifecta.workloads.far.page_look import PageLooker, Spot
 from trifecta.workloads.far.page_session import SEEN_IN_THIS_PROCESS, look_protocol, page_pins
-from trifecta.workloads.far.spots import spot_of
+from trifecta.workloads.far.rate_limiter import OF_THIS_PROCESS, RateLimiter
 
 _VISITS = ((2, 1), (1, 1))
 """Measured visits of a trial and those before, the best first: the first visit of a browser has its own start in it."""
@@ -49,7 +49,7 @@ def _workload(wanted: Wanted) -> FarPageWorkload:
 
 def ask_robots(wanted: Wanted, stop: Callable[[], bool], tell: Callable[[str], None]) -> None:
     """Before any page is asked for: CannotError where its robots.txt forbids it to us, or cannot be read."""
-    keeper = Keeper(_workload(wanted).manners, stop, sent=OF_THIS_PROCESS)
+    keeper = RateLimiter(_workload(wanted).manners, stop, sent=OF_THIS_PROCESS)
     for target in wanted.targets:
         tell(f"{robots.ROBOTS} of {target.host}")
         found = to_look_at(names.resolve(target.host, target.port), wanted.addresses)
@@ -75,7 +75,7 @@ def look(
     """
     base = possible(wanted, seen)
     workload = _workload(wanted)
-    keeper = Keeper(workload.manners, stop, sent=OF_THIS_PROCESS)
+    keeper = RateLimiter(workload.manners, stop, sent=OF_THIS_PROCESS)
     given = wanted.authorities if wanted.own_authorities else None
     looker = PageLooker(
         LocalPlace(Here(), engine),

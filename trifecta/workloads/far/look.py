@@ -25,8 +25,8 @@ from trifecta.design.model import PROTOCOLS, ElsewhereWorkload
 from trifecta.lab.engine import EngineError, as_user_error
 from trifecta.lab.place import Place
 from trifecta.workloads.far.configs import SMALL_UDP_PAYLOAD_BYTES, Course, Request, load_config
-from trifecta.workloads.far.keeper import Keeper
 from trifecta.workloads.far.names import Resolved
+from trifecta.workloads.far.rate_limiter import RateLimiter
 
 _GRACE_S = 5.0
 _CONNECT_TIMEOUT_S = 2.0
@@ -39,7 +39,7 @@ class Looker:
         self,
         here: Place,
         workload: ElsewhereWorkload,
-        keeper: Keeper,
+        keeper: RateLimiter,
         log: Path,
         stop: Callable[[], bool] = lambda: False,
     ) -> None:

@@ -25,8 +25,8 @@ from trifecta.design.workloads.far_page import FarPageWorkload
 from trifecta.implementations.browsers.taken import NEVER_SENT
 from trifecta.lab.engine import EngineError, as_user_error
 from trifecta.lab.place import DrivingPlace
-from trifecta.workloads.far.keeper import Keeper
 from trifecta.workloads.far.page_configs import Asked, addresses_of, page_config, spawn
+from trifecta.workloads.far.rate_limiter import RateLimiter
 from trifecta.workloads.visits.configs import START_NS, Drafts
 
 GRACE_S = 15.0  # beyond its own total timeout a driver is taken for hung
@@ -49,7 +49,7 @@ class PageLooker:
         self,
         here: DrivingPlace,
         workload: FarPageWorkload,
-        keeper: Keeper,
+        keeper: RateLimiter,
         log: Path,
         *,
         authorities: Path | None,

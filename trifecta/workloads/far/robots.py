@@ -22,7 +22,7 @@ from trifecta.design.manners import PATIENCE, ROBOTS_REQUESTS
 from trifecta.design.stat import Target
 from trifecta.workloads.far import names
 from trifecta.workloads.far.configs import USER_AGENT
-from trifecta.workloads.far.keeper import Keeper
+from trifecta.workloads.far.rate_limiter import RateLimiter
 from trifecta.workloads.stat import read_url
 
 AGENT = "trifecta"
@@ -144,7 +144,7 @@ class _Unreachable(CannotError):
     """No answer came from this address; one may from another."""
 
 
-def read(target: Target, addresses: Sequence[str], authorities: Path, keeper: Keeper) -> Read:
+def read(target: Target, addresses: Sequence[str], authorities: Path, keeper: RateLimiter) -> Read:
     """The robots.txt of a URL's host, asked for once by this process, at the first of these addresses that answers.
 
     CannotError where it cannot be read for reasons that are the server's or the path's: then everything is forbidden
@@ -156,7 +156,7 @@ def read(target: Target, addresses: Sequence[str], authorities: Path, keeper: Ke
     return OF_THIS_PROCESS[key]
 
 
-def _first(target: Target, addresses: Sequence[str], authorities: Path, keeper: Keeper) -> Read:
+def _first(target: Target, addresses: Sequence[str], authorities: Path, keeper: RateLimiter) -> Read:
     *others, last = addresses
     for address in others:
         with suppress(_Unreachable):
@@ -164,7 +164,7 @@ def _first(target: Target, addresses: Sequence[str], authorities: Path, keeper: 
     return _ask(target, last, authorities, keeper)
 
 
-def _ask(target: Target, address: str, authorities: Path, keeper: Keeper) -> Read:
+def _ask(target: Target, address: str, authorities: Path, keeper: RateLimiter) -> Read:
     where, at = replace(target, url=_robots_url(target), path=ROBOTS), address
     for _ in range(ROBOTS_REQUESTS):
         status, location, content = _get(where, at, authorities, keeper)
@@ -207,7 +207,7 @@ def _redirected(where: Target, location: str) -> Target:
         raise CannotError(f"{where.url} leads to {there[:200]!r}, which is not asked for ({error}); {_LATER}") from None
 
 
-def _get(where: Target, address: str, authorities: Path, keeper: Keeper) -> tuple[int, str, bytes]:
+def _get(where: Target, address: str, authorities: Path, keeper: RateLimiter) -> tuple[int, str, bytes]:
     """Status, where it leads, and content."""
     try:
         context = ssl.create_default_context(cafile=str(authorities))

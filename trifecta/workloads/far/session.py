@@ -24,10 +24,10 @@ from trifecta.lab.host import Here, pin_table
 from trifecta.lab.place import LocalPlace, Place
 from trifecta.lab.topology import Topology
 from trifecta.workloads.far import names
+from trifecta.workloads.far.addresses import AddressSeen, no_room, spot_of, why_not
 from trifecta.workloads.far.configs import Request
-from trifecta.workloads.far.keeper import OF_THIS_PROCESS, Keeper
 from trifecta.workloads.far.look import Looker
-from trifecta.workloads.far.spots import Spot, no_room, spot_of, why_not
+from trifecta.workloads.far.rate_limiter import OF_THIS_PROCESS, RateLimiter
 from trifecta.workloads.far.supported import authorities, targets
 from trifecta.workloads.far.vantages import DistantLooker, Vantages
 from trifecta.workloads.session import Common, Session
@@ -41,7 +41,7 @@ FarKey = tuple[str, str, str]
 class Chosen:
     """Where the arms of a block go, or why nobody knows."""
 
-    spot: Spot | None
+    spot: AddressSeen | None
     resolved: tuple[str, ...] = ()
     problem: str = ""
 
@@ -56,8 +56,8 @@ class ElsewhereSession(Session[Work, FarKey], Generic[Work]):
         self.targets = targets(self.study)
         self.authorities = authorities(self.study)
         first = self.workload(plan.treatments(self.study)[0])
-        self.keeper = Keeper(first.manners, self.stop, sent=OF_THIS_PROCESS)
-        self.spots: dict[FarKey, dict[str, Spot]] = {}
+        self.keeper = RateLimiter(first.manners, self.stop, sent=OF_THIS_PROCESS)
+        self.spots: dict[FarKey, dict[str, AddressSeen]] = {}
         """By address, those where every protocol of the study was answered."""
         self._looker = Looker(self.here, first, self.keeper, self.log("look"), self.stop)
         self._protocols = [str(one) for one in self.study.factors[PROTOCOL_FACTOR]]
@@ -174,7 +174,7 @@ class ElsewhereSession(Session[Work, FarKey], Generic[Work]):
         drawn = plan.stable_seed("address", self.study.seed, *where, block) % len(addresses)
         return Chosen(self._like(key, addresses[drawn]), resolved.addresses)
 
-    def _like(self, key: FarKey, address: str) -> Spot:
+    def _like(self, key: FarKey, address: str) -> AddressSeen:
         """What is known of an address; one that was not looked at is taken to be like its siblings.
 
         Where it is not, the checks of its trials say so.

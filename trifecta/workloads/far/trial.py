@@ -23,8 +23,8 @@ from trifecta.workloads.aggregate import Aggregate
 from trifecta.workloads.capturing import TrialCapture
 from trifecta.workloads.far.configs import Course, Request, load_config
 from trifecta.workloads.far.session import Chosen, FarSession
+from trifecta.workloads.remote_client import without_client
 from trifecta.workloads.trial import Details, Staged, TrialRunner, Watched, beside_client, read_samples
-from trifecta.workloads.unwatched import elsewhere
 
 _GRACE_S = 5.0  # beyond its own total timeout the load is taken for hung
 
@@ -132,7 +132,7 @@ class FarTrialRunner(TrialRunner[FarSession, _Far]):
             keeper.answered()
 
     def _around(self, one: _Far, machine: MachineFacts) -> MachineFacts:
-        return machine if one.is_here else elsewhere(machine, {})
+        return machine if one.is_here else without_client(machine, {})
 
     def _condense(self, one: _Far) -> Aggregate | None:
         return read_samples(one.samples, one.details.load, one.errors)

@@ -22,8 +22,8 @@ from trifecta.lab.machines import FarMachine, Machines
 from trifecta.lab.place import Place
 from trifecta.workloads.far import names
 from trifecta.workloads.far.configs import Request
-from trifecta.workloads.far.keeper import Keeper
 from trifecta.workloads.far.look import Looker
+from trifecta.workloads.far.rate_limiter import RateLimiter
 
 _DRAFT = ".tmp-look.parquet"
 
@@ -86,7 +86,7 @@ class DistantLooker(Looker):
         self,
         there: Place,
         workload: ElsewhereWorkload,
-        keeper: Keeper,
+        keeper: RateLimiter,
         log: Path,
         stop: Callable[[], bool],
         *,

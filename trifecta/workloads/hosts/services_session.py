@@ -20,7 +20,7 @@ from trifecta.implementations.server import ServerOptions, Site
 from trifecta.lab.engine import EngineProgram, Role, Stopped
 from trifecta.lab.machines import Machines, StandingMachine
 from trifecta.lab.topology import Topology
-from trifecta.workloads.asking import ask
+from trifecta.workloads.health_check import ask
 from trifecta.workloads.hosts.clocks import Clocks, across_clocks
 from trifecta.workloads.hosts.server import FarOrigin
 from trifecta.workloads.hosts.session import lost_words, probe_config, while_all_stand

@@ -21,7 +21,7 @@ from trifecta.observers.resources import ResourceObserver
 from trifecta.store.run import TrialFiles
 from trifecta.workloads.aggregate import Aggregate
 from trifecta.workloads.capturing import TrialCapture
-from trifecta.workloads.hosts.counted import (
+from trifecta.workloads.hosts.counters import (
     FOR_ALL,
     LOAD_GRACE_S,
     NOTHING,

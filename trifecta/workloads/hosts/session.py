@@ -1,6 +1,6 @@
 """The session between hosts: two machines, the engine's origin on one, and between them the network as it is.
 
-Or what the emulator on a third makes of it (`trifecta.workloads.hosts.middle`).
+Or what the emulator on a third makes of it (`trifecta.workloads.hosts.emulator_host`).
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from trifecta.implementations.server import ServerOptions, Site, host_name
 from trifecta.lab.engine import EngineProgram, Stopped
 from trifecta.lab.machines import Machines, StandingMachine
 from trifecta.lab.topology import Topology
-from trifecta.workloads.asking import ask
+from trifecta.workloads.health_check import ask
 from trifecta.workloads.hosts.clocks import Clocks, across_clocks
-from trifecta.workloads.hosts.middle import SETUP, Middle
+from trifecta.workloads.hosts.emulator_host import SETUP, Middle
 from trifecta.workloads.hosts.server import FarOrigin
 from trifecta.workloads.hosts.supported import SERVER
 from trifecta.workloads.probing import measure_config, measure_path

@@ -23,8 +23,8 @@ from trifecta.observers.resources import ResourceObserver
 from trifecta.store.run import TrialFiles
 from trifecta.workloads.aggregate import Aggregate
 from trifecta.workloads.capturing import TrialCapture
-from trifecta.workloads.hosts.counted import LOAD_GRACE_S, NOTHING, Counted, CountedTrialRunner, growth, used
-from trifecta.workloads.hosts.middle import Middle
+from trifecta.workloads.hosts.counters import LOAD_GRACE_S, NOTHING, Counted, CountedTrialRunner, growth, used
+from trifecta.workloads.hosts.emulator_host import Middle
 from trifecta.workloads.hosts.server import FarOrigin, Used
 from trifecta.workloads.hosts.session import HostsSession
 from trifecta.workloads.hosts.supported import SERVER

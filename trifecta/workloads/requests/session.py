@@ -24,8 +24,8 @@ from trifecta.lab.namespaces import Namespaces
 from trifecta.lab.network import BALANCER, SERVER_ADDRESS, SERVER_ADDRESS_6, WIRE, two_hosts
 from trifecta.lab.place import OpenPlace
 from trifecta.lab.topology import Topology, Wire
-from trifecta.workloads.asking import ask
 from trifecta.workloads.capturing import LONGEST_LINGER_NS
+from trifecta.workloads.health_check import ask
 from trifecta.workloads.probing import measure_config, measure_path
 from trifecta.workloads.qlogs import ServerLogs
 from trifecta.workloads.requests.places import ServerPlaces

@@ -19,7 +19,7 @@ from trifecta.lab.names import Names
 from trifecta.lab.namespaces import Namespaces
 from trifecta.lab.place import LocalPlace, OpenPlace
 from trifecta.video.live import LiveSource
-from trifecta.workloads.asking import ask
+from trifecta.workloads.health_check import ask
 from trifecta.workloads.session import READY_MORE_S, bring_up
 from trifecta.workloads.visits.configs import PORT
 from trifecta.workloads.visits.material import Key, Material

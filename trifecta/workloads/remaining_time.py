@@ -15,7 +15,7 @@ _ENOUGH_NS = 20_000_000_000  # a forecast is corrected by runs that took so long
 
 
 @dataclass(frozen=True)
-class Ahead:
+class Remaining:
     """``runs`` of ``of`` runs are left, with at most ``trials`` trials (None: no run says), about ``left_ns`` of wall
     time; ``done`` trials are finished."""
 
@@ -26,7 +26,7 @@ class Ahead:
     left_ns: int
 
 
-def look(parts: Mapping[Path, Study]) -> Ahead:
+def look(parts: Mapping[Path, Study]) -> Remaining:
     """What is left of these runs, by their folders; nothing is kept but what lies there."""
     took = forecast = left = done = runs = 0
     trials: int | None = 0
@@ -44,7 +44,7 @@ def look(parts: Mapping[Path, Study]) -> Ahead:
         left += round(expected * share)
         trials = None if planned is None or trials is None else trials + max(0, planned - there)
     pace = min(4.0, max(0.25, took / forecast)) if forecast and took >= _ENOUGH_NS else 1.0
-    return Ahead(runs, len(parts), done, trials, round(left * pace))
+    return Remaining(runs, len(parts), done, trials, round(left * pace))
 
 
 def _committed(folder: Path) -> int:

@@ -14,7 +14,7 @@ from trifecta.workloads.load_configs import MAX_UDP_PAYLOAD_BYTES
 
 
 @dataclass(frozen=True)
-class Spot:
+class AddressSeen:
     """What is known of one address of a URL: what a right answer's status is, how large it is, and what passes."""
 
     address: str
@@ -32,14 +32,14 @@ def no_room(answer_bytes: int, requests: int, own: Manners) -> str:
     return f"{what}, the most in all; request something smaller"
 
 
-def spot_of(place: PlaceSeen, protocols: Sequence[str]) -> Spot | None:
+def spot_of(place: PlaceSeen, protocols: Sequence[str]) -> AddressSeen | None:
     """What is known of an address; None where a protocol was not answered with success."""
     last = {one["protocol"]: one for one in place["answers"]}
     good = [last[protocol] for protocol in protocols if protocol in last and is_right(last[protocol])]
     if len(good) < len(protocols) or len({one["status"] for one in good}) > 1:
         return None
     payload = next((one["udp_payload_bytes"] for one in good if one["udp_payload_bytes"]), None)
-    return Spot(
+    return AddressSeen(
         place["address"],
         int(good[0]["status"] or 0),
         max(one["wire_bytes"] for one in good),

@@ -9,7 +9,7 @@ import pytest
 
 from trifecta.design import duration
 from trifecta.design.study import requests, study
-from trifecta.workloads.ahead import look
+from trifecta.workloads.remaining_time import look
 
 STUDY = study(
     "s", workload=requests(requests=100), blocks={"at_least": 6, "at_most": 6}, budget="none",

@@ -15,7 +15,7 @@ OF_THIS_PROCESS: deque[tuple[int, int]] = deque()
 """When octets went, and how many: of a look before a run and of the run, which share their minutes."""
 
 
-class Keeper:
+class RateLimiter:
     """When the next request may begin. Time is CLOCK_MONOTONIC's; a run that begins takes a request as just made."""
 
     def __init__(

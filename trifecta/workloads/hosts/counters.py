@@ -13,9 +13,9 @@ from trifecta.lab.engine import EXIT_BAD_INPUT, EXIT_CANNOT, EXIT_UNSUPPORTED, E
 from trifecta.lab.machines import StandingMachine
 from trifecta.observers.machines import MachinesObserver
 from trifecta.workloads.hosts.server import Used
+from trifecta.workloads.remote_client import without_client
 from trifecta.workloads.session import Session
 from trifecta.workloads.trial import Staged, TrialRunner, Watched
-from trifecta.workloads.unwatched import elsewhere
 
 FOR_ALL = (EXIT_CANNOT, EXIT_BAD_INPUT, EXIT_UNSUPPORTED)  # what every other trial would meet, too
 LOAD_GRACE_S = 5.0  # beyond its own total timeout the client is taken for hung
@@ -72,4 +72,4 @@ class CountedTrialRunner(TrialRunner[Own, One], ABC):
             one.errors.append(str(error))
 
     def _around(self, one: One, machine: MachineFacts) -> MachineFacts:
-        return elsewhere(machine, one.grown)
+        return without_client(machine, one.grown)

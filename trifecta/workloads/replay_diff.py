@@ -38,7 +38,7 @@ class Difference:
 
 
 @dataclass(frozen=True)
-class Asked:
+class ProtocolReplay:
     """What came of asking for everything over one protocol."""
 
     protocol: Protocol
@@ -54,7 +54,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Asker:
+class ReplayTarget:
     """Whom to ask, and from where."""
 
     address: str
@@ -65,7 +65,7 @@ class Asker:
     """Where the server can be reached."""
 
 
-def ask_all(page: Page, protocol: Protocol, asker: Asker, state: Path) -> Asked:
+def ask_all(page: Page, protocol: Protocol, asker: ReplayTarget, state: Path) -> ProtocolReplay:
     """Ask for every response of a page, and for one of each host that it lacks; ``state`` is a new folder.
 
     CannotError when curl with HTTP/3 is missing.
@@ -126,7 +126,7 @@ def _run(
 
 def _compare(
     page: Page, wanted: Sequence[Response], protocol: Protocol, lines: dict[int, dict[str, str]], state: Path
-) -> Asked:
+) -> ProtocolReplay:
     differences: list[Difference] = []
     added: set[str] = set()
     came = octets = reordered = 0
@@ -153,7 +153,7 @@ def _compare(
         added |= {name for name, _ in fields if name not in names and name in ADDED}
         order = [field for field in fields if field[0] in names]
         reordered += order != list(response.headers) and sorted(order) == sorted(response.headers)
-    return Asked(protocol, came, octets, tuple(differences), tuple(sorted(added)), reordered)
+    return ProtocolReplay(protocol, came, octets, tuple(differences), tuple(sorted(added)), reordered)
 
 
 def read_head(octets: bytes) -> tuple[int, list[tuple[str, str]]]:

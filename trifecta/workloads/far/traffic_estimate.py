@@ -13,7 +13,7 @@ from trifecta.workloads.preflight import preflight
 
 
 @dataclass(frozen=True)
-class Coming:
+class TrafficEstimate:
     """From the fewest blocks that can decide anything to the caps, in requests, octets both ways, and ns.
 
     ``fewest_requests`` is 0 where nobody knows yet. ``blocks`` of every cell fit below the caps; None: not known.
@@ -33,7 +33,7 @@ class Coming:
     """From where it is asked."""
 
 
-def coming(study: Study, answer_bytes: int | None = None, requests: int | None = None) -> Coming:
+def traffic_estimate(study: Study, answer_bytes: int | None = None, requests: int | None = None) -> TrafficEstimate:
     """What the study comes to.
 
     ``answer_bytes`` and ``requests``: of one answer with its connection, or of one visit of a page, where one was seen.
@@ -61,7 +61,7 @@ def coming(study: Study, answer_bytes: int | None = None, requests: int | None =
     low_ns = expected.time_ns[0]
     if requests is not None and every[0].visiting:
         low_ns = expected.blocks * turns * own.gap_ns(answer_bytes or 0, requests)
-    return Coming(
+    return TrafficEstimate(
         tuple(dict.fromkeys(hosts)),
         min(fewest, most),
         most,

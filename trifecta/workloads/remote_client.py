@@ -5,7 +5,7 @@ from __future__ import annotations
 from trifecta.contract.machine import MachineFacts, TransportGrowth
 
 
-def elsewhere(here: MachineFacts, grown: TransportGrowth) -> MachineFacts:
+def without_client(here: MachineFacts, grown: TransportGrowth) -> MachineFacts:
     """Of this machine nothing matters. What others did on a host is not known: it is told by none of them.
 
     ``grown`` is what counters of the hosts' kernels grew by, where they were read.

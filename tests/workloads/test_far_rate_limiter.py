@@ -9,7 +9,7 @@ import pytest
 from trifecta.design import manners
 from trifecta.design.manners import MINUTE_NS, TO_OTHERS, Manners
 from trifecta.lab.engine import Stopped
-from trifecta.workloads.far.keeper import Keeper
+from trifecta.workloads.far.rate_limiter import RateLimiter
 
 S = 1_000_000_000
 
@@ -30,7 +30,7 @@ class Clock:
 
 def keeper(own=TO_OTHERS, stop=lambda: False):
     clock = Clock()
-    return Keeper(own, stop, now_ns=clock, sleep=clock.sleep), clock
+    return RateLimiter(own, stop, now_ns=clock, sleep=clock.sleep), clock
 
 
 def test_the_first_request_waits_as_if_one_had_just_been_made():
@@ -97,7 +97,7 @@ def test_a_wait_ends_when_the_user_wants_to_stop():
 def test_a_look_before_a_run_takes_of_the_runs_minute():
     clock, sent = Clock(), deque()
     own = Manners(2.0, 1_000_000, 100, 10**9)
-    look, run = (Keeper(own, sent=sent, now_ns=clock, sleep=clock.sleep) for _ in range(2))
+    look, run = (RateLimiter(own, sent=sent, now_ns=clock, sleep=clock.sleep) for _ in range(2))
     look.made(900_000)
     assert run.due_ns(200_000) == clock() + MINUTE_NS
     assert run.due_ns(100_000) == clock() + S // 2
@@ -114,7 +114,7 @@ def test_many_requests_at_once_are_paid_for_as_if_made_one_by_one():
 
 def test_a_run_after_a_look_waits_for_what_the_look_made_at_once():
     clock, sent = Clock(), deque()
-    look = Keeper(TO_OTHERS, sent=sent, now_ns=clock, sleep=clock.sleep)
+    look = RateLimiter(TO_OTHERS, sent=sent, now_ns=clock, sleep=clock.sleep)
     look.made(600_000, 60, clock())
-    run = Keeper(TO_OTHERS, sent=sent, now_ns=clock, sleep=clock.sleep)
+    run = RateLimiter(TO_OTHERS, sent=sent, now_ns=clock, sleep=clock.sleep)
     assert run.due_ns() == clock() + 30 * S

@@ -12,7 +12,7 @@ from tests.cli.test_run import trifecta
 from trifecta import studies
 from trifecta.analysis.resampling import Times
 from trifecta.workloads.experiments import _outcome
-from trifecta.workloads.retrying import of_blocks
+from trifecta.workloads.retry_experiment import of_blocks
 
 STUDY = studies.experiment("retries-hidden", ())
 

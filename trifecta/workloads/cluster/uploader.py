@@ -1,4 +1,4 @@
-"""``python -m trifecta.workloads.cluster.putter URL``: puts what trials leave into an object store, for a node.
+"""``python -m trifecta.workloads.cluster.uploader URL``: puts what trials leave into an object store, for a node.
 
 The node is in a private network and may have no threads before it is there; this is outside, and has some. It is told
 in lines of JSON on standard input what to put, answers each with a line, and ends when standard input is closed. Files
@@ -19,13 +19,13 @@ from trifecta.design.errors import CannotError, TrifectaError
 _REMEDY = "check that this node reaches it, with credentials that may read and write there"
 
 
-class Putter:
+class Uploader:
     """The program, from the node's side."""
 
     def __init__(self, url: str) -> None:
         """Start it; before the node has threads, or a network of its own."""
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "trifecta.workloads.cluster.putter", url],
+            [sys.executable, "-P", "-m", "trifecta.workloads.cluster.uploader", url],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
