@@ -18,7 +18,7 @@ from trifecta.analysis.published import change_words, evaluate
 from trifecta.conclude.reproduction import rejudge
 from trifecta.conclude.reproduction.rows import evaluation_data
 from trifecta.design import metrics
-from trifecta.report.reproduction.said import effect_words, value_words
+from trifecta.report.reproduction.words import effect_words, value_words
 
 ARMS = ("h1", "h2", "h3")
 MORE = {"metric": "cpu_share[B]", "over": "cpu_share[A]", "arm": list(ARMS), "is": "above"}

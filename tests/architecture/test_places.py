@@ -14,7 +14,7 @@ APART = {
     "api/measuring.py": "measures in a process beside a notebook, which enters the lab itself",
     "implementations/clients/driver.py": "is started at a place itself, and starts the client beside it",
     "implementations/clients/quic_probe.py": "tells before a run what a client can",
-    "report/figures/beside.py": "draws figures of a run that is over",
+    "report/figures/parallel.py": "draws figures of a run that is over",
     "recording/proxy.py": "records a page, outside of any lab",
     "ui/jobs.py": "starts the starter, outside of any lab",
     "ui/starter.py": "starts the command itself, as a shell does",

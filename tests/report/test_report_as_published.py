@@ -21,7 +21,7 @@ from trifecta.contract.reproduction import Then
 from trifecta.design.campaign import parse_campaign
 from trifecta.design.errors import UserError
 from trifecta.report.reproduction import print_result, write
-from trifecta.report.reproduction.shown import render
+from trifecta.report.reproduction.output import render
 from trifecta.store import campaign as campaigns
 from trifecta.store import reproduction, results_manifest
 

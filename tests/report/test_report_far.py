@@ -25,7 +25,7 @@ from trifecta.design.metrics import METRICS
 from trifecta.design.model import CheckResult, PathSpec
 from trifecta.design.study_file import parse_study
 from trifecta.report import terminal
-from trifecta.report.far.said import coming_line, here_lines, place_lines, together_lines, vantage_line
+from trifecta.report.far.words import coming_line, here_lines, place_lines, together_lines, vantage_line
 from trifecta.report.html import render, write_report
 from trifecta.store import schema
 

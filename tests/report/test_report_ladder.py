@@ -16,8 +16,8 @@ from trifecta.conclude.reproduction.result import Result, as_data
 from trifecta.contract.ladder import LadderFound
 from trifecta.design.errors import UserError
 from trifecta.report.figures import svg
-from trifecta.report.ladder import picture, section, shown, words
-from trifecta.report.reproduction.shown import render
+from trifecta.report.ladder import output, picture, section, words
+from trifecta.report.reproduction.output import render
 
 
 def ends(ratio: float | None, low: float | None = None, high: float | None = None, blocks: int = 6) -> dict[str, Any]:
@@ -101,7 +101,7 @@ def test_trials_that_do_not_count_are_counted_once_a_cell():
 
 
 def test_the_table_has_a_line_for_every_part():
-    rows = list(csv.DictReader(io.StringIO(shown.as_csv(found()))))
+    rows = list(csv.DictReader(io.StringIO(output.as_csv(found()))))
     assert [row["part"] for row in rows] == [
         "published", "rung", "rung", "rung", "step", "step", "whole", "sum", "left", "before", "after", "interaction"
     ]  # fmt: skip
@@ -138,7 +138,7 @@ def test_a_ladder_without_values_is_drawn_and_told():
     with svg.drawing():
         assert "no usable block" not in picture.draw(bare).svg("x")
     out = Console(file=io.StringIO(), width=100)
-    shown.print_ladder(bare, Path("x"), out)
+    output.print_ladder(bare, Path("x"), out)
     text = out.file.getvalue()  # type: ignore[attr-defined]
     assert "Open: as published: no usable block." in text
     assert "not measured yet" in text
@@ -147,7 +147,7 @@ def test_a_ladder_without_values_is_drawn_and_told():
 @pytest.mark.parametrize("width", [80, 140])
 def test_the_terminal_has_every_rung_and_what_follows(width):
     out = Console(file=io.StringIO(), width=width)
-    shown.print_ladder(found(), Path("there"), out)
+    output.print_ladder(found(), Path("there"), out)
     text = out.file.getvalue()  # type: ignore[attr-defined]
     for part in ("0.71 [0.66, 0.76]", "Nagle", "Held then", "Not as published: the machines of AWS.", "interaction"):
         assert part in text
@@ -156,7 +156,7 @@ def test_the_terminal_has_every_rung_and_what_follows(width):
 def test_files_are_written_and_what_was_changed_is_refused(tmp_path):
     own = tmp_path / "ladders" / "small"
     own.mkdir(parents=True)
-    shown.write(found(), own)
+    output.write(found(), own)
     assert {path.name for path in own.iterdir()} >= {"ladder.json", "ladder.csv", "ladder.svg", "ladder.png"}
     assert ladders_kept.below(tmp_path) == [found()]
     (own / "ladder.json").write_text(json.dumps({**found(), "answer": "confirmed"}))

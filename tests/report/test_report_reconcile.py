@@ -29,7 +29,7 @@ from trifecta.conclude.reconcile.read import pairs as read_pairs
 from trifecta.design.errors import UserError
 from trifecta.report import reconcile
 from trifecta.report.map import page as map_page
-from trifecta.report.reconcile import cite, conditions, maps, page, words
+from trifecta.report.reconcile import citation, conditions, maps, page, words
 
 
 @pytest.fixture(scope="module")
@@ -251,4 +251,4 @@ def test_without_any_run_the_page_says_so(tmp_path: Path) -> None:
 def test_the_command_names_no_folder_of_this_machine() -> None:
     argv = ["/here/trifecta", "reproduce", "all", "--quick", "--out", "/here/runs/four"]
     made = Reconciled(folder=Path("four"), asked={"argv": argv}, claims={}, runs=[], missing=[])
-    assert cite.command(made) == "trifecta reproduce all --quick --out FOLDER"
+    assert citation.command(made) == "trifecta reproduce all --quick --out FOLDER"

@@ -28,8 +28,8 @@ from trifecta.contract.reproduction import Spending, Step
 from trifecta.design.campaign import parse_campaign
 from trifecta.design.errors import UserError
 from trifecta.report.reproduction import print_result, write
+from trifecta.report.reproduction.output import render
 from trifecta.report.reproduction.resampled import words
-from trifecta.report.reproduction.shown import render
 from trifecta.store import campaign as campaigns
 from trifecta.store import reproduction
 

@@ -17,7 +17,7 @@ from trifecta.design.why.asked import case_asked, rungs_of
 from trifecta.report import explain
 from trifecta.report.figures import svg
 from trifecta.report.html import write_report
-from trifecta.report.why import picture, section, shown, words
+from trifecta.report.why import output, picture, section, words
 from trifecta.store import why
 
 
@@ -37,7 +37,7 @@ def ends(ratio, low=None, high=None):
 
 def printed(made, folder, width=120):
     out = Console(file=io.StringIO(), width=width)
-    shown.print_found(made, folder, out)
+    output.print_found(made, folder, out)
     return out.file.getvalue()
 
 
@@ -215,7 +215,7 @@ def test_what_is_of_the_nearest_stack_is_told_of_its_own_effect_everywhere(searc
         "unchanged on the engine's own programs",
         near["title"],
     ]
-    assert "It cannot" in shown.page(made)
+    assert "It cannot" in output.page(made)
     both = {**made["together"], "causes": [near["cause"]]}
     assert "In separate rounds on the engine's own programs, " in words.closing({**made, "together": both})[0]
 
@@ -251,7 +251,7 @@ def test_the_picture_has_a_row_for_every_cause(search):
 
 def test_files_page_and_the_section_of_the_report(search):
     run, folder, made = search
-    shown.write({**made, "study": "<race>"}, folder)
+    output.write({**made, "study": "<race>"}, folder)
     assert {path.name for path in folder.iterdir()} >= {"why.json", "why.svg", "why.png", "why.html"}
     page = (folder / "why.html").read_text()
     assert "&lt;race&gt;" in page
@@ -261,7 +261,7 @@ def test_files_page_and_the_section_of_the_report(search):
     assert 'href="why/h3-far/why.html"' in report
     assert "cannot be switched in this version" in report
     ticked = [{**one, "why": "see `window-validation`, <b>"} for one in made["not_switched"]]
-    shown.write({**made, "not_switched": ticked}, folder)
+    output.write({**made, "not_switched": ticked}, folder)
     page = (folder / "why.html").read_text()
     assert "see <code>window-validation</code>, &lt;b&gt;." in page and "`" not in page.partition("</style>")[2]
     (folder / "why.json").write_text(json.dumps({**made, "rounds": 7}))

@@ -11,7 +11,7 @@ from trifecta.design.errors import CannotError, UserError
 from trifecta.design.study_file import parse_study
 from trifecta.implementations.registry import BROWSERS
 from trifecta.implementations.server import Unsupported
-from trifecta.report.far.said import coming_line, page_lines, robots_line, too_few_line
+from trifecta.report.far.words import coming_line, page_lines, robots_line, too_few_line
 from trifecta.workloads.far import names, page_configs, supported
 from trifecta.workloads.far.choose import possible
 from trifecta.workloads.far.choose_page import document, settled

@@ -18,7 +18,7 @@ from trifecta.design import plan
 from trifecta.design.errors import CannotError, UserError
 from trifecta.design.why.asked import rungs_of, together_of
 from trifecta.design.why.rungs import case_of, cell_named, with_evidence
-from trifecta.report.why import shown
+from trifecta.report.why import output
 from trifecta.store.run import RunDirectory
 from trifecta.workloads.why import ask, candidates, study_of
 
@@ -94,7 +94,7 @@ def test_the_list_asks_what_this_stack_can_be_told():
     assert by["congestion-control"].problem == "nothing has BBR"
     assert not by["server-program"].nearest
     out = Console(file=io.StringIO(), width=200)
-    shown.print_list([by["pacing"], by["congestion-control"]], out)
+    output.print_list([by["pacing"], by["congestion-control"]], out)
     said = out.file.getvalue()
     assert "\n  pacing=off, HTTP/3 only, on the engine's own programs; QUIC is paced and TCP is not\n" in said
     assert "\n  nothing has BBR; nothing points to it\n" in said

@@ -83,7 +83,7 @@ class Budget:
 
     def _say_standing(self, result: Result, steps: Sequence[Step]) -> None:
         from trifecta.conclude.reproduction import spending
-        from trifecta.report.reproduction.said import standing_words
+        from trifecta.report.reproduction.words import standing_words
 
         told = spending.spending(result, self.budget_s, self.spent_s(), steps, None)
         self.say(f"budget: {standing_words(told)}")

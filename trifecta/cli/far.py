@@ -106,7 +106,7 @@ def _before(wanted: Wanted) -> JsonObject:
 
 def _looked(wanted: Wanted, *, quiet: bool) -> Found:
     """One look at each address, and what it lets compare."""
-    from trifecta.report.far.said import place_lines
+    from trifecta.report.far.words import place_lines
     from trifecta.workloads.far import choose
 
     with looking(wanted.workload.manners.pace_per_s, quiet=quiet) as look:

@@ -39,7 +39,7 @@ def before(wanted: Wanted, browsers: Sequence[str]) -> JsonObject:
 def looked(wanted: Wanted, browsers: Sequence[str], *, quiet: bool) -> Found:
     """The robots.txt, one look at each address, and visits by each browser; what they let compare."""
     from trifecta.design import manners
-    from trifecta.report.far.said import page_lines, place_lines
+    from trifecta.report.far.words import page_lines, place_lines
     from trifecta.workloads.far import choose, choose_page
 
     visits = manners.PAGE_LOOKS * len(browsers)

@@ -120,7 +120,7 @@ def go_on(folder: Path, *, quiet: bool, as_json: bool) -> int:
 
 
 def _list(ladders: list[Ladder], *, as_json: bool) -> int:
-    from trifecta.report.ladder import shown
+    from trifecta.report.ladder import output
 
     if as_json:
         told = [
@@ -136,7 +136,7 @@ def _list(ladders: list[Ladder], *, as_json: bool) -> int:
         ]
         click.echo(json.dumps(told, indent=1, ensure_ascii=False))
     else:
-        shown.print_list(ladders)
+        output.print_list(ladders)
     return 0
 
 
@@ -152,7 +152,7 @@ def _carry_out(folder: Path, asked: AskedLadders, read: dict[str, Ladder], *, qu
 
     from trifecta.conclude import ladder as concluded
     from trifecta.design.errors import CannotError
-    from trifecta.report.ladder import shown
+    from trifecta.report.ladder import output
     from trifecta.workloads.stopping import StopFlag
 
     found: dict[str, LadderFound] = {}
@@ -172,13 +172,13 @@ def _carry_out(folder: Path, asked: AskedLadders, read: dict[str, Ladder], *, qu
                 click.echo(f"{name}: {error}", err=True)
                 continue
             found[name] = concluded.read(own, one, why)
-            shown.write(found[name], own)
+            output.write(found[name], own)
         if as_json:
             told = {"ladders": list(found.values()), "missing": problems, "folder": str(folder)}
             click.echo(json.dumps(told, indent=1, ensure_ascii=False))
         else:
             for name, each in found.items():
-                shown.print_ladder(each, folder / name)
+                output.print_ladder(each, folder / name)
         if stop():
             return INTERRUPTED
     if problems and not found:

@@ -37,7 +37,7 @@ def ask(study: Study, *, yes: bool, quiet: bool, answer_bytes: int | None = None
     ``answer_bytes`` and ``requests`` are of one answer, or of one visit of a page, where one was seen.
     """
     from trifecta.design.errors import UserError
-    from trifecta.report.far.said import coming_line, too_few_line, vantage_line
+    from trifecta.report.far.words import coming_line, too_few_line, vantage_line
     from trifecta.workloads.far.traffic_estimate import traffic_estimate
 
     expected = traffic_estimate(study, answer_bytes, requests)

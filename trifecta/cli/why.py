@@ -155,7 +155,7 @@ def _folder(run: Path, case: Case) -> Path:
 
 
 def _list(asked: Asked, *, as_json: bool) -> int:
-    from trifecta.report.why import shown
+    from trifecta.report.why import output
     from trifecta.workloads import why as searches
 
     case = asked.case
@@ -187,7 +187,7 @@ def _list(asked: Asked, *, as_json: bool) -> int:
         click.echo(json.dumps(lines, indent=1, ensure_ascii=False))
     else:
         click.echo(f"{case.seen.arm} against {case.seen.to} in {case.cell.key}, the most suspected first:")
-        shown.print_list(found)
+        output.print_list(found)
     return 0
 
 
@@ -227,7 +227,7 @@ def _carry_out(folder: Path, asked: AskedWhy, *, quiet: bool, as_json: bool) -> 
     from trifecta.conclude.why import found
     from trifecta.design.why.asked import case_asked
     from trifecta.report import html
-    from trifecta.report.why import shown
+    from trifecta.report.why import output
     from trifecta.store import why
     from trifecta.workloads import why as searches
     from trifecta.workloads.stopping import StopFlag
@@ -237,14 +237,14 @@ def _carry_out(folder: Path, asked: AskedWhy, *, quiet: bool, as_json: bool) -> 
         if not (folder / found.SEARCH / "run.json").is_file():
             return INTERRUPTED
         made: WhyFound = found.read(folder, asked, problem)
-        shown.write(made, folder)
+        output.write(made, folder)
         run = Path(asked["run"])
         if folder.parent == run / why.FOLDER and (run / "run.json").is_file():
             html.write_report(run)  # which has a section of it
         if as_json:
             click.echo(json.dumps({**made, "folder": str(folder)}, indent=1, ensure_ascii=False))
         else:
-            shown.print_found(made, folder)
+            output.print_found(made, folder)
         if stop():
             return INTERRUPTED
     return 0 if any(one["state"] == "explains" for one in made["causes"]) else 1

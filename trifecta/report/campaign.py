@@ -32,7 +32,7 @@ from trifecta.report import (
 from trifecta.report.figures import style
 from trifecta.report.sections import TEMPLATES
 from trifecta.report.visits.published import ours, with_place
-from trifecta.report.visits.said import cell_words, claim_summary
+from trifecta.report.visits.words import cell_words, claim_summary
 from trifecta.store import manifest
 
 PAGE = "index.html"

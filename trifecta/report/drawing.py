@@ -18,7 +18,7 @@ from trifecta.report.content import Answers
 from trifecta.report.figure import Figure
 from trifecta.report.figures import latency, load, ratios, scales, style
 from trifecta.report.figures.ratios import ForestRow
-from trifecta.report.opening import Opening
+from trifecta.report.overview import Overview
 from trifecta.report.verdict_words import place_words
 
 PANELS = 6
@@ -182,7 +182,7 @@ def overviews(
     return drawn
 
 
-def opening_forests(facts: RunFacts, made: Opening) -> list[str]:
+def opening_forests(facts: RunFacts, made: Overview) -> list[str]:
     """The small forest of every row of the first screen, on one axis."""
     limits = overview_limits(facts, [one for row in made.rows for one in row.comparisons])
     return [

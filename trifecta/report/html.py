@@ -29,12 +29,12 @@ from trifecta.contract.trial import TrialRow
 from trifecta.design import naming
 from trifecta.design.numbers import FORM_OF_UNIT, FORMATS, MARKS, NO_VALUE, significant
 from trifecta.report import (
-    alone,
     conformance,
     content,
     evidence,
-    opening,
+    overview,
     packets,
+    single_protocol,
     verdict_words,
     words,
 )
@@ -48,8 +48,8 @@ from trifecta.report.drawing import (
     sample_panels,
 )
 from trifecta.report.figure import Figure
-from trifecta.report.figures import beside, latency, style, svg
-from trifecta.report.figures.beside import Drawer
+from trifecta.report.figures import latency, parallel, style, svg
+from trifecta.report.figures.parallel import Drawer
 from trifecta.report.sections import TEMPLATES, Known, Run, Section, known
 from trifecta.report.tables import Table, row_key
 from trifecta.report.verdict_words import place_words
@@ -116,16 +116,16 @@ def _render(run_dir: Path, leave: Callable[[duckdb.DuckDBPyConnection, Views], N
     with ExitStack() as opened:
         opened.enter_context(about.naming())
         # It imports what it draws with while this process still looks at the run's files.
-        drawer = opened.enter_context(beside.drawer(_figures(about), about.compare, about.arms))
+        drawer = opened.enter_context(parallel.drawer(_figures(about), about.compare, about.arms))
         connection = opened.enter_context(queries.connect(run_dir))
         queries.hold(connection, "request_sums")
         answers = content.ask_all(connection, about, opened.enter_context(ThreadPoolExecutor(1)))
         paths, found = _sections(about, answers)
         rows = trial_values(connection, about.metric)
-        by_itself = alone.ask(connection, about)
-        single = None if by_itself is None else alone.table(about, by_itself)
+        by_itself = single_protocol.ask(connection, about)
+        single = None if by_itself is None else single_protocol.table(about, by_itself)
         totals, matrix = answers[catalogue.TOTALS].rows[0], answers[catalogue.CHECK_MATRIX]
-        first = opening.opening(about, found, opening.ask(connection, about), totals, matrix)
+        first = overview.overview(about, found, overview.ask(connection, about), totals, matrix)
         run = Run(connection, about, found)
         concluded = [(one, made) for one in every.sections if (made := one.derive(run)) is not None]
         leave(connection, {name: made for one, of in concluded for name, made in one.rows(of).items()})
@@ -153,7 +153,7 @@ class _Parts:
     known: Known
     shown: Sequence[tuple[Section, Any]]
     single: Table | None
-    first: opening.Opening | None
+    first: overview.Overview | None
     forests: Sequence[str]
 
     def by_name(self) -> dict[str, Any]:
@@ -279,9 +279,9 @@ def _fill(
         opening=parts.first,
         forests=parts.forests,
         factors=words.listed(about.factors) or "levels",
-        spread=lambda row, arm: opening.spread(row, arm, about.metric),
-        ratio_of=opening.ratio,
-        winners=lambda row: opening.winners(row, len(about.arms)),
+        spread=lambda row, arm: overview.spread(row, arm, about.metric),
+        ratio_of=overview.ratio,
+        winners=lambda row: overview.winners(row, len(about.arms)),
         value_form=FORM_OF_UNIT[about.of.unit],
         words=words.compose(about, found, totals, answers[catalogue.CHECK_MATRIX], answers[exclusions.BY_ARM]),
         missing=parts.known.missing,

@@ -17,7 +17,7 @@ from trifecta.design.metric import Metric
 from trifecta.report import drawing, words
 from trifecta.report.figures import latency, ratios, svg
 from trifecta.report.figures.by_block import Measured, by_block
-from trifecta.report.figures.displayed import Where, displayed
+from trifecta.report.figures.notebook import Where, displayed
 from trifecta.report.figures.panels import Drawn
 from trifecta.report.verdict_words import place_words
 

@@ -32,23 +32,23 @@ from trifecta.design.metric import TIME
 from trifecta.design.metrics import METRICS
 from trifecta.design.model import PROTOCOL_FACTOR, PROTOCOL_NAMES
 from trifecta.report import (
-    alone,
     claims,
     conformance,
     content,
-    going_on,
     grids,
     interactions,
+    next_commands,
     nodes,
-    opening,
-    opening_grid,
+    overview,
+    overview_grid,
     services,
+    single_protocol,
     verdict_words,
     visits,
     words,
 )
 from trifecta.report.figures import style
-from trifecta.report.opening import Opening
+from trifecta.report.overview import Overview
 
 WIDE = 170
 _STYLES = {"faster": "green", "slower": "red", "same": "", "undecided": "dim"}
@@ -73,7 +73,7 @@ class Summary:
     visits: Visits | None  # the same of browsers
     visit_words: list[str]
     single: Answer | None  # the numbers of a study of one protocol
-    opening: Opening | None  # the first screen
+    opening: Overview | None  # the first screen
 
 
 def summarise(run_dir: Path) -> Summary:
@@ -85,7 +85,7 @@ def summarise(run_dir: Path) -> Summary:
         matrix = queries.ask(connection, catalogue.CHECK_MATRIX)
         totals = queries.ask(connection, catalogue.TOTALS).rows[0]
         by_arm = queries.ask(connection, exclusions.BY_ARM)
-        single, values = alone.ask(connection, about), opening.ask(connection, about)
+        single, values = single_protocol.ask(connection, about), overview.ask(connection, about)
         programs = derive(run_dir, connection, about)
         proxies = queries.ask(connection, conformance.PROXIES)
         cells = cells_in_order(about, (row["cell"] for row in verdicts))
@@ -100,7 +100,7 @@ def summarise(run_dir: Path) -> Summary:
             said = claims.briefly(found, about.pairs, stands_apart, programs.shares)
         answer = words.compose(about, found, totals, matrix, by_arm)
         seen = visits.brief(about, loads) if loads else []
-        first = opening.opening(about, found, values, totals, matrix)
+        first = overview.overview(about, found, values, totals, matrix)
         parts = (programs, said, proxies, calls, told, loads, seen, single, first)
         return Summary(about, cells, found, checks, answer, totals, *parts)
 
@@ -128,7 +128,7 @@ def _print(out: Console, summary: Summary) -> None:
         grids.show(out, _table(out, summary))
         _print_notes(out, summary)
     elif summary.single is not None:
-        alone.show(out, summary.about, summary.single)
+        single_protocol.show(out, summary.about, summary.single)
         for said in (
             summary.words.checks,
             *(f"Left out: {said}" for said in summary.words.left_out),
@@ -158,7 +158,10 @@ def _data(run_dir: Path, summary: Summary) -> dict[str, Any]:
                 "adds_hop": levels(cell).get("server") in summary.proxies.values("server"),
                 "places": [list(arms) for arms in places],
                 "verdicts": [
-                    {**_finite(one.row), "resume": going_on.command(summary.about, more_blocks.of(summary.about, one))}
+                    {
+                        **_finite(one.row),
+                        "resume": next_commands.command(summary.about, more_blocks.of(summary.about, one)),
+                    }
                     for one in here
                 ],
                 "checks": {
@@ -181,7 +184,7 @@ def _data(run_dir: Path, summary: Summary) -> dict[str, Any]:
         "seed": summary.about.seed,
         "decided": sum(one.decided for one in summary.comparisons),
         "verdicts": len(summary.comparisons),
-        "resume": going_on.command(summary.about, more_blocks.asked(summary.about, summary.comparisons)),
+        "resume": next_commands.command(summary.about, more_blocks.asked(summary.about, summary.comparisons)),
         "trials": summary.totals["trials"],
         "excluded_trials": summary.totals["excluded_trials"],
         "warnings": summary.words.warnings,
@@ -191,7 +194,7 @@ def _data(run_dir: Path, summary: Summary) -> dict[str, Any]:
         },
         "elsewhere": {"said": summary.words.elsewhere, "looks": [dict(look) for look in summary.about.looks]},
         "cells": cells,
-        "alone": None if summary.single is None else alone.as_data(summary.single),
+        "alone": None if summary.single is None else single_protocol.as_data(summary.single),
         "programs": {
             "claims": claims.claims(summary.comparisons, summary.about.pairs),
             **{name: [_finite(row) for row in rows] for name, rows in summary.programs.rows.items()},
@@ -231,7 +234,7 @@ def _print_words(out: Console, summary: Summary) -> None:
         out.print(Text(grids.plain(out, said)))
     out.print()
     if summary.opening is not None:
-        opening_grid.show(out, summary.about, summary.opening)
+        overview_grid.show(out, summary.about, summary.opening)
         step = summary.opening.next  # not wrapped with a command in it, which must stay in one piece to be copied
         out.print(Text(grids.plain(out, f"Next: {step.replace('`', '')}")), soft_wrap="`" in step)
         out.print()

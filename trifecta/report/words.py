@@ -20,8 +20,8 @@ from trifecta.contract.run import RunDocument
 from trifecta.design import naming, numbers
 from trifecta.design.metric import TIME
 from trifecta.design.metrics import METRICS
-from trifecta.report import alone, exclusions, going_on, nodes, verdict_words
-from trifecta.report.far import said as far
+from trifecta.report import exclusions, next_commands, nodes, single_protocol, verdict_words
+from trifecta.report.far import words as far
 from trifecta.report.figures.style import name
 from trifecta.report.verdict_words import place_words
 
@@ -80,7 +80,7 @@ def compose(
         checks=_checks(totals, replace(check_matrix, rows=rows)),
         noise=_NOISE_OF_A_MAP if facts.is_map else _noise(facts, found),
         seed=_seed(facts),
-        more=going_on.sentence(facts, found, totals["trials"]),
+        more=next_commands.sentence(facts, found, totals["trials"]),
         left_out=[f"{item.get('factor')} {item.get('level')}: {item.get('reason')}" for item in facts.left_out],
         warnings=list(_warnings(facts)),
     )
@@ -227,7 +227,7 @@ def _margin(facts: RunFacts) -> str:
 
 def _headline(facts: RunFacts, found: Sequence[Comparison]) -> str:
     if len(facts.arms) == 1:
-        return alone.headline(facts)
+        return single_protocol.headline(facts)
     said = []
     for arm, reference in facts.pairs:
         ones = _pair(found, arm, reference)

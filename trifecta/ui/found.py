@@ -18,7 +18,7 @@ from trifecta.report.claims import is_
 from trifecta.report.figures import style
 from trifecta.report.ladder import words as ladder_words
 from trifecta.report.map import page, words
-from trifecta.report.reproduction import said
+from trifecta.report.reproduction import words as reproduction_words
 from trifecta.store import documents, results_manifest
 from trifecta.store.reproduction import DATA_FILE
 from trifecta.ui import tables
@@ -121,7 +121,7 @@ def reproduction_answer(folder: Path) -> str:
 
 
 def _summary(claims: list[dict[str, Any]]) -> str:
-    return said.summary([_answer(row) for row in claims], "claim")
+    return reproduction_words.summary([_answer(row) for row in claims], "claim")
 
 
 def _answer(row: dict[str, Any]) -> Answer:

@@ -15,7 +15,7 @@ from trifecta.contract.values import JsonObject
 from trifecta.design import numbers
 from trifecta.design.errors import UserError
 from trifecta.design.metrics import METRICS
-from trifecta.report import content, evidence, opening, terminal, verdict_words
+from trifecta.report import content, evidence, overview, terminal, verdict_words
 from trifecta.report.ladder import words as ladder_words
 from trifecta.report.map import page as map_page
 from trifecta.report.map import words as map_words
@@ -174,16 +174,16 @@ def _cell(summary: Summary, number: int, key: str) -> JsonObject:
     }
 
 
-def _opening(about: RunFacts, made: opening.Opening | None) -> JsonObject | None:
+def _opening(about: RunFacts, made: overview.Overview | None) -> JsonObject | None:
     """The first screen as a table: a row a path."""
     if made is None:
         return None
     rows = [
         [
             row.path or "all cells",
-            "; ".join(" ".join(part for part in said if part) for said in opening.winners(row, len(about.arms))),
-            *(opening.spread(row, arm, about.metric) for arm in about.arms),
-            f"{opening.ratio(row)} {opening.interval(row)}",
+            "; ".join(" ".join(part for part in said if part) for said in overview.winners(row, len(about.arms))),
+            *(overview.spread(row, arm, about.metric) for arm in about.arms),
+            f"{overview.ratio(row)} {overview.interval(row)}",
             row.next,
         ]
         for row in made.rows

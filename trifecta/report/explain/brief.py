@@ -10,9 +10,9 @@ from rich.padding import Padding
 from rich.text import Text
 
 from trifecta.conclude.explain.chain import Chain, Explained
-from trifecta.report import going_on, grids
+from trifecta.report import grids, next_commands
 from trifecta.report.explain import experiments, words
-from trifecta.report.explain.shown import place
+from trifecta.report.explain.output import place
 from trifecta.report.figures.style import name
 from trifecta.report.words import counted, listed, reach
 
@@ -107,10 +107,10 @@ def _tail(out: Console, found: Explained, *, asked: bool) -> Iterator[Renderable
             yield _indented(out, f"in {len(where)} of {counted(len(found.chains), 'verdict')}: {said}")
         if len(worst) > _THREATS:
             yield _indented(out, f"and {len(worst) - _THREATS} more")
-    line = going_on.causes(found.about, [one.comparison for one in found.chains])
+    line = next_commands.causes(found.about, [one.comparison for one in found.chains])
     if line and not asked:
         yield Text(f"Causes, by experiment: {line}", no_wrap=True)
-    folder = shlex.quote(going_on.near(found.about.folder))
+    folder = shlex.quote(next_commands.near(found.about.folder))
     yield Text(f"All evidence: trifecta explain {folder} --full", no_wrap=True)
     if len(found.chains) > 3:
         cell = shlex.quote(found.chains[0].comparison.cell)

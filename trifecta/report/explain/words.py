@@ -13,8 +13,8 @@ from trifecta.conclude.facts import RunFacts
 from trifecta.design import naming, numbers
 from trifecta.design.metrics import METRICS
 from trifecta.design.model import Verdict
-from trifecta.report import going_on, verdict_words
 from trifecta.report import interactions as apart
+from trifecta.report import next_commands, verdict_words
 from trifecta.report.explain import shares
 from trifecta.report.figures.style import name
 from trifecta.report.words import counted, listed, sentence
@@ -146,7 +146,7 @@ def _distance(about: RunFacts, one: Comparison, pair: tuple[str, str]) -> str:
         else verdict_words.needs(one)
     )
     said = sentence(f"Nothing is decided: {one.row['reason'] or 'no reason is known'}{needs and f' ({needs})'}")
-    more = going_on.command(about, more_blocks.of(about, one))
+    more = next_commands.command(about, more_blocks.of(about, one))
     return f"{said} More blocks for it: `{more}`." if more else said
 
 

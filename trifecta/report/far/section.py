@@ -11,7 +11,7 @@ from trifecta.conclude.facts import RunFacts
 from trifecta.conclude.far import LOOKS, PLACES, Elsewhere, derive, hour_of
 from trifecta.contract.elsewhere import Look, PlaceSeen
 from trifecta.report import tables
-from trifecta.report.far import said
+from trifecta.report.far import words
 from trifecta.report.sections import Section
 from trifecta.report.tables import Column, Table
 
@@ -33,7 +33,7 @@ def draw(connection: duckdb.DuckDBPyConnection, about: RunFacts, derived: Elsewh
     sentences = [line for look in about.looks for line in _lines(look["when"], look["places"])]
     sentences += [line for look in about.looks for line in _of_pages(look)]
     return Content(
-        [*sentences, *said.slow(derived.slow_udp)],
+        [*sentences, *words.slow(derived.slow_udp)],
         tables.build(looks, "looks", "Looks, before and after", ("when and where", "look"), _LOOKS),
         tables.build(places, "far-places", "Where the blocks went", ("cell", "cell"), _PLACES),
         tables.build(hour, "far-hour", "The hour: the baseline, block by block", ("cell", "cell"), _HOUR),
@@ -42,14 +42,14 @@ def draw(connection: duckdb.DuckDBPyConnection, about: RunFacts, derived: Elsewh
 
 def _of_pages(look: Look) -> list[str]:
     """What browsers saw at the same time, and what robots.txt said."""
-    visits = [" ".join(said.page_lines(page)) for page in look.get("pages", [])]
+    visits = [" ".join(words.page_lines(page)) for page in look.get("pages", [])]
     return [f"{look['when'].capitalize()}: {line}" for line in visits] + [
-        said.robots_line(seen) for seen in look.get("robots", [])
+        words.robots_line(seen) for seen in look.get("robots", [])
     ]
 
 
 def _lines(when: str, places: list[PlaceSeen]) -> list[str]:
-    return [f"{when.capitalize()}: {' '.join(said.place_lines(place))}" for place in places]
+    return [f"{when.capitalize()}: {' '.join(words.place_lines(place))}" for place in places]
 
 
 _LOOKS = [

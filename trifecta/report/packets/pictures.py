@@ -12,8 +12,8 @@ from trifecta.conclude.packets.captured import Captured, captures
 from trifecta.conclude.packets.points import Ladder
 from trifecta.conclude.packets.times import Times
 from trifecta.report.figures import style, svg
-from trifecta.report.figures.over_time import acknowledgements, rates
 from trifecta.report.figures.packet_sizes import packet_gaps, packet_sizes
+from trifecta.report.figures.rate_over_time import acknowledgements, rates
 from trifecta.report.figures.setup_ladder import setup_ladder
 from trifecta.report.figures.stream_lanes import MOST_LANES, stream_lanes
 from trifecta.report.figures.time_sequence import swatches, time_sequence

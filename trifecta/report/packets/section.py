@@ -21,7 +21,7 @@ from trifecta.report.packets.pictures import pictures
 from trifecta.report.sections import Section
 from trifecta.report.tables import Column, Table
 from trifecta.report.verdict_words import place_words
-from trifecta.report.visits import said
+from trifecta.report.visits import words
 from trifecta.report.visits.published import published_table, sources, with_place
 from trifecta.report.words import listed
 
@@ -65,7 +65,7 @@ def draw(connection: duckdb.DuckDBPyConnection, about: RunFacts, derived: Packet
         cells[cell] = _cell_part(about, answers, cell, number, (derived.shown[cell], figures))
     published = answers[catalogue.PUBLISHED.name] if not about.is_browser else Answer(catalogue.PUBLISHED, [])
     return Content(
-        claim_words=said.claim_summary(derived.claims),
+        claim_words=words.claim_summary(derived.claims),
         claims=[with_place(one, place_words(one.cell, without="")) for one in derived.claims],
         published=published_table(published),
         published_sources=sources(published),

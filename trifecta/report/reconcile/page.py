@@ -17,7 +17,7 @@ from trifecta.design import numbers
 from trifecta.report.figures import picture_files, style, svg
 from trifecta.report.figures.panels import Drawn
 from trifecta.report.map import picture
-from trifecta.report.reconcile import cite, conditions, figures, maps, tables, words
+from trifecta.report.reconcile import citation, conditions, figures, maps, tables, words
 from trifecta.report.sections import TEMPLATES
 from trifecta.report.words import counted
 
@@ -55,7 +55,7 @@ def write(found: Reconciled) -> Path:
     target, folder = found.folder / PAGE, found.folder / FIGURES
     with files.disk_errors(target):
         files.write_text(target, render(found))
-        files.write_text(found.folder / BIBTEX, cite.bibtex(found))
+        files.write_text(found.folder / BIBTEX, citation.bibtex(found))
         folder.mkdir(parents=True, exist_ok=True)
         for one in found.pairs:
             files.write_text(folder / f"{one.found.pair.id}.csv", tables.of_pair(one, found))
@@ -89,17 +89,17 @@ def render(found: Reconciled) -> str:
     return environment.get_template("reconciliation.html.j2").render(
         pairs=[_shown(one, found, drawn) for one in found.pairs],
         found=found,
-        title=cite.TITLE,
-        studies=cite.references(found),
+        title=citation.TITLE,
+        studies=citation.references(found),
         procedures=[words.procedure(one) for one in found.procedures],
         procedures_svg=drawn.get("procedures", ""),
         retries=_retries(found),
-        methods=cite.methods(found),
-        cite=cite.cite(found),
-        bibtex=cite.bibtex(found),
+        methods=citation.methods(found),
+        cite=citation.cite(found),
+        bibtex=citation.bibtex(found),
         bibtex_file=BIBTEX,
-        command=cite.command(found),
-        versions=cite.versions(found),
+        command=citation.command(found),
+        versions=citation.versions(found),
         runs=_runs(found),
         missing=[{name: str(one.get(name, "")) for name in ("study", "what", "reason")} for one in found.missing],
         maps=[(one.name, maps.summary(one), drawn[one.name], maps.command(one)) for one in found.maps],

@@ -11,7 +11,7 @@ from typing import Any
 
 from trifecta.conclude.reconcile.read import PairFound, Reconciled
 from trifecta.contract.values import JsonObject
-from trifecta.report.reconcile import cite, conditions, maps, words
+from trifecta.report.reconcile import citation, conditions, maps, words
 
 _PLACES = ("kind", "side", "claim", "run", "cell", "metric", "ratio", "low", "high", "blocks", "state", "published")
 
@@ -60,12 +60,12 @@ def as_data(found: Reconciled) -> JsonObject:
     """All of the page for a program."""
     return {
         "folder": str(found.folder),
-        "command": cite.command(found),
-        "methods": cite.methods(found),
-        "cite": cite.cite(found),
-        "bibtex": cite.bibtex(found),
-        "references": cite.references(found),
-        "versions": dict(cite.versions(found)),
+        "command": citation.command(found),
+        "methods": citation.methods(found),
+        "cite": citation.cite(found),
+        "bibtex": citation.bibtex(found),
+        "references": citation.references(found),
+        "versions": dict(citation.versions(found)),
         "pairs": [_pair(one, found) for one in found.pairs],
         "procedures": [asdict(one) for one in found.procedures],
         "problems": found.problems,

@@ -24,7 +24,7 @@ from trifecta.report.figures.curves import Point
 from trifecta.report.sections import Section
 from trifecta.report.services import words
 from trifecta.report.services.cell import CellPart, cell_part, success_table
-from trifecta.report.services.said import Said, metrics_of, place_of, said
+from trifecta.report.services.findings import Findings, findings, metrics_of, place_of
 from trifecta.report.tables import Column, Table
 
 _MOST_CURVES = 12  # axes that get figures; the words and the table have all
@@ -35,7 +35,7 @@ _MOST_OPEN = 4  # axes whose figures are shown at once
 class Content:
     """What the report's section on services shows."""
 
-    said: Said
+    said: Findings
     failing: Table
     container_figures: list[Figure]
     contrasts: Table
@@ -57,7 +57,7 @@ def draw(
     failed.sort(key=lambda row: (order.index(row["cell"]), about.arms.index(row["arm"])))
     drawn = _curves(about, derived, answers[catalogue.CURVES.name], found)
     return Content(
-        said=said(about, derived, found, answers),
+        said=findings(about, derived, found, answers),
         failing=success_table(
             tables.with_rows(success_rows, failed),
             "success",

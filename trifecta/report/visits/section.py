@@ -21,11 +21,11 @@ from trifecta.report.figures import style
 from trifecta.report.figures.metric_ratios import MetricRow, metric_ratios
 from trifecta.report.sections import Section
 from trifecta.report.tables import Column, Table
-from trifecta.report.visits import said
+from trifecta.report.visits import words
 from trifecta.report.visits.cell import CellPart, cell_part
 from trifecta.report.visits.frames import MOST_BYTES
 from trifecta.report.visits.published import published_table, sources, with_place
-from trifecta.report.visits.said import cell_words
+from trifecta.report.visits.words import cell_words
 
 _MOST_RATIOS = 12  # cells whose ratios are drawn; their tables have all
 
@@ -65,7 +65,7 @@ def draw(connection: duckdb.DuckDBPyConnection, about: RunFacts, derived: Visits
     return Content(
         heading="Video" if about.is_video else "Page loads",
         ratios=_ratio_figures(about, derived),
-        claim_words=said.claim_summary(derived.claims),
+        claim_words=words.claim_summary(derived.claims),
         claims=[with_place(one, cell_words(one.cell)) for one in derived.claims],
         published=published_table(answers[catalogue.PUBLISHED.name]),
         published_sources=sources(answers[catalogue.PUBLISHED.name]),

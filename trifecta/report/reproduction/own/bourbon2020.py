@@ -15,7 +15,7 @@ from trifecta.conclude.reproduction.own_bourbon2020_said import Said
 from trifecta.conclude.reproduction.result import StudyResult
 from trifecta.report.figures import style, svg
 from trifecta.report.figures.small_multiples import draw
-from trifecta.report.reproduction.own import bourbon2020_drawn as drawn
+from trifecta.report.reproduction.own import bourbon2020_panels as drawn
 from trifecta.report.reproduction.own.study_figure import StudyFigure
 
 Value = str | float | int | None

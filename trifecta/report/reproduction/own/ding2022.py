@@ -9,7 +9,7 @@ from trifecta.conclude.reproduction import own_ding2022 as own
 from trifecta.conclude.reproduction.own_ding2022 import ARMS, DIRECTIONS, TESTS, Duration, Sum, Sums, Test, Trace
 from trifecta.conclude.reproduction.result import StudyResult
 from trifecta.report.figures import style, svg
-from trifecta.report.reproduction.own import ding2022_drawn as drawn
+from trifecta.report.reproduction.own import ding2022_panels as drawn
 from trifecta.report.reproduction.own.marks import NO_VALID, NOT_RUN
 from trifecta.report.reproduction.own.study_figure import StudyFigure
 

@@ -9,7 +9,7 @@ from trifecta.conclude.reproduction import own_milicevic2023 as own
 from trifecta.conclude.reproduction.own_milicevic2023 import ARMS, PAYLOADS, Progression, RoundTrips
 from trifecta.conclude.reproduction.result import StudyResult
 from trifecta.report.figures import style, svg
-from trifecta.report.reproduction.own import milicevic2023_drawn as drawn
+from trifecta.report.reproduction.own import milicevic2023_panels as drawn
 from trifecta.report.reproduction.own.marks import why_empty
 from trifecta.report.reproduction.own.study_figure import StudyFigure
 

@@ -14,9 +14,9 @@ from tests.report.synthetic import Shape, write_run
 from tests.report.test_report_terminal import printed
 from trifecta.conclude import catalogue, queries
 from trifecta.conclude.comparisons import Comparison
-from trifecta.report import opening, opening_grid, terminal
+from trifecta.report import overview, overview_grid, terminal
 from trifecta.report.html import render
-from trifecta.report.opening import PathRow
+from trifecta.report.overview import PathRow
 from trifecta.store import views
 
 
@@ -36,7 +36,7 @@ def row(first: list[tuple[tuple[str, ...], int]], cells: int) -> PathRow:
     ],
 )
 def test_who_came_first_in_how_many_cells(first: list, cells: int, said: list[tuple[str, str]]) -> None:
-    assert opening.winners(row(first, cells), 3) == said
+    assert overview.winners(row(first, cells), 3) == said
 
 
 def test_the_report_begins_with_a_row_a_path(run: Path) -> None:
@@ -61,7 +61,7 @@ def test_its_values_are_the_medians_of_the_trials_and_its_ratios_those_of_the_ve
             "AND metric = 'latency_p50_ns'"
         ).fetchall()
     with queries.connect(run) as connection:
-        found = opening.ask(connection, about)
+        found = overview.ask(connection, about)
     assert found is not None
     (far,) = found.where(path="far", arm="h3")
     assert far["cells"] == 4
@@ -84,7 +84,7 @@ def test_a_median_among_failures_is_infinite(tmp_path: Path) -> None:
             pq.write_table(pa.Table.from_pylist([failed], table.schema), file)
     about = terminal.summarise(run).about
     with queries.connect(run) as connection:
-        found = opening.ask(connection, about)
+        found = overview.ask(connection, about)
     assert found is not None
     values = {one["arm"]: one["least"] for one in found}
     assert math.isinf(values["h1"]) and values["h2"] < 1e9
@@ -96,7 +96,7 @@ def compared(ratio: float | None, low: float | None, high: float | None, kind: s
 
 
 def test_a_forest_of_characters() -> None:
-    lines = opening_grid.forest(
+    lines = overview_grid.forest(
         [
             compared(0.5, 0.25, 1.0, "faster"),
             compared(2.0, 1.0, math.inf),
@@ -118,19 +118,19 @@ def test_next_is_what_spoils_most_trials_then_what_is_open_then_why(run: Path, t
         checks = queries.ask(connection, catalogue.CHECK_MATRIX)
     summary = terminal.summarise(run)
     decided = [one for one in summary.comparisons if one.decided]
-    assert opening._next(summary.about, summary.comparisons, totals, checks).startswith(
+    assert overview._next(summary.about, summary.comparisons, totals, checks).startswith(
         "Measure more: `trifecta resume"
     )
-    said = opening._next(summary.about, decided, totals, checks)
+    said = overview._next(summary.about, decided, totals, checks)
     assert said.startswith("See where the time is: `trifecta explain ")
     assert said.endswith(f"remove causes: `trifecta why {shlex.quote(str(run))}`.")
     elsewhere = dataclasses.replace(summary.about, study={**summary.about.study, "workload": {"kind": "far"}})
-    assert "trifecta why" not in opening._next(elsewhere, decided, totals, checks), "there it is refused"
+    assert "trifecta why" not in overview._next(elsewhere, decided, totals, checks), "there it is refused"
     same = [one for one in decided if one.kind == "same"]
-    assert "trifecta why" not in opening._next(summary.about, same, totals, checks)
+    assert "trifecta why" not in overview._next(summary.about, same, totals, checks)
     most = totals | {"excluded_trials": totals["trials"]}
     assert checks.rows[0]["remedy"]
-    assert opening._next(summary.about, decided, most, checks).startswith("Most trials failed a check. ")
+    assert overview._next(summary.about, decided, most, checks).startswith("Most trials failed a check. ")
     assert printed(spoiled, 80).count("Next: ") == 1
 
 
@@ -139,7 +139,7 @@ def test_a_terminal_begins_with_it(run: Path, width: int) -> None:
     text = printed(run, width)
     first = text.index("Next: ")
     assert all(name in text[:first] for name in ("clean", "far", "rough", "HTTP/1.1", "HTTP/2", "HTTP/3", " ms"))
-    assert ("●" in text[:first]) == (width >= opening_grid.WITH_FOREST)
+    assert ("●" in text[:first]) == (width >= overview_grid.WITH_FOREST)
     assert len(text[:first].splitlines()) <= 50
 
 

@@ -17,7 +17,7 @@ from trifecta.conclude.facts import RunFacts
 from trifecta.conclude.queries import Answer
 from trifecta.design import numbers, percentiles
 from trifecta.design.metrics import METRICS
-from trifecta.report import going_on
+from trifecta.report import next_commands
 from trifecta.report.figures.style import name
 from trifecta.report.tables import row_key
 
@@ -66,7 +66,7 @@ class PathRow:
 
 
 @dataclass(frozen=True)
-class Opening:
+class Overview:
     """The first screen: its rows, the pair that its ratios are of, and what to do next."""
 
     rows: list[PathRow]
@@ -92,14 +92,14 @@ def ask(connection: duckdb.DuckDBPyConnection, facts: RunFacts) -> Answer | None
     return queries.ask(connection, replace(PATHS, sql=sql))
 
 
-def opening(
+def overview(
     facts: RunFacts, found: Sequence[Comparison], answer: Answer | None, totals: Mapping[str, int], checks: Answer
-) -> Opening | None:
+) -> Overview | None:
     """Make the first screen, of the answers of `ask`, ``catalogue.TOTALS`` and ``catalogue.CHECK_MATRIX``."""
     if answer is None or not found:
         return None
     rows = [_row(facts, path, list(here), answer) for path, here in groupby(found, key=_path)]
-    return Opening(rows, facts.pairs[0], answer, _next(facts, found, totals, checks))
+    return Overview(rows, facts.pairs[0], answer, _next(facts, found, totals, checks))
 
 
 def _path(one: Comparison) -> str:
@@ -154,10 +154,10 @@ def _next(facts: RunFacts, found: Sequence[Comparison], totals: Mapping[str, int
         return f"Most trials failed a check. {remedy[:1].upper()}{remedy[1:].rstrip('.')}, then measure again."
     more = more_blocks.asked(facts, found)
     if more is not None:
-        took = going_on.estimate(facts, found, totals["trials"])
-        return f"Measure more: `{going_on.command(facts, more)}`{took and f' ({took})'}."
-    said = f"See where the time is: `trifecta explain {shlex.quote(going_on.near(facts.folder))}`"
-    line = going_on.causes(facts, found)
+        took = next_commands.estimate(facts, found, totals["trials"])
+        return f"Measure more: `{next_commands.command(facts, more)}`{took and f' ({took})'}."
+    said = f"See where the time is: `trifecta explain {shlex.quote(next_commands.near(facts.folder))}`"
+    line = next_commands.causes(facts, found)
     return f"{said}; remove causes: `{line}`." if line else f"{said}."
 
 

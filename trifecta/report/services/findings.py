@@ -31,7 +31,7 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Said:
+class Findings:
     """What holds across cells, in words."""
 
     success: list[str]
@@ -51,12 +51,12 @@ class Said:
         return [*self.success[:1], *along, *changing, *self.containers, *mixed, *told]
 
 
-def said(about: RunFacts, derived: Services, found: Sequence[Comparison], answers: Answers) -> Said:
+def findings(about: RunFacts, derived: Services, found: Sequence[Comparison], answers: Answers) -> Findings:
     """All sentences, from the answers to the queries of the derived views."""
     contrasts, alpha = answers[catalogue.CONTRASTS.name], 1 - about.confidence
     more_is_better = "" if about.lower_is_better else about.metric_label
     metrics = metrics_of(about, contrasts)
-    return Said(
+    return Findings(
         success=words.success(answers[catalogue.SUCCESS.name].of(SuccessRow), derived.differences, alpha),
         turning=_turning(about, derived, found),
         along=_along(about, derived, found),
@@ -78,7 +78,7 @@ def brief(
 ) -> list[str]:
     """The sentences for a terminal; the derived views must be attached."""
     needed = (catalogue.CONTRASTS, catalogue.SUCCESS, catalogue.COMBINATIONS)
-    return said(about, derived, found, {query.name: queries.ask(connection, query) for query in needed}).briefly()
+    return findings(about, derived, found, {query.name: queries.ask(connection, query) for query in needed}).briefly()
 
 
 def metrics_of(about: RunFacts, contrasts: Answer) -> list[str]:

@@ -18,7 +18,7 @@ from trifecta.conclude.reproduction.result import Result, StudyResult, machine_o
 from trifecta.report import grids, threats
 from trifecta.report.ladder import section
 from trifecta.report.ladder import words as ladder_words
-from trifecta.report.reproduction import figures, said
+from trifecta.report.reproduction import figures, words
 from trifecta.report.reproduction.own import section as own_figures
 from trifecta.report.reproduction.own.study_figure import StudyFigure
 from trifecta.report.sections import TEMPLATES
@@ -58,17 +58,17 @@ def render(result: Result, own: Mapping[str, Sequence[StudyFigure]] | None = Non
 
     environment = Environment(loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined)
     environment.filters |= {
-        "published": said.published_words,
-        "ours": said.our_words,
-        "effect": said.effect_words,
-        "reason": said.reason_words,
+        "published": words.published_words,
+        "ours": words.our_words,
+        "effect": words.effect_words,
+        "reason": words.reason_words,
         "answer": lambda one: result.answer(one)[0],
         "why": lambda one: result.answer(one)[1],
         "then": lambda one: _then(one, result),
-        "checked": said.check_words,
-        "source": said.source_words,
-        "spent": said.spent_words,
-        "step_cost": said.step_words,
+        "checked": words.check_words,
+        "source": words.source_words,
+        "spent": words.spent_words,
+        "step_cost": words.step_words,
         "counted": counted,
         "sentence": sentence,
         "code": code,
@@ -106,7 +106,7 @@ def study_summary(result: Result, name: str) -> str:
 
 
 def _summary(result: Result, found: Sequence[Evaluation], what: str) -> str:
-    return said.summary([result.answer(one)[0] for one in found], what)
+    return words.summary([result.answer(one)[0] for one in found], what)
 
 
 def print_result(result: Result, console: Console | None = None) -> None:
@@ -129,7 +129,7 @@ def print_result(result: Result, console: Console | None = None) -> None:
     if untried := [one for one in claims if result.answer(one)[0] == NOT_TODAY]:
         out.print(Text(_untried(result, len(untried)), style="dim"), soft_wrap=True)
     if result.spending is not None:
-        out.print(Text(f"Budget: {said.spent_words(result.spending)}."))
+        out.print(Text(f"Budget: {words.spent_words(result.spending)}."))
         for still in result.spending["open"]:
             out.print(Text(f"open: {still['claim']}: {still['why']}", style="dim"), soft_wrap=True)
     out.print(f"Page: {result.folder / PAGE}", soft_wrap=True, markup=False)
@@ -172,7 +172,7 @@ def _list(evaluations: list[Evaluation], result: Result) -> Grid:
     grid.add_column(overflow="fold", max_width=14)
     grid.add_column(overflow="fold")
     for one in evaluations:
-        published, ours = said.published_words(one.statement), _ours(one)
+        published, ours = words.published_words(one.statement), _ours(one)
         told = Text(one.statement.text)
         told.append(f"\npublished: {published or 'nothing to compare'}; here: {ours}")
         told.append(f"\n{_why(one, result)}", "dim")
@@ -183,19 +183,19 @@ def _list(evaluations: list[Evaluation], result: Result) -> Grid:
 
 def _ours(one: Evaluation) -> str:
     """Our value, and what it is the ratio of."""
-    change, ours = one.change(), said.our_words(one)
+    change, ours = one.change(), words.our_words(one)
     return f"{change}: {ours}" if change and one.state != "not compared" else ours
 
 
 def _then(one: Evaluation, result: Result) -> str:
-    return said.then_words(result.then.get(one.statement.id), said.metric_of(one))
+    return words.then_words(result.then.get(one.statement.id), words.metric_of(one))
 
 
 def _why(one: Evaluation, result: Result) -> str:
     """Why it stands as it does, and what it was as published."""
     _, why = result.answer(one)
     then = _then(one, result)
-    return f"{why or said.reason_words(one)}. {then}" if then else why or said.reason_words(one)
+    return f"{why or words.reason_words(one)}. {then}" if then else why or words.reason_words(one)
 
 
 def _grid(out: Console, evaluations: list[Evaluation], what: str, result: Result) -> Grid:
@@ -209,7 +209,7 @@ def _grid(out: Console, evaluations: list[Evaluation], what: str, result: Result
         answer, _ = result.answer(one)
         grid.add_row(
             Text(one.statement.text),
-            said.published_words(one.statement),
+            words.published_words(one.statement),
             Text(_ours(one)),
             Text(answer, _COLOURS[answer]),
             Text(_why(one, result)),

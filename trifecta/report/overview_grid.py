@@ -11,17 +11,17 @@ from rich.text import Text
 
 from trifecta.conclude.comparisons import Comparison
 from trifecta.conclude.facts import RunFacts
-from trifecta.report import grids, opening
+from trifecta.report import grids, overview
 from trifecta.report.figures import scales
 from trifecta.report.figures.style import name
-from trifecta.report.opening import Opening, PathRow
+from trifecta.report.overview import Overview, PathRow
 
 WITH_FOREST = 76  # columns of the terminal from which there is room for it
 WIDE = 110  # from which what is open gets a column of its own
 _FOREST = (11, 25)  # characters, with and without `WIDE`
 
 
-def show(out: Console, facts: RunFacts, made: Opening) -> None:
+def show(out: Console, facts: RunFacts, made: Overview) -> None:
     """Print the rows of the first screen."""
     wide, forest = out.width >= WIDE, out.width >= WITH_FOREST
     grid = grids.grid(out)
@@ -44,12 +44,12 @@ def show(out: Console, facts: RunFacts, made: Opening) -> None:
 
 def _add(out: Console, grid: Table, facts: RunFacts, row: PathRow, limits: tuple[float, float] | None) -> None:
     wide = out.width >= WIDE
-    first = [" ".join(part for part in said if part) for said in opening.winners(row, len(facts.arms))]
+    first = [" ".join(part for part in said if part) for said in overview.winners(row, len(facts.arms))]
     cells = [
         row.path or "all cells",
         "\n".join(first if wide else [*first, f"({row.next})"]),
-        *(opening.spread(row, arm, facts.metric).replace("–", "–\n") for arm in facts.arms),
-        f"{opening.ratio(row)}\n{opening.interval(row)}",
+        *(overview.spread(row, arm, facts.metric).replace("–", "–\n") for arm in facts.arms),
+        f"{overview.ratio(row)}\n{overview.interval(row)}",
     ]
     if limits is not None:
         cells.append(forest(row.comparisons, limits, _FOREST[wide]))

@@ -11,8 +11,8 @@ import pytest
 
 from tests.report import synthetic
 from trifecta.design import naming
-from trifecta.report.figures import beside, load, svg
-from trifecta.report.figures.beside import Drawer, drawer
+from trifecta.report.figures import load, parallel, svg
+from trifecta.report.figures.parallel import Drawer, drawer
 
 COMPARE, ARMS = "server", ["origin", "caddy"]
 
@@ -39,7 +39,7 @@ def test_a_figure_is_the_same_whoever_draws_it() -> None:
     wanted = [throughput(number) for number in range(8)]
     with naming.arms_of(COMPARE, ARMS), svg.drawing():
         alone = Drawer().draw(wanted)
-        with drawer(beside.FEWEST, COMPARE, ARMS) as made:
+        with drawer(parallel.FEWEST, COMPARE, ARMS) as made:
             assert [made._ask(one) for one in wanted] == alone
             assert made.draw(wanted) == alone
     assert "caddy" in alone[0]
@@ -47,7 +47,7 @@ def test_a_figure_is_the_same_whoever_draws_it() -> None:
 
 
 def test_both_processes_draw_and_none_is_left() -> None:
-    with drawer(beside.FEWEST, COMPARE, ARMS) as made:
+    with drawer(parallel.FEWEST, COMPARE, ARMS) as made:
         assert made._ask(partial(told_by, 1)) != told_by(1)  # it is ready
         drawn = made.draw([partial(told_by, number) for number in range(5000)])
         assert [int(one.split()[0]) for one in drawn] == list(range(5000))
@@ -62,7 +62,7 @@ def test_both_processes_draw_and_none_is_left() -> None:
 
 
 def test_a_process_that_dies_is_an_error() -> None:
-    with drawer(beside.FEWEST, COMPARE, ARMS) as made:
+    with drawer(parallel.FEWEST, COMPARE, ARMS) as made:
         assert made._other is not None
         made._other.kill()
         made._other.wait()
@@ -71,11 +71,11 @@ def test_a_process_that_dies_is_an_error() -> None:
 
 
 def test_few_figures_or_one_core_need_no_second_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    with drawer(beside.FEWEST - 1, COMPARE, ARMS) as few:
+    with drawer(parallel.FEWEST - 1, COMPARE, ARMS) as few:
         assert few._other is None
         assert few.draw([partial(told_by, 3)]) == [told_by(3)]
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0})
-    with drawer(beside.FEWEST, COMPARE, ARMS) as alone:
+    with drawer(parallel.FEWEST, COMPARE, ARMS) as alone:
         assert alone._other is None
 
 
