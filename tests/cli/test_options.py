@@ -3,7 +3,7 @@
 import pytest
 
 from trifecta import studies
-from trifecta.cli.inputs import own_refs
+from trifecta.cli.option_parsing import own_refs
 from trifecta.cli.options import as_overrides
 from trifecta.design.errors import UserError
 from trifecta.design.gate import GatePlan, read_refs

@@ -23,7 +23,7 @@ from tests.trace import rewrite
 from tests.trace.test_foreign import FORMS
 from tests.trace.test_fuzz import CAPTURES, SMALL, as_pcap
 from tests.trace.test_qlog import HEAD, LOST, METRICS, SENT, write
-from trifecta.cli.inputs import own_servers
+from trifecta.cli.option_parsing import own_servers
 from trifecta.cli.tables import ask
 from trifecta.design.document import Document
 from trifecta.design.errors import TrifectaError

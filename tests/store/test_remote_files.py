@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.store.test_node_blocks import block, on_a_node
-from trifecta.cli import bringing
+from trifecta.cli import object_stores
 from trifecta.design import extras
 from trifecta.design.errors import CannotError, UserError
 from trifecta.store import manifest, node_blocks, remote_files, views
@@ -68,7 +68,7 @@ def test_resume_brings_all_and_completes_the_store(
     theirs = lake / "samples" / "study=s" / "run=r" / "part-00000-0123456789abcdef.parquet"
     theirs.parent.mkdir(parents=True)
     theirs.write_bytes(b"an export of another run")
-    bringing.bring(folder, quiet=False)
+    object_stores.bring(folder, quiet=False)
     assert manifest.absent(folder) == {}
     assert manifest.Manifest(folder).faults() == []
     assert not late.exists()
@@ -77,7 +77,7 @@ def test_resume_brings_all_and_completes_the_store(
     assert "still in file://" in capsys.readouterr().err
     (lake / manifest.FILE).unlink()  # a command that was killed before it was put
     assert not remote_files.is_complete(folder)
-    bringing.bring(folder, quiet=True)
+    object_stores.bring(folder, quiet=True)
     assert remote_files.is_complete(folder)
 
 
@@ -88,12 +88,12 @@ def test_a_store_that_is_away_is_not_taken_for_lost_files(run: Path, lake: Path)
     assert not lake.exists(), "nothing is made where something is to be found"
     lake.mkdir()
     with pytest.raises(CannotError, match="the run's files are not found there; see that it is the same store"):
-        bringing.bring(run, quiet=True)
+        object_stores.bring(run, quiet=True)
     lake.rmdir()
     elsewhere.rename(lake)
-    bringing.bring(run, quiet=True)
+    object_stores.bring(run, quiet=True)
     lake.rename(elsewhere)
-    bringing.bring(run, quiet=True)  # all is here: it needs no store
+    object_stores.bring(run, quiet=True)  # all is here: it needs no store
 
 
 def test_a_run_whose_files_are_away_takes_back_nothing_when_it_is_opened_for_writing(run: Path) -> None:

@@ -12,7 +12,7 @@ from tests.report.synthetic import Shape, write_run
 from tests.store.sealed import seal
 from tests.ui.serving import Served, serving
 from trifecta.store import manifest
-from trifecta.ui import watching
+from trifecta.ui import file_polling
 
 SHAPE = {"paths": ("far",), "connections": ("new", "reused"), "servers": ("origin",)}
 
@@ -51,8 +51,8 @@ def growing(folder: Path, tmp_path: Path) -> Path:
 @pytest.fixture
 def fast(monkeypatch: pytest.MonkeyPatch) -> None:
     """A run is looked at as soon as it changes: no measurement goes on beside the test."""
-    monkeypatch.setattr(watching, "LOOK_S", 0.05)
-    monkeypatch.setattr(watching, "SHARE", 100.0)
+    monkeypatch.setattr(file_polling, "LOOK_S", 0.05)
+    monkeypatch.setattr(file_polling, "SHARE", 100.0)
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -14,8 +14,8 @@ from typing import Any
 from urllib.parse import urlencode
 
 from trifecta.ui import server
+from trifecta.ui.access_control import CHANGE_HEADER, Secrets
 from trifecta.ui.app import Site
-from trifecta.ui.guard import CHANGE_HEADER, Secrets
 from trifecta.ui.jobs import Jobs
 
 COMMAND = ("python3", "-c", "import sys; print(sys.argv[1:])")

@@ -26,7 +26,7 @@ from trifecta.conclude import results
 from trifecta.design.errors import CannotError, UserError
 from trifecta.store import intervals, manifest
 from trifecta.store.run import RunDirectory
-from trifecta.ui import reading, watching, writers
+from trifecta.ui import file_polling, reading, writers
 from trifecta.ui.live import Follower
 
 LOCKED = """
@@ -179,20 +179,20 @@ def test_what_fails_its_check_is_said_with_the_reason(folder: Path) -> None:
 @pytest.mark.parametrize("cost_s", [0.001, 0.02, 0.3])
 def test_looks_use_their_share_of_a_processor_and_what_was_saved_once(cost_s: float) -> None:
     now_s, used_s, looks = 5.0, 0.0, [5.0]
-    allowance = watching.Allowance(0.0)
+    allowance = file_polling.Allowance(0.0)
     while now_s < 3600:
         used_s += cost_s
         now_s += allowance.spend(cost_s, now_s)
         looks.append(now_s)
-    assert used_s <= watching.SHARE * now_s + watching.SAVED_S + cost_s
+    assert used_s <= file_polling.SHARE * now_s + file_polling.SAVED_S + cost_s
     pauses_s = [after - before for before, after in pairwise(looks)]
-    assert min(pauses_s) >= watching.LOOK_S
-    assert pauses_s[-1] == pytest.approx(max(watching.LOOK_S, cost_s / watching.SHARE))
+    assert min(pauses_s) >= file_polling.LOOK_S
+    assert pauses_s[-1] == pytest.approx(max(file_polling.LOOK_S, cost_s / file_polling.SHARE))
     assert pauses_s[0] < pauses_s[-1] or cost_s == 0.001
 
 
 def test_a_first_look_that_costs_much_is_followed_by_another_one_soon_and_a_rest_saves() -> None:
-    allowance = watching.Allowance(0.0)
+    allowance = file_polling.Allowance(0.0)
     assert [allowance.spend(0.13, 0.0), allowance.spend(0.02, 1.0), allowance.spend(0.02, 2.0)] == [1.0] * 3
     assert [allowance.spend(0.05, 3.0 + number) for number in range(3)][-1] > 10
     assert allowance.spend(0.13, 100.0) == 1.0

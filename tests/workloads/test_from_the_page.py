@@ -14,7 +14,7 @@ from tests.browsing import WIDE, browser
 from tests.ui.serving import Served, serving
 from tests.workloads.test_checks_fail import _engine_missing
 from trifecta.store.run import RunDirectory
-from trifecta.ui import watching
+from trifecta.ui import file_polling
 
 __all__ = ["browser"]
 pytestmark = [
@@ -31,7 +31,7 @@ def measuring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve
     """The page over an empty folder, which starts what a user's would; it may look more often than beside a real run,
     which takes longer.
     """
-    monkeypatch.setattr(watching, "SHARE", 1.0)
+    monkeypatch.setattr(file_polling, "SHARE", 1.0)
     (tmp_path / "runs").mkdir()
     with serving(tmp_path / "runs", tmp_path, (sys.executable, "-m", "trifecta")) as served:
         yield served

@@ -10,7 +10,7 @@ import pytest
 
 from tests.lab.inside import run_inside
 from tests.workloads.test_campaign import trifecta
-from trifecta.cli.inputs import is_ipv6
+from trifecta.cli.option_parsing import is_ipv6
 from trifecta.design import plan
 from trifecta.implementations.clients.curl import curl_command
 from trifecta.implementations.registry import CLIENTS

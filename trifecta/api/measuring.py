@@ -28,7 +28,7 @@ Names = str | Sequence[str]
 """One name, or several."""
 Change = str | int | float | bool | Sequence[str | int | float] | Mapping[str, str | int | float]
 """What a factor or a field is set to; a sequence is several levels, a mapping a table."""
-_COMMAND = (sys.executable, "-m", "trifecta.cli.child")
+_COMMAND = (sys.executable, "-m", "trifecta.cli.child_process")
 # A notebook's kernel asks for colours, which would be control characters in what is read here line by line.
 _COLOURS = ("FORCE_COLOR", "CLICOLOR_FORCE", "TTY_COMPATIBLE", "TTY_INTERACTIVE")
 _OF_PYTHON = "study.yaml"

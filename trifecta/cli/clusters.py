@@ -46,9 +46,9 @@ def check(studies: Iterable[Study], on: OnCluster) -> None:
         refuse(study)
     reach(on.address)
     if on.store is not None:
-        from trifecta.cli import bringing
+        from trifecta.cli import object_stores
 
-        bringing.reach(on.store)
+        object_stores.reach(on.store)
 
 
 def launching(on: OnCluster | None) -> Cluster | None:

@@ -65,7 +65,7 @@ def command(
     Objects of 0 B, 1 B, 1 kB and 1 MB are downloaded and posted on a clean path, and 100 kB are downloaded on a lossy
     one. A failed transfer is repeated once under capture; log, configuration, keys, qlog and capture are kept.
     """
-    from trifecta.cli.inputs import is_ipv6
+    from trifecta.cli.option_parsing import is_ipv6
     from trifecta.workloads.conformance import standalone
 
     folder = out if out is not None else Path("runs") / f"conformance-{time.strftime('%Y%m%d-%H%M%S')}"

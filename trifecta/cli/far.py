@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from trifecta.cli.looking import Found, looking
+from trifecta.cli.first_looks import Found, looking
 
 if TYPE_CHECKING:
     from trifecta.contract.values import JsonObject
@@ -39,7 +39,7 @@ def race_urls(
     as_json: bool,
 ) -> int:
     """Compare the protocols of servers elsewhere over the path as it is; the exit code of ``trifecta run``."""
-    from trifecta.cli import far_page, leaving, options, running
+    from trifecta.cli import consent, far_page, options, running
     from trifecta.design import far
     from trifecta.design.emit import to_yaml
     from trifecta.design.errors import UserError
@@ -48,7 +48,7 @@ def race_urls(
     from trifecta.workloads.far.choose import Wanted
     from trifecta.workloads.stat import read_url, system_roots
 
-    leaving.refuse_in_silence(yes=yes, what=", ".join(urls))
+    consent.refuse_in_silence(yes=yes, what=", ".join(urls))
     try:
         targets = tuple(read_url(far.parse_url(_whole(url))) for url in urls)
         levels = tuple(far.parse_address(one) for one in options.split_names(addresses))
@@ -70,7 +70,7 @@ def race_urls(
     text = to_yaml(found.document)
     study = parse_study(text, "race", options.with_seed(changes, text, "race"))
     folder = out if out is not None else running.default_folder(study)
-    leaving.ask(study, yes=yes, quiet=quiet, answer_bytes=found.octets, requests=found.requests)
+    consent.ask(study, yes=yes, quiet=quiet, answer_bytes=found.octets, requests=found.requests)
     return running.carry_out(study, folder, resume=False, quiet=quiet, as_json=as_json, may_leave=True)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from trifecta.cli.looking import Found, looking
+from trifecta.cli.first_looks import Found, looking
 
 if TYPE_CHECKING:
     from trifecta.contract.values import JsonObject

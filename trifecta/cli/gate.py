@@ -120,7 +120,7 @@ def command(
     combination of the factors that are not compared, such as one path with new connections.
     """
     from trifecta import studies
-    from trifecta.cli.inputs import own_refs
+    from trifecta.cli.option_parsing import own_refs
     from trifecta.cli.running import default_folder
     from trifecta.design.campaign import is_campaign
     from trifecta.design.errors import UserError

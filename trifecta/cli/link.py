@@ -77,12 +77,12 @@ def measure(
 
     The limits are those of the check `path` (docs/checks.md). The exit code is 1 if the path was not as requested.
     """
-    from trifecta.cli import inputs
+    from trifecta.cli import option_parsing
     from trifecta.lab import sandbox
 
-    spec = inputs.path_of(study, path_name, fields)
-    ipv6 = inputs.is_ipv6(ip, study)
-    interval_ns = inputs.time_ns("--interval", interval)
+    spec = option_parsing.path_of(study, path_name, fields)
+    ipv6 = option_parsing.is_ipv6(ip, study)
+    interval_ns = option_parsing.time_ns("--interval", interval)
     sandbox.enter()
 
     from trifecta.contract.codec import plain

@@ -141,7 +141,7 @@ def _read(
     compare: str,
 ) -> tuple[MapPlan, Study, RunDocument]:
     from trifecta import studies
-    from trifecta.cli.inputs import time_ns
+    from trifecta.cli.option_parsing import time_ns
     from trifecta.design.mapping import change_to_map, make_plan
     from trifecta.implementations.survey import Finder
 

@@ -288,7 +288,7 @@ def as_overrides(
 
     UserError where two of them ask for the same.
     """
-    from trifecta.cli.inputs import own_servers
+    from trifecta.cli.option_parsing import own_servers
     from trifecta.design.errors import UserError
     from trifecta.design.hosts import parse_host_option
     from trifecta.design.overrides import name_of, refuse_twice

@@ -104,7 +104,7 @@ Examples:
 def check(page: str, servers: tuple[str, ...], ip: str | None, as_json: bool) -> int:
     """Replay a page from servers in a lab, request every response over every protocol, and compare every octet."""
     from trifecta import pages
-    from trifecta.cli.inputs import is_ipv6
+    from trifecta.cli.option_parsing import is_ipv6
     from trifecta.lab import sandbox
     from trifecta.pages.archive import read_page
 
@@ -223,7 +223,7 @@ Examples:
 @as_json
 def record(source: str, out: Path, name: str | None, as_json: bool, **given: Any) -> None:
     """Store a page with headers, methods and origins; servers of the lab can then replay it byte for byte."""
-    from trifecta.cli.inputs import time_ns
+    from trifecta.cli.option_parsing import time_ns
     from trifecta.pages.summary import describe
     from trifecta.recording.page import record_page
     from trifecta.recording.wanted import Wanted

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 from click.shell_completion import CompletionItem
 
-from trifecta.cli import bringing, options
+from trifecta.cli import object_stores, options
 from trifecta.contract.asked import Asked, AskedReproduction
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def command(
     Ratios, rankings and the shapes of curves are compared. Absolute times are not: they depend on the machine.
     """
     from trifecta.cli import reproducing
-    from trifecta.cli.inputs import time_ns
+    from trifecta.cli.option_parsing import time_ns
     from trifecta.design.overrides import refuse_twice
     from trifecta.store import reproduction
 
@@ -162,7 +162,7 @@ def command(
     folder = out if out is not None else Path("runs") / f"reproduce-{time.strftime('%Y%m%d-%H%M%S')}"
     if reproduction.is_reproduction(folder):  # the same command again goes on
         folder, asked = folder.resolve(), reproduction.same(folder, asked)
-        bringing.bring(folder, quiet=quiet)
+        object_stores.bring(folder, quiet=quiet)
     else:
         folder = reproduction.create(folder, asked)
     part = reproducing.Part(folder, asked, read, cluster)

@@ -54,8 +54,8 @@ def command(
     A resumed gate ends with the exit code and the files of `trifecta gate`. --budget gives it more time. --blocks
     extends it as an ordinary run of its study.
     """
-    from trifecta.cli import bringing
-    from trifecta.cli.inputs import time_ns
+    from trifecta.cli import object_stores
+    from trifecta.cli.option_parsing import time_ns
     from trifecta.design.errors import UserError
     from trifecta.store import facts, ladders, why
     from trifecta.store.campaign import is_campaign
@@ -82,7 +82,7 @@ def command(
     if many not in ("", "campaign", "reproduction", "map") and cluster is not None:
         raise UserError(f"option --cluster: {run} is a {many}, which runs on one machine; leave it out")
     if many or (run / facts.FILE).is_file():
-        bringing.bring(run, quiet=quiet)
+        object_stores.bring(run, quiet=quiet)
     if is_reproduction(run):
         from trifecta.cli import reproduce
 

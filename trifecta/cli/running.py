@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from trifecta.cli import leaving
+from trifecta.cli import consent
 
 if TYPE_CHECKING:
     from trifecta.cli.clusters import OnCluster
@@ -46,7 +46,7 @@ def enter_lab(studies: Iterable[Study]) -> None:
     from trifecta.lab import cgroups, sandbox
 
     every = list(studies)
-    leaving.refuse(every)
+    consent.refuse(every)
     inside = [study for study in every if not study.hosts]
     if not inside:
         return
@@ -94,7 +94,7 @@ def carry_out(
     if cluster is not None or not study.workload.outside:
         enter([study], cluster)
     elif not may_leave:
-        leaving.ask(study, yes=yes, quiet=quiet)
+        consent.ask(study, yes=yes, quiet=quiet)
 
     from trifecta.workloads.extending import More
     from trifecta.workloads.stopping import StopFlag

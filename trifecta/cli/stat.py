@@ -8,7 +8,7 @@ from typing import Literal
 
 import click
 
-from trifecta.cli import inputs
+from trifecta.cli import option_parsing
 from trifecta.cli.options import as_json, split_names
 
 
@@ -80,11 +80,11 @@ def command(
     asked = Asked(
         method=method,
         tls_version=tls_version,
-        timeout_ns=inputs.time_ns("--timeout", timeout),
-        address=inputs.address("--address", address),
+        timeout_ns=option_parsing.time_ns("--timeout", timeout),
+        address=option_parsing.address("--address", address),
         resume=resume,
     )
-    chosen = inputs.one_of("--protocol", split_names((protocols,)), tuple(PROTOCOL_NAMES))
+    chosen = option_parsing.one_of("--protocol", split_names((protocols,)), tuple(PROTOCOL_NAMES))
     engine, trusted = find_engine(), authorities or stat.system_roots()
     waiting = Console(stderr=True)
     with waiting.status("") as status:

@@ -83,7 +83,7 @@ def command(
     interleaved blocks, and last without the two largest causes together. A cause is removed from every arm that has it.
     Reports what remains of the difference without each cause, and what stays unexplained.
     """
-    from trifecta.cli.inputs import time_ns
+    from trifecta.cli.option_parsing import time_ns
     from trifecta.design.study_file import parse_study
     from trifecta.design.why.rungs import cell_named, refuse_unasked
     from trifecta.store.run import RunDirectory

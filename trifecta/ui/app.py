@@ -23,13 +23,13 @@ from trifecta.contract.values import JsonObject
 from trifecta.design.errors import TrifectaError, UserError
 from trifecta.report.sections import TEMPLATES
 from trifecta.store.exports import exposition
-from trifecta.ui import files_of, found, reading, two, values, writers
-from trifecta.ui.guard import METRICS, Guard, Secrets
+from trifecta.ui import comparison, reading, results, trial_files, values, writers
+from trifecta.ui.access_control import METRICS, Guard, Secrets
+from trifecta.ui.file_polling import Answering, Watcher, background
 from trifecta.ui.index import Index
 from trifecta.ui.jobs import Jobs
 from trifecta.ui.live import Follower
-from trifecta.ui.scraped import Scraped
-from trifecta.ui.watching import Answering, Watcher, background
+from trifecta.ui.prometheus import Exposition
 
 ASSETS = Path(__file__).parent / "assets"
 LARGEST_BODY = 16_384
@@ -48,7 +48,7 @@ class Site:
         self.jobs, self.known = jobs, known
         self.watcher = Watcher()
         self.answering = Answering(self.index, self.watcher.reading)
-        self.scraped = Scraped(self.index)
+        self.scraped = Exposition(self.index)
         self._shell = (ASSETS / "index.html").read_text(encoding="utf-8")
 
     def app(self, port: int) -> ASGIApp:
@@ -141,18 +141,18 @@ class Site:
 
     def _compare(self, request: Request) -> JsonObject:
         folders = self._folder(request, "first"), self._folder(request, "second")
-        return two.beside(*folders, request.query_params.get("metric") or None)
+        return comparison.beside(*folders, request.query_params.get("metric") or None)
 
     def _found(self, request: Request) -> JsonObject:
         one = self.index.entry(_asked(request, "name"))
         if one.kind == "run":
             raise UserError(f"{one.name} is a run, and no map, ladder or reproduction")
-        return found.show(self.index.path(one.name), one.kind, one.name)
+        return results.show(self.index.path(one.name), one.kind, one.name)
 
     async def _file(self, request: Request) -> Response:
         names = [_asked(request, field) for field in ("trial", "kind", "file")]
         folder = self._folder(request)
-        content = await anyio.to_thread.run_sync(lambda: files_of.read(folder, *names))
+        content = await anyio.to_thread.run_sync(lambda: trial_files.read(folder, *names))
         if names[1] == "frames":
             return Response(content, media_type="image/jpeg")
         told = {"content-disposition": f'attachment; filename="{names[0]}-{names[2].replace("/", "-")}"'}

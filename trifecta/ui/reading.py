@@ -21,7 +21,7 @@ from trifecta.report.map import page as map_page
 from trifecta.report.map import words as map_words
 from trifecta.report.terminal import Summary
 from trifecta.store import damage
-from trifecta.ui import found, history, tables
+from trifecta.ui import history, results, tables
 
 _WITH_CHECKS = ("failed", "warned", "unknown", "passed")
 
@@ -35,7 +35,7 @@ def answer(folder: Path, kind: str) -> str:
     if kind == "ladder":
         return ladder_words.answer(ladders_kept.load(folder))
     if kind == "reproduction":
-        return found.reproduction_answer(folder)
+        return results.reproduction_answer(folder)
     with damage.named(folder):
         said = terminal.summarise(folder).words
     return " ".join([said.headline, *said.uneven])

@@ -16,9 +16,9 @@ from pathlib import Path
 import uvicorn
 
 from trifecta.design.errors import CannotError, UserError
-from trifecta.ui import tokens
+from trifecta.ui import prometheus_token
+from trifecta.ui.access_control import Secrets
 from trifecta.ui.app import Site
-from trifecta.ui.guard import Secrets
 from trifecta.ui.jobs import Jobs
 
 ADDRESS = "127.0.0.1"
@@ -36,7 +36,7 @@ def serve(
     """
     if not folder.is_dir():
         raise UserError(f"{folder} is not a folder; give one that holds runs")
-    of_metrics = "" if metrics is None else tokens.of_file(metrics)
+    of_metrics = "" if metrics is None else prometheus_token.of_file(metrics)
     listening = listen(port)
     with listening, Jobs(Path.cwd()) as jobs:
         step_back()

@@ -22,7 +22,7 @@ from trifecta.design.model import AA_SUFFIX
 from trifecta.report import verdict_words
 from trifecta.report.figures import style
 from trifecta.store import damage, views
-from trifecta.ui import files_of, tables
+from trifecta.ui import tables, trial_files
 
 MOST_POINTS = 20_000
 """A picture of more samples than this has the least, the median and the largest of each of `BUCKETS` spans of time."""
@@ -146,8 +146,8 @@ def trial(folder: Path, name: str) -> JsonObject:
             ],
             "checks": tables.table("Checks", ["check", "status", "evidence", "remedy"], [list(one) for one in checks]),
             "samples": _samples(connection, about, name),
-            "kept": files_of.kept(folder, name),
-            "trace": files_of.trace(connection, name),
+            "kept": trial_files.kept(folder, name),
+            "trace": trial_files.trace(connection, name),
         }
 
 

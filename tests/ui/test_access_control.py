@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tests.ui.serving import Served
-from trifecta.ui.guard import CHANGE_HEADER
+from trifecta.ui.access_control import CHANGE_HEADER
 
 PATHS = ("/", "/api/runs", "/api/run?name=first", "/api/live?name=first", "/api/jobs", "/assets/js/main.js", "/none")
 

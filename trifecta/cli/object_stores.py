@@ -1,7 +1,7 @@
 """Object stores of runs on clusters, as commands need them.
 
-By a process of its own (``python -m trifecta.cli.bringing``): a library of object stores starts threads, which must not
-be there when the lab is entered or programs are looked for, and in the lab no store is reached.
+By a process of its own (``python -m trifecta.cli.object_stores``): a library of object stores starts threads, which
+must not be there when the lab is entered or programs are looked for, and in the lab no store is reached.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def reach(url: str) -> None:
 
 def _apart(*arguments: str) -> list[str]:
     """What the process said, line by line; CannotError where it could not do it."""
-    command = [sys.executable, "-P", "-m", "trifecta.cli.bringing", *arguments]
+    command = [sys.executable, "-P", "-m", "trifecta.cli.object_stores", *arguments]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     said = ended.stderr.strip().splitlines()
     if ended.returncode != 0:

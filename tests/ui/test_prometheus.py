@@ -20,9 +20,9 @@ from trifecta.design.errors import UserError
 from trifecta.store import parquet
 from trifecta.store.exports import grafana
 from trifecta.store.exports.openmetrics import RATIOS
-from trifecta.ui import scraped, tokens
+from trifecta.ui import prometheus, prometheus_token
 from trifecta.ui.index import Index
-from trifecta.ui.scraped import Scraped
+from trifecta.ui.prometheus import Exposition
 
 TOKEN = "a-token-of-prometheus-that-is-long"
 SAMPLE = re.compile(r'([a-z0-9_]+)\{((?:[a-z0-9_]+="(?:\\.|[^"\\])*",?)+)\} (\S+)')
@@ -59,10 +59,10 @@ def scrape(served: Served, **headers: str) -> Any:
 
 
 def test_a_run_is_told_of_from_finished_trials_while_it_grows(growing: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scraped, "SHARE", 1e9)
+    monkeypatch.setattr(prometheus, "SHARE", 1e9)
     later = shortened(growing, 24)
     shutil.copy(later[0].with_name(later[0].name.replace("trials-", "samples-")), growing / "samples")  # not finished
-    one = Scraped(Index(growing.parent))
+    one = Exposition(Index(growing.parent))
     assert told(one.text()) == []  # nobody measures here
     with written(growing):
         first = told(one.text())
@@ -89,7 +89,7 @@ def test_a_run_is_told_of_from_finished_trials_while_it_grows(growing: Path, mon
 
 def test_one_dashboard_shows_runs_that_are_over_and_one_that_happens(growing: Path) -> None:
     with written(growing):
-        names = {name for name, *_ in told(Scraped(Index(growing.parent)).text())}
+        names = {name for name, *_ in told(Exposition(Index(growing.parent)).text())}
     panels = grafana.dashboard()["panels"]
     asked = set(re.findall(r"trifecta_\w+", json.dumps(panels)))
     rows = parquet.read(growing / "verdicts.parquet")
@@ -99,8 +99,8 @@ def test_one_dashboard_shows_runs_that_are_over_and_one_that_happens(growing: Pa
 
 def test_it_is_worked_out_no_more_often_than_its_cost_allows(growing: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     later = shortened(growing, 24)
-    monkeypatch.setattr(scraped, "SHARE", 1e-9)
-    one = Scraped(Index(growing.parent))
+    monkeypatch.setattr(prometheus, "SHARE", 1e-9)
+    one = Exposition(Index(growing.parent))
     with written(growing):
         before = one.text()
         arrive(growing, later[:8])
@@ -112,7 +112,7 @@ def test_it_is_worked_out_no_more_often_than_its_cost_allows(growing: Path, monk
 def test_a_run_that_cannot_be_read_is_told_as_that_and_others_go_on(growing: Path, folder: Path) -> None:
     second = Path(shutil.copytree(folder / "first", growing.with_name("whole")))
     (growing / "verdicts.parquet").write_bytes(b"no")
-    one = Scraped(Index(growing.parent))
+    one = Exposition(Index(growing.parent))
     with written(growing), written(second):
         samples = told(one.text())
     readable = {labels["folder"]: value for name, labels, value in samples if name == "trifecta_run_readable"}
@@ -150,11 +150,11 @@ def test_without_being_asked_for_it_is_not_there(served: Served) -> None:
 
 def test_the_token_is_made_once_for_its_owner_alone(tmp_path: Path) -> None:
     path = tmp_path / "token"
-    made = tokens.of_file(path)
+    made = prometheus_token.of_file(path)
     assert len(made) >= 40 and path.stat().st_mode & 0o777 == 0o600
-    assert tokens.of_file(path) == made == path.read_text().strip()
+    assert prometheus_token.of_file(path) == made == path.read_text().strip()
     path.chmod(0o640)  # Prometheus may be another user
-    assert tokens.of_file(path) == made
+    assert prometheus_token.of_file(path) == made
 
 
 @pytest.mark.parametrize(
@@ -172,14 +172,14 @@ def test_a_file_that_holds_no_such_token_is_one_line(tmp_path: Path, content: st
     path.write_text(content, encoding="latin-1")
     path.chmod(mode)
     with pytest.raises(UserError) as error:
-        tokens.of_file(path)
+        prometheus_token.of_file(path)
     assert said in str(error.value) and "\n" not in str(error.value) and str(path) in str(error.value)
 
 
 @pytest.mark.parametrize("name", ["", "none/token"])
 def test_a_place_for_no_file_is_one_line(tmp_path: Path, name: str) -> None:
     with pytest.raises(UserError, match="--metrics"):
-        tokens.of_file(tmp_path / name)
+        prometheus_token.of_file(tmp_path / name)
 
 
 def test_a_real_prometheus_has_the_verdicts_of_a_run_that_is_being_measured(growing: Path, tmp_path: Path) -> None:
@@ -206,10 +206,10 @@ def test_a_real_prometheus_has_the_verdicts_of_a_run_that_is_being_measured(grow
 def test_requests_whose_samples_come_from_a_store_later_are_told_of_then(
     growing: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(scraped, "SHARE", 1e9)
+    monkeypatch.setattr(prometheus, "SHARE", 1e9)
     facts = json.loads((growing / "run.json").read_text())
     (growing / "run.json").write_text(json.dumps(facts | {"stored": "file:///lake/run-0"}))
-    whole, one = Scraped(Index(growing.parent)), Scraped(Index(growing.parent))
+    whole, one = Exposition(Index(growing.parent)), Exposition(Index(growing.parent))
     with written(growing):
         wanted = values(told(whole.text()), f"{grafana.REQUESTS}_count")
         away = tmp_path / "away"

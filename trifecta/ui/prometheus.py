@@ -27,7 +27,7 @@ from trifecta.ui import writers
 from trifecta.ui.index import Index
 
 SHARE = 0.002
-"""Of a processor; with `watching.SHARE` and the list's it is less than 1 %."""
+"""Of a processor; with `file_polling.SHARE` and the list's it is less than 1 %."""
 _DURATION = "(done_ns - origin_ns) / 1e9"
 _OF_REQUESTS = ("cell", "arm", "protocol", "valid")
 
@@ -121,7 +121,7 @@ class _Run:
                     families.gauge(f"trifecta_verdict_{column}", about, {**of_run, **labels}, row[column])
 
 
-class Scraped:
+class Exposition:
     """The answer, worked out no more often than its cost allows: all of it stays below `SHARE` of a processor."""
 
     def __init__(self, index: Index) -> None:

@@ -1,7 +1,7 @@
 """The command line in a process that a Python program started and waits for (`trifecta.api.measuring`).
 
-``python -m trifecta.cli.child TOLD ARGUMENT...``; TOLD stands for the last argument in what the run keeps of its
-command, where it is not empty: a study that was made in Python is in a file that is gone afterwards.
+``python -m trifecta.cli.child_process TOLD ARGUMENT...``; TOLD stands for the last argument in what the run keeps of
+its command, where it is not empty: a study that was made in Python is in a file that is gone afterwards.
 
 It ends when that program does, however it ends: a notebook's kernel that is killed leaves no run.
 """
