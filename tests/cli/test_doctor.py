@@ -40,7 +40,7 @@ def pretend_inside(monkeypatch, problems=None, code=0, error=""):
     ]
 
     def run(command, **more):
-        if "trifecta.lab.doctor_inside" in command:
+        if "trifecta.lab.doctor_sandbox" in command:
             answer = json.dumps(dict.fromkeys(names, "") | (problems or {}))
             return subprocess.CompletedProcess(command, code, answer, error)
         return real(command, **more)

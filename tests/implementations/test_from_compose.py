@@ -20,7 +20,7 @@ from trifecta.implementations.running import RunningServer
 from trifecta.implementations.server import ServerOptions, Site, Unsupported
 from trifecta.implementations.servers.from_compose import FromCompose
 from trifecta.lab.certificates import Certificates
-from trifecta.lab.contained import Contained, ImageSource
+from trifecta.lab.container_spec import ContainerSpec, ImageSource
 from trifecta.lab.containers.state import DockerState
 from trifecta.lab.host import Here
 from trifecta.lab.place import LocalPlace
@@ -210,7 +210,7 @@ def test_its_container_has_what_the_service_says(here: Path, tmp_path: Path) -> 
     assert command.arguments == ("/bin/web", "serve", "--port", "8443", "--cert", str(pki.chain), "--key", str(pki.key))
     assert command.environment == {"S": str(state)}
     assert (state / "a").read_text() == "8443"
-    assert adapter.contained == Contained(
+    assert adapter.contained == ContainerSpec(
         ImageSource(context=here / "image", arguments=(("LEVEL", "3"),)),
         starts=True,
         mounts=((here / "conf", "/etc/web"),),

@@ -22,7 +22,7 @@ def test_a_program_of_an_image_of_its_own_is_root_and_reads_what_is_mounted(tmp_
     (tmp_path / "bad" / "Dockerfile").write_text("FROM scratch\nCOPY nothing /\n")
     found = inside(
         """
-        from trifecta.lab.contained import Contained, ImageSource
+        from trifecta.lab.container_spec import Contained, ImageSource
         from trifecta.lab.containers import ContainerPlace
         from trifecta.lab.containers.images import image_digest
         source = ImageSource(context=folder / "image")

@@ -17,13 +17,13 @@ from tests.workloads.local_launcher import LocalLauncher
 from trifecta.contract.probe import ReflectConfig, ReflectReady
 from trifecta.design.errors import CannotError
 from trifecta.design.machine import Machine
-from trifecta.lab import talked_place
+from trifecta.lab import agent_place
+from trifecta.lab.agent_messages import Frames, Get, Tell
 from trifecta.lab.engine import EngineError
-from trifecta.lab.launcher import Said
+from trifecta.lab.launcher import Output
 from trifecta.lab.machines import Machines
 from trifecta.lab.namespaces import Namespaces
 from trifecta.lab.network import two_hosts
-from trifecta.lab.talk import Frames, Get, Tell
 
 pytestmark = pytest.mark.skipif(not ENGINE.exists(), reason="the engine is not built")
 
@@ -124,7 +124,7 @@ def test_a_late_answer_is_taken_for_no_other(
 ) -> None:
     place = nodes.talked.place("place1")
     place.stand()
-    monkeypatch.setattr(talked_place, "_FILES_S", 0.3)
+    monkeypatch.setattr(agent_place, "_FILES_S", 0.3)
     psutil.Process(nodes.hands["place1"]._process.pid).suspend()
     with pytest.raises(CannotError, match=r"n1: .*no answer within 0 s"):
         place.put(tmp_path)
@@ -136,7 +136,7 @@ def test_a_late_answer_is_taken_for_no_other(
 def test_a_place_that_does_not_end_a_program_is_lost(
     nodes: LocalLauncher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(talked_place, "_END_S", 0.3)
+    monkeypatch.setattr(agent_place, "_END_S", 0.3)
     place = nodes.talked.place("place1")
     program = place.start("probe", tmp_path / "log", name="reflector")
     psutil.Process(nodes.hands["place1"]._process.pid).suspend()
@@ -158,7 +158,7 @@ def test_a_line_that_somebody_prints_is_no_message(nodes: LocalLauncher, tmp_pat
     with pytest.raises(ValueError, match="it begins with b'hello"):
         list(Frames().feed(b"hello, world\n"))
     place.stand()
-    place.take(Said(b"hello, world\n"))
+    place.take(Output(b"hello, world\n"))
     with pytest.raises(CannotError, match="what cannot be read"):
         place.start("probe", tmp_path / "log")
 

@@ -17,9 +17,9 @@ from tests.lab.ended import gone
 from tests.lab.launched import programs_work
 from trifecta.design import extras
 from trifecta.design.errors import CannotError, UserError
-from trifecta.lab.launcher import Said
+from trifecta.lab.launcher import Output
+from trifecta.lab.ray_actor import NodeActor
 from trifecta.lab.ray_driver import plainly
-from trifecta.lab.ray_hand import Hand
 from trifecta.lab.ray_launcher import RayLauncher, local_nodes, reach
 
 ECHO = "import os\nwhile octets := os.read(0, 1 << 16):\n    os.write(1, octets)\n"
@@ -51,7 +51,7 @@ def test_where_nobody_listens_it_is_said_at_once() -> None:
             reach(f"127.0.0.1:{taken.getsockname()[1]}")
 
 
-def read_until(hand: Hand, wanted: bytes) -> bytes:
+def read_until(hand: NodeActor, wanted: bytes) -> bytes:
     said, until = b"", time.monotonic() + 20
     while wanted not in said and time.monotonic() < until:
         said += hand.read(0.5)[0]
@@ -59,7 +59,7 @@ def read_until(hand: Hand, wanted: bytes) -> bytes:
 
 
 def test_a_hand_carries_octets_there_and_back() -> None:
-    hand = Hand(["-c", ECHO])
+    hand = NodeActor(["-c", ECHO])
     hand.write(1, b"three\n")
     hand.write(0, b"one\ntwo\n")
     assert read_until(hand, b"three\n") == b"one\ntwo\nthree\n", "in the order of the numbers"
@@ -70,14 +70,14 @@ def test_a_hand_carries_octets_there_and_back() -> None:
 
 
 def test_how_a_program_ended_is_its_last_line_or_its_signal() -> None:
-    refused = Hand(["-c", "import sys; print('x', file=sys.stderr); sys.exit('trifecta: the kernel refuses')"])
-    killed = Hand(["-c", "import os; os.kill(os.getpid(), 9)"])
+    refused = NodeActor(["-c", "import sys; print('x', file=sys.stderr); sys.exit('trifecta: the kernel refuses')"])
+    killed = NodeActor(["-c", "import os; os.kill(os.getpid(), 9)"])
     assert refused.read(20.0) == (b"", "the kernel refuses")
     assert killed.read(20.0) == (b"", "it was killed by signal 9")
 
 
 def test_a_frozen_program_is_killed() -> None:
-    hand = Hand(["-c", "import time\nprint('up', flush=True)\ntime.sleep(600)"])
+    hand = NodeActor(["-c", "import time\nprint('up', flush=True)\ntime.sleep(600)"])
     assert read_until(hand, b"up\n") == b"up\n"
     pid = hand._process.pid
     psutil.Process(pid).suspend()
@@ -110,14 +110,14 @@ def test_what_ray_says_of_a_lost_node_is_said_plainly(kind: str, said: str, plai
     assert plainly(kind, said) == plain
 
 
-def say(launcher: RayLauncher, patience_s: float = 60.0) -> dict[str, Said]:
+def say(launcher: RayLauncher, patience_s: float = 60.0) -> dict[str, Output]:
     """What every place says, put together, until each has said something or it takes too long."""
-    found: dict[str, Said] = {}
+    found: dict[str, Output] = {}
     until = time.monotonic() + patience_s
     while time.monotonic() < until and set(found) != set(launcher.places()):
         for place, said in launcher.read(1.0).items():
-            before = found.get(place, Said())
-            found[place] = Said(before.octets + said.octets, said.ended or before.ended)
+            before = found.get(place, Output())
+            found[place] = Output(before.octets + said.octets, said.ended or before.ended)
     return found
 
 
@@ -189,11 +189,11 @@ def read_of(launcher: RayLauncher, place: str, many: int) -> bytes:
     """So many octets of a place, unless it takes too long."""
     until, found = time.monotonic() + 60, b""
     while time.monotonic() < until and len(found) < many:
-        found += launcher.read(1.0).get(place, Said()).octets
+        found += launcher.read(1.0).get(place, Output()).octets
     return found
 
 
-def say_of_one(launcher: RayLauncher) -> dict[str, Said]:
+def say_of_one(launcher: RayLauncher) -> dict[str, Output]:
     until, found = time.monotonic() + 40, {}
     while time.monotonic() < until and not any(said.ended for said in found.values()):
         found |= launcher.read(1.0)

@@ -6,10 +6,10 @@ import itertools
 import time
 from collections.abc import Iterator, Mapping, Sequence
 
-from trifecta.lab.launcher import Said
+from trifecta.lab.agent_place import AgentPlaces
+from trifecta.lab.launcher import Output
 from trifecta.lab.place import Place
-from trifecta.lab.ray_hand import Hand
-from trifecta.lab.talked_place import TalkedPlaces
+from trifecta.lab.ray_actor import NodeActor
 
 
 class LocalLauncher:
@@ -19,9 +19,9 @@ class LocalLauncher:
 
     def __init__(self, many: int) -> None:
         self.there = {f"place{number}": f"n{number}" for number in range(1, many + 1)}
-        self.hands: dict[str, Hand] = {}
+        self.hands: dict[str, NodeActor] = {}
         self.numbers: dict[str, Iterator[int]] = {}
-        self.talked = TalkedPlaces(self)
+        self.talked = AgentPlaces(self)
 
     def places(self) -> Mapping[str, str]:
         return dict(self.there)
@@ -30,16 +30,16 @@ class LocalLauncher:
         return self.talked.place(key)
 
     def start(self, place: str, arguments: Sequence[str]) -> None:
-        self.hands[place] = Hand(arguments)
+        self.hands[place] = NodeActor(arguments)
         self.numbers[place] = itertools.count()
 
     def write(self, place: str, octets: bytes) -> None:
         self.hands[place].write(next(self.numbers[place]), octets)
 
-    def read(self, timeout_s: float) -> Mapping[str, Said]:
+    def read(self, timeout_s: float) -> Mapping[str, Output]:
         until = time.monotonic() + timeout_s
         while True:
-            said = {place: Said(*hand.read(0.0)) for place, hand in self.hands.items()}
+            said = {place: Output(*hand.read(0.0)) for place, hand in self.hands.items()}
             found = {place: one for place, one in said.items() if one.octets or one.ended is not None}
             if found or time.monotonic() >= until:
                 return found

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from trifecta.contract.run import RunDocument
-from trifecta.lab.launcher import Said
+from trifecta.lab.launcher import Output
 from trifecta.workloads.cluster import nodes as module
 from trifecta.workloads.cluster import wire
 from trifecta.workloads.cluster.dispatch import Joined, LeftOut, Lost, Notice, Order, Ran
@@ -35,7 +35,7 @@ class Scripted:
 
     def __init__(self, **places: str) -> None:
         self.there = dict(places)
-        self.say: dict[str, list[Said]] = {}
+        self.say: dict[str, list[Output]] = {}
         self.started: list[str] = []
         self.ended: list[str] = []
         self.written: dict[str, bytes] = {}
@@ -49,7 +49,7 @@ class Scripted:
     def write(self, place: str, octets: bytes) -> None:
         self.written[place] = self.written.get(place, b"") + octets
 
-    def read(self, timeout_s: float) -> Mapping[str, Said]:
+    def read(self, timeout_s: float) -> Mapping[str, Output]:
         found = {place: said.pop(0) for place, said in self.say.items() if said}
         return found
 
@@ -60,7 +60,7 @@ class Scripted:
         """Nothing."""
 
     def says(self, place: str, *messages: Message, ended: str | None = None) -> None:
-        self.say.setdefault(place, []).append(Said(b"".join(map(wire.encode, messages)), ended))
+        self.say.setdefault(place, []).append(Output(b"".join(map(wire.encode, messages)), ended))
 
 
 @pytest.fixture(autouse=True)
@@ -191,7 +191,7 @@ def test_a_node_that_is_another_instrument_is_left_out_with_the_reason(change: R
 def test_a_node_that_says_what_is_no_message_or_runs_what_it_was_not_given_is_left_out() -> None:
     launcher = Scripted(p1="one", p2="two")
     nodes = stood(launcher, "p1", "p2")
-    launcher.say["p1"] = [Said(b"Traceback (most recent call last)")]
+    launcher.say["p1"] = [Output(b"Traceback (most recent call last)")]
     launcher.says("p2", Message("ran", cell="c", block=7))
     events = list(nodes.poll(0.01))
     assert [type(one) for one in events] == [LeftOut, LeftOut]

@@ -10,7 +10,7 @@ from trifecta.design.errors import UserError
 
 if TYPE_CHECKING:
     from trifecta.design.model import Study
-    from trifecta.lab.launcher import TalkingLauncher
+    from trifecta.lab.launcher import StreamLauncher
     from trifecta.workloads.cluster.options import Cluster
 
 
@@ -58,7 +58,7 @@ def launching(on: OnCluster | None) -> Cluster | None:
     from trifecta.lab.ray_launcher import RayLauncher
     from trifecta.workloads.cluster.options import Cluster
 
-    def launch() -> TalkingLauncher:
+    def launch() -> StreamLauncher:
         return RayLauncher(on.address)
 
     return Cluster(launch, on.store)

@@ -14,7 +14,7 @@ from trifecta.design import ip
 from trifecta.design.model import PROTOCOLS, Protocol, RequestsWorkload
 from trifecta.design.tuning import TcpSettings
 from trifecta.lab.certificates import Certificates
-from trifecta.lab.contained import Contained
+from trifecta.lab.container_spec import ContainerSpec
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class ServerAdapter(ABC):
     """Whether it can be told to offer HTTP/1.1 alone (``offered``)."""
     stands_alone: bool = False
     """Whether it runs in a container that holds the engine's libraries and what `Command.reads` names, nothing else."""
-    contained: Contained | None = None
+    contained: ContainerSpec | None = None
     """The image that its program is in: it is run in a container on the network of its host; None: it is a process."""
     is_proxy: bool = False
     """Whether it passes requests on to another server: that adds a hop, which the report must say."""

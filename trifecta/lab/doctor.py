@@ -124,7 +124,7 @@ _SPARE = {
 def _lab() -> Iterator[Finding]:
     """What only shows inside a sandbox: a child makes one, tries everything in it and reports."""
     child = subprocess.run(
-        [sys.executable, "-m", "trifecta.lab.doctor_inside"],
+        [sys.executable, "-m", "trifecta.lab.doctor_sandbox"],
         capture_output=True,
         text=True,
         check=False,

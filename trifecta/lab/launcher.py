@@ -28,7 +28,7 @@ class Launcher(Protocol):
 
 
 @dataclass(frozen=True)
-class Said:
+class Output:
     """What came from a program since it was last asked for."""
 
     octets: bytes = b""
@@ -37,7 +37,7 @@ class Said:
     """Why nothing more will come, in a few words: how it ended, or what befell its place. None while it runs."""
 
 
-class TalkingLauncher(Launcher, Protocol):
+class StreamLauncher(Launcher, Protocol):
     """A launcher that carries octets to one program at each place, and from it, and waits for none of them.
 
     Places come and go. The program ends when its standard input is closed, which it is at the latest when the
@@ -54,7 +54,7 @@ class TalkingLauncher(Launcher, Protocol):
     def write(self, place: str, octets: bytes) -> None:
         """Send octets to the standard input of its program, behind those sent before."""
 
-    def read(self, timeout_s: float) -> Mapping[str, Said]:
+    def read(self, timeout_s: float) -> Mapping[str, Output]:
         """By place what came since the last call, from those where anything did; waits for it, for so long at most."""
 
     def end(self, place: str) -> None:

@@ -30,8 +30,8 @@ import dns.rrset
 from trifecta.design.errors import CannotError
 from trifecta.design.ip import IPV6, version_of
 from trifecta.lab import linux, sandbox
-from trifecta.lab.covering import ORDER, cover
 from trifecta.lab.host import Host
+from trifecta.lab.private_files import ORDER, cover
 
 NAMESERVER = "127.0.0.53"
 PORT = 53

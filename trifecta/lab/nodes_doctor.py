@@ -14,7 +14,7 @@ from trifecta.contract.probe import ReflectConfig, ReflectReady, ReflectSummary
 from trifecta.design.errors import CannotError
 from trifecta.lab.doctor import PRIORITY, Finding
 from trifecta.lab.engine import EngineError
-from trifecta.lab.launcher import TalkingLauncher
+from trifecta.lab.launcher import StreamLauncher
 
 _DOCTOR = ("-P", "-m", "trifecta", "doctor", "--json")
 _LONGEST_S = 300.0  # a busy cluster's CPUs are waited for
@@ -27,7 +27,7 @@ class _Told(msgspec.Struct):
     code: dict[str, str]
 
 
-def examine(launcher: TalkingLauncher, log: Path, code: Mapping[str, str]) -> Mapping[str, Sequence[Finding]]:
+def examine(launcher: StreamLauncher, log: Path, code: Mapping[str, str]) -> Mapping[str, Sequence[Finding]]:
     """Everything about each node, by name; CannotError where there is none.
 
     What programs say goes to ``log``; ``code`` are the digests of Trifecta and of the engine here: a run compares them.
@@ -40,7 +40,7 @@ def examine(launcher: TalkingLauncher, log: Path, code: Mapping[str, str]) -> Ma
     return {places[key]: [*told[key], _engine(launcher, key, log)] for key in known}
 
 
-def _told_by_all(launcher: TalkingLauncher, keys: Sequence[str], code: Mapping[str, str]) -> dict[str, list[Finding]]:
+def _told_by_all(launcher: StreamLauncher, keys: Sequence[str], code: Mapping[str, str]) -> dict[str, list[Finding]]:
     """What `trifecta doctor` says at each place; they run beside each other."""
     said, ended = dict.fromkeys(keys, b""), dict.fromkeys(keys, "")
     for key in keys:
@@ -78,7 +78,7 @@ def _read(said: bytes, ended: str, code: Mapping[str, str]) -> Iterator[Finding]
         yield Finding("same code", "ok", "Trifecta and its engine are those that are here", required=True)
 
 
-def _engine(launcher: TalkingLauncher, key: str, log: Path) -> Finding:
+def _engine(launcher: StreamLauncher, key: str, log: Path) -> Finding:
     """Whether a program of the engine works there, and is the one that is here."""
     name = "engine program"
     try:

@@ -2,7 +2,7 @@
 
 What a trial does with its programs does not depend on where they run: on this machine (`LocalPlace`, in the network of
 one of the lab's hosts), in a container (`trifecta.lab.containers.ContainerPlace`), on a host by SSH
-(`trifecta.lab.ssh.place`), or at a node of a cluster (`trifecta.lab.talked_place`). Launchers know them by name.
+(`trifecta.lab.ssh.place`), or at a node of a cluster (`trifecta.lab.agent_place`). Launchers know them by name.
 """
 
 from __future__ import annotations

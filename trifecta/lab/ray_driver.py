@@ -26,8 +26,8 @@ from typing import Any
 
 from trifecta.design import extras
 from trifecta.design.errors import CannotError, TrifectaError
-from trifecta.lab.launcher import Said
-from trifecta.lab.ray_hand import Hand
+from trifecta.lab.launcher import Output
+from trifecta.lab.ray_actor import NodeActor
 from trifecta.lab.ray_launcher import REMEDY, local_nodes
 
 ray = extras.Later("ray")
@@ -61,7 +61,7 @@ class RayDriver:
         except Exception as error:  # Ray raises ConnectionError, RuntimeError, ValueError, TimeoutError, and its own
             self.close()
             raise CannotError(f"--cluster {address}: {_line(error)}; {REMEDY}") from error
-        self._hand = ray.remote(Hand)
+        self._hand = ray.remote(NodeActor)
 
     def _raise_local(self, many: int) -> str:
         # Nobody else is to reach it; what others would see, and nobody here looks at, is not started.
@@ -107,9 +107,9 @@ class RayDriver:
             self._actors[place].write.remote(self._written[place], octets)
             self._written[place] += 1
 
-    def read(self, timeout_s: float) -> Mapping[str, Said]:
+    def read(self, timeout_s: float) -> Mapping[str, Output]:
         """As `Launcher.read`; a place that has answered, and does not any more, is lost, whatever Ray thinks of it."""
-        found: dict[str, Said] = {}
+        found: dict[str, Output] = {}
         until = time.monotonic() + timeout_s
         while True:
             for answer in self._ready(max(0.0, until - time.monotonic())):
@@ -125,7 +125,7 @@ class RayDriver:
             late = time.monotonic() - _ANSWER_S - _SILENT_S
             for place in [one for one in self._asked.values() if self._answered_at.get(one, late) < late]:
                 if place in self._actors and place not in found:
-                    found[place] = Said(ended=f"it has not answered for {_SILENT_S:.0f} s")
+                    found[place] = Output(ended=f"it has not answered for {_SILENT_S:.0f} s")
             if found or time.monotonic() >= until:
                 return found
 
@@ -169,12 +169,12 @@ class RayDriver:
             shutil.rmtree(os.environ["RAY_TMPDIR"], ignore_errors=True)  # of a launcher that was killed, too
 
 
-def _answer(answer: Any) -> Said:
+def _answer(answer: Any) -> Output:
     try:
         octets, ended = ray.get(answer)
     except Exception as error:  # the actor, its node or the way to it is gone, or it never came up
-        return Said(ended=_line(error))
-    return Said(octets, ended)
+        return Output(ended=_line(error))
+    return Output(octets, ended)
 
 
 def plainly(kind: str, said: str) -> str:

@@ -17,9 +17,9 @@ from typing import Any
 
 from trifecta.design import extras
 from trifecta.design.errors import CannotError, UserError
-from trifecta.lab.launcher import Said
+from trifecta.lab.agent_place import AgentPlaces
+from trifecta.lab.launcher import Output
 from trifecta.lab.place import Place
-from trifecta.lab.talked_place import TalkedPlaces
 
 LOCAL = "local:"
 MOST_LOCAL = 64
@@ -33,7 +33,7 @@ _HEAD_GONE_S = "30"  # then Ray takes a head that does not answer for gone, and 
 
 
 class RayLauncher:
-    """A `trifecta.lab.launcher.TalkingLauncher` over a Ray cluster."""
+    """A `trifecta.lab.launcher.StreamLauncher` over a Ray cluster."""
 
     def __init__(self, address: str) -> None:
         """Connect to ``HOST:PORT`` or ``auto``, or raise ``local:N``: N nodes on this machine, until this is closed.
@@ -43,7 +43,7 @@ class RayLauncher:
         self.shared = local_nodes(address) > 1
         self._address = address
         self._said = tempfile.TemporaryFile()  # noqa: SIM115 - it is there as long as the launcher
-        self._talked = TalkedPlaces(self)
+        self._talked = AgentPlaces(self)
         self._pipe, theirs = Pipe()
         environment = {
             "RAY_USAGE_STATS_ENABLED": "0",  # nobody is told what runs here
@@ -91,9 +91,9 @@ class RayLauncher:
         """As `Launcher.write`."""
         self._ask("write", place, octets)
 
-    def read(self, timeout_s: float) -> Mapping[str, Said]:
+    def read(self, timeout_s: float) -> Mapping[str, Output]:
         """As `Launcher.read`; a place that has answered, and does not any more, is lost, whatever Ray thinks of it."""
-        found: Mapping[str, Said] = self._ask("read", timeout_s)
+        found: Mapping[str, Output] = self._ask("read", timeout_s)
         return found
 
     def end(self, place: str) -> None:

@@ -23,7 +23,7 @@ from trifecta.implementations.browsers import firefox_profile
 from trifecta.implementations.browsers.bidi import Bidi, BidiClosedError, BidiError
 from trifecta.implementations.browsers.firefox_view import RunningFirefox
 from trifecta.implementations.server import Unsupported
-from trifecta.lab.covering import cover_names
+from trifecta.lab.private_files import cover_names
 
 PROGRAMS = ("firefox-esr", "firefox")
 OLDEST = 142  # the first whose BiDi reaches the browser's own window

@@ -12,7 +12,7 @@ from trifecta.design.errors import CannotError
 from trifecta.design.model import RequestsWorkload
 from trifecta.implementations.server import Unsupported
 from trifecta.implementations.servers.from_data import FromData
-from trifecta.lab.contained import Contained, ImageSource
+from trifecta.lab.container_spec import ContainerSpec, ImageSource
 
 
 class FromCompose(FromData):
@@ -34,7 +34,7 @@ class FromCompose(FromData):
             target=build.target if build else "",
         )
         self._mounts = tuple((self._folder / source, target) for source, target in service.volumes)
-        self.contained = Contained(self._from, bool(service.entrypoint), self._mounts, service.working_dir)
+        self.contained = ContainerSpec(self._from, bool(service.entrypoint), self._mounts, service.working_dir)
 
     def find(self) -> str:
         """The image's name and digest; of one that is to be built, the digest of all that goes into it."""

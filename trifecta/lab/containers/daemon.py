@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from trifecta.design.errors import CannotError
 from trifecta.lab import cgroups, sandbox
-from trifecta.lab.contained import ImageSource
+from trifecta.lab.container_spec import ImageSource
 from trifecta.lab.containers.image import image_archive
 from trifecta.lab.containers.images import bring
 from trifecta.lab.containers.state import Network, docker_state

@@ -13,7 +13,7 @@ import msgspec
 
 from trifecta.contract.codec import Misfit, decode
 from trifecta.design.errors import CannotError
-from trifecta.lab.contained import ImageSource
+from trifecta.lab.container_spec import ImageSource
 
 if TYPE_CHECKING:
     from docker import APIClient

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from trifecta.lab.contained import Contained
+from trifecta.lab.container_spec import ContainerSpec
 from trifecta.lab.containers.daemon import DockerEngine
 from trifecta.lab.containers.process import ContainerProcess
 from trifecta.lab.containers.program import ContainerProgram
@@ -23,7 +23,7 @@ class ContainerPlace:
         *,
         aliases: Sequence[str] = (),
         ports: Iterable[int] = (),
-        contained: Contained | None = None,
+        contained: ContainerSpec | None = None,
     ) -> None:
         """``aliases`` and ``ports``: as in `ContainerProcess`; ``contained``: what `run` runs, in its image."""
         self._docker = docker

@@ -15,7 +15,7 @@ from typing import Any
 from trifecta.design.errors import CannotError
 from trifecta.lab import linux
 from trifecta.lab.cgroups import cgroup_paths
-from trifecta.lab.contained import Contained
+from trifecta.lab.container_spec import ContainerSpec
 from trifecta.lab.containers.daemon import IMAGE, NETWORK, SUBNET, SUBNET_6, DockerEngine
 from trifecta.lab.containers.image import PROGRAM
 from trifecta.lab.engine import EngineError, EngineProgram, Role
@@ -45,7 +45,7 @@ class ContainerProcess(EngineProgram):
         writable: Iterable[Path] = (),
         instead: Sequence[str | Path] = (),
         environment: Mapping[str, str] | None = None,
-        contained: Contained | None = None,
+        contained: ContainerSpec | None = None,
     ) -> None:
         """Create and start the container; CannotError when Docker refuses.
 
@@ -243,7 +243,7 @@ class ContainerProcess(EngineProgram):
         return 128 - code if code > 128 else code  # 128 + signal, as a shell says it
 
 
-def _program(contained: Contained | None, instead: Sequence[str | Path], role: Role) -> dict[str, Any]:
+def _program(contained: ContainerSpec | None, instead: Sequence[str | Path], role: Role) -> dict[str, Any]:
     """What is run in a container, and as whom, as `create_container` takes it."""
     words = list(map(str, instead))
     if contained is None:

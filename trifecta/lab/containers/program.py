@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from trifecta.lab.contained import Contained
+from trifecta.lab.container_spec import ContainerSpec
 from trifecta.lab.containers.daemon import DockerEngine
 from trifecta.lab.containers.process import ContainerProcess
 from trifecta.lab.engine import EngineError
@@ -29,7 +29,7 @@ class ContainerProgram(ContainerProcess):
         environment: Mapping[str, str] | None = None,
         readable: Iterable[Path] = (),
         writable: Iterable[Path] = (),
-        contained: Contained | None = None,
+        contained: ContainerSpec | None = None,
     ) -> None:
         """Create and start the container, as `ContainerProcess`."""
         self._code: int | None = None

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from trifecta.design import extras
 from trifecta.design.errors import CannotError
 from trifecta.design.machine import Machine
-from trifecta.lab.ssh.ears import Ears
+from trifecta.lab.ssh.callbacks import Callbacks
 from trifecta.lab.ssh.loop import the_loop
 
 if TYPE_CHECKING:
@@ -45,13 +45,13 @@ def shell(script: str, *arguments: str) -> str:
     return "exec sh -c " + " ".join(map(shlex.quote, (script, "sh", *arguments)))
 
 
-class Talk:
+class RemoteCommand:
     """A command at the other end, and what is said to it. Its methods are for any thread and return at once.
 
     What is said before it has begun waits for that.
     """
 
-    def __init__(self, connection: asyncssh.SSHClientConnection, command: str, ears: Ears) -> None:
+    def __init__(self, connection: asyncssh.SSHClientConnection, command: str, ears: Callbacks) -> None:
         """Begin it; ``ears`` hear what it says, and once that it has ended, also when it cannot be begun."""
         self._ears = ears
         self._channel: asyncssh.SSHClientChannel[bytes] | None = None
@@ -124,9 +124,9 @@ class Connection:
         why = f"the connection ended: {self._reason}" if self._reason is not None else reason
         return HostLost(f"host {self.machine.at}: {why}; try `{self.machine.command}`")
 
-    def begin(self, command: str, ears: Ears) -> Talk:
+    def begin(self, command: str, ears: Callbacks) -> RemoteCommand:
         """Begin a command and talk with it; it is heard from at once."""
-        return Talk(self._connection, command, ears)
+        return RemoteCommand(self._connection, command, ears)
 
     def run(self, script: str, *arguments: str, given: bytes = b"", timeout_s: float) -> Done:
         """Run a script for ``sh`` to its end, with this on its standard input. HostLost when there is none in time."""
@@ -139,7 +139,7 @@ class Connection:
             ending.append((code, reason))
             ended.set()
 
-        talk = self.begin(shell(script, *arguments), Ears(output.append, diagnostics.append, end))
+        talk = self.begin(shell(script, *arguments), Callbacks(output.append, diagnostics.append, end))
         if given:
             talk.say(given)
         talk.end_input()

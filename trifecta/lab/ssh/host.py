@@ -15,12 +15,12 @@ from trifecta.contract.common import EngineVersion
 from trifecta.contract.machine import ChronyTracking, HostFacts
 from trifecta.design.errors import CannotError
 from trifecta.design.machine import Machine
-from trifecta.lab import chrony, netem, static_engine, there
+from trifecta.lab import chrony, netem, staged_files, static_engine
 from trifecta.lab.ssh import keeper, machine_facts
-from trifecta.lab.ssh.connection import Connection, Done, HostLost, Talk, listed, shell
-from trifecta.lab.ssh.ears import Ears
-from trifecta.lab.ssh.keeping import Keeping
-from trifecta.lab.there import Config
+from trifecta.lab.ssh.callbacks import Callbacks
+from trifecta.lab.ssh.connection import Connection, Done, HostLost, RemoteCommand, listed, shell
+from trifecta.lab.ssh.keeper_client import KeeperClient
+from trifecta.lab.staged_files import Config
 
 _COMMAND_S = 20.0
 _CLOCK_S = 60.0  # chronyc asks a silent chronyd several times, at several addresses
@@ -35,7 +35,7 @@ class Standing:
 
     connection: Connection
     engine: str
-    keeping: Keeping
+    keeping: KeeperClient
 
     @property
     def lost(self) -> str | None:
@@ -79,7 +79,7 @@ class SshHost:
         connection = Connection(self.machine)
         try:
             engine = self._bring(connection)
-            self._standing = Standing(connection, engine, Keeping(connection, self._left))
+            self._standing = Standing(connection, engine, KeeperClient(connection, self._left))
             self._left.clear()
             for path, writable in self._given.items():
                 self._put(path, writable=writable)
@@ -140,16 +140,18 @@ class SshHost:
     def get(self, path: Path) -> None:
         """Have here what was written there; a file is then gone there. HostLost, or CannotError when it is not."""
         standing = self.standing
-        done = standing.connection.run(keeper.GET, standing.keeping.folder, there.below(path), timeout_s=_FILES_S)
+        done = standing.connection.run(
+            keeper.GET, standing.keeping.folder, staged_files.below(path), timeout_s=_FILES_S
+        )
         if done.code != 0:
             raise self._no_room(path, "cannot be brought here", done)
-        there.unpack(done.output, path.absolute())
+        staged_files.unpack(done.output, path.absolute())
 
     def relocated(self, config: Config) -> Config:
         """A configuration with the paths of the other end."""
-        return there.relocated(config, f"{self.standing.keeping.folder}/files", self._given)
+        return staged_files.relocated(config, f"{self.standing.keeping.folder}/files", self._given)
 
-    def begin(self, role: str, ears: Ears) -> tuple[Talk, str]:
+    def begin(self, role: str, ears: Callbacks) -> tuple[RemoteCommand, str]:
         """Start a program of the engine; how it is talked with, and its name for `signal`. HostLost when it is lost."""
         standing, name = self.standing, f"p{next(self._numbers)}"
         command = shell(keeper.START, standing.keeping.folder, name, standing.engine, role)
@@ -247,9 +249,9 @@ class SshHost:
         standing = self.standing
         run, folder = standing.connection.run, standing.keeping.folder
         if writable:
-            done = run(keeper.MAKE, folder, there.below(path), timeout_s=_COMMAND_S)
+            done = run(keeper.MAKE, folder, staged_files.below(path), timeout_s=_COMMAND_S)
         else:
-            done = run(keeper.PUT, folder, given=there.pack(path), timeout_s=_FILES_S)
+            done = run(keeper.PUT, folder, given=staged_files.pack(path), timeout_s=_FILES_S)
         if done.code != 0:
             raise self._no_room(path, "cannot be put there", done)
 
@@ -257,6 +259,6 @@ class SshHost:
         """The error for a file; without where it lies on this machine, which its path there tells: runs keep it."""
         told = done.diagnostics
         for one in (path, *path.parents[:-1]):
-            told = told.replace(there.below(one), path.name if one == path else "...")
+            told = told.replace(staged_files.below(one), path.name if one == path else "...")
         text = f"host {self.machine.at}: {path.name} {what} ({replace(done, diagnostics=told).said})"
         return CannotError(f"{text}; give its user room in ${{TMPDIR:-/tmp}}")

@@ -10,14 +10,14 @@ from pathlib import Path
 
 from trifecta.design.errors import CannotError
 from trifecta.lab.engine import EngineError, Role
-from trifecta.lab.program_elsewhere import ProgramElsewhere
-from trifecta.lab.ssh.ears import Ears
+from trifecta.lab.remote_program import RemoteProgram
+from trifecta.lab.ssh.callbacks import Callbacks
 from trifecta.lab.ssh.host import SshHost
 
 _END_S = 5.0  # a program that was killed has no say in when it is gone; the connection has
 
 
-class SshProgram(ProgramElsewhere):
+class SshProgram(RemoteProgram):
     """A program of the engine at the other end of a channel; used like ``EngineProcess``.
 
     It has no process id here. What is written to it before it runs waits for that, so that starting it takes no time.
@@ -36,7 +36,7 @@ class SshProgram(ProgramElsewhere):
         self._diagnostics = log.open("ab", buffering=0)
         self._listen(self._wake)
         try:
-            self._talk, self._there = host.begin(role, Ears(self._hear, self._note, self._hear_end))
+            self._talk, self._there = host.begin(role, Callbacks(self._hear, self._note, self._hear_end))
         except BaseException:
             self._release()
             raise

@@ -10,7 +10,7 @@ from typing import Any
 import asyncssh
 
 from trifecta.design.machine import Machine
-from trifecta.lab.ssh.ears import Ears
+from trifecta.lab.ssh.callbacks import Callbacks
 
 CONNECT_S, LOGIN_S = 10, 20
 # A link that is down for less than this is waited for: TCP sends again what was lost.
@@ -34,7 +34,7 @@ class _Client(asyncssh.SSHClient):
 
 
 class _Session(asyncssh.SSHClientSession[bytes]):
-    def __init__(self, ears: Ears) -> None:
+    def __init__(self, ears: Callbacks) -> None:
         self._ears = ears
         self._code: int | None = None
 
@@ -86,7 +86,9 @@ async def connect(machine: Machine, lost: Callable[[str], None]) -> asyncssh.SSH
     return connection
 
 
-async def begin(connection: asyncssh.SSHClientConnection, command: str, ears: Ears) -> asyncssh.SSHClientChannel[bytes]:
+async def begin(
+    connection: asyncssh.SSHClientConnection, command: str, ears: Callbacks
+) -> asyncssh.SSHClientChannel[bytes]:
     """Start a command at the other end; it has no terminal, whatever the configuration says."""
     channel, _ = await connection.create_session(lambda: _Session(ears), command, encoding=None, request_pty=False)
     return channel

@@ -15,7 +15,7 @@ from trifecta.contract.values import JsonObject
 from trifecta.design import plan
 from trifecta.design.errors import UserError
 from trifecta.design.model import Cell, Study
-from trifecta.lab.launcher import TalkingLauncher
+from trifecta.lab.launcher import StreamLauncher
 from trifecta.store import files, node_blocks, remote_files
 from trifecta.store.run import RunDirectory
 from trifecta.workloads.cluster.dispatch import (
@@ -59,7 +59,7 @@ def run_on_cluster(
     progress: Progress | None = None,
     stop: Callable[[], bool] | None = None,
     *,
-    launch: Callable[[], TalkingLauncher],
+    launch: Callable[[], StreamLauncher],
     store: str | None = None,
     resume: bool = False,
     any_levels: RunDocument | None = None,
@@ -107,7 +107,7 @@ def runner_on(cluster: Cluster | None) -> Callable[..., StudyOutcome]:
 class ClusterRun(StudyRun):
     """The state of a run on a cluster; the `trifecta.workloads.cluster.loop.Head` of its loop."""
 
-    launch: Callable[[], TalkingLauncher] = field(kw_only=True)
+    launch: Callable[[], StreamLauncher] = field(kw_only=True)
     store: str | None = field(kw_only=True, default=None)
 
     def _resume(self, here: Supported, more: More) -> None:

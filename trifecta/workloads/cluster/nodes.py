@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from trifecta.contract.run import RunDocument
 from trifecta.design.errors import CannotError
-from trifecta.lab.launcher import Said, TalkingLauncher
+from trifecta.lab.launcher import Output, StreamLauncher
 from trifecta.workloads.cluster import wire
 from trifecta.workloads.cluster.dispatch import Event, Joined, LeftOut, Lost, Notice, Order, Ran
 from trifecta.workloads.cluster.wire import Asked, Decoder, Message
@@ -44,7 +44,7 @@ class _Node:
 class ProgramNodes:
     """`trifecta.workloads.cluster.dispatch.Nodes` over a launcher."""
 
-    def __init__(self, launcher: TalkingLauncher, study: str, accept: Accept, store: str = "") -> None:
+    def __init__(self, launcher: StreamLauncher, study: str, accept: Accept, store: str = "") -> None:
         """``study`` is its canonical text; ``store``: where nodes put what trials leave, if not to the head."""
         self._launcher = launcher
         self._study = study
@@ -104,7 +104,7 @@ class ProgramNodes:
             if place in self._at:
                 self._hear(place, said, events)
 
-    def _hear(self, place: str, said: Said, events: list[Event]) -> None:
+    def _hear(self, place: str, said: Output, events: list[Event]) -> None:
         node = self._at[place]
         node.heard_s = time.monotonic()
         try:

@@ -11,11 +11,11 @@ from types import SimpleNamespace
 import pytest
 
 from trifecta.design.machine import Machine
-from trifecta.lab.ssh import keeping
+from trifecta.lab.ssh import keeper_client
+from trifecta.lab.ssh.callbacks import Callbacks
 from trifecta.lab.ssh.connection import Done, HostLost
-from trifecta.lab.ssh.ears import Ears
 from trifecta.lab.ssh.host import SshHost
-from trifecta.lab.ssh.keeping import Keeping
+from trifecta.lab.ssh.keeper_client import KeeperClient
 
 
 class Talkative:
@@ -27,7 +27,7 @@ class Talkative:
     def __init__(self) -> None:
         self.over = threading.Event()
 
-    def begin(self, command: str, ears: Ears) -> SimpleNamespace:
+    def begin(self, command: str, ears: Callbacks) -> SimpleNamespace:
         ears.output(b"connection 192.0.2.1 50000 192.0.2.2 22\nready /tmp/trifecta-x\n")
 
         def talk() -> None:
@@ -43,16 +43,16 @@ class Talkative:
 
 
 @pytest.fixture
-def kept(monkeypatch: pytest.MonkeyPatch) -> Iterator[Keeping]:
-    monkeypatch.setattr(keeping, "_ANSWER_S", 0.2)
-    monkeypatch.setattr(keeping, "_LEAVE_S", 0.2)
+def kept(monkeypatch: pytest.MonkeyPatch) -> Iterator[KeeperClient]:
+    monkeypatch.setattr(keeper_client, "_ANSWER_S", 0.2)
+    monkeypatch.setattr(keeper_client, "_LEAVE_S", 0.2)
     host = Talkative()
-    yield Keeping(host, [])
+    yield KeeperClient(host, [])
     host.over.set()
 
 
 @pytest.mark.timeout(20)
-def test_a_host_that_goes_on_talking_without_an_answer_is_lost(kept: Keeping) -> None:
+def test_a_host_that_goes_on_talking_without_an_answer_is_lost(kept: KeeperClient) -> None:
     assert (kept.folder, kept.peer, kept.address) == ("/tmp/trifecta-x", "192.0.2.1", "192.0.2.2")
     with pytest.raises(HostLost, match="no answer in time"):
         kept.ask("show", "/proc/loadavg")
@@ -61,7 +61,7 @@ def test_a_host_that_goes_on_talking_without_an_answer_is_lost(kept: Keeping) ->
 
 
 @pytest.mark.timeout(20)
-def test_a_host_that_goes_on_talking_is_left_all_the_same(kept: Keeping) -> None:
+def test_a_host_that_goes_on_talking_is_left_all_the_same(kept: KeeperClient) -> None:
     assert kept.leave() is False
 
 

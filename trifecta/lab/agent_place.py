@@ -1,4 +1,4 @@
-"""A place of a launcher that carries octets: what stands there is `trifecta.lab.engine_there`, the engine's programs
+"""A place of a launcher that carries octets: what stands there is `trifecta.lab.engine_agent`, the engine's programs
 are its children, and files go there and back. It costs a few ms a message: for what is measured there, not for pacing.
 """
 
@@ -13,31 +13,31 @@ from pathlib import Path
 import msgspec
 
 from trifecta.design.errors import CannotError
-from trifecta.lab import talk, there
+from trifecta.lab import agent_messages, staged_files
 from trifecta.lab.engine import EngineError, EngineProgram, Role
-from trifecta.lab.launcher import Said, TalkingLauncher
-from trifecta.lab.program_elsewhere import ProgramElsewhere
-from trifecta.lab.there import Config
+from trifecta.lab.launcher import Output, StreamLauncher
+from trifecta.lab.remote_program import RemoteProgram
+from trifecta.lab.staged_files import Config
 
-_PROGRAM = ("-P", "-m", "trifecta.lab.engine_there")
+_PROGRAM = ("-P", "-m", "trifecta.lab.engine_agent")
 _STAND_S = 60.0  # others may have the place's CPUs
 _FILES_S = 120.0
 _END_S = 5.0
 _TICK_S = 0.5
 
 
-class TalkedPlaces:
+class AgentPlaces:
     """The places of one launcher, which hears for all of them."""
 
-    def __init__(self, launcher: TalkingLauncher) -> None:
+    def __init__(self, launcher: StreamLauncher) -> None:
         """Nothing is started yet."""
         self._launcher = launcher
-        self._at: dict[str, TalkedPlace] = {}
+        self._at: dict[str, AgentPlace] = {}
 
-    def place(self, key: str) -> TalkedPlace:
+    def place(self, key: str) -> AgentPlace:
         """The place under this key, the same whenever it is asked for."""
         if key not in self._at:
-            self._at[key] = TalkedPlace(self, self._launcher, key)
+            self._at[key] = AgentPlace(self, self._launcher, key)
         return self._at[key]
 
     def forget(self, key: str) -> None:
@@ -52,32 +52,32 @@ class TalkedPlaces:
                 self._at[key].take(said)
 
 
-class TalkedPlace:
+class AgentPlace:
     """A `trifecta.lab.place.Place` at the other end of a launcher, in the network as it is there."""
 
-    def __init__(self, places: TalkedPlaces, launcher: TalkingLauncher, key: str) -> None:
+    def __init__(self, places: AgentPlaces, launcher: StreamLauncher, key: str) -> None:
         """Nothing is started before the first program, or the first file."""
         self._places = places
         self._launcher = launcher
         self._key = key
-        self._frames = talk.Frames()
+        self._frames = agent_messages.Frames()
         self._numbers = itertools.count()
-        self._programs: dict[int, TalkedProgram] = {}
-        self._answers: deque[talk.Answer] = deque()
+        self._programs: dict[int, AgentProgram] = {}
+        self._answers: deque[agent_messages.Answer] = deque()
         self._given: dict[Path, bool] = {}
-        self._stands: talk.Stands | None = None
+        self._stands: agent_messages.Stands | None = None
         self.lost: str | None = None
         """Why it cannot be used any more, in a few words; None while it can."""
 
-    def stand(self) -> talk.Stands:
+    def stand(self) -> agent_messages.Stands:
         """What stands there, which is started where it does not yet; CannotError when it does not come up."""
         if self._stands is None and self.lost is None:
             self._launcher.start(self._key, _PROGRAM)
             answer = self._answer(_STAND_S)
-            if isinstance(answer, talk.Refused):
+            if isinstance(answer, agent_messages.Refused):
                 self.lose(answer.reason)
                 raise CannotError(f"{self.name}: {answer.reason}")
-            assert isinstance(answer, talk.Stands), "it is the first that is said"
+            assert isinstance(answer, agent_messages.Stands), "it is the first that is said"
             self._stands = answer
         if self.lost is not None or self._stands is None:
             raise self.error()
@@ -88,8 +88,8 @@ class TalkedPlace:
         del cpus
         self.stand()
         number = next(self._numbers)
-        program = self._programs[number] = TalkedProgram(self, number, role, log, name)
-        self.say(talk.Begin(number, role))
+        program = self._programs[number] = AgentProgram(self, number, role, log, name)
+        self.say(agent_messages.Begin(number, role))
         return program
 
     def put(self, path: Path, *, writable: bool = False) -> None:
@@ -97,7 +97,7 @@ class TalkedPlace:
         path = path.absolute()
         self.stand()
         try:
-            self.say(talk.Put(str(path), None if writable else there.pack(path), writable))
+            self.say(agent_messages.Put(str(path), None if writable else staged_files.pack(path), writable))
         except (OSError, ValueError) as error:
             raise CannotError(f"{self.name}: {path.name} cannot be put there ({_words(error)})") from error
         self._done()
@@ -106,30 +106,30 @@ class TalkedPlace:
     def get(self, path: Path) -> None:
         """Have here what was written there; CannotError when it is not there."""
         path = path.absolute()
-        self.say(talk.Get(str(path)))
+        self.say(agent_messages.Get(str(path)))
         try:
-            there.unpack(self._done().archive, path)
+            staged_files.unpack(self._done().archive, path)
         except (OSError, ValueError) as error:
             raise CannotError(f"{self.name}: {path.name} cannot be brought from there ({_words(error)})") from error
 
     def relocated(self, config: Config) -> Config:
         """A configuration with the paths of the place."""
-        return there.relocated(config, f"{self.stand().folder}/files", self._given)
+        return staged_files.relocated(config, f"{self.stand().folder}/files", self._given)
 
-    def say(self, order: talk.Order) -> None:
+    def say(self, order: agent_messages.Order) -> None:
         """Have the place do something; nothing where it is lost, which whoever waits for an answer is told."""
         if self.lost is None:
-            self._launcher.write(self._key, talk.framed(order))
+            self._launcher.write(self._key, agent_messages.framed(order))
 
     def hear(self, timeout_s: float) -> None:
         """Wait until something came from any place, for so long at most."""
         self._places.hear(timeout_s)
 
-    def take(self, said: Said) -> None:
+    def take(self, said: Output) -> None:
         """What came from it."""
         try:
             for message in self._frames.feed(said.octets):
-                self._sort(msgspec.msgpack.decode(message, type=talk.Answer))
+                self._sort(msgspec.msgpack.decode(message, type=agent_messages.Answer))
         except (msgspec.MsgspecError, ValueError) as error:
             self.give_up(f"it sent what cannot be read ({error})")
         if said.ended is not None:
@@ -156,16 +156,16 @@ class TalkedPlace:
         """What a person knows the place by; its key once it is gone."""
         return self._launcher.places().get(self._key, self._key)
 
-    def _sort(self, answer: talk.Answer) -> None:
-        if isinstance(answer, talk.Heard | talk.Ended):
+    def _sort(self, answer: agent_messages.Answer) -> None:
+        if isinstance(answer, agent_messages.Heard | agent_messages.Ended):
             if (program := self._programs.get(answer.program)) is not None:
                 program.take(answer)
-            if isinstance(answer, talk.Ended):
+            if isinstance(answer, agent_messages.Ended):
                 self._programs.pop(answer.program, None)
         else:
             self._answers.append(answer)
 
-    def _answer(self, timeout_s: float) -> talk.Answer:
+    def _answer(self, timeout_s: float) -> agent_messages.Answer:
         """The next answer to what was asked; CannotError when none comes."""
         until = time.monotonic() + timeout_s
         while not self._answers:
@@ -177,12 +177,12 @@ class TalkedPlace:
             self.hear(_TICK_S)
         return self._answers.popleft()
 
-    def _done(self) -> talk.Done:
+    def _done(self) -> agent_messages.Done:
         """That files were brought; CannotError when they were not."""
         answer = self._answer(_FILES_S)
-        if isinstance(answer, talk.Refused):
+        if isinstance(answer, agent_messages.Refused):
             raise CannotError(f"{self.name}: {answer.reason}")
-        assert isinstance(answer, talk.Done), "answers come in the order of what was asked"
+        assert isinstance(answer, agent_messages.Done), "answers come in the order of what was asked"
         return answer
 
 
@@ -190,10 +190,10 @@ def _words(error: OSError | ValueError) -> str:
     return getattr(error, "strerror", None) or str(error)
 
 
-class TalkedProgram(ProgramElsewhere):
+class AgentProgram(RemoteProgram):
     """A program of the engine at such a place; used like ``EngineProcess``. It has no process id here."""
 
-    def __init__(self, place: TalkedPlace, number: int, role: Role, log: Path, name: str) -> None:
+    def __init__(self, place: AgentPlace, number: int, role: Role, log: Path, name: str) -> None:
         """The place starts it."""
         super().__init__(role, name, log, place)
         self._place = place
@@ -217,14 +217,14 @@ class TalkedProgram(ProgramElsewhere):
     def close(self) -> None:
         """End it at once, whatever it does."""
         if not self._ended:
-            self._place.say(talk.Signal(self._number, signal.SIGKILL))
+            self._place.say(agent_messages.Signal(self._number, signal.SIGKILL))
             self.wait_end(_END_S)
             if not self._ended:
                 self._place.give_up(f"program {self.name} did not end within {_END_S:.0f} s of its SIGKILL")
 
-    def take(self, answer: talk.Heard | talk.Ended) -> None:
+    def take(self, answer: agent_messages.Heard | agent_messages.Ended) -> None:
         """What came from it."""
-        if isinstance(answer, talk.Ended):
+        if isinstance(answer, agent_messages.Ended):
             self._code, self._ended = answer.code, True
         elif answer.diagnostics:
             with self._log.open("ab") as log:
@@ -248,14 +248,14 @@ class TalkedProgram(ProgramElsewhere):
     def _send(self, line: bytes) -> None:
         if self._ended:
             raise BrokenPipeError
-        self._place.say(talk.Tell(self._number, line))
+        self._place.say(agent_messages.Tell(self._number, line))
 
     def _receive(self) -> bytes | None:
         said = b"".join(self._said.popleft() for _ in range(len(self._said)))
         return said or (None if self._ended else b"")
 
     def _terminate(self) -> None:
-        self._place.say(talk.Signal(self._number, signal.SIGTERM))
+        self._place.say(agent_messages.Signal(self._number, signal.SIGTERM))
 
     def _exit_code(self) -> int:
         """How it ended; EngineError where that is not known, because the place is lost."""

@@ -1,4 +1,4 @@
-"""What is said between a place of a launcher and `trifecta.lab.engine_there`, the program that stands there.
+"""What is said between a place of a launcher and `trifecta.lab.engine_agent`, the program that stands there.
 
 Each message is a length of four octets, the most significant first, and a tagged struct in MessagePack.
 """
@@ -16,7 +16,7 @@ _LONGEST = 1 << 29
 
 
 class Put(msgspec.Struct, tag=True, frozen=True):
-    """Lay an archive of `trifecta.lab.there` where programs find it; without one make the folder of ``path``."""
+    """Lay an archive of `trifecta.lab.staged_files` where programs find it; without one make the folder of ``path``."""
 
     path: str
     archive: bytes | None

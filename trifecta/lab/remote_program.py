@@ -7,10 +7,10 @@ from typing import Protocol
 
 from trifecta.design.errors import CannotError
 from trifecta.lab.engine import EngineError, EngineProgram, Role
-from trifecta.lab.there import Config
+from trifecta.lab.staged_files import Config
 
 
-class Elsewhere(Protocol):
+class RemotePlace(Protocol):
     """Where such programs find their files."""
 
     def relocated(self, config: Config) -> Config:
@@ -20,10 +20,10 @@ class Elsewhere(Protocol):
         """Have here what was written there; CannotError, or ValueError for what is not what was asked for."""
 
 
-class ProgramElsewhere(EngineProgram):
+class RemoteProgram(EngineProgram):
     """What is the same of it whatever leads there; used like ``EngineProcess``."""
 
-    def __init__(self, role: Role, name: str, log: Path, elsewhere: Elsewhere) -> None:
+    def __init__(self, role: Role, name: str, log: Path, elsewhere: RemotePlace) -> None:
         """As `EngineProgram`; ``elsewhere`` has its files."""
         super().__init__(role, name, log)
         self._elsewhere = elsewhere

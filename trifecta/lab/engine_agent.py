@@ -1,6 +1,7 @@
-"""``python -m trifecta.lab.engine_there``: starts programs of the engine where it runs, as its standard input says.
+"""``python -m trifecta.lab.engine_agent``: starts programs of the engine where it runs, as its standard input says.
 
-What it says and hears is `trifecta.lab.talk`. When its input ends, it kills what runs, removes its folder and ends.
+What it says and hears is `trifecta.lab.agent_messages`. When its input ends, it kills what runs, removes its folder and
+ends.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import BinaryIO
 import msgspec
 
 from trifecta.design.errors import CannotError
-from trifecta.lab import talk, there
+from trifecta.lab import agent_messages, staged_files
 from trifecta.lab.engine import engine_versions, find_engine
 
 _CHUNK = 1 << 16
@@ -41,14 +42,14 @@ class Standing:
         self._waiting: dict[int, bytearray] = {}
         """By program what it has not read yet: one that does not read holds up no other."""
 
-    def say(self, answer: talk.Answer) -> None:
+    def say(self, answer: agent_messages.Answer) -> None:
         """Send an answer."""
-        self._out.write(talk.framed(answer))
+        self._out.write(agent_messages.framed(answer))
         self._out.flush()
 
     def serve(self, descriptor: int) -> None:
         """Do what comes by this descriptor until its end."""
-        frames = talk.Frames()
+        frames = agent_messages.Frames()
         self._orders.register(descriptor, selectors.EVENT_READ, None)
         while True:
             for key, event in self._orders.select():
@@ -59,7 +60,7 @@ class Standing:
                 if not octets:
                     return
                 for message in frames.feed(octets):
-                    self._obey(msgspec.msgpack.decode(message, type=talk.Order))
+                    self._obey(msgspec.msgpack.decode(message, type=agent_messages.Order))
 
     def end(self) -> None:
         """Kill what runs."""
@@ -68,39 +69,39 @@ class Standing:
             program.wait()
 
     def _at(self, path: str) -> Path:
-        return self._folder / there.below(Path(path))
+        return self._folder / staged_files.below(Path(path))
 
-    def _obey(self, order: talk.Order) -> None:
-        if isinstance(order, talk.Begin):
+    def _obey(self, order: agent_messages.Order) -> None:
+        if isinstance(order, agent_messages.Begin):
             self._begin(order)
-        elif isinstance(order, talk.Tell):
+        elif isinstance(order, agent_messages.Tell):
             if order.program in self._programs:  # else it has ended, which is on its way
                 self._waiting[order.program] += order.octets
                 self._pass_on(order.program)
-        elif isinstance(order, talk.Signal):
+        elif isinstance(order, agent_messages.Signal):
             if order.program in self._programs:
                 self._programs[order.program].send_signal(order.number)
         else:
             try:
-                self.say(self._put(order) if isinstance(order, talk.Put) else self._get(order))
+                self.say(self._put(order) if isinstance(order, agent_messages.Put) else self._get(order))
             except (OSError, ValueError) as error:
-                self.say(talk.Refused(getattr(error, "strerror", None) or str(error)))
+                self.say(agent_messages.Refused(getattr(error, "strerror", None) or str(error)))
 
-    def _put(self, order: talk.Put) -> talk.Done:
+    def _put(self, order: agent_messages.Put) -> agent_messages.Done:
         if order.archive is not None:
-            there.unpack(order.archive, Path(order.path), self._at(order.path))
+            staged_files.unpack(order.archive, Path(order.path), self._at(order.path))
         else:
             self._at(order.path).mkdir(parents=True, exist_ok=True)
-        return talk.Done()
+        return agent_messages.Done()
 
-    def _get(self, order: talk.Get) -> talk.Done:
+    def _get(self, order: agent_messages.Get) -> agent_messages.Done:
         at = self._at(order.path)
-        archive = there.pack(Path(order.path), at)
+        archive = staged_files.pack(Path(order.path), at)
         if at.is_file():
             at.unlink()
-        return talk.Done(archive)
+        return agent_messages.Done(archive)
 
-    def _begin(self, order: talk.Begin) -> None:
+    def _begin(self, order: agent_messages.Begin) -> None:
         number, pipe = order.program, subprocess.PIPE
         try:
             program = subprocess.Popen(
@@ -108,8 +109,8 @@ class Standing:
             )
         except OSError as error:
             said = f"the engine cannot be started: {error.strerror}\n".encode()
-            self.say(talk.Heard(number, said, diagnostics=True))
-            self.say(talk.Ended(number, 126))
+            self.say(agent_messages.Heard(number, said, diagnostics=True))
+            self.say(agent_messages.Ended(number, 126))
             return
         self._programs[number] = program
         self._open[number] = 2
@@ -142,7 +143,7 @@ class Standing:
     def _hear(self, number: int, descriptor: int, diagnostics: bool) -> None:
         octets = os.read(descriptor, _CHUNK)
         if octets:
-            self.say(talk.Heard(number, octets, diagnostics))
+            self.say(agent_messages.Heard(number, octets, diagnostics))
             return
         self._orders.unregister(descriptor)
         self._open[number] -= 1
@@ -155,7 +156,7 @@ class Standing:
             for stream in (program.stdin, program.stdout, program.stderr):
                 assert stream is not None
                 stream.close()
-            self.say(talk.Ended(number, code))
+            self.say(agent_messages.Ended(number, code))
 
 
 def main() -> int:
@@ -169,13 +170,13 @@ def main() -> int:
             engine = find_engine()
             engine_versions(engine)  # refuses one of another version than this package
         except (CannotError, OSError) as error:
-            out.write(talk.framed(talk.Refused(str(error))))
+            out.write(agent_messages.framed(agent_messages.Refused(str(error))))
             out.flush()
             return 0
         standing = Standing(engine, folder / "files", out)
         (folder / "files").mkdir()
         try:
-            standing.say(talk.Stands(str(folder)))
+            standing.say(agent_messages.Stands(str(folder)))
             standing.serve(sys.stdin.fileno())
         finally:
             standing.end()

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 from trifecta.design.errors import CannotError
 from trifecta.lab.ssh import keeper
+from trifecta.lab.ssh.callbacks import Callbacks
 from trifecta.lab.ssh.connection import Connection, shell
-from trifecta.lab.ssh.ears import Ears
 from trifecta.lab.ssh.loop import the_loop
 
 _READY_S = 20.0
@@ -22,7 +22,7 @@ _ENDED = "its keeper there has ended"
 _SILENT = "it gave no answer in time"
 
 
-class Keeping:
+class KeeperClient:
     """A working folder at the other end, as long as its keeper lives; to be left before the connection is closed."""
 
     def __init__(self, connection: Connection, left: Sequence[str]) -> None:
@@ -38,7 +38,7 @@ class Keeping:
         self._reason: str | None = None
         self._left = False
         command = shell(keeper.KEEPER, str(keeper.PATIENCE_S), *left)
-        self._talk = connection.begin(command, Ears(self._hear, lambda _: None, self._hear_end))
+        self._talk = connection.begin(command, Callbacks(self._hear, lambda _: None, self._hear_end))
         ends = self._first("connection").split()
         self.peer, self.address = (ends[0], ends[2]) if len(ends) == 4 else ("", "")
         """The IP addresses of both ends of the connection, as the other end knows them; empty where it does not say."""

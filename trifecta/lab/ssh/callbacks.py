@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Ears:
+class Callbacks:
     """Functions that are called in the thread of the event loop, so none may wait."""
 
     output: Callable[[bytes], object]

@@ -24,7 +24,7 @@ class ImageSource:
 
 
 @dataclass(frozen=True)
-class Contained:
+class ContainerSpec:
     """A program of an image, beside the files that every program of a place finds."""
 
     image: ImageSource

@@ -19,7 +19,7 @@ _LOOK_S = 0.02
 _MOST_OCTETS = 1 << 22  # of one answer: it passes through Ray's memory
 
 
-class Hand:
+class NodeActor:
     """What runs in an actor's process on a node: it starts a program and hands octets through."""
 
     def __init__(self, arguments: Sequence[str]) -> None:
