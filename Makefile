@@ -20,7 +20,7 @@ SIDE_BY_SIDE := $(addprefix tests/,analysis api architecture bench cli contract 
 SIDE_BY_SIDE_FILES := $(addsuffix .py,tests/engine/test_cycles \
 	$(addprefix tests/implementations/test_,builds cargo_program curl debian envoy file_recipes from_compose go_client haproxy \
 	hypercorn lean over_ipv6 python_client replay_configs servers) \
-	$(addprefix tests/implementations/browsers/test_,bidi cdp_network firefox_fetches har jobs net_log taken) \
+	$(addprefix tests/implementations/browsers/test_,bidi cdp_network firefox_fetches har jobs net_log visit_traffic) \
 	$(addprefix tests/lab/test_,balancer certificates chrony names netem_lack staged_files topology) tests/observers/test_parsing \
 	tests/recording/test_recording \
 	$(addprefix tests/workloads/test_,aggregate clocks cluster_nodes cluster_wire code compared_session far_choose \

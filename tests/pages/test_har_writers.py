@@ -10,8 +10,8 @@ import pytest
 from tests.pages.test_folder_and_har import entry, har_of
 from trifecta.design.errors import UserError
 from trifecta.pages.har import read_har
+from trifecta.recording.job import RecordingJob
 from trifecta.recording.page import record_page
-from trifecta.recording.wanted import Wanted
 
 PAGE = entry("https://a.test/", "<p>x", "text/html")
 SCRIPT = entry("https://a.test/x.js", "x()", "text/javascript")
@@ -38,7 +38,7 @@ def zipped(*files: tuple[str, str | bytes]) -> bytes:
 )
 def test_however_it_is_wrapped(tmp_path, name, data):
     (tmp_path / name).write_bytes(data)
-    found = record_page(Wanted(str(tmp_path / name), tmp_path / "out"), print).page
+    found = record_page(RecordingJob(str(tmp_path / name), tmp_path / "out"), print).page
     assert (found.name, found.start, len(found.responses)) == ("a", "https://a.test/", 2)
 
 
@@ -155,7 +155,9 @@ def test_origins_are_stored_under_others(tmp_path):
     moved = entry("http://127.0.0.1:8000/", status=302, headers=[("Location", "http://127.0.0.1:8000/home")])
     home = entry("http://127.0.0.1:8000/home", "<p>", "text/html")
     (tmp_path / "a.har").write_text(json.dumps(har_of(moved, home)))
-    wanted = Wanted(str(tmp_path / "a.har"), tmp_path / "out", rename=["http://127.0.0.1:8000=https://www.mine.lab"])
+    wanted = RecordingJob(
+        str(tmp_path / "a.har"), tmp_path / "out", rename=["http://127.0.0.1:8000=https://www.mine.lab"]
+    )
     page = record_page(wanted, print).page
     assert page.start == "https://www.mine.lab/"
     assert dict(page.responses[0].headers)["location"] == "https://www.mine.lab/home"

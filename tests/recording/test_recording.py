@@ -17,9 +17,9 @@ from trifecta.design.errors import UserError
 from trifecta.implementations.recipes.recorder import RECIPE
 from trifecta.pages.archive import read_page
 from trifecta.pages.many import many
+from trifecta.recording.job import RecordingJob, renames
 from trifecta.recording.page import record_page
 from trifecta.recording.proxy import scratch
-from trifecta.recording.wanted import Wanted, renames
 
 live = pytest.mark.skipif(
     not shutil.which("chromium") or not RECIPE.installed(), reason="needs Chromium and `trifecta get recorder`"
@@ -175,7 +175,7 @@ def test_a_folder_is_recorded_and_shown(tmp_path, capsys):
 )
 def test_bad_input_is_one_line_before_anything_is_started(tmp_path, wanted, message):
     with pytest.raises(UserError, match=message):
-        record_page(Wanted(out=tmp_path / "out", **wanted), print)
+        record_page(RecordingJob(out=tmp_path / "out", **wanted), print)
 
 
 def test_what_a_killed_recording_left_is_removed_by_the_next(tmp_path, monkeypatch):
@@ -197,5 +197,5 @@ def test_what_a_killed_recording_left_is_removed_by_the_next(tmp_path, monkeypat
 
 
 def test_renames_are_of_origins(tmp_path):
-    wanted = Wanted("https://a.lab/", tmp_path, rename=("http://LOCALHOST:80/=https://www.mine.lab",))
+    wanted = RecordingJob("https://a.lab/", tmp_path, rename=("http://LOCALHOST:80/=https://www.mine.lab",))
     assert renames(wanted) == {"http://localhost": "https://www.mine.lab"}

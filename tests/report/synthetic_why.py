@@ -8,12 +8,12 @@ import pytest
 
 from tests.report import synthetic
 from tests.report.synthetic import Shape, write_run
-from trifecta.conclude.why import found
+from trifecta.conclude.why import result
 from trifecta.contract.why import AskedWhy
 from trifecta.design import plan
 from trifecta.design.model import Study
-from trifecta.design.why.asked import case_asked, together_of
 from trifecta.design.why.rungs import Case
+from trifecta.design.why.search_plan import case_asked, together_of
 from trifecta.store import why
 from trifecta.workloads.why import study_of
 
@@ -62,11 +62,11 @@ def searched(folder: Path, asked: AskedWhy, monkeypatch: pytest.MonkeyPatch) -> 
     why.create(folder, asked)
     case = case_asked(asked)
     monkeypatch.setattr(synthetic, "ARMS", ("h2", "h3", "h2#aa"))
-    _write(folder / found.SEARCH, study_of(asked, case))
-    pair = found.pair_of(folder, asked)
+    _write(folder / result.SEARCH, study_of(asked, case))
+    pair = result.pair_of(folder, asked)
     if pair is not None:
         rungs = together_of(case, asked, *pair)
-        _write(folder / found.PAIR, _pair(case, rungs))
+        _write(folder / result.PAIR, _pair(case, rungs))
     return folder
 
 

@@ -16,7 +16,7 @@ from trifecta import studies
 from trifecta.conclude.reproduction.as_published import below
 from trifecta.conclude.reproduction.compared import compare
 from trifecta.conclude.reproduction.result import Result, as_data, read
-from trifecta.contract.asked import Asked, AskedReproduction
+from trifecta.contract.invocation import CampaignInvocation, ReproductionInvocation
 from trifecta.contract.reproduction import Then
 from trifecta.design.campaign import parse_campaign
 from trifecta.design.errors import UserError
@@ -31,10 +31,10 @@ STUDY = "milicevic2023"
 def reproduced(folder: Path, *, as_published: bool) -> Result:
     """The far path of one study, as today or as published."""
     text = studies.read_text(studies.campaigns()[STUDY])
-    asked: Asked = {
+    asked: CampaignInvocation = {
         "text": text, "file": STUDY, "depth": "quick", "overrides": [], "only": [], "as_published": as_published,
     }  # fmt: skip
-    about: AskedReproduction = {
+    about: ReproductionInvocation = {
         "studies": [STUDY], "depth": "quick", "began": "2026-01-01T00:00:00Z", "elapsed_s": {}, "threats": False,
         "as_published": as_published, "campaigns": {STUDY: asked}, "all": False, "argv": ["trifecta", "reproduce"],
     }  # fmt: skip

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from trifecta.conclude import ladders_kept
+from trifecta.conclude import ladder_results
 from trifecta.conclude.reproduction.result import Result, as_data
 from trifecta.contract.ladder import LadderFound
 from trifecta.design.errors import UserError
@@ -158,10 +158,10 @@ def test_files_are_written_and_what_was_changed_is_refused(tmp_path):
     own.mkdir(parents=True)
     output.write(found(), own)
     assert {path.name for path in own.iterdir()} >= {"ladder.json", "ladder.csv", "ladder.svg", "ladder.png"}
-    assert ladders_kept.below(tmp_path) == [found()]
+    assert ladder_results.below(tmp_path) == [found()]
     (own / "ladder.json").write_text(json.dumps({**found(), "answer": "confirmed"}))
     with pytest.raises(UserError, match=r"ladder\.json: is not what"):
-        ladders_kept.below(tmp_path)
+        ladder_results.below(tmp_path)
 
 
 def test_the_page_of_a_reproduction_shows_it_escaped(tmp_path):

@@ -11,9 +11,9 @@ from rich.console import Console
 
 from tests.report.synthetic_why import CELL, asked_of, searched, source
 from trifecta.conclude.explain.chain import explain as explain_run
-from trifecta.conclude.why import evidence, found
+from trifecta.conclude.why import evidence, result
 from trifecta.design.errors import UserError
-from trifecta.design.why.asked import case_asked, rungs_of
+from trifecta.design.why.search_plan import case_asked, rungs_of
 from trifecta.report import explain
 from trifecta.report.figures import svg
 from trifecta.report.html import write_report
@@ -28,7 +28,7 @@ def search(tmp_path_factory):
     asked = asked_of(run)
     with pytest.MonkeyPatch.context() as patch:
         folder = searched(run / "why" / "h3-far", asked, patch)
-    return run, folder, found.read(folder, asked)
+    return run, folder, result.read(folder, asked)
 
 
 def ends(ratio, low=None, high=None):
@@ -107,8 +107,8 @@ def test_a_trial_without_what_was_asked_for_never_counts(search):
         {**one, "cause": "window-validation", "levels": {"quinn": "stock"}},
         {**one, "cause": "initial-window", "levels": {"initial_window": "100"}},
     ]
-    told = [found._tolerated(case_asked(asked), rung, asked) for rung in rungs_of(asked)]
-    assert told == [frozenset(), {found.OTHER_WINDOWS}, frozenset()]
+    told = [result._tolerated(case_asked(asked), rung, asked) for rung in rungs_of(asked)]
+    assert told == [frozenset(), {result.OTHER_WINDOWS}, frozenset()]
 
 
 def test_the_answer_comes_first_and_is_one_sentence(search):
@@ -130,21 +130,21 @@ def test_blocks_without_a_value_are_counted_and_their_causes_open(search, monkey
     run, folder, made = search
     assert (made["censored"], [one["censored"] for one in made["causes"]]) == (0, [0, 0])
     assert words.left_out(made) == ""
-    monkeypatch.setattr(found, "censored", lambda place, *_: 2 if "server=origin" in place.cell else 0)
-    failed = found.read(folder, asked_of(run))
+    monkeypatch.setattr(result, "censored", lambda place, *_: 2 if "server=origin" in place.cell else 0)
+    failed = result.read(folder, asked_of(run))
     by = {one["cause"]: one for one in failed["causes"]}
     assert (by["server-program"]["state"], by["server-program"]["censored"]) == ("open", 2)
     assert words.left_out(failed) == "Too much failed in 2 blocks for a value: the causes of their cells stay open."
     assert "too much failed in 2 blocks" in words.closing({**made, "together": {**made["together"], "censored": 2}})[-1]
-    monkeypatch.setattr(found, "censored", lambda place, *_: int("server=origin" not in place.cell))
-    assert {one["state"] for one in found.read(folder, asked_of(run))["causes"]} == {"open"}, "as it is failed, too"
+    monkeypatch.setattr(result, "censored", lambda place, *_: int("server=origin" not in place.cell))
+    assert {one["state"] for one in result.read(folder, asked_of(run))["causes"]} == {"open"}, "as it is failed, too"
 
 
 def test_rounds_are_those_that_were_measured(search):
     _, folder, made = search
     assert (made["rounds"], made["planned"]) == (4, 4)
     assert words.method(made).startswith("4 rounds of the unchanged cell")
-    late = found.read(folder, {**asked_of(search[0]), "rounds": 9})
+    late = result.read(folder, {**asked_of(search[0]), "rounds": 9})
     assert (late["rounds"], late["planned"]) == (4, 9)
     assert words.method(late).startswith("4 rounds, of 9 that were planned, of the unchanged cell")
 

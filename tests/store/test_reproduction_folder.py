@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from trifecta.contract.asked import Asked, AskedReproduction
+from trifecta.contract.invocation import CampaignInvocation, ReproductionInvocation
 from trifecta.design.errors import UserError
 from trifecta.store import reproduction
 
 
-def asked(**more: object) -> AskedReproduction:
+def asked(**more: object) -> ReproductionInvocation:
     """What is asked of one study; ``more`` of its campaign, too."""
-    campaign: Asked = {"text": "t", "file": "f", "depth": "quick", "overrides": [], "only": []}
-    whole: AskedReproduction = {
+    campaign: CampaignInvocation = {"text": "t", "file": "f", "depth": "quick", "overrides": [], "only": []}
+    whole: ReproductionInvocation = {
         "studies": ["ding2022"], "all": False, "depth": "quick", "threats": True, "began": "b", "argv": [],
         "elapsed_s": {}, "campaigns": {"ding2022": {**campaign, **more}},  # type: ignore[typeddict-item]
     }  # fmt: skip

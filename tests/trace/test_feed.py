@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from trifecta.trace import feed
+from trifecta.trace import tshark_input
 from trifecta.trace.dissect import dissect
 from trifecta.trace.dissection import Dissection
 from trifecta.trace.segments import Stream
@@ -23,7 +23,7 @@ def stream(*ends: int) -> Stream:
 
 
 def cut(of: Stream, *records: int) -> list[tuple[int, int, int]]:
-    columns = feed._cut(of, np.asarray(records, dtype=np.int64))
+    columns = tshark_input._cut(of, np.asarray(records, dtype=np.int64))
     return list(zip(*(one.tolist() for one in columns), strict=True))
 
 
@@ -43,8 +43,8 @@ def test_records_and_segments_tell_the_same(monkeypatch: pytest.MonkeyPatch, pro
         return dissect([CAPTURES / f"{protocol}.pcapng"], CAPTURES / f"{protocol}.keys")
 
     records = tables()
-    whole = feed._cut
-    monkeypatch.setattr(feed, "_cut", lambda of, _: whole(of, None))
+    whole = tshark_input._cut
+    monkeypatch.setattr(tshark_input, "_cut", lambda of, _: whole(of, None))
     segments = tables()
     for name in ("frames", "messages", "connections"):
         assert getattr(records, name).equals(getattr(segments, name)), name

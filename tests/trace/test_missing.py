@@ -23,7 +23,7 @@ from trifecta.trace.dissect import dissect
 from trifecta.trace.dissection import Dissection
 from trifecta.trace.http3 import Connection, StreamReader
 from trifecta.trace.messages import _last_new
-from trifecta.trace.missing import PacketNumbers
+from trifecta.trace.missing_packets import PacketNumbers
 from trifecta.trace.rows import Frames, Part
 from trifecta.trace.summary import trace_metrics
 

@@ -14,7 +14,7 @@ from tests.report.synthetic_reproduction import write_reproduction
 from tests.report.test_report_ladder import found
 from tests.ui.serving import serving
 from trifecta.analysis.mapping.result import work_out
-from trifecta.conclude import ladders_kept
+from trifecta.conclude import ladder_results
 from trifecta.report.map import page as map_page
 
 
@@ -79,7 +79,7 @@ def test_a_reproduction_has_its_claims(narrow: Any, tmp_path: Path) -> None:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_ladder_is_climbed_by_key(narrow: Any, tmp_path: Path, scheme: str) -> None:
     (tmp_path / "runs" / "small").mkdir(parents=True)
-    ladders_kept.write(tmp_path / "runs" / "small", found())
+    ladder_results.write(tmp_path / "runs" / "small", found())
     narrow.emulate_media(color_scheme=scheme)
     with serving(tmp_path / "runs", tmp_path) as served:
         told = served.get("/api/found", {"name": "small"}).json

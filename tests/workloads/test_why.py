@@ -13,11 +13,11 @@ from rich.console import Console
 from tests.workloads.test_campaign import trifecta
 from trifecta import studies
 from trifecta.analysis.why import search
-from trifecta.conclude.why import found
+from trifecta.conclude.why import result
 from trifecta.design import plan
 from trifecta.design.errors import CannotError, UserError
-from trifecta.design.why.asked import rungs_of, together_of
 from trifecta.design.why.rungs import case_of, cell_named, with_evidence
+from trifecta.design.why.search_plan import rungs_of, together_of
 from trifecta.report.why import output
 from trifecta.store.run import RunDirectory
 from trifecta.workloads.why import ask, candidates, study_of
@@ -130,7 +130,7 @@ def test_two_that_exclude_each_other_are_not_measured_together():
     """BBR over TCP has a pace of its own, so a cell cannot be without pace and Cubic both."""
     of = case()
     made, asked = searched(list(CHANGES), of)
-    assert found._pair(made, of, asked) == (("pacing", "packet-threshold"), ["pacing", "packet-threshold"])
+    assert result._pair(made, of, asked) == (("pacing", "packet-threshold"), ["pacing", "packet-threshold"])
     assert len(together_of(of, asked, ("pacing", "packet-threshold"), ("pacing", "packet-threshold"))) == 5
 
 
@@ -138,7 +138,7 @@ def test_two_that_exclude_each_other_are_not_measured_together():
 def test_one_that_nothing_goes_with_is_measured_alone_so_that_a_rest_is_known(names):
     of = case()
     made, asked = searched(names, of)
-    assert found._pair(made, of, asked) == (("pacing",), ["pacing"])
+    assert result._pair(made, of, asked) == (("pacing",), ["pacing"])
     assert [one.causes for one in together_of(of, asked, ("pacing",), ("pacing",))] == [(), ("pacing",)]
 
 

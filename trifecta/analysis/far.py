@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 
-from trifecta.contract.elsewhere import Answered, Udp
+from trifecta.contract.far import Answered, Udp
 from trifecta.contract.stored import SeenField
 from trifecta.design.far import CACHE_FIELDS
 

@@ -22,7 +22,7 @@ from trifecta.design import manners, plan, quantity
 from trifecta.design.far import FAMILIES
 from trifecta.design.manners import Manners
 from trifecta.design.model import Cell, Study, Verdict
-from trifecta.design.workloads.elsewhere import ElsewhereWorkload
+from trifecta.design.workloads.far_base import FarBaseWorkload
 
 TURNED_AWAY = "status"  # how a load ended that was answered 429 or 503
 
@@ -31,7 +31,7 @@ TURNED_AWAY = "status"  # how a load ended that was answered 429 or 503
 class Treated:
     """What a trial does: its workload, its way to use connections, and who asks."""
 
-    workload: ElsewhereWorkload
+    workload: FarBaseWorkload
     connection: str
     client: str
 
@@ -99,7 +99,7 @@ def treated(study: Study, cells: Iterable[Cell]) -> list[Treated]:
 
 def _treated(study: Study, cell: Cell) -> list[Treated]:
     every = [plan.treatment(study, cell, arm) for arm in plan.arms(study)]
-    return [Treated(plan.workload_of(ElsewhereWorkload, study, one), one.connection, one.client) for one in every]
+    return [Treated(plan.workload_of(FarBaseWorkload, study, one), one.connection, one.client) for one in every]
 
 
 def spent(rows: Sequence[Row]) -> tuple[int, int]:

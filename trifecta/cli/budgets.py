@@ -14,7 +14,7 @@ from trifecta.cli.clusters import OnCluster
 from trifecta.cli.running import runner
 from trifecta.conclude.reproduction.result import Result, StudyResult, read
 from trifecta.conclude.reproduction.spending import BUDGET_SPENT
-from trifecta.contract.asked import AskedReproduction
+from trifecta.contract.invocation import ReproductionInvocation
 from trifecta.design.campaign import Campaign
 from trifecta.design.errors import CannotError
 from trifecta.report import html
@@ -82,7 +82,7 @@ def elapsed_s(run: Path) -> float:
     return max((int(one["elapsed_ns"]) for one in RunDirectory.open(run).decisions()), default=0) / 1e9
 
 
-def recover(folder: Path, asked: AskedReproduction) -> None:
+def recover(folder: Path, asked: ReproductionInvocation) -> None:
     """Count what a step took that was killed: its runs know it, and nobody else."""
     lost = lost_s(folder, lambda run: elapsed_s(folder / run))
     if not lost:
@@ -93,7 +93,7 @@ def recover(folder: Path, asked: AskedReproduction) -> None:
     reproduction.write_steps(folder, [*made[:-1], counted(made[-1], lambda run: elapsed_s(folder / run))])
 
 
-def spend(folder: Path, asked: AskedReproduction, lab: Lab, note: Callable[[], None]) -> Result:
+def spend(folder: Path, asked: ReproductionInvocation, lab: Lab, note: Callable[[], None]) -> Result:
     """Spend what is left of the budget on the claims that are open; all that was found. ``note`` keeps the time."""
 
     def say(words: str) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from trifecta.cli.running import INTERRUPTED, enter_lab, runner
-from trifecta.contract.asked import Asked
+from trifecta.contract.invocation import CampaignInvocation
 
 if TYPE_CHECKING:
     from trifecta.cli.clusters import OnCluster
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from trifecta.workloads.runner import MakePlanner
 
 
-def begin(asked: Asked, out: Path | None, *, cluster: OnCluster | None = None, **how: bool) -> int:
+def begin(asked: CampaignInvocation, out: Path | None, *, cluster: OnCluster | None = None, **how: bool) -> int:
     """Run a campaign, its blocks on the nodes of a cluster where one is named; the exit code.
 
     ``asked``: its ``text``, ``file``, ``depth``, ``overrides``, ``only``, ``threats_on`` and ``threats_off``.
@@ -51,7 +51,7 @@ def _check(campaign: Campaign, cluster: OnCluster | None) -> None:
         clusters.check(campaign.studies.values(), cluster)
 
 
-def read_asked(asked: Asked) -> Campaign:
+def read_asked(asked: CampaignInvocation) -> Campaign:
     """The campaign that ``asked`` describes, read and checked."""
     from trifecta.design.campaign import parse_campaign
     from trifecta.threats import switches

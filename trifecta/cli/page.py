@@ -225,11 +225,11 @@ def record(source: str, out: Path, name: str | None, as_json: bool, **given: Any
     """Store a page with headers, methods and origins; servers of the lab can then replay it byte for byte."""
     from trifecta.cli.option_parsing import time_ns
     from trifecta.pages.summary import describe
+    from trifecta.recording.job import RecordingJob
     from trifecta.recording.page import record_page
-    from trifecta.recording.wanted import Wanted
 
     times: dict[str, Any] = {f"{each}_ns": time_ns(f"--{each}", given.pop(each)) for each in ("settle", "timeout")}
-    wanted = Wanted(source, out, name, **times, **given)
+    wanted = RecordingJob(source, out, name, **times, **given)
     recorded = record_page(wanted, lambda text: click.echo(text, err=True))
     if as_json:
         click.echo(json.dumps({**describe(recorded.page), "folder": str(out), "notes": recorded.notes}, indent=2))

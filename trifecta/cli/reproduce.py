@@ -12,7 +12,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from trifecta.cli import object_stores, options
-from trifecta.contract.asked import Asked, AskedReproduction
+from trifecta.contract.invocation import CampaignInvocation, ReproductionInvocation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -131,7 +131,7 @@ def command(
     chosen = list(parts)
     depth: Depth = "quick" if quick else "full"
     only_then = as_published and not today
-    asked: AskedReproduction = {
+    asked: ReproductionInvocation = {
         "studies": chosen,
         "all": ALL in names,
         "depth": depth,
@@ -177,7 +177,7 @@ def command(
     return reproducing.carry_out(part, published, quiet=quiet, as_json=as_json)
 
 
-def _check(asked: AskedReproduction, campaigns: Iterable[Campaign], cluster: OnCluster | None) -> None:
+def _check(asked: ReproductionInvocation, campaigns: Iterable[Campaign], cluster: OnCluster | None) -> None:
     """UserError or CannotError where these cannot be run on a cluster."""
     from trifecta.cli import clusters
     from trifecta.design.errors import UserError
@@ -189,9 +189,9 @@ def _check(asked: AskedReproduction, campaigns: Iterable[Campaign], cluster: OnC
     clusters.check([study for one in campaigns for study in one.studies.values()], cluster)
 
 
-def _as_published(asked: AskedReproduction) -> AskedReproduction:
+def _as_published(asked: ReproductionInvocation) -> ReproductionInvocation:
     """The same under the studies' conditions: without the threats to today's, and with the time it takes."""
-    campaigns: dict[str, Asked] = {
+    campaigns: dict[str, CampaignInvocation] = {
         name: {**one, "as_published": True, "with_budget": False} for name, one in asked["campaigns"].items()
     }
     return {
@@ -295,14 +295,14 @@ def _only(names: Sequence[str], only: Sequence[str]) -> dict[str, list[str]]:
     return {name: found[name] for name in names if name in found}
 
 
-def _file(name: str) -> Asked:
+def _file(name: str) -> CampaignInvocation:
     from trifecta import studies
 
     path = studies.campaigns()[name]
     return {"text": studies.read_text(path), "file": path.name}
 
 
-def _read(asked: AskedReproduction) -> dict[str, Campaign]:
+def _read(asked: ReproductionInvocation) -> dict[str, Campaign]:
     from trifecta.cli.campaigns import read_asked
 
     return {name: read_asked(asked["campaigns"][name]) for name in asked["studies"]}

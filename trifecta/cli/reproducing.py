@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from trifecta.contract.asked import Asked, AskedReproduction
+from trifecta.contract.invocation import CampaignInvocation, ReproductionInvocation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -35,7 +35,7 @@ class Part:
     """A reproduction under one kind of conditions: its folder, what was asked for, and its campaigns by study."""
 
     folder: Path
-    asked: AskedReproduction
+    asked: ReproductionInvocation
     campaigns: dict[str, Campaign]
     cluster: OnCluster | None = None
     """Where its blocks are run instead of here."""
@@ -130,7 +130,7 @@ def _named(study: str, result: Result) -> str:
 
 
 @contextmanager
-def _timed(folder: Path, asked: AskedReproduction, part: str) -> Iterator[Callable[[], None]]:
+def _timed(folder: Path, asked: ReproductionInvocation, part: str) -> Iterator[Callable[[], None]]:
     """Keep how long a part took, over all sessions; what is yielded keeps how long it took by then."""
     from trifecta.store import reproduction
 
@@ -192,7 +192,7 @@ def _words(ahead: Remaining) -> str:
 def _run_campaign(
     campaign: Campaign,
     folder: Path,
-    asked: Asked,
+    asked: CampaignInvocation,
     stop: Callable[[], bool],
     *,
     left: Callable[[Iterable[Path]], str],
@@ -221,7 +221,7 @@ def _reconcile(folder: Path) -> Path:
     return folder / reconcile.PAGE
 
 
-def _experiments(asked: AskedReproduction) -> dict[str, Study]:
+def _experiments(asked: ReproductionInvocation) -> dict[str, Study]:
     """The experiments of the threats to the studies, by name: they run in the same lab."""
     from trifecta.workloads import experiments
 
@@ -236,7 +236,7 @@ def _experiments(asked: AskedReproduction) -> dict[str, Study]:
     }
 
 
-def _left_out(threat: Threat, asked: AskedReproduction) -> tuple[str, ...]:
+def _left_out(threat: Threat, asked: ReproductionInvocation) -> tuple[str, ...]:
     """The experiments of a threat that do not belong to a reproduction of this depth."""
     return threat.by_itself if asked["depth"] == "quick" else ()
 
@@ -255,7 +255,7 @@ def _threats_of(name: str) -> list[Threat]:
 def _measure(
     name: str,
     folder: Path,
-    asked: AskedReproduction,
+    asked: ReproductionInvocation,
     measured: dict[str, ThreatFound],
     stop: Callable[[], bool],
     *,

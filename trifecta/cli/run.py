@@ -8,7 +8,7 @@ import click
 
 from trifecta.cli import options
 from trifecta.cli.clusters import OnCluster
-from trifecta.contract.asked import Asked
+from trifecta.contract.invocation import CampaignInvocation
 
 
 def run_study_of(
@@ -60,7 +60,7 @@ def run_study_of(
     if is_campaign(text):
         from trifecta.cli import campaigns
 
-        asked: Asked = {
+        asked: CampaignInvocation = {
             "text": text,
             "file": path.name,
             "depth": "quick" if quick else "full",

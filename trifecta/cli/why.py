@@ -111,7 +111,7 @@ def command(
 
 def go_on(folder: Path, *, quiet: bool, as_json: bool) -> int:
     """Go on with a search; the exit code."""
-    from trifecta.design.why.asked import case_asked
+    from trifecta.design.why.search_plan import case_asked
     from trifecta.store import why
 
     asked = why.read(folder)
@@ -224,8 +224,8 @@ def _carry_out(folder: Path, asked: AskedWhy, *, quiet: bool, as_json: bool) -> 
     """Measure what is not over, inside the lab; the exit code."""
     from trifecta.cli.campaigns import rounds_runner
     from trifecta.cli.running import INTERRUPTED
-    from trifecta.conclude.why import found
-    from trifecta.design.why.asked import case_asked
+    from trifecta.conclude.why import result
+    from trifecta.design.why.search_plan import case_asked
     from trifecta.report import html
     from trifecta.report.why import output
     from trifecta.store import why
@@ -234,9 +234,9 @@ def _carry_out(folder: Path, asked: AskedWhy, *, quiet: bool, as_json: bool) -> 
 
     with StopFlag() as stop:
         problem = searches.measure(asked, case_asked(asked), folder, rounds_runner(stop, quiet=quiet), stop)
-        if not (folder / found.SEARCH / "run.json").is_file():
+        if not (folder / result.SEARCH / "run.json").is_file():
             return INTERRUPTED
-        made: WhyFound = found.read(folder, asked, problem)
+        made: WhyFound = result.read(folder, asked, problem)
         output.write(made, folder)
         run = Path(asked["run"])
         if folder.parent == run / why.FOLDER and (run / "run.json").is_file():

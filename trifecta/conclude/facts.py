@@ -10,7 +10,7 @@ from typing import Any, cast
 from trifecta.analysis.betting import fewest_blocks
 from trifecta.conclude import results, work_words
 from trifecta.conclude.work_words import WorkloadDocument
-from trifecta.contract.elsewhere import Look
+from trifecta.contract.far import Look
 from trifecta.design import naming, path_words
 from trifecta.design.builds import alike
 from trifecta.design.conformance import ConformanceResult

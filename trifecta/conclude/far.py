@@ -13,7 +13,7 @@ from trifecta.conclude import queries
 from trifecta.conclude.catalogue import Query
 from trifecta.conclude.comparisons import Comparison, levels
 from trifecta.conclude.facts import RunFacts
-from trifecta.contract.elsewhere import Answered, Look
+from trifecta.contract.far import Answered, Look
 from trifecta.design.machine import from_where
 
 LOOKS = Query(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TypedDict
 
 from trifecta.contract.common import Declared
-from trifecta.contract.elsewhere import Look
+from trifecta.contract.far import Look
 from trifecta.contract.machine import HostFacts, NetworkFacts, StaticFacts
 from trifecta.contract.values import JsonObject
 

@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 
-from trifecta.design import plan, quantity, valued
+from trifecta.design import metric_availability, plan, quantity
 from trifecta.design.arms import arm_words
 from trifecta.design.document import Document, did_you_mean
 from trifecta.design.errors import UserError
@@ -166,7 +166,7 @@ def _metric(name: str, text: str, study: Study) -> Metric:
         raise UserError(f"option --fail-on {text}: nothing is called {name!r}; {did_you_mean(name, known)}")
     if metric.by_difference:
         raise UserError(f"option --fail-on {text}: a ratio of {metric.label} says nothing; give another metric")
-    lacking = _uncounted(study) if metric == WIRE_BYTES else valued.no_value(study, metric)
+    lacking = _uncounted(study) if metric == WIRE_BYTES else metric_availability.no_value(study, metric)
     if lacking:  # else the gate would be open to its end, whatever the candidate is
         raise UserError(f"option --fail-on {text}: {lacking}")
     return metric

@@ -16,7 +16,7 @@ from trifecta.design.machine import Machine
 from trifecta.design.path_spec import PathSpec, TrialLength
 from trifecta.design.protocols import PROTOCOL_NAMES, PROTOCOLS, Protocol
 from trifecta.design.workloads.browsers import BrowserWorkload, PageWorkload, VideoWorkload
-from trifecta.design.workloads.elsewhere import ElsewhereWorkload
+from trifecta.design.workloads.far_base import FarBaseWorkload
 from trifecta.design.workloads.requests import RequestsWorkload
 from trifecta.design.workloads.services import ServicesWorkload
 
@@ -32,7 +32,7 @@ __all__ = [
     "Cell",
     "CheckResult",
     "CheckStatus",
-    "ElsewhereWorkload",
+    "FarBaseWorkload",
     "Levelled",
     "Machine",
     "PageWorkload",

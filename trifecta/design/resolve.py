@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from typing import Any, Literal, cast
 
-from trifecta.design import plan, quantity, valued
+from trifecta.design import metric_availability, plan, quantity
 from trifecta.design.any_level import expand_any
 from trifecta.design.builds import as_data
 from trifecta.design.compared import read_baseline, read_compare, refuse_uncompared, refuse_unlike_work
 from trifecta.design.document import Document, Section, did_you_mean, one_of, parse_flag, parse_text
-from trifecta.design.effort import least_ns
 from trifecta.design.emit import to_yaml
 from trifecta.design.factors import LENGTH_FIELDS, WORKLOAD_FIELDS
 from trifecta.design.hosts import read_direct, read_hosts, refuse_unplaced, written
@@ -19,6 +18,7 @@ from trifecta.design.levels import CLEAN, Surroundings, named_things, read_cells
 from trifecta.design.machine import MIDDLE
 from trifecta.design.metric import Metric
 from trifecta.design.metrics import METRICS, asked_for
+from trifecta.design.minimum_duration import least_ns
 from trifecta.design.model import PROTOCOL_FACTOR, Baseline, Machine, PathSpec, RequestsWorkload, Study, TrialLength
 from trifecta.design.paths import read_path
 from trifecta.design.protocols import CONTENT_METHODS
@@ -253,7 +253,7 @@ def _refuse_impossible_cells(root: Section, study: Study) -> None:
 
 def _refuse_small_samples(root: Section, study: Study) -> None:
     """A percentile that the requests of a trial cannot hold is no metric: every trial would be without a value."""
-    said = valued.short_of(study, METRICS[study.metric]) if study.workload.direct else ""
+    said = metric_availability.short_of(study, METRICS[study.metric]) if study.workload.direct else ""
     if said:
         raise root.error("metric", said)
 

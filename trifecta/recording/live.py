@@ -14,8 +14,8 @@ from trifecta.pages.archive import Scalar
 from trifecta.pages.builder import Builder
 from trifecta.pages.folder import name_from
 from trifecta.recording.browsing import Load, browsing, load
+from trifecta.recording.job import Recorded, RecordingJob, cookie_notes, origin_of, renames, today
 from trifecta.recording.proxy import Flow, Proxy, recording_proxy, scratch
-from trifecta.recording.wanted import Recorded, Wanted, cookie_notes, origin_of, renames, today
 
 _NOTES = {
     "service-worker": "is a service worker, which was refused; the page is recorded and replayed without it",
@@ -26,7 +26,7 @@ _WITH_URLS = ("location", "access-control-allow-origin", "link")
 """Fields that name an origin; with --rename they are written again."""
 
 
-def record_url(wanted: Wanted, say: Callable[[str], None]) -> Recorded:
+def record_url(wanted: RecordingJob, say: Callable[[str], None]) -> Recorded:
     """Load the site twice, or once, and write its archive."""
     start, origins, resolve = rules.tidy_url(wanted.source), renames(wanted), _resolve(wanted)
     site = _Site(wanted, start, origins)
@@ -37,7 +37,7 @@ def record_url(wanted: Wanted, say: Callable[[str], None]) -> Recorded:
         return site.write(loads, proxy)
 
 
-def _loads(wanted: Wanted, start: str, proxy: Proxy, temporary: Path, say: Callable[[str], None]) -> list[Load]:
+def _loads(wanted: RecordingJob, start: str, proxy: Proxy, temporary: Path, say: Callable[[str], None]) -> list[Load]:
     loads = []
     with browsing(proxy.port, temporary) as browser:
         version = browser.version
@@ -51,7 +51,7 @@ def _loads(wanted: Wanted, start: str, proxy: Proxy, temporary: Path, say: Calla
     return loads
 
 
-def _resolve(wanted: Wanted) -> dict[str, tuple[str, int | None]]:
+def _resolve(wanted: RecordingJob) -> dict[str, tuple[str, int | None]]:
     """``host`` or ``host:port`` -> address, and port where another is meant."""
     answers: dict[str, tuple[str, int | None]] = {}
     for each in wanted.resolve:
@@ -71,7 +71,7 @@ def _resolve(wanted: Wanted) -> dict[str, tuple[str, int | None]]:
 class _Site:
     """Turns flows into a page."""
 
-    def __init__(self, wanted: Wanted, start: str, origins: dict[str, str]) -> None:
+    def __init__(self, wanted: RecordingJob, start: str, origins: dict[str, str]) -> None:
         self.wanted = wanted
         self.start = start
         self.origins = origins

@@ -11,11 +11,11 @@ from trifecta.pages.archive import Scalar
 from trifecta.pages.folder import name_from, read_folder
 from trifecta.pages.har import read_har
 from trifecta.pages.har_file import stem
+from trifecta.recording.job import Recorded, RecordingJob, cookie_notes, renames, today
 from trifecta.recording.live import record_url
-from trifecta.recording.wanted import Recorded, Wanted, cookie_notes, renames, today
 
 
-def record_page(wanted: Wanted, say: Callable[[str], None]) -> Recorded:
+def record_page(wanted: RecordingJob, say: Callable[[str], None]) -> Recorded:
     """Record, write and summarise; UserError for bad input, CannotError when this machine cannot."""
     is_url = wanted.source.lower().startswith(("http://", "https://"))
     _check_options(wanted, is_url)
@@ -48,7 +48,7 @@ def record_page(wanted: Wanted, say: Callable[[str], None]) -> Recorded:
     return Recorded(har.page.write(wanted.out, har.start, har.title, facts), notes)
 
 
-def _check_options(wanted: Wanted, is_url: bool) -> None:
+def _check_options(wanted: RecordingJob, is_url: bool) -> None:
     """Options that would mean nothing are refused, not passed over."""
     if wanted.name is not None and not rules.NAME.fullmatch(wanted.name):
         raise UserError(f"option --name: {wanted.name!r} must be of lower case letters, digits and . _ -, at most 64")

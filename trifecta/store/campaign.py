@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
-from trifecta.contract.asked import Asked
+from trifecta.contract.invocation import CampaignInvocation
 from trifecta.design.campaign import Campaign
 from trifecta.design.errors import UserError
 from trifecta.store import documents, files
@@ -23,7 +23,7 @@ _ASKED = {
 }
 
 
-def create(folder: Path, campaign: Campaign, asked: Asked) -> Path:
+def create(folder: Path, campaign: Campaign, asked: CampaignInvocation) -> Path:
     """Make the folder of a campaign; ``asked`` is what it takes to read the campaign again."""
     document = {**asked, "campaign": campaign.name, "studies": list(campaign.studies)}
     return files.make_with(folder, CAMPAIGN_FILE, files.to_document(document))
@@ -34,19 +34,19 @@ def is_campaign(folder: Path) -> bool:
     return (folder / CAMPAIGN_FILE).is_file()
 
 
-def read(folder: Path) -> Asked:
+def read(folder: Path) -> CampaignInvocation:
     """What was asked when the folder was made."""
     return asked_in(folder / CAMPAIGN_FILE, "start a new campaign")
 
 
-def asked_in(path: Path, remedy: str) -> Asked:
+def asked_in(path: Path, remedy: str) -> CampaignInvocation:
     """What was asked of a campaign, from a file of its folder; UserError with the first field that is not of ours."""
-    asked = cast(Asked, documents.read_object(path, remedy, {}))
+    asked = cast(CampaignInvocation, documents.read_object(path, remedy, {}))
     check_asked(asked, path, remedy)
     return asked
 
 
-def check_asked(asked: Asked, path: Path, remedy: str, within: str = "") -> None:
+def check_asked(asked: CampaignInvocation, path: Path, remedy: str, within: str = "") -> None:
     """UserError for the first field of what was asked of a campaign that is missing or of another type."""
     document: Mapping[str, Any] = asked
     for name, kind in _ASKED.items():

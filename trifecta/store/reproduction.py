@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
-from trifecta.contract.asked import Asked, AskedReproduction
+from trifecta.contract.invocation import CampaignInvocation, ReproductionInvocation
 from trifecta.contract.reproduction import Step
 from trifecta.design.errors import UserError
 from trifecta.store import documents, files
@@ -30,18 +30,18 @@ AS_PUBLISHED_FOLDER = "as-published"
 BUDGET_FILE = "budget.jsonl"
 
 
-def create(folder: Path, asked: AskedReproduction) -> Path:
+def create(folder: Path, asked: ReproductionInvocation) -> Path:
     """Make the folder; ``asked`` is what it takes to go on later."""
     return files.make_with(folder, REPRODUCTION_FILE, files.to_document(asked))
 
 
-def write(folder: Path, asked: AskedReproduction) -> None:
+def write(folder: Path, asked: ReproductionInvocation) -> None:
     """Keep what was asked for, and how long its parts took so far."""
     with files.disk_errors(folder):
         files.write_text(folder / REPRODUCTION_FILE, json.dumps(asked, indent=2) + "\n")
 
 
-def same(folder: Path, asked: AskedReproduction) -> AskedReproduction:
+def same(folder: Path, asked: ReproductionInvocation) -> ReproductionInvocation:
     """What the folder of a reproduction was made for, where that is what is asked for again; UserError where not."""
     there = read(folder)
     before: Mapping[str, object] = there
@@ -69,7 +69,7 @@ def is_reproduction(folder: Path) -> bool:
     return (folder / REPRODUCTION_FILE).is_file()
 
 
-def read(folder: Path) -> AskedReproduction:
+def read(folder: Path) -> ReproductionInvocation:
     """What was asked when the folder was made."""
     path, remedy = folder / REPRODUCTION_FILE, "start a new reproduction"
     if not path.is_file():
@@ -84,10 +84,10 @@ def read(folder: Path) -> AskedReproduction:
     if document.get("budget_ns") is not None:
         documents.expect(document["budget_ns"], int, "budget_ns", path, remedy)
     documents.expect(document.get("as_published", False), bool, "as_published", path, remedy)
-    return cast(AskedReproduction, document)
+    return cast(ReproductionInvocation, document)
 
 
-def read_to_go_on(folder: Path) -> AskedReproduction:
+def read_to_go_on(folder: Path) -> ReproductionInvocation:
     """As `read`, with all that it takes to go on."""
     path, remedy, document = folder / REPRODUCTION_FILE, "start a new reproduction", read(folder)
     for name in _FIELDS:
@@ -96,7 +96,7 @@ def read_to_go_on(folder: Path) -> AskedReproduction:
     for name in document["studies"]:
         one = document["campaigns"].get(name)
         documents.expect(one, dict, f"campaigns.{name}", path, remedy)
-        check_asked(one or Asked(), path, remedy, f"campaigns.{name}.")
+        check_asked(one or CampaignInvocation(), path, remedy, f"campaigns.{name}.")
     return document
 
 

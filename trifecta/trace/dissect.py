@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from trifecta.design.errors import UserError
 from trifecta.store.trace_schema import SCHEMAS, TABLES
-from trifecta.trace import missing, tables, tshark
+from trifecta.trace import missing_packets, tables, tshark
 from trifecta.trace.capture_file import Ints, read_capture
 from trifecta.trace.dissection import Dissection
 from trifecta.trace.flows import find_flows
@@ -86,7 +86,7 @@ def _dissect_file(file: Path, keys: bytes, first: int, log: Path | None) -> tupl
     headers = parse_headers(capture) if len(capture.offset) else None
     notes += ["there is no packet in it"] if headers is None else headers.notes
     if headers is None or not len(headers.index):
-        notes += missing.notes_on(capture, None)
+        notes += missing_packets.notes_on(capture, None)
         if not _of_a_run(file):
             why = "; ".join(note.partition(": they are")[0] for note in notes)
             raise UserError(f"{file}: nothing in it can be read: {why}; {_READABLE}")

@@ -19,7 +19,7 @@ from trifecta.design.errors import CannotError, UserError
 from trifecta.store.trace_schema import CONNECTIONS, FRAMES, MESSAGES, PACKETS
 from trifecta.trace import connections as by_connection
 from trifecta.trace import messages as by_message
-from trifecta.trace import missing
+from trifecta.trace import missing_packets
 from trifecta.trace.capture_file import Ints
 from trifecta.trace.flows import Flows
 from trifecta.trace.headers import TCP
@@ -51,15 +51,15 @@ def build(
     protocol = by_connection.protocols(joined)
     packets = _packets(joined, name, protocol, log)
     frames = _frames(joined, name)
-    link = missing.link_numbers(trace.capture)
-    notes += missing.notes_on(trace.capture, link)
+    link = missing_packets.link_numbers(trace.capture)
+    notes += missing_packets.notes_on(trace.capture, link)
     proven = {one for one, facts in by_connection.facts_of(joined).items() if "packets" in facts.missing}
-    left_out = missing.left_out(joined, link)
+    left_out = missing_packets.left_out(joined, link)
     if left_out - proven:
-        notes.append(f"{missing.named(left_out - proven)}: packets may be missing: {missing.UNKNOWN}")
+        notes.append(f"{missing_packets.named(left_out - proven)}: packets may be missing: {missing_packets.UNKNOWN}")
     messages = by_message.messages(joined, frames, proven | left_out)
     connections = by_connection.connections(joined, protocol, left_out)
-    notes += [*_unfinished(parts), *missing.headless(connections)]
+    notes += [*_unfinished(parts), *missing_packets.headless(connections)]
     built = {
         "packets": packets,
         "frames": pa.table({**frames, "capture": _constant(name, len(frames["connection"]))})

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from trifecta.trace import cleartext, http1, http2, tls, tshark, values
-from trifecta.trace.feed import TcpFeed
 from trifecta.trace.headers import FIN, RST, SYN
-from trifecta.trace.missing import UNKNOWN, tcp_octets
+from trifecta.trace.missing_packets import UNKNOWN, tcp_octets
 from trifecta.trace.rows import Facts, Part, Trace
 from trifecta.trace.segments import Stream, assemble
+from trifecta.trace.tshark_input import TcpFeed
 
 _FIELDS = ("frame.number", *tls.FIELDS, *http2.FIELDS, *http1.FIELDS, tshark.INFO)
 # What is fed has neither holes nor octets twice, so that there is nothing to analyse.

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from trifecta.trace import http3, quic, tls, tshark, values
-from trifecta.trace.feed import UdpFeed
-from trifecta.trace.missing import UNKNOWN, PacketNumbers
+from trifecta.trace.missing_packets import UNKNOWN, PacketNumbers
 from trifecta.trace.rows import DIRECTIONS, Facts, Part, Trace
+from trifecta.trace.tshark_input import UdpFeed
 
 _PARAMETERS = (
     "initial_max_data",

@@ -8,7 +8,7 @@ from typing import cast
 
 import duckdb
 
-from trifecta.conclude import catalogue, facts, ladders_kept, maps, queries
+from trifecta.conclude import catalogue, facts, ladder_results, maps, queries
 from trifecta.conclude.comparisons import Comparison, VerdictRow, standing
 from trifecta.conclude.facts import RunFacts
 from trifecta.contract.values import JsonObject
@@ -33,7 +33,7 @@ def answer(folder: Path, kind: str) -> str:
         with map_page.naming_of(made):
             return map_words.headline(made)
     if kind == "ladder":
-        return ladder_words.answer(ladders_kept.load(folder))
+        return ladder_words.answer(ladder_results.load(folder))
     if kind == "reproduction":
         return results.reproduction_answer(folder)
     with damage.named(folder):

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from trifecta.analysis.answers import Answer
 from trifecta.analysis.mapping.result import MapResult
-from trifecta.conclude import ladders_kept, maps
+from trifecta.conclude import ladder_results, maps
 from trifecta.contract.ladder import Ends, LadderFound
 from trifecta.contract.values import JsonObject
 from trifecta.design import numbers
@@ -86,7 +86,7 @@ def _places(made: MapResult) -> list[dict[str, Any]]:
 
 
 def _ladder(folder: Path) -> JsonObject:
-    found = ladders_kept.load(folder)
+    found = ladder_results.load(folder)
     rungs, steps = found["rungs"], found["steps"]
     titles = ["published conditions, here", *(f"{one['title']} ({ladder_words.exchanged(one)})" for one in steps)]
     changes = ["", *(f"× {ladder_words.ratio(one)}" for one in steps)]

@@ -10,10 +10,10 @@ from trifecta.design import plan
 from trifecta.design.errors import CannotError, TrifectaError, UserError
 from trifecta.design.model import Study
 from trifecta.design.why import budget
-from trifecta.design.why.asked import rungs_of, together_of
 from trifecta.design.why.candidate import Candidate
 from trifecta.design.why.change import Change
 from trifecta.design.why.rungs import ABSENT, Case, Rung
+from trifecta.design.why.search_plan import rungs_of, together_of
 from trifecta.design.why.table import suspects
 from trifecta.workloads.ladder import RunOne, run_rounds
 
@@ -133,29 +133,29 @@ def measure(asked: AskedWhy, case: Case, folder: Path, run_one: RunOne, stop: Ca
     """Measure what is not over into the folder; must run inside the sandbox. Why the largest two could not be measured
     together, which loses nothing of what was measured before; empty where they were.
     """
-    from trifecta.conclude.why import found
+    from trifecta.conclude.why import result
     from trifecta.store.run import RunDirectory
     from trifecta.workloads.campaign import standing
 
     budget_ns = int(asked["budget_s"] * 1e9)
-    if standing(folder, found.SEARCH) != "over":
+    if standing(folder, result.SEARCH) != "over":
         study = study_of(asked, case)
         keys = [cell.key for cell in plan.cells(study)]
         twice = 2 if any(one["nearest"] for one in asked["causes"]) else 1
-        run_rounds(study, folder / found.SEARCH, keys[:twice], run_one, budget.search_within_ns(budget_ns))
-    if stop() or standing(folder, found.SEARCH) != "over" or standing(folder, found.PAIR) == "over":
+        run_rounds(study, folder / result.SEARCH, keys[:twice], run_one, budget.search_within_ns(budget_ns))
+    if stop() or standing(folder, result.SEARCH) != "over" or standing(folder, result.PAIR) == "over":
         return ""
-    pair = found.pair_of(folder, asked)
+    pair = result.pair_of(folder, asked)
     if pair is None:
         return ""
     rungs = together_of(case, asked, *pair)
     blocks = len(case.distinct(rungs))
     rounds = budget.pair_rounds(budget_ns, blocks, asked["block_s"] * 1e9)
-    spent_ns = int(RunDirectory.open(folder / found.SEARCH).facts.get("elapsed_ns") or 0)
+    spent_ns = int(RunDirectory.open(folder / result.SEARCH).facts.get("elapsed_ns") or 0)
     other = plan.stable_seed(asked["seed"], "together") % 2**31
     try:
         study = case.study_of(rungs, rounds=rounds, seed=other, title="why-together")
-        run_rounds(study, folder / found.PAIR, (), run_one, budget.pair_within_ns(budget_ns, spent_ns))
+        run_rounds(study, folder / result.PAIR, (), run_one, budget.pair_within_ns(budget_ns, spent_ns))
     except TrifectaError as error:
         return f"without {' and '.join(pair[0])}: {error}"
     return ""

@@ -19,7 +19,7 @@ from tests.analysis.checks.sound import (
     judge,
 )
 from trifecta.analysis.checks import TRIAL_CHECKS, check_trial, is_valid
-from trifecta.conclude.why.found import OTHER_WINDOWS
+from trifecta.conclude.why.result import OTHER_WINDOWS
 from trifecta.design import quinn
 from trifecta.design.model import Cell, PathSpec, RequestsWorkload
 

@@ -14,7 +14,7 @@ from trifecta.analysis.judging import OPEN
 from trifecta.analysis.published import Evaluation, Place, evaluate, matching
 from trifecta.analysis.statements import Kind, Published
 from trifecta.conclude.campaign import left_out
-from trifecta.conclude.ladders_kept import below
+from trifecta.conclude.ladder_results import below
 from trifecta.conclude.reproduction import as_published, places
 from trifecta.conclude.reproduction.programs import programs_of
 from trifecta.conclude.reproduction.rows import evaluation_data

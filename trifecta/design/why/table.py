@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trifecta.design.errors import UserError
-from trifecta.design.why import opening, programs, receiving, sending
+from trifecta.design.why import connection_setup, programs, receiving, sending
 from trifecta.design.why.cause import Cause, Seen, Suspect
 from trifecta.entries import Registry
 
@@ -28,11 +28,11 @@ _OWN = {
         receiving.merged_frames,
         receiving.header_compression,
         receiving.udp_buffers,
-        opening.handshake,
-        opening.certificate,
-        opening.mtu,
-        opening.tls_version,
-        opening.key_exchange,
+        connection_setup.handshake,
+        connection_setup.certificate,
+        connection_setup.mtu,
+        connection_setup.tls_version,
+        connection_setup.key_exchange,
         programs.client_cpu,
         programs.server_cpu,
         programs.server_program,

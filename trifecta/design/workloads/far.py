@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from trifecta.design.path_spec import PathSpec
 from trifecta.design.protocols import SAFE_METHODS
 from trifecta.design.workloads import estimates
-from trifecta.design.workloads.elsewhere import ROUND_TRIP_NS, ElsewhereWorkload
+from trifecta.design.workloads.far_base import ROUND_TRIP_NS, FarBaseWorkload
 from trifecta.design.workloads.requests import Family, Problem
 
 
 @dataclass(frozen=True)
-class FarWorkload(ElsewhereWorkload):
+class FarWorkload(FarBaseWorkload):
     """The workload ``far``: ``requests`` of ``url`` one after the other, each with a pause behind its start.
 
     With reused connections, and where sessions are resumed, one request more comes before those that are measured.

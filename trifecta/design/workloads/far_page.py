@@ -9,7 +9,7 @@ from trifecta.design import manners
 from trifecta.design.path_spec import PathSpec
 from trifecta.design.workloads import estimates
 from trifecta.design.workloads.browsers import BrowserWorkload
-from trifecta.design.workloads.elsewhere import ROUND_TRIP_NS, ElsewhereWorkload
+from trifecta.design.workloads.far_base import ROUND_TRIP_NS, FarBaseWorkload
 from trifecta.design.workloads.requests import Family, Problem
 
 _USUAL_REQUESTS = 30  # of a page of which nothing is known before it is looked at
@@ -17,7 +17,7 @@ _LOAD_ROUND_TRIPS = 12
 
 
 @dataclass(frozen=True)
-class FarPageWorkload(ElsewhereWorkload, BrowserWorkload):
+class FarPageWorkload(FarBaseWorkload, BrowserWorkload):
     """The workload ``far-page``: a browser visits the page at ``url``, with nothing kept from before.
 
     Between the starts of two visits lies a pause, as long as the page's requests and octets ask for. For the browser

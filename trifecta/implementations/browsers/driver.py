@@ -29,9 +29,9 @@ from trifecta.contract.codec import encode
 from trifecta.contract.common import ProgramOutput
 from trifecta.contract.load import ClientLoaded, ClientReady
 from trifecta.implementations.browser import HUNG, Job
-from trifecta.implementations.browsers import apart, jobs, records, worker
+from trifecta.implementations.browsers import jobs, namespaced_worker, records, worker
+from trifecta.implementations.browsers.driver_summary import LOST, Course, summary
 from trifecta.implementations.browsers.records import VisitRecord
-from trifecta.implementations.browsers.summing import LOST, Course, summary
 from trifecta.implementations.registry import BROWSERS
 from trifecta.implementations.visit import Visit
 from trifecta.lab import linux
@@ -61,7 +61,7 @@ def main(arguments: list[str]) -> int:
             known = ", ".join(BROWSERS)
             raise Failure(EXIT_BAD_INPUT, f"browser: no adapter {' '.join(arguments)!r}; known: {known}")
         name = arguments[0]
-        there = apart.Apart(partial(worker.main, name))  # before any thread is started here
+        there = namespaced_worker.NamespacedWorker(partial(worker.main, name))  # before any thread is started here
         try:
             run(name, there)
         finally:
@@ -72,7 +72,7 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def run(name: str, there: apart.Apart) -> None:
+def run(name: str, there: namespaced_worker.NamespacedWorker) -> None:
     """Hand the configuration on, follow the visits, write the files and say the summary."""
     parquet.warm_up()  # what is imported now does not disturb the browser later
     lines = _Lines(there.said)
@@ -137,7 +137,7 @@ def _fail(said: Mapping[str, Any]) -> None:
     raise Failure(int(said["code"]), str(said["message"]))
 
 
-def _follow(name: str, there: apart.Apart, lines: _Lines, job: Job) -> Course:
+def _follow(name: str, there: namespaced_worker.NamespacedWorker, lines: _Lines, job: Job) -> Course:
     """Listen until the visits are made, or until it must end; then end the worker."""
     course = Course(began_ns=time.monotonic_ns())
     deadline = course.began_ns + job.total_timeout_ns
@@ -167,7 +167,7 @@ def _follow(name: str, there: apart.Apart, lines: _Lines, job: Job) -> Course:
     return course
 
 
-def _hear(name: str, there: apart.Apart, course: Course, key: str, line: bytes) -> bool:
+def _hear(name: str, there: namespaced_worker.NamespacedWorker, course: Course, key: str, line: bytes) -> bool:
     """Take one line of the worker; whether it was the last."""
     if key == "visit":
         course.records.append(VisitRecord.from_json(line[len('{"visit":') : -1]))

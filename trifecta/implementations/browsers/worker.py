@@ -26,7 +26,7 @@ from trifecta.implementations.browser import (
     View,
     VisitFailed,
 )
-from trifecta.implementations.browsers import apart, har, jobs, playback, taken
+from trifecta.implementations.browsers import har, jobs, namespaced_worker, playback, visit_traffic
 from trifecta.implementations.browsers.records import (
     VisitRecord,
     apply_played,
@@ -96,7 +96,7 @@ class Worker:
             user, system = _cpu_ns(browser)
             self._send(f'{{"visit":{record.to_json()}}}')
             self.say("cpu", [user, system])
-            patience = job.elsewhere is not None and taken.refused(record.fetches)
+            patience = job.elsewhere is not None and visit_traffic.refused(record.fetches)
             if patience:
                 break  # nothing more is asked of anybody
         if lost is None:
@@ -110,7 +110,7 @@ class Worker:
 
 
 def _cpu_ns(browser: RunningBrowser) -> tuple[int, int]:
-    return apart.cpu_ns(browser.helpers)
+    return namespaced_worker.cpu_ns(browser.helpers)
 
 
 async def answered(call: Coroutine[Any, Any, Value]) -> Value:
@@ -254,6 +254,6 @@ def main(name: str, read: int, write: int) -> None:
         files = (
             job.ca_file, job.keylog_file, job.netlog_file, job.frames_dir, job.har_dir, job.qlog_dir,
         )  # fmt: skip
-        state = apart.private_folder(job.state, [path for path in files if path is not None])
+        state = namespaced_worker.private_folder(job.state, [path for path in files if path is not None])
         job = dataclasses.replace(job, state=state)
         asyncio.run(worker.work(job))

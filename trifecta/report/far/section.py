@@ -9,7 +9,7 @@ import duckdb
 from trifecta.conclude import queries
 from trifecta.conclude.facts import RunFacts
 from trifecta.conclude.far import LOOKS, PLACES, Elsewhere, derive, hour_of
-from trifecta.contract.elsewhere import Look, PlaceSeen
+from trifecta.contract.far import Look, PlaceSeen
 from trifecta.report import tables
 from trifecta.report.far import words
 from trifecta.report.sections import Section

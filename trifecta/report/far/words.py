@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from trifecta.contract.elsewhere import Answered, Look, PageSeen, PlaceSeen, RobotsSeen
+from trifecta.contract.far import Answered, Look, PageSeen, PlaceSeen, RobotsSeen
 from trifecta.design import naming, numbers, quantity
 from trifecta.design.machine import from_where
 from trifecta.design.manners import Manners

@@ -10,7 +10,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from trifecta.conclude import ladders_kept
+from trifecta.conclude import ladder_results
 from trifecta.contract.ladder import Ends, LadderFound
 from trifecta.design.ladder import Ladder
 from trifecta.report import grids
@@ -29,7 +29,7 @@ _COLOURS = {"confirmed": "green", "held then": "magenta", "contradicted": "red",
 
 def write(found: LadderFound, folder: Path) -> None:
     """Write ``ladder.json``, ``ladder.csv``, ``ladder.svg`` and ``ladder.png``."""
-    ladders_kept.write(folder, found)
+    ladder_results.write(folder, found)
     with files.disk_errors(folder):
         files.write_text(folder / TABLE, as_csv(found))
         results_manifest.note(folder, [TABLE])

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from trifecta.conclude.why.found import PAIR, SEARCH
+from trifecta.conclude.why.result import PAIR, SEARCH
 from trifecta.contract.why import NotMeasured, WhyFound
 from trifecta.report.ladder.words import ratio
 from trifecta.report.sections import Run, Section

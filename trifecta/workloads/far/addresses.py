@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from trifecta.contract.elsewhere import Answered, PlaceSeen
+from trifecta.contract.far import Answered, PlaceSeen
 from trifecta.design import numbers
 from trifecta.design.machine import from_where
 from trifecta.design.manners import PATIENCE, Manners

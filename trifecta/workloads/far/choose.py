@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from trifecta.contract.elsewhere import PlaceSeen
+from trifecta.contract.far import PlaceSeen
 from trifecta.contract.values import JsonObject, JsonValue
 from trifecta.design.errors import CannotError
 from trifecta.design.far import FAMILIES, family_of

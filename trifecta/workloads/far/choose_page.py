@@ -8,7 +8,7 @@ from pathlib import Path
 
 from trifecta.analysis.betting import fewest_blocks
 from trifecta.analysis.polite_planner import Treated, look_requests
-from trifecta.contract.elsewhere import PageSeen, PlaceSeen
+from trifecta.contract.far import PageSeen, PlaceSeen
 from trifecta.contract.values import JsonObject, JsonValue
 from trifecta.design.errors import CannotError
 from trifecta.design.far import MOST_HOSTS

@@ -11,7 +11,7 @@ from trifecta.contract.common import Method, Protocol
 from trifecta.contract.load import ClosedLoop, LoadConfig
 from trifecta.design.far import RECORDED
 from trifecta.design.manners import PATIENCE
-from trifecta.design.model import ElsewhereWorkload
+from trifecta.design.model import FarBaseWorkload
 from trifecta.design.stat import Target
 from trifecta.workloads.load_configs import CIPHER, MAX_UDP_PAYLOAD_BYTES, UDP_RECEIVE_BUFFER_BYTES
 
@@ -44,7 +44,7 @@ class Course:
     seed: int = 1
 
 
-def load_config(request: Request, workload: ElsewhereWorkload, course: Course, samples: Path) -> LoadConfig:
+def load_config(request: Request, workload: FarBaseWorkload, course: Course, samples: Path) -> LoadConfig:
     """The configuration of a load; ``workload`` says what is the same of all."""
     every = course.requests + course.before
     each_ns = max(course.gap_ns, workload.request_timeout_ns)

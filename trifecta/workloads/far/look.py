@@ -16,12 +16,12 @@ from typing import Any
 from trifecta.analysis import far
 from trifecta.analysis.polite_planner import retry_after_ns
 from trifecta.contract.codec import plain
-from trifecta.contract.elsewhere import Answered, HttpsRecord, PlaceSeen
+from trifecta.contract.far import Answered, HttpsRecord, PlaceSeen
 from trifecta.contract.load import LoadSummary
 from trifecta.design import numbers
 from trifecta.design.errors import CannotError
 from trifecta.design.manners import MOST_CONNECTS, PATIENCE
-from trifecta.design.model import PROTOCOLS, ElsewhereWorkload
+from trifecta.design.model import PROTOCOLS, FarBaseWorkload
 from trifecta.lab.engine import EngineError, as_user_error
 from trifecta.lab.place import Place
 from trifecta.workloads.far.configs import SMALL_UDP_PAYLOAD_BYTES, Course, Request, load_config
@@ -38,7 +38,7 @@ class Looker:
     def __init__(
         self,
         here: Place,
-        workload: ElsewhereWorkload,
+        workload: FarBaseWorkload,
         keeper: RateLimiter,
         log: Path,
         stop: Callable[[], bool] = lambda: False,

@@ -12,7 +12,7 @@ import dns.rdatatype
 import dns.resolver
 from dns.rdtypes.svcbbase import ALPNParam, ParamKey, SVCBBase
 
-from trifecta.contract.elsewhere import HttpsRecord
+from trifecta.contract.far import HttpsRecord
 from trifecta.design.errors import CannotError
 from trifecta.design.far import FAMILIES, family_of
 

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from trifecta.analysis.polite_planner import retry_after_ns
 from trifecta.contract.codec import plain
-from trifecta.contract.elsewhere import PageSeen
+from trifecta.contract.far import PageSeen
 from trifecta.contract.load import LoadSummary
 from trifecta.design import manners, numbers
 from trifecta.design.errors import CannotError
@@ -22,7 +22,7 @@ from trifecta.design.far import MOST_HOSTS, is_host
 from trifecta.design.manners import PATIENCE, Manners
 from trifecta.design.stat import Target
 from trifecta.design.workloads.far_page import FarPageWorkload
-from trifecta.implementations.browsers.taken import NEVER_SENT
+from trifecta.implementations.browsers.visit_traffic import NEVER_SENT
 from trifecta.lab.engine import EngineError, as_user_error
 from trifecta.lab.place import DrivingPlace
 from trifecta.workloads.far.page_configs import Asked, addresses_of, page_config, spawn

@@ -6,7 +6,7 @@ import os
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 
-from trifecta.contract.elsewhere import Look, PageSeen, PlaceSeen, RobotsSeen
+from trifecta.contract.far import Look, PageSeen, PlaceSeen, RobotsSeen
 from trifecta.design import plan
 from trifecta.design.errors import CannotError
 from trifecta.design.far import FAMILIES

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import quote, urljoin
 
-from trifecta.contract.elsewhere import RobotsSeen
+from trifecta.contract.far import RobotsSeen
 from trifecta.design.errors import CannotError, UserError
 from trifecta.design.manners import PATIENCE, ROBOTS_REQUESTS
 from trifecta.design.stat import Target

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Generic, Literal, TypeVar
 
-from trifecta.contract.elsewhere import Look, PlaceSeen
+from trifecta.contract.far import Look, PlaceSeen
 from trifecta.contract.probe import MeasureSummary
 from trifecta.contract.run import RunDocument
 from trifecta.design import plan
@@ -16,7 +16,7 @@ from trifecta.design.errors import CannotError
 from trifecta.design.far import FAMILIES
 from trifecta.design.machine import HERE, from_where
 from trifecta.design.manners import MOST_ADDRESSES
-from trifecta.design.model import PROTOCOL_FACTOR, Cell, ElsewhereWorkload, Levelled, Trial
+from trifecta.design.model import PROTOCOL_FACTOR, Cell, FarBaseWorkload, Levelled, Trial
 from trifecta.design.workloads.far import FarWorkload
 from trifecta.implementations.running import ServerFailed
 from trifecta.lab import sandbox
@@ -32,7 +32,7 @@ from trifecta.workloads.far.supported import authorities, targets
 from trifecta.workloads.far.vantages import DistantLooker, Vantages
 from trifecta.workloads.session import Common, Session
 
-Work = TypeVar("Work", bound=ElsewhereWorkload)
+Work = TypeVar("Work", bound=FarBaseWorkload)
 FarKey = tuple[str, str, str]
 """A URL, a level of the factor ``address``, and from where it is asked: ``here``, or a host by SSH."""
 

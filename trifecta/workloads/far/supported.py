@@ -12,7 +12,7 @@ from trifecta.design import extras, plan
 from trifecta.design.errors import CannotError, UserError
 from trifecta.design.factors import CLIENT_FACTOR
 from trifecta.design.manners import MOST_AUTHORITIES
-from trifecta.design.model import Cell, ElsewhereWorkload, Study
+from trifecta.design.model import Cell, FarBaseWorkload, Study
 from trifecta.design.stat import Target
 from trifecta.implementations.browser import BrowserAdapter
 from trifecta.implementations.browsers import authorities as stores
@@ -95,9 +95,9 @@ def _refuse(study: Study) -> None:
         extras.load("asyncssh")
 
 
-def workloads(study: Study) -> list[ElsewhereWorkload]:
+def workloads(study: Study) -> list[FarBaseWorkload]:
     """The workload of every treatment."""
-    return [plan.workload_of(ElsewhereWorkload, study, one) for one in plan.treatments(study)]
+    return [plan.workload_of(FarBaseWorkload, study, one) for one in plan.treatments(study)]
 
 
 def targets(study: Study) -> dict[str, Target]:

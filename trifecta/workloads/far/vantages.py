@@ -12,11 +12,11 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import cast
 
-from trifecta.contract.elsewhere import Answered
+from trifecta.contract.far import Answered
 from trifecta.contract.machine import HostFacts
 from trifecta.design.errors import CannotError
 from trifecta.design.machine import HERE, Machine
-from trifecta.design.model import ElsewhereWorkload
+from trifecta.design.model import FarBaseWorkload
 from trifecta.design.stat import Target
 from trifecta.lab.machines import FarMachine, Machines
 from trifecta.lab.place import Place
@@ -85,7 +85,7 @@ class DistantLooker(Looker):
     def __init__(
         self,
         there: Place,
-        workload: ElsewhereWorkload,
+        workload: FarBaseWorkload,
         keeper: RateLimiter,
         log: Path,
         stop: Callable[[], bool],

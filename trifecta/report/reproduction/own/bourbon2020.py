@@ -9,9 +9,9 @@ from pathlib import Path
 
 from trifecta.analysis.statements import Published
 from trifecta.conclude.reproduction import own_bourbon2020 as own
-from trifecta.conclude.reproduction import own_bourbon2020_said as said
+from trifecta.conclude.reproduction import own_bourbon2020_published as said
 from trifecta.conclude.reproduction.own_bourbon2020 import Cell, Scenario, Use
-from trifecta.conclude.reproduction.own_bourbon2020_said import Said
+from trifecta.conclude.reproduction.own_bourbon2020_published import PublishedRange
 from trifecta.conclude.reproduction.result import StudyResult
 from trifecta.report.figures import style, svg
 from trifecta.report.figures.small_multiples import draw
@@ -106,11 +106,11 @@ def _rates(one: Cell) -> Values:
     return (one.success.rate, one.success.low, one.success.high) if one.success else (None, None, None)
 
 
-def _words(theirs: Said | None) -> Values:
+def _words(theirs: PublishedRange | None) -> Values:
     return (theirs.words, theirs.source) if theirs else (None, None)
 
 
-def _ends(theirs: Said | None) -> Values:
+def _ends(theirs: PublishedRange | None) -> Values:
     return tuple(None if end is None else round(end) for end in (theirs.low, theirs.high)) if theirs else (None, None)
 
 

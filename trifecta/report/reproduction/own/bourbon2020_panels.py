@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 from trifecta.analysis.statements import Published
 from trifecta.conclude.reproduction import own_bourbon2020 as own
-from trifecta.conclude.reproduction import own_bourbon2020_said as said
+from trifecta.conclude.reproduction import own_bourbon2020_published as said
 from trifecta.conclude.reproduction.own_bourbon2020 import Cell, Scenario, Use
-from trifecta.conclude.reproduction.own_bourbon2020_said import Said
+from trifecta.conclude.reproduction.own_bourbon2020_published import PublishedRange
 from trifecta.design import numbers
 from trifecta.report.figures import scales
 from trifecta.report.figures.small_multiples import Group, Mark, Panel, Row, Scale
@@ -82,17 +82,17 @@ def _title(scenario: Scenario) -> str:
     return f"{scenario.name}: {'containers' if scenario.containers else 'native'}, {_NETWORKS[scenario.path]}"
 
 
-def _between(theirs: Said) -> str:
+def _between(theirs: PublishedRange) -> str:
     """``above 1.2 s``, ``200 ms to 1.2 s``."""
     low, high = (None if end is None else scales.time_label(end) for end in (theirs.low, theirs.high))
     return f"above {low}" if high is None else f"{low} to {high}"
 
 
-def _band(theirs: Said | None) -> tuple[float | None, float | None] | None:
+def _band(theirs: PublishedRange | None) -> tuple[float | None, float | None] | None:
     return (theirs.low, theirs.high) if theirs and (theirs.low, theirs.high) != (None, None) else None
 
 
-def _box(one: Cell, part: str, theirs: Said | None = None) -> Mark:
+def _box(one: Cell, part: str, theirs: PublishedRange | None = None) -> Mark:
     found = one.elapsed.get(part)
     if found is None:
         return Mark(one.arm, one.test)
@@ -100,14 +100,14 @@ def _box(one: Cell, part: str, theirs: Said | None = None) -> Mark:
     return Mark(one.arm, one.test, middle, (quarter, three), (tenth, ninth), band=_band(theirs))
 
 
-def _point(one: Cell, theirs: Said | None = None) -> Mark:
+def _point(one: Cell, theirs: PublishedRange | None = None) -> Mark:
     rate = one.success
     if rate is None or rate.rate is None:
         return Mark(one.arm, one.test)
     return Mark(one.arm, one.test, rate.rate, whisker=(rate.low, rate.high), band=_band(theirs))
 
 
-def _bar(one: Cell, use: Use | None, theirs: Said | None) -> Mark:
+def _bar(one: Cell, use: Use | None, theirs: PublishedRange | None) -> Mark:
     if use is None:
         return Mark(one.arm, one.test)
     return Mark(one.arm, one.test, use.middle, whisker=(use.least, use.most), band=_band(theirs))
@@ -149,7 +149,7 @@ def _services(
     cells: Sequence[Cell],
     scale: Scale,
     used: Callable[[Cell], Mapping[str, Use]],
-    theirs: Callable[[Cell], Said | None],
+    theirs: Callable[[Cell], PublishedRange | None],
 ) -> list[Row]:
     """A row a scenario, a panel a service."""
 

@@ -15,8 +15,8 @@ from trifecta.contract.why import AskedWhy, CauseFound, ShareFound, TogetherFoun
 from trifecta.design import metrics, plan, quinn
 from trifecta.design.model import Study
 from trifecta.design.study_file import parse_study
-from trifecta.design.why.asked import case_asked, goes_together, rungs_of, together_of
 from trifecta.design.why.rungs import Case, Rung
+from trifecta.design.why.search_plan import case_asked, goes_together, rungs_of, together_of
 from trifecta.design.why.table import CAUSES
 from trifecta.store.run import RunDirectory
 

@@ -19,7 +19,7 @@ _COOKIES_KEPT = (
 
 
 @dataclass(frozen=True)
-class Wanted:
+class RecordingJob:
     """What is to be recorded."""
 
     source: str
@@ -63,7 +63,7 @@ def origin_of(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc}"
 
 
-def renames(wanted: Wanted) -> dict[str, str]:
+def renames(wanted: RecordingJob) -> dict[str, str]:
     """Origin recorded -> origin stored."""
     pairs = {}
     for each in wanted.rename:

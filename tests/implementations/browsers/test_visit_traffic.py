@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 from tests.implementations.browsers.driving import FAKE, Driver, config, rows
-from trifecta.implementations.browsers import taken
+from trifecta.implementations.browsers import visit_traffic
 from trifecta.implementations.browsers.records import VisitRecord
 from trifecta.implementations.visit import Fetch, Visit
 
@@ -24,9 +24,10 @@ def test_what_never_left_is_not_counted():
         got(4, error="browser:name", connection=None, status=None),
         got(5, error="browser:blocked", connection=None, status=None),
     ]
-    assert [fetch.url[-1] for fetch in taken.asked(fetches)] == ["0", "1", "2"]
-    assert taken.octets(fetches) == 5_000 + 700 + 0 + 3 * taken.REQUEST_BYTES + 2 * taken.CONNECTION_BYTES
-    assert not taken.refused(fetches)
+    assert [fetch.url[-1] for fetch in visit_traffic.asked(fetches)] == ["0", "1", "2"]
+    around = 3 * visit_traffic.REQUEST_BYTES + 2 * visit_traffic.CONNECTION_BYTES
+    assert visit_traffic.octets(fetches) == 5_000 + 700 + 0 + around
+    assert not visit_traffic.refused(fetches)
 
 
 def test_fields_are_those_of_documents_and_of_who_asks_for_patience():
@@ -34,16 +35,16 @@ def test_fields_are_those_of_documents_and_of_who_asks_for_patience():
     image = got(1, response_headers=[("cf-ray", "2-AMS"), ("retry-after", "9")])
     away = got(2, status=503, response_headers=[("Retry-After", "7"), ("server", "x")])
     visits = [VisitRecord(0, True, Visit(0), [page, image]), VisitRecord(1, False, Visit(0), [page, away])]
-    found = taken.fields(visits)
+    found = visit_traffic.fields(visits)
     assert {name: one.values for name, one in found.items()} == {"cf-ray": {"1-FRA": 2}, "retry-after": {"7": 1}}
     assert [one.others for one in found.values()] == [0, 0]
-    assert [taken.refused(record.fetches) for record in visits] == [False, True]
+    assert [visit_traffic.refused(record.fetches) for record in visits] == [False, True]
 
 
 def test_of_very_many_values_the_rest_is_counted():
     told = [got(n, kind="document", response_headers=[("age", str(n))]) for n in range(70)]
     pages = [VisitRecord(n, False, Visit(0), [fetch]) for n, fetch in enumerate(told)]
-    (age,) = taken.fields(pages).values()
+    (age,) = visit_traffic.fields(pages).values()
     assert (len(age.values), age.others) == (64, 6)
 
 
@@ -67,7 +68,7 @@ def test_visits_keep_their_distance_and_the_driver_says_what_they_took(tmp_path)
     assert all(later - earlier > FAR["least_gap_ns"] - 50_000_000 for earlier, later in itertools.pairwise(began))
     # Of each visit of the fake browser: a document of 110 octets, and one without an answer, on two connections.
     assert summary["requests_made"] == 6
-    assert summary["octets_about"] == 3 * (110 + 2 * taken.REQUEST_BYTES + 2 * taken.CONNECTION_BYTES)
+    assert summary["octets_about"] == 3 * (110 + 2 * visit_traffic.REQUEST_BYTES + 2 * visit_traffic.CONNECTION_BYTES)
     assert summary["ended"] == "requests"
 
 

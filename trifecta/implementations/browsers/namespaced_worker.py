@@ -23,7 +23,7 @@ _SHORT = (Path("/media"), Path("/mnt"), Path("/srv"))  # places for what others 
 _REFUSED = 3  # exit code of a worker that got no namespaces; its words are in the pipe
 
 
-class Apart:
+class NamespacedWorker:
     """The driver's side: a worker, and the pipes to and from it."""
 
     def __init__(self, work: Callable[[int, int], None]) -> None:

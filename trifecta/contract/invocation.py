@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal, TypedDict
 
 
-class Asked(TypedDict, total=False):
+class CampaignInvocation(TypedDict, total=False):
     """What it takes to read a campaign again, as its folder keeps it; ``as_published``: under the study's conditions,
     not today's (left out: today's); ``with_budget``: with what its depth leaves out of what is claimed.
     """
@@ -23,7 +23,7 @@ class Asked(TypedDict, total=False):
     studies: list[str]
 
 
-class AskedReproduction(TypedDict, total=False):
+class ReproductionInvocation(TypedDict, total=False):
     """What it takes to go on with a reproduction, as its folder keeps it; ``elapsed_s``: of its parts so far.
 
     ``budget_ns``: how long it may take in all, over its sessions; None or left out: as long as its depth takes.
@@ -37,6 +37,6 @@ class AskedReproduction(TypedDict, total=False):
     began: str
     argv: list[str]
     elapsed_s: dict[str, float]
-    campaigns: dict[str, Asked]
+    campaigns: dict[str, CampaignInvocation]
     budget_ns: int | None
     as_published: bool

@@ -14,7 +14,7 @@ ROUND_TRIP_NS = 100_000_000  # of a path of which nothing is known before it is 
 
 
 @dataclass(frozen=True)
-class ElsewhereWorkload(RequestsWorkload):
+class FarBaseWorkload(RequestsWorkload):
     """A workload that leaves the machine, for ``url``, over the path as it is.
 
     ``address`` is where the name's requests go: an IP address, or ``IPv4`` or ``IPv6``, one of whose addresses is

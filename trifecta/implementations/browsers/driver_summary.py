@@ -9,7 +9,7 @@ from trifecta.contract.common import Declared
 from trifecta.contract.errors import ErrorClass
 from trifecta.contract.load import Ended, LoadSummary
 from trifecta.implementations.browser import CRASHED, HUNG, Job
-from trifecta.implementations.browsers import taken
+from trifecta.implementations.browsers import visit_traffic
 from trifecta.implementations.browsers.records import VisitRecord
 
 
@@ -68,9 +68,9 @@ def summary(name: str, job: Job, course: Course, declared: Declared) -> LoadSumm
         connections_opened=sum(record.visit.connections or 0 for record in course.records),
         left_out=left_out,
         stray_lookups=course.stray_lookups,
-        requests_made=sum(len(taken.asked(record.fetches)) for record in course.records) if far else None,
-        octets_about=sum(taken.octets(record.fetches) for record in course.records) if far else None,
-        response_fields=taken.fields(course.records) if far else None,
+        requests_made=sum(len(visit_traffic.asked(record.fetches)) for record in course.records) if far else None,
+        octets_about=sum(visit_traffic.octets(record.fetches) for record in course.records) if far else None,
+        response_fields=visit_traffic.fields(course.records) if far else None,
         max_rss_bytes=None,
         schedule_lag_ns=None,
         missed_slots=None,
