@@ -47,7 +47,7 @@ def draw(made: MapResult, blocks: Blocks, comparison: Comparison) -> Drawn:
 def legend(made: MapResult) -> list[tuple[str, str, str]]:
     """Which colour is whose."""
     arms = (made.plan.arm, made.plan.reference)
-    return [(f"{style.name(arm)} faster", style.CSS_VARIABLES[style.look(arm).colour], "") for arm in arms]
+    return [(f"{style.name(arm)} faster", style.CSS_VARIABLES[style.arm_style(arm).colour], "") for arm in arms]
 
 
 def _plane(target: Axes, made: MapResult, values: Any, known: Any, wrong: Any) -> None:
@@ -56,7 +56,7 @@ def _plane(target: Axes, made: MapResult, values: Any, known: Any, wrong: Any) -
         i, j = divmod(number, up)
         if np.isfinite(value):
             shade = next((SHADES[n] for n, step in reversed(list(enumerate(STEPS))) if abs(value) >= math.log(step)), 0)
-            colour = style.look(made.plan.arm if value > 0 else made.plan.reference).colour
+            colour = style.arm_style(made.plan.arm if value > 0 else made.plan.reference).colour
             target.add_patch(Rectangle((i, j), 1, 1, facecolor=colour, edgecolor="none", alpha=shade))
         if not np.isfinite(value) or (known is not None and not known[number]):
             target.add_patch(

@@ -5,7 +5,14 @@ import json
 import pytest
 
 from trifecta.analysis.planner import Decision, Planner, Stop
-from trifecta.analysis.polite_planner import PolitePlanner, look_requests, refusals, retry_after_ns, spent, treated
+from trifecta.analysis.polite_planner import (
+    PolitePlanner,
+    look_requests,
+    refusals,
+    retry_after_ns,
+    spent,
+    trial_traffic,
+)
 from trifecta.design import plan
 from trifecta.design.study_file import parse_study
 
@@ -62,7 +69,7 @@ def test_the_caps_hold_for_all_places_together():
     study = parse_study(text, "far.yaml")
     cells = plan.cells(study)
     assert len(cells) == 3
-    assert look_requests(treated(study, cells)) == 3 * look_requests(treated(study, cells[:1]))
+    assert look_requests(trial_traffic(study, cells)) == 3 * look_requests(trial_traffic(study, cells[:1]))
     planner = polite(text)  # a block is 16 requests, and looks from three places are 72
     cell = [{"cell": cells[n % 3].key} for n in range(29)]
     assert isinstance(planner.next([row(n, **cell[n]) for n in range(28)], 0), Decision)
@@ -147,5 +154,5 @@ def test_the_largest_visit_counts_for_those_to_come():
 def test_looks_at_pages_with_third_parties_are_reserved_for():
     study = parse_study(PAGE, "page.yaml")
     beside = parse_study(PAGE.replace("192.0.2.1", "192.0.2.1, third_parties: b.example"), "page.yaml")
-    few, many = (look_requests(treated(one, plan.cells(one)), 30) for one in (study, beside))
+    few, many = (look_requests(trial_traffic(one, plan.cells(one)), 30) for one in (study, beside))
     assert (few, many) == (24 + 12 + 2 * 30, 24 + 12 + 4 * 30)

@@ -12,7 +12,16 @@ from numpy.typing import NDArray
 from trifecta.analysis import two_runs
 from trifecta.analysis.confidence import judge, median_log_ratio
 from trifecta.analysis.intervals import Estimate
-from trifecta.analysis.two_runs import ALIKE, NEWLY, NO_LONGER, NOT_TOLD, OPEN_IN_BOTH, OTHERWISE, apart, became
+from trifecta.analysis.two_runs import (
+    ALIKE,
+    NEWLY,
+    NO_LONGER,
+    NOT_TOLD,
+    OPEN_IN_BOTH,
+    OTHERWISE,
+    became,
+    ratio_of_ratios,
+)
 from trifecta.design.model import VerdictKind
 
 SESSIONS = 0.01
@@ -49,7 +58,7 @@ def test_the_interval_holds_the_truth_over_sessions(count: int, noise: float, ta
     for _ in range(runs):
         first, second = (estimate(blocks(rng, 0.3, noise, count, tails)) for _ in range(2))
         for sessions in (SESSIONS, 0.0):
-            alone = apart(first, second, sessions, 0.95, 1).alone
+            alone = ratio_of_ratios(first, second, sessions, 0.95, 1).alone
             assert alone.low is not None and alone.high is not None
             holds = alone.low <= 0 <= alone.high
             held, without = held + (holds and sessions > 0), without + (holds and sessions == 0)
@@ -68,7 +77,7 @@ def test_one_truth_is_hardly_ever_decided_otherwise(truth: float, noise: float) 
         said = []
         for _ in range(12):
             first, second = (estimate(blocks(rng, truth, noise, 12, "normal")) for _ in range(2))
-            told = apart(first, second, SESSIONS, 0.95, 12).distinct
+            told = ratio_of_ratios(first, second, SESSIONS, 0.95, 12).distinct
             said.append(became(kind(first), kind(second), told_apart=told))
         kinds += any(one in (OTHERWISE, NOT_TOLD) for one in said)
         any_otherwise += OTHERWISE in said
@@ -80,7 +89,7 @@ def test_one_truth_is_hardly_ever_decided_otherwise(truth: float, noise: float) 
 def test_a_change_beyond_sessions_is_seen() -> None:
     rng = np.random.default_rng(5)
     first, second = (estimate(blocks(rng, truth, 0.01, 12, "normal")) for truth in (-0.3, 0.1))
-    found = apart(first, second, SESSIONS, 0.95, 36)
+    found = ratio_of_ratios(first, second, SESSIONS, 0.95, 36)
     assert found.distinct
     assert found.alone.value == pytest.approx(0.4, abs=0.05)
     assert became(kind(first), kind(second), told_apart=found.distinct) == OTHERWISE
@@ -108,27 +117,27 @@ def test_every_outcome_is_counted() -> None:
 
 
 def test_reaches_towards_each_other_add_up_as_squares() -> None:
-    found = apart(Estimate(0.0, -0.01, 0.03, 9), Estimate(0.5, 0.46, 0.6, 7), 0.0, 0.95, 1).alone
+    found = ratio_of_ratios(Estimate(0.0, -0.01, 0.03, 9), Estimate(0.5, 0.46, 0.6, 7), 0.0, 0.95, 1).alone
     assert found.blocks == 7
     assert found.low == pytest.approx(0.5 - math.hypot(0.04, 0.03))
     assert found.high == pytest.approx(0.5 + math.hypot(0.1, 0.01))
-    guarded = apart(Estimate(0.0, 0.0, 0.0, 9), Estimate(0.0, 0.0, 0.0, 9), 0.01, 0.95, 1).alone
+    guarded = ratio_of_ratios(Estimate(0.0, 0.0, 0.0, 9), Estimate(0.0, 0.0, 0.0, 9), 0.01, 0.95, 1).alone
     assert guarded.high == pytest.approx(1.96 * math.sqrt(2) * 0.01, rel=1e-3)
 
 
 def test_among_more_questions_the_interval_is_longer() -> None:
     sides = Estimate(0.0, -0.01, 0.01, 9), Estimate(0.05, 0.04, 0.06, 9)
-    ends = [apart(*sides, 0.01, 0.95, count).among for count in (1, 10, 100)]
+    ends = [ratio_of_ratios(*sides, 0.01, 0.95, count).among for count in (1, 10, 100)]
     assert [one.low for one in ends] == sorted((one.low for one in ends), reverse=True)
-    assert ends[0] == apart(*sides, 0.01, 0.95, 100).alone
+    assert ends[0] == ratio_of_ratios(*sides, 0.01, 0.95, 100).alone
 
 
 def test_without_an_interval_there_is_none_and_a_censored_side_has_no_ratio() -> None:
     few, whole = Estimate(0.1, None, None, 4), Estimate(0.1, 0.0, 0.2, 9)
-    assert apart(few, whole, 0.01, 0.95, 1).alone == Estimate(0.0, None, None, 4)
+    assert ratio_of_ratios(few, whole, 0.01, 0.95, 1).alone == Estimate(0.0, None, None, 4)
     endless = Estimate(None, 2.0, None, 9)  # the arm failed in most blocks: its median is infinite
-    found = apart(whole, endless, 0.01, 0.95, 1)
+    found = ratio_of_ratios(whole, endless, 0.01, 0.95, 1)
     assert found.alone.value is None and found.alone.high is None
     assert found.alone.low == pytest.approx(1.8 - 1.96 * math.sqrt(2) * 0.01, rel=1e-3)
     assert found.distinct
-    assert not apart(endless, endless, 0.01, 0.95, 1).distinct
+    assert not ratio_of_ratios(endless, endless, 0.01, 0.95, 1).distinct

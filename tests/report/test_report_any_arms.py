@@ -100,8 +100,8 @@ def test_outside_of_a_run_an_arm_is_a_protocol():
         assert naming.name("h3") == "HTTP/3", "what is no arm"
         assert naming.title() == "Congestion control"
         assert (style.mark("cubic"), style.mark("bbr"), style.mark("h3")) == (4, 5, 3)
-        assert style.look("cubic") != style.look("bbr")
-        assert style.look("cubic#aa") == style.look("h2#aa")
+        assert style.arm_style("cubic") != style.arm_style("bbr")
+        assert style.arm_style("cubic#aa") == style.arm_style("h2#aa")
     assert naming.name("bbr") == "bbr" and style.mark("bbr") == 0
 
 
@@ -116,5 +116,5 @@ def test_a_name_keeps_its_letters_where_a_sentence_begins():
 def test_many_levels_have_looks_that_differ():
     names = [f"server-{number}" for number in range(14)]
     with naming.arms_of("server", names):
-        looks = [style.look(name) for name in names]
+        looks = [style.arm_style(name) for name in names]
     assert len({(look.colour, look.marker) for look in looks}) == 14

@@ -33,18 +33,20 @@ def compared(blocks: dict[str, int], bad: str = "") -> list[Comparison]:
 
 
 def test_it_says_how_many_nodes_there_are_how_much_they_differ_and_that_few_are_few() -> None:
-    said = nodes.said(compared({"a": 8, "b": 8, "c": 8}), {})
+    said = nodes.sentences(compared({"a": 8, "b": 8, "c": 8}), {})
     assert said[0].startswith("Measured on 3 nodes: ")
     assert "Standard deviation of the ratios between nodes: 0." in said[1]
     assert "at most" in said[1]
     assert "So few nodes" in said[2]
-    many = nodes.said(compared({f"n{node}": 4 for node in range(8)}), {})
+    many = nodes.sentences(compared({f"n{node}": 4 for node in range(8)}), {})
     assert not [one for one in many if "So few nodes" in one]
 
 
 def test_a_node_that_is_left_out_is_named_with_its_reason_once() -> None:
     found = compared({f"n{node}": 10 for node in range(8)}, bad="n3")
-    said = [one for one in nodes.said(found, {}) if one.startswith("Left out: node n3, because its baseline differs")]
+    said = [
+        one for one in nodes.sentences(found, {}) if one.startswith("Left out: node n3, because its baseline differs")
+    ]
     assert len(said) == 1
     assert said[0].endswith("Its trials are kept and marked.")
     assert list(nodes.left_out(found)) == ["n3"]
@@ -54,7 +56,7 @@ def test_where_no_block_is_usable_nothing_is_said_of_differences() -> None:
     none = [
         dataclasses.replace(one, row={**one.row, "nodes": 0, "node_sd": None}) for one in compared({"a": 8, "b": 8})
     ]
-    assert nodes.said(none, {}) == ["No comparison has a usable block on any node."]
+    assert nodes.sentences(none, {}) == ["No comparison has a usable block on any node."]
 
 
 def test_what_came_about_is_told_and_a_node_once() -> None:
@@ -65,7 +67,7 @@ def test_what_came_about_is_told_and_a_node_once() -> None:
         "lost_blocks": lost,
         "nodes_left_out": {"n3": "its baseline differs", "n9": "its engine is another"},
     }
-    said = nodes.said(found, run)
+    said = nodes.sentences(found, run)
     assert [one for one in said if one.startswith("These nodes share a machine")]
     assert "1 block was lost, and run again (node n5: it was killed by signal 9)." in said
     assert said[-1] == "Not used: node n9, because its engine is another."
@@ -80,7 +82,7 @@ def test_what_a_node_has_as_the_run_has_it_is_listed_once() -> None:
 
 @pytest.mark.parametrize("node", ["", "rack-1"])
 def test_of_one_machine_or_node_there_is_nothing_to_say(node: str) -> None:
-    assert nodes.said(compared({node: 8}), {}) == []
+    assert nodes.sentences(compared({node: 8}), {}) == []
     assert nodes.left_out(compared({node: 8})) == {}
 
 

@@ -43,7 +43,7 @@ class Pair:
 
 
 @dataclass(frozen=True)
-class Moved:
+class RatioSpread:
     """How far ratios of ``count`` statements lie apart: half of them by less than ``median``, one by ``most``, as a
     ratio - 1. ``between`` is the standard deviation between sessions that is left when what blocks of one session vary
     by is taken off, as a ratio - 1; 0 where that explains it all."""
@@ -99,7 +99,7 @@ def agree(pairs: Sequence[Pair]) -> bool:
     return all(one.relation != DIFFERS for one in pairs)
 
 
-def moved(pairs: Sequence[Pair]) -> Moved | None:
+def moved(pairs: Sequence[Pair]) -> RatioSpread | None:
     """How far apart the ratios lie; None where no statement has one with an interval in both."""
     found = []
     for pair in pairs:
@@ -107,10 +107,10 @@ def moved(pairs: Sequence[Pair]) -> Moved | None:
         if sides[0] is not None and sides[1] is not None:
             (a, a_error), (b, b_error) = sides[0], sides[1]
             found.append((abs(a - b), a_error**2 + b_error**2, pair.id))
-    return apart(found)
+    return ratio_spread(found)
 
 
-def apart(found: Sequence[tuple[float, float, str]]) -> Moved | None:
+def ratio_spread(found: Sequence[tuple[float, float, str]]) -> RatioSpread | None:
     """The same of distances (logs) with their variance within sessions and what each is of; None without any."""
     if not found:
         return None
@@ -119,7 +119,7 @@ def apart(found: Sequence[tuple[float, float, str]]) -> Moved | None:
     middle = ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2
     farthest = max(found)
     between = _between([(distance, within) for distance, within, _ in found])
-    return Moved(len(found), math.expm1(middle), math.expm1(farthest[0]), farthest[2], math.expm1(between))
+    return RatioSpread(len(found), math.expm1(middle), math.expm1(farthest[0]), farthest[2], math.expm1(between))
 
 
 def _between(found: Sequence[tuple[float, float]]) -> float:

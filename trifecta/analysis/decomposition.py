@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trifecta.analysis.estimate import Row, by_cell, pair_blocks
-from trifecta.analysis.mean_squares import Parts, parts_of
+from trifecta.analysis.mean_squares import MeanSquares, parts_of
 from trifecta.analysis.pooled import PlaceSplit, pooled
 from trifecta.analysis.programs import Program, compared, place_of, program_of
 from trifecta.analysis.shares import Decomposition, Share, shares_of
@@ -93,7 +93,7 @@ def split(
     place: str = "",
     arm: str = "",
     reference: str = "",
-) -> tuple[Decomposition, Parts | None]:
+) -> tuple[Decomposition, MeanSquares | None]:
     """Split the log ratios of the programs, two blocks or more each, into parts; None without two programs."""
     programs = list(effects)
     blocks = sum(len(values) for values in effects.values())

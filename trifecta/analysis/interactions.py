@@ -29,7 +29,7 @@ PARTS = ("connect_p50_ns", "tls_p50_ns", "wait_p50_ns", "transfer_p50_ns")
 
 
 @dataclass(frozen=True)
-class Apart:
+class ServerGap:
     """How much longer one protocol takes behind a server than behind the other one.
 
     ``ratio``: median over blocks, of the study's metric. ``more``: the same as a difference, in the metric's unit.
@@ -61,8 +61,8 @@ class Interaction:
     low: float | None
     high: float | None
     blocks: int
-    odd: Apart
-    even: Apart
+    odd: ServerGap
+    even: ServerGap
 
 
 def interactions(study: Study, rows: Sequence[Row], metric: str | None = None) -> list[Interaction]:
@@ -145,19 +145,19 @@ def _described(
     )
 
 
-def _apart(first: Sequence[Row], second: Sequence[Row], arm: str, metric: Metric) -> Apart:
+def _apart(first: Sequence[Row], second: Sequence[Row], arm: str, metric: Metric) -> ServerGap:
     own, others = _values(first, arm, metric), _values(second, arm, metric)
     ratio = math.exp(_median(own) - _median(others))
     more = math.exp(_median(own)) - math.exp(_median(others))
     if metric.unit != "ns":
-        return Apart(arm, ratio, more)
+        return ServerGap(arm, ratio, more)
     phases = {
         part: math.exp(_median(here)) - math.exp(_median(there))
         for part in PARTS
         if (here := _values(first, arm, METRICS[part])) and (there := _values(second, arm, METRICS[part]))
     }
     part = max(phases, key=lambda name: abs(phases[name]), default=None)
-    return Apart(arm, ratio, more, part, phases.get(part or "", 0.0))
+    return ServerGap(arm, ratio, more, part, phases.get(part or "", 0.0))
 
 
 def _values(rows: Sequence[Row], arm: str, metric: Metric) -> list[float]:

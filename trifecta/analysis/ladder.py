@@ -40,7 +40,7 @@ class StepEffect:
 
 
 @dataclass(frozen=True)
-class Climb:
+class LadderEstimate:
     """A ladder measured: its rungs and steps, from the lowest up.
 
     ``summed`` is the sum of the steps and ``left`` what end to end has beyond it, both over the ``complete`` rounds, in
@@ -74,7 +74,7 @@ class Turned:
     difference: Estimate
 
 
-def climb(values: Sequence[Logs], rounds: int, confidence: float) -> Climb:
+def climb(values: Sequence[Logs], rounds: int, confidence: float) -> LadderEstimate:
     """From the values of the rungs, the lowest first; the ends have second blocks."""
     even = [{number: one[block_of(number)] for number in range(rounds) if block_of(number) in one} for one in values]
     ends = [
@@ -89,7 +89,7 @@ def climb(values: Sequence[Logs], rounds: int, confidence: float) -> Climb:
     complete = [number for number in range(rounds) if all(number in one for one in even)]
     whole = _less(ends[1], ends[0])
     summed = {number: even[-1][number] - even[0][number] for number in complete}
-    return Climb(
+    return LadderEstimate(
         rungs=tuple(_of_rung(one, confidence) for one in values),
         steps=steps,
         whole=linear([(1.0, _array(whole))], confidence),

@@ -20,7 +20,7 @@ _TINY = 1e-300
 
 
 @dataclass(frozen=True)
-class Parts:
+class MeanSquares:
     """Mean squares of the parts (log ratio squared): estimates, and draws (parts, draws).
 
     Both may be negative, so that sums over many comparisons stay right; who is done adding takes those for 0.
@@ -37,7 +37,7 @@ class Parts:
 
 
 def estimates_of(effects: Mapping[Program, Floats]) -> dict[str, float]:
-    """The mean squares of the parts alone, by name; may be negative (`Parts`)."""
+    """The mean squares of the parts alone, by name; may be negative (`MeanSquares`)."""
     layout, means, of_means, noise = _moments(effects)
     found = {
         term.name: float(means @ term.form @ means - np.trace(term.form @ of_means)) / len(means)
@@ -55,7 +55,7 @@ def _moments(effects: Mapping[Program, Floats]) -> tuple[Layout, Floats, Floats,
     return layout, means, np.diag(variances / counts), float(variances.mean())
 
 
-def parts_of(effects: Mapping[Program, Floats], rng: np.random.Generator) -> Parts:
+def parts_of(effects: Mapping[Program, Floats], rng: np.random.Generator) -> MeanSquares:
     """Split the log ratios of the programs, two blocks or more each."""
     layout, means, of_means, noise = _moments(effects)
     variances = np.array([float(values.var(ddof=1)) for values in effects.values()])
@@ -65,7 +65,7 @@ def parts_of(effects: Mapping[Program, Floats], rng: np.random.Generator) -> Par
         for term in layout.terms
     ]
     population, elsewhere = _population(layout, means, of_means, wobble, rng)
-    return Parts(
+    return MeanSquares(
         names=(*(term.name for term in layout.terms), NOISE),
         estimates=np.array(list(estimates_of(effects).values())),
         draws=np.vstack([*draws, noise * wobble]),

@@ -28,7 +28,7 @@ _OF_A_ROUND_TRIP = 0.15
 
 
 @dataclass(frozen=True)
-class Apart:
+class MinorityMode:
     """Trials of one arm that stand apart: how many of how many, at what factor of the others' value."""
 
     arm: str
@@ -56,7 +56,7 @@ class Apart:
         return f"{who} {'form a mode' if self.is_mode else 'stand apart'} at {self.factor:.2f} times the others"
 
 
-def apart(rows: Sequence[Row], metric: Metric, margin: float) -> dict[str, Apart]:
+def minority_modes(rows: Sequence[Row], metric: Metric, margin: float) -> dict[str, MinorityMode]:
     """Trials of one cell that stand apart, by arm; only arms that have some. ``margin`` is a ratio - 1."""
     if not rows:
         return {}
@@ -78,17 +78,17 @@ def apart(rows: Sequence[Row], metric: Metric, margin: float) -> dict[str, Apart
     return found
 
 
-def merged(found: Mapping[str, Apart], arm: str, second: str, trials: int) -> Apart | None:
+def merged(found: Mapping[str, MinorityMode], arm: str, second: str, trials: int) -> MinorityMode | None:
     """An arm and its second run as one: ``trials`` are those of the one that has none apart."""
     a, b = found.get(arm), found.get(second)
     if a is None or b is None:
         one = a or b
-        return one and Apart(arm, one.trials + trials, one.apart, one.factor, one.is_mode, one.shift)
+        return one and MinorityMode(arm, one.trials + trials, one.apart, one.factor, one.is_mode, one.shift)
     count = a.apart + b.apart
     factor = math.exp((a.apart * math.log(a.factor) + b.apart * math.log(b.factor)) / count)
     shift = (a.apart * a.shift + b.apart * b.shift) / count
     near = abs(math.log(a.factor / b.factor)) < 0.5 * min(abs(math.log(a.factor)), abs(math.log(b.factor)))
-    return Apart(arm, a.trials + b.trials, count, factor, near, shift)
+    return MinorityMode(arm, a.trials + b.trials, count, factor, near, shift)
 
 
 @memoized
@@ -112,7 +112,7 @@ def _median(table: Floats, axis: int) -> Floats:
 
 
 @memoized
-def _of_arm(both: Floats, arm: str, log_margin: float) -> Apart | None:
+def _of_arm(both: Floats, arm: str, log_margin: float) -> MinorityMode | None:
     """``both``: (2, blocks), the residuals of an arm's trials and their values."""
     residuals, values = both
     present = np.isfinite(residuals)
@@ -128,4 +128,4 @@ def _of_arm(both: Floats, arm: str, log_margin: float) -> Apart | None:
     gap = float(np.abs(group[:, None] - rest[None, :]).min())
     mode = len(group) >= 2 and float(np.ptp(group)) < gap
     shift = float(np.exp(np.median(own[~far]) + np.median(known[far])) - np.exp(np.median(own[~far])))
-    return Apart(arm, len(known), int(far.sum()), float(np.exp(known[side].mean())), mode, shift)
+    return MinorityMode(arm, len(known), int(far.sum()), float(np.exp(known[side].mean())), mode, shift)

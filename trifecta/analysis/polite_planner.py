@@ -28,7 +28,7 @@ TURNED_AWAY = "status"  # how a load ended that was answered 429 or 503
 
 
 @dataclass(frozen=True)
-class Treated:
+class TrialTraffic:
     """What a trial does: its workload, its way to use connections, and who asks."""
 
     workload: FarBaseWorkload
@@ -81,7 +81,7 @@ class PolitePlanner:
         return max(1, math.ceil(max(made, default=0) / first.workload.turns(first.connection)))
 
 
-def look_requests(every: Iterable[Treated], each_turn: int = 1) -> int:
+def look_requests(every: Iterable[TrialTraffic], each_turn: int = 1) -> int:
     """The most requests that looks make at the places of these treatments, where a visit makes ``each_turn``."""
     known = list(every)
     levels = {(one.workload.url, one.workload.address, one.workload.asked_from) for one in known}
@@ -92,14 +92,14 @@ def look_requests(every: Iterable[Treated], each_turn: int = 1) -> int:
     return single + each_turn * sum(visits.values())
 
 
-def treated(study: Study, cells: Iterable[Cell]) -> list[Treated]:
+def trial_traffic(study: Study, cells: Iterable[Cell]) -> list[TrialTraffic]:
     """What each trial of a block does, of these cells, the baseline's second run too."""
     return [one for cell in cells for one in _treated(study, cell)]
 
 
-def _treated(study: Study, cell: Cell) -> list[Treated]:
+def _treated(study: Study, cell: Cell) -> list[TrialTraffic]:
     every = [plan.treatment(study, cell, arm) for arm in plan.arms(study)]
-    return [Treated(plan.workload_of(FarBaseWorkload, study, one), one.connection, one.client) for one in every]
+    return [TrialTraffic(plan.workload_of(FarBaseWorkload, study, one), one.connection, one.client) for one in every]
 
 
 def spent(rows: Sequence[Row]) -> tuple[int, int]:

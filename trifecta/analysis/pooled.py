@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trifecta.analysis.layout import PROTOCOL, Term
-from trifecta.analysis.mean_squares import DRAWS, NOISE, Parts, estimates_of
+from trifecta.analysis.mean_squares import DRAWS, NOISE, MeanSquares, estimates_of
 from trifecta.analysis.programs import Program
 from trifecta.analysis.shares import Decomposition, Share, shares_of
 
@@ -30,7 +30,7 @@ class PlaceSplit:
     """One arm in one place: what came out, and what it came from."""
 
     made: Decomposition
-    parts: Parts | None
+    parts: MeanSquares | None
     effects: Mapping[Program, Floats]
 
     @property

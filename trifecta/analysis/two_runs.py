@@ -33,7 +33,7 @@ OUTCOMES: tuple[Became, ...] = (OTHERWISE, NOT_TOLD, NO_LONGER, NEWLY, ALIKE, OP
 
 
 @dataclass(frozen=True)
-class Apart:
+class RatioOfRatios:
     """The ratio of ratios, as a log: with its interval by itself, and with that among all questions of both runs."""
 
     alone: Estimate
@@ -46,7 +46,9 @@ class Apart:
         return (low is not None and low > 0) or (high is not None and high < 0)
 
 
-def apart(first: Estimate, second: Estimate, sessions: float, confidence: float, questions: int) -> Apart:
+def ratio_of_ratios(
+    first: Estimate, second: Estimate, sessions: float, confidence: float, questions: int
+) -> RatioOfRatios:
     """How far two ratios (logs, with their confidence sequences at ``confidence``) lie apart.
 
     ``sessions`` is the standard deviation between sessions of a ratio (log), ``questions`` how many are asked at once:
@@ -57,7 +59,9 @@ def apart(first: Estimate, second: Estimate, sessions: float, confidence: float,
     normal, stricter = (NormalDist().inv_cdf(1 - alpha / 2 / count) for count in (1, max(1, questions)))
     both = math.sqrt(2) * sessions
     found = _difference(first, second)
-    return Apart(over_sessions(found, both, normal), over_sessions(_longer(found, stricter / normal), both, stricter))
+    return RatioOfRatios(
+        over_sessions(found, both, normal), over_sessions(_longer(found, stricter / normal), both, stricter)
+    )
 
 
 def _difference(first: Estimate, second: Estimate) -> Estimate:

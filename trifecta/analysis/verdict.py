@@ -24,7 +24,7 @@ from trifecta.analysis.forecast import (
     within_horizon,
 )
 from trifecta.analysis.mean_ratio import mean_ratio
-from trifecta.analysis.modes import Apart
+from trifecta.analysis.modes import MinorityMode
 from trifecta.analysis.nested import Nested, nested
 from trifecta.analysis.noise import NoiseFloor, margin_in_force, noise_floors
 from trifecta.analysis.signed_rank import FixedAnalysis, fixed_analysis
@@ -104,7 +104,7 @@ def verdicts(
     evidence = []
     for cell in places:
         here = grouped.get(cell.key, [])
-        apart = modes.apart(here, chosen, study.margin)
+        apart = modes.minority_modes(here, chosen, study.margin)
         for arm, reference in arm_pairs(study):
             pair = pair_blocks(cell.key, here, chosen, arm=arm, reference=reference, baseline=study.baseline.level)
             told = _modes_of(study, cell, chosen, apart=apart, rows=here, pair=(arm, reference))
@@ -134,8 +134,14 @@ def _family(study: Study, evidence: Sequence[_Evidence]) -> _Family:
 
 
 def _modes_of(
-    study: Study, cell: Cell, metric: Metric, *, apart: dict[str, Apart], rows: Sequence[Row], pair: tuple[str, str]
-) -> list[tuple[Apart, str]]:
+    study: Study,
+    cell: Cell,
+    metric: Metric,
+    *,
+    apart: dict[str, MinorityMode],
+    rows: Sequence[Row],
+    pair: tuple[str, str],
+) -> list[tuple[MinorityMode, str]]:
     """The trials of the pair that stand apart, with a sentence each; the baseline's two runs are one arm."""
     found = []
     for arm in pair:
@@ -166,7 +172,7 @@ def interval_alone(metric: Metric, pair: PairBlocks, confidence: float) -> Inter
 
 
 def _weigh(
-    study: Study, metric: Metric, pair: PairBlocks, floor: NoiseFloor | None, apart: list[tuple[Apart, str]]
+    study: Study, metric: Metric, pair: PairBlocks, floor: NoiseFloor | None, apart: list[tuple[MinorityMode, str]]
 ) -> _Evidence:
     alpha = 1 - study.confidence
     among = nested(pair.logs, pair.nodes)
@@ -234,7 +240,7 @@ def _below_the_floor(interval: Interval, floor: NoiseFloor | None) -> str:
     return f"the baseline differs from itself here: a difference must exceed the noise floor of {_floor_text(floor)}"
 
 
-def _not_same(study: Study, pair: PairBlocks, floor: NoiseFloor | None, apart: list[tuple[Apart, str]]) -> str:
+def _not_same(study: Study, pair: PairBlocks, floor: NoiseFloor | None, apart: list[tuple[MinorityMode, str]]) -> str:
     """Why the arms may not be called the same, though their medians lie within the margin."""
     _, allowed = margin_in_force(study.margin, floor)
     if not allowed and floor is not None and floor.biased:

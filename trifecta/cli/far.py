@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from trifecta.cli.first_looks import Found, looking
+from trifecta.cli.first_looks import Found, first_looks
 
 if TYPE_CHECKING:
     from trifecta.contract.values import JsonObject
@@ -109,7 +109,7 @@ def _looked(wanted: Wanted, *, quiet: bool) -> Found:
     from trifecta.report.far.words import place_lines
     from trifecta.workloads.far import choose
 
-    with looking(wanted.workload.manners.pace_per_s, quiet=quiet) as look:
+    with first_looks(wanted.workload.manners.pace_per_s, quiet=quiet) as look:
         seen = choose.look(look.engine, wanted, look.stop, look.folder, look.tell)
     choice = choose.choose(wanted, seen)
     lines = [line for place in seen for line in place_lines(place)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from trifecta.cli.first_looks import Found, looking
+from trifecta.cli.first_looks import Found, first_looks
 
 if TYPE_CHECKING:
     from trifecta.contract.values import JsonObject
@@ -43,7 +43,7 @@ def looked(wanted: Wanted, browsers: Sequence[str], *, quiet: bool) -> Found:
     from trifecta.workloads.far import choose, choose_page
 
     visits = manners.PAGE_LOOKS * len(browsers)
-    with looking(wanted.workload.manners.pace_per_s, visits, quiet=quiet) as look:
+    with first_looks(wanted.workload.manners.pace_per_s, visits, quiet=quiet) as look:
         choose_page.ask_robots(wanted, look.stop, look.tell)
         seen = choose.look(look.engine, wanted, look.stop, look.folder, look.tell)
         found = choose_page.look(look.engine, wanted, browsers, seen, look.folder, stop=look.stop, tell=look.tell)

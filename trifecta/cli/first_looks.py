@@ -45,7 +45,7 @@ def _first(pace_per_s: float, visits: int) -> str:
 
 
 @contextmanager
-def looking(pace_per_s: float, visits: int = 0, *, quiet: bool) -> Iterator[Look]:
+def first_looks(pace_per_s: float, visits: int = 0, *, quiet: bool) -> Iterator[Look]:
     """While something is looked at, pages by so many visits; KeyboardInterrupt when the user wants to stop."""
     import click
     from rich.console import Console

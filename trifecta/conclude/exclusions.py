@@ -31,7 +31,7 @@ ORDER BY t.cell, arm
 
 
 @dataclass(frozen=True)
-class Uneven:
+class UnevenExclusions:
     """An arm of which more was left out: so many of its trials, and of those of the other arms."""
 
     arm: str
@@ -44,7 +44,7 @@ class Uneven:
     remedy: str
 
 
-def uneven(by_arm: Answer) -> list[Uneven]:
+def uneven(by_arm: Answer) -> list[UnevenExclusions]:
     """The arms of which more trials were left out than of the others in the same cells, beyond chance; worst first."""
     found = []
     for arm in sorted({str(row["arm"]) for row in by_arm}):
@@ -56,7 +56,7 @@ def uneven(by_arm: Answer) -> list[Uneven]:
         worst = max(mine, key=lambda row: int(row["excluded"]))
         trials, excluded, others, others_excluded = (sum(column) for column in zip(*tables, strict=True))
         found.append(
-            Uneven(
+            UnevenExclusions(
                 arm=arm,
                 excluded=excluded,
                 trials=trials,

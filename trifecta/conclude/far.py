@@ -88,7 +88,7 @@ class LookRow(TypedDict):
 
 
 @dataclass(frozen=True)
-class Elsewhere:
+class FarSummary:
     """What a run says of servers elsewhere."""
 
     looks: list[LookRow]
@@ -140,7 +140,7 @@ class _Rate(TypedDict):
     took_ns: int | None
 
 
-def derive(connection: duckdb.DuckDBPyConnection, about: RunFacts) -> Elsewhere | None:
+def derive(connection: duckdb.DuckDBPyConnection, about: RunFacts) -> FarSummary | None:
     """Work it out from looks and trials; None for a run in a lab."""
     if not about.is_outside:
         return None
@@ -151,7 +151,7 @@ def derive(connection: duckdb.DuckDBPyConnection, about: RunFacts) -> Elsewhere 
     )
     # The octets of a visit are of all its requests, and its transfer of the document alone: no rate.
     slow = [] if about.is_browser else _slow(queries.select(connection, _Rate, sql))
-    return Elsewhere(list(_rows(about.looks)), slow)
+    return FarSummary(list(_rows(about.looks)), slow)
 
 
 def _rows(looks: Sequence[Look]) -> Iterator[LookRow]:

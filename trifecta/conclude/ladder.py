@@ -12,7 +12,7 @@ import numpy as np
 
 from trifecta.analysis.intervals import Estimate, linear
 from trifecta.analysis.judging import between_sessions
-from trifecta.analysis.ladder import Climb, Turned, answer, climb, turned
+from trifecta.analysis.ladder import LadderEstimate, Turned, answer, climb, turned
 from trifecta.analysis.places import Place, log_ratios
 from trifecta.analysis.statements import Says, Statement
 from trifecta.conclude.reproduction import places
@@ -86,7 +86,7 @@ def ranked_pairs(folder: Path, ladder: Ladder) -> list[tuple[int, int]]:
     return _ranked(ladder, made)
 
 
-def _ranked(ladder: Ladder, made: Climb) -> list[tuple[int, int]]:
+def _ranked(ladder: Ladder, made: LadderEstimate) -> list[tuple[int, int]]:
     return ranked([step.change.value for step in made.steps], pairs_of(ladder))
 
 
@@ -162,7 +162,7 @@ def _pooled(values: Mapping[int, float], confidence: float) -> Estimate:
     return linear([(1.0, np.array([values[block] for block in sorted(values)], dtype=np.float64))], confidence)
 
 
-def _steps(ladder: Ladder, made: Climb, confidence: float) -> list[StepFound]:
+def _steps(ladder: Ladder, made: LadderEstimate, confidence: float) -> list[StepFound]:
     rows = []
     for step, one in zip(ladder.steps, made.steps, strict=True):
         exchange = {each.factor: [each.before, each.after] for each in step.exchanges}
@@ -182,7 +182,7 @@ def _steps(ladder: Ladder, made: Climb, confidence: float) -> list[StepFound]:
     return rows
 
 
-def _orders(folder: Path, ladder: Ladder, made: Climb, why: str) -> tuple[list[TurnedFound], str]:
+def _orders(folder: Path, ladder: Ladder, made: LadderEstimate, why: str) -> tuple[list[TurnedFound], str]:
     """Two steps in both orders, the largest that can be, where that was measured; else why not (``why``)."""
     pairs = _ranked(ladder, made)
     if not pairs:

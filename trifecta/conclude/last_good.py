@@ -102,7 +102,7 @@ def _moved(one: OutcomeDocument, then: OutcomeDocument, metric: Metric, confiden
     finite = np.concatenate([values[np.isfinite(values)] for values in (was, now)])
     middle = float(np.median(finite)) if finite.size else 0.0
     before, after = (linear([(1.0, values - middle)], confidence) for values in (was, now))
-    return two_runs.apart(before, after, sessions, confidence, 1).alone
+    return two_runs.ratio_of_ratios(before, after, sessions, confidence, 1).alone
 
 
 def _logs(values: Sequence[float | None], sign: float) -> NDArray[np.float64]:

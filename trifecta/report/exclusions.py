@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from trifecta.conclude.exclusions import Uneven
+from trifecta.conclude.exclusions import UnevenExclusions
 from trifecta.design import numbers
 from trifecta.report.figures.style import name
 
 
-def text(one: Uneven) -> str:
+def text(one: UnevenExclusions) -> str:
     """Two sentences for the headline, with the remedy."""
     where = "in one cell" if one.cells == 1 else f"in {one.cells} cells"
     said = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from trifecta.analysis.interactions import Apart, Interaction
+from trifecta.analysis.interactions import Interaction, ServerGap
 from trifecta.analysis.programs import OWN_CLIENT
 from trifecta.conclude.comparisons import levels
 from trifecta.design import naming, numbers
@@ -45,7 +45,7 @@ def sentences(found: Sequence[Interaction], metric: str) -> list[str]:
     return said
 
 
-def _differs(one: Apart, metric: str) -> str:
+def _differs(one: ServerGap, metric: str) -> str:
     if METRICS[metric].unit == "ns":
         return f"takes {numbers.duration(abs(one.more))} {'longer' if one.more >= 0 else 'less'}"
     return f"has {numbers.ratio(one.ratio)} times the {METRICS[metric].label}"

@@ -12,7 +12,7 @@ from trifecta.contract.run import RunDocument
 from trifecta.design.arms import node_words
 
 
-def said(found: Sequence[Comparison], run: RunDocument) -> list[str]:
+def sentences(found: Sequence[Comparison], run: RunDocument) -> list[str]:
     """Sentences, from the verdicts and what stands in ``run.json`` besides; none of a run on one machine."""
     known = nodes.of(found)
     return [*([] if known is None else _sentences(known)), *_happened(run, {} if known is None else known.left_out)]

@@ -14,7 +14,7 @@ from trifecta.analysis.intervals import Estimate
 from trifecta.analysis.two_runs import ALIKE, NEWLY, NO_LONGER, NOT_TOLD, OPEN_IN_BOTH, OTHERWISE, OUTCOMES
 from trifecta.conclude.comparisons import levels
 from trifecta.conclude.two_runs.differences import Difference
-from trifecta.conclude.two_runs.matched import Lone
+from trifecta.conclude.two_runs.matched import Unmatched
 from trifecta.conclude.two_runs.questions import Compared, Question, ratio
 from trifecta.conclude.two_runs.side import Side
 from trifecta.contract.values import JsonObject
@@ -207,7 +207,7 @@ def below_lines(made: Compared) -> Iterator[str]:
         yield from _only(name, lone)
 
 
-def _only(name: str, lone: Sequence[Lone]) -> Iterator[str]:
+def _only(name: str, lone: Sequence[Unmatched]) -> Iterator[str]:
     """``only in the first: far, new connections (HTTP/3 ÷ HTTP/2)``, a line a cell."""
     for cell, ones in groupby(lone, key=lambda one: one.cell):
         pairs = ", ".join(f"{naming.name(one.arm)} ÷ {naming.name(one.reference)}" for one in ones)

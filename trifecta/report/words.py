@@ -71,7 +71,7 @@ def compose(
         headline=answer + _mostly_excluded(totals),
         uneven=[exclusions.text(one) for one in uneven(by_arm)],
         elsewhere=_elsewhere(facts, found) if facts.is_outside else list(_hosts(facts)),
-        nodes=nodes.said(found, cast(RunDocument, facts.rest)),
+        nodes=nodes.sentences(found, cast(RunDocument, facts.rest)),
         scope=_scope(facts, totals),
         count=f"{sum(one.decided for one in found)} of {numbers.count(len(found))} decided",
         size=f"{counted(totals['trials'], 'trial')}, {totals['excluded_trials'] or 'none'} excluded",

@@ -141,7 +141,7 @@ class Site:
 
     def _compare(self, request: Request) -> JsonObject:
         folders = self._folder(request, "first"), self._folder(request, "second")
-        return comparison.beside(*folders, request.query_params.get("metric") or None)
+        return comparison.side_by_side(*folders, request.query_params.get("metric") or None)
 
     def _found(self, request: Request) -> JsonObject:
         one = self.index.entry(_asked(request, "name"))

@@ -13,7 +13,7 @@ from trifecta.store import damage
 from trifecta.ui import reading, tables
 
 
-def beside(first: Path, second: Path, metric: str | None) -> JsonObject:
+def side_by_side(first: Path, second: Path, metric: str | None) -> JsonObject:
     """What became of each question that both runs ask, and by how much; UserError where a folder is no run."""
     with damage.named(first), damage.named(second):
         made = compare(first, second, metric=metric)

@@ -20,7 +20,7 @@ MOST_MESSAGES = 200
 _TRIAL = re.compile(r"t\d{5,9}")
 
 
-def kept(folder: Path, trial: str) -> JsonObject:
+def listing(folder: Path, trial: str) -> JsonObject:
     """The HAR files of a trial, and the pictures of each of its visits."""
     hars = [name for name in _below(folder, "har", trial) if name.endswith(".har")]
     strips: list[JsonObject] = []
@@ -33,7 +33,7 @@ def kept(folder: Path, trial: str) -> JsonObject:
 
 
 def read(folder: Path, trial: str, kind: str, name: str) -> bytes:
-    """A file of a trial that `kept` lists, as the run wrote it; UserError for any other name."""
+    """A file of a trial that `listing` has, as the run wrote it; UserError for any other name."""
     if kind not in ("har", "frames") or name not in _below(folder, kind, trial):
         raise UserError(f"{folder} keeps no {kind} {name!r} of trial {trial!r}")
     path = folder / kind / trial / name

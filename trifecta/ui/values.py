@@ -146,7 +146,7 @@ def trial(folder: Path, name: str) -> JsonObject:
             ],
             "checks": tables.table("Checks", ["check", "status", "evidence", "remedy"], [list(one) for one in checks]),
             "samples": _samples(connection, about, name),
-            "kept": trial_files.kept(folder, name),
+            "kept": trial_files.listing(folder, name),
             "trace": trial_files.trace(connection, name),
         }
 

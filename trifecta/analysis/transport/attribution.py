@@ -37,7 +37,7 @@ from trifecta.analysis.transport.columns import Connection, connections
 from trifecta.analysis.transport.critical_path import Walk
 from trifecta.analysis.transport.delivery import Passage, passage
 from trifecta.analysis.transport.directions import DOWN, LACKS, UP, texts, whole
-from trifecta.analysis.transport.flow_control import held
+from trifecta.analysis.transport.flow_control import blocked_spans
 from trifecta.analysis.transport.parts import HANDSHAKE, PARTS, Interval, Stall
 from trifecta.analysis.transport.ranges import NEVER
 from trifecta.analysis.transport.recovery import Recovery, recovery
@@ -169,7 +169,7 @@ def flow_control(
         of = connections(*(tables[name] for name in ("packets", "frames", "messages", "connections")))
     for connection in of:
         for direction in (UP, DOWN):
-            limits = held(connection, up=direction == UP)
+            limits = blocked_spans(connection, up=direction == UP)
             if limits.connection is None and limits.streams is None and connection.both_sides:
                 notes.append(NO_LIMITS.format(connection.number, direction))
             spans: list[tuple[int | None, Sequence[tuple[int, int]]]] = [(None, limits.connection or [])]

@@ -24,7 +24,7 @@ Span = tuple[int, int]
 
 
 @dataclass(slots=True)
-class Held:
+class BlockedSpans:
     """Spans of time in which a sender could not send, by limit. None: the limits cannot be known."""
 
     connection: list[Span] | None = None
@@ -32,19 +32,23 @@ class Held:
     notes: list[str] = field(default_factory=list)
 
 
-def held(connection: Connection, *, up: bool) -> Held:
+def blocked_spans(connection: Connection, *, up: bool) -> BlockedSpans:
     """Of the sender of a direction. With one side only nobody knows when a limit reached the sender."""
     return connection.keep(("held", up), lambda: _held(connection, up))
 
 
-def _held(connection: Connection, up: bool) -> Held:
+def _held(connection: Connection, up: bool) -> BlockedSpans:
     if not connection.both_sides:
-        return Held()
+        return BlockedSpans()
     if not connection.tcp:
         return _quic(connection, up)
     if connection.row["protocol"] == "h2":
         return _h2(connection, up)
-    return Held([], {}) if connection.row["protocol"] == "h1" else Held(notes=["flow control cannot be read"])
+    return (
+        BlockedSpans([], {})
+        if connection.row["protocol"] == "h1"
+        else BlockedSpans(notes=["flow control cannot be read"])
+    )
 
 
 def spans_at_limit(use_ns: Ints, used: Ints, limit_ns: Ints, limits: Ints) -> list[Span]:
@@ -63,16 +67,16 @@ def spans_at_limit(use_ns: Ints, used: Ints, limit_ns: Ints, limits: Ints) -> li
     return [(int(a), int(b)) for a, b in zip(begin[more], end[more], strict=True) if b > a]
 
 
-def _h2(connection: Connection, up: bool) -> Held:
+def _h2(connection: Connection, up: bool) -> BlockedSpans:
     data = connection.frames_of("h2", up=up).pick("data", lambda of: of.is_in("type", "DATA") & (of["length"] > 0))
     other = connection.frames_of("h2", up=not up)
     if not connection.row["decrypted"] and connection.row["tls_version"]:
-        return Held(notes=["without keys the flow control of HTTP/2 cannot be read"])
+        return BlockedSpans(notes=["without keys the flow control of HTTP/2 cannot be read"])
     other = other.pick("windows", lambda of: of.is_in("type", "WINDOW_UPDATE", "SETTINGS"))
     if len(other.pick("unplaced", lambda of: of["tcp_end"] == NULL)):
-        return Held(notes=["when some WINDOW_UPDATE frames arrived is not known: flow control is unknown"])
+        return BlockedSpans(notes=["when some WINDOW_UPDATE frames arrived is not known: flow control is unknown"])
     if not len(data):
-        return Held([], {})
+        return BlockedSpans([], {})
     arrived = _delivered(connection, other, up=not up)
     came = (arrived != NULL) & (other["value"] != NULL)
     updates = (other.is_in("type", "WINDOW_UPDATE") & came).nonzero()[0]
@@ -95,7 +99,7 @@ def _h2(connection: Connection, up: bool) -> Held:
         spans = spans_at_limit(rows["time_ns"], rows["length"].cumsum(), np.concatenate(([0], raises_ns[order])), total)
         if spans:
             streams[number] = spans
-    return Held(whole, streams)
+    return BlockedSpans(whole, streams)
 
 
 def _stream_limits(times: Ints, values: Ints, first_ns: int) -> tuple[Ints, Ints]:
@@ -117,7 +121,7 @@ def _readable(rows: Rows, frames: Rows) -> Ints:
     return np.where(frames["tcp_end"] == NULL, NULL, passed)
 
 
-def _quic(connection: Connection, up: bool) -> Held:
+def _quic(connection: Connection, up: bool) -> BlockedSpans:
     data = connection.frames_of("quic", up=up).pick(
         "placed data", lambda of: of.is_in("type", "STREAM") & (of["offset"] != NULL)
     )
@@ -125,7 +129,7 @@ def _quic(connection: Connection, up: bool) -> Held:
     # The limits for what goes up are those that the server sent.
     parameters = json.loads(connection.row["transport_parameters"] or "{}").get("down" if up else "up")
     if parameters is None or not connection.row["decrypted"]:
-        return Held(notes=["transport parameters or frames cannot be read: flow control is unknown"])
+        return BlockedSpans(notes=["transport parameters or frames cannot be read: flow control is unknown"])
     # An endpoint that does not say a limit allows nothing (RFC 9000, section 18.2).
     first = parameters.get("initial_max_data", 0)
     used = {
@@ -133,7 +137,7 @@ def _quic(connection: Connection, up: bool) -> Held:
     }
     new = data.derived("new octets", new_of_streams)
     if all(most <= initial for most, initial in used.values()) and data.sums("new", _new)["octets"] <= first:
-        return Held([], {})
+        return BlockedSpans([], {})
     connection.came(other, up=not up)
     raises = other.pick("limits", lambda of: (of["value"] != NULL) & of.is_in("type", "MAX_DATA", "MAX_STREAM_DATA"))
     came = (raises["arrived_ns"] != NULL).nonzero()[0]
@@ -155,7 +159,7 @@ def _quic(connection: Connection, up: bool) -> Held:
         spans = spans_at_limit(rows["time_ns"], ends, *limits(initial, ~of_connection & (raises["stream"] == number)))
         if spans:
             streams[number] = spans
-    return Held(whole, streams)
+    return BlockedSpans(whole, streams)
 
 
 def _new(data: Rows) -> dict[str, Ints]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from trifecta.analysis.transport.columns import Connection, acks
 from trifecta.analysis.transport.flight import Flight
-from trifecta.analysis.transport.flow_control import Held, Span
+from trifecta.analysis.transport.flow_control import BlockedSpans, Span
 from trifecta.analysis.transport.group_by import joined, pair_keys
 from trifecta.analysis.transport.ranges import reduce_max, running_max
 from trifecta.analysis.transport.rows import NULL, Bools, Ints, Rows
@@ -49,7 +49,7 @@ class Case(NamedTuple):
     of: Flight
     spans: list[Span]
     sending: list[Span]  # of each message
-    limits: Held
+    limits: BlockedSpans
 
 
 class _Events(NamedTuple):

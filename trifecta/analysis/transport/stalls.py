@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from trifecta.analysis.transport.columns import Connection
 from trifecta.analysis.transport.extents import extents
 from trifecta.analysis.transport.flight import flight
-from trifecta.analysis.transport.flow_control import Span, held
+from trifecta.analysis.transport.flow_control import Span, blocked_spans
 from trifecta.analysis.transport.group_by import begins
 from trifecta.analysis.transport.rows import Bools, Rows
 from trifecta.analysis.transport.silences import CAUSES, Case, Window, judge, union
@@ -56,11 +56,11 @@ def _stalls(connections: Sequence[Connection], up: bool, window: Window | None =
         of, spans = flight(one, up=up), union([*sending.values(), *waiting])
         totals.append(_sum(spans))
         if one.both_sides and spans and of is not None:
-            cases[at] = Case(one, of, spans, [*sending.values()], held(one, up=up))
+            cases[at] = Case(one, of, spans, [*sending.values()], blocked_spans(one, up=up))
     judged = dict(zip(cases, judge(list(cases.values()), up=up, window=window), strict=True))
     found = []
     for at, (one, (sending, _)) in enumerate(zip(connections, messages, strict=True)):
-        limits, total = held(one, up=up), totals[at]
+        limits, total = blocked_spans(one, up=up), totals[at]
         streams = None if limits.streams is None else {stream: _sum(each) for stream, each in limits.streams.items()}
         notes = list(limits.notes)
         causes, flow_control = judged.get(at, (dict.fromkeys(CAUSES, 0), []))

@@ -9,7 +9,7 @@ from typing import Any
 
 from trifecta import studies
 from trifecta.analysis import agreement
-from trifecta.analysis.agreement import Moved, Pair
+from trifecta.analysis.agreement import Pair, RatioSpread
 from trifecta.analysis.statements import Statement
 from trifecta.conclude.reproduction import rejudge, switches
 from trifecta.conclude.reproduction.programs import programs_of
@@ -28,7 +28,7 @@ class Comparison:
     claims: list[Pair]
     figures: list[Pair]
     threats: list[Pair]
-    moved: Moved | None
+    moved: RatioSpread | None
 
     @property
     def counts(self) -> dict[str, dict[str, int]]:

@@ -22,7 +22,7 @@ Place: TypeAlias = frozenset[tuple[str, str]]
 
 
 @dataclass(frozen=True)
-class Lone:
+class Unmatched:
     """A question of one run that the other did not ask."""
 
     cell: str
@@ -55,12 +55,13 @@ def _by_server(study: Study, levels: Sequence[str], others: Sequence[str]) -> di
 
 def questions(
     first: Side, second: Side, builds: Mapping[str, str]
-) -> tuple[list[tuple[Key, Key]], list[Lone], list[Lone]]:
+) -> tuple[list[tuple[Key, Key]], list[Unmatched], list[Unmatched]]:
     """The questions of both, as each calls them, and those of one only, in the order of its study."""
     here, there = _asked(first, second.study, builds), _asked(second, first.study, {})
     both = [(key, there[name]) for name, key in here.items() if name in there]
     lone = [
-        [Lone(*key) for name, key in one.items() if name not in other] for one, other in ((here, there), (there, here))
+        [Unmatched(*key) for name, key in one.items() if name not in other]
+        for one, other in ((here, there), (there, here))
     ]
     return both, lone[0], lone[1]
 

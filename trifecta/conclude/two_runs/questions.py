@@ -11,17 +11,17 @@ from typing import Literal
 import numpy as np
 
 from trifecta.analysis import agreement, two_runs
-from trifecta.analysis.agreement import Moved
+from trifecta.analysis.agreement import RatioSpread
 from trifecta.analysis.estimate import PairBlocks, arm_pairs, pair_blocks
 from trifecta.analysis.intervals import Estimate
 from trifecta.analysis.nested import middle_of
 from trifecta.analysis.sessions import between_starts
-from trifecta.analysis.two_runs import OTHERWISE, Apart, Became
+from trifecta.analysis.two_runs import OTHERWISE, Became, RatioOfRatios
 from trifecta.analysis.verdict import interval_alone
 from trifecta.conclude.comparisons import levels
 from trifecta.conclude.two_runs import matched
 from trifecta.conclude.two_runs.differences import Difference, differences
-from trifecta.conclude.two_runs.matched import Key, Lone
+from trifecta.conclude.two_runs.matched import Key, Unmatched
 from trifecta.conclude.two_runs.side import Side, metric_of, read
 from trifecta.design import plan
 from trifecta.design.errors import UserError
@@ -44,7 +44,7 @@ class Question:
     second: Verdict
     hindrances: tuple[Difference, ...]
     became: Became | None
-    apart: Apart | None
+    apart: RatioOfRatios | None
     means: tuple[tuple[float, float] | None, tuple[float, float] | None]
 
     @property
@@ -69,8 +69,8 @@ class Compared:
     sessions: float
     among: int
     questions: tuple[Question, ...]
-    only_first: tuple[Lone, ...]
-    only_second: tuple[Lone, ...]
+    only_first: tuple[Unmatched, ...]
+    only_second: tuple[Unmatched, ...]
     differences: tuple[Difference, ...]
 
     @property
@@ -94,7 +94,7 @@ class Compared:
         return not self.counts[OTHERWISE]
 
     @property
-    def moved(self) -> Moved | None:
+    def moved(self) -> RatioSpread | None:
         """How far the ratios of both lie apart, and how much of that their blocks do not explain."""
         found = []
         for one in self.comparable:
@@ -102,7 +102,7 @@ class Compared:
             if first is not None and second is not None:
                 name = f"{one.cell}: {one.arm} / {one.reference}"
                 found.append((abs(second[0] - first[0]), first[1] + second[1], name))
-        return agreement.apart(found)
+        return agreement.ratio_spread(found)
 
 
 def compare(first: Path, second: Path, *, metric: str | None = None, cell: str | None = None) -> Compared:
@@ -171,11 +171,11 @@ class _Maker:
     ) -> Question:
         """One question, from its verdicts in both."""
         pairs = [self._pair(place, key) for place, key in enumerate(keys)]
-        apart: Apart | None = None
+        apart: RatioOfRatios | None = None
         became: Became | None = None
         if not hindrances:
             estimates = [self._estimate(place, pair) for place, pair in enumerate(pairs)]
-            apart = two_runs.apart(estimates[0], estimates[1], self.sessions, self.confidence, self.among)
+            apart = two_runs.ratio_of_ratios(estimates[0], estimates[1], self.sessions, self.confidence, self.among)
             became = two_runs.became(verdicts[0].verdict, verdicts[1].verdict, told_apart=apart.distinct)
         means = _mean(pairs[0]), _mean(pairs[1])
         return Question(*keys[0], *verdicts, hindrances, became, apart, means)
@@ -214,7 +214,7 @@ def _chosen(questions: Sequence[Question], cell: str | None) -> list[Question]:
     return found
 
 
-def _within(lone: Sequence[Lone], cell: str | None) -> list[Lone]:
+def _within(lone: Sequence[Unmatched], cell: str | None) -> list[Unmatched]:
     return [one for one in lone if _has(one.cell, cell)]
 
 

@@ -8,7 +8,7 @@ import duckdb
 
 from trifecta.conclude import queries
 from trifecta.conclude.facts import RunFacts
-from trifecta.conclude.far import LOOKS, PLACES, Elsewhere, derive, hour_of
+from trifecta.conclude.far import LOOKS, PLACES, FarSummary, derive, hour_of
 from trifecta.contract.far import Look, PlaceSeen
 from trifecta.report import tables
 from trifecta.report.far import words
@@ -26,7 +26,7 @@ class Content:
     hour: Table
 
 
-def draw(connection: duckdb.DuckDBPyConnection, about: RunFacts, derived: Elsewhere) -> Content:
+def draw(connection: duckdb.DuckDBPyConnection, about: RunFacts, derived: FarSummary) -> Content:
     """Everything the page shows."""
     looks, places = queries.ask(connection, LOOKS), queries.ask(connection, PLACES)
     hour = queries.ask(connection, hour_of(about.baseline))

@@ -36,7 +36,7 @@ def by_block(arms: Mapping[str, Sequence[Measured]], label: str, unit: str) -> D
     svg.ticks(target, "y", *scales.labelled(scales.log_ticks(low, high, 5), write))
     said = []
     for arm, trials in arms.items():
-        look = style.look(arm)
+        look = style.arm_style(arm)
         here = [(one.block, one.value, one.counts) for one in trials if _has_place(one.value)]
         counted = [(block, value) for block, value, counts in here if counts]
         apart = [(block, value) for block, value, counts in here if not counts]

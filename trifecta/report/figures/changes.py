@@ -35,7 +35,7 @@ def changes(rows: Sequence[Change], margin: float, label: str, identity: str) ->
     svg.ticks(target, "y", [], [])
     mixed = blended_transform_factory(target.transAxes, target.transData)
     for place, row in enumerate(rows):
-        look = style.look(row.arm)
+        look = style.arm_style(row.arm)
         target.text(
             0.0, place + 0.08, row.label, transform=mixed, ha="left", va="top", color=style.INK, fontsize=svg.SMALL
         )

@@ -61,7 +61,7 @@ def values(curves: Mapping[str, Sequence[Point]], label: str, metric: str, unit:
         target.set_ylim(0, max(ends) * 1.05)
         svg.ticks(target, "y", *scales.labelled(scales.linear_ticks(max(ends), 4), write))
     for arm, points in curves.items():
-        look = style.look(arm)
+        look = style.arm_style(arm)
         known = [point for point in points if point.value is not None]
         target.plot(
             [point.level for point in known],
@@ -95,7 +95,7 @@ def ratios(points: Sequence[Point], pair: tuple[str, str], label: str, margin: f
     target.axhspan(1 / (1 + margin), 1 + margin, color=style.BAND, linewidth=0, zorder=0)
     target.axhline(1.0, color=style.INK, linewidth=1.0, zorder=1)
     arm, reference = pair
-    look = style.look(arm)
+    look = style.arm_style(arm)
     known = [point for point in points if point.value is not None]
     target.plot(
         [point.level for point in known],

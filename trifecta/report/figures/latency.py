@@ -36,7 +36,7 @@ def distribution(
     svg.ticks(target, "x", *scales.labelled(positions))
     svg.ticks(target, "y", [0, 0.25, 0.5, 0.75, 1.0], ["0", "25 %", "50 %", "75 %", "100 %"])
     for number, (arm, curve) in enumerate(curves.items()):
-        look = style.look(arm)
+        look = style.arm_style(arm)
         points = [(value, share) for value, share in zip(curve, shares, strict=True) if math.isfinite(value)]
         if not points:
             continue

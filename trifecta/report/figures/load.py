@@ -25,7 +25,7 @@ def throughput(lines: Mapping[str, Sequence[tuple[float, float]]], warmup_ns: fl
     svg.ticks(target, "x", *scales.labelled(scales.linear_ticks(right)), grid=False)
     svg.ticks(target, "y", *scales.labelled(scales.linear_ticks(top, 4), scales.rate_label))
     for arm, line in lines.items():
-        look = style.look(arm)
+        look = style.arm_style(arm)
         xs, ys = [point[0] for point in line], [point[1] for point in line]
         target.plot(
             xs,

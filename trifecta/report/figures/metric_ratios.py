@@ -40,7 +40,7 @@ def metric_ratios(rows: Sequence[MetricRow], baseline: str, margin: float, ident
             if arm not in row.ratios:
                 continue
             ratio, left, right = row.ratios[arm]
-            look, at = style.look(arm), place * step + 21 + 11.0 * line
+            look, at = style.arm_style(arm), place * step + 21 + 11.0 * line
             if left is not None or right is not None:
                 ends_here = [max(left or low, low), min(right or high, high)]
                 target.plot(ends_here, [at] * 2, color=look.colour, linewidth=2.0, solid_capstyle="butt")

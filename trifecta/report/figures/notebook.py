@@ -35,7 +35,7 @@ def displayed(drawn: Drawn, arms: Sequence[str] = (), where: Where = "best") -> 
 
 
 def _mark(arm: str) -> Line2D:
-    look = style.look(arm)
+    look = style.arm_style(arm)
     lines: Any = look.line  # matplotlib names the patterns that it knows, one by one
     return Line2D(
         [], [], linestyle=lines, color=look.colour, linewidth=1.7, marker=look.marker, markersize=4.2,

@@ -45,7 +45,7 @@ def packet_sizes(shown: Sequence[tuple[str, str, Sizes, Sizes]], absent: str = "
             said.append(f"{title}: {absent}")
             continue
         size = mark_size(max(len(times) for times, _ in every)) if every else 2.2
-        dots(target, points(down[0], down[1]), style.look(arm).colour, size=size)
+        dots(target, points(down[0], down[1]), style.arm_style(arm).colour, size=size)
         dots(target, points(up[0], -up[1]), style.MUTED, size=size)
         for word, at in (("down", 0.995), ("up", 0.005)):
             target.text(
@@ -75,7 +75,7 @@ def packet_gaps(shown: Sequence[tuple[str, str, Gaps, Gaps]]) -> Drawn:
     svg.ticks(target, "y", [0, 0.25, 0.5, 0.75, 1.0], ["0", "25 %", "50 %", "75 %", "100 %"])
     said = []
     for title, arm, down, up in shown:
-        look = style.look(arm)
+        look = style.arm_style(arm)
         for gaps, width in ((down, 1.8), (up, 0.8)):
             if gaps.count:
                 target.plot(gaps.at.clip(low), gaps.shares, color=look.colour, linestyle=look.line, linewidth=width)

@@ -43,7 +43,7 @@ def part_differences(shown: Mapping[str, Difference], looks: Mapping[str, PartLo
             fontsize=svg.SMALL, fontweight="bold" if place == 0 else "normal",
         )  # fmt: skip
         for line, (arm, part) in enumerate(parts.items()):
-            mark, at = style.look(arm), middle + _LINE * (line - (len(parts) - 1) / 2)
+            mark, at = style.arm_style(arm), middle + _LINE * (line - (len(parts) - 1) / 2)
             clear = part.low_ns is not None and part.high_ns is not None and not part.low_ns <= 0 <= part.high_ns
             if part.low_ns is not None and part.high_ns is not None:
                 target.plot([part.low_ns, part.high_ns], [at] * 2, color=mark.colour, linewidth=2.0)

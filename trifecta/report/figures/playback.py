@@ -127,7 +127,7 @@ def _title(target: Axes, text: str, height: float) -> None:
 
 def _lines(target: Axes, arm: str, bold: _Line, thin: Sequence[_Line], place: int) -> None:
     """Thin lines and a bold one; those of later arms are narrower, so that lines on each other can all be seen."""
-    look = style.look(arm)
+    look = style.arm_style(arm)
     target.add_collection(
         LineCollection([line for line in thin if line], colors=look.colour, linewidths=0.7, alpha=0.5), autolim=False
     )
@@ -167,7 +167,7 @@ def _gantt(target: Axes, found: Sequence[Watch], arms: Sequence[str], line: floa
             light.append(_box(0, one.first_frame_ns or one.watched_ns, at, line))
             dark += [_box(start, end, at, line) for start, end in one.stalls]
             at += line
-        colour = style.look(arm).colour
+        colour = style.arm_style(arm).colour
         target.add_collection(PolyCollection(light, facecolors=colour, alpha=0.35, linewidths=0), autolim=False)
         if dark:
             target.add_collection(PolyCollection(dark, facecolors=colour, linewidths=0), autolim=False)

@@ -27,7 +27,7 @@ def rates(shown: Sequence[tuple[str, str, Rates]]) -> Drawn:
             target, "y", ticks, [(numbers.bit_rate(tick) if tick else "0") if place == 0 else "" for tick in ticks]
         )
         edges = [place * one.bin_ns for place in range(len(one.down) + 1)]
-        target.stairs(one.down, edges, color=style.look(arm).colour, linewidth=1.4)
+        target.stairs(one.down, edges, color=style.arm_style(arm).colour, linewidth=1.4)
         target.stairs(one.up, edges, color=style.MUTED, linewidth=0.9)
     said = "; ".join(f"{title}: {_peak(one)}" for title, _, one in shown)
     return Drawn(made, f"Rate over time, where packets arrive. {said}")
@@ -45,7 +45,7 @@ def acknowledgements(shown: Sequence[tuple[str, str, Acknowledged]]) -> Drawn:
         ticks = scales.linear_ticks(top, 4)
         svg.ticks(target, "y", ticks, [scales.plain(tick) if place == 0 else "" for tick in ticks])
         edges = [place * one.bin_ns for place in range(len(one.each) + 1)]
-        target.stairs(one.each, edges, color=style.look(arm).colour, linewidth=1.4, baseline=None)
+        target.stairs(one.each, edges, color=style.arm_style(arm).colour, linewidth=1.4, baseline=None)
     said = "; ".join(f"{title}: {_mean(one)}" for title, _, one in shown)
     return Drawn(made, f"Packets with data for each acknowledgement of the client, over time. {said}")
 

@@ -65,7 +65,7 @@ def interval_bar(
             target.plot([edge], [at], head, color=colour, markersize=6.0, markeredgewidth=0, clip_on=False)
 
 
-def estimate(target: Axes, x: float, y: float, look: style.Look, *, filled: bool, size: float = 6.5) -> None:
+def estimate(target: Axes, x: float, y: float, look: style.ArmStyle, *, filled: bool, size: float = 6.5) -> None:
     """The mark of an estimate: filled when decided, hollow when open."""
     target.plot(
         [x], [y], look.marker, markersize=size, markerfacecolor=look.colour if filled else style.PAPER,
@@ -85,7 +85,7 @@ def blocks(series: Sequence[PairSeries], margin: float, metric: str, sides: tupl
     svg.ticks(target, "y", [], [])
     mixed = blended_transform_factory(target.transAxes, target.transData)
     for row, one in enumerate(series):
-        look = style.look(one.arm)
+        look = style.arm_style(one.arm)
         target.text(
             0.0, row + 0.04, one.label, transform=mixed, ha="left", va="top", color=style.INK, fontsize=svg.SMALL
         )
@@ -146,7 +146,7 @@ def sequence(series: Sequence[PairSeries], margin: float, metric: str, identity:
     positions = [value for value in scales.linear_ticks(last, 6) if 1 <= value == int(value)] or [1.0]
     svg.ticks(target, "x", positions, [scales.plain(value) for value in positions], grid=False)
     for one in shown:
-        look = style.look(one.arm)
+        look = style.arm_style(one.arm)
         bottoms = [low if value is None else max(low, value) for value in one.lows]
         tops = [high if value is None else min(high, value) for value in one.highs]
         if one.reference != "h1":
@@ -205,7 +205,7 @@ def small_forest(
     positions, labels = scales.ratio_ticks(low, high, 4)
     svg.ticks(target, "x", positions, labels)
     svg.ticks(target, "y", [], [])
-    look = style.look(pair[0])
+    look = style.arm_style(pair[0])
     for row, one in enumerate(rows):
         if one.ratio is not None:
             interval_bar(target, (one.low, one.high), limits, row, look.colour)
@@ -245,7 +245,7 @@ def cells(
     target.set_ylim(len(rows) - 0.02, -0.02)
     ratio_frame(target, low, high, margin, "x")
     svg.ticks(target, "y", [], [])
-    look = style.look(arm)
+    look = style.arm_style(arm)
     mixed = blended_transform_factory(target.transAxes, target.transData)
     for row, one in enumerate(rows):
         target.text(

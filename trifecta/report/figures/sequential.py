@@ -22,7 +22,7 @@ def histogram(latencies: Histogram, word: str, identity: str) -> str:
     target.set_xlim(edges[0] - 0.01 * (edges[-1] - edges[0]), edges[-1])
     top, said = 0.0, []
     for arm, found in latencies.arms.items():
-        look, shares = style.look(arm), found.shares
+        look, shares = style.arm_style(arm), found.shares
         top = max(top, float(shares.max(initial=0.0)))
         target.stairs(shares, edges, fill=True, facecolor=look.colour, alpha=0.16, linewidth=0)
         target.stairs(shares, edges, edgecolor=look.colour, linewidth=1.5, linestyle=look.line)
@@ -55,7 +55,7 @@ def progression(points: Sequence[Progress], identity: str) -> str:
     target.set_ylim(0, top)
     said = []
     for arm in arms:
-        look = style.look(arm)
+        look = style.arm_style(arm)
         own = [point for point in points if point.arm == arm]
         xs = [point.place for point in own]
         known = [point for point in own if point.low is not None and point.high is not None]

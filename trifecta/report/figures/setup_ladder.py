@@ -37,7 +37,7 @@ def setup_ladder(shown: Sequence[tuple[str, str, Ladder]]) -> Drawn:
         _round_trips(target, one, end, step)
         labels_at = _spread([_middle(flight) for flight in one.flights], step)
         for flight, at in zip(one.flights, labels_at, strict=True):
-            _arrow(target, flight, style.look(arm).colour if flight.direction == "down" else style.INK)
+            _arrow(target, flight, style.arm_style(arm).colour if flight.direction == "down" else style.INK)
             # Where flights lie close together their words cannot stand at them: then they say when.
             moved = at - _middle(flight) > step / 2
             when = f"{numbers.duration(_middle(flight))}: " if moved else ""
@@ -51,7 +51,9 @@ def setup_ladder(shown: Sequence[tuple[str, str, Ladder]]) -> Drawn:
                 bbox={"facecolor": style.PAPER, "edgecolor": "none", "pad": 0.8}, zorder=6,
             )  # fmt: skip
         if one.first_response_ns is not None:
-            target.plot([_CLIENT], [one.first_response_ns], "o", color=style.look(arm).colour, markersize=7, zorder=7)
+            target.plot(
+                [_CLIENT], [one.first_response_ns], "o", color=style.arm_style(arm).colour, markersize=7, zorder=7
+            )
         said.append(f"{title}: {summary(one)}")
     return Drawn(made, f"The first flights of a connection. {'; '.join(said)}")
 

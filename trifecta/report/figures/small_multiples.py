@@ -121,7 +121,7 @@ def _legend(rows: Sequence[Row]) -> Iterator[tuple[str, str, str]]:
     marks = [(mark, high) for panel, high in panels for group in panel.groups for mark in group.marks]
     for arm, (_, texture) in _HATCHES.items():
         if any(mark.arm == arm for mark, _ in marks):
-            yield style.name(arm), style.CSS_VARIABLES[style.look(arm).colour], texture
+            yield style.name(arm), style.CSS_VARIABLES[style.arm_style(arm).colour], texture
     if any(len(set(mark.band)) > 1 and _within(mark.band, high) for mark, high in marks if mark.band):
         yield _PUBLISHED, style.CSS_VARIABLES[style.BAND], ""
 
@@ -192,7 +192,7 @@ def _mark(target: Axes, mark: Mark, x: float, axis: tuple[Scale, float]) -> None
     scale, high = axis
     if mark.middle is None:
         return
-    look, edge = style.look(mark.arm), high * _AIR
+    look, edge = style.arm_style(mark.arm), high * _AIR
     if math.isinf(mark.middle):
         target.text(x, high, "∞", color=look.colour, fontsize=svg.FONT, ha="center", va="center")
     low, top = (None if end is None else min(end, edge) for end in mark.whisker)
@@ -220,6 +220,6 @@ def _mark(target: Axes, mark: Mark, x: float, axis: tuple[Scale, float]) -> None
 def _block(target: Axes, arm: str, x: float, ends: tuple[float, float]) -> None:
     hatch, _ = _HATCHES.get(arm, ("", ""))
     target.add_patch(
-        Rectangle((x - 0.36, ends[0]), 0.72, ends[1] - ends[0], facecolor=style.look(arm).colour,
+        Rectangle((x - 0.36, ends[0]), 0.72, ends[1] - ends[0], facecolor=style.arm_style(arm).colour,
                   edgecolor=style.PAPER, linewidth=0.5, hatch=hatch or None, zorder=2)
     )  # fmt: skip

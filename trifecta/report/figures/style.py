@@ -73,7 +73,7 @@ CSS_VARIABLES = {
 
 
 @dataclass(frozen=True)
-class Look:
+class ArmStyle:
     """How an arm is drawn: a stand-in colour, a matplotlib marker, a dash pattern (on, off, ... in points)."""
 
     colour: str
@@ -87,21 +87,21 @@ class Look:
 
 
 _LOOKS = {
-    "h1": Look(_PROTOCOL_STAND_IN["h1"], "^", (1.2, 1.6)),
-    "h2": Look(_PROTOCOL_STAND_IN["h2"], "s", (5.0, 2.0)),
-    "h3": Look(_PROTOCOL_STAND_IN["h3"], "o", ()),
+    "h1": ArmStyle(_PROTOCOL_STAND_IN["h1"], "^", (1.2, 1.6)),
+    "h2": ArmStyle(_PROTOCOL_STAND_IN["h2"], "s", (5.0, 2.0)),
+    "h3": ArmStyle(_PROTOCOL_STAND_IN["h3"], "o", ()),
 }
 
 
 _MARKERS = ("o", "s", "^", "v", "P", "X")
 _DASHES: tuple[tuple[float, ...], ...] = ((), (5.0, 2.0), (1.2, 1.6), (7.0, 1.6, 1.2, 1.6), (3.0, 1.2), (9.0, 2.4))
 _LEVELS = tuple(
-    Look(colour, marker, dashes) for colour, marker, dashes in zip(_LEVEL_STAND_INS, _MARKERS, _DASHES, strict=True)
+    ArmStyle(colour, marker, dashes) for colour, marker, dashes in zip(_LEVEL_STAND_INS, _MARKERS, _DASHES, strict=True)
 )
-_RETEST = Look(OTHER, "D", (3.0, 1.5, 1.0, 1.5))
+_RETEST = ArmStyle(OTHER, "D", (3.0, 1.5, 1.0, 1.5))
 
 
-def look(arm: str) -> Look:
+def arm_style(arm: str) -> ArmStyle:
     """The look of an arm: of a protocol its own, of another level by its place; the baseline's second run is grey."""
     if arm.endswith(AA_SUFFIX):
         return _RETEST
@@ -111,7 +111,7 @@ def look(arm: str) -> Look:
     return level(place)
 
 
-def level(place: int) -> Look:
+def level(place: int) -> ArmStyle:
     """The look of the level with this number, from 0, of a factor."""
     round_, number = divmod(place, len(_LEVELS))
     own = _LEVELS[number]

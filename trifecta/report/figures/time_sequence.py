@@ -36,7 +36,7 @@ def time_sequence(shown: Sequence[tuple[str, str, Octets]]) -> Drawn:
             marks = one.acknowledged[one.acknowledged[:, 0].argsort()]
             dots(target, marks, style.OTHER, size=0.55 * size, layer=1.5)
         dots(target, one.arrived, style.TRANSFER, size=0.64 * size, layer=1.8)
-        dots(target, one.sent, style.look(arm).colour, size=size, layer=3)
+        dots(target, one.sent, style.arm_style(arm).colour, size=size, layer=3)
         if len(one.retransmitted):
             dots(target, one.retransmitted, style.INK, size=4.0, layer=4)
         crosses(target, one.lost)

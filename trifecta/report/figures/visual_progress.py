@@ -18,7 +18,7 @@ def visual_progress(curves: Mapping[str, Sequence[tuple[float, float]]], high: f
     svg.ticks(target, "y", [0, 0.25, 0.5, 0.75, 1.0], ["0", "25 %", "50 %", "75 %", "100 %"])
     said = []
     for arm, points in curves.items():
-        look = style.look(arm)
+        look = style.arm_style(arm)
         xs, ys = zip(*points, (high, points[-1][1]), strict=True)
         target.step(xs, ys, where="post", linestyle=look.line, color=look.colour, linewidth=1.7)
         half = next((at for at, share in points if share >= 0.5), None)

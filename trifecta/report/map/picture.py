@@ -65,7 +65,7 @@ def _colours(target: Axes, made: MapResult, sides: Sides, steps: Any) -> float:
         low, high = bounds[number], bounds[number + 1]
         for arm, band in ((made.plan.arm, [low, high]), (made.plan.reference, [-high, -low])):
             for path in _filled(target, steps, mean, band):
-                colour = style.look(arm).colour
+                colour = style.arm_style(arm).colour
                 target.add_patch(PathPatch(path, facecolor=colour, edgecolor="none", alpha=shade, zorder=1))
     return used[-1] if used else 1.0
 
@@ -137,7 +137,7 @@ def _legend(figure: Any, made: MapResult, largest: float) -> None:
         (SHADES[n], f"{scales.plain(one)} {f'to {scales.plain(used[n + 1])}' if n + 1 < len(used) else 'and more'}")
         for n, one in enumerate(used)
     ]
-    ours, theirs = (style.look(arm).colour for arm in (made.plan.arm, made.plan.reference))
+    ours, theirs = (style.arm_style(arm).colour for arm in (made.plan.arm, made.plan.reference))
     lines = [(ours, *step) for step in reversed(steps)]
     lines += [(style.PAPER, 1.0, f"below {scales.plain(STEPS[0])}"), *((theirs, *step) for step in steps)]
     for number, (colour, shade, text) in enumerate(lines):

@@ -41,7 +41,7 @@ def where_time_went(shown: Sequence[Captured], times: Times | None) -> list[Pict
             "over blocks, each for its part alone; a filled mark: zero is outside. The marks of a protocol add up to "
             "that of all."
         )
-        arms = [(style.name(arm), style.CSS_VARIABLES[style.look(arm).colour], "") for arm in times.differences]
+        arms = [(style.name(arm), style.CSS_VARIABLES[style.arm_style(arm).colour], "") for arm in times.differences]
         made.append(
             Picture(
                 "time-differences", f"The difference to {base}, part by part", caption,

@@ -61,7 +61,7 @@ def pictures(shown: Sequence[Captured], times: Times | None = None) -> list[Pict
     gaps = [(one.label, one.arm, series.gap_shares(one, "down"), series.gap_shares(one, "up")) for one in shown]
     if any(one.count for _, _, *both in gaps for one in both):
         caption = "Bold: server to client. Thin: client to server."
-        arms = [(label, style.CSS_VARIABLES[style.look(arm).colour], "") for label, arm, _, _ in gaps]
+        arms = [(label, style.CSS_VARIABLES[style.arm_style(arm).colour], "") for label, arm, _, _ in gaps]
         made.append(
             Picture("packet-gaps", "Gaps between packets", caption, lambda: packet_gaps(gaps), wide=False, legend=arms)
         )

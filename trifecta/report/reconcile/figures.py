@@ -139,7 +139,7 @@ def _row(target: Axes, row: Row, top: float, limits: tuple[float, float], arm: s
         middle = at + (number - (len(row.lines) - 1) / 2) * _LINE
         _text(target, middle, line, -_LEFT + (0 if row.bold else 8), weight=weight)
     _text(target, at, row.said, 0, right=True, weight=weight)
-    look, (low, high) = style.look(arm), limits
+    look, (low, high) = style.arm_style(arm), limits
     if row.test is not None and row.test.ratio is not None:
         first, last = (scales.within(end or 1.0, low, high) for end in row.test.band(_MARGIN))
         target.fill_betweenx([top, top + row.height], first, last, facecolor=style.BAND, edgecolor="none", zorder=0.5)

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
-from trifecta.analysis.agreement import DIFFERS, OPEN_IN_BOTH, RELATIONS, SAME, Moved, Pair
+from trifecta.analysis.agreement import DIFFERS, OPEN_IN_BOTH, RELATIONS, SAME, Pair, RatioSpread
 from trifecta.conclude.reproduction.compared import Comparison
 from trifecta.conclude.reproduction.programs import CODE
 from trifecta.contract.values import JsonObject
@@ -142,7 +142,7 @@ def print_comparison(made: Comparison, console: Console | None = None) -> None:
     out.print(Text(verdict, style="bold green" if made.agree else "bold red"))
 
 
-def moved_words(moved: Moved) -> str:
+def moved_words(moved: RatioSpread) -> str:
     """How far apart the ratios of the two lie, and how much of it their blocks do not explain."""
     between = "That is what blocks vary by."
     if moved.between:

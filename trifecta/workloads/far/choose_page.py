@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from trifecta.analysis.betting import fewest_blocks
-from trifecta.analysis.polite_planner import Treated, look_requests
+from trifecta.analysis.polite_planner import TrialTraffic, look_requests
 from trifecta.contract.far import PageSeen, PlaceSeen
 from trifecta.contract.values import JsonObject, JsonValue
 from trifecta.design.errors import CannotError
@@ -119,7 +119,7 @@ def settled(wanted: Wanted, base: Choice, third_parties: tuple[str, ...], pages:
     cells = len({page["url"] for page in pages}) * len(browsers) * len(base.addresses)
     workload = replace(_workload(wanted), third_parties=third_parties or None)
     every = [
-        Treated(replace(workload, address=level), "browser", browser)
+        TrialTraffic(replace(workload, address=level), "browser", browser)
         for browser in browsers
         for level in base.addresses
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from trifecta.analysis.polite_planner import look_requests, treated
+from trifecta.analysis.polite_planner import look_requests, trial_traffic
 from trifecta.design import plan
 from trifecta.design.manners import Manners
 from trifecta.design.model import Study
@@ -41,7 +41,7 @@ def traffic_estimate(study: Study, answer_bytes: int | None = None, requests: in
     every = workloads(study)
     own = every[0].manners
     hosts = [target.host for target in targets(study).values()] + [host for one in every for host in one.hosts_beside]
-    here = treated(study, plan.cells(study))
+    here = trial_traffic(study, plan.cells(study))
     turns = sum(one.workload.turns(one.connection) for one in here)
     expected = preflight(study)
     if requests is None and not every[0].visiting:

@@ -52,7 +52,7 @@ def durations(every: Sequence[Duration], absent: Mapping[str, str], identity: st
                 target.text(x, (highest or value) + top * 0.012, words, ha="center", va="bottom", color=style.INK,
                             fontsize=svg.SMALL - 1)  # fmt: skip
         said.append(_told(every, ours))
-    entries = [(style.name(arm), style.CSS_VARIABLES[style.look(arm).colour], _TEXTURES[arm]) for arm in ARMS]
+    entries = [(style.name(arm), style.CSS_VARIABLES[style.arm_style(arm).colour], _TEXTURES[arm]) for arm in ARMS]
     drawn = Drawn(made, f"Time of the tests. {'. '.join(said)}")
     return with_legend(drawn, entries).svg(identity)
 
@@ -63,7 +63,7 @@ def _value(one: Duration, ours: bool) -> int | None:
 
 def _bar(target: Axes, x: float, one: Duration, ours: bool, value: int) -> None:
     target.bar(
-        [x], [value], width=_BAR * 0.94, color=style.look(one.arm).colour, edgecolor=style.PAPER, linewidth=0.6,
+        [x], [value], width=_BAR * 0.94, color=style.arm_style(one.arm).colour, edgecolor=style.PAPER, linewidth=0.6,
         hatch=HATCHES[one.arm] or None,
     )  # fmt: skip
     if ours and one.smallest_ns is not None and one.largest_ns is not None:

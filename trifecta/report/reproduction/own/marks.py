@@ -11,7 +11,7 @@ from matplotlib.lines import Line2D
 from trifecta.conclude.reproduction.own_cells import own_cells
 from trifecta.conclude.reproduction.result import StudyResult
 from trifecta.report.figures import style, svg
-from trifecta.report.figures.style import Look
+from trifecta.report.figures.style import ArmStyle
 
 NOT_RUN = "not run"
 """What an empty place says where there are no trials."""
@@ -22,7 +22,7 @@ LINE = 18.0
 _EDGE, _SAMPLE = 12.0, 26.0
 
 
-def legend(made: Figure, entries: Sequence[tuple[Look, str]]) -> None:
+def legend(made: Figure, entries: Sequence[tuple[ArmStyle, str]]) -> None:
     """Name what is drawn, a line each, at the top of a figure; leave `LINE` pixels an entry free there."""
     width, height = made.get_size_inches() * svg.POINTS
     for row, (look, words) in enumerate(entries):

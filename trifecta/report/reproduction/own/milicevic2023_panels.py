@@ -46,7 +46,7 @@ def histogram(round_trips: RoundTrips, absent: str, identity: str) -> str:
     low, high = max(0.0, min(ends) - air), max(ends) + air
     entries, words, most = [], [], 1.0
     for place, arm in enumerate(ARMS):
-        look, spread = style.look(arm), round_trips.spreads.get(arm)
+        look, spread = style.arm_style(arm), round_trips.spreads.get(arm)
         one = said[arm]
         strip.plot([one.smallest_ns, one.largest_ns], [place, place], color=look.colour, linewidth=1.4, marker="|",
                    markersize=8)  # fmt: skip
@@ -155,7 +155,7 @@ def progression(arm: str, found: Mapping[int, Progression], absent: Mapping[int,
     return svg.render(made, identity, f"Progression of requests per second over {style.name(arm)}. {'; '.join(words)}")
 
 
-def _published(target: Axes, at: float, ends: Sequence[float | None], look: style.Look) -> None:
+def _published(target: Axes, at: float, ends: Sequence[float | None], look: style.ArmStyle) -> None:
     """What the study gave: from the smallest to the largest, hollow the mean or where it settled."""
     smallest, middle, largest = ends
     if smallest is not None and largest is not None:
