@@ -57,14 +57,14 @@ def trials(overrides: list[str], turns: int, folder: Path) -> dict[tuple[str, bo
     from trifecta.workloads.requests.session import RequestsSession
     from trifecta.workloads.requests.supported import requests_supported
     from trifecta.workloads.requests.trial import RequestsTrialRunner
-    from trifecta.workloads.session import Common
+    from trifecta.workloads.session import SessionContext
 
     study = studies.load("race", [*COMMON, *overrides])
     captured = dataclasses.replace(study, capture=True)
     here = requests_supported(study, SERVERS, {})
     run = RunDirectory.create(folder, {}, study.source)
     found: dict[tuple[str, bool], list[Any]] = {}
-    with RequestsSession(Common(find_engine(), run, study, lambda: False)) as session:
+    with RequestsSession(SessionContext(find_engine(), run, study, lambda: False)) as session:
         session.begin(here.cells, {name: str(facts["version"]) for name, facts in here.servers.items()})
         runner = RequestsTrialRunner(session)
         try:

@@ -27,7 +27,7 @@ def starts(names: Sequence[str], rounds: int, folder: Path) -> tuple[dict[str, l
     from trifecta.store.run import RunDirectory
     from trifecta.workloads.requests.session import RequestsSession
     from trifecta.workloads.requests.supported import requests_supported
-    from trifecta.workloads.session import Common
+    from trifecta.workloads.session import SessionContext
 
     study = studies.load("race", [f"server={','.join(names)}", "path=clean", "connection=reused"], names)
     here = requests_supported(study, SERVERS, {})
@@ -35,7 +35,7 @@ def starts(names: Sequence[str], rounds: int, folder: Path) -> tuple[dict[str, l
     run = RunDirectory.create(folder, {}, study.source)
     took: dict[str, list[float]] = {name: [] for name in versions}
     try:
-        with RequestsSession(Common(find_engine(), run, study, lambda: False)) as session:
+        with RequestsSession(SessionContext(find_engine(), run, study, lambda: False)) as session:
             session.begin(here.cells, versions)
             standing = [server for key, server in session.servers.items() if key not in session.failed]
             for _ in range(rounds):

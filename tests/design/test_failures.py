@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from trifecta.design.failures import FAILURES, failure, remedy, said
+from trifecta.design.failures import FAILURES, failure, in_words, remedy
 
 ROOT = Path(__file__).resolve().parents[2]
 # Where classes come from: the engine's load and origin, and the adapters of other clients and browsers.
@@ -36,8 +36,8 @@ def test_sentences_are_short_and_plain():
 
 
 def test_classes_in_words():
-    text = said({"timeout": 1, "tls:certificate": 7, "x": 1, "y": 1}, "HTTP/3")
+    text = in_words({"timeout": 1, "tls:certificate": 7, "x": 1, "y": 1}, "HTTP/3")
     assert text.startswith("the server's certificate does not verify") and "(tls:certificate 7); " in text
-    assert text.endswith("others (y 1)") and said({}) == "none"
+    assert text.endswith("others (y 1)") and in_words({}) == "none"
     assert "site.certificates" in remedy({"tls:certificate": 7, "timeout": 1})
     assert failure("tls:new").said == failure("tls").said and "new" in failure("new").said

@@ -30,7 +30,7 @@ from trifecta.implementations.servers.from_data import FromData
 from trifecta.implementations.survey import Finder, Implementation, survey
 from trifecta.lab.certificates import Certificates
 from trifecta.lab.engine import find_engine
-from trifecta.lab.host import Here
+from trifecta.lab.host import LocalHost
 from trifecta.lab.place import LocalPlace
 from trifecta.workloads.facts import check_same_builds
 from trifecta.workloads.requests.supported import requests_supported
@@ -345,7 +345,9 @@ def test_one_that_ends_or_is_not_ready_in_its_time_is_told_with_its_last_line(tm
     def start(text: str, within_ns: int | None) -> RunningServer:
         program = script(tmp_path / "srv", text)
         adapter = FromData("mine", ServerProgram((str(program), *TOLD), ready_within_ns=within_ns))
-        server = RunningServer(adapter, "1", site, ServerOptions(), LocalPlace(Here()), log=tmp_path / "log", cpus=None)
+        server = RunningServer(
+            adapter, "1", site, ServerOptions(), LocalPlace(LocalHost()), log=tmp_path / "log", cpus=None
+        )
         server.start()
         return server
 

@@ -22,7 +22,7 @@ from trifecta.implementations.servers.from_compose import FromCompose
 from trifecta.lab.certificates import Certificates
 from trifecta.lab.container_spec import ContainerSpec, ImageSource
 from trifecta.lab.containers.state import DockerState
-from trifecta.lab.host import Here
+from trifecta.lab.host import LocalHost
 from trifecta.lab.place import LocalPlace
 from trifecta.studies import load
 
@@ -220,7 +220,7 @@ def test_its_container_has_what_the_service_says(here: Path, tmp_path: Path) -> 
     assert plain.image == ImageSource("web:1", here / "image.tar", dockerfile="")
     assert not plain.starts, "the words are arguments of the image's own entry point"
     with pytest.raises(RuntimeError, match="mine is in a container, and is started nowhere else"):
-        RunningServer(adapter, "1", site, ServerOptions(), LocalPlace(Here()), log=tmp_path / "log", cpus=None)
+        RunningServer(adapter, "1", site, ServerOptions(), LocalPlace(LocalHost()), log=tmp_path / "log", cpus=None)
 
 
 def test_it_is_a_server_of_its_study(here: Path) -> None:

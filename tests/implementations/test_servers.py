@@ -21,7 +21,7 @@ from trifecta.implementations.server import Backend, Command, ServerAdapter, Ser
 from trifecta.implementations.servers import caddy
 from trifecta.lab.certificates import make_certificates
 from trifecta.lab.engine import Stopped
-from trifecta.lab.host import Here
+from trifecta.lab.host import LocalHost
 from trifecta.lab.place import LocalPlace
 
 
@@ -98,7 +98,9 @@ class _Script(ServerAdapter):
 
 
 def _server(code: str, site: Site, tmp_path: Path) -> RunningServer:
-    return RunningServer(_Script(code), "1", site, ServerOptions(), LocalPlace(Here()), log=tmp_path / "log", cpus=None)
+    return RunningServer(
+        _Script(code), "1", site, ServerOptions(), LocalPlace(LocalHost()), log=tmp_path / "log", cpus=None
+    )
 
 
 def test_a_server_that_ends_before_it_is_ready_is_told_with_its_words(site: Site, tmp_path: Path) -> None:
@@ -231,7 +233,13 @@ _SLEEP = "import time; time.sleep(60)"
 
 def _proxy(code: str, backend: str, site: Site, tmp_path: Path) -> RunningServer:
     return RunningServer(
-        _Proxy(code, backend), "1", site, ServerOptions(), LocalPlace(Here()), log=tmp_path / "proxy.log", cpus=None
+        _Proxy(code, backend),
+        "1",
+        site,
+        ServerOptions(),
+        LocalPlace(LocalHost()),
+        log=tmp_path / "proxy.log",
+        cpus=None,
     )
 
 

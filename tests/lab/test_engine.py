@@ -18,7 +18,7 @@ from trifecta.contract.impairments import Delay, Loss, Rate
 from trifecta.design.errors import CannotError
 from trifecta.lab import engine
 from trifecta.lab.engine import EngineError, EngineProcess, Stopped, as_user_error, engine_versions, find_engine
-from trifecta.lab.host import Here, browser_pin_table, describe_pins, keeping_off, pin_table
+from trifecta.lab.host import LocalHost, browser_pin_table, describe_pins, keeping_off, pin_table
 from trifecta.lab.paths import link_config
 from trifecta.studies import known_servers, load
 
@@ -41,7 +41,7 @@ def program(tmp_path: Path):
             f"#!{sys.executable}\nimport json, os, sys, time\nconfig = json.loads(sys.stdin.readline())\n{code}"
         )
         path.chmod(path.stat().st_mode | stat.S_IXUSR)
-        process = EngineProcess(path, "load", Here(), tmp_path / "log")
+        process = EngineProcess(path, "load", LocalHost(), tmp_path / "log")
         started.append(process)
         process.configure(Question(answer=42))
         return process

@@ -45,7 +45,7 @@ def _told(folder: Path, **scripts: str) -> str:
 def test_the_first_thing_that_is_missing_is_named(
     tmp_path: Path, scripts: dict[str, str], said: str, remedy: str
 ) -> None:
-    assert netem.lack(_told(tmp_path, **scripts)) == netem.Lack(said, remedy)
+    assert netem.lack(_told(tmp_path, **scripts)) == netem.MissingSupport(said, remedy)
 
 
 def test_a_firewall_that_bridges_ask_matters_on_a_host_alone() -> None:

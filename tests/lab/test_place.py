@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from trifecta.lab import linux
-from trifecta.lab.host import Here
+from trifecta.lab.host import LocalHost
 from trifecta.lab.place import LocalPlace, OpenPlace
 
 # It ends by the first octet, as a server does that dies of a request, and has more to close than that connection.
@@ -35,7 +35,7 @@ ctypes.CDLL(None).syscall(60 if platform.machine() == "x86_64" else 93, 0)
 
 @pytest.fixture
 def place() -> OpenPlace:
-    return LocalPlace(Here())
+    return LocalPlace(LocalHost())
 
 
 def test_who_has_closed_its_connections_to_exit_has_ended(place: OpenPlace, tmp_path: Path) -> None:

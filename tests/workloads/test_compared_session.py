@@ -8,12 +8,12 @@ from trifecta.design import plan
 from trifecta.design.model import Study
 from trifecta.design.study import path, requests, study
 from trifecta.workloads.requests.session import RequestsSession
-from trifecta.workloads.session import Common
+from trifecta.workloads.session import SessionContext
 
 
 def session(given: Study) -> Any:
     nowhere: Any = None
-    return RequestsSession(Common(Path("engine"), nowhere, given, lambda: False))
+    return RequestsSession(SessionContext(Path("engine"), nowhere, given, lambda: False))
 
 
 def keys(given: Study) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from trifecta.design.emit import to_yaml
 from trifecta.design.errors import CannotError
 from trifecta.design.study_file import parse_study
 from trifecta.design.workloads.far import FarWorkload
-from trifecta.lab.host import Here
+from trifecta.lab.host import LocalHost
 from trifecta.lab.place import LocalPlace
 from trifecta.workloads.far.addresses import spot_of, why_not
 from trifecta.workloads.far.choose import Wanted, choose, document
@@ -123,7 +123,7 @@ def test_a_look_ends_at_an_answer_that_is_more_than_a_minute_may_have(tmp_path):
             return answered(request.protocol, size=21_000_000)
 
     workload = FarWorkload(url=A.url)
-    looker = Large(LocalPlace(Here()), workload, RateLimiter(workload.manners), tmp_path / "look.log")
+    looker = Large(LocalPlace(LocalHost()), workload, RateLimiter(workload.manners), tmp_path / "look.log")
     with pytest.raises(CannotError, match=r"a response took 21\.0 MB, and the limit is 20 MB a minute"):
         looker.see(Request(A, "192.0.2.1", "", Path("ca.pem")), "IPv4", Resolved(("192.0.2.1",), None), None)
     assert asked == ["h1"]

@@ -14,7 +14,7 @@ from trifecta.design.workloads.services import ChainWorkload, FanInWorkload
 from trifecta.lab.certificates import Certificates
 from trifecta.workloads.hosts.supported import unset
 from trifecta.workloads.services.configs import client_config, origin_config
-from trifecta.workloads.services.places import Ground, Place, key_of
+from trifecta.workloads.services.places import Place, PlacesContext, key_of
 from trifecta.workloads.visits.configs import options_for
 
 CERTIFICATES = Certificates(Path("ca.pem"), Path("server.pem"), Path("server.key"))
@@ -23,7 +23,7 @@ VERSIONS = pytest.mark.parametrize("ip", [None, "IPv6"])
 
 def place_of(workload: ChainWorkload) -> Place:
     graph = workload.graph
-    return Place(key_of(graph, workload, linked=True), graph, workload, Ground(Path("engine"), {}, Path("run")))
+    return Place(key_of(graph, workload, linked=True), graph, workload, PlacesContext(Path("engine"), {}, Path("run")))
 
 
 @VERSIONS

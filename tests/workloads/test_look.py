@@ -14,7 +14,7 @@ import pytest
 
 from trifecta.design.workloads.far import FarWorkload
 from trifecta.lab.certificates import Certificates, make_certificates
-from trifecta.lab.host import Here
+from trifecta.lab.host import LocalHost
 from trifecta.lab.place import LocalPlace
 from trifecta.workloads.far.configs import Request
 from trifecta.workloads.far.look import Looker
@@ -59,7 +59,7 @@ def test_connects_beside_content_keep_to_the_pace(tmp_path: Path, over_s: float,
     with dripping(certificates, over_s) as (port, connected):
         workload = FarWorkload(url=f"https://{NAME}:{port}/")
         assert workload.manners.pace_per_s == 2
-        looker = Looker(LocalPlace(Here()), workload, RateLimiter(workload.manners), tmp_path / "look.log")
+        looker = Looker(LocalPlace(LocalHost()), workload, RateLimiter(workload.manners), tmp_path / "look.log")
         took_ns: list[int] = []
         request = Request(read_url(workload.url), ADDRESS, "h1", certificates.authority)
         seen = looker.once(request, took_ns)

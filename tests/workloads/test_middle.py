@@ -14,7 +14,7 @@ from trifecta.contract.link import LinkConfig
 from trifecta.design.errors import CannotError
 from trifecta.design.machine import Machine
 from trifecta.design.model import PathSpec
-from trifecta.workloads.hosts.emulator_host import NOTHING_PASSES, Middle, _detour
+from trifecta.workloads.hosts.emulator_host import NOTHING_PASSES, EmulatorHost, _detour
 
 DEVICES = ("eth1", "eth2")
 
@@ -59,9 +59,9 @@ class _Standing:
         return {name: text for name, text in self._files.items() if name in files}
 
 
-def middle(files: dict[str, str], lying: Callable[[LinkConfig], LinkConfig] = lambda config: config) -> Middle:
+def middle(files: dict[str, str], lying: Callable[[LinkConfig], LinkConfig] = lambda config: config) -> EmulatorHost:
     standing: Any = _Standing(files)
-    return Middle(standing, Path("link.log"), lambda: False, lying)
+    return EmulatorHost(standing, Path("link.log"), lambda: False, lying)
 
 
 def test_a_port_of_a_bridge_is_refused() -> None:

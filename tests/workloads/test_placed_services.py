@@ -26,7 +26,7 @@ from trifecta.workloads.hosts.services_configs import name_hosts, placed_client,
 from trifecta.workloads.hosts.services_session import PlacedSession
 from trifecta.workloads.hosts.services_supported import placed_services_supported
 from trifecta.workloads.services.configs import client_config, origin_config
-from trifecta.workloads.session import Common
+from trifecta.workloads.session import SessionContext
 
 FILES = Certificates(Path("ca.pem"), Path("own.pem"), Path("own.key"))
 ADDRESSES = {"B": "192.0.2.2", "C": "192.0.2.3", "D": "2001:db8::4"}
@@ -138,7 +138,7 @@ class Standing:
 
 def session_of(study: Study, folder: Path) -> PlacedSession:
     run = cast(RunDirectory, SimpleNamespace(path=folder))
-    session = PlacedSession(Common(Path("engine"), run, study, lambda: False))
+    session = PlacedSession(SessionContext(Path("engine"), run, study, lambda: False))
     for number, at in enumerate(dict.fromkeys(machine.at for machine in study.hosts.values()), 1):
         here = at == "here"
         far = Standing(at, "" if here else f"192.0.2.{number}", "" if here else "192.0.2.99")

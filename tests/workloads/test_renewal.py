@@ -22,7 +22,7 @@ from trifecta.store.run import RunDirectory
 from trifecta.studies import known_servers, load
 from trifecta.workloads.requests.session import RequestsSession
 from trifecta.workloads.runner import StudyRun
-from trifecta.workloads.session import Common
+from trifecta.workloads.session import SessionContext
 
 BLOCK_NS = 1_000_000_000
 
@@ -41,7 +41,7 @@ class _Server:
 
 
 def session_of(study: Study, server: _Server, start_ns: int | None, monkeypatch: pytest.MonkeyPatch) -> RequestsSession:
-    session = RequestsSession(Common(Path("engine"), cast(RunDirectory, None), study, lambda: False))
+    session = RequestsSession(SessionContext(Path("engine"), cast(RunDirectory, None), study, lambda: False))
     (key,) = session.keys_of(plan.cells(study)[0])
     session.servers[key] = cast(Any, server)
     if start_ns is not None:

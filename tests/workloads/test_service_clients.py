@@ -20,7 +20,7 @@ from trifecta.lab.engine import EngineError
 from trifecta.store import parquet
 from trifecta.workloads.services import clients
 from trifecta.workloads.services.clients import configs_of, joined, work_together
-from trifecta.workloads.services.places import Ground, Place, key_of
+from trifecta.workloads.services.places import Place, PlacesContext, key_of
 
 CONFIG = ServicesLoadConfig(
     trial="t00007",
@@ -254,7 +254,10 @@ def test_programs_are_started_on_the_hosts_of_their_clients(
 ) -> None:
     workload = FanInWorkload(hosts=2, clients=5, client_processes=processes)
     place = Place(
-        key_of(workload.graph, workload, linked=True), workload.graph, workload, Ground(Path("engine"), {}, Path("run"))
+        key_of(workload.graph, workload, linked=True),
+        workload.graph,
+        workload,
+        PlacesContext(Path("engine"), {}, Path("run")),
     )
     starts = place.starts(workload)
     assert [(one.service, one.host, one.client) for one in starts] == [*expected, ("B", "host2", None)]

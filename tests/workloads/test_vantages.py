@@ -18,7 +18,7 @@ from trifecta.design.errors import CannotError, UserError
 from trifecta.design.model import Study
 from trifecta.design.study_file import parse_study
 from trifecta.design.workloads.far import FarWorkload
-from trifecta.lab.host import Here
+from trifecta.lab.host import LocalHost
 from trifecta.lab.place import LocalPlace
 from trifecta.lab.ssh.keeper import parse_addresses
 from trifecta.workloads.far import supported
@@ -95,7 +95,12 @@ def test_a_look_from_there_measures_no_connects_of_this_machine(
     monkeypatch.setattr(Looker, "once", once)
     workload = FarWorkload(url=URL)
     looker = DistantLooker(
-        LocalPlace(Here()), workload, RateLimiter(workload.manners), tmp_path / "log", lambda: False, samples=tmp_path
+        LocalPlace(LocalHost()),
+        workload,
+        RateLimiter(workload.manners),
+        tmp_path / "log",
+        lambda: False,
+        samples=tmp_path,
     )
     looker.once(Request(read_url(URL), "192.0.2.1", "h2", tmp_path / "ca.pem"), [])
     assert asked == [None]

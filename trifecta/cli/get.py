@@ -13,7 +13,7 @@ import click
 from trifecta.cli.options import as_json, complete_recipe, split_names
 
 if TYPE_CHECKING:
-    from trifecta.implementations.getting import Got
+    from trifecta.implementations.getting import InstallResult
 
 CANNOT = 3
 
@@ -80,7 +80,7 @@ def _telling(name: str) -> Iterator[Callable[[str], None]]:
         yield say
 
 
-def _show(answer: Got) -> None:
+def _show(answer: InstallResult) -> None:
     from trifecta.implementations.survey import shorten
 
     version = shorten(answer.version or "")

@@ -146,7 +146,7 @@ def failure(error: str) -> Failure:
     return known or Failure(f"it failed ({error})")
 
 
-def said(errors: Mapping[str, int], protocol: str = "the protocol asked for") -> str:
+def in_words(errors: Mapping[str, int], protocol: str = "the protocol asked for") -> str:
     """Classes of failure in words, the most frequent first, each with its name and number; ``none`` without any."""
     ranked = sorted(errors.items(), key=lambda item: (-item[1], item[0]))
     words = [f"{failure(name).said.format(protocol=protocol)} ({name} {count})" for name, count in ranked[:_MOST]]

@@ -24,7 +24,7 @@ Status = Literal["installed", "present", "found", "failed"]
 
 
 @dataclass(frozen=True)
-class Got:
+class InstallResult:
     """What became of one name."""
 
     name: str
@@ -62,7 +62,7 @@ def get(
     force: bool = False,
     recipes: Mapping[str, Recipe] = RECIPES,
     look: Callable[[str], list[Implementation]] = lambda name: survey(names=[name]),
-) -> Got:
+) -> InstallResult:
     """Bring one implementation into the cache and check that it runs; ``force`` fetches it anew.
 
     What goes wrong is in the answer. Only an interrupt comes out of here, and then nothing half is in the cache.
@@ -87,17 +87,17 @@ def get(
         folder = recipe.folder()
         size = folder_bytes(folder)
     except TrifectaError as error:
-        return Got(name, "failed", origin=recipe.origin, reason=str(error), steps=steps)
+        return InstallResult(name, "failed", origin=recipe.origin, reason=str(error), steps=steps)
     except Exception as error:
         reason = f"its recipe failed ({type(error).__name__}: {error}); report it with TRIFECTA_DEBUG=1"
-        return Got(name, "failed", origin=recipe.origin, reason=reason, steps=steps)
+        return InstallResult(name, "failed", origin=recipe.origin, reason=reason, steps=steps)
     seen = look(name)
     problem = next((each.reason for each in seen if not each.found), None)
     if problem is not None:
         remedy = "" if force else f"; fetch it again: trifecta get --force {name}"
         reason = f"is in the cache ({folder}), but cannot be used: {problem}{remedy}"
-        return Got(name, "failed", origin=recipe.origin, folder=str(folder), reason=reason, steps=steps)
-    return Got(
+        return InstallResult(name, "failed", origin=recipe.origin, folder=str(folder), reason=reason, steps=steps)
+    return InstallResult(
         name=name,
         status="present" if present else "installed",
         version=_version(seen),
@@ -117,12 +117,12 @@ def folder_bytes(folder: Path) -> int:
     return total
 
 
-def _without_recipe(name: str, look: Callable[[str], list[Implementation]]) -> Got:
+def _without_recipe(name: str, look: Callable[[str], list[Implementation]]) -> InstallResult:
     seen = look(name)
     missing = next((each for each in seen if not each.found), None)
     if missing is not None:
-        return Got(name, "failed", origin=missing.source, reason=missing.reason)
-    return Got(name, "found", version=_version(seen), origin=seen[0].source if seen else None)
+        return InstallResult(name, "failed", origin=missing.source, reason=missing.reason)
+    return InstallResult(name, "found", version=_version(seen), origin=seen[0].source if seen else None)
 
 
 def _version(seen: Sequence[Implementation]) -> str | None:

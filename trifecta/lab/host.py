@@ -123,7 +123,7 @@ class Host:
             os.close(self.descriptor)
 
 
-class Here(Host):
+class LocalHost(Host):
     """This machine in its own network, without a lab: nothing is made, and no privileges are needed."""
 
     def __init__(self) -> None:

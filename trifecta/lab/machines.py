@@ -16,7 +16,7 @@ from trifecta.design.errors import CannotError
 from trifecta.design.machine import Machine
 from trifecta.lab import chrony, static_engine
 from trifecta.lab.engine import EngineProgram
-from trifecta.lab.host import Here
+from trifecta.lab.host import LocalHost
 from trifecta.lab.place import LocalPlace, Place
 from trifecta.lab.ssh import machine_facts
 from trifecta.lab.ssh.host import SshHost
@@ -77,7 +77,7 @@ class ThisMachine:
         """Nothing is started."""
         self.machine = machine
         self._engine = engine
-        self.place: Place = LocalPlace(Here(), engine)
+        self.place: Place = LocalPlace(LocalHost(), engine)
         self.address = ""
 
     def reopen(self) -> None:
@@ -128,7 +128,7 @@ class ThisMachine:
         """Nothing was made."""
 
 
-class FarMachine:
+class RemoteMachine:
     """A machine by SSH."""
 
     def __init__(self, name: str, machine: Machine, engine: Path) -> None:
@@ -199,7 +199,7 @@ class Machines(Mapping[str, StandingMachine]):
         ``name`` distinguishes it in messages, where that is not its key.
         """
         here = machine.is_here
-        standing = ThisMachine(machine, self._engine) if here else FarMachine(name or key, machine, self._engine)
+        standing = ThisMachine(machine, self._engine) if here else RemoteMachine(name or key, machine, self._engine)
         self._standing[key] = standing
         return standing
 

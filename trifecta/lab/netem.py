@@ -31,14 +31,14 @@ _PACKAGES = {"ethtool": "ethtool", "unshare": "util-linux"}
 
 
 @dataclass(frozen=True)
-class Lack:
+class MissingSupport:
     """What is missing for it, and what mends that."""
 
     said: str
     remedy: str
 
 
-def lack(told: str, *, own_network: bool = False) -> Lack | None:
+def lack(told: str, *, own_network: bool = False) -> MissingSupport | None:
     """The first thing that the answer to `ASK` names; None when netem works.
 
     ``own_network``: of a lab, where no firewall of the machine is asked.
@@ -48,13 +48,13 @@ def lack(told: str, *, own_network: bool = False) -> Lack | None:
     named = {kind: [name for each, _, name in lines if each == kind] for kind in kinds}
     if programs := named["program"]:
         packages = sorted({_PACKAGES.get(name, "iproute2") for name in programs})
-        return Lack(f"not installed: {', '.join(programs)}", f"sudo apt-get install -y {' '.join(packages)}")
+        return MissingSupport(f"not installed: {', '.join(programs)}", f"sudo apt-get install -y {' '.join(packages)}")
     if users := named["user"]:
         remedy = "give it CAP_SYS_ADMIN and CAP_NET_ADMIN" if users[0] == "root" else "log in as root"
-        return Lack(f"{users[0]} may not set up networks", remedy)
+        return MissingSupport(f"{users[0]} may not set up networks", remedy)
     if modules := named["module"]:
-        return Lack(f"the kernel lacks {', '.join(modules)}", f"sudo modprobe -a {' '.join(modules)}")
+        return MissingSupport(f"the kernel lacks {', '.join(modules)}", f"sudo modprobe -a {' '.join(modules)}")
     if filters := [] if own_network else named["filter"]:
         said = "bridges there ask its firewall, which a run refuses"
-        return Lack(said, f"sudo sysctl -w {' '.join(f'{each}=0' for each in filters)}")
+        return MissingSupport(said, f"sudo sysctl -w {' '.join(f'{each}=0' for each in filters)}")
     return None

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from trifecta.observers.held import HeldFile, hold
+from trifecta.observers.open_files import OpenFile, hold
 
 _MEMORY_FILES = ("memory.current", "memory.usage_in_bytes")  # v2, v1
 
@@ -24,9 +24,9 @@ class CgroupReader:
 
     def __init__(self, folders: Iterable[Path]) -> None:
         """``folders``: of each controller's hierarchy (v1), or the only one (v2); what they hold tells the version."""
-        self._memory: HeldFile | None = None
-        self._cpuacct: HeldFile | None = None
-        self._cpu_stat: HeldFile | None = None
+        self._memory: OpenFile | None = None
+        self._cpuacct: OpenFile | None = None
+        self._cpu_stat: OpenFile | None = None
         for folder in dict.fromkeys(folders):
             for name in _MEMORY_FILES:
                 self._memory = self._memory or hold(folder / name)
@@ -56,7 +56,7 @@ class CgroupReader:
             return None
 
 
-def _number(file: HeldFile | None) -> int | None:
+def _number(file: OpenFile | None) -> int | None:
     if file is None:
         return None
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from trifecta.lab.host import Host
-from trifecta.observers.held import HeldFile, hold
+from trifecta.observers.open_files import OpenFile, hold
 
 LOOPBACK = b"lo"
 # Devices of Docker's bridge in a host: what crosses them crosses a wire or another of them too, and would count twice.
@@ -25,7 +25,7 @@ class TrafficReading:
 class TrafficReader:
     """Reads the devices of one network namespace, through /proc/net/dev kept open."""
 
-    def __init__(self, file: HeldFile) -> None:
+    def __init__(self, file: OpenFile) -> None:
         """``file``: /proc/net/dev as opened inside the namespace (or by way of a process in it)."""
         self._file = file
 
@@ -50,7 +50,7 @@ class TrafficReader:
 def of_host(host: Host) -> TrafficReader:
     """A reader of a host's devices."""
     with host.inside():
-        return TrafficReader(HeldFile("/proc/thread-self/net/dev"))
+        return TrafficReader(OpenFile("/proc/thread-self/net/dev"))
 
 
 def of_process(pid: int) -> TrafficReader | None:

@@ -9,7 +9,7 @@ from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 
 from trifecta.lab import linux
-from trifecta.observers.held import HeldFile, hold
+from trifecta.observers.open_files import OpenFile, hold
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _RUNNING = b"\nState:\tR"
@@ -65,9 +65,9 @@ class _Thread:
     """A thread: its files stay open, its last counters are kept for when it ends."""
 
     def __init__(self, pid: int, thread: int) -> None:
-        self._status = HeldFile(f"/proc/{pid}/task/{thread}/status")
+        self._status = OpenFile(f"/proc/{pid}/task/{thread}/status")
         try:
-            self._schedstat: HeldFile | None = HeldFile(f"/proc/{pid}/task/{thread}/schedstat")
+            self._schedstat: OpenFile | None = OpenFile(f"/proc/{pid}/task/{thread}/schedstat")
         except FileNotFoundError:  # a kernel without CONFIG_SCHED_INFO
             self._schedstat = None
         except OSError:

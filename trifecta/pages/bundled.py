@@ -7,7 +7,7 @@ from pathlib import Path
 from trifecta.design.errors import CannotError
 from trifecta.pages import generate
 from trifecta.pages.archive import PAGE_FILE
-from trifecta.store.cache import alone, cache_folder
+from trifecta.store.cache import cache_folder, locked
 
 BLOCKS = "page-blocks"
 TITLES = {
@@ -33,7 +33,7 @@ def _generated(recipe: generate.Recipe, make: bool) -> Path:
     if not folder.is_dir():  # a folder of an archive is there whole or not at all
         try:
             folder.parent.mkdir(parents=True, exist_ok=True)
-            with alone(folder, lambda _: None):
+            with locked(folder, lambda _: None):
                 if not folder.is_dir():
                     generate.make(recipe, folder)
         except OSError as error:

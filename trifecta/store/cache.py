@@ -51,7 +51,7 @@ def make_whole(folder: Path, digest: str, fill: Callable[[Path], None], say: Cal
     """
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with alone(folder, say):
+        with locked(folder, say):
             for left in folder.parent.glob(f".{folder.name}{_PARTIAL}*"):
                 shutil.rmtree(left)
             partial = Path(tempfile.mkdtemp(prefix=f".{folder.name}{_PARTIAL}", dir=folder.parent))
@@ -70,7 +70,7 @@ def make_whole(folder: Path, digest: str, fill: Callable[[Path], None], say: Cal
 
 
 @contextmanager
-def alone(folder: Path, say: Callable[[str], None]) -> Iterator[None]:
+def locked(folder: Path, say: Callable[[str], None]) -> Iterator[None]:
     """Hold the lock of ``folder``; the kernel lets go of it when this process ends, however it ends."""
     with (folder.parent / f".{folder.name}.lock").open("a") as lock:
         try:

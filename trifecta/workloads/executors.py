@@ -30,7 +30,7 @@ from trifecta.workloads.requests.trial import RequestsTrialRunner
 from trifecta.workloads.services.session import ServicesSession
 from trifecta.workloads.services.supported import services_supported
 from trifecta.workloads.services.trial import ServicesTrialRunner
-from trifecta.workloads.session import Adapters, Common, Session
+from trifecta.workloads.session import Adapters, Session, SessionContext
 from trifecta.workloads.supported import Supported
 from trifecta.workloads.trial import TrialRunner
 from trifecta.workloads.visits.session import BrowserSession
@@ -54,7 +54,7 @@ class Executor:
 
     cells: Callable[[Study, Path, Adapters], Supported]
     """Those that can run here; CannotError when there is none."""
-    session: Callable[[Common], AbstractContextManager[Raised]]
+    session: Callable[[SessionContext], AbstractContextManager[Raised]]
     pins: Callable[[], Mapping[str, frozenset[int] | None]] = pin_table
     """Which program has which cores to itself."""
     phase: str = "servers"
@@ -68,10 +68,10 @@ class Executor:
 
 
 def _raised(
-    session: Callable[[Common], Own], runner: Callable[[Own], AnyTrialRunner]
-) -> Callable[[Common], AbstractContextManager[Raised]]:
+    session: Callable[[SessionContext], Own], runner: Callable[[Own], AnyTrialRunner]
+) -> Callable[[SessionContext], AbstractContextManager[Raised]]:
     @contextmanager
-    def raised(common: Common) -> Iterator[Raised]:
+    def raised(common: SessionContext) -> Iterator[Raised]:
         with session(common) as own:
             yield own, lambda: runner(own)
 

@@ -34,17 +34,19 @@ def streams_of(workload: RequestsWorkload, protocol: str, connection: str) -> tu
 
 
 @dataclass(frozen=True)
-class Right:
+class ExpectedResponse:
     """What a right answer is."""
 
     status: int
     body_bytes: int
 
 
-def right_answer(workload: RequestsWorkload) -> Right:
+def right_answer(workload: RequestsWorkload) -> ExpectedResponse:
     """HEAD and DELETE have no content in their answer (RFC 9110, 9.3)."""
     empty = workload.method in ("HEAD", "DELETE")
-    return Right(204 if workload.method == "DELETE" else 200, 0 if empty else one_size(workload.response_bytes))
+    return ExpectedResponse(
+        204 if workload.method == "DELETE" else 200, 0 if empty else one_size(workload.response_bytes)
+    )
 
 
 def total_timeout_ns(workload: RequestsWorkload, path: PathSpec) -> int:

@@ -38,7 +38,7 @@ from trifecta.workloads.judge import Judge
 from trifecta.workloads.preflight import preflight
 from trifecta.workloads.progress import NoProgress, Progress
 from trifecta.workloads.requests.session import RequestsSession
-from trifecta.workloads.session import Adapters, Common
+from trifecta.workloads.session import Adapters, SessionContext
 from trifecta.workloads.supported import Supported
 
 PROBE_EVERY_S = 60.0  # a path that was delivered; see StudyRun._probe_when_due
@@ -192,7 +192,7 @@ class StudyRun:
 
     def _carry_out(self, engine: Path, here: Supported) -> Stop:
         """Everything between the first phase and the last; how it ended. Stopped when the user ends it."""
-        common = Common(engine, self.run, self.study, self.stop, self.adapters, self.faults)
+        common = SessionContext(engine, self.run, self.study, self.stop, self.adapters, self.faults)
         with self.executor.session(common) as (session, make_runner):
             self._mark("lab")
             return self._measure(session, make_runner, here)

@@ -58,7 +58,7 @@ class Adapters:
 
 
 @dataclass(frozen=True)
-class Common:
+class SessionContext:
     """What every session is made of."""
 
     engine: Path
@@ -78,7 +78,7 @@ class Session(ABC, Generic[Work, Key]):
 
     certificates: Certificates
 
-    def __init__(self, common: Common, kind: type[Work], pins: Mapping[str, frozenset[int] | None]) -> None:
+    def __init__(self, common: SessionContext, kind: type[Work], pins: Mapping[str, frozenset[int] | None]) -> None:
         """Prepare; ``pins``: which program has which cores."""
         self.engine = common.engine
         self.run = common.run

@@ -20,7 +20,7 @@ from trifecta.contract.load import ClosedLoop, LoadConfig, LoadReady, LoadSummar
 from trifecta.design.errors import CannotError, UserError
 from trifecta.design.stat import Asked, Attempt, Target
 from trifecta.lab.engine import EXIT_BAD_INPUT, EXIT_CANNOT, EXIT_UNSUPPORTED, EngineError
-from trifecta.lab.host import Here
+from trifecta.lab.host import LocalHost
 from trifecta.lab.place import LocalPlace
 
 _HTTPS_PORT = 443
@@ -68,7 +68,7 @@ def ask_once(engine: Path, target: Target, protocol: str, asked: Asked, authorit
         samples = Path(folder) / "samples.parquet"
         limit_s = 3 * asked.timeout_ns / 1e9 + _GRACE_S
         deadline = time.monotonic() + limit_s
-        with LocalPlace(Here(), engine).start("load", Path(folder) / "log") as load:
+        with LocalPlace(LocalHost(), engine).start("load", Path(folder) / "log") as load:
             try:
                 load.configure(_config(target, protocol, asked, authorities, samples))
                 ready = load.wait_ready(LoadReady, limit_s)

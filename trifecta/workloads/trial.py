@@ -75,7 +75,7 @@ class Staged:
 
 
 @dataclass(frozen=True)
-class Watched:
+class Observed:
     """Whose resources and counters are read in a trial."""
 
     processes: Mapping[str, int | Sequence[int]]
@@ -171,7 +171,7 @@ class TrialRunner(ABC, Generic[Own, One]):
         """Start programs and links, which ``stack`` ends, and wait until they can be used."""
 
     @abstractmethod
-    def _watched(self, one: One) -> Watched:
+    def _watched(self, one: One) -> Observed:
         """Whose resources and counters are read."""
 
     def _about_to_work(self, one: One) -> None:

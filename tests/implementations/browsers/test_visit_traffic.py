@@ -24,7 +24,7 @@ def test_what_never_left_is_not_counted():
         got(4, error="browser:name", connection=None, status=None),
         got(5, error="browser:blocked", connection=None, status=None),
     ]
-    assert [fetch.url[-1] for fetch in visit_traffic.asked(fetches)] == ["0", "1", "2"]
+    assert [fetch.url[-1] for fetch in visit_traffic.sent_fetches(fetches)] == ["0", "1", "2"]
     around = 3 * visit_traffic.REQUEST_BYTES + 2 * visit_traffic.CONNECTION_BYTES
     assert visit_traffic.octets(fetches) == 5_000 + 700 + 0 + around
     assert not visit_traffic.refused(fetches)

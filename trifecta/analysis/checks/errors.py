@@ -37,7 +37,7 @@ def check(evidence: Evidence) -> list[CheckResult]:
         why = evidence.trouble or "the client left no result"
         return evidence.result("errors", "fail", why, remedy="look at the logs of the run")
     name, noun = PROTOCOL_NAMES[evidence.trial.protocol], evidence.noun
-    classes, remedy = failures.said(facts.errors, name), failures.remedy(facts.errors, name)
+    classes, remedy = failures.in_words(facts.errors, name), failures.remedy(facts.errors, name)
     failed = sum(facts.errors.values())
     share = failed / facts.samples if facts.samples else 1.0
     ended = str(evidence.load.get("ended", ""))
@@ -50,7 +50,7 @@ def check(evidence: Evidence) -> list[CheckResult]:
     setup = {name: count for name, count in facts.errors.items() if name.split(":")[0] in _SETUP_CLASSES}
     if setup:
         where = _SETUP_CLASSES[next(iter(sorted(setup))).split(":")[0]]
-        text = f"{sum(setup.values())} of {facts.samples} {noun} failed {where}: {failures.said(setup, name)}"
+        text = f"{sum(setup.values())} of {facts.samples} {noun} failed {where}: {failures.in_words(setup, name)}"
         remedy = failures.remedy(setup, name)
         return evidence.result("errors", "fail", text, value=share, limit=0.0, remedy=remedy)
     if failed:

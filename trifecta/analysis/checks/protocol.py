@@ -67,7 +67,7 @@ def _without_success(evidence: Evidence, name: str) -> list[CheckResult]:
     """Answers that were wrong are no sign of another protocol; where none came at all, nothing was spoken."""
     assert evidence.samples is not None
     errors = evidence.samples.errors
-    what, remedy = failures.said(errors, name), failures.remedy(errors, name)
+    what, remedy = failures.in_words(errors, name), failures.remedy(errors, name)
     if failures.ANSWERED & errors.keys():
         text = f"{name} was requested; responses arrived, but none was correct: {what}"
         return evidence.result("protocol", "unknown", text, remedy=remedy)

@@ -99,7 +99,7 @@ def _wrong(facts: SampleFacts, what: str, kinds: Sequence[str] = _WRONG_ANSWERS)
     wrong = {name: count for name, count in facts.errors.items() if name.split(":")[0] in kinds}
     if not wrong:
         return []
-    text = f"{sum(wrong.values())} of {facts.samples} {what} were wrong: {failures.said(wrong)}"
+    text = f"{sum(wrong.values())} of {facts.samples} {what} were wrong: {failures.in_words(wrong)}"
     return [Finding("fail", text, float(sum(wrong.values())), 0.0, failures.remedy(wrong))]
 
 

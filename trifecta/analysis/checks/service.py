@@ -59,7 +59,7 @@ def _errors(evidence: Evidence, who: str, summary: ServiceSummary) -> list[Findi
     grave = {name: count for name, count in met.items() if name not in _ENDINGS}
     number = sum(grave.values())
     if number > failed:
-        text = f"{who} counted {number} errors, the client {failed}: {failures.said(grave)}"
+        text = f"{who} counted {number} errors, the client {failed}: {failures.in_words(grave)}"
         return [Finding("fail", text, float(number), float(failed), f"{failures.remedy(grave)}; {_LOG}")]
     endings = sum(met.values()) - number
     if endings > failed:

@@ -30,7 +30,7 @@ from trifecta.contract.common import ProgramOutput
 from trifecta.contract.load import ClientLoaded, ClientReady
 from trifecta.implementations.browser import HUNG, Job
 from trifecta.implementations.browsers import jobs, namespaced_worker, records, worker
-from trifecta.implementations.browsers.driver_summary import LOST, Course, summary
+from trifecta.implementations.browsers.driver_summary import LOST, TrialRecord, summary
 from trifecta.implementations.browsers.records import VisitRecord
 from trifecta.implementations.registry import BROWSERS
 from trifecta.implementations.visit import Visit
@@ -137,9 +137,9 @@ def _fail(said: Mapping[str, Any]) -> None:
     raise Failure(int(said["code"]), str(said["message"]))
 
 
-def _follow(name: str, there: namespaced_worker.NamespacedWorker, lines: _Lines, job: Job) -> Course:
+def _follow(name: str, there: namespaced_worker.NamespacedWorker, lines: _Lines, job: Job) -> TrialRecord:
     """Listen until the visits are made, or until it must end; then end the worker."""
-    course = Course(began_ns=time.monotonic_ns())
+    course = TrialRecord(began_ns=time.monotonic_ns())
     deadline = course.began_ns + job.total_timeout_ns
     done = False
     with _woken() as wake:
@@ -167,7 +167,7 @@ def _follow(name: str, there: namespaced_worker.NamespacedWorker, lines: _Lines,
     return course
 
 
-def _hear(name: str, there: namespaced_worker.NamespacedWorker, course: Course, key: str, line: bytes) -> bool:
+def _hear(name: str, there: namespaced_worker.NamespacedWorker, course: TrialRecord, key: str, line: bytes) -> bool:
     """Take one line of the worker; whether it was the last."""
     if key == "visit":
         course.records.append(VisitRecord.from_json(line[len('{"visit":') : -1]))
@@ -222,7 +222,7 @@ def _tables(name: str, job: Job, found: Sequence[VisitRecord]) -> records.Tables
     )
 
 
-def _write(name: str, config: BrowserConfig, job: Job, course: Course) -> None:
+def _write(name: str, config: BrowserConfig, job: Job, course: TrialRecord) -> None:
     try:
         found = _tables(name, job, course.records)
     except ValueError as error:

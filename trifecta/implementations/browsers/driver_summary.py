@@ -14,7 +14,7 @@ from trifecta.implementations.browsers.records import VisitRecord
 
 
 @dataclass
-class Course:
+class TrialRecord:
     """How a trial went, as the worker told it."""
 
     began_ns: int
@@ -35,7 +35,7 @@ LOST: dict[str, ErrorClass] = {
 """What the visits that were not made have for an error."""
 
 
-def summary(name: str, job: Job, course: Course, declared: Declared) -> LoadSummary:
+def summary(name: str, job: Job, course: TrialRecord, declared: Declared) -> LoadSummary:
     """The summary of docs/architecture.md, section 1.1."""
     measured = [record for record in course.records if not record.warmup]
     ends = [_end_ns(record) for record in measured]
@@ -68,7 +68,9 @@ def summary(name: str, job: Job, course: Course, declared: Declared) -> LoadSumm
         connections_opened=sum(record.visit.connections or 0 for record in course.records),
         left_out=left_out,
         stray_lookups=course.stray_lookups,
-        requests_made=sum(len(visit_traffic.asked(record.fetches)) for record in course.records) if far else None,
+        requests_made=sum(len(visit_traffic.sent_fetches(record.fetches)) for record in course.records)
+        if far
+        else None,
         octets_about=sum(visit_traffic.octets(record.fetches) for record in course.records) if far else None,
         response_fields=visit_traffic.fields(course.records) if far else None,
         max_rss_bytes=None,

@@ -20,14 +20,14 @@ NEVER_SENT = ("browser:name", "browser:blocked")
 _MOST_VALUES, _LONGEST_VALUE = 64, 512  # as the engine keeps of a field
 
 
-def asked(fetches: Iterable[Fetch]) -> list[Fetch]:
+def sent_fetches(fetches: Iterable[Fetch]) -> list[Fetch]:
     """Those that went over the network."""
     return [fetch for fetch in fetches if not fetch.from_cache and fetch.error not in NEVER_SENT]
 
 
 def octets(fetches: Sequence[Fetch]) -> int:
     """What these requests took, both ways, with an estimate of what a browser does not tell."""
-    content = sum(_content(fetch) + REQUEST_BYTES for fetch in asked(fetches))
+    content = sum(_content(fetch) + REQUEST_BYTES for fetch in sent_fetches(fetches))
     return content + CONNECTION_BYTES * len({fetch.connection for fetch in fetches if fetch.connection is not None})
 
 
@@ -38,7 +38,7 @@ def _content(fetch: Fetch) -> int:
 
 def refused(fetches: Iterable[Fetch]) -> bool:
     """Whether anybody asked for patience."""
-    return any(fetch.status in PATIENCE for fetch in asked(fetches))
+    return any(fetch.status in PATIENCE for fetch in sent_fetches(fetches))
 
 
 def fields(records: Iterable[VisitRecord]) -> dict[str, SeenField]:
@@ -58,7 +58,7 @@ def _rest(found: Counter[str]) -> int:
 
 
 def _told(record: VisitRecord) -> Iterator[tuple[str, str]]:
-    went = asked(record.fetches)
+    went = sent_fetches(record.fetches)
     page = next((fetch for fetch in went if fetch.kind == "document"), None)
     for fetch in went:
         wanted = RECORDED if fetch is page else ("retry-after",) if fetch.status in PATIENCE else ()

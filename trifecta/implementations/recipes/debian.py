@@ -24,7 +24,7 @@ from typing import TypedDict, cast
 from trifecta.implementations.recipe import Recipe, Say
 from trifecta.implementations.recipes.apt import Apt, need_tools, run_tool, system_archive
 from trifecta.implementations.server import Unsupported
-from trifecta.store.cache import alone, cache_folder, digest_of, is_whole, make_whole
+from trifecta.store.cache import cache_folder, digest_of, is_whole, locked, make_whole
 
 MANIFEST = "trifecta-packages.json"
 _FORMAT = "1"  # of what is unpacked: a new one makes older installations count as not installed
@@ -159,7 +159,7 @@ class DebianPackages(Recipe):
 
     def _fill(self, root: Path, say: Say) -> None:
         need_tools(self.name)
-        with alone(cache_folder() / ".debian", say):
+        with locked(cache_folder() / ".debian", say):
             apt = Apt(self.name, cache_folder() / ".debian", self.suite)
             say(f"{self.name}: apt reads the index of {self.origin}")
             date = apt.update(system_archive(self.name))

@@ -204,7 +204,7 @@ class SshHost:
         done = standing.connection.run(command, standing.engine, given=_NO_LINK, timeout_s=_COMMAND_S)
         return done.diagnostics.startswith("error: b_device: ")
 
-    def netem_lack(self) -> netem.Lack | None:
+    def netem_lack(self) -> netem.MissingSupport | None:
         """What is missing there for ``emulator: netem``, tried in a network of its own. HostLost without answer."""
         done = self.standing.connection.run(netem.ASK, timeout_s=_COMMAND_S)
         return netem.lack(done.output.decode(errors="replace"))

@@ -116,7 +116,7 @@ class Pipe:
 
 
 @dataclass(frozen=True)
-class Outside:
+class OutsideSandbox:
     """What a node has from before it was in its sandbox."""
 
     machine: str
@@ -128,7 +128,7 @@ class Outside:
 class Ordered:
     """The planner of a node: what the head orders, and nothing else."""
 
-    def __init__(self, study: Study, cells: Sequence[Cell], run: Path, pipe: Pipe, outside: Outside) -> None:
+    def __init__(self, study: Study, cells: Sequence[Cell], run: Path, pipe: Pipe, outside: OutsideSandbox) -> None:
         """``cells`` are those that can run here; ``run`` is the folder of its run."""
         self._machine = outside.machine
         self._study = study
@@ -270,14 +270,14 @@ def _work(asked: Asked, place: Path, pipe: Pipe) -> None:
     sandbox.enter(cgroups.forget if leaves_groups(study) else None)
     try:
         pipe.listen()
-        _run(asked.node, study, place / "run", pipe, Outside(machine, putter))
+        _run(asked.node, study, place / "run", pipe, OutsideSandbox(machine, putter))
     finally:
         if putter is not None:
             putter.close()
         shutil.rmtree(place, ignore_errors=True)
 
 
-def _run(node: str, study: Study, folder: Path, pipe: Pipe, outside: Outside) -> None:
+def _run(node: str, study: Study, folder: Path, pipe: Pipe, outside: OutsideSandbox) -> None:
     from trifecta.workloads.progress import NoProgress
     from trifecta.workloads.runner import run_study
 

@@ -14,7 +14,7 @@ from trifecta.design.manners import MOST_ADDRESSES
 from trifecta.design.model import PROTOCOL_NAMES, PROTOCOLS
 from trifecta.design.stat import Target
 from trifecta.design.workloads.far import FarWorkload
-from trifecta.lab.host import Here
+from trifecta.lab.host import LocalHost
 from trifecta.lab.place import LocalPlace
 from trifecta.workloads.far import names
 from trifecta.workloads.far.addresses import no_room, spot_of, why_not
@@ -71,7 +71,7 @@ def look(
     """One look at every address; ``tell`` is called with each before. CannotError for a name that stands for none."""
     workload = wanted.workload
     keeper = RateLimiter(workload.manners, stop, sent=OF_THIS_PROCESS)
-    looker = Looker(LocalPlace(Here(), engine), workload, keeper, folder / "look.log", stop)
+    looker = Looker(LocalPlace(LocalHost(), engine), workload, keeper, folder / "look.log", stop)
     found: list[PlaceSeen] = []
     for target in wanted.targets:
         resolved = names.resolve(target.host, target.port)

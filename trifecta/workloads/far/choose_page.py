@@ -15,7 +15,7 @@ from trifecta.design.far import MOST_HOSTS
 from trifecta.design.manners import Manners
 from trifecta.design.model import PROTOCOL_NAMES
 from trifecta.design.workloads.far_page import FarPageWorkload
-from trifecta.lab.host import Here
+from trifecta.lab.host import LocalHost
 from trifecta.lab.place import LocalPlace
 from trifecta.workloads.far import names, page_look, robots
 from trifecta.workloads.far.addresses import spot_of
@@ -78,7 +78,7 @@ def look(
     keeper = RateLimiter(workload.manners, stop, sent=OF_THIS_PROCESS)
     given = wanted.authorities if wanted.own_authorities else None
     looker = PageLooker(
-        LocalPlace(Here(), engine),
+        LocalPlace(LocalHost(), engine),
         workload,
         keeper,
         folder / "page.log",

@@ -33,7 +33,7 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Course:
+class RequestSchedule:
     """How many requests a load makes, on which connections, and how far apart."""
 
     trial: str
@@ -44,7 +44,7 @@ class Course:
     seed: int = 1
 
 
-def load_config(request: Request, workload: FarBaseWorkload, course: Course, samples: Path) -> LoadConfig:
+def load_config(request: Request, workload: FarBaseWorkload, course: RequestSchedule, samples: Path) -> LoadConfig:
     """The configuration of a load; ``workload`` says what is the same of all."""
     every = course.requests + course.before
     each_ns = max(course.gap_ns, workload.request_timeout_ns)

@@ -24,7 +24,7 @@ from trifecta.design.manners import MOST_CONNECTS, PATIENCE
 from trifecta.design.model import PROTOCOLS, FarBaseWorkload
 from trifecta.lab.engine import EngineError, as_user_error
 from trifecta.lab.place import Place
-from trifecta.workloads.far.configs import SMALL_UDP_PAYLOAD_BYTES, Course, Request, load_config
+from trifecta.workloads.far.configs import SMALL_UDP_PAYLOAD_BYTES, Request, RequestSchedule, load_config
 from trifecta.workloads.far.names import Resolved
 from trifecta.workloads.far.rate_limiter import RateLimiter
 
@@ -108,7 +108,7 @@ class Looker:
         """One request; how long TCP took to connect meanwhile, while content came, is added to ``connects``."""
         self._keeper.wait()
         with self._draft() as samples:
-            config = load_config(request, self._workload, Course("look", "new", 1, 0, 0), samples)
+            config = load_config(request, self._workload, RequestSchedule("look", "new", 1, 0, 0), samples)
             tries: list[tuple[int, int]] = []
             begun = 0
 

@@ -17,9 +17,9 @@ from trifecta.lab.engine import EngineProgram
 from trifecta.workloads.far import names, page_look, robots
 from trifecta.workloads.far.page_configs import addresses_of, spawn
 from trifecta.workloads.far.page_look import PageLooker, Spot
-from trifecta.workloads.far.session import ElsewhereSession, FarKey
+from trifecta.workloads.far.session import FarBaseSession, FarKey
 from trifecta.workloads.far.supported import given_authorities
-from trifecta.workloads.session import Common
+from trifecta.workloads.session import SessionContext
 from trifecta.workloads.visits.session import STATE
 
 PageKey = tuple[str, str]
@@ -39,10 +39,10 @@ def look_protocol(protocols: Sequence[str]) -> str:
     return "h2" if "h2" in protocols else protocols[-1]
 
 
-class FarPageSession(ElsewhereSession[FarPageWorkload]):
+class FarPageSession(FarBaseSession[FarPageWorkload]):
     """Of visits."""
 
-    def __init__(self, common: Common) -> None:
+    def __init__(self, common: SessionContext) -> None:
         """Prepare."""
         super().__init__(common, FarPageWorkload, page_pins())
         self.state = self.run.path / STATE

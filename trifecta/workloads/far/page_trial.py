@@ -25,7 +25,7 @@ from trifecta.workloads.far.page_configs import Asked, page_config
 from trifecta.workloads.far.page_look import GRACE_S
 from trifecta.workloads.far.page_session import FarPageSession
 from trifecta.workloads.far.session import Chosen
-from trifecta.workloads.trial import Details, Staged, TrialRunner, Watched, read_samples
+from trifecta.workloads.trial import Details, Observed, Staged, TrialRunner, read_samples
 from trifecta.workloads.visits.aggregate import VisitAggregate, read_visits
 from trifecta.workloads.visits.configs import START_NS, Drafts, drafts_of
 from trifecta.workloads.visits.programs import add_driver_cpu, ended_cpu_ns, own_cpu_ns
@@ -75,9 +75,9 @@ class FarPageTrialRunner(TrialRunner[FarPageSession, _FarPage]):
         with suppress(EngineError):  # it says so again when it is asked to work
             one.driver.wait_loaded(_LOADED_S, self._session.stop)
 
-    def _watched(self, one: _FarPage) -> Watched:
+    def _watched(self, one: _FarPage) -> Observed:
         """The driver and the browser alone: this machine's counters are of all that it does."""
-        return Watched({"driver": one.driver.pid}, ())
+        return Observed({"driver": one.driver.pid}, ())
 
     def _about_to_work(self, one: _FarPage) -> None:
         one.loaded_cpu_ns = linux.tree_cpu_ns(one.driver.pid)

@@ -20,7 +20,7 @@ from trifecta.design.model import PROTOCOL_FACTOR, Cell, FarBaseWorkload, Levell
 from trifecta.design.workloads.far import FarWorkload
 from trifecta.implementations.running import ServerFailed
 from trifecta.lab import sandbox
-from trifecta.lab.host import Here, pin_table
+from trifecta.lab.host import LocalHost, pin_table
 from trifecta.lab.place import LocalPlace, Place
 from trifecta.lab.topology import Topology
 from trifecta.workloads.far import names
@@ -30,7 +30,7 @@ from trifecta.workloads.far.look import Looker
 from trifecta.workloads.far.rate_limiter import OF_THIS_PROCESS, RateLimiter
 from trifecta.workloads.far.supported import authorities, targets
 from trifecta.workloads.far.vantages import DistantLooker, Vantages
-from trifecta.workloads.session import Common, Session
+from trifecta.workloads.session import Session, SessionContext
 
 Work = TypeVar("Work", bound=FarBaseWorkload)
 FarKey = tuple[str, str, str]
@@ -46,13 +46,13 @@ class Chosen:
     problem: str = ""
 
 
-class ElsewhereSession(Session[Work, FarKey], Generic[Work]):
+class FarBaseSession(Session[Work, FarKey], Generic[Work]):
     """Nothing of it runs in a lab: what asks is started in this machine's own network."""
 
-    def __init__(self, common: Common, kind: type[Work], pins: Mapping[str, frozenset[int] | None]) -> None:
+    def __init__(self, common: SessionContext, kind: type[Work], pins: Mapping[str, frozenset[int] | None]) -> None:
         """Prepare; nothing is asked before ``begin``."""
         super().__init__(common, kind, pins)
-        self.here = LocalPlace(Here(), self.engine)
+        self.here = LocalPlace(LocalHost(), self.engine)
         self.targets = targets(self.study)
         self.authorities = authorities(self.study)
         first = self.workload(plan.treatments(self.study)[0])
@@ -222,10 +222,10 @@ class ElsewhereSession(Session[Work, FarKey], Generic[Work]):
         )
 
 
-class FarSession(ElsewhereSession[FarWorkload]):
+class FarSession(FarBaseSession[FarWorkload]):
     """Of single requests."""
 
-    def __init__(self, common: Common) -> None:
+    def __init__(self, common: SessionContext) -> None:
         """Prepare."""
         super().__init__(common, FarWorkload, pin_table())
         first = self.workload(plan.treatments(self.study)[0])

@@ -21,10 +21,10 @@ from trifecta.observers.resources import ResourceObserver
 from trifecta.store.run import TrialFiles
 from trifecta.workloads.aggregate import Aggregate
 from trifecta.workloads.capturing import TrialCapture
-from trifecta.workloads.far.configs import Course, Request, load_config
+from trifecta.workloads.far.configs import Request, RequestSchedule, load_config
 from trifecta.workloads.far.session import Chosen, FarSession
 from trifecta.workloads.remote_client import without_client
-from trifecta.workloads.trial import Details, Staged, TrialRunner, Watched, beside_client, read_samples
+from trifecta.workloads.trial import Details, Observed, Staged, TrialRunner, beside_client, read_samples
 
 _GRACE_S = 5.0  # beyond its own total timeout the load is taken for hung
 
@@ -70,9 +70,9 @@ class FarTrialRunner(TrialRunner[FarSession, _Far]):
         except HostLost as error:  # since it was looked at
             one.errors.append(str(error))
 
-    def _watched(self, one: _Far) -> Watched:
+    def _watched(self, one: _Far) -> Observed:
         """The client alone: this machine's counters are of all that it does. Of a vantage point nothing is read."""
-        return Watched({"client": one.load.pid} if one.is_here else {}, ())
+        return Observed({"client": one.load.pid} if one.is_here else {}, ())
 
     def _work(self, one: _Far, resources: ResourceObserver) -> LoadSummary:
         session, spot, trial = self._session, one.chosen.spot, one.trial
@@ -88,7 +88,7 @@ class FarTrialRunner(TrialRunner[FarSession, _Far]):
             spot.udp_payload_bytes,
             spot.status,
         )
-        course = Course(
+        course = RequestSchedule(
             trial.trial,
             trial.connection,
             one.workload.requests,

@@ -18,7 +18,7 @@ from trifecta.design.errors import CannotError
 from trifecta.design.machine import HERE, Machine
 from trifecta.design.model import FarBaseWorkload
 from trifecta.design.stat import Target
-from trifecta.lab.machines import FarMachine, Machines
+from trifecta.lab.machines import Machines, RemoteMachine
 from trifecta.lab.place import Place
 from trifecta.workloads.far import names
 from trifecta.workloads.far.configs import Request
@@ -67,7 +67,7 @@ class Vantages:
         """
         if (own := names.literal(target.host)) is not None:
             return own
-        told = cast(FarMachine, self._machines[level]).resolve(target.host)  # `here` is none of them
+        told = cast(RemoteMachine, self._machines[level]).resolve(target.host)  # `here` is none of them
         try:
             return names.Resolved(tuple(str(ipaddress.ip_address(one)) for one in told), None)
         except ValueError as error:

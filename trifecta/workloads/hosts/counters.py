@@ -12,14 +12,14 @@ from trifecta.design.errors import CannotError
 from trifecta.lab.engine import EXIT_BAD_INPUT, EXIT_CANNOT, EXIT_UNSUPPORTED, EngineError, EngineProgram
 from trifecta.lab.machines import StandingMachine
 from trifecta.observers.machines import MachinesObserver
-from trifecta.workloads.hosts.server import Used
+from trifecta.workloads.hosts.server import ProcessUsage
 from trifecta.workloads.remote_client import without_client
 from trifecta.workloads.session import Session
-from trifecta.workloads.trial import Staged, TrialRunner, Watched
+from trifecta.workloads.trial import Observed, Staged, TrialRunner
 
 FOR_ALL = (EXIT_CANNOT, EXIT_BAD_INPUT, EXIT_UNSUPPORTED)  # what every other trial would meet, too
 LOAD_GRACE_S = 5.0  # beyond its own total timeout the client is taken for hung
-NOTHING = Used(None, None)
+NOTHING = ProcessUsage(None, None)
 
 
 def growth(before: int | None, after: int | None) -> int | None:
@@ -27,14 +27,14 @@ def growth(before: int | None, after: int | None) -> int | None:
     return None if before is None or after is None or after < before else after - before
 
 
-def used(machine: StandingMachine, program: EngineProgram) -> Used:
+def used(machine: StandingMachine, program: EngineProgram) -> ProcessUsage:
     """What a program on a machine has used so far."""
     told = machine.used(program)
-    return NOTHING if told is None else Used(*told)
+    return NOTHING if told is None else ProcessUsage(*told)
 
 
 @dataclass(kw_only=True)
-class Counted(Staged):
+class HostsTrial(Staged):
     """A trial whose programs are on hosts."""
 
     counters: MachinesObserver = field(init=False)
@@ -42,14 +42,14 @@ class Counted(Staged):
 
 
 Own = TypeVar("Own", bound=Session[Any, Any])
-One = TypeVar("One", bound=Counted)
+One = TypeVar("One", bound=HostsTrial)
 
 
 class CountedTrialRunner(TrialRunner[Own, One], ABC):
     """Nothing is read of a machine while its programs work: before a trial and after it, counters of the kernel are."""
 
-    def _watched(self, one: One) -> Watched:
-        return Watched({}, ())
+    def _watched(self, one: One) -> Observed:
+        return Observed({}, ())
 
     def _codes_for_all(self, one: One) -> Collection[int]:
         return FOR_ALL

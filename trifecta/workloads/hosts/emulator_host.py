@@ -23,7 +23,7 @@ _EVERY: tuple[ImpairmentDocument, ...] = ({"kind": "loss", "probability": 1.0},)
 NOTHING_PASSES = PathSpec("nothing passes", forward=_EVERY, backward=_EVERY)
 
 
-class Middle:
+class EmulatorHost:
     """The host in the middle. While no link runs there, no packet passes between the hosts."""
 
     def __init__(

@@ -24,14 +24,14 @@ _PAUSE_S = 0.05
 
 
 @dataclass(frozen=True)
-class Used:
+class ProcessUsage:
     """What a program had used at a moment, in ns; None where its machine does not tell."""
 
     cpu_ns: int | None
     run_delay_ns: int | None
 
 
-class FarOrigin:
+class RemoteOrigin:
     """One origin of a run. It is started again when it died, and anew for blocks where that costs little."""
 
     def __init__(self, version: str, site: Site, options: ServerOptions, machine: StandingMachine, log: Path) -> None:
@@ -108,10 +108,10 @@ class FarOrigin:
             return f"the host of server {self.name} is lost ({self._machine.lost})"
         return f"server {self.name} ended" + (f": {self._ending}" if self._ending else "")
 
-    def used(self) -> Used:
+    def used(self) -> ProcessUsage:
         """What it has used so far."""
         told = None if self._program is None else self._machine.used(self._program)
-        return Used(None, None) if told is None else Used(*told)
+        return ProcessUsage(None, None) if told is None else ProcessUsage(*told)
 
     def facts(self) -> Server:
         """What is recorded of it in every trial."""

@@ -22,11 +22,11 @@ from trifecta.lab.machines import Machines, StandingMachine
 from trifecta.lab.topology import Topology
 from trifecta.workloads.health_check import ask
 from trifecta.workloads.hosts.clocks import Clocks, across_clocks
-from trifecta.workloads.hosts.server import FarOrigin
+from trifecta.workloads.hosts.server import RemoteOrigin
 from trifecta.workloads.hosts.session import lost_words, probe_config, while_all_stand
 from trifecta.workloads.probing import measure_path
 from trifecta.workloads.services.configs import dns_name, port_of
-from trifecta.workloads.session import Common, Session
+from trifecta.workloads.session import Session, SessionContext
 
 WRITTEN = ("samples", "spans")  # folders of the run that a client writes into
 _LOOPBACK = "127.0.0.1"  # where a service on this machine is called from this machine alone
@@ -39,7 +39,7 @@ class PlacedSession(Session[ServicesWorkload, str]):
     A machine that is lost costs the trial under way, and is connected to again.
     """
 
-    def __init__(self, common: Common) -> None:
+    def __init__(self, common: SessionContext) -> None:
         """Prepare; nothing is connected to before ``__enter__``."""
         super().__init__(common, ServicesWorkload, {"client": None, "server": None})
         self.machines = Machines(self.engine)
@@ -194,7 +194,7 @@ class PlacedSession(Session[ServicesWorkload, str]):
             state=self.run.path / "logs" / f"service-{callee}",
         )
         far = self.machines[self.study.hosts[callee].at]
-        server = FarOrigin(version, site, ServerOptions(), far, self.log(f"service-{callee}"))
+        server = RemoteOrigin(version, site, ServerOptions(), far, self.log(f"service-{callee}"))
 
         def stopped() -> None:
             if self.stop():

@@ -25,12 +25,12 @@ from trifecta.workloads.hosts.counters import (
     FOR_ALL,
     LOAD_GRACE_S,
     NOTHING,
-    Counted,
     CountedTrialRunner,
+    HostsTrial,
     growth,
     used,
 )
-from trifecta.workloads.hosts.server import Used
+from trifecta.workloads.hosts.server import ProcessUsage
 from trifecta.workloads.hosts.services_configs import name_hosts, placed_client, placed_origin
 from trifecta.workloads.hosts.services_session import PlacedSession
 from trifecta.workloads.requests.trial import LAST_WORDS
@@ -43,7 +43,7 @@ _FINISH_S = 5.0
 
 
 @dataclass(kw_only=True)
-class _Placed(Counted):
+class _Placed(HostsTrial):
     """A trial of services on hosts under way."""
 
     workload: ServicesWorkload
@@ -55,8 +55,8 @@ class _Placed(Counted):
     """Without the client."""
     ready: bool = False
     """Whether all of them came up."""
-    before: dict[str, Used] = field(default_factory=dict)
-    after: dict[str, Used] = field(default_factory=dict)
+    before: dict[str, ProcessUsage] = field(default_factory=dict)
+    after: dict[str, ProcessUsage] = field(default_factory=dict)
     summaries: dict[str, OriginSummary] = field(default_factory=dict)
     """The last words of each service that had some."""
     ends: dict[str, str] = field(default_factory=dict)
@@ -124,7 +124,7 @@ class PlacedTrialRunner(CountedTrialRunner[PlacedSession, _Placed]):
         self._read(one, one.counters.begin)
         one.before = self._used(one)
 
-    def _used(self, one: _Placed) -> dict[str, Used]:
+    def _used(self, one: _Placed) -> dict[str, ProcessUsage]:
         """What each service has used so far."""
         machines, at = self._session.machines, self._session.at
         return {name: used(machines[at(one.graph, name)], program) for name, program in one.services.items()}

@@ -29,12 +29,12 @@ from trifecta.lab.machines import Machines, StandingMachine
 from trifecta.lab.topology import Topology
 from trifecta.workloads.health_check import ask
 from trifecta.workloads.hosts.clocks import Clocks, across_clocks
-from trifecta.workloads.hosts.emulator_host import SETUP, Middle
-from trifecta.workloads.hosts.server import FarOrigin
+from trifecta.workloads.hosts.emulator_host import SETUP, EmulatorHost
+from trifecta.workloads.hosts.server import RemoteOrigin
 from trifecta.workloads.hosts.supported import SERVER
 from trifecta.workloads.probing import measure_config, measure_path
 from trifecta.workloads.requests.session import CHEAP_START, FIRST_PORT, ServerKey, options_for
-from trifecta.workloads.session import Common, Session
+from trifecta.workloads.session import Session, SessionContext
 
 PROBE_PORT = FIRST_PORT - 1  # the port of discard, which the lab's probe has, is for root alone
 _REPLY_TIMEOUT_NS = 2_000_000_000  # a round trip that nobody asked for
@@ -44,14 +44,14 @@ _TRIED_PACKETS, _TRIED_NS = 20, 500_000_000  # to see by which device of the mid
 class HostsSession(Session[RequestsWorkload, ServerKey]):
     """Machines that stand over the run. One that is lost costs the trial under way, and is connected to again."""
 
-    def __init__(self, common: Common) -> None:
+    def __init__(self, common: SessionContext) -> None:
         """Prepare; nothing is connected to before ``__enter__``."""
         super().__init__(common, RequestsWorkload, {"client": None, "server": None})
         self.machines = Machines(self.engine)
         self._clocks = Clocks(self.machines)
-        self.middle: Middle | None = None
+        self.middle: EmulatorHost | None = None
         """Where the emulator is; None where the network is as it is."""
-        self.servers: dict[ServerKey, FarOrigin] = {}
+        self.servers: dict[ServerKey, RemoteOrigin] = {}
         self.protocols: dict[ServerKey, list[str]] = {}
         self.start_ns: dict[ServerKey, int] = {}
         """What a start of a server for a block costs: the quickest until now."""
@@ -71,7 +71,7 @@ class HostsSession(Session[RequestsWorkload, ServerKey]):
         client.put(self.certificates.authority)
         client.put(self.drafts, writable=True)
         if MIDDLE in self.machines:
-            self.middle = Middle(self.machines[MIDDLE], self.log("link"), self.stop, self._lying)
+            self.middle = EmulatorHost(self.machines[MIDDLE], self.log("link"), self.stop, self._lying)
             self.middle.refuse_bridged()
             self.middle.refuse_detours(self.address, self._tried)
 
@@ -186,7 +186,7 @@ class HostsSession(Session[RequestsWorkload, ServerKey]):
             number = len(self.servers)
             self.servers[key] = self._server(key[1], versions[key[0]], number)
 
-    def _server(self, options: ServerOptions, version: str, number: int) -> FarOrigin:
+    def _server(self, options: ServerOptions, version: str, number: int) -> RemoteOrigin:
         name = f"{SERVER}-{number}"
         site = Site(
             folder=self.run.path / "site",
@@ -195,9 +195,9 @@ class HostsSession(Session[RequestsWorkload, ServerKey]):
             port=FIRST_PORT + number,
             state=self.run.path / "logs" / name,
         )
-        return FarOrigin(version, site, options, self.server, self.log(name))
+        return RemoteOrigin(version, site, options, self.server, self.log(name))
 
-    def server_for(self, at: Levelled) -> FarOrigin:
+    def server_for(self, at: Levelled) -> RemoteOrigin:
         """The server of a treatment."""
         return self.servers[self._key(at)]
 

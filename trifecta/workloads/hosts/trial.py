@@ -23,9 +23,9 @@ from trifecta.observers.resources import ResourceObserver
 from trifecta.store.run import TrialFiles
 from trifecta.workloads.aggregate import Aggregate
 from trifecta.workloads.capturing import TrialCapture
-from trifecta.workloads.hosts.counters import LOAD_GRACE_S, NOTHING, Counted, CountedTrialRunner, growth, used
-from trifecta.workloads.hosts.emulator_host import Middle
-from trifecta.workloads.hosts.server import FarOrigin, Used
+from trifecta.workloads.hosts.counters import LOAD_GRACE_S, NOTHING, CountedTrialRunner, HostsTrial, growth, used
+from trifecta.workloads.hosts.emulator_host import EmulatorHost
+from trifecta.workloads.hosts.server import ProcessUsage, RemoteOrigin
 from trifecta.workloads.hosts.session import HostsSession
 from trifecta.workloads.hosts.supported import SERVER
 from trifecta.workloads.load_configs import load_config
@@ -36,20 +36,20 @@ _SLOWEST_BITS_PER_S = 1_000_000  # of networks as they are: how long a trial may
 
 
 @dataclass(kw_only=True)
-class _Between(Counted):
+class _Between(HostsTrial):
     """A trial between hosts under way."""
 
     workload: RequestsWorkload
-    server: FarOrigin
+    server: RemoteOrigin
     config: LoadConfig
     load: EngineProgram = field(init=False)
     link: EngineProgram | None = None
     """On the host in the middle, once it carries packets."""
     said: LinkSummary | None = None
-    before: Used = NOTHING
-    after: Used = NOTHING
-    link_before: Used = NOTHING
-    link_after: Used = NOTHING
+    before: ProcessUsage = NOTHING
+    after: ProcessUsage = NOTHING
+    link_before: ProcessUsage = NOTHING
+    link_after: ProcessUsage = NOTHING
 
 
 class HostsTrialRunner(CountedTrialRunner[HostsSession, _Between]):
@@ -75,7 +75,7 @@ class HostsTrialRunner(CountedTrialRunner[HostsSession, _Between]):
         ahead, self._ahead = self._ahead, None
         return _living(ahead, self._session.spawn_client)
 
-    def _take_link(self, middle: Middle) -> EngineProgram:
+    def _take_link(self, middle: EmulatorHost) -> EngineProgram:
         """The link that was started ahead, or a new one."""
         ahead, self._link_ahead = self._link_ahead, None
         return _living(ahead, middle.spawn)
@@ -156,7 +156,7 @@ class HostsTrialRunner(CountedTrialRunner[HostsSession, _Between]):
         one.load.get(one.samples)
         return summary
 
-    def _used_by_link(self, one: _Between) -> Used:
+    def _used_by_link(self, one: _Between) -> ProcessUsage:
         """What the link has used so far."""
         middle = self._session.middle
         return NOTHING if middle is None or one.link is None else used(middle.machine, one.link)

@@ -31,7 +31,7 @@ from trifecta.workloads.qlogs import ServerLogs
 from trifecta.workloads.requests.places import ServerPlaces
 from trifecta.workloads.requests.routes import RequestRoute, route_of
 from trifecta.workloads.requests.site import write_site
-from trifecta.workloads.session import READY_MORE_S, Common, Session, bring_up, set_to_work
+from trifecta.workloads.session import READY_MORE_S, Session, SessionContext, bring_up, set_to_work
 
 FIRST_PORT = 8443
 CHEAP_START = 0.05  # of a block's time: so much may a start of its server take, for the block to get one of its own
@@ -68,7 +68,7 @@ def start_client(client: str, place: OpenPlace, log: Path, cpus: frozenset[int] 
 class RequestsSession(Session[RequestsWorkload, ServerKey]):
     """Two hosts, and servers that stay over the run, or are renewed for every block."""
 
-    def __init__(self, common: Common) -> None:
+    def __init__(self, common: SessionContext) -> None:
         """Prepare; nothing is raised before ``__enter__``."""
         super().__init__(common, RequestsWorkload, pin_table())
         self.servers: dict[ServerKey, RunningServer] = {}

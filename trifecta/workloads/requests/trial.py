@@ -31,9 +31,9 @@ from trifecta.workloads.requests.start_cost import StartCosts
 from trifecta.workloads.session import set_to_work
 from trifecta.workloads.trial import (
     Details,
+    Observed,
     Staged,
     TrialRunner,
-    Watched,
     beside_client,
     finish_link,
     last_words_ns,
@@ -179,13 +179,13 @@ class RequestsTrialRunner(TrialRunner[RequestsSession, _Requests]):
         self._wait_loaded(programs)
         self._see_off_ending()
 
-    def _watched(self, one: _Requests) -> Watched:
+    def _watched(self, one: _Requests) -> Observed:
         # The process of another client is there only later; what drives it is not what is measured.
         processes = {"server": one.server.pid, one.programs.role: one.programs.load.pid, "link": one.programs.link.pid}
         lab = self._session.lab
         counted = [lab.host("client"), lab.middle(one.wire), lab.host("server")]
         counted += [one.balancer.host] if one.balancer is not None else []
-        return Watched(processes | one.server.backend_pids, counted)
+        return Observed(processes | one.server.backend_pids, counted)
 
     def _about_to_work(self, one: _Requests) -> None:
         one.limits = Limits(self._session.client_share(one.workload.client_cpu), one.server.cpu_share)

@@ -84,7 +84,7 @@ class Start:
 
 
 @dataclass(frozen=True)
-class Ground:
+class PlacesContext:
     """What every place of a run has in common: the engine, who runs on which CPU, and the run's folder."""
 
     engine: Path
@@ -95,7 +95,7 @@ class Ground:
 class Place:
     """Raised by ``with``: the lab's hosts with their names. Programs are started in it by role."""
 
-    def __init__(self, key: PlaceKey, graph: Graph, workload: ServicesWorkload, ground: Ground) -> None:
+    def __init__(self, key: PlaceKey, graph: Graph, workload: ServicesWorkload, ground: PlacesContext) -> None:
         """Prepare; nothing is made before ``__enter__``."""
         self.key = key
         self.graph = graph

@@ -18,14 +18,14 @@ from trifecta.lab.host_graph import addresses_of
 from trifecta.lab.topology import Topology, Wire
 from trifecta.workloads.probing import measure_config, measure_path
 from trifecta.workloads.services.configs import dns_name
-from trifecta.workloads.services.places import Ground, Place, PlaceKey, key_of
-from trifecta.workloads.session import Common, Session, set_to_work
+from trifecta.workloads.services.places import Place, PlaceKey, PlacesContext, key_of
+from trifecta.workloads.session import Session, SessionContext, set_to_work
 
 
 class ServicesSession(Session[ServicesWorkload, PlaceKey]):
     """The places of the cells. Nothing in them has to stand between trials."""
 
-    def __init__(self, common: Common) -> None:
+    def __init__(self, common: SessionContext) -> None:
         """Prepare; nothing is raised before ``__enter__``."""
         super().__init__(common, ServicesWorkload, pin_table())
         self.places: dict[PlaceKey, Place] = {}
@@ -55,7 +55,7 @@ class ServicesSession(Session[ServicesWorkload, PlaceKey]):
 
     def begin(self, cells: Sequence[Cell], versions: Mapping[str, str], more_sizes: Iterable[int] = ()) -> None:
         """Raise the places that the cells need; one that cannot be raised is in ``failed``."""
-        ground = Ground(self.engine, self.pins, self.run.path)
+        ground = PlacesContext(self.engine, self.pins, self.run.path)
         for at in plan.treatments(self.study, cells):
             key = self.key(at)
             if key in self.places or key in self.failed:

@@ -33,9 +33,9 @@ from trifecta.workloads.services.session import ServicesSession
 from trifecta.workloads.session import set_to_work
 from trifecta.workloads.trial import (
     Details,
+    Observed,
     Staged,
     TrialRunner,
-    Watched,
     beside_client,
     beside_link,
     finish_link,
@@ -141,12 +141,12 @@ class ServicesTrialRunner(TrialRunner[ServicesSession, _Cycles]):
             except EngineError as error:
                 raise as_user_error(error) from error
 
-    def _watched(self, one: _Cycles) -> Watched:
+    def _watched(self, one: _Cycles) -> Observed:
         everyone, hosts = one.everyone, one.place.topology.hosts
         processes = {name: [program.pid for program in programs] for name, programs in everyone.items()}
         processes |= {process.name: [process.pid] for process in one.links.values()}
         cgroups = {name: [program.cgroup_paths for program in programs] for name, programs in everyone.items()}
-        return Watched(processes, tuple(hosts.values()), hosts, cgroups)
+        return Observed(processes, tuple(hosts.values()), hosts, cgroups)
 
     def _work(self, one: _Cycles, resources: ResourceObserver) -> LoadSummary:
         config, stop = self._client_config(one), self._session.stop

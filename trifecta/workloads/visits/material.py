@@ -23,7 +23,7 @@ _LIVE_MASTER = "/live/master.m3u8"
 
 
 @dataclass(frozen=True)
-class Question:
+class ReadinessProbe:
     """A request that shows whether a server is there, and what is a right answer; None: any length."""
 
     name: str
@@ -53,13 +53,13 @@ class Material:
         """The hosts of the lab with a server, the measured one first."""
         return (self.main, *(host for host in dict.fromkeys(self.places.values()) if host != self.main))
 
-    def question(self, host: str) -> Question:
+    def question(self, host: str) -> ReadinessProbe:
         """What a server on that host of the lab is asked first."""
         own = [each for each in self.page.responses if each.method == "GET" and self.places.get(each.host) == host]
         first = next((each for each in own if each.url == self.page.start), own[0] if own else None)
         if first is None:
-            return Question(VIDEO_HOST, _LIVE_MASTER, 200, None)
-        return Question(first.host, first.target, first.status, first.bytes)
+            return ReadinessProbe(VIDEO_HOST, _LIVE_MASTER, 200, None)
+        return ReadinessProbe(first.host, first.target, first.status, first.bytes)
 
 
 def material_of(workload: BrowserWorkload, say: Say = lambda _: None) -> Material:

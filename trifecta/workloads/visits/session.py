@@ -21,7 +21,7 @@ from trifecta.lab.place import LocalPlace
 from trifecta.lab.topology import Topology, Wire
 from trifecta.workloads.capturing import TrialCapture
 from trifecta.workloads.probing import measure_config, measure_path
-from trifecta.workloads.session import Common, Session, set_to_work
+from trifecta.workloads.session import Session, SessionContext, set_to_work
 from trifecta.workloads.visits.configs import PORT, THIRD_PARTYS, options_for
 from trifecta.workloads.visits.material import Key, Material, material_of, start_live
 from trifecta.workloads.visits.place import NetworkKey, Place, ServerKey, Serving
@@ -35,7 +35,7 @@ STATE = ".tmp-browsers"  # what browsers keep while they run; removed with the l
 class BrowserSession(Session[BrowserWorkload, Needed]):
     """A network for each set of impaired wires and version of IP, with names, and servers that stay over the run."""
 
-    def __init__(self, common: Common) -> None:
+    def __init__(self, common: SessionContext) -> None:
         """Prepare; nothing is raised before ``__enter__``."""
         super().__init__(common, BrowserWorkload, browser_pin_table())
         self.places: dict[NetworkKey, Place] = {}

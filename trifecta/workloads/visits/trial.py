@@ -21,7 +21,7 @@ from trifecta.observers.resources import ResourceObserver
 from trifecta.store.run import TrialFiles
 from trifecta.workloads.aggregate import Aggregate
 from trifecta.workloads.capturing import TrialCapture
-from trifecta.workloads.trial import Details, Staged, TrialRunner, Watched, finish_link, let_pass, read_samples
+from trifecta.workloads.trial import Details, Observed, Staged, TrialRunner, finish_link, let_pass, read_samples
 from trifecta.workloads.visits.aggregate import VisitAggregate, read_visits
 from trifecta.workloads.visits.configs import START_NS, Drafts, browser_config, drafts_of
 from trifecta.workloads.visits.floors import Floors
@@ -135,10 +135,10 @@ class BrowserTrialRunner(TrialRunner[BrowserSession, _Visits]):
         with suppress(EngineError):  # it says so again when it is asked to work
             one.driver.wait_loaded(_LOADED_S, session.stop)
 
-    def _watched(self, one: _Visits) -> Watched:
+    def _watched(self, one: _Visits) -> Observed:
         links = {link.name: link.pid for link in one.links.values()}
         hosts = one.place.network.hosts
-        return Watched({"driver": one.driver.pid, **server_pids(one.servers), **links}, tuple(hosts.values()), hosts)
+        return Observed({"driver": one.driver.pid, **server_pids(one.servers), **links}, tuple(hosts.values()), hosts)
 
     def _about_to_work(self, one: _Visits) -> None:
         one.loaded_cpu_ns = linux.tree_cpu_ns(one.driver.pid)

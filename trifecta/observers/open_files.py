@@ -11,7 +11,7 @@ _CHUNK_BYTES = 16384
 _HALF_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE") // 2
 
 
-class HeldFile:
+class OpenFile:
     """A file of the kernel that is opened once and read many times.
 
     What it names does not change when the path is given to something else later: a file of a process that ended fails
@@ -44,9 +44,9 @@ class HeldFile:
             self._descriptor = -1
 
 
-def hold(path: str | Path) -> HeldFile | None:
+def hold(path: str | Path) -> OpenFile | None:
     """The file, held open; None where there is none or it may not be read."""
     try:
-        return HeldFile(path)
+        return OpenFile(path)
     except OSError:
         return None
