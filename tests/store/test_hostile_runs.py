@@ -179,6 +179,25 @@ def test_a_table_of_a_trial_that_is_damaged(
         assert "; copy it again, or remove " in error
 
 
+@pytest.mark.parametrize("sealed", [True, False], ids=["manifest", "none"])
+@pytest.mark.parametrize("file", ["trials/t00000.parquet", "samples/t00003.parquet", "trials", "samples"])
+def test_a_table_that_is_a_link(
+    whole: dict[bool, Path], tmp_path: Path, sealed: bool, file: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Out of the run's folder it is named and not followed; within the folder it is read as what it leads to."""
+    run = run_of(whole, tmp_path, sealed)
+    (run / file).rename(tmp_path / "elsewhere.parquet")
+    (run / file).symlink_to(tmp_path / "elsewhere.parquet")
+    for command in READERS:
+        error = one_line(command, run, capsys)
+        assert f"{run / file}: is a link out of the run's folder" in error
+        assert "; put what it leads to in its place" in error
+    (tmp_path / "elsewhere.parquet").rename(run / "within.parquet")
+    (run / file).unlink()
+    (run / file).symlink_to(run / "within.parquet")
+    assert main.run([word.format(run=run) for word in READERS[-1]]) == 0, capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("damage", "file", "sealed"),
     [

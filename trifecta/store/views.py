@@ -114,6 +114,7 @@ def connect(run_path: Path, *, threads: int | None = None, writes: Path | None =
     results_manifest.check(
         folder, [f"trace/{name}.parquet" for name in trace.SCHEMAS], f"`trifecta trace {run_path}` writes it again"
     )
+    damage.refuse_links(folder)
     if not run.manifest.exists():
         damage.refuse_foreign(folder)
     connection = duckdb.connect(":memory:")
@@ -123,10 +124,10 @@ def connect(run_path: Path, *, threads: int | None = None, writes: Path | None =
     names = run.trial_names()
     has_trials = bool(names)
     trials = _trials([folder / "trials" / f"{name}.parquet" for name in names])
-    samples = _existing(folder / "samples", names, ".parquet")
-    spans = _existing(folder / "spans", names, ".parquet")
-    logs = _by_wire(folder / "link", names, ".parquet")
-    resources = _existing(folder / "resources", names, ".parquet")
+    samples = _existing(folder / "samples", names)
+    spans = _existing(folder / "spans", names)
+    logs = _by_wire(folder / "link", names)
+    resources = _existing(folder / "resources", names)
     # DuckDB asks for permission with the pattern first, then with the names it stands for.
     allowed = [str(folder), parquet.no_glob(str(folder))]
     if writes is not None:
@@ -139,7 +140,7 @@ def connect(run_path: Path, *, threads: int | None = None, writes: Path | None =
     connection.execute(f"CREATE VIEW request_sums AS {request_sums.SQL}")
     connection.execute("CREATE VIEW spans AS " + _SPANS_VIEW.format(source=_spans(spans)))
     for name, columns in BROWSER_TABLES.items():
-        found = _existing(folder / name, names, ".parquet")
+        found = _existing(folder / name, names)
         connection.execute(f"CREATE VIEW {name} AS SELECT * FROM {_widened(found, columns)}")
     connection.execute(f"CREATE VIEW resources AS SELECT * FROM {_widened(resources, schema.RESOURCES)}")
     changed = manifest.results_changed(folder)  # nobody reads those: `conclude.results` puts others in their place
@@ -166,16 +167,16 @@ def connect(run_path: Path, *, threads: int | None = None, writes: Path | None =
     return connection
 
 
-def _existing(folder: Path, names: list[str], suffix: str) -> list[Path]:
+def _existing(folder: Path, names: list[str]) -> list[Path]:
     present = {entry.name for entry in folder.iterdir()} if folder.is_dir() else set()
-    return [folder / f"{name}{suffix}" for name in names if f"{name}{suffix}" in present]
+    return [folder / f"{name}.parquet" for name in names if f"{name}.parquet" in present]
 
 
-def _by_wire(folder: Path, names: list[str], suffix: str) -> list[Path]:
+def _by_wire(folder: Path, names: list[str]) -> list[Path]:
     """``TRIAL.parquet`` or ``TRIAL-WIRE.parquet`` of these trials."""
     wanted = set(names)
     entries = sorted(folder.iterdir()) if folder.is_dir() else []
-    return [each for each in entries if each.suffix == suffix and each.stem.partition("-")[0] in wanted]
+    return [each for each in entries if each.suffix == ".parquet" and each.stem.partition("-")[0] in wanted]
 
 
 def _trials(paths: list[Path]) -> str:
