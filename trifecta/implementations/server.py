@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from trifecta.contract.common import Declared, Tuning
+from trifecta.contract.digest import sha256_of
 from trifecta.design import ip
 from trifecta.design.model import PROTOCOLS, Protocol, RequestsWorkload
 from trifecta.design.tuning import TcpSettings
@@ -141,10 +142,7 @@ class ServerAdapter(ABC):
 
     def identity(self) -> str | None:
         """SHA-256 of its program, as ``sha256sum`` has it; of several files, of their digests. None: not known."""
-        digests = []
-        for path in self.program_files():
-            with path.open("rb") as file:
-                digests.append(hashlib.file_digest(file, "sha256").hexdigest())
+        digests = [sha256_of(path) for path in self.program_files()]
         return hashlib.sha256("".join(digests).encode()).hexdigest() if len(digests) > 1 else next(iter(digests), None)
 
     def backends(self, site: Site, options: ServerOptions) -> tuple[Backend, ...]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import struct
 from pathlib import Path
 
+from trifecta.contract.digest import sha256_of
 from trifecta.contract.machine import BroughtEngine
 from trifecta.design.errors import CannotError
 from trifecta.lab.engine import engine_versions
@@ -64,6 +64,6 @@ def is_static(program: Path) -> bool:
 def facts(program: Path) -> BroughtEngine:
     """What is recorded of the program that is started on a host. OSError when it cannot be read."""
     return {
-        "sha256": hashlib.sha256(program.read_bytes()).hexdigest(),
+        "sha256": sha256_of(program),
         "linkage": "static" if is_static(program) else "shared",
     }

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
+from trifecta.contract.digest import sha256_of
 from trifecta.store import files
 from trifecta.store.cache import cache_folder
 
@@ -42,8 +43,7 @@ def digest(path: Path) -> str:
     state = State(now.st_size, now.st_mtime_ns, now.st_ctime_ns, now.st_ino, now.st_dev)
     known = _hashed.get(path)
     if known is None or known[0] != state:
-        with path.open("rb") as file:
-            known = _hashed[path] = state, hashlib.file_digest(file, "sha256").hexdigest()
+        known = _hashed[path] = state, sha256_of(path)
     return known[1]
 
 

@@ -10,12 +10,12 @@ manifest anew is not found out: no key is in play.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from trifecta.contract.digest import sha256_of
 from trifecta.design.errors import UserError
 from trifecta.store import digest_cache, files
 from trifecta.store.digest_cache import digest
@@ -299,9 +299,9 @@ def digests(drafts: Iterable[tuple[Path, str]]) -> dict[str, str]:
     for draft, name in drafts:
         if draft.is_dir():
             names = below(draft, name)
-            found |= {one: _digest(draft / one.removeprefix(f"{name}/")) for one in names}
+            found |= {one: sha256_of(draft / one.removeprefix(f"{name}/")) for one in names}
         else:
-            found[name] = _digest(draft)
+            found[name] = sha256_of(draft)
     return found
 
 
@@ -309,11 +309,6 @@ def below(folder: Path, name: str) -> list[str]:
     """The files below a folder that is called ``name``, but for drafts."""
     there = (entry for entry in folder.rglob("*") if not entry.name.startswith(files.TEMPORARY_PREFIX))
     return sorted(f"{name}/{entry.relative_to(folder).as_posix()}" for entry in there if entry.is_file())
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _told(error: OSError | UnicodeDecodeError) -> str:

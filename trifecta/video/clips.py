@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
+from trifecta.contract.digest import sha256_of
 from trifecta.design.errors import UserError
 from trifecta.video import ffmpeg
 from trifecta.video.playlists import FRAME_RATE
@@ -57,7 +57,6 @@ def _repeated(path: Path) -> tuple[str, ...]:
 
 def _digest(path: Path) -> str:
     try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        return sha256_of(path)
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror}); give a file that can") from None

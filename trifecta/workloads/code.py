@@ -6,6 +6,8 @@ import hashlib
 from functools import cache
 from pathlib import Path
 
+from trifecta.contract.digest import sha256_of
+
 _PACKAGE = Path(__file__).resolve().parents[1]
 _DIGITS = 12  # of 64: enough to tell two builds apart, short enough for a line
 
@@ -27,5 +29,4 @@ def of_folder(folder: Path) -> str:
 @cache
 def of_file(file: Path) -> str:
     """Of its content."""
-    with file.open("rb") as content:
-        return hashlib.file_digest(content, "sha256").hexdigest()[:_DIGITS]
+    return sha256_of(file)[:_DIGITS]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from trifecta.contract.digest import sha256_of
 from trifecta.design.errors import CannotError
 from trifecta.design.ip import endpoint
 from trifecta.design.model import PROTOCOL_NAMES, Protocol
@@ -194,10 +194,7 @@ def differ(response: Response, status: int, fields: Sequence[tuple[str, str]], d
 
 
 def _digest(body: Path) -> str:
-    if not body.exists():
-        return _NO_CONTENT
-    with body.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return sha256_of(body) if body.exists() else _NO_CONTENT
 
 
 def _short(values: Sequence[str]) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from trifecta.contract.codec import Misfit, decode
+from trifecta.contract.digest import sha256_of
 from trifecta.design.errors import CannotError
 from trifecta.lab.container_spec import ImageSource
 
@@ -58,8 +59,7 @@ def tree_digest(root: Path, names: Iterable[str]) -> str:
         if stat.S_ISLNK(mode):
             whole.update(str(path.readlink()).encode(errors="surrogateescape"))
         elif stat.S_ISREG(mode):
-            with path.open("rb") as file:
-                whole.update(hashlib.file_digest(file, "sha256").digest())
+            whole.update(bytes.fromhex(sha256_of(path)))
         whole.update(b"\0")
     return whole.hexdigest()
 

@@ -22,13 +22,13 @@ The password: MYSQL_PWD; it and the user also from `[client]` in `~/.my.cnf`.
 
 from __future__ import annotations
 
-import hashlib
 import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from trifecta.contract.digest import sha256_of
 from trifecta.design.errors import CannotError
 from trifecta.design.extras import Later
 from trifecta.store import parquet
@@ -119,8 +119,7 @@ class Database:
             count = number + 1
             path = source.scratch / "part.tsv"
             rows = _write(source, table, where, path)
-            with path.open("rb") as file:
-                digest = hashlib.file_digest(file, "sha256").hexdigest()
+            digest = sha256_of(path)
             if known.get(number) not in (None, digest):
                 return False
             if number not in known:

@@ -25,7 +25,6 @@ AWS_ENDPOINT, and AWS_ALLOW_HTTP=true without TLS.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from contextlib import closing
 from itertools import islice
@@ -34,6 +33,7 @@ from urllib.parse import unquote, urlsplit
 
 import duckdb
 
+from trifecta.contract.digest import sha256_of
 from trifecta.design.errors import UserError
 from trifecta.store.exports import athena, error_messages, parallel, tables
 from trifecta.store.exports.exporter import Source
@@ -64,7 +64,7 @@ def send(source: Source, url: str) -> list[str]:
             part = source.scratch / f"{table}-{number}.parquet"
             select = f"SELECT {athena.selected(filled[table])} {tables.rows(table, where)}"
             tables.copy(cursor, select, part, _OPTIONS)
-            name = f"{folders[table]}/part-{number:05}-{_digest(part)}.parquet"
+            name = f"{folders[table]}/part-{number:05}-{sha256_of(part)[:16]}.parquet"
             if name not in there[table]:
                 place.put(name, part)
             part.unlink()
@@ -90,8 +90,3 @@ def _refuse_inside(run: Path, url: str) -> None:
     folder = Path("/") / unquote(parted.path).strip("/")
     if parted.scheme == "file" and folder.resolve().is_relative_to(run):
         raise UserError(f"{url} is in the run's folder, which an export leaves alone; name another")
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()[:16]
