@@ -9,13 +9,13 @@ measured at a scrape is told of until this server ends: its last state is not be
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import duckdb
 
-from trifecta.design.errors import TrifectaError, UserError
+from trifecta.design.errors import TrifectaError
 from trifecta.design.metrics import METRICS
 from trifecta.store import facts, parquet, views
 from trifecta.store.exports import grafana, tables
@@ -23,7 +23,7 @@ from trifecta.store.exports.exposition import Durations, Families
 from trifecta.store.exports.openmetrics import LABELS, RATIOS, VERDICT
 from trifecta.store.exports.otlp_metrics import BOUNDS_S, buckets
 from trifecta.store.run import RunDirectory
-from trifecta.ui import writers
+from trifecta.ui import reading, writers
 from trifecta.ui.index import Index
 
 SHARE = 0.002
@@ -152,7 +152,7 @@ class Exposition:
             readable = True
             try:
                 run.tell(families, written=folders[name] in written)
-            except (TrifectaError, OSError):
+            except (TrifectaError, duckdb.Error, OSError):
                 readable = False  # who opens it is told why
             families.gauge(
                 "trifecta_run_readable", "0 where its files are not what a run writes", {"folder": name}, readable
@@ -160,11 +160,9 @@ class Exposition:
         return families.text()
 
 
-def _select(query: str, files: list[Path]) -> list[dict[str, Any]]:
-    try:
+def _select(query: str, paths: Sequence[Path]) -> list[dict[str, Any]]:
+    with reading.naming_damaged(paths):
         return parquet.select(query)
-    except duckdb.Error as error:
-        raise UserError(f"{files[0].parent}: {error}") from error
 
 
 def _truth(value: object) -> str:
