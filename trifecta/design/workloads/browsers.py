@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 from trifecta.design.path_spec import PathSpec
 from trifecta.design.workloads import estimates
@@ -32,25 +32,14 @@ class BrowserWorkload(RequestsWorkload):
 
     # What its samples are.
 
-    @property
-    def family(self) -> Family:
-        """A browser visits."""
-        return "visits"
-
-    @property
-    def visiting(self) -> bool:
-        """Its samples are visits."""
-        return True
-
-    @property
-    def direct(self) -> bool:
-        """A visit makes many requests."""
-        return False
-
-    @property
-    def noun(self) -> str:
-        """What its samples are called."""
-        return "visits"
+    family: ClassVar[Family] = "visits"
+    """A browser visits."""
+    visiting: ClassVar[bool] = True
+    """Its samples are visits."""
+    direct: ClassVar[bool] = False
+    """A visit makes many requests."""
+    noun: ClassVar[str] = "visits"
+    """What its samples are called."""
 
     @property
     def samples(self) -> int:
@@ -88,10 +77,8 @@ class BrowserWorkload(RequestsWorkload):
 
     # Where it runs.
 
-    @property
-    def serving_host(self) -> str:
-        """The host of the lab whose servers the browser talks to."""
-        return "web"
+    serving_host: ClassVar[str] = "web"
+    """The host of the lab whose servers the browser talks to."""
 
     @property
     def wires(self) -> tuple[str, ...]:
@@ -154,10 +141,8 @@ class PageWorkload(BrowserWorkload):
     place: Literal["native", "docker-host", "docker-bridge"] = "native"
     kind: str = "page"
 
-    @property
-    def compared(self) -> tuple[str, ...]:
-        """What a visit gets depends on these."""
-        return ("page", "view")
+    compared: ClassVar[tuple[str, ...]] = ("page", "view")
+    """What a visit gets depends on these."""
 
     @property
     def films(self) -> bool:
@@ -209,15 +194,10 @@ class VideoWorkload(BrowserWorkload):
     warmup_visits: int = 0
     kind: str = "video"
 
-    @property
-    def compared(self) -> tuple[str, ...]:
-        """What a segment holds depends on these."""
-        return ("clip", "codec", "ladder", "segment_ns", "mode")
-
-    @property
-    def plays(self) -> bool:
-        """Its visits are watches."""
-        return True
+    compared: ClassVar[tuple[str, ...]] = ("clip", "codec", "ladder", "segment_ns", "mode")
+    """What a segment holds depends on these."""
+    plays: ClassVar[bool] = True
+    """Its visits are watches."""
 
     @property
     def live(self) -> bool:
@@ -243,10 +223,8 @@ class VideoWorkload(BrowserWorkload):
         """For one watch without a network, with the whole video there."""
         return replace(super().unhindered(watch_ns), mode="on-demand", watch_ns=watch_ns)
 
-    @property
-    def serving_host(self) -> str:
-        """Videos have a host of their own."""
-        return "video"
+    serving_host: ClassVar[str] = "video"
+    """Videos have a host of their own."""
 
     def _visit_ns(self, path: PathSpec) -> float:
         return self.watch_ns + estimates.WATCH_NS

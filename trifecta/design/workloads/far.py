@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from trifecta.design.path_spec import PathSpec
 from trifecta.design.protocols import SAFE_METHODS
@@ -21,15 +22,10 @@ class FarWorkload(FarBaseWorkload):
 
     kind: str = "far"
 
-    @property
-    def family(self) -> Family:
-        """Single requests."""
-        return "far"
-
-    @property
-    def compared(self) -> tuple[str, ...]:
-        """What an answer is depends on these; two places need not answer alike."""
-        return ("url", "method")
+    family: ClassVar[Family] = "far"
+    """Single requests."""
+    compared: ClassVar[tuple[str, ...]] = ("url", "method")
+    """What an answer is depends on these; two places need not answer alike."""
 
     def before(self, connection: str) -> int:
         """Requests of a trial before those that are measured: they open the connection, or fetch a ticket."""

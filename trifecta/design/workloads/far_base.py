@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from trifecta.design import manners, quantity
 from trifecta.design.machine import HERE
@@ -34,10 +35,8 @@ class FarBaseWorkload(RequestsWorkload):
     in_flight: int = 1
     vantage: str | None = None
 
-    @property
-    def outside(self) -> bool:
-        """It does."""
-        return True
+    outside: ClassVar[bool] = True
+    """It does."""
 
     @property
     def elsewhere_at(self) -> str | None:

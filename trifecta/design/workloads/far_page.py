@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from trifecta.design import manners
 from trifecta.design.path_spec import PathSpec
@@ -28,15 +29,10 @@ class FarPageWorkload(FarBaseWorkload, BrowserWorkload):
     filmstrip: bool = True
     kind: str = "far-page"
 
-    @property
-    def family(self) -> Family:
-        """Visits that leave the machine."""
-        return "far-visits"
-
-    @property
-    def compared(self) -> tuple[str, ...]:
-        """What a visit gets depends on it; two places need not answer alike."""
-        return ("url",)
+    family: ClassVar[Family] = "far-visits"
+    """Visits that leave the machine."""
+    compared: ClassVar[tuple[str, ...]] = ("url",)
+    """What a visit gets depends on it; two places need not answer alike."""
 
     @property
     def films(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from trifecta.design import tuning
 from trifecta.design.by_protocol import Octets, largest, octets_over
@@ -84,30 +84,20 @@ class RequestsWorkload:
 
     # What its samples are.
 
-    @property
-    def family(self) -> Family:
-        """Of which kind its work is: how it is carried out and what of it is checked goes by that, in tables."""
-        return "requests"
-
-    @property
-    def outside(self) -> bool:
-        """Whether its requests leave this machine: then nothing between is made here, and one side is all there is."""
-        return False
+    family: ClassVar[Family] = "requests"
+    """Of which kind its work is: how it is carried out and what of it is checked goes by that, in tables."""
+    outside: ClassVar[bool] = False
+    """Whether its requests leave this machine: then nothing between is made here, and one side is all there is."""
 
     @property
     def distant(self) -> bool:
         """Whether its client asks from another machine than the one that runs the study, with a clock of its own."""
         return False
 
-    @property
-    def visiting(self) -> bool:
-        """Whether a browser makes its samples, which then are visits."""
-        return False
-
-    @property
-    def direct(self) -> bool:
-        """Whether each of its samples is one request, which one server answers."""
-        return True
+    visiting: ClassVar[bool] = False
+    """Whether a browser makes its samples, which then are visits."""
+    direct: ClassVar[bool] = True
+    """Whether each of its samples is one request, which one server answers."""
 
     @property
     def first_method(self) -> str:
@@ -119,15 +109,10 @@ class RequestsWorkload:
         """The URL of what is asked for elsewhere; None where the servers are of the lab."""
         return None
 
-    @property
-    def crowd(self) -> bool:
-        """Whether many clients ask at once, each for itself, and share a core."""
-        return False
-
-    @property
-    def noun(self) -> str:
-        """What its samples are called."""
-        return "requests"
+    crowd: ClassVar[bool] = False
+    """Whether many clients ask at once, each for itself, and share a core."""
+    noun: ClassVar[str] = "requests"
+    """What its samples are called."""
 
     @property
     def samples(self) -> int:
@@ -166,10 +151,8 @@ class RequestsWorkload:
         sizes = {"response": self.response_bytes, "request": self.request_bytes}
         return [name for name, octets in sizes.items() if not isinstance(octets, int)]
 
-    @property
-    def compared(self) -> tuple[str, ...]:
-        """The attributes in which two arms must have been asked for the same before their answers are compared."""
-        return ("method", "response_bytes")
+    compared: ClassVar[tuple[str, ...]] = ("method", "response_bytes")
+    """The attributes in which two arms must have been asked for the same before their answers are compared."""
 
     # What only browsers are asked for, as it is without one.
 
@@ -183,10 +166,8 @@ class RequestsWorkload:
         """How the protocol comes about: it is spoken from the first request on."""
         return "forced"
 
-    @property
-    def plays(self) -> bool:
-        """Whether its samples are watches of a video."""
-        return False
+    plays: ClassVar[bool] = False
+    """Whether its samples are watches of a video."""
 
     @property
     def films(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 from trifecta.design import sba, services
 from trifecta.design.by_protocol import Octets, largest
@@ -71,15 +71,10 @@ class ServicesWorkload(RequestsWorkload):
         """The client's call begins a cycle."""
         return self.graph.entry.method
 
-    @property
-    def family(self) -> Family:
-        """Services call each other."""
-        return "services"
-
-    @property
-    def direct(self) -> bool:
-        """A service may call others before it answers."""
-        return False
+    family: ClassVar[Family] = "services"
+    """Services call each other."""
+    direct: ClassVar[bool] = False
+    """A service may call others before it answers."""
 
     # Where it runs.
 
@@ -283,10 +278,8 @@ class FanInWorkload(ServicesWorkload):
         """A client, for all of them, and the service."""
         return services.chain(2, self.method, largest(self.response_bytes))
 
-    @property
-    def crowd(self) -> bool:
-        """That is what it is."""
-        return True
+    crowd: ClassVar[bool] = True
+    """That is what it is."""
 
     @property
     def samples(self) -> int:
