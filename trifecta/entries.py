@@ -82,7 +82,6 @@ class Registry(Mapping[str, Item], Generic[Item]):
         error: Callable[[str], Exception],
         taken: Collection[str] = (),
         beside: tuple[type[Any], ...] = (),
-        entries: ReadEntries = installed,
     ) -> None:
         """``adopt``: what stands in the registry for a part of this name from this package; ValueError: what is wrong.
 
@@ -98,7 +97,6 @@ class Registry(Mapping[str, Item], Generic[Item]):
         self._error = error
         self._taken = {*own, *taken}
         self._beside = beside
-        self._entries = entries
 
     def __getitem__(self, name: str) -> Item:
         """The part of this name."""
@@ -115,7 +113,7 @@ class Registry(Mapping[str, Item], Generic[Item]):
 
     @cached_property
     def _outside(self) -> dict[str, Item]:
-        entries, refused = self._entries(self.group)
+        entries, refused = installed(self.group)
         for one in refused:
             raise self._error(f"package {one.package}: {one.reason}")
         found: dict[str, Item] = {}

@@ -7,6 +7,7 @@ from trifecta.design.errors import UserError
 from trifecta.design.levels import Surroundings
 from trifecta.design.minimum_duration import least_trial_ns
 from trifecta.design.model import PageWorkload, VideoWorkload
+from trifecta.design.resolve import least_trial_ns
 from trifecta.design.study_file import parse_study
 
 PAGE = "study: p\nworkload: {kind: page, visits: 3}\nfactors: {view: [cold, repeat]}\npaths: {far: {rtt: 20 ms}}\n"

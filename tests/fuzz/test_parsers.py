@@ -65,7 +65,7 @@ def test_captures(tmp_path: Path) -> None:
             assert bool((headers.payload_captured <= headers.payload).all())
             if len(headers.index):
                 flows = find_flows(capture, headers)
-                read_sacks(capture, headers, flows, number_segments(capture, headers, flows))
+                read_sacks(capture, headers, number_segments(capture, headers, flows))
 
         one_line(read)
 

@@ -83,18 +83,16 @@ def climb(values: Sequence[Logs], rounds: int, confidence: float) -> LadderEstim
     ]
     changes = [_less(upper, lower) for lower, upper in itertools.pairwise(even)]
     p = holm([_p(change) for change in changes])
-    steps = tuple(
-        StepEffect(linear([(1.0, _array(change))], confidence), value) for change, value in zip(changes, p, strict=True)
-    )
+    steps = tuple(StepEffect(of_rung(change, confidence), value) for change, value in zip(changes, p, strict=True))
     complete = [number for number in range(rounds) if all(number in one for one in even)]
     whole = _less(ends[1], ends[0])
     summed = {number: even[-1][number] - even[0][number] for number in complete}
     return LadderEstimate(
-        rungs=tuple(_of_rung(one, confidence) for one in values),
+        rungs=tuple(of_rung(one, confidence) for one in values),
         steps=steps,
-        whole=linear([(1.0, _array(whole))], confidence),
-        summed=linear([(1.0, _array(summed))], confidence),
-        left=linear([(1.0, _array(_less(whole, summed)))], confidence),
+        whole=of_rung(whole, confidence),
+        summed=of_rung(summed, confidence),
+        left=of_rung(_less(whole, summed), confidence),
         rounds=rounds,
         complete=len(complete),
     )
@@ -108,9 +106,9 @@ def turned(below: Logs, first: Logs, without: Logs, top: Logs, confidence: float
     before = {block: first[block] - below[block] for block in shared}
     after = {block: top[block] - without[block] for block in shared}
     return Turned(
-        linear([(1.0, _array(before))], confidence),
-        linear([(1.0, _array(after))], confidence),
-        linear([(1.0, _array(_less(after, before)))], confidence),
+        of_rung(before, confidence),
+        of_rung(after, confidence),
+        of_rung(_less(after, before), confidence),
     )
 
 
@@ -132,25 +130,27 @@ def answer(
     return made, why, then, now
 
 
-def _of_rung(values: Logs, confidence: float) -> Estimate:
-    return linear([(1.0, _array(values))], confidence)
+def of_rung(values: Logs, confidence: float) -> Estimate:
+    """The mean of what is known by block, with its interval."""
+    return linear([(1.0, array(values))], confidence)
 
 
 def _less(first: Logs, second: Logs) -> dict[int, float]:
     return {number: value - second[number] for number, value in first.items() if number in second}
 
 
-def _array(values: Logs) -> Floats:
+def array(values: Logs) -> Floats:
+    """What is known by block, in the order of blocks."""
     return np.array([values[number] for number in sorted(values)], dtype=np.float64)
 
 
 def _p(values: Logs) -> float | None:
     """Student's test of no change."""
-    array = _array(values)
-    if len(array) < 2:
+    known = array(values)
+    if len(known) < 2:
         return None
-    error = float(array.std(ddof=1)) / math.sqrt(len(array))
-    mean = float(array.mean())
+    error = float(known.std(ddof=1)) / math.sqrt(len(known))
+    mean = float(known.mean())
     if error <= 1e-12 * max(1.0, abs(mean)):
         return 1.0 if mean == 0 else 0.0
-    return two_sided_p(mean / error, len(array) - 1)
+    return two_sided_p(mean / error, len(known) - 1)

@@ -22,7 +22,7 @@ from trifecta.design.document import Document, Section, did_you_mean, parse_text
 from trifecta.design.errors import UserError
 from trifecta.design.model import Study
 from trifecta.design.overrides import apply_overrides, unused
-from trifecta.design.resolve import Surroundings, resolve
+from trifecta.design.resolve import resolve
 from trifecta.design.yaml_text import parse_document
 
 Depth = Literal["full", "quick"]
@@ -82,7 +82,6 @@ def parse_campaign(
     depth: Depth,
     *,
     overrides: Sequence[str] = (),
-    surroundings: Surroundings | None = None,
     only: Sequence[str] = (),
     change: Callable[[Document], None] | None = None,
     as_published: bool = False,
@@ -124,7 +123,7 @@ def parse_campaign(
         apply_overrides(document, overrides)
         if change is not None:
             change(document)
-        studies[name] = resolve(document, surroundings)
+        studies[name] = resolve(document)
         idle.append(unused(document))
         suite_of[name] = suite
     for option, said in (idle[0] if idle else {}).items():

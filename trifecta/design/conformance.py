@@ -13,7 +13,6 @@ from trifecta.design.by_protocol import one_size
 from trifecta.design.model import PathSpec, RequestsWorkload
 from trifecta.design.study import path
 
-Depth = Literal["off", "quick", "full"]
 Outcome = Literal["pass", "fail", "not_offered", "unsupported", "not_run"]
 Role = Literal["server", "client"]
 

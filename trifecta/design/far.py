@@ -8,7 +8,7 @@ from typing import Any
 
 from trifecta.design import quantity
 from trifecta.design.document import parse_flag, parse_text
-from trifecta.design.fields import Field
+from trifecta.design.fields import Field, positive_count
 from trifecta.design.ip import IPV4, IPV6
 from trifecta.design.machine import parse_machine
 from trifecta.design.quantity import QuantityError
@@ -94,13 +94,6 @@ def _positive_size(value: Any) -> int:
     return size
 
 
-def _positive_count(value: Any) -> int:
-    count = quantity.parse_count(value)
-    if count == 0:
-        raise QuantityError(f"{value!r} is too small; give 1 or more")
-    return count
-
-
 def _owned(value: Any) -> bool | None:
     """True; None for false, so that it is written only where it is claimed."""
     return parse_flag(value) or None
@@ -113,7 +106,7 @@ FAR_FIELDS = (
     Field("owned", "owned", _owned, bool, factor=False),
     Field("pace", "pace_per_s", _pace, quantity.format_frequency, factor=False),
     Field("volume", "volume_bytes", _positive_size, quantity.format_size, factor=False),
-    Field("most_requests", "most_requests", _positive_count, factor=False),
+    Field("most_requests", "most_requests", positive_count, factor=False),
     Field("most_volume", "most_bytes", _positive_size, quantity.format_size, factor=False),
 )
 FAR_VANTAGE_FIELDS = (Field("vantage", "vantage", parse_vantage),)

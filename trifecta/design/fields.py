@@ -31,7 +31,8 @@ def parse_protocol(value: Any) -> str:
     return names[text.lower()]
 
 
-def _positive_count(value: Any) -> int:
+def positive_count(value: Any) -> int:
+    """A whole number, 1 or more."""
     count = quantity.parse_count(value)
     if count == 0:
         raise QuantityError(f"{value!r} is too small; give 1 or more")
@@ -107,9 +108,9 @@ REQUESTS_FIELDS = (
     Field("method", "method", one_of("a method", *METHODS)),
     Field("response", "response_bytes", parse_octets, format_octets),
     Field("request", "request_bytes", parse_octets, format_octets),
-    Field("in_flight", "in_flight", _positive_count),
-    Field("connections", "connections", _positive_count),
-    Field("streams", "streams", _positive_count),
+    Field("in_flight", "in_flight", positive_count),
+    Field("connections", "connections", positive_count),
+    Field("streams", "streams", positive_count),
     Field("loop", "loop", one_of("a loop", "closed", "open"), factor=False),
     Field("rate", "rate_per_s", _positive_frequency, quantity.format_frequency),
     Field("arrivals", "arrivals", one_of("a kind of arrivals", "constant", "poisson")),
@@ -161,7 +162,7 @@ def _parse_depth(value: Any) -> int:
 
 
 def _parse_clients(value: Any) -> int:
-    clients = _positive_count(value)
+    clients = positive_count(value)
     if clients > 10_000:
         raise QuantityError(f"{value!r} clients are too many; give at most 10000")
     return clients
@@ -216,7 +217,7 @@ def _format_names(value: str | None) -> str:
 SERVICES_FIELDS = (
     Field("depth", "depth", _parse_depth),
     Field("inside", "inside", _parse_inside, _format_inside),
-    Field("hosts", "hosts", _positive_count),
+    Field("hosts", "hosts", positive_count),
     Field("place", "place", one_of("a place", "native", "docker-host", "docker-bridge")),
     Field("impaired", "impaired", _parse_impaired),
     Field("clients", "clients", _parse_clients),
@@ -233,11 +234,11 @@ SERVICES_FIELDS = (
 )
 
 
-def _parse_most(name: str, most: int, least: int = 1) -> Callable[[Any], int]:
+def _parse_visits(least: int) -> Callable[[Any], int]:
     def parse(value: Any) -> int:
         count = quantity.parse_count(value)
-        if not least <= count <= most:
-            raise QuantityError(f"{value!r} is not a number of {name}; give {least} to {most}")
+        if not least <= count <= 1000:
+            raise QuantityError(f"{value!r} is not a number of visits; give {least} to 1000")
         return count
 
     return parse
@@ -268,8 +269,8 @@ def _format_ladder(rungs: tuple[tuple[int, int], ...]) -> str:
 BROWSER_FIELDS = (
     Field("view", "view", one_of("a view", "cold", "warm", "repeat")),
     Field("discovery", "discovery", one_of("a way to find HTTP/3", "forced", "alt-svc")),
-    Field("visits", "visits", _parse_most("visits", 1000), factor=False),
-    Field("warmup_visits", "warmup_visits", _parse_most("visits", 1000, 0), factor=False),
+    Field("visits", "visits", _parse_visits(1), factor=False),
+    Field("warmup_visits", "warmup_visits", _parse_visits(0), factor=False),
     Field("visit_timeout", "visit_timeout_ns", _positive_time, quantity.format_time, factor=False),
     Field("settle", "settle_ns", quantity.parse_time_ns, quantity.format_time, factor=False),
 )

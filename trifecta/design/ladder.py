@@ -16,7 +16,7 @@ from typing import Any
 from trifecta.design.document import Document
 from trifecta.design.model import PROTOCOL_FACTOR, PROTOCOL_NAMES, Study
 from trifecta.design.overrides import apply_overrides
-from trifecta.design.resolve import Surroundings, resolve
+from trifecta.design.resolve import resolve
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,6 @@ class Ladder:
         rounds: int,
         seed: int,
         overrides: Sequence[str] = (),
-        surroundings: Surroundings | None = None,
         name: str = "",
     ) -> Study:
         """The study whose cells are these rungs, in their order, each once. UserError for a fault of the file."""
@@ -155,7 +154,7 @@ class Ladder:
         tree["seed"] = str(seed)
         tree.setdefault("conformance", "off")
         tree["give_up"] = "false"
-        return resolve(document, surroundings)
+        return resolve(document)
 
     def _order(self, factor: str) -> list[str]:
         first = dict(self.bottom)[factor]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from typing import Any, Literal, cast
 
@@ -18,8 +19,16 @@ from trifecta.design.levels import CLEAN, Surroundings, named_things, read_cells
 from trifecta.design.machine import MIDDLE
 from trifecta.design.metric import Metric
 from trifecta.design.metrics import METRICS, asked_for
-from trifecta.design.minimum_duration import least_ns
-from trifecta.design.model import PROTOCOL_FACTOR, Baseline, Machine, PathSpec, RequestsWorkload, Study, TrialLength
+from trifecta.design.model import (
+    PROTOCOL_FACTOR,
+    Baseline,
+    Levelled,
+    Machine,
+    PathSpec,
+    RequestsWorkload,
+    Study,
+    TrialLength,
+)
 from trifecta.design.paths import read_path
 from trifecta.design.protocols import CONTENT_METHODS
 from trifecta.design.quantity import QuantityError
@@ -259,7 +268,7 @@ def _refuse_small_samples(root: Section, study: Study) -> None:
 
 
 def _refuse_small_budget(root: Section, study: Study) -> None:
-    needed_ns = least_ns(study)
+    needed_ns = _least_ns(study)
     if study.budget_ns is not None and needed_ns > study.budget_ns:
         asked = quantity.format_time(study.budget_ns)
         raise root.error(
@@ -328,3 +337,16 @@ def _parse_seed(value: Any) -> int:
     if seed >= 2**53:  # whole in every JSON reader
         raise QuantityError(f"{value!r} is too large; give less than 2^53")
     return seed
+
+
+def _least_ns(study: Study) -> int:
+    """The shortest time for the fewest blocks of every cell, if every request took the least its path allows."""
+    return study.min_blocks * sum(
+        least_trial_ns(study, plan.treatment(study, cell, arm))
+        for cell, arm in itertools.product(plan.cells(study), plan.arms(study))
+    )
+
+
+def least_trial_ns(study: Study, at: Levelled) -> int:
+    """The shortest time a trial can take: its duration, or as many round trips as its requests need."""
+    return plan.workload_for(study, at).least_ns(study.paths[at.path].rtt_ns, at.protocol, at.connection)

@@ -10,6 +10,7 @@ from trifecta.design.errors import UserError
 from trifecta.design.impairments import lost_share
 from trifecta.design.model import Study
 from trifecta.design.study_file import parse_study
+from trifecta.store.parquet import quoted
 
 # delay_ns, loss, rate: of a loss schedule or a trace, which depend on how much was sent, the link's own word stands.
 _COLUMNS = "path, wire, direction, delay_ns, loss, scheduled, rate, traced"
@@ -45,12 +46,7 @@ def _row(path: str, wire: str | None, direction: str, asked: Sequence[Impairment
     delay_ns = sum(int(impairment["delay_ns"]) for impairment in asked if impairment["kind"] == "delay")
     rates = [float(impairment["bits_per_s"]) for impairment in asked if impairment["kind"] == "rate"]
     rate = f"{min(rates)!r}::DOUBLE" if rates else "NULL::DOUBLE"
-    named = "NULL::VARCHAR" if wire is None else _quoted(wire)
+    named = "NULL::VARCHAR" if wire is None else quoted(wire)
     return (
-        f"({_quoted(path)}, {named}, '{direction}', {delay_ns}::BIGINT, {lost!r}::DOUBLE, "
-        f"{scheduled}, {rate}, {traced})"
+        f"({quoted(path)}, {named}, '{direction}', {delay_ns}::BIGINT, {lost!r}::DOUBLE, {scheduled}, {rate}, {traced})"
     )
-
-
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"

@@ -146,12 +146,9 @@ def replace_synced(temporary_path: Path, path: Path) -> None:
 
 
 @contextmanager
-def draft_of(path: Path, announce: Callable[[Path], None] | None = None) -> Iterator[Path]:
-    """The name to write a file under; the file gets its own at the end. After an error nothing is left of it.
-
-    ``announce`` is called with the draft when it is on the disk, before it gets its name; from then on it is kept.
-    """
-    with drafts_of([path], None if announce is None else lambda drafts: announce(drafts[0])) as (draft,):
+def draft_of(path: Path) -> Iterator[Path]:
+    """The name to write a file under; the file gets its own at the end. After an error nothing is left of it."""
+    with drafts_of([path]) as (draft,):
         yield draft
 
 
@@ -159,7 +156,11 @@ def draft_of(path: Path, announce: Callable[[Path], None] | None = None) -> Iter
 def drafts_of(
     paths: Sequence[Path], announce: Callable[[Sequence[Path]], None] | None = None
 ) -> Iterator[Sequence[Path]]:
-    """As `draft_of`, for several files of one folder: they share waits for the disk, and get their names in turn."""
+    """As `draft_of`, for several files of one folder: they share waits for the disk, and get their names in turn.
+
+    ``announce`` is called with the drafts when they are on the disk, before they get their names; from then on they
+    are kept.
+    """
     drafts, announced = [temporary(path) for path in paths], False
     with disk_errors(paths[0]):
         try:

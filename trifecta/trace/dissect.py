@@ -93,7 +93,7 @@ def _dissect_file(file: Path, keys: bytes, first: int, log: Path | None) -> tupl
         return {name: SCHEMAS[name].arrow().empty_table() for name in TABLES}, notes
     flows = find_flows(capture, headers)
     numbers = number_segments(capture, headers, flows)
-    read_sacks(capture, headers, flows, numbers)
+    read_sacks(capture, headers, numbers)
     trace = Trace(capture, headers, flows, numbers)
     _note_sizes(trace, notes)
     parts = _run(trace, _jobs(trace), capture.secrets + keys)

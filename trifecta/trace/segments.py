@@ -193,7 +193,7 @@ def _scales(capture: CaptureFile, headers: Headers, flows: Flows, tcp: Ints) -> 
     return shifts
 
 
-def read_sacks(capture: CaptureFile, headers: Headers, flows: Flows, numbers: Numbers) -> None:
+def read_sacks(capture: CaptureFile, headers: Headers, numbers: Numbers) -> None:
     """The ranges of SACK options (RFC 2018), relative as the sequence numbers of the other direction."""
     rows = np.flatnonzero((headers.transport == TCP) & (headers.transport_header >= 30) & (headers.flags & SYN == 0))
     for row in rows[_have_option(capture, headers, rows, _OPTION_SACK)].tolist():

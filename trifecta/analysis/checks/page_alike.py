@@ -17,7 +17,7 @@ Difference = Callable[[Visit, Visit], str]
 
 def findings(evidence: Evidence, visits: Visits, difference: Difference) -> list[Finding]:
     """Compare requests and octets of the visits with those of the block's first, and tell what failed."""
-    return [*_failed(evidence, visits), *_unfinished(visits), _compared(evidence, visits, difference)]
+    return [*_failed(evidence, visits), *unfinished(visits), _compared(evidence, visits, difference)]
 
 
 def _compared(evidence: Evidence, visits: Visits, difference: Difference) -> Finding:
@@ -30,11 +30,11 @@ def _compared(evidence: Evidence, visits: Visits, difference: Difference) -> Fin
             worst, what, other = apart, words, visit
     if what:
         text = (
-            f"visit {other.number} made {_requests(other)} requests for {_octets(other):,} B, {arm}visit "
-            f"{first.number} {_requests(first)} for {_octets(first):,} B: {what}"
+            f"visit {other.number} made {requests(other)} requests for {_octets(other):,} B, {arm}visit "
+            f"{first.number} {requests(first)} for {_octets(first):,} B: {what}"
         )
         return Finding("fail" if worst > FAR_APART else "warn", text, worst, FAR_APART, _CHANGES)
-    text = f"all {len(visits.loaded)} visits made the same {_requests(first)} requests for {_octets(first):,} B"
+    text = f"all {len(visits.loaded)} visits made the same {requests(first)} requests for {_octets(first):,} B"
     return Finding("pass", text, 0.0, FAR_APART)
 
 
@@ -46,11 +46,12 @@ def _siblings(evidence: Evidence) -> list[tuple[str, Visits]]:
 
 def _apart(visit: Visit, other: Visit) -> float:
     """By which share of the larger one requests differ, or octets, whichever is more."""
-    pairs = ((_requests(visit), _requests(other)), (_octets(visit), _octets(other)))
+    pairs = ((requests(visit), requests(other)), (_octets(visit), _octets(other)))
     return max(abs(one - two) / max(one, two, 1) for one, two in pairs)
 
 
-def _requests(visit: Visit) -> int:
+def requests(visit: Visit) -> int:
+    """How many a visit made."""
     return sum(got.times for got in visit.got.values())
 
 
@@ -85,7 +86,8 @@ def _host(url: str) -> str:
     return url.partition("://")[2].partition("/")[0].partition(":")[0].lower()
 
 
-def _unfinished(visits: Visits) -> list[Finding]:
+def unfinished(visits: Visits) -> list[Finding]:
+    """A warning where requests still ran when a visit was over."""
     if not visits.unfinished:
         return []
     text = f"{visits.unfinished} requests were still running when the visit ended"

@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 
 from trifecta.analysis.checks import page_alike
 from trifecta.analysis.checks.evidence import Evidence, Finding, counts, worst
-from trifecta.analysis.checks.visits import Got, Visit, Visits
+from trifecta.analysis.checks.visits import Got, Visits
 from trifecta.design.model import CheckResult, RequestsWorkload
 
 SHOWN = 3  # URLs named of each kind of difference
@@ -47,7 +47,7 @@ def check(evidence: Evidence) -> list[CheckResult]:
     if workload.plays:
         findings += _of_a_player(visits)
     else:
-        findings += [*_failed(visits), *_unfinished(visits), *_compared(evidence, visits)]
+        findings += [*_failed(visits), *page_alike.unfinished(visits), *_compared(evidence, visits)]
     return worst(evidence, "same_page", findings)
 
 
@@ -68,20 +68,18 @@ def _compared(evidence: Evidence, visits: Visits) -> list[Finding]:
         wrong = difference(visit.got, first.got)
         if wrong:
             text = f"visit {visit.number} differs from {first_arm}visit {first.number}: {wrong}"
-            return [Finding("fail", text, float(_requests(visit)), float(_requests(first)), _REMEDY)]
+            return [
+                Finding("fail", text, float(page_alike.requests(visit)), float(page_alike.requests(first)), _REMEDY)
+            ]
     untold = sum(got.octets is None for got in visits.loaded[0].got.values())
     octets = sum(got.octets or 0 for got in visits.loaded[0].got.values())
-    number = float(_requests(first))
+    number = float(page_alike.requests(first))
     theirs = sum(got.times for asked, got in first.got.items() if asked.split("/")[2] in visits.third_parties)
     apart = f" ({theirs} of them to third parties)" if theirs else ""
     text = f"all {len(visits.loaded)} visits made the same {number:.0f} requests{apart} for {octets} B"
     if untold == len(visits.loaded[0].got) and untold and not visits.from_cache:
         return [Finding("unknown", f"{text}, but {evidence.client} does not report response sizes")]
     return [Finding("pass", text, number, number)]
-
-
-def _requests(visit: Visit) -> int:
-    return sum(got.times for got in visit.got.values())
 
 
 def difference(page: Page, reference: Page) -> str:
@@ -163,13 +161,6 @@ def _cache(workload: RequestsWorkload, visits: Visits) -> list[Finding]:
         text = f"{visits.from_cache} requests of {workload.view} visits were answered by the browser's cache"
         return [Finding("fail", text, float(visits.from_cache), 0.0, "report a bug: the profile was not new")]
     return []
-
-
-def _unfinished(visits: Visits) -> list[Finding]:
-    if not visits.unfinished:
-        return []
-    text = f"{visits.unfinished} requests were still running when the visit ended"
-    return [Finding("warn", text, float(visits.unfinished), 0.0, "raise `settle`")]
 
 
 def _urls(found: Mapping[str, int]) -> str:

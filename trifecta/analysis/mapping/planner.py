@@ -131,7 +131,6 @@ class MapPlanner:
     plan: MapPlan
     study: Study
     cells: Sequence[Cell]
-    floor: float = 0.0
     _running: Mapping[str, Collection[int]] = field(default_factory=dict, repr=False)
     _at_once: int = 1
     _known: tuple[Sequence[Row], tuple[int, int], Measured] | None = field(default=None, repr=False)
@@ -234,7 +233,7 @@ class MapPlanner:
         return next_batch(seen.surface, self._grid, still_open, costs=costs, barred=barred, given=given)
 
     def _sides(self, surface: Surface) -> Sides:
-        return sides_of(surface, self._grid, self.study.margin, self.study.confidence, self.floor)
+        return sides_of(surface, self._grid, self.study.margin, self.study.confidence)
 
     def _costs(self, blocks: Sequence[Block]) -> Floats:
         """What a block takes at each place: log-linear over the plane, within what was seen."""

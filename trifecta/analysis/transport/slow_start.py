@@ -58,10 +58,10 @@ def slow_start(connection: Connection, *, up: bool) -> SlowStart | None:
     flights = _flights(connection, of, start, up)
     if not flights:
         return None
-    pauses = connection.keep(("pauses", start, up), lambda: _pauses(of, _rtt(of, flights), start))
+    pauses = connection.keep(("pauses", start, up), lambda: _pauses(of, _rtt(flights), start))
     before = [trip for trip in flights if not pauses or trip.start_ns < pauses[0][1]]
     windows = [trip.window for trip in before]
-    last, why = _exit(before, windows, paused=bool(pauses))
+    last, why = _exit(windows, paused=bool(pauses))
     lost = _first_loss(connection, up)
     if lost is not None and lost >= start:
         at = max((index for index, trip in enumerate(before) if trip.start_ns <= lost), default=0)
@@ -90,7 +90,7 @@ def restarts(connection: Connection, *, up: bool) -> list[Restart]:
         return []
     start = _first_http(connection, up, [])
     flights = _flights(connection, of, start, up)
-    pauses = connection.keep(("pauses", start, up), lambda: _pauses(of, _rtt(of, flights), start))
+    pauses = connection.keep(("pauses", start, up), lambda: _pauses(of, _rtt(flights), start))
     found, largest, since = [], 0, start
     for index, (stop, resumed) in enumerate(pauses):
         before = [trip.window for trip in rounds(of, since, _LIMIT, stop)]
@@ -126,7 +126,7 @@ def _first_http(connection: Connection, up: bool, notes: list[str]) -> int:
     return 0
 
 
-def _rtt(of: Flight, flights: list[Round]) -> int:
+def _rtt(flights: list[Round]) -> int:
     known = [trip.end_ns - trip.start_ns for trip in flights if trip.end_ns is not None]
     return min(known, default=0)
 
@@ -148,7 +148,7 @@ def _pauses(of: Flight, rtt_ns: int, start_ns: int) -> list[tuple[int, int]]:
     return [(int(at[index]), int(at[index + 1])) for index in paused]
 
 
-def _exit(flights: list[Round], windows: list[int], *, paused: bool) -> tuple[int, str]:
+def _exit(windows: list[int], *, paused: bool) -> tuple[int, str]:
     """The last round trip of slow start, and why it was."""
     for index, window in enumerate(windows):
         after = windows[index + 1 : index + 1 + ROUNDS_WITHOUT]

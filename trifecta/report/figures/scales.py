@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from trifecta.design import numbers
-
 _UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
 
 
@@ -92,8 +90,3 @@ def labelled(positions: list[float], write: Callable[[float], str] = time_label)
 def rate_label(value: float) -> str:
     """Write a tick of a request rate."""
     return "0" if value == 0 else plain(value) if value < 10_000 else f"{plain(value / 1000)}k"
-
-
-def describe(value: float | None) -> str:
-    """A duration for an accessible description."""
-    return numbers.duration(value)

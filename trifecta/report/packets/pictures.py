@@ -135,16 +135,16 @@ def groups(found: Sequence[Captured]) -> list[tuple[str, list[Captured]]]:
     return made
 
 
-def write_figures(tables: Mapping[str, pa.Table], folder: Path, labels: Mapping[str, str] | None = None) -> list[Path]:
+def write_figures(tables: Mapping[str, pa.Table], folder: Path) -> list[Path]:
     """Write the pictures of a dissection's captures into a folder, SVG and PNG; returns the files.
 
-    ``labels`` are headings by capture. Files are called ``NAME-PICTURE.svg``, NAME that of the group.
+    Files are called ``NAME-PICTURE.svg``, NAME that of the group.
     """
     from trifecta.report.figures import picture_files
 
     written: list[Path] = []
     with svg.drawing():
-        for name, group in groups(captures(tables, labels)):
+        for name, group in groups(captures(tables)):
             for picture in pictures(group):
                 written += picture_files.write(picture.draw(), folder, f"{stem(name)}-{picture.name}", picture.legend)
     return written
