@@ -72,21 +72,11 @@ def run(
         _refuse_campaign(argument)
         if isinstance(study, Study) and study.seed == _UNSEEDED and seed is None and "seed" not in (changes or {}):
             seed = secrets.randbelow(2**31)  # as the command does for a file: equal seeds lose the same packets
-        common = _common(
-            out,
-            changes,
-            compare=compare,
-            baseline=baseline,
-            blocks=blocks,
-            budget=budget,
-            seed=seed,
-            yes=yes,
-            quiet=quiet,
+        words = _common(
+            changes, yes, quiet, out=out, compare=compare, baseline=baseline, budget=budget, blocks=blocks, seed=seed
         )
-        own = _of_lab(
-            server, client, host, with_threats, without_threats, cluster=cluster, store=store, capture=capture
-        )
-        return _measure(["run", *common, *own, "--", argument], told, quiet=quiet)
+        words += _of_lab(capture, server, client, host, cluster, store, with_threats, without_threats)
+        return _measure(["run", *words, "--", argument], told, quiet=quiet)
 
 
 def race(
@@ -120,9 +110,9 @@ def race(
     says that it sends: nobody is asked here.
     """
     words = _common(
-        out, changes, compare=compare, baseline=baseline, blocks=blocks, budget=budget, seed=seed, yes=yes, quiet=quiet
+        changes, yes, quiet, out=out, compare=compare, baseline=baseline, budget=budget, blocks=blocks, seed=seed
     )
-    words += _of_lab(server, client, host, with_threats, without_threats, cluster=cluster, store=store, capture=capture)
+    words += _of_lab(capture, server, client, host, cluster, store, with_threats, without_threats)
     words += [] if ca is None else [f"--ca={os.fspath(ca)}"]
     words += _named("--address", address)
     words += ["--i-own-this"] if i_own_this else []
@@ -132,48 +122,29 @@ def race(
 
 
 def _common(
-    out: str | os.PathLike[str] | None,
-    changes: Mapping[str, Change] | None,
-    *,
-    compare: str | None,
-    baseline: str | None,
-    blocks: int | None,
-    budget: str | None,
-    seed: int | None,
-    yes: bool,
-    quiet: bool,
+    changes: Mapping[str, Change] | None, yes: bool, quiet: bool, **given: str | int | os.PathLike[str] | None
 ) -> list[str]:
     """The options that every run has, as words of a command line."""
     words = [f"--set={name}={_written(value)}" for name, value in (changes or {}).items()]
-    given = {"out": None if out is None else os.fspath(out), "compare": compare, "baseline": baseline,
-             "budget": budget, "blocks": blocks, "seed": seed}  # fmt: skip
-    words += [f"--{name}={value}" for name, value in given.items() if value is not None]
+    words += [
+        f"--{name}={os.fspath(value) if isinstance(value, os.PathLike) else value}"
+        for name, value in given.items()
+        if value is not None
+    ]
     words += ["--yes"] if yes else []
     words += ["--quiet"] if quiet else []
     return [*words, "--json"]
 
 
-def _of_lab(
-    server: Names,
-    client: Names,
-    host: Names,
-    with_threats: Names,
-    without_threats: Names,
-    *,
-    cluster: str | None,
-    store: str | None,
-    capture: bool,
-) -> list[str]:
+def _of_lab(capture: bool, *names: Names | None) -> list[str]:
     """The options of studies whose server is ours."""
-    words = [*_named("--server", server), *_named("--client", client), *_named("--host", host)]
-    words += _named("--cluster", () if cluster is None else cluster)
-    words += _named("--store", () if store is None else store)
-    words += [*_named("--with", with_threats), *_named("--without", without_threats)]
+    options = ("server", "client", "host", "cluster", "store", "with", "without")
+    words = [word for option, one in zip(options, names, strict=True) for word in _named(f"--{option}", one)]
     return words + (["--capture"] if capture else [])
 
 
-def _named(option: str, names: Names) -> list[str]:
-    every: Iterable[str] = [names] if isinstance(names, str) else names
+def _named(option: str, names: Names | None) -> list[str]:
+    every: Iterable[str] = [names] if isinstance(names, str) else names or ()
     return [f"{option}={name}" for name in every]
 
 

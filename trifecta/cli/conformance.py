@@ -43,12 +43,7 @@ Examples:
     help="Only these clients; 'any': all.  [default: all, unless --server is given]",
 )
 @click.option("--large", is_flag=True, help="Also download 100 MB.")
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path, file_okay=False),
-    metavar="DIR",
-    help="Folder for results and evidence, new or empty.  [default: runs/conformance-DATE-TIME]",
-)
+@options.folder("Folder for results and evidence, new or empty.  [default: runs/conformance-DATE-TIME]")
 @options.ip_version()
 @options.as_json
 def command(

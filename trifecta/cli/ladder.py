@@ -53,14 +53,11 @@ Examples:
     type=click.IntRange(0),
     help="Seed of trial order, losses and arrivals; give a ladder's seed to repeat it.",
 )
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path, file_okay=False),
-    metavar="DIR",
-    help="Folder for everything, new or empty; use DIR/ladders to put it inside the reproduction DIR.  [default: "
-    "runs/ladder-DATE-TIME]",
+@options.folder(
+    "Folder for everything, new or empty; use DIR/ladders to put it inside the reproduction DIR.  [default: "
+    "runs/ladder-DATE-TIME]"
 )
-@click.option("--quiet", "-q", is_flag=True, help="Show no progress, only the result.")
+@options.quiet
 @options.as_json
 @click.pass_context
 def command(

@@ -15,6 +15,12 @@ from click.shell_completion import CompletionItem
 Decorated = Callable[..., Any]
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+quiet = click.option("--quiet", "-q", is_flag=True, help="Show no progress, only the result.")
+
+
+def folder(said: str) -> Callable[[Decorated], Decorated]:
+    """The option ``--out`` of a command that writes a folder, with its help."""
+    return click.option("--out", type=click.Path(path_type=Path, file_okay=False), metavar="DIR", help=said)
 
 
 def ip_version(default: str = "IPv4") -> Callable[[Decorated], Decorated]:
@@ -202,13 +208,8 @@ def running(command: Decorated) -> Decorated:
     """The options of commands that measure."""
     for option in reversed(
         (
-            click.option(
-                "--out",
-                type=click.Path(path_type=Path, file_okay=False),
-                metavar="DIR",
-                help="Folder of the run, new or empty.  [default: runs/STUDY-DATE-TIME]",
-            ),
-            click.option("--quiet", "-q", is_flag=True, help="Show no progress, only the result."),
+            folder("Folder of the run, new or empty.  [default: runs/STUDY-DATE-TIME]"),
+            quiet,
             as_json,
         )
     ):

@@ -73,12 +73,7 @@ Examples:
 @click.option("--without", "threats_off", multiple=True, metavar="ID,...", help="Switch these threats off.")
 @click.option("--threats/--no-threats", default=True, help="Also measure the threats to each study.")
 @options.cluster
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path, file_okay=False),
-    metavar="DIR",
-    help="Folder for everything, new or empty.  [default: runs/reproduce-DATE-TIME]",
-)
+@options.folder("Folder for everything, new or empty.  [default: runs/reproduce-DATE-TIME]")
 @click.option(
     "--compare",
     "compared",
@@ -87,7 +82,7 @@ Examples:
     metavar="DIR DIR",
     help="Run nothing; report whether two reproductions (folders, or a reproduction.json) agree on claims and threats.",
 )
-@click.option("--quiet", "-q", is_flag=True, help="Show no progress, only the result.")
+@options.quiet
 @options.as_json
 @click.pass_context
 def command(

@@ -30,7 +30,7 @@ Examples:
 @click.option("--budget", metavar="TIME", help="Run this much longer, for example '5 min'.")
 @options.cluster
 @options.leaving
-@click.option("--quiet", "-q", is_flag=True, help="Show no progress, only the result.")
+@options.quiet
 @options.as_json
 def command(
     *,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -120,52 +121,9 @@ Examples:
 @options.cluster
 @options.leaving
 @options.running
-def command(
-    *,
-    study: str,
-    overrides: tuple[str, ...],
-    blocks: int | None,
-    budget: str | None,
-    seed: str | None,
-    servers: tuple[str, ...],
-    clients: tuple[str, ...],
-    hosts: tuple[str, ...],
-    threats_on: tuple[str, ...],
-    threats_off: tuple[str, ...],
-    capture: bool,
-    compare: str | None,
-    baseline: str | None,
-    out: Path | None,
-    quiet: bool,
-    as_json: bool,
-    quick: bool,
-    yes: bool,
-    cluster: OnCluster | None,
-    only: tuple[str, ...],
-) -> int:
+def command(*, study: str, **asked: Any) -> int:
     """Run STUDY (a study file, or the name of a bundled study) and print its verdicts.
 
     STUDY can also be a campaign: a file that names several studies, which run one after the other.
     """
-    return run_study_of(
-        study,
-        overrides=overrides,
-        blocks=blocks,
-        budget=budget,
-        seed=seed,
-        servers=servers,
-        clients=clients,
-        hosts=hosts,
-        threats_on=threats_on,
-        threats_off=threats_off,
-        capture=capture,
-        compare=compare,
-        baseline=baseline,
-        out=out,
-        quiet=quiet,
-        as_json=as_json,
-        quick=quick,
-        yes=yes,
-        cluster=cluster,
-        only=only,
-    )
+    return run_study_of(study, **asked)

@@ -93,13 +93,8 @@ Exit code: 0 when every requested experiment ran, 1 when one could not, 2 bad in
 @click.option(
     "--only", metavar="NAME,...", multiple=True, help="Only these experiments of a threat that has several. Repeatable."
 )
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path, file_okay=False),
-    metavar="DIR",
-    help="Folder of the runs; those already in it are continued.  [default: runs/threats-DATE-TIME]",
-)
-@click.option("--quiet", "-q", is_flag=True, help="Show no progress, only the result.")
+@options.folder("Folder of the runs; those already in it are continued.  [default: runs/threats-DATE-TIME]")
+@options.quiet
 @options.as_json
 def measure(
     *,

@@ -56,13 +56,8 @@ Examples:
     type=click.IntRange(0),
     help="Seed of trial order, losses and arrivals; give a search's seed to repeat it.",
 )
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path, file_okay=False),
-    metavar="DIR",
-    help="Folder for everything, new or empty.  [default: RUN/why/ARM-CELL, which the report of RUN shows]",
-)
-@click.option("--quiet", "-q", is_flag=True, help="Show no progress, only the result.")
+@options.folder("Folder for everything, new or empty.  [default: RUN/why/ARM-CELL, which the report of RUN shows]")
+@options.quiet
 @options.as_json
 def command(
     *,
