@@ -49,14 +49,9 @@ def percentiles(facts: RunFacts, answers: Answers, cell: str, number: int) -> Ta
         Column("p99.9", "p999_ns", "duration"),
         Column("max", "max_ns", "duration"),
     ]
+    answer, identity = answers[catalogue.PERCENTILES], f"percentiles-{number}"
     return tables.build(
-        answers[catalogue.PERCENTILES],
-        f"percentiles-{number}",
-        f"{facts.latency_word.capitalize()}",
-        ("protocol", "arm"),
-        columns,
-        cell=cell,
-        order=facts.arms,
+        answer, identity, facts.latency_word.capitalize(), ("protocol", "arm"), columns, cell=cell, order=facts.arms
     )
 
 
@@ -72,14 +67,9 @@ def phases(facts: RunFacts, answers: Answers, cell: str, number: int) -> Table:
         Column("transfer", "transfer_ns", "duration"),
         Column("total", "total_ns", "duration"),
     ]
+    answer, identity = answers[catalogue.PHASES], f"phases-{number}"
     return tables.build(
-        answers[catalogue.PHASES],
-        f"phases-{number}",
-        "Mean time by phase",
-        ("protocol", "arm"),
-        columns,
-        cell=cell,
-        order=facts.arms,
+        answer, identity, "Mean time by phase", ("protocol", "arm"), columns, cell=cell, order=facts.arms
     )
 
 
@@ -95,14 +85,9 @@ def cost(facts: RunFacts, answers: Answers, cell: str, number: int) -> Table:
         Column("received", "wire_in_per_request", "size"),
         Column("sent", "wire_out_per_request", "size"),
     ]
+    answer, identity = answers[catalogue.COST], f"cost-{number}"
     return tables.build(
-        answers[catalogue.COST],
-        f"cost-{number}",
-        "Throughput and cost",
-        ("protocol", "arm"),
-        columns,
-        cell=cell,
-        order=facts.arms,
+        answer, identity, "Throughput and cost", ("protocol", "arm"), columns, cell=cell, order=facts.arms
     )
 
 
@@ -129,14 +114,8 @@ def fixed(facts: RunFacts, answers: Answers, cell: str, number: int) -> Table:
         for row in answer.where(cell=cell, metric=facts.metric)
         if (row["arm"], row["reference"]) == pair
     ]
-    return tables.build(
-        tables.with_rows(answer, ordered),
-        f"verdicts-{number}",
-        f"Comparisons of {facts.metric_label}",
-        ("protocol", "arm"),
-        columns,
-        cell=cell,
-    )
+    answer, caption = tables.with_rows(answer, ordered), f"Comparisons of {facts.metric_label}"
+    return tables.build(answer, f"verdicts-{number}", caption, ("protocol", "arm"), columns, cell=cell)
 
 
 TABLES = (fixed, percentiles, phases, cost)

@@ -18,6 +18,8 @@ import duckdb
 from trifecta.conclude.comparisons import Comparison
 from trifecta.conclude.facts import RunFacts
 from trifecta.conclude.queries import Views
+from trifecta.report.figure import Figure
+from trifecta.report.tables import Table
 
 GROUP = "trifecta.sections"
 TEMPLATES = Path(__file__).parent / "templates"
@@ -62,6 +64,16 @@ class Section:
     page: str = ""
     cell: str = ""
     templates: Path = TEMPLATES
+
+
+@dataclass(frozen=True)
+class CellPart:
+    """What a cell shows in a section whose cells have the template ``packets-cell``."""
+
+    whose: str
+    figures: list[Figure]
+    tables: list[Table]
+    sql: dict[str, str]
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, cast
 
 from trifecta.conclude.comparisons import Comparison, levels
-from trifecta.conclude.exclusions import uneven
+from trifecta.conclude.exclusions import UnevenExclusions, uneven
 from trifecta.conclude.facts import RunFacts
 from trifecta.conclude.far import together
 from trifecta.conclude.queries import Answer
@@ -20,7 +20,7 @@ from trifecta.contract.run import RunDocument
 from trifecta.design import naming, numbers
 from trifecta.design.metric import TIME
 from trifecta.design.metrics import METRICS
-from trifecta.report import exclusions, next_commands, nodes, single_protocol, verdict_words
+from trifecta.report import next_commands, nodes, single_protocol, verdict_words
 from trifecta.report.far import words as far
 from trifecta.report.figures.style import name
 from trifecta.report.verdict_words import place_words
@@ -69,7 +69,7 @@ def compose(
         rows = [row for row in rows if row["check_name"] not in _OF_CELLS]
     return Words(
         headline=answer + _mostly_excluded(totals),
-        uneven=[exclusions.text(one) for one in uneven(by_arm)],
+        uneven=[_uneven_words(one) for one in uneven(by_arm)],
         elsewhere=_elsewhere(facts, found) if facts.is_outside else list(_hosts(facts)),
         nodes=nodes.sentences(found, cast(RunDocument, facts.rest)),
         scope=_scope(facts, totals),
@@ -94,6 +94,19 @@ _OF_A_MAP = (
 
 _NOISE_OF_A_MAP = "How far the baseline differs from itself, over all places together, is in map.html."
 _OF_CELLS = ("blocks", "noise_floor")  # they ask of each place for more blocks than a map gives it
+
+
+def _uneven_words(one: UnevenExclusions) -> str:
+    """Two sentences for the headline, with the remedy."""
+    where = "in one cell" if one.cells == 1 else f"in {one.cells} cells"
+    said = (
+        f"Trials of {name(one.arm)} were excluded more often than others: {numbers.count(one.excluded)} of "
+        f"{numbers.count(one.trials)}, against {numbers.count(one.others_excluded)} of "
+        f"{numbers.count(one.others)} ({where}"
+    )
+    said += f", mostly by the check {one.check.replace('_', ' ')})" if one.check else ")"
+    said += ", so its results rest on the remaining trials."
+    return f"{said} To fix this: {one.remedy}." if one.remedy else said
 
 
 def _warnings(facts: RunFacts) -> Iterable[str]:

@@ -91,8 +91,9 @@ def _split(about: RunFacts, split: Split, comparison: Comparison, pair: tuple[st
     found, parts = split.causes, split.parts
     whole = found.whole.whole
     blocks = counted(found.whole.blocks, "block")
+    own, other = numbers.duration(whole.arm_ns), numbers.duration(whole.reference_ns)
     head = (
-        f"{pair[0]} took {_ns(whole.arm_ns)} for {_OF[parts.of]}, {pair[1]} {_ns(whole.reference_ns)} "
+        f"{pair[0]} took {own} for {_OF[parts.of]}, {pair[1]} {other} "
         f"(means over {blocks}): {_signed(whole.difference_ns, whole.low_ns, whole.high_ns)}."
     )
     if not of_the_verdict(about, parts.of):
@@ -108,7 +109,7 @@ def _split(about: RunFacts, split: Split, comparison: Comparison, pair: tuple[st
         needed = [_in_round_trips(one) for one in round_trips[:2] if one is not None]
         told.append(
             f"Before a request can be sent {pair[0]} needs {needed[0]} and {pair[1]} {needed[1]}; at the "
-            f"{_ns(parts.rtt_ns)} that the path was probed to take, that alone makes {_signed(expected)}."
+            f"{numbers.duration(parts.rtt_ns)} that the path was probed to take, that alone makes {_signed(expected)}."
         )
     return told
 
@@ -146,10 +147,6 @@ def share(one: Cause) -> str:
     if one.share_low is None or one.share_high is None:
         return numbers.whole_percent(one.share)
     return numbers.whole_percent(one.share, (one.share_low, one.share_high))
-
-
-def _ns(value: float) -> str:
-    return numbers.duration(value)
 
 
 def _signed(value: float, low: float | None = None, high: float | None = None) -> str:

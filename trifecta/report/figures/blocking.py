@@ -50,10 +50,7 @@ def blocking(shown: Sequence[tuple[str, str, Sequence[Waited]]]) -> Drawn:
             dots(target, points(rows, other), style.PART_CROSSED)
             dots(target, points(rows, own), style.LATE)
         if blocked and not any(one.longest_ns for one in blocked):
-            target.text(
-                0.5, 0.5, "nothing waited", transform=target.transAxes, ha="center", va="center", color=style.MUTED,
-                fontsize=svg.SMALL,
-            )  # fmt: skip
+            svg.absent(target, "nothing waited")
         target.set_xlabel("request", color=style.INK, fontsize=svg.SMALL)
         said.append(f"{title}: {_sum(blocked)}")
     return Drawn(made, f"How long octets of each response lay received and undeliverable. {'; '.join(said)}")

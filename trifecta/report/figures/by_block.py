@@ -40,10 +40,8 @@ def by_block(arms: Mapping[str, Sequence[Measured]], label: str, unit: str) -> D
         here = [(one.block, one.value, one.counts) for one in trials if _has_place(one.value)]
         counted = [(block, value) for block, value, counts in here if counts]
         apart = [(block, value) for block, value, counts in here if not counts]
-        target.plot(
-            [block for block, _ in counted], [value for _, value in counted], linestyle=look.line, color=look.colour,
-            linewidth=1.4, marker=look.marker, markersize=4.2,
-        )  # fmt: skip
+        xs, ys = [block for block, _ in counted], [value for _, value in counted]
+        target.plot(xs, ys, **look.marked, linewidth=1.4, markersize=4.2)
         target.plot(
             [block for block, _ in apart], [value for _, value in apart], look.marker, color=look.colour,
             markerfacecolor=style.PAPER, markersize=5.0, linestyle="none",
@@ -54,10 +52,7 @@ def by_block(arms: Mapping[str, Sequence[Measured]], label: str, unit: str) -> D
             + (f", {lacking} without a value" if lacking else "")
         )
     target.set_xlabel("block", color=style.INK, fontsize=svg.FONT)
-    target.text(
-        -0.12, 1.03, f"{label} (log)", transform=target.transAxes, ha="left", va="bottom", color=style.INK,
-        fontsize=svg.FONT,
-    )  # fmt: skip
+    svg.head(target, f"{label} (log)")
     return Drawn(made, f"{label} block by block. {'; '.join(said)}")
 
 

@@ -40,12 +40,6 @@ def _frame(points: Sequence[Point], label: str, wide_left: float) -> tuple[Axes,
     return target, lambda identity, said: svg.render(made, identity, said)
 
 
-def _title(target: Axes, text: str) -> None:
-    target.text(
-        -0.12, 1.03, text, transform=target.transAxes, ha="left", va="bottom", color=style.INK, fontsize=svg.FONT
-    )
-
-
 def values(curves: Mapping[str, Sequence[Point]], label: str, metric: str, unit: str, identity: str) -> str:
     """The metric of every protocol over the levels, with intervals; both axes logarithmic where they can be."""
     every = [point for points in curves.values() for point in points]
@@ -63,19 +57,12 @@ def values(curves: Mapping[str, Sequence[Point]], label: str, metric: str, unit:
     for arm, points in curves.items():
         look = style.arm_style(arm)
         known = [point for point in points if point.value is not None]
-        target.plot(
-            [point.level for point in known],
-            [point.value or math.nan for point in known],
-            linestyle=look.line,
-            color=look.colour,
-            linewidth=1.6,
-            marker=look.marker,
-            markersize=5,
-        )
+        xs, ys = [point.level for point in known], [point.value or math.nan for point in known]
+        target.plot(xs, ys, **look.marked, linewidth=1.6, markersize=5)
         for point in known:
             if point.low is not None and point.high is not None:
                 target.plot([point.level] * 2, [point.low, point.high], color=look.colour, linewidth=1.2)
-    _title(target, metric)
+    svg.head(target, metric)
     form = FORMATS[{"ns": "duration", "1/s": "per_second"}.get(unit, "text")]
     said = "; ".join(
         f"{style.name(arm)}: {', '.join(f'{form(point.value)} at {point.text}' for point in points)}"
@@ -97,18 +84,13 @@ def ratios(points: Sequence[Point], pair: tuple[str, str], label: str, margin: f
     arm, reference = pair
     look = style.arm_style(arm)
     known = [point for point in points if point.value is not None]
-    target.plot(
-        [point.level for point in known],
-        [point.value or math.nan for point in known],
-        color=look.colour,
-        linewidth=0.8,
-        alpha=0.6,
-    )
+    xs, ys = [point.level for point in known], [point.value or math.nan for point in known]
+    target.plot(xs, ys, color=look.colour, linewidth=0.8, alpha=0.6)
     for point in known:
         ends_here = [max(point.low or low, low), min(point.high or high, high)]
         target.plot([point.level] * 2, ends_here, color=look.colour, linewidth=2.0, solid_capstyle="butt")
         estimate(target, point.level, scales.within(point.value or math.nan, low, high), look, filled=point.decided)
-    _title(target, f"{style.name(arm)} ÷ {style.name(reference)} (log)")
+    svg.head(target, f"{style.name(arm)} ÷ {style.name(reference)} (log)")
     said = "; ".join(
         f"at {point.text} {FORMATS['ratio'](point.value)} {FORMATS['interval']((point.low, point.high))}"
         for point in points

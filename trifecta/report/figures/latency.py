@@ -43,27 +43,9 @@ def distribution(
         xs, ys = zip(*points, strict=True)
         # Markers sit at different shares so that curves that cover each other can still be told apart.
         marks = [i for i, share in enumerate(ys) if round(share * 100) % 20 == _MARK_AT.get(arm, 4 * (number % 5))]
-        target.plot(
-            xs,
-            ys,
-            linestyle=look.line,
-            color=look.colour,
-            linewidth=1.7,
-            marker=look.marker,
-            markersize=4.2,
-            markevery=marks,
-        )
+        target.plot(xs, ys, **look.marked, linewidth=1.7, markersize=4.2, markevery=marks)
     target.set_xlabel(f"{word} (log)", color=style.INK, fontsize=svg.FONT)
-    target.text(
-        -0.12,
-        1.03,
-        f"share of {samples} done",
-        transform=target.transAxes,
-        ha="left",
-        va="bottom",
-        color=style.INK,
-        fontsize=svg.FONT,
-    )
+    svg.head(target, f"share of {samples} done")
     middle = list(shares).index(0.5)
     said = "; ".join(
         f"{style.name(arm)}: half done within {numbers.duration(curve[middle])}" for arm, curve in curves.items()

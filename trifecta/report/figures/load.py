@@ -27,27 +27,9 @@ def throughput(lines: Mapping[str, Sequence[tuple[float, float]]], warmup_ns: fl
     for arm, line in lines.items():
         look = style.arm_style(arm)
         xs, ys = [point[0] for point in line], [point[1] for point in line]
-        target.plot(
-            xs,
-            ys,
-            linestyle=look.line,
-            color=look.colour,
-            linewidth=1.6,
-            marker=look.marker,
-            markersize=3.4,
-            markevery=4,
-        )
+        target.plot(xs, ys, **look.marked, linewidth=1.6, markersize=3.4, markevery=4)
     target.set_xlabel("time since the trial began", color=style.INK, fontsize=svg.FONT)
-    target.text(
-        -0.12,
-        1.03,
-        "requests per second",
-        transform=target.transAxes,
-        ha="left",
-        va="bottom",
-        color=style.INK,
-        fontsize=svg.FONT,
-    )
+    svg.head(target, "requests per second")
     means = {arm: sum(y for _, y in line) / max(1, len(line)) for arm, line in lines.items()}
     said = "; ".join(f"{style.name(arm)}: {numbers.per_second(mean)} on average" for arm, mean in means.items())
     return svg.render(made, identity, f"Throughput over time. {said}")

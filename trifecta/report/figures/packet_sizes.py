@@ -38,10 +38,7 @@ def packet_sizes(shown: Sequence[tuple[str, str, Sizes, Sizes]], absent: str = "
         target.axhline(0, color=style.MUTED, linewidth=0.8)
         target.set_xlabel("time since the first packet", color=style.INK, fontsize=svg.SMALL)
         if not len(down[0]) and not len(up[0]):
-            target.text(
-                0.5, 0.75, absent, transform=target.transAxes, ha="center", va="center", color=style.MUTED,
-                fontsize=svg.FONT,
-            )  # fmt: skip
+            svg.absent(target, absent, 0.75, svg.FONT)
             said.append(f"{title}: {absent}")
             continue
         size = mark_size(max(len(times) for times, _ in every)) if every else 2.2
@@ -81,10 +78,7 @@ def packet_gaps(shown: Sequence[tuple[str, str, Gaps, Gaps]]) -> Drawn:
                 target.plot(gaps.at.clip(low), gaps.shares, color=look.colour, linestyle=look.line, linewidth=width)
         said.append(f"{title}: median {_median(down)} down, {_median(up)} up")
     target.set_xlabel("time between packets of a direction, where they arrive", color=style.INK, fontsize=svg.FONT)
-    target.text(
-        -0.12, 1.03, "share of gaps", transform=target.transAxes, ha="left", va="bottom", color=style.INK,
-        fontsize=svg.FONT,
-    )  # fmt: skip
+    svg.head(target, "share of gaps")
     return Drawn(made, f"Gaps between packets. {'; '.join(said)}")
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from matplotlib.axes import Axes
-
 from trifecta.analysis.sequential import Histogram, Progress
 from trifecta.design import numbers
 from trifecta.report.figures import scales, style, svg
@@ -39,7 +37,7 @@ def histogram(latencies: Histogram, word: str, identity: str) -> str:
     svg.ticks(target, "x", *scales.labelled(span), grid=False)
     svg.ticks(target, "y", *scales.labelled(scales.linear_ticks(top * 1.1, 4), _percent))
     target.set_xlabel(word, color=style.INK, fontsize=svg.FONT)
-    _title(target, "share of requests")
+    svg.head(target, "share of requests", 0.0)
     return svg.render(made, identity, f"Histogram of the {word}. {'; '.join(said)}")
 
 
@@ -67,22 +65,15 @@ def progression(points: Sequence[Progress], identity: str) -> str:
             )  # fmt: skip
         for ends in ([point.smallest for point in own], [point.largest for point in own]):
             target.plot(xs, ends, color=look.colour, linewidth=0.6, alpha=0.7)
-        target.plot(
-            xs, [point.value for point in own], linestyle=look.line, color=look.colour, linewidth=1.7,
-            marker=look.marker, markersize=4.2, markevery=15,
-        )  # fmt: skip
+        target.plot(xs, [point.value for point in own], **look.marked, linewidth=1.7, markersize=4.2, markevery=15)
         said.append(f"{style.name(arm)}: {numbers.per_second(own[-1].value)} after {own[-1].place} requests")
     positions = [one for power in range(7) for one in (10.0**power, 3 * 10.0**power) if one <= most]
     svg.ticks(target, "x", positions, [scales.plain(one) for one in positions])
     svg.ticks(target, "y", *scales.labelled(scales.linear_ticks(top, 5), scales.rate_label))
     target.set_xlabel("i, requests answered on the connection (log)", color=style.INK, fontsize=svg.FONT)
-    _title(target, "i ÷ (response i − request 1), requests per second")
+    svg.head(target, "i ÷ (response i − request 1), requests per second", 0.0)
     return svg.render(made, identity, f"Progression of requests per second. {'; '.join(said)}")
 
 
 def _percent(share: float) -> str:
     return "0" if share == 0 else f"{scales.plain(round(share * 100, 3))} %"
-
-
-def _title(target: Axes, text: str) -> None:
-    target.text(0.0, 1.03, text, transform=target.transAxes, ha="left", va="bottom", color=style.INK, fontsize=svg.FONT)

@@ -40,10 +40,7 @@ def stream_lanes(shown: Sequence[tuple[str, str, Sequence[Lane]]]) -> Drawn:
                 target.add_collection(PolyCollection(known, facecolors=colour, linewidths=0), autolim=False)
         dots(target, _moments([lane.sent_ns for lane in lanes]), style.arm_style(arm).colour, size=2.4, layer=3)
         if not lanes:
-            target.text(
-                0.5, 0.5, "cannot be known", transform=target.transAxes, ha="center", va="center", color=style.MUTED,
-                fontsize=svg.SMALL,
-            )  # fmt: skip
+            svg.absent(target, "cannot be known")
         crosses(target, _moments([lane.lost_ns for lane in lanes]))
         if named:
             mixed = blended_transform_factory(target.transAxes, target.transData)

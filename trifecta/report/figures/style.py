@@ -8,6 +8,7 @@ Ito's vermillion, blue and bluish green, lightened for a dark page; other levels
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TypedDict
 
 from trifecta.design import naming, numbers
 from trifecta.design.model import AA_SUFFIX
@@ -72,6 +73,14 @@ CSS_VARIABLES = {
 }
 
 
+class Marked(TypedDict):
+    """A line with markers, as the options of ``Axes.plot``."""
+
+    linestyle: str | tuple[int, tuple[float, ...]]
+    color: str
+    marker: str
+
+
 @dataclass(frozen=True)
 class ArmStyle:
     """How an arm is drawn: a stand-in colour, a matplotlib marker, a dash pattern (on, off, ... in points)."""
@@ -84,6 +93,11 @@ class ArmStyle:
     def line(self) -> str | tuple[int, tuple[float, ...]]:
         """The line style as matplotlib takes it."""
         return (0, self.dashes) if self.dashes else "-"
+
+    @property
+    def marked(self) -> Marked:
+        """A line with markers."""
+        return {"linestyle": self.line, "color": self.colour, "marker": self.marker}
 
 
 _LOOKS = {

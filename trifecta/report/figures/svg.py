@@ -106,6 +106,16 @@ def ticks(target: Axes, which: str, positions: list[float], labels: list[str], *
         target.grid(visible=True, axis="x" if which == "x" else "y", color=style.GRID, linewidth=0.8)
 
 
+def head(target: Axes, text: str, x: float = -0.12) -> None:
+    """Say above the vertical axis what it shows."""
+    target.text(x, 1.03, text, transform=target.transAxes, ha="left", va="bottom", color=style.INK, fontsize=FONT)
+
+
+def absent(target: Axes, text: str, y: float = 0.5, size: float = SMALL) -> None:
+    """Say in the middle of empty axes why they are."""
+    target.text(0.5, y, text, transform=target.transAxes, ha="center", va="center", color=style.MUTED, fontsize=size)
+
+
 def render(made: Figure, identity: str, label: str) -> str:
     """Write the figure as an ``<svg>`` element with the accessible name ``label``; ``identity`` prefixes its ids."""
     buffer = io.StringIO()

@@ -24,8 +24,5 @@ def visual_progress(curves: Mapping[str, Sequence[tuple[float, float]]], high: f
         half = next((at for at, share in points if share >= 0.5), None)
         said.append(f"{style.name(arm)}: half complete at {numbers.duration(half)}")
     target.set_xlabel("time since the navigation began", color=style.INK, fontsize=svg.FONT)
-    target.text(
-        -0.12, 1.03, "visually complete", transform=target.transAxes, ha="left", va="bottom", color=style.INK,
-        fontsize=svg.FONT,
-    )  # fmt: skip
+    svg.head(target, "visually complete")
     return svg.render(made, identity, f"Visual progress of page loads. {'; '.join(said)}")

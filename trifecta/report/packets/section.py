@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import duckdb
 
@@ -15,10 +16,10 @@ from trifecta.conclude.queries import Answer
 from trifecta.conclude.visits.published import Claim
 from trifecta.report import tables
 from trifecta.report.figure import Figure
-from trifecta.report.figures import style
+from trifecta.report.figures import picture_files, style, svg
 from trifecta.report.packets.picture import Picture
-from trifecta.report.packets.pictures import pictures
-from trifecta.report.sections import Section
+from trifecta.report.packets.pictures import pictures, stem
+from trifecta.report.sections import CellPart, Section
 from trifecta.report.tables import Column, Table
 from trifecta.report.verdict_words import place_words
 from trifecta.report.visits import words
@@ -26,16 +27,6 @@ from trifecta.report.visits.published import published_table, sources, with_plac
 from trifecta.report.words import listed
 
 MOST_BYTES = 3_000_000  # of all pictures of a report; the others are files
-
-
-@dataclass(frozen=True)
-class CellPart:
-    """What a cell shows of its packets."""
-
-    whose: str
-    figures: list[Figure]
-    tables: list[Table]
-    sql: dict[str, str]
 
 
 @dataclass(frozen=True)
@@ -77,6 +68,17 @@ def draw(connection: duckdb.DuckDBPyConnection, about: RunFacts, derived: Packet
 def cell_pictures(derived: Packets, cell: str) -> list[Picture]:
     """All pictures of a cell: where the time of its requests went over all blocks, and what is in its captures."""
     return pictures([one.captured for one in derived.shown[cell].values()], derived.times.get(cell))
+
+
+def write_run_figures(run: Path, derived: Packets) -> list[Path]:
+    """Write the pictures of every cell's median trials as ``figures/CELL-PICTURE.svg`` and ``.png``; returns them."""
+    written: list[Path] = []
+    with svg.drawing():
+        for cell in derived.cells:
+            for picture in cell_pictures(derived, cell):
+                name = f"{stem(cell.replace('=', '-').replace(',', '_'))}-{picture.name}"
+                written += picture_files.write(picture.draw(), run / "figures", name, picture.legend)
+    return written
 
 
 def _figures(derived: Packets, cell: str, number: int) -> list[Figure]:

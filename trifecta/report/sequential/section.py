@@ -17,20 +17,10 @@ from trifecta.design import naming
 from trifecta.report import tables
 from trifecta.report.figure import Figure
 from trifecta.report.figures import sequential, style
-from trifecta.report.sections import Section
+from trifecta.report.sections import CellPart, Section
 from trifecta.report.tables import Column, Table
 
 STUDY = "milicevic2023"
-
-
-@dataclass(frozen=True)
-class CellPart:
-    """What a cell shows of them; the fields are those of the template ``packets-cell``."""
-
-    whose: str
-    figures: list[Figure]
-    tables: list[Table]
-    sql: dict[str, str]
 
 
 @dataclass(frozen=True)
