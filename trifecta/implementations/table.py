@@ -158,8 +158,8 @@ class Table(Mapping[str, Adapter], Generic[Adapter]):
         return None
 
 
-class BrokenServer(ServerAdapter):
-    """Stands in for a server's adapter that cannot be loaded."""
+class _Broken:
+    """Stands in for what cannot be loaded, and is never found."""
 
     def __init__(self, name: str, reason: str) -> None:
         """``reason``: one line, with the remedy."""
@@ -169,23 +169,18 @@ class BrokenServer(ServerAdapter):
     def find(self) -> str:
         """Never found."""
         raise Unsupported(self.source)
+
+
+class BrokenServer(_Broken, ServerAdapter):
+    """Stands in for a server's adapter that cannot be loaded."""
 
     def command(self, site: Site, options: ServerOptions) -> Command:
         """Never started."""
         raise Unsupported(self.source)
 
 
-class BrokenClient(ClientAdapter):
+class BrokenClient(_Broken, ClientAdapter):
     """Stands in for a client's adapter that cannot be loaded."""
-
-    def __init__(self, name: str, reason: str) -> None:
-        """``reason``: one line, with the remedy."""
-        self.name = name
-        self.source = reason
-
-    def find(self) -> str:
-        """Never found."""
-        raise Unsupported(self.source)
 
     def command(self, job: Job) -> Command:
         """Never started."""
@@ -196,36 +191,18 @@ class BrokenClient(ClientAdapter):
         raise Unsupported(self.source)
 
 
-class BrokenBrowser(BrowserAdapter):
+class BrokenBrowser(_Broken, BrowserAdapter):
     """Stands in for a browser's adapter that cannot be loaded."""
-
-    def __init__(self, name: str, reason: str) -> None:
-        """``reason``: one line, with the remedy."""
-        self.name = name
-        self.source = reason
-
-    def find(self) -> str:
-        """Never found."""
-        raise Unsupported(self.source)
 
     async def launch(self, job: BrowserJob) -> RunningBrowser:
         """Never started."""
         raise Unsupported(self.source)
 
 
-class BrokenServices(ServicesProgram):
+class BrokenServices(_Broken, ServicesProgram):
     """Stands in for a program of services that cannot be loaded."""
 
     quic_congestion_control = "unknown"
-
-    def __init__(self, name: str, reason: str) -> None:
-        """``reason``: one line, with the remedy."""
-        self.name = name
-        self.source = reason
-
-    def find(self) -> str:
-        """Never found."""
-        raise Unsupported(self.source)
 
     def program(self) -> Path:
         """Never started."""

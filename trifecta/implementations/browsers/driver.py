@@ -15,41 +15,29 @@ import json
 import os
 import select
 import signal
-import stat
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from trifecta.contract.browser import BrowserConfig
-from trifecta.contract.codec import encode
-from trifecta.contract.common import ProgramOutput
 from trifecta.contract.load import ClientLoaded, ClientReady
 from trifecta.implementations.browser import HUNG, Job
 from trifecta.implementations.browsers import jobs, namespaced_worker, records, worker
 from trifecta.implementations.browsers.driver_summary import LOST, TrialRecord, summary
 from trifecta.implementations.browsers.records import VisitRecord
+from trifecta.implementations.driving import EXIT_FAILED, Failure, polled, ready, say, woken
 from trifecta.implementations.registry import BROWSERS
 from trifecta.implementations.visit import Visit
 from trifecta.lab import linux
 from trifecta.lab.engine import EXIT_BAD_INPUT, EXIT_CANNOT
 from trifecta.store import parquet
 
-EXIT_FAILED = 1
 _LOAD_TIMEOUT_NS = 60_000_000_000
 _CHUNK = 1 << 20
-
-
-class Failure(Exception):
-    """One line for standard error, and the exit code that goes with it."""
-
-    def __init__(self, code: int, message: str) -> None:
-        """``code`` as in docs/architecture.md, section 1."""
-        self.code = code
-        super().__init__(message)
 
 
 def main(arguments: list[str]) -> int:
@@ -77,7 +65,7 @@ def run(name: str, there: namespaced_worker.NamespacedWorker) -> None:
     parquet.warm_up()  # what is imported now does not disturb the browser later
     lines = _Lines(there.said)
     loaded = _loaded(lines)
-    _say("loaded", ClientLoaded(client=name))
+    say("loaded", ClientLoaded(client=name))
     line = sys.stdin.buffer.readline()
     if not line:
         return
@@ -96,7 +84,7 @@ def run(name: str, there: namespaced_worker.NamespacedWorker) -> None:
             course.records.append(VisitRecord(number, number < job.warmup_visits, lost))
     course.records.sort(key=lambda record: record.number)
     _write(name, config, job, course)
-    _say("summary", summary(name, job, course, loaded.get("declared", {})))
+    say("summary", summary(name, job, course, loaded.get("declared", {})))
 
 
 class _Lines:
@@ -142,24 +130,18 @@ def _follow(name: str, there: namespaced_worker.NamespacedWorker, lines: _Lines,
     course = TrialRecord(began_ns=time.monotonic_ns())
     deadline = course.began_ns + job.total_timeout_ns
     done = False
-    with _woken() as wake:
-        poll = select.poll()
-        poll.register(lines.descriptor, select.POLLIN)
-        poll.register(wake, select.POLLIN)
-        mode = os.fstat(0).st_mode
-        if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode):
-            poll.register(0, 0)  # only its closing
+    with woken() as wake:
+        poll = polled(lines.descriptor, wake)
         while not done and course.why == "requests":
-            left_ms = -(-(deadline - time.monotonic_ns()) // 1_000_000)
-            ready = {descriptor for descriptor, _ in poll.poll(max(0, left_ms))}
-            if lines.descriptor in ready:
+            there_now = ready(poll, deadline - time.monotonic_ns())
+            if lines.descriptor in there_now:
                 for key, line in lines.read():
                     done |= _hear(name, there, course, key, line)
                 if lines.ended and not done:
                     course.why = "crashed"
-            elif wake in ready:
+            elif wake in there_now:
                 course.why = "signal"
-            elif 0 in ready:
+            elif 0 in there_now:
                 course.why = "stdin"
             elif time.monotonic_ns() >= deadline:
                 course.why = "total_timeout"
@@ -176,7 +158,7 @@ def _hear(name: str, there: namespaced_worker.NamespacedWorker, course: TrialRec
     if key == "ready":
         course.version = said["version"]
         pid = there.inside(said["pid"])
-        _say("ready", ClientReady(client=name, browser=name, version=said["version"], pid=pid or there.pid))
+        say("ready", ClientReady(client=name, browser=name, version=said["version"], pid=pid or there.pid))
     elif key == "cpu":
         course.cpu_ns = (said[0], said[1])
     elif key == "note":
@@ -193,38 +175,11 @@ def _hear(name: str, there: namespaced_worker.NamespacedWorker, course: TrialRec
     return False
 
 
-@contextmanager
-def _woken() -> Iterator[int]:
-    """A descriptor that can be read once a signal asks to end."""
-    read, write = os.pipe()
-    os.set_blocking(write, False)
-    numbers = (signal.SIGTERM, signal.SIGINT)
-    earlier = {number: signal.signal(number, lambda *_: None) for number in numbers}
-    woken = signal.set_wakeup_fd(write)
-    try:
-        yield read
-    finally:
-        signal.set_wakeup_fd(woken)
-        for number, handler in earlier.items():
-            signal.signal(number, handler)
-        os.close(read)
-        os.close(write)
-
-
-def _tables(name: str, job: Job, found: Sequence[VisitRecord]) -> records.Tables:
-    return records.tables(
-        found,
-        trial=job.trial,
-        kind=job.kind,
-        view=job.view,
-        browser=name,
-        protocol=job.protocol,
-    )
-
-
 def _write(name: str, config: BrowserConfig, job: Job, course: TrialRecord) -> None:
     try:
-        found = _tables(name, job, course.records)
+        found = records.tables(
+            course.records, trial=job.trial, kind=job.kind, view=job.view, browser=name, protocol=job.protocol
+        )
     except ValueError as error:
         raise Failure(EXIT_FAILED, f"browser {name}: what it told is not understood ({error})") from error
     for key in ("samples", "visits", "fetches", "playback"):
@@ -235,11 +190,6 @@ def _write(name: str, config: BrowserConfig, job: Job, course: TrialRecord) -> N
             getattr(found, key).write(Path(path))
         except OSError as error:
             raise Failure(EXIT_CANNOT, f"{key}_file: {path}: {error.strerror}") from error
-
-
-def _say(key: str, document: ProgramOutput) -> None:
-    sys.stdout.write(encode({key: document}).decode() + "\n")
-    sys.stdout.flush()
 
 
 if __name__ == "__main__":

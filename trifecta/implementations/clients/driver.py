@@ -15,46 +15,33 @@ from __future__ import annotations
 import fcntl
 import os
 import resource
-import select
 import shutil
 import signal
-import stat
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from trifecta.contract.codec import encode
-from trifecta.contract.common import ProgramOutput
 from trifecta.contract.load import ClientConfig, ClientLoaded, ClientReady, Ended, LoadSummary, StartCost
 from trifecta.contract.sample import SampleRow
 from trifecta.implementations.client import ClientAdapter, Job, Output
 from trifecta.implementations.clients import jobs, records
 from trifecta.implementations.clients.start_cost import start_cpu_ns
+from trifecta.implementations.driving import EXIT_FAILED, Failure, polled, ready, say, woken
 from trifecta.implementations.registry import CLIENTS
 from trifecta.implementations.server import Command, Unsupported
 from trifecta.lab import linux
 from trifecta.lab.engine import EXIT_BAD_INPUT, EXIT_CANNOT, EXIT_UNSUPPORTED
 from trifecta.store import parquet
 
-EXIT_FAILED = 1
 _STATE_PREFIX = "trifecta-client-"
 _WORDS_BYTES = 1500  # of the client's own last words that go to the log
 _SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - mkdtemp makes a folder of its own there
-
-
-class Failure(Exception):
-    """One line for standard error, and the exit code that goes with it."""
-
-    def __init__(self, code: int, message: str) -> None:
-        """``code`` as in docs/architecture.md, section 1."""
-        self.code = code
-        super().__init__(message)
 
 
 @dataclass(frozen=True)
@@ -77,7 +64,7 @@ def main(arguments: list[str]) -> int:
             raise Failure(EXIT_BAD_INPUT, f"client: no adapter {' '.join(arguments)!r}; see `trifecta implementations`")
         adapter = CLIENTS[arguments[0]]
         parquet.warm_up()  # what is imported now does not disturb the client later
-        _say(sys.stdout, "loaded", ClientLoaded(client=adapter.name))
+        say("loaded", ClientLoaded(client=adapter.name), sys.stdout)
         line = sys.stdin.buffer.readline()
         if line:
             run(adapter, line, sys.stdout)
@@ -94,7 +81,7 @@ def run(adapter: ClientAdapter, line: bytes, said: IO[str]) -> None:
             config = jobs.read(line, adapter)
             job = jobs.job_of(config, state)
             if config.only_start:
-                _say(said, "summary", StartCost(start_cpu_ns=start_cpu_ns(adapter, job)))
+                say("summary", StartCost(start_cpu_ns=start_cpu_ns(adapter, job)), said)
                 return
             command = adapter.command(job)
         except ValueError as error:
@@ -126,7 +113,7 @@ def run(adapter: ClientAdapter, line: bytes, said: IO[str]) -> None:
             raise Failure(EXIT_CANNOT, f"samples_file: {config.samples_file}: {error.strerror}") from error
         document = summary(adapter, config, job, ending, whole)
     # Whoever reads it may kill this process at once: nothing is left to tidy up by then.
-    _say(said, "summary", document)
+    say("summary", document, said)
 
 
 def summary(
@@ -183,7 +170,7 @@ def _carry_out(name: str, command: Command, job: Job, said: IO[str]) -> Ending:
     """Start the program, wait for its end, and end it when its time is up or nobody wants it any more."""
     paths = job.state / "stdout", job.state / "stderr"
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    with paths[0].open("wb") as stdout, paths[1].open("wb") as stderr, _wanted() as wanted:
+    with paths[0].open("wb") as stdout, paths[1].open("wb") as stderr, woken() as wake:
         began_wall_ns, began_ns = time.time_ns(), time.monotonic_ns()
         try:
             child = subprocess.Popen(
@@ -200,8 +187,8 @@ def _carry_out(name: str, command: Command, job: Job, said: IO[str]) -> Ending:
             raise Failure(
                 EXIT_FAILED, f"client {name}: cannot start {command.arguments[0]}: {error.strerror}"
             ) from error
-        _say(said, "ready", ClientReady(client=name, pid=child.pid))
-        why = wanted(child.pid, began_ns + job.total_timeout_ns)
+        say("ready", ClientReady(client=name, pid=child.pid), said)
+        why = _wanted(child.pid, wake, began_ns + job.total_timeout_ns)
         ended_ns = time.monotonic_ns()
         with suppress(ProcessLookupError):
             os.killpg(child.pid, signal.SIGKILL)  # its process id is not given away before it is waited for
@@ -233,46 +220,23 @@ def _end_orphans() -> None:
             return
 
 
-@contextmanager
-def _wanted() -> Iterator[Callable[[int, int], Ended]]:
-    """A function (pid, deadline) that waits until the child ends or should: why. Signals count only inside."""
-    read, write = os.pipe()
-    os.set_blocking(write, False)
-    numbers = (signal.SIGTERM, signal.SIGINT)
-    earlier = {number: signal.signal(number, lambda *_: None) for number in numbers}
-    woken = signal.set_wakeup_fd(write)
-
-    def wait(pid: int, deadline_ns: int) -> Ended:
-        child = os.pidfd_open(pid)
-        poll = select.poll()
-        poll.register(child, select.POLLIN)
-        poll.register(read, select.POLLIN)
-        mode = os.fstat(0).st_mode
-        if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode):
-            poll.register(0, 0)  # only its closing
-        try:
-            while True:
-                left_ms = -(-(deadline_ns - time.monotonic_ns()) // 1_000_000)
-                ready = {descriptor for descriptor, _ in poll.poll(max(0, left_ms))}
-                if child in ready:
-                    return "requests"
-                if read in ready:
-                    return "signal"
-                if 0 in ready:
-                    return "stdin"
-                if time.monotonic_ns() >= deadline_ns:
-                    return "total_timeout"
-        finally:
-            os.close(child)
-
+def _wanted(pid: int, wake: int, deadline_ns: int) -> Ended:
+    """Wait until the child ends or should: why. ``wake`` can be read once a signal asks to end."""
+    child = os.pidfd_open(pid)
+    poll = polled(child, wake)
     try:
-        yield wait
+        while True:
+            there_now = ready(poll, deadline_ns - time.monotonic_ns())
+            if child in there_now:
+                return "requests"
+            if wake in there_now:
+                return "signal"
+            if 0 in there_now:
+                return "stdin"
+            if time.monotonic_ns() >= deadline_ns:
+                return "total_timeout"
     finally:
-        signal.set_wakeup_fd(woken)
-        for number, handler in earlier.items():
-            signal.signal(number, handler)
-        os.close(read)
-        os.close(write)
+        os.close(child)
 
 
 @contextmanager
@@ -324,11 +288,6 @@ def _last_words(stderr: Path) -> str:
         file.seek(max(0, file.seek(0, os.SEEK_END) - _WORDS_BYTES))
         words = " ".join(file.read().decode(errors="replace").split())
     return f": {words}" if words else ""
-
-
-def _say(said: IO[str], key: str, document: ProgramOutput) -> None:
-    said.write(encode({key: document}).decode() + "\n")
-    said.flush()
 
 
 if __name__ == "__main__":

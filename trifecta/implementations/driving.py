@@ -1,0 +1,67 @@
+"""What the drivers of clients and of browsers share: how they fail, what they say, and which signals end them."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import stat
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO
+
+from trifecta.contract.codec import encode
+from trifecta.contract.common import ProgramOutput
+
+EXIT_FAILED = 1
+
+
+class Failure(Exception):
+    """One line for standard error, and the exit code that goes with it."""
+
+    def __init__(self, code: int, message: str) -> None:
+        """``code`` as in docs/architecture.md, section 1."""
+        self.code = code
+        super().__init__(message)
+
+
+def say(key: str, document: ProgramOutput, to: IO[str] | None = None) -> None:
+    """One line of JSON, on standard output unless ``to`` says where."""
+    said = to or sys.stdout
+    said.write(encode({key: document}).decode() + "\n")
+    said.flush()
+
+
+@contextmanager
+def woken() -> Iterator[int]:
+    """A descriptor that can be read once a signal asks to end (SIGTERM, SIGINT)."""
+    read, write = os.pipe()
+    os.set_blocking(write, False)
+    numbers = (signal.SIGTERM, signal.SIGINT)
+    earlier = {number: signal.signal(number, lambda *_: None) for number in numbers}
+    before = signal.set_wakeup_fd(write)
+    try:
+        yield read
+    finally:
+        signal.set_wakeup_fd(before)
+        for number, handler in earlier.items():
+            signal.signal(number, handler)
+        os.close(read)
+        os.close(write)
+
+
+def polled(*descriptors: int) -> select.poll:
+    """Of these, whether they can be read, and of standard input, whether it was closed."""
+    poll = select.poll()
+    for descriptor in descriptors:
+        poll.register(descriptor, select.POLLIN)
+    mode = os.fstat(0).st_mode
+    if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode):
+        poll.register(0, 0)  # only its closing
+    return poll
+
+
+def ready(poll: select.poll, left_ns: int) -> set[int]:
+    """The descriptors that are, after so long at most."""
+    return {descriptor for descriptor, _ in poll.poll(max(0, -(-left_ns // 1_000_000)))}
