@@ -129,22 +129,20 @@ class Session(ABC, Generic[Work, Key]):
     def level(self, key: Key) -> tuple[str, str]:
         """The factor and the level that are given up with this."""
 
-    @abstractmethod
     def problem(self, key: Key) -> str | None:
-        """How this ended, in words; None while it runs."""
+        """How this ended, in words; None while it runs, and where nothing runs between trials or is not ours to see."""
+        return None
 
-    @abstractmethod
     def _stand(self, key: Key) -> None:
         """Start this again, and wait until it answers; ServerFailed when it does not."""
 
-    @abstractmethod
     def _end(self, key: Key) -> None:
         """End what is left of this."""
 
     @property
-    @abstractmethod
     def topologies(self) -> Sequence[Topology]:
-        """The networks that are up."""
+        """The networks that are up: none, where the network is not ours."""
+        return ()
 
     @abstractmethod
     def probe_key(self, at: Levelled) -> Hashable:

@@ -204,9 +204,8 @@ class TrialRunner(ABC, Generic[Own, One]):
     def _condense(self, one: One) -> Aggregate | None:
         """What the samples say; None when they are not whole."""
 
-    @abstractmethod
     def _end_links(self, one: One) -> None:
-        """Let the last packets pass and end the links, unless they have ended."""
+        """Let the last packets pass and end the links, where there are some that have not ended."""
 
     @abstractmethod
     def _describe(self, one: One, found: Aggregate | None, resources: ResourceObserver, *, wall_ns: int) -> None:

@@ -148,9 +148,6 @@ class FarPageTrialRunner(TrialRunner[FarPageSession, _FarPage]):
         one.visits = read_visits(one.drafts, found, one.errors, tuple(host for host in one.addresses if host != own))
         return found
 
-    def _end_links(self, one: _FarPage) -> None:
-        """There is none of ours."""
-
     def _describe(self, one: _FarPage, found: Aggregate | None, resources: ResourceObserver, *, wall_ns: int) -> None:
         details, spot = one.details, one.chosen.spot
         details.server = {"name": one.trial.server, "url": one.workload.url, "cpu_ns": None}

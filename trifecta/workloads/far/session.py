@@ -22,7 +22,6 @@ from trifecta.implementations.running import ServerFailed
 from trifecta.lab import sandbox
 from trifecta.lab.host import LocalHost, pin_table
 from trifecta.lab.place import LocalPlace, Place
-from trifecta.lab.topology import Topology
 from trifecta.workloads.far import names
 from trifecta.workloads.far.addresses import AddressSeen, no_room, spot_of, why_not
 from trifecta.workloads.far.configs import Request
@@ -192,21 +191,6 @@ class FarBaseSession(Session[Work, FarKey], Generic[Work]):
         """The address is given up, of this URL."""
         url, address, vantage = key
         return "address", f"{address} of {url}{from_where(vantage)}"
-
-    def problem(self, key: FarKey) -> str | None:
-        """Nobody here can see that a server elsewhere has ended; the trials say it."""
-        return None
-
-    def _stand(self, key: FarKey) -> None:
-        """Nothing can be started there."""
-
-    def _end(self, key: FarKey) -> None:
-        """Nor ended."""
-
-    @property
-    def topologies(self) -> Sequence[Topology]:
-        """None of ours."""
-        return ()
 
     def probe_key(self, at: Levelled) -> Hashable:
         """The place."""

@@ -137,9 +137,6 @@ class FarTrialRunner(TrialRunner[FarSession, _Far]):
     def _condense(self, one: _Far) -> Aggregate | None:
         return read_samples(one.samples, one.details.load, one.errors)
 
-    def _end_links(self, one: _Far) -> None:
-        """There is none of ours."""
-
     def _describe(self, one: _Far, found: Aggregate | None, resources: ResourceObserver, *, wall_ns: int) -> None:
         details = one.details
         details.server = {"name": one.trial.server, "url": one.workload.url, "cpu_ns": None}

@@ -19,7 +19,6 @@ from trifecta.implementations.running import ServerFailed
 from trifecta.implementations.server import ServerOptions, Site
 from trifecta.lab.engine import EngineProgram, Role, Stopped
 from trifecta.lab.machines import Machines, StandingMachine
-from trifecta.lab.topology import Topology
 from trifecta.workloads.health_check import ask
 from trifecta.workloads.hosts.clocks import Clocks, across_clocks
 from trifecta.workloads.hosts.server import RemoteOrigin
@@ -91,11 +90,6 @@ class PlacedSession(Session[ServicesWorkload, str]):
                 raise CannotError(text)
             self.addresses[service] = found
 
-    @property
-    def topologies(self) -> Sequence[Topology]:
-        """None: the network is not ours."""
-        return ()
-
     def facts(self) -> RunDocument:
         """What the machines say of themselves, by what runs on them."""
         told = {at: machine.facts() for at, machine in self.machines.items()}
@@ -159,9 +153,6 @@ class PlacedSession(Session[ServicesWorkload, str]):
             self.machines[key].reopen()
         except CannotError as error:
             raise ServerFailed(str(error)) from error
-
-    def _end(self, key: str) -> None:
-        """Nothing runs between trials."""
 
     def begin(self, cells: Sequence[Cell], versions: Mapping[str, str], more_sizes: Iterable[int] = ()) -> None:
         """See that packets pass where cells have calls from one machine to another; those where not are in ``failed``.

@@ -187,9 +187,6 @@ class PlacedTrialRunner(CountedTrialRunner[PlacedSession, _Placed]):
             one.ends[name] = error.message
             one.errors.append(f"service {name} died: {error.message}")
 
-    def _end_links(self, one: _Placed) -> None:
-        """There are none, and the services have ended."""
-
     def _describe(self, one: _Placed, found: Aggregate | None, resources: ResourceObserver, *, wall_ns: int) -> None:
         server = self._server(one, wall_ns)
         if found is not None and one.spans.exists():

@@ -26,7 +26,6 @@ from trifecta.implementations.running import ServerFailed
 from trifecta.implementations.server import ServerOptions, Site, host_name
 from trifecta.lab.engine import EngineProgram, Stopped
 from trifecta.lab.machines import Machines, StandingMachine
-from trifecta.lab.topology import Topology
 from trifecta.workloads.health_check import ask
 from trifecta.workloads.hosts.clocks import Clocks, across_clocks
 from trifecta.workloads.hosts.emulator_host import SETUP, EmulatorHost
@@ -104,11 +103,6 @@ class HostsSession(Session[RequestsWorkload, ServerKey]):
         if not found:
             raise CannotError("hosts.server: its IP address is not known; give it, as {at: ..., address: 192.0.2.1}")
         return found
-
-    @property
-    def topologies(self) -> Sequence[Topology]:
-        """None: the network is not ours."""
-        return ()
 
     def facts(self) -> RunDocument:
         """What the machines say of themselves."""

@@ -74,16 +74,6 @@ class ServicesSession(Session[ServicesWorkload, PlaceKey]):
         """The kind of place."""
         return "place", key.place
 
-    def problem(self, key: PlaceKey) -> str | None:
-        """Services are new for every trial, so none is down before it."""
-        return None
-
-    def _stand(self, key: PlaceKey) -> None:
-        """Nothing has to stand between trials."""
-
-    def _end(self, key: PlaceKey) -> None:
-        """What could not be raised is not there."""
-
     def program(self, at: Levelled) -> ServicesProgram | None:
         """The program of a treatment's services; None for the engine's own."""
         return None if at.server == SERVER_LEVEL else self.adapters.services[at.server]

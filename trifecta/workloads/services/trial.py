@@ -183,9 +183,6 @@ class ServicesTrialRunner(TrialRunner[ServicesSession, _Cycles]):
             rows.discard(one.samples, one.spans)  # of a client that died they are not whole
         return found
 
-    def _end_links(self, one: _Cycles) -> None:
-        """They have ended."""
-
     def _describe(self, one: _Cycles, found: Aggregate | None, resources: ResourceObserver, *, wall_ns: int) -> None:
         details = one.details
         details.link = _links(one.links, one.said, resources, wall_ns) if one.links else None
