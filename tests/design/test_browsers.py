@@ -5,7 +5,6 @@ import pytest
 from trifecta.design import plan
 from trifecta.design.errors import UserError
 from trifecta.design.levels import Surroundings
-from trifecta.design.minimum_duration import least_trial_ns
 from trifecta.design.model import PageWorkload, VideoWorkload
 from trifecta.design.resolve import least_trial_ns
 from trifecta.design.study_file import parse_study
