@@ -163,8 +163,8 @@ def test_an_interrupt_ends_the_run_cleanly(tmp_path: Path, monkeypatch: pytest.M
 
 def test_what_a_run_keeps_of_its_command_can_be_given_again() -> None:
     code = (
-        "import sys; from trifecta.cli import child, main; "
-        "main.run = lambda words: print(words, sys.argv) or 3; child.main()"
+        "import sys; from trifecta.cli import child_process, main; "
+        "main.run = lambda words: print(words, sys.argv) or 3; child_process.main()"
     )
     for told, last in (("", "some.yaml"), ("study.yaml", "study.yaml")):
         command = [sys.executable, "-c", code, told, "run", "--", "some.yaml"]

@@ -160,7 +160,7 @@ def test_what_is_no_image_is_left_out_with_its_reason(here: Path) -> None:
 def test_a_folder_without_a_dockerfile_builds_nothing(here: Path) -> None:
     pytest.importorskip("docker")
     (here / "image" / "Dockerfile").unlink()
-    assert "image has no Dockerfile, of which the image would be built; write it" in refusal(built(here))
+    assert "image has no Dockerfile, from which the image would be built; write it" in refusal(built(here))
 
 
 def test_nothing_outside_of_the_folder_is_reached_by_a_link(here: Path, tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from trifecta.cli import main
 from trifecta.conclude.two_runs.questions import Compared, compare
 from trifecta.design.errors import UserError
 from trifecta.report import two_runs
+from trifecta.ui import comparison
 
 GOLDEN = Path(__file__).parent / "golden" / "compare.txt"
 
@@ -95,6 +96,14 @@ def test_two_runs_of_one_truth_agree(runs: tuple[Path, Path, Path]) -> None:
 def test_what_is_printed(runs: tuple[Path, Path, Path]) -> None:
     said = printed(compare(*runs[:2])).replace(str(runs[0].parent), "runs")
     assert [line.rstrip() for line in said.splitlines()] == GOLDEN.read_text().splitlines()
+
+
+def test_the_page_marks_what_both_decided_and_differently(runs: tuple[Path, Path, Path]) -> None:
+    points = comparison.side_by_side(*runs[:2], metric=None)["points"]
+    marked = {(point["label"].split(": ")[1], point["differs"], point["decided"]) for point in points}
+    assert marked == {
+        ("HTTP/3 ÷ HTTP/2", True, True), ("HTTP/3 ÷ HTTP/1.1", True, True), ("HTTP/1.1 ÷ HTTP/2", False, False),
+    }  # fmt: skip
 
 
 def test_a_narrow_terminal_loses_nothing(runs: tuple[Path, Path, Path]) -> None:

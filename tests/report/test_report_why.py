@@ -178,7 +178,7 @@ def test_states_are_worded_each(search):
     made = {**search[2], "causes": [first, {**second, "state": "hides"}, {**second, "state": "nothing", "title": "T"}]}
     said = words.answer(made)
     assert "some of it is hidden by the congestion control" in said
-    assert "nothing of it is explained by T" in said
+    assert "none of it is explained by T" in said
 
 
 def test_what_remains_without_the_largest_does_not_come_from_the_rounds_that_chose_it(search):

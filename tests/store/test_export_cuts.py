@@ -29,8 +29,8 @@ SMALL = Shape(blocks=4, samples_per_trial=20, paths=("rough",), connections=("ne
 PROGRAM = """
 import sys
 from trifecta.cli import main
-from trifecta.store.exports import dynamodb, dynamodb_server, lines, mariadb, objects
-dynamodb._ROWS = mariadb._ROWS = objects._ROWS = lines._BATCH = 50
+from trifecta.store.exports import dynamodb, dynamodb_server, line_protocol, mariadb, objects
+dynamodb._ROWS = mariadb._ROWS = objects._ROWS = line_protocol._BATCH = 50
 dynamodb_server._LOOK_S = 0.03
 sys.exit(main.run(["export", sys.argv[1], "--to", sys.argv[2]]))
 """

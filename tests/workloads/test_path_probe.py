@@ -13,10 +13,10 @@ pytestmark = pytest.mark.lab
 _MEASURE = """
 import json
 from trifecta.workloads import path_probe
-from trifecta.cli import inputs
+from trifecta.cli import option_parsing
 
-asked = inputs.path_of(None, None, {asked!r})
-told = inputs.path_of(None, None, {told!r})
+asked = option_parsing.path_of(None, None, {asked!r})
+told = option_parsing.path_of(None, None, {told!r})
 found = path_probe.measure(asked, packets=400, interval_ns=500_000, seed=3, given=told)
 print(json.dumps([one.text for one in path_probe.judge(found) if one.status == "fail"]))
 """

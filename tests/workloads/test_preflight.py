@@ -54,9 +54,9 @@ def test_the_fewest_blocks_follow_the_confidence():
 def test_a_budget_that_does_not_hold_six_blocks_is_warned_of():
     few = ("blocks={at_least: 1, at_most: 200}",)
     (said,) = preflight(race(*few, "budget=15 s")).warnings
-    assert said.startswith("the budget of 15 s does not hold 6 blocks of every cell")
+    assert said.startswith("the budget of 15 s is too short for 6 blocks of every cell")
     (said,) = preflight(race(*few, "budget=45 s")).warnings
-    assert said.startswith("the budget of 45 s may not hold 6 blocks of every cell")
+    assert said.startswith("the budget of 45 s may be too short for 6 blocks of every cell")
     assert preflight(race(*few, "budget=3 min")).warnings == []
 
 

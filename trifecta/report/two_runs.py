@@ -189,7 +189,7 @@ def became_words(one: Question) -> str:
     if one.became is None:
         return f"{NOT_COMPARABLE}: {', '.join(_name(each) for each in one.hindrances)}"
     size = f"; effect {one.size}" if one.size and one.became != OTHERWISE else ""
-    return f"{one.became}{size}"
+    return f"{'differently' if one.became == OTHERWISE else one.became}{size}"
 
 
 def _name(one: Difference) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from trifecta.analysis.two_runs import OPEN_IN_BOTH, OTHERWISE
 from trifecta.conclude.two_runs.questions import Question, compare, ratio
 from trifecta.contract.values import JsonObject
 from trifecta.design import naming
@@ -59,6 +60,8 @@ def _point(one: Question, apart: str, became: str) -> JsonObject:
         "ratio": tables.plain(ratio(alone.value)),
         "low": low,
         "high": high,
-        "became": two_runs.outcome_of(one),
+        "decided": one.became != OPEN_IN_BOTH,
+        "differs": one.became == OTHERWISE,
+        "label": f"{_question(one)}: {became}",
         "said": f"{_question(one)}: {apart.replace(chr(10), ' ')}, {became}",
     }

@@ -122,14 +122,13 @@ def _warnings(study: Study, fewest: int, cells: int, each_ns: int) -> list[str]:
     if study.budget_ns is None:
         return []
     low, high = fewest * each_ns / OFF_BY, fewest * each_ns * OFF_BY
-    takes = f"{fewest} blocks of every cell, without which nothing is decided there, take {_wall(low)} to {_wall(high)}"
-    remedy = "raise it, or take levels out"
-    budget = quantity.format_time(study.budget_ns)
-    if low > study.budget_ns:
-        return [f"the budget of {budget} does not allow {takes}, by estimate; {remedy}"]
-    if fewest * each_ns > study.budget_ns:
-        return [f"the budget of {budget} may not allow {takes}, by estimate; {remedy}"]
-    return []
+    if fewest * each_ns <= study.budget_ns:
+        return []
+    return [
+        f"the budget of {quantity.format_time(study.budget_ns)} {'is' if low > study.budget_ns else 'may be'} too short "
+        f"for {fewest} blocks of every cell, the fewest that a verdict needs: they take an estimated {_wall(low)} to "
+        f"{_wall(high)}; raise it, or remove levels"
+    ]
 
 
 def _wall(ns: float) -> str:

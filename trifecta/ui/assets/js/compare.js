@@ -3,8 +3,6 @@
 import { get, h, lines, link, table } from "./dom.js";
 import { intervals } from "./charts.js";
 
-const MARKS = { "decided otherwise": 1 };
-
 export async function compare(context, first, second) {
   const made = await get("/api/compare", { first, second }, context.signal);
   document.title = "Trifecta: two runs";
@@ -15,7 +13,7 @@ export async function compare(context, first, second) {
     made.closing ? h("p", { class: "lead" }, made.closing) : "",
     h("p", {}, made.answer[0]), lines(made.answer.slice(1)) || "",
     ...made.warnings.map((one) => h("p", {}, h("span", { class: "warn" }, "! "), one)),
-    made.points.length ? intervals("How far the two ratios lie apart: second ÷ first, with its interval", made.points.map((one) => ({ ...one, mark: MARKS[one.became] || 2, decided: one.became !== "open in both", label: `${one.place}: ${one.became}` })), made.table) : table(made.table),
+    made.points.length ? intervals("How far the two ratios lie apart: second ÷ first, with its interval", made.points.map((one) => ({ ...one, mark: one.differs ? 1 : 2 })), made.table) : table(made.table),
     lines([...made.below, ...made.differences]) || "",
     h("p", { class: "note" }, made.how),
   ));
