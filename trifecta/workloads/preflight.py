@@ -124,10 +124,10 @@ def _warnings(study: Study, fewest: int, cells: int, each_ns: int) -> list[str]:
     low, high = fewest * each_ns / OFF_BY, fewest * each_ns * OFF_BY
     if fewest * each_ns <= study.budget_ns:
         return []
+    budget, short = quantity.format_time(study.budget_ns), "is" if low > study.budget_ns else "may be"
     return [
-        f"the budget of {quantity.format_time(study.budget_ns)} {'is' if low > study.budget_ns else 'may be'} too short "
-        f"for {fewest} blocks of every cell, the fewest that a verdict needs: they take an estimated {_wall(low)} to "
-        f"{_wall(high)}; raise it, or remove levels"
+        f"the budget of {budget} {short} too short for {fewest} blocks of every cell, the fewest that a verdict needs: "
+        f"they take an estimated {_wall(low)} to {_wall(high)}; raise it, or remove levels"
     ]
 
 
