@@ -47,7 +47,7 @@ def test_what_is_no_address_is_one_line(address: str) -> None:
 def test_where_nobody_listens_it_is_said_at_once() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
-        with pytest.raises(CannotError, match="nobody answers there"):
+        with pytest.raises(CannotError, match="nothing answers there"):
             reach(f"127.0.0.1:{taken.getsockname()[1]}")
 
 

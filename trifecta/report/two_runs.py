@@ -30,7 +30,7 @@ NOT_COMPARABLE = "not comparable"
 _SAID = {
     ALIKE: "decided alike",
     OTHERWISE: "decided differently",
-    NOT_TOLD: "decided differently, but not distinguishable",
+    NOT_TOLD: "decided differently, but not told apart",
     NEWLY: "newly decided",
     NO_LONGER: "no longer decided",
     OPEN_IN_BOTH: "open in both",

@@ -117,7 +117,7 @@ def _warnings(study: Study, fewest: int, cells: int, each_ns: int) -> list[str]:
     if study.max_blocks < fewest:
         return [
             f"nothing can be decided: no verdict is possible before a cell's block {fewest}, and this study ends at "
-            f"{blocks}; a look at the numbers, and `trifecta resume RUN --blocks N` goes on from there"
+            f"{blocks}; read it as a first look, or continue with `trifecta resume RUN --blocks N`"
         ]
     if study.budget_ns is None:
         return []
