@@ -22,7 +22,7 @@ def test_a_program_of_an_image_of_its_own_is_root_and_reads_what_is_mounted(tmp_
     (tmp_path / "bad" / "Dockerfile").write_text("FROM scratch\nCOPY nothing /\n")
     found = inside(
         """
-        from trifecta.lab.container_spec import Contained, ImageSource
+        from trifecta.lab.container_spec import ContainerSpec, ImageSource
         from trifecta.lab.containers import ContainerPlace
         from trifecta.lab.containers.images import image_digest
         source = ImageSource(context=folder / "image")
@@ -56,7 +56,7 @@ def test_a_program_of_an_image_of_its_own_is_root_and_reads_what_is_mounted(tmp_
         with host_graph(["host1"], []) as lab, names(lab):
             with DockerEngine(lab, "host1", network, find_engine(), folder / "docker1") as docker:
                 mounts = ((folder / "conf", "/etc/conf"),)
-                place = seen(docker, Contained(source, mounts=mounts, working_dir="/srv"), ["-"])
+                place = seen(docker, ContainerSpec(source, mounts=mounts, working_dir="/srv"), ["-"])
                 with (folder / "image.tar").open("wb") as file:
                     for part in docker.client.get_image("trifecta/built:lab"):
                         file.write(part)
@@ -72,7 +72,7 @@ def test_a_program_of_an_image_of_its_own_is_root_and_reads_what_is_mounted(tmp_
                 except CannotError as error:
                     print(json.dumps(str(error)))
             with DockerEngine(lab, "host1", network, find_engine(), folder / "docker2") as docker:
-                seen(docker, Contained(saved, starts=True), ["/trifecta-engine", "load", "-"])
+                seen(docker, ContainerSpec(saved, starts=True), ["/trifecta-engine", "load", "-"])
                 try:
                     docker.image(ImageSource("web:2", folder / "image.tar"))
                 except CannotError as error:
