@@ -220,7 +220,7 @@ def test_a_server_that_nobody_lets_through_is_told_in_one_line(tmp_path: Path) -
     assert code == 3
     (line,) = errors.splitlines()
     assert "origin at 10.78.0.3 does not answer the client's host" in line
-    assert "open TCP and UDP port 8443 through" in line
+    assert "open TCP and UDP port 8443 between the hosts" in line
 
 
 @pytest.mark.parametrize(

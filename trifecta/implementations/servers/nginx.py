@@ -10,6 +10,7 @@ from trifecta.design.model import RequestsWorkload
 from trifecta.implementations.recipes import PROGRAMS
 from trifecta.implementations.recipes.debian import NGINX, Program, program_of_build
 from trifecta.implementations.server import Command, ServerAdapter, ServerOptions, Site, Unsupported
+from trifecta.implementations.servers.nginx_directives import flag, timeouts
 from trifecta.implementations.servers.nginx_replay import ReplayConfig, quoted_path
 from trifecta.pages.archive import read_page
 
@@ -55,8 +56,8 @@ class Nginx(ServerAdapter):
         values |= {"HTTP": "\n    ".join(answers.http), "SERVER": "\n        ".join(answers.server)}
         values |= {"CHAIN": quoted_path(site.certificates.chain), "KEY": quoted_path(site.certificates.key)}
         values |= {"TLS": options.tls_version, "STREAMS": options.max_streams, "ROOM": 3 * options.max_streams}
-        values |= {"HTTP2": _flag("h2" in options.offered), "NODELAY": _flag(options.tcp_nodelay)}
-        values |= {"TIMEOUTS": "\n    ".join(_timeouts(options)), "EARLY": _flag(options.zero_rtt)}
+        values |= {"HTTP2": flag("h2" in options.offered), "NODELAY": flag(options.tcp_nodelay)}
+        values |= {"TIMEOUTS": "\n    ".join(timeouts(options)), "EARLY": flag(options.zero_rtt)}
         path = site.state / "nginx.conf"
         template = Template((PROGRAMS / "nginx" / "nginx.conf").read_text(encoding="utf-8"))
         path.write_text(template.substitute(values), encoding="utf-8", errors="surrogateescape")
@@ -84,24 +85,3 @@ class Nginx(ServerAdapter):
         if version == "unknown" or "--with-http_v3_module" not in program.says("-V"):
             raise Unsupported(f"{program.file} is built without HTTP/3; {program.remedy}")
         return program, tuple(map(int, version.split(".")))
-
-
-def _timeouts(options: ServerOptions) -> list[str]:
-    """A limit for the head of a request and for each read of its content, and one for each write of the response.
-
-    Not Go's: between two writes, not for the whole response (ngx_http_core_module, send_timeout).
-    """
-    read, write = options.read_timeout_ns, options.write_timeout_ns
-    names = ("client_header_timeout", "client_body_timeout") if read is not None else ()
-    lines = [f"{name} {_milliseconds(read)};" for name in names]
-    return lines + ([] if write is None else [f"send_timeout {_milliseconds(write)};"])
-
-
-def _milliseconds(time_ns: int | None) -> str:
-    """Rounded up, as a time of 0 would be none."""
-    return f"{-(-(time_ns or 0) // 1_000_000)}ms"
-
-
-def _flag(value: bool) -> str:
-    """``on`` or ``off``."""
-    return "on" if value else "off"
