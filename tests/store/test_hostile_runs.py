@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.report.synthetic_packets import write_traces
 from tests.store.sealed import seal, small
 from trifecta.cli import main
 
@@ -196,6 +197,28 @@ def test_a_table_that_is_a_link(
     (run / file).unlink()
     (run / file).symlink_to(run / "within.parquet")
     assert main.run([word.format(run=run) for word in READERS[-1]]) == 0, capsys.readouterr().err
+
+
+@pytest.mark.parametrize("file", ["trace/packets.parquet", "trace"])
+def test_a_dissection_that_is_a_link(
+    whole: dict[bool, Path], tmp_path: Path, file: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = run_of(whole, tmp_path, True)
+    write_traces(run, size=1000)
+    (run / file).rename(tmp_path / "elsewhere")
+    (run / file).symlink_to(tmp_path / "elsewhere")
+    assert f"{run / file}: is a link out of the run's folder" in one_line(READERS[-1], run, capsys)
+
+
+@pytest.mark.parametrize("name", ["my-own.parquet", "samples/.t00099.parquet"])
+def test_a_link_that_no_view_reads_is_left_alone(
+    whole: dict[bool, Path], tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = run_of(whole, tmp_path, True)
+    (run / name).symlink_to(tmp_path / "elsewhere.parquet")
+    (tmp_path / "via").symlink_to(run)
+    for folder in (run, tmp_path / "via"):
+        assert main.run([word.format(run=folder) for word in READERS[-1]]) == 0, capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

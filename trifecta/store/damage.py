@@ -47,14 +47,19 @@ def first_damaged(run: Path) -> tuple[Path, str] | None:
 
 
 def refuse_links(run: Path) -> None:
-    """UserError for the first table that is a link out of the run's folder, or lies in one: SQL is not let there."""
-    home, tables = os.path.realpath(run), (*TABLES, "link")
-    for place in (run, *(run / table for table in tables)):
-        links = [entry for entry in os.scandir(place) if entry.is_symlink()] if place.is_dir() else []
-        for one in sorted(Path(link) for link in links if link.name.endswith(".parquet") or link.name in tables):
-            if not Path(os.path.realpath(one)).is_relative_to(home):
+    """UserError for the first table that is a link out of the run's folder, or lies in one: SQL is not let there.
+
+    Links that no view reads, and drafts of an interrupted trial, are nobody's business.
+    """
+    home, folders = os.path.realpath(run), (*TABLES, "link", "trace")
+    whole = {*folders, *(f"{name}.parquet" for name in _schemas())}
+    for place in (run, *(run / folder for folder in folders)):
+        links = [entry.name for entry in os.scandir(place) if entry.is_symlink()] if place.is_dir() else []
+        for name in sorted(links):
+            read = name in whole if place == run else name.endswith(".parquet") and not name.startswith(".")
+            if read and not Path(os.path.realpath(place / name)).is_relative_to(home):
                 said = "is a link out of the run's folder, which is not followed"
-                raise UserError(f"{one}: {said}; put what it leads to in its place")
+                raise UserError(f"{place / name}: {said}; put what it leads to in its place")
 
 
 def refuse_foreign(run: Path) -> None:
