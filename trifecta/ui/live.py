@@ -12,17 +12,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
+import duckdb
+
 from trifecta.conclude import catalogue, facts
 from trifecta.conclude.cells import cells_in_order, comparisons_of
 from trifecta.conclude.facts import RunFacts
 from trifecta.conclude.queries import Answer
 from trifecta.contract.values import JsonObject
 from trifecta.design import duration, numbers
+from trifecta.design.errors import UserError
 from trifecta.design.model import Study
 from trifecta.design.study_file import parse_study
 from trifecta.report import progress, verdict_words
 from trifecta.report.question_progress import standing_words
-from trifecta.store import parquet
+from trifecta.store import damage, parquet
 from trifecta.store.run import RunDirectory
 from trifecta.ui import reading, tables, writers
 
@@ -162,8 +165,14 @@ class Follower:
 
 
 def _select(query: str, paths: Sequence[Path]) -> list[dict[str, Any]]:
-    with reading.naming_damaged(paths):
+    """The answer of a query over files; UserError names the one of them that is damaged."""
+    try:
         return parquet.select(query)
+    except duckdb.Error as error:
+        for path in paths:
+            if said := damage.of_file(path, path.parent.name if path.parent.name == "trials" else path.name):
+                raise UserError(f"{path}: {said}") from error
+        raise
 
 
 def _why(row: dict[str, Any]) -> list[tuple[str, str, str]]:

@@ -9,7 +9,7 @@ measured at a scrape is told of until this server ends: its last state is not be
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from trifecta.store.exports.exposition import Durations, Families
 from trifecta.store.exports.openmetrics import LABELS, RATIOS, VERDICT
 from trifecta.store.exports.otlp_metrics import BOUNDS_S, buckets
 from trifecta.store.run import RunDirectory
-from trifecta.ui import reading, writers
+from trifecta.ui import writers
 from trifecta.ui.index import Index
 
 SHARE = 0.002
@@ -83,7 +83,7 @@ class _Run:
 
     def _rows(self, names: list[str]) -> list[dict[str, Any]]:
         files = [self._folder / "trials" / f"{name}.parquet" for name in names]
-        return _select(f"SELECT * FROM {parquet.scan(files, union=True)} ORDER BY trial", files)
+        return parquet.select(f"SELECT * FROM {parquet.scan(files, union=True)} ORDER BY trial")
 
     def _samples(self, name: str) -> Path:
         return self._folder / "samples" / f"{name}.parquet"
@@ -93,7 +93,7 @@ class _Run:
         requests = f"SELECT trial, {_DURATION} AS d FROM ({views.of_requests(*samples)}) WHERE success AND NOT warmup"
         query = f"SELECT trial, [{', '.join(buckets())}] AS counts, sum(d) AS sum_s FROM ({requests}) GROUP BY trial"
         trials = {row["trial"]: row for row in rows}
-        for one in _select(query, samples):
+        for one in parquet.select(query):
             row = trials[one["trial"]]
             alike = (row["cell"], row["arm"], row["protocol"], _truth(row["valid"]))
             sofar = self._requests.setdefault(alike, Durations(BOUNDS_S, [0] * (len(BOUNDS_S) + 1)))
@@ -113,7 +113,7 @@ class _Run:
         path = self._folder / "verdicts.parquet"
         if not path.exists():
             return
-        rows = _select(f"SELECT {', '.join((*VERDICT, *RATIOS))} FROM {parquet.scan([path])} ORDER BY ALL", [path])
+        rows = parquet.select(f"SELECT {', '.join((*VERDICT, *RATIOS))} FROM {parquet.scan([path])} ORDER BY ALL")
         for column, about in RATIOS.items():
             for row in rows:
                 if row[column] is not None:
@@ -158,11 +158,6 @@ class Exposition:
                 "trifecta_run_readable", "0 where its files are not what a run writes", {"folder": name}, readable
             )
         return families.text()
-
-
-def _select(query: str, paths: Sequence[Path]) -> list[dict[str, Any]]:
-    with reading.naming_damaged(paths):
-        return parquet.select(query)
 
 
 def _truth(value: object) -> str:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
 
@@ -201,15 +200,3 @@ def _choices(about: RunFacts) -> JsonObject:
         "metrics": [{"name": one.name, "label": one.label} for one in METRICS.values()],
         "factors": [*about.factors, about.compare, "block", "position"],
     }
-
-
-@contextmanager
-def naming_damaged(paths: Sequence[Path]) -> Iterator[None]:
-    """UserError names the one of these files that is damaged, where a query over them fails."""
-    try:
-        yield
-    except duckdb.Error as error:
-        for path in paths:
-            if said := damage.of_file(path, path.parent.name if path.parent.name == "trials" else path.name):
-                raise UserError(f"{path}: {said}") from error
-        raise
