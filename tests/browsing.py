@@ -27,7 +27,10 @@ CHROMIUM_AND_FIREFOX = [
     pytest.param("firefox", marks=[needs_firefox, pytest.mark.long]),
 ]
 in_both = pytest.mark.parametrize(
-    "browser", ["chromium", pytest.param("firefox", marks=needs_firefox)], indirect=True, scope="module"
+    "browser",
+    [pytest.param("chromium", marks=needs_chromium), pytest.param("firefox", marks=needs_firefox)],
+    indirect=True,
+    scope="module",
 )
 """For a test that asks both browsers in `make test`: Firefox takes three times as long, so the rest of it is long."""
 

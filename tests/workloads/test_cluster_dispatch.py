@@ -292,7 +292,7 @@ def test_16_nodes_do_15_times_the_blocks_of_one():
 @pytest.mark.long
 @pytest.mark.timeout(1200)
 def test_planning_and_gathering_for_1000_nodes_costs_less_than_a_core_and_little_of_their_time():
-    """Blocks of 60 s, the planner and all verdicts at their true cost; files are not in it (`test_gathered`)."""
+    """Blocks of 60 s, the planner and all verdicts at their true cost; files are not in it (`test_node_blocks`)."""
     study = make_study(min_blocks=3, max_blocks=100_000, budget_ns=300 * 10**9)
     nodes = SimulatedNodes(1000, steady(60), looks_cost=True)
     began_s = time.process_time()

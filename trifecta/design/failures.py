@@ -57,7 +57,7 @@ FAILURES: dict[str, Failure] = {
         "configure the server to offer {protocol} on this port",
     ),
     "tls:version": Failure(
-        "the server does not speak the TLS version asked for",
+        "the server does not speak the requested TLS version",
         "configure the server for it, or change `tls_version`",
         "give the other version with --tls",
     ),
@@ -96,7 +96,7 @@ FAILURES: dict[str, Failure] = {
         "the status is not the one expected", f"{_LOG}: the object or the method may be missing there, or refused"
     ),
     "length": Failure(
-        "the content is shorter or longer than asked for",
+        "the content is shorter or longer than requested",
         "check that the server serves the complete object: same size, no compression, no error page",
     ),
     "content": Failure(
@@ -108,12 +108,12 @@ FAILURES: dict[str, Failure] = {
     "idle_timeout": Failure("the connection was idle too long and was closed", "raise the server's timeouts"),
     "closed_in_handshake": Failure("the peer closed the connection during the handshake", "look at the peer's log"),
     "accept": Failure("the system gave the server no connection (descriptors, memory)", "raise `ulimit -n`"),
-    "file": Failure("the server could not read the file asked for", _LOG),
+    "file": Failure("the server could not read the requested file", _LOG),
     "qlog": Failure("a qlog file could not be written", "check that the disk has room"),
     "client": Failure("the client itself failed", _RUN_LOG),
     "client:missing": Failure("the client does not report this request", _RUN_LOG),
     "client:crashed": Failure("the client ended before it had made this request", _RUN_LOG),
-    "client:reused": Failure("the client reused a connection where a new one was asked for", _RUN_LOG),
+    "client:reused": Failure("the client reused a connection where a new one was requested", _RUN_LOG),
     "client:name": Failure(
         "a name was not resolved in time, or does not exist",
         "leave `names: path` out, or use a path with less loss: a lost query is repeated after 5 s",
@@ -146,7 +146,7 @@ def failure(error: str) -> Failure:
     return known or Failure(f"it failed ({error})")
 
 
-def in_words(errors: Mapping[str, int], protocol: str = "the protocol asked for") -> str:
+def in_words(errors: Mapping[str, int], protocol: str = "the requested protocol") -> str:
     """Classes of failure in words, the most frequent first, each with its name and number; ``none`` without any."""
     ranked = sorted(errors.items(), key=lambda item: (-item[1], item[0]))
     words = [f"{failure(name).said.format(protocol=protocol)} ({name} {count})" for name, count in ranked[:_MOST]]
@@ -155,7 +155,7 @@ def in_words(errors: Mapping[str, int], protocol: str = "the protocol asked for"
     return "; ".join(words) or "none"
 
 
-def remedy(errors: Mapping[str, int], protocol: str = "the protocol asked for") -> str:
+def remedy(errors: Mapping[str, int], protocol: str = "the requested protocol") -> str:
     """What to do about the most frequent class."""
     if not errors:
         return _LOG

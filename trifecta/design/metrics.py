@@ -289,7 +289,7 @@ content_bytes: content of messages (RFC 9110, 6.4)
 largest_bytes: octets of the largest frame
 request_packets: packets of a connection, both directions, up to the first octet of its first request
 setup_round_trips: how often the client got something that carries the set-up on after it had sent something, plus one
-setup_ratio: time to the first octet of the response by the least round trips of the protocol times the RTT
+setup_ratio: time to the first octet of the response by the minimum round trips of the protocol times the RTT
 again_kept: window of the first round trip of a later response, by the largest of the last three of the one before
 again_ramp_ns: from a later response's first octet until a round trip began with 75 % of the window before
 by_others_ns: time of a request in which octets waited for octets of others (RFC 9293, 3.4); see packets.md

@@ -126,17 +126,17 @@ BROWSER_TABLES = (fixed, percentiles)
 
 
 def delivered(answers: Answers) -> list[Table]:
-    """What the paths gave against what was asked: by the link's own account, and by the probe from outside."""
+    """What the paths gave against what was requested: by the link's own account, and by the probe from outside."""
     link = [
         Column("direction", "direction"),
         Column("packets", "packets", "count"),
-        Column("delay asked", "delay_asked_ns", "duration"),
+        Column("delay requested", "delay_asked_ns", "duration"),
         Column("given p50", "delay_p50_ns", "duration"),
         Column("given p99", "delay_p99_ns", "duration"),
-        Column("loss asked", "loss_asked", "percent"),
+        Column("loss requested", "loss_asked", "percent"),
         Column("given", "loss_given", "percent"),
         Column("queue drops", "queue_dropped", "count"),
-        Column("rate asked", "rate_asked", "bit_rate"),
+        Column("rate requested", "rate_asked", "bit_rate"),
         Column("given", "rate_given", "bit_rate"),
         Column("lateness p99", "lateness_p99_ns", "duration"),
         Column("worst", "lateness_max_ns", "duration"),

@@ -67,7 +67,7 @@ def test_a_server_that_does_not_offer_the_protocol_fails():
     ("error", "said", "todo"),
     [
         ("content", "the octets of the content are wrong, at the right length (content 200)", "bytes/N"),
-        ("length", "the content is shorter or longer than asked for (length 200)", "serves the complete object"),
+        ("length", "the content is shorter or longer than requested (length 200)", "serves the complete object"),
     ],
 )
 def test_wrong_octets_are_called_wrong_octets(error, said, todo):

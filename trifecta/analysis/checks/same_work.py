@@ -90,7 +90,7 @@ def _of_visits(evidence: Evidence, facts: SampleFacts) -> list[Finding]:
 
 def _of_a_stranger(evidence: Evidence, facts: SampleFacts) -> list[Finding]:
     """Of a server elsewhere nobody here knows what is right, but for what the first look got."""
-    wrong = [*_wrong(facts, "answers"), *_requests(evidence, facts)]
+    wrong = [*_wrong(facts, "responses"), *_requests(evidence, facts)]
     return [*wrong, *answers_alike.findings(evidence, facts)]
 
 

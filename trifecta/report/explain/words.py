@@ -220,7 +220,7 @@ def _fixed(one: Comparison) -> list[str]:
 def _threats(chain: Chain) -> list[str]:
     by_state = {state: [one for one in chain.switches if one.state == state] for state in ("on", "unknown", "off")}
     told = [f"On: {one.title} ({one.id}); {one.why}." for one in by_state["on"]]
-    told += [f"Not known: {one.title} ({one.id}); {one.why}." for one in by_state["unknown"]]
+    told += [f"Unknown: {one.title} ({one.id}); {one.why}." for one in by_state["unknown"]]
     if by_state["off"]:
         off = [f"{one.id} ({one.why.rstrip('.')})" for one in by_state["off"]]
         told.append(f"Off: {'; '.join(off)}.")

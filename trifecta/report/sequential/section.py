@@ -45,7 +45,7 @@ def _part(about: RunFacts, answers: dict[str, Answer], derived: Sequential, plac
     figures = [
         Figure(
             "Round trips",
-            "All requests of all valid trials, warm-up left out, in the same bins for each "
+            "All requests of all valid trials, warm-up excluded, in the same bins for each "
             f"{naming.noun()}; the longest 0.5 % may lie beyond the axis. The mark is on the fullest bin.",
             sequential.histogram(found, word, f"w{number}h"),
             wide=True,

@@ -79,7 +79,7 @@ def _histogram(study: StudyResult, round_trips: RoundTrips) -> StudyFigure:
         id=name,
         title=f"Round trips with a new connection for every request, {words}",
         source=f"V.A, {figure}",
-        caption=f"All requests of all valid trials, warm-up left out, {_listed(round_trips.payloads)}; "
+        caption=f"All requests of all valid trials, warm-up excluded, {_listed(round_trips.payloads)}; "
         "the longest 0.5 % may be in no bin, the last line of the CSV has them. The mark is on the fullest bin. "
         f"{_PROGRAMS} Times are those of another path and other machines, {here}: shapes are to be compared. "
         f"{_NEWER_TLS if round_trips.tls_1_3 else ''}",
