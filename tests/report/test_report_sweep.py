@@ -28,7 +28,7 @@ def swept(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_rate_is_named_from_which_latency_departs(swept: Path) -> None:
     text = (swept / "report.html").read_text().replace("\u00a0", " ")
     assert "HTTP/3: becomes the bottleneck between 400/s and 1,600/s." in text
-    assert "HTTP/2: keeps up at every rate asked, 1,600/s the highest." in text
+    assert "HTTP/2: keeps up at every requested rate, 1,600/s the highest." in text
     with views.connect(swept) as connection:
         found = connection.execute(
             "SELECT rate_per_s, state FROM rate_sweep WHERE arm = 'h3' ORDER BY rate_per_s"
@@ -58,7 +58,7 @@ def test_one_rate_has_none_of_it(small: Path) -> None:
         (100.0, 800.0, "becomes the bottleneck between 100/s and 800/s."),
         (None, 100.0, "is the bottleneck at 100/s, perhaps below."),
         (None, None, "where it becomes the bottleneck is open."),
-        (800.0, None, "keeps up at every rate asked, 800/s the highest."),
+        (800.0, None, "keeps up at every requested rate, 800/s the highest."),
         (100.0, None, "keeps up to 100/s; open from there to 800/s."),
     ],
 )

@@ -78,7 +78,7 @@ def sentence(one: Knee) -> str:
     if one.low is None:
         return f"{who}: where it becomes the bottleneck is open."
     if one.low == last:
-        return f"{who}: keeps up at every rate asked, {write(last)} the highest."
+        return f"{who}: keeps up at every requested rate, {write(last)} the highest."
     return f"{who}: keeps up to {write(one.low)}; open from there to {write(last)}."
 
 
@@ -89,7 +89,7 @@ _KNEE = [
     Column("interval", "most_per_s_low,most_per_s_high", "per_second_interval"),
 ]
 _STEPS = [
-    Column("asked", "rate_per_s", "per_second"),
+    Column("requested", "rate_per_s", "per_second"),
     Column("answered", "done_per_s", "per_second"),
     Column("median latency", "latency_ns", "duration"),
     Column("compared with", "against_ns", "duration"),
@@ -112,7 +112,7 @@ def _figure(found: Sequence[Knee], number: int) -> str:
         ]
         for one in found
     }  # fmt: skip
-    return curves.values(points, "requests asked for", "median latency", "ns", f"sweep{number}")
+    return curves.values(points, "requested rate", "median latency", "ns", f"sweep{number}")
 
 
 SECTION = Section(
