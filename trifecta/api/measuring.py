@@ -73,9 +73,13 @@ def run(
         if isinstance(study, Study) and study.seed == _UNSEEDED and seed is None and "seed" not in (changes or {}):
             seed = secrets.randbelow(2**31)  # as the command does for a file: equal seeds lose the same packets
         words = _common(
-            changes, yes, quiet, out=out, compare=compare, baseline=baseline, budget=budget, blocks=blocks, seed=seed
-        )
-        words += _of_lab(capture, server, client, host, cluster, store, with_threats, without_threats)
+            out, changes, yes=yes, quiet=quiet, compare=compare, baseline=baseline, budget=budget, blocks=blocks,
+            seed=seed,
+        )  # fmt: skip
+        words += _of_lab(
+            server=server, client=client, host=host, cluster=cluster, store=store, with_threats=with_threats,
+            without_threats=without_threats, capture=capture,
+        )  # fmt: skip
         return _measure(["run", *words, "--", argument], told, quiet=quiet)
 
 
@@ -110,9 +114,12 @@ def race(
     says that it sends: nobody is asked here.
     """
     words = _common(
-        changes, yes, quiet, out=out, compare=compare, baseline=baseline, budget=budget, blocks=blocks, seed=seed
+        out, changes, yes=yes, quiet=quiet, compare=compare, baseline=baseline, budget=budget, blocks=blocks, seed=seed
     )
-    words += _of_lab(capture, server, client, host, cluster, store, with_threats, without_threats)
+    words += _of_lab(
+        server=server, client=client, host=host, cluster=cluster, store=store, with_threats=with_threats,
+        without_threats=without_threats, capture=capture,
+    )  # fmt: skip
     words += [] if ca is None else [f"--ca={os.fspath(ca)}"]
     words += _named("--address", address)
     words += ["--i-own-this"] if i_own_this else []
@@ -122,24 +129,26 @@ def race(
 
 
 def _common(
-    changes: Mapping[str, Change] | None, yes: bool, quiet: bool, **given: str | int | os.PathLike[str] | None
+    out: str | os.PathLike[str] | None,
+    changes: Mapping[str, Change] | None,
+    *,
+    yes: bool,
+    quiet: bool,
+    **given: str | int | None,
 ) -> list[str]:
     """The options that every run has, as words of a command line."""
     words = [f"--set={name}={_written(value)}" for name, value in (changes or {}).items()]
-    words += [
-        f"--{name}={os.fspath(value) if isinstance(value, os.PathLike) else value}"
-        for name, value in given.items()
-        if value is not None
-    ]
+    words += [] if out is None else [f"--out={os.fspath(out)}"]
+    words += [f"--{name}={value}" for name, value in given.items() if value is not None]
     words += ["--yes"] if yes else []
     words += ["--quiet"] if quiet else []
     return [*words, "--json"]
 
 
-def _of_lab(capture: bool, *names: Names | None) -> list[str]:
+def _of_lab(*, capture: bool, with_threats: Names, without_threats: Names, **given: Names | None) -> list[str]:
     """The options of studies whose server is ours."""
-    options = ("server", "client", "host", "cluster", "store", "with", "without")
-    words = [word for option, one in zip(options, names, strict=True) for word in _named(f"--{option}", one)]
+    given |= {"with": with_threats, "without": without_threats}
+    words = [word for option, names in given.items() for word in _named(f"--{option}", names)]
     return words + (["--capture"] if capture else [])
 
 
