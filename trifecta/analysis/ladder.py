@@ -83,16 +83,18 @@ def climb(values: Sequence[Logs], rounds: int, confidence: float) -> LadderEstim
     ]
     changes = [_less(upper, lower) for lower, upper in itertools.pairwise(even)]
     p = holm([_p(change) for change in changes])
-    steps = tuple(StepEffect(of_rung(change, confidence), value) for change, value in zip(changes, p, strict=True))
+    steps = tuple(
+        StepEffect(mean_of_blocks(change, confidence), value) for change, value in zip(changes, p, strict=True)
+    )
     complete = [number for number in range(rounds) if all(number in one for one in even)]
     whole = _less(ends[1], ends[0])
     summed = {number: even[-1][number] - even[0][number] for number in complete}
     return LadderEstimate(
-        rungs=tuple(of_rung(one, confidence) for one in values),
+        rungs=tuple(mean_of_blocks(one, confidence) for one in values),
         steps=steps,
-        whole=of_rung(whole, confidence),
-        summed=of_rung(summed, confidence),
-        left=of_rung(_less(whole, summed), confidence),
+        whole=mean_of_blocks(whole, confidence),
+        summed=mean_of_blocks(summed, confidence),
+        left=mean_of_blocks(_less(whole, summed), confidence),
         rounds=rounds,
         complete=len(complete),
     )
@@ -106,9 +108,9 @@ def turned(below: Logs, first: Logs, without: Logs, top: Logs, confidence: float
     before = {block: first[block] - below[block] for block in shared}
     after = {block: top[block] - without[block] for block in shared}
     return Turned(
-        of_rung(before, confidence),
-        of_rung(after, confidence),
-        of_rung(_less(after, before), confidence),
+        mean_of_blocks(before, confidence),
+        mean_of_blocks(after, confidence),
+        mean_of_blocks(_less(after, before), confidence),
     )
 
 
@@ -130,23 +132,23 @@ def answer(
     return made, why, then, now
 
 
-def of_rung(values: Logs, confidence: float) -> Estimate:
+def mean_of_blocks(values: Logs, confidence: float) -> Estimate:
     """The mean of what is known by block, with its interval."""
-    return linear([(1.0, array(values))], confidence)
+    return linear([(1.0, in_block_order(values))], confidence)
 
 
 def _less(first: Logs, second: Logs) -> dict[int, float]:
     return {number: value - second[number] for number, value in first.items() if number in second}
 
 
-def array(values: Logs) -> Floats:
+def in_block_order(values: Logs) -> Floats:
     """What is known by block, in the order of blocks."""
     return np.array([values[number] for number in sorted(values)], dtype=np.float64)
 
 
 def _p(values: Logs) -> float | None:
     """Student's test of no change."""
-    known = array(values)
+    known = in_block_order(values)
     if len(known) < 2:
         return None
     error = float(known.std(ddof=1)) / math.sqrt(len(known))

@@ -18,7 +18,7 @@ import numpy as np
 
 from trifecta.analysis.causes import share_interval
 from trifecta.analysis.intervals import Estimate
-from trifecta.analysis.ladder import Logs, Turned, array, of_rung, turned
+from trifecta.analysis.ladder import Logs, Turned, in_block_order, mean_of_blocks, turned
 from trifecta.analysis.ladder_planner import block_of
 from trifecta.analysis.student import t_quantile
 
@@ -119,20 +119,20 @@ def search(
     a choice of the better ones, so they stay open.
     """
     whole = of_rounds(as_is, rounds)
-    effect = of_rung(whole, confidence)
+    effect = mean_of_blocks(whole, confidence)
     family = 1 - (1 - confidence) / max(1, len(removed))
     made = []
     for place, (base, without) in enumerate(removed):
         above, below = of_rounds(base, rounds), of_rounds(without, rounds)
         change = {number: above[number] - value for number, value in below.items() if number in above}
-        among = of_rung(change, family)
-        whole_here = of_rung(above, confidence)
+        among = mean_of_blocks(change, family)
+        whole_here = mean_of_blocks(above, confidence)
         paired = {number: above[number] for number in change}
         state = _state(whole_here, effect, among, _share(change, paired, family), math.log1p(margin))
         state = "open" if place in censored else state
         share = _share(change, paired, confidence)
-        remains = of_rung(below, confidence), of_rung(below, family)
-        made.append(Removed(whole_here, *remains, of_rung(change, confidence), among, share, state))
+        remains = mean_of_blocks(below, confidence), mean_of_blocks(below, family)
+        made.append(Removed(whole_here, *remains, mean_of_blocks(change, confidence), among, share, state))
     return Search(effect, tuple(made))
 
 
@@ -156,14 +156,14 @@ def together(rungs: Sequence[Logs], confidence: float) -> Together:
     """
     as_is, every = rungs[0], rungs[-1]
     change = {block: as_is[block] - value for block, value in every.items() if block in as_is}
-    effect, remains = of_rung(as_is, confidence), of_rung(every, confidence)
+    effect, remains = mean_of_blocks(as_is, confidence), mean_of_blocks(every, confidence)
     share = _share(change, {block: as_is[block] for block in change}, confidence)
     if len(rungs) == 2:
         return Together(effect, (remains,), None, (), remains, share)
     first, second, both = rungs[1:4]
     orders = (turned(as_is, first, second, both, confidence), turned(as_is, second, first, both, confidence))
-    alone = (of_rung(first, confidence), of_rung(second, confidence))
-    return Together(effect, alone, of_rung(both, confidence), orders, remains, share)
+    alone = (mean_of_blocks(first, confidence), mean_of_blocks(second, confidence))
+    return Together(effect, alone, mean_of_blocks(both, confidence), orders, remains, share)
 
 
 def _state(base: Estimate, effect: Estimate, among: Estimate, share: Share, margin: float) -> State:
@@ -180,7 +180,7 @@ def _within(low: float | None, high: float | None, most: float) -> bool:
 
 
 def _share(change: Mapping[int, float], whole: Mapping[int, float], confidence: float) -> Share:
-    part, all_ = array(change), array(whole)
+    part, all_ = in_block_order(change), in_block_order(whole)
     if len(part) < 2 or not np.isfinite(part).all() or not np.isfinite(all_).all() or all_.mean() == 0:
         return Share(None, None, None)
     half = t_quantile((1 + confidence) / 2, len(part) - 1) / math.sqrt(len(part))
