@@ -22,15 +22,9 @@ PATIENCE_MS = 120_000
 WIDE, NARROW = {"width": 1280, "height": 900}, {"width": 420, "height": 800}
 
 
-CHROMIUM_AND_FIREFOX = [
-    pytest.param("chromium", marks=needs_chromium),
-    pytest.param("firefox", marks=[needs_firefox, pytest.mark.long]),
-]
+IN_CHROMIUM = pytest.param("chromium", marks=needs_chromium)
 in_both = pytest.mark.parametrize(
-    "browser",
-    [pytest.param("chromium", marks=needs_chromium), pytest.param("firefox", marks=needs_firefox)],
-    indirect=True,
-    scope="module",
+    "browser", [IN_CHROMIUM, pytest.param("firefox", marks=needs_firefox)], indirect=True, scope="module"
 )
 """For a test that asks both browsers in `make test`: Firefox takes three times as long, so the rest of it is long."""
 
@@ -60,7 +54,7 @@ def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         yield made
 
 
-@pytest.fixture(scope="module", params=CHROMIUM_AND_FIREFOX)
+@pytest.fixture(scope="module", params=[IN_CHROMIUM, pytest.param("firefox", marks=[needs_firefox, pytest.mark.long])])
 def browser(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """Each of the two that a person may have."""
     with launched(request.param, tmp_path_factory.mktemp(request.param)) as made:

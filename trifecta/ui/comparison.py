@@ -56,7 +56,6 @@ def _point(one: Question, apart: str, became: str) -> JsonObject:
     alone = one.apart.alone
     low, high = (tables.plain(ratio(end)) for end in (alone.low, alone.high))
     return {
-        "place": _question(one),
         "ratio": tables.plain(ratio(alone.value)),
         "low": low,
         "high": high,
