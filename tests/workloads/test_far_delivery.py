@@ -70,7 +70,8 @@ def test_two_places_of_one_name_are_blocks_and_move_no_verdict(runs: dict[str, A
     )
     # A new connection takes three round trips over TCP with TLS 1.3, and two over QUIC, whichever place answers.
     assert verdict["verdict"] == "faster" or (verdict["verdict"] == "undecided" and verdict["invalid_trials"] > 0)
-    assert 0.5 < verdict["ratio"] < 0.9
+    # A busy machine may disturb a trial in every block, which leaves no ratio; those of all trials are held below.
+    assert verdict["ratio"] is None or 0.5 < verdict["ratio"] < 0.9
     for at in (FAST, DISTANT):
         ratios = [took[block, "h3"] / took[block, "h2"] for block, one in address.items() if one == at]
         assert 0.5 < statistics.geometric_mean(ratios) < 0.9, at
