@@ -123,6 +123,23 @@ def test_a_run_that_cannot_be_read_is_told_as_that_and_others_go_on(growing: Pat
     assert {labels["folder"] for name, labels, _ in told(one.text()) if "folder" in labels} == {"whole"}
 
 
+def test_a_scrape_of_a_damaged_run_opens_no_more_than_one_of_a_whole_run(
+    growing: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    for name in ("select", "types_of"):
+        real = getattr(parquet, name)
+        monkeypatch.setattr(parquet, name, lambda *asked, _real=real: (opened.append(asked[0]), _real(*asked))[1])
+    with written(growing):
+        whole = told(Exposition(Index(growing.parent)).text())
+        enough = len(opened)
+        max((growing / "samples").iterdir()).write_bytes(b"no")
+        opened.clear()
+        damaged = told(Exposition(Index(growing.parent)).text())
+    assert values(whole, "trifecta_run_readable") == [1.0] and values(damaged, "trifecta_run_readable") == [0.0]
+    assert 0 < len(opened) <= enough
+
+
 @pytest.mark.parametrize("shown", ["", "Bearer", "Bearer wrong", f"Basic {TOKEN}", TOKEN, f"Bearer {TOKEN}x"])
 def test_who_lacks_the_token_is_refused(folder: Path, tmp_path: Path, shown: str) -> None:
     with serving(folder, tmp_path, metrics=TOKEN) as served:
