@@ -1,4 +1,4 @@
-"""What the drivers of clients and of browsers share: how they fail, what they say, and which signals end them."""
+"""What the drivers of clients and of browsers share: how they fail, what they say, and what ends them."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ import select
 import signal
 import stat
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO
 
 from trifecta.contract.codec import encode
 from trifecta.contract.common import ProgramOutput
+from trifecta.contract.load import Ended
 
 EXIT_FAILED = 1
 
@@ -51,17 +53,23 @@ def woken() -> Iterator[int]:
         os.close(write)
 
 
-def polled(*descriptors: int) -> select.poll:
-    """Of these, whether they can be read, and of standard input, whether it was closed."""
+def awaited(descriptor: int, wake: int, deadline_ns: int) -> Ended:
+    """Wait until ``descriptor`` can be read ("requests"), or until the driver has to end: why.
+
+    ``wake`` is of `woken`; standard input tells only that it was closed.
+    """
     poll = select.poll()
-    for descriptor in descriptors:
-        poll.register(descriptor, select.POLLIN)
+    for each in (descriptor, wake):
+        poll.register(each, select.POLLIN)
     mode = os.fstat(0).st_mode
     if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode):
-        poll.register(0, 0)  # only its closing
-    return poll
-
-
-def ready(poll: select.poll, left_ns: int) -> set[int]:
-    """The descriptors that are, after so long at most."""
-    return {descriptor for descriptor, _ in poll.poll(max(0, -(-left_ns // 1_000_000)))}
+        poll.register(0, 0)
+    reasons: dict[int, Ended] = {descriptor: "requests", wake: "signal", 0: "stdin"}
+    while True:
+        left_ns = deadline_ns - time.monotonic_ns()
+        ready = {each for each, _ in poll.poll(max(0, -(-left_ns // 1_000_000)))}
+        for each, why in reasons.items():
+            if each in ready:
+                return why
+        if time.monotonic_ns() >= deadline_ns:
+            return "total_timeout"

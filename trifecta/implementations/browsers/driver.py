@@ -29,7 +29,7 @@ from trifecta.implementations.browser import HUNG, Job
 from trifecta.implementations.browsers import jobs, namespaced_worker, records, worker
 from trifecta.implementations.browsers.driver_summary import LOST, TrialRecord, summary
 from trifecta.implementations.browsers.records import VisitRecord
-from trifecta.implementations.driving import EXIT_FAILED, Failure, polled, ready, say, woken
+from trifecta.implementations.driving import EXIT_FAILED, Failure, awaited, say, woken
 from trifecta.implementations.registry import BROWSERS
 from trifecta.implementations.visit import Visit
 from trifecta.lab import linux
@@ -131,20 +131,13 @@ def _follow(name: str, there: namespaced_worker.NamespacedWorker, lines: _Lines,
     deadline = course.began_ns + job.total_timeout_ns
     done = False
     with woken() as wake:
-        poll = polled(lines.descriptor, wake)
         while not done and course.why == "requests":
-            there_now = ready(poll, deadline - time.monotonic_ns())
-            if lines.descriptor in there_now:
+            course.why = awaited(lines.descriptor, wake, deadline)
+            if course.why == "requests":
                 for key, line in lines.read():
                     done |= _hear(name, there, course, key, line)
                 if lines.ended and not done:
                     course.why = "crashed"
-            elif wake in there_now:
-                course.why = "signal"
-            elif 0 in there_now:
-                course.why = "stdin"
-            elif time.monotonic_ns() >= deadline:
-                course.why = "total_timeout"
     course.ended_ns = time.monotonic_ns()
     return course
 

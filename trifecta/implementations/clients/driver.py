@@ -32,7 +32,7 @@ from trifecta.contract.sample import SampleRow
 from trifecta.implementations.client import ClientAdapter, Job, Output
 from trifecta.implementations.clients import jobs, records
 from trifecta.implementations.clients.start_cost import start_cpu_ns
-from trifecta.implementations.driving import EXIT_FAILED, Failure, polled, ready, say, woken
+from trifecta.implementations.driving import EXIT_FAILED, Failure, awaited, say, woken
 from trifecta.implementations.registry import CLIENTS
 from trifecta.implementations.server import Command, Unsupported
 from trifecta.lab import linux
@@ -188,8 +188,10 @@ def _carry_out(name: str, command: Command, job: Job, said: IO[str]) -> Ending:
                 EXIT_FAILED, f"client {name}: cannot start {command.arguments[0]}: {error.strerror}"
             ) from error
         say("ready", ClientReady(client=name, pid=child.pid), said)
-        why = _wanted(child.pid, wake, began_ns + job.total_timeout_ns)
+        exited = os.pidfd_open(child.pid)
+        why = awaited(exited, wake, began_ns + job.total_timeout_ns)
         ended_ns = time.monotonic_ns()
+        os.close(exited)
         with suppress(ProcessLookupError):
             os.killpg(child.pid, signal.SIGKILL)  # its process id is not given away before it is waited for
         _, status = os.waitpid(child.pid, 0)
@@ -218,25 +220,6 @@ def _end_orphans() -> None:
             os.wait()
         except ChildProcessError:
             return
-
-
-def _wanted(pid: int, wake: int, deadline_ns: int) -> Ended:
-    """Wait until the child ends or should: why. ``wake`` can be read once a signal asks to end."""
-    child = os.pidfd_open(pid)
-    poll = polled(child, wake)
-    try:
-        while True:
-            there_now = ready(poll, deadline_ns - time.monotonic_ns())
-            if child in there_now:
-                return "requests"
-            if wake in there_now:
-                return "signal"
-            if 0 in there_now:
-                return "stdin"
-            if time.monotonic_ns() >= deadline_ns:
-                return "total_timeout"
-    finally:
-        os.close(child)
 
 
 @contextmanager
