@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import subprocess
 import time
@@ -18,6 +19,7 @@ from tests.ui.serving import Served, serving
 from tests.ui.test_live import arrive, shortened, written
 from trifecta.store import trace_schema
 from trifecta.trace import overview
+from trifecta.ui import live
 
 
 @pytest.fixture
@@ -284,6 +286,28 @@ def test_a_page_that_is_loaded_again_has_the_points_of_earlier_blocks(
         shortened(growing, 40)  # its last block is taken back, as where a run lost trials and was resumed
         assert points_of(opened, 3) == points_of(other, 3) == before
         context.close()
+
+
+def test_what_came_before_the_connection_broke_is_forgotten(page: Any, served: Served, folder: Path) -> None:
+    state = live.Follower(folder / "first", "first").document()
+    shown = {name: state["cells"][0]["verdicts"][0][name] for name in ("cell", "arm", "reference")}
+    points = [{"block": block, "said": "", "mark": 1, "ratio": 1.2, "low": 1.1, "high": 1.3} for block in (3, 4)]
+    asked: list[Any] = []
+    page.route("**/api/live?*", asked.append)
+
+    def answer(past: list[Any], **differs: Any) -> None:
+        while not asked:
+            page.wait_for_timeout(20)
+        events = {"past": past, "state": state | differs}
+        lines = [f"event: {kind}\ndata: {json.dumps(data)}\n\n" for kind, data in events.items()]
+        asked.pop().fulfill(content_type="text/event-stream", body="retry: 50\n\n" + "".join(lines))
+
+    page.goto(f"http://127.0.0.1:{served.port}/#/live/first")
+    answer([{**shown, "keep": 0, "points": points}])
+    assert len(points_of(page, 2)) == 2
+    answer([], of="9 trials")  # of a run whose blocks were taken back meanwhile
+    page.locator(".status", has_text="9 trials").wait_for()
+    assert page.locator("section[aria-label='Block by block']").count() == 0
 
 
 CLOSING = """async () => {
