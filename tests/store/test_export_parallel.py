@@ -31,15 +31,25 @@ def test_pieces_come_in_order_and_two_are_under_way_at_once(connection):
 
 
 def test_a_piece_has_one_thread_so_that_its_octets_are_the_same_every_time(connection):
-    def threads(cursor, piece):
-        return cursor.execute("SELECT current_setting('threads')").fetchone()[0]
-
     connection.execute("SET threads = 3")
     assert list(parallel.each(connection, threads, range(3))) == [1, 1, 1]
     assert threads(connection, 0) == 3
     with pytest.raises(OSError, match="no space left"):
         list(parallel.each(connection, _full, range(3)))
     assert threads(connection, 0) == 3
+
+
+def test_the_last_of_those_that_overlap_gives_the_threads_back(connection):
+    connection.execute("SET threads = 3")
+    first, second = (parallel.each(connection, threads, range(3)) for _ in range(2))
+    assert [next(first), next(second)] == [1, 1]
+    first.close()
+    assert threads(connection, 0) == 1
+    assert list(second) == [1, 1] and threads(connection, 0) == 3
+
+
+def threads(cursor, piece):
+    return cursor.execute("SELECT current_setting('threads')").fetchone()[0]
 
 
 def _full(cursor, piece):

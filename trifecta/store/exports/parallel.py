@@ -7,9 +7,11 @@ meet, so that the same rows are other octets the next time; and it takes a quart
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
+from contextlib import contextmanager
 from queue import SimpleQueue
+from threading import Lock
 from typing import TypeVar
 
 import duckdb
@@ -20,6 +22,8 @@ AT_A_TIME = 2
 _POLL_S = 0.01
 Piece = TypeVar("Piece")
 Made = TypeVar("Made")
+_changing = Lock()
+_overlapping: dict[duckdb.DuckDBPyConnection, tuple[int, int]] = {}  # threads before the first of them, and how many
 
 
 def each(
@@ -32,8 +36,6 @@ def each(
     The first that fails ends all, and so does closing this: what has not begun does not, and what the database does for
     another is interrupted. What is not the database's, as sending a file, is waited for.
     """
-    ((threads,),) = connection.execute("SELECT current_setting('threads')").fetchall()
-    connection.execute("SET threads = 1")  # of the whole database; who runs a statement is one of them
     cursors = [connection.cursor() for _ in range(min(AT_A_TIME, len(pieces)))]
     idle: SimpleQueue[duckdb.DuckDBPyConnection] = SimpleQueue()
     for cursor in cursors:
@@ -66,7 +68,7 @@ def each(
             raise
 
     try:
-        with ThreadPoolExecutor(AT_A_TIME) as pool:
+        with _one_thread(connection), ThreadPoolExecutor(AT_A_TIME) as pool:
             try:
                 yield from pool.map(done, pieces)
             except BaseException as error:
@@ -75,4 +77,23 @@ def each(
     finally:
         for cursor in cursors:
             cursor.close()
-        connection.execute(f"SET threads = {int(threads)}")
+
+
+@contextmanager
+def _one_thread(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
+    """The whole database has one thread, who runs a statement, until the last of those that overlap has ended."""
+    with _changing:
+        threads, users = _overlapping.get(connection, (0, 0))
+        if not users:
+            ((threads,),) = connection.execute("SELECT current_setting('threads')").fetchall()
+            connection.execute("SET threads = 1")
+        _overlapping[connection] = threads, users + 1
+    try:
+        yield
+    finally:
+        with _changing:
+            threads, users = _overlapping.pop(connection)
+            if users > 1:
+                _overlapping[connection] = threads, users - 1
+            else:
+                connection.execute(f"SET threads = {int(threads)}")
