@@ -1,4 +1,4 @@
-"""League tables: who is before whom, and who cannot be told apart."""
+"""League tables: who is before whom, and who cannot be distinguished."""
 
 import json
 import math

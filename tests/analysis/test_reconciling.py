@@ -1,4 +1,4 @@
-"""Two claims that contradict each other: which of them holds, where, and what tells the places apart."""
+"""Two claims that contradict each other: which of them holds, where, and what distinguishes the places."""
 
 import shlex
 

@@ -14,9 +14,9 @@ from trifecta.analysis.confidence import judge, median_log_ratio
 from trifecta.analysis.intervals import Estimate
 from trifecta.analysis.two_runs import (
     ALIKE,
+    INDISTINGUISHABLE,
     NEWLY,
     NO_LONGER,
-    NOT_TOLD,
     OPEN_IN_BOTH,
     OTHERWISE,
     became,
@@ -79,7 +79,7 @@ def test_one_truth_is_hardly_ever_decided_otherwise(truth: float, noise: float) 
             first, second = (estimate(blocks(rng, truth, noise, 12, "normal")) for _ in range(2))
             told = ratio_of_ratios(first, second, SESSIONS, 0.95, 12).distinct
             said.append(became(kind(first), kind(second), told_apart=told))
-        kinds += any(one in (OTHERWISE, NOT_TOLD) for one in said)
+        kinds += any(one in (OTHERWISE, INDISTINGUISHABLE) for one in said)
         any_otherwise += OTHERWISE in said
     assert any_otherwise <= 5  # of 60 comparisons of 12 questions: 5 % are 3
     if truth in (0.0, 0.005) and noise == 0.002:
@@ -101,7 +101,7 @@ def test_a_change_beyond_sessions_is_seen() -> None:
         ("faster", "faster", False, ALIKE),
         ("same", "same", True, ALIKE),
         ("faster", "slower", True, OTHERWISE),
-        ("faster", "same", False, NOT_TOLD),
+        ("faster", "same", False, INDISTINGUISHABLE),
         ("undecided", "same", True, NEWLY),
         ("slower", "undecided", True, NO_LONGER),
         ("undecided", "undecided", False, OPEN_IN_BOTH),

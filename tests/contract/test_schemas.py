@@ -91,7 +91,7 @@ class Record:
 
     @property
     def key(self) -> str:
-        """What tells alternatives apart: the values of its tag."""
+        """What distinguishes alternatives: the values of its tag."""
         return " ".join(f"{name}={value}" for name, value in self.tags.items())
 
 

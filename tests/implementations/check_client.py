@@ -179,7 +179,7 @@ class CheckClient:
     @pytest.mark.parametrize("protocol", ["h1", "h2"])
     def test_nobody_listens(self, tmp_path: Path, certificates: Certificates, protocol: Protocol, mode: str) -> None:
         rows = self.do(tmp_path, certificates, closed_port(), protocol=protocol, connection_mode=mode, requests=30)
-        # A dead path ends by itself; requests that were never made are told apart.
+        # A dead path ends by itself; requests that were never made are distinguished.
         assert [row["error"] for row in rows] == ["connect_refused"] * 20 + ["interrupted"] * 10
         starts = [row["started_ns"] for row in rows[:20]]
         assert starts[-1] - starts[0] >= 19 * 9_000_000, "a dead path must not spin"

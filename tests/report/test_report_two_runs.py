@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import json
 import re
@@ -15,6 +16,7 @@ from rich.console import Console
 from tests.docs.examples import ROOT
 from tests.report.synthetic import Shape, write_run
 from tests.store.sealed import seal
+from trifecta.analysis.two_runs import INDISTINGUISHABLE
 from trifecta.cli import main
 from trifecta.conclude.two_runs.questions import Compared, compare
 from trifecta.design.errors import UserError
@@ -96,6 +98,15 @@ def test_two_runs_of_one_truth_agree(runs: tuple[Path, Path, Path]) -> None:
 def test_what_is_printed(runs: tuple[Path, Path, Path]) -> None:
     said = printed(compare(*runs[:2])).replace(str(runs[0].parent), "runs")
     assert [line.rstrip() for line in said.splitlines()] == GOLDEN.read_text().splitlines()
+
+
+def test_an_outcome_has_other_words_than_in_json_where_those_are_no_english(runs: tuple[Path, Path, Path]) -> None:
+    found = compare(*runs[:2])
+    close = dataclasses.replace(found.questions[0], became=INDISTINGUISHABLE)
+    assert two_runs.became_words(close).startswith("indistinguishable")
+    lines = two_runs.answer_lines(dataclasses.replace(found, questions=(close,)))
+    assert "    1 decided differently, but indistinguishable" in lines
+    assert INDISTINGUISHABLE == "not told apart"  # as JSON has it: a contract
 
 
 def test_the_page_marks_what_both_decided_and_differently(runs: tuple[Path, Path, Path]) -> None:

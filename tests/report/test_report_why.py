@@ -161,7 +161,7 @@ def test_what_is_no_difference_has_no_cause_and_a_cell_without_values_says_so(se
     assert "no difference to explain, for it lies within 5 %, so no cause is named" in words.answer(made)
     assert "there is no interval yet" in words.answer({**made, "effect": ends(1.37)})
     wide = words.answer({**made, "effect": ends(1.37, 0.9, 2.1)})
-    said = "not distinguishable from 1, which more time decides, so no cause is named."
+    said = "indistinguishable from 1, which more time decides, so no cause is named."
     assert wide == f"Unchanged, it is 1.37 [0.90, 2.10] times: {said}"
     assert "nothing can be said" in words.answer({**made, "effect": ends(None)})
     open_ = {**search[2], "causes": [{**one, "state": "open"} for one in search[2]["causes"]], "together": None}
@@ -204,7 +204,7 @@ def test_what_is_of_the_nearest_stack_is_told_of_its_own_effect_everywhere(searc
     assert "congestion control" not in own
     assert other.startswith("without the congestion control 1.")
     same = words.answer({**made, "nearest": ends(1.01, 0.97, 1.05)})
-    assert "times, not distinguishable from 1, so what was removed there explains none of it." in same
+    assert "times, indistinguishable from 1, so what was removed there explains none of it." in same
     assert "On the engine's own programs" in words.answer({**made, "causes": [near]})
     assert "the engine's own programs 1.10 [1.05, 1.15]" in " ".join(printed(made, search[1], 200).split())
     with svg.drawing():

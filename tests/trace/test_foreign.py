@@ -113,7 +113,7 @@ def test_the_same_packets_say_the_same_whatever_carries_them(tmp_path: Path) -> 
 @needs_tshark
 @pytest.mark.parametrize("name", ["cooked_2", "vlan", "raw ipv6"])
 def test_quic_says_the_same_whatever_carries_it(tmp_path: Path, name: str) -> None:
-    """Connection IDs tell connections apart, so each form is a capture of its own."""
+    """Connection IDs distinguish connections, so each form is a capture of its own."""
     files = []
     for form in ("ethernet", name):
         files.append(tmp_path / f"{form}.pcapng")

@@ -82,7 +82,7 @@ def ray_hosts(folder: Path, wrapped: dict[str, Sequence[str]]) -> Iterator[tuple
             own = [f"--node-ip-address={network.address(name)}", f"--node-name={name}"]
             own += ["--head", "--port=6379", "--num-cpus=0", "--include-dashboard=false"] if name == HEAD else []
             own += [] if name == HEAD else [f"--address={address}", "--num-cpus=1"]
-            # A machine of its own, by what tells machines apart; with a folder of Ray's of its own, in which two that
+            # A machine of its own, by what distinguishes machines; with a folder of Ray's of its own, in which two that
             # begin at once would take the same name for their sockets, and one of them would end by that.
             boot, own_ray = Path(f"{folder}-{name}"), Path(f"{folder}-{name}-ray")
             boot.write_text(f"{name}\n")

@@ -16,7 +16,7 @@ from trifecta.store.run import RunDirectory, TrialFiles
 from trifecta.store.views import connect
 from trifecta.workloads.aggregate import aggregate, error_summary, percentile
 
-BASE = 9_007_199_254_740_993  # above 2^53: a float could not tell neighbours apart
+BASE = 9_007_199_254_740_993  # above 2^53: a float could not distinguish neighbours
 
 
 def samples(count: int, seed: int, failing: float = 0.0, **fixed: object) -> list[dict[str, object]]:

@@ -39,7 +39,7 @@ _LARGEST_LOG_RATIO = math.log(1_000)
 def decompose(study: Study, rows: Sequence[Row], metric: str | None = None) -> list[Decomposition]:
     """Every arm against the baseline: over all places first, then by path, then in every place.
 
-    Empty when the study has one server and one client only: then there is nothing to tell apart. So it is where
+    Empty when the study has one server and one client only: then there is nothing to distinguish. So it is where
     servers or clients are what is compared.
     """
     chosen = METRICS[metric or study.metric]

@@ -85,7 +85,7 @@ def _within_session(says: Says, one: Estimate, margin: float) -> tuple[State, st
     if one.low is None and one.high is None:
         return OPEN, f"too few usable blocks for an interval: {one.blocks}"
     if says.by_difference and one.low == one.high == 0:
-        return OPEN, "it is the same in every block, so this run has nothing to tell them apart by"
+        return OPEN, "it is the same in every block, so this run cannot distinguish them"
     low, high = -math.inf if one.low is None else one.low, math.inf if one.high is None else one.high
     state, reason = _same(low, high, edge, named) if says.relation == "same" else _beyond(says, low, high, edge, named)
     if state == CONFIRMED and band is not None:

@@ -40,7 +40,7 @@ class Term:
 
 @dataclass(frozen=True)
 class Layout:
-    """The terms that the measured pairs of server and client can tell apart; the first is the protocol's."""
+    """The terms that the measured pairs of server and client can distinguish; the first is the protocol's."""
 
     terms: tuple[Term, ...]
 
@@ -55,7 +55,7 @@ class Layout:
         additive = _projection(np.hstack([servers, clients]))
         connected = _rank(additive) == servers.shape[1] + clients.shape[1] - 1
         if not connected:
-            # Some servers were never measured with a client of the others: then the two cannot be told apart.
+            # Some servers were never measured with a client of the others: then the two cannot be distinguished.
             rest = np.eye(size) - everywhere
             return cls((first, Term(PROGRAM, rest, rest, 1.0, 1.0 / size)))
         terms = [first]

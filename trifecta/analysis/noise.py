@@ -38,10 +38,10 @@ _OF_A_MEDIAN = math.sqrt(math.pi / 2)  # standard error of a median to that of a
 class NoiseFloor:
     """The baseline against itself in one cell.
 
-    ``floor`` is the smallest ratio - 1 that could have been told from 1 within a block, ``weather_floor`` that between
-    blocks; None before `FEWEST_BLOCKS`. ``low`` and ``high`` are the confidence sequence of the A/A pair. ``biased`` is
-    set when that pair, beyond chance in the family of the study's cells, differs from itself: then something other
-    than the protocol tells its runs apart.
+    ``floor`` is the smallest ratio - 1 that could have been distinguished from 1 within a block, ``weather_floor`` that
+    between blocks; None before `FEWEST_BLOCKS`. ``low`` and ``high`` are the confidence sequence of the A/A pair.
+    ``biased`` is set when that pair, beyond chance in the family of the study's cells, differs from itself: then
+    something other than the protocol distinguishes its runs.
     """
 
     cell: str

@@ -102,7 +102,7 @@ def _steady(whole: Decomposition, here: Sequence[PlaceSplit]) -> Decomposition:
 def without_each(here: Sequence[PlaceSplit]) -> dict[str, Estimates | None]:
     """The shares with one level of a factor of the places, one server or one client left out, by what is left out.
 
-    None where too little is left to split anything. A place whose programs cannot be told apart any more does not
+    None where too little is left to split anything. A place whose programs cannot be distinguished any more does not
     count in that variant.
     """
     found: dict[str, Estimates | None] = {}

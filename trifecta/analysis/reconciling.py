@@ -1,4 +1,4 @@
-"""Claims that contradict each other: where each of them holds, by runs, and what tells those places apart.
+"""Claims that contradict each other: where each of them holds, by runs, and what distinguishes those places.
 
 A place is a cell of a run with the effect that was measured there. A side of a pair is confirmed in a place when the
 evaluation of one of its claims says so there (`published`). Places of both sides are compared by what is known of them.

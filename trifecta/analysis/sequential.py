@@ -168,7 +168,7 @@ def bins(values: Sequence[Floats]) -> Floats:
 
 
 def histogram(samples: Mapping[str, Floats], edges: Floats | None = None) -> Histogram:
-    """By arm, of as many bins as the samples tell apart, or of those with these edges."""
+    """By arm, of as many bins as the samples distinguish, or of those with these edges."""
     edges = bins(list(samples.values())) if edges is None else edges
     return Histogram(edges, {arm: _bars(found, edges) for arm, found in samples.items()})
 

@@ -6,7 +6,7 @@ planner stopped, and for skewed ratios, too. No block of a run holds what sessio
 squares of one standard deviation for each run (the guard of `judging`).
 
 Two verdicts are of different kinds more often than two truths are: 3 % faster and the same within 5 % can both be true.
-So a verdict is *otherwise* only where the ratios are told apart, too; and one that was open before, or is open now,
+So a verdict is *otherwise* only where the ratios are distinguished, too; and one that was open before, or is open now,
 says nothing of a change (Gelman & Stern 2006).
 """
 
@@ -25,11 +25,11 @@ from trifecta.design.model import VerdictKind
 Became = Literal["alike", "otherwise", "not told apart", "newly", "no longer", "open in both"]
 ALIKE: Became = "alike"
 OTHERWISE: Became = "otherwise"
-NOT_TOLD: Became = "not told apart"
+INDISTINGUISHABLE: Became = "not told apart"
 NEWLY: Became = "newly"
 NO_LONGER: Became = "no longer"
 OPEN_IN_BOTH: Became = "open in both"
-OUTCOMES: tuple[Became, ...] = (OTHERWISE, NOT_TOLD, NO_LONGER, NEWLY, ALIKE, OPEN_IN_BOTH)
+OUTCOMES: tuple[Became, ...] = (OTHERWISE, INDISTINGUISHABLE, NO_LONGER, NEWLY, ALIKE, OPEN_IN_BOTH)
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ def became(first: VerdictKind, second: VerdictKind, *, told_apart: bool) -> Beca
     """What became of a verdict; ``told_apart``: of its ratio."""
     before, now = first != "undecided", second != "undecided"
     if before and now:
-        return ALIKE if first == second else OTHERWISE if told_apart else NOT_TOLD
+        return ALIKE if first == second else OTHERWISE if told_apart else INDISTINGUISHABLE
     return NEWLY if now else NO_LONGER if before else OPEN_IN_BOTH
 
 

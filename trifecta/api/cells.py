@@ -42,7 +42,7 @@ def fitting(path: Path, known: Sequence[str], wanted: Mapping[str, Level], cell:
 
 
 def one(path: Path, known: Sequence[str], wanted: Mapping[str, Level], cell: str | None = None) -> str:
-    """The only cell that has these levels; UserError where several have, naming what tells them apart."""
+    """The only cell that has these levels; UserError where several have, naming what distinguishes them."""
     if not known:
         raise UserError(f"{path}: has no cell with a trial yet; open it again later")
     found = fitting(path, known, wanted, cell)

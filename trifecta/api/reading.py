@@ -162,7 +162,7 @@ class Run:
 
         ``verdict("h3", "h2", path="far", connection="new")``. Arms are named as in the column ``arm``, protocols also
         ``HTTP/3``. What need not be said because there is no choice can be left out. ``metric``: the study's, or a
-        column of ``trials``. UserError where no verdict fits, or several do, with what would tell them apart.
+        column of ``trials``. UserError where no verdict fits, or several do, with what would distinguish them.
         """
         from trifecta.api.cells import arm_of, fitting
 

@@ -18,7 +18,7 @@ _BY_ARM = re.compile(r"\{by_arm:([\w,]+)\}")
 
 @dataclass(frozen=True)
 class Query:
-    """A named query and the columns that tell its rows apart."""
+    """A named query and the columns that distinguish its rows."""
 
     name: str
     sql: str

@@ -194,7 +194,7 @@ def _written(text: str) -> str:
 
 
 def alike(servers: Mapping[str, ServerDefinition], found: Mapping[str, ProgramFound]) -> list[str]:
-    """A sentence for each two levels of one server that are one program, by its digest: nothing tells them apart."""
+    """A sentence for each two levels of one server that are one program, by its digest: nothing distinguishes them."""
     seen: dict[tuple[str, str], str] = {}
     said = []
     for level, facts in found.items():

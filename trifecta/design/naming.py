@@ -43,7 +43,7 @@ def name(arm: str) -> str:
     level, own = arm.removesuffix(AA_SUFFIX), _CURRENT.get()
     said = arm_words(own.compare if level in own.arms else PROTOCOL_FACTOR, level)
     if own.compare == "server" and said != level and [arm_words("server", arm) for arm in own.arms].count(said) > 1:
-        said = level  # the ends of their paths do not tell two builds apart
+        said = level  # the ends of their paths do not distinguish two builds
     return said + (" again" if arm.endswith(AA_SUFFIX) else "")
 
 

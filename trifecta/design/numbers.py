@@ -15,7 +15,7 @@ from trifecta.design import naming
 
 NO_VALUE = "–"
 MARKS: dict[str, str] = {"pass": "✓", "fail": "✗", "not_offered": "–", "unsupported": "∅", "not_run": "…"}
-"""A sign for each outcome of a conformance probe, so that colour is never needed to tell them apart."""
+"""A sign for each outcome of a conformance probe, so that colour is never needed to distinguish them."""
 _ZEROS = re.compile(r"(\.\d*?)0+(?=\s|$)")
 _DURATIONS: tuple[tuple[float, str], ...] = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
 _RATES: tuple[tuple[float, str], ...] = ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s"))

@@ -4,7 +4,7 @@
 has not seen it before: the steps that network functions carry out over HTTP (TS 29.500), without the optional transfer
 from an old AMF and the check of the equipment's identity. The radio side reaches the AMF over NGAP, which is not
 HTTP: here the client's request stands for it. Message sizes are those of the JSON that the OpenAPI files of the named
-specifications describe, with the attributes a registration fills in, to about 10 %. A service tells requests apart by
+specifications describe, with the attributes a registration fills in, to about 10 %. A service distinguishes requests by
 their path without the query, so every answer of the NRF has one size.
 """
 

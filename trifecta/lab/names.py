@@ -44,7 +44,7 @@ _ID_BYTES = 2
 _MOST_KNOWN = 1000  # questions whose answer is kept
 _MOST_CONNECTIONS = 64  # TCP connections kept open; the oldest makes room (RFC 7766, section 6.2.3)
 
-_MOST_STRAYS = 1000  # different unknown names that are told apart
+_MOST_STRAYS = 1000  # different unknown names that are counted one by one
 _OTHERS = "(others)"
 
 Addresses = tuple[str, str] | tuple[str]

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from trifecta.analysis.intervals import Estimate
-from trifecta.analysis.two_runs import ALIKE, NEWLY, NO_LONGER, NOT_TOLD, OPEN_IN_BOTH, OTHERWISE, OUTCOMES
+from trifecta.analysis.two_runs import ALIKE, INDISTINGUISHABLE, NEWLY, NO_LONGER, OPEN_IN_BOTH, OTHERWISE, OUTCOMES
 from trifecta.conclude.comparisons import levels
 from trifecta.conclude.two_runs.differences import Difference
 from trifecta.conclude.two_runs.matched import Unmatched
@@ -30,12 +30,13 @@ NOT_COMPARABLE = "not comparable"
 _SAID = {
     ALIKE: "decided alike",
     OTHERWISE: "decided differently",
-    NOT_TOLD: "decided differently, but not told apart",
+    INDISTINGUISHABLE: "decided differently, but indistinguishable",
     NEWLY: "newly decided",
     NO_LONGER: "no longer decided",
     OPEN_IN_BOTH: "open in both",
     NOT_COMPARABLE: NOT_COMPARABLE,
 }
+_IN_TABLE = {OTHERWISE: "differently", INDISTINGUISHABLE: "indistinguishable"}  # others: as JSON has them
 _ALWAYS = (ALIKE, OTHERWISE, NEWLY, NO_LONGER)
 ORDER = (*OUTCOMES, NOT_COMPARABLE)
 _COLOURS = {OTHERWISE: "bold red", ALIKE: "green", OPEN_IN_BOTH: "dim", NOT_COMPARABLE: "dim"}
@@ -96,13 +97,13 @@ def _print(made: Compared, out: Console) -> None:
         say(f"not the same: {difference_words(one)}", "yellow")
     if made.comparable:
         out.print(Text(grids.plain(out, how_words(made)), style="dim"))
-        told = any(made.counts[one] for one in (ALIKE, OTHERWISE, NOT_TOLD))
+        told = any(made.counts[one] for one in (ALIKE, OTHERWISE, INDISTINGUISHABLE))
         say(closing_words(made), "bold yellow" if not told else "bold green" if made.agree else "bold red")
 
 
 def closing_words(made: Compared) -> str:
     """What all of it comes to."""
-    if not any(made.counts[one] for one in (ALIKE, OTHERWISE, NOT_TOLD)):
+    if not any(made.counts[one] for one in (ALIKE, OTHERWISE, INDISTINGUISHABLE)):
         return "No question is decided in both."
     return f"{'Nothing' if made.agree else 'Something'} that both decided is decided differently."
 
@@ -124,7 +125,7 @@ def answer_lines(made: Compared) -> Iterator[str]:
     """``Of 36 questions that both runs ask (median latency):`` and a line for each outcome."""
     total = len(made.questions)
     yield f"Of {counted(total, 'question')} that both runs ask ({_metrics(made.metrics)}):"
-    for outcome in (*_ALWAYS, NOT_TOLD, OPEN_IN_BOTH, NOT_COMPARABLE):
+    for outcome in (*_ALWAYS, INDISTINGUISHABLE, OPEN_IN_BOTH, NOT_COMPARABLE):
         ones = [one for one in made.questions if outcome_of(one) == outcome]
         if not ones and outcome not in _ALWAYS:
             continue
@@ -189,7 +190,7 @@ def became_words(one: Question) -> str:
     if one.became is None:
         return f"{NOT_COMPARABLE}: {', '.join(_name(each) for each in one.hindrances)}"
     size = f"; effect {one.size}" if one.size and one.became != OTHERWISE else ""
-    return f"{'differently' if one.became == OTHERWISE else one.became}{size}"
+    return f"{_IN_TABLE.get(one.became, one.became)}{size}"
 
 
 def _name(one: Difference) -> str:

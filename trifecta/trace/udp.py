@@ -55,7 +55,7 @@ class _Connection:
         self.directions: list[int] = []
 
     def see(self, direction: int, packets: list[quic.Packet], row: dict[str, str]) -> None:
-        """The packets of a datagram; none: they could not be told apart."""
+        """The packets of a datagram; none: they could not be distinguished."""
         if not packets:
             self.numbers.unread[direction] += max(1, len(values.texts(row["quic.header_form"])))
         for packet in packets:
@@ -116,7 +116,7 @@ def _learn(part: Part, one: _Connection, at: int, direction: int, row: dict[str,
     packets = quic.read_packets(row)
     frames = quic.read_frames(row, packets) if packets else []
     if frames is None or not packets:
-        part.notes.append("some QUIC packets have frames that could not be told apart: their rows have no frames")
+        part.notes.append("some QUIC packets have frames that could not be distinguished: their rows have no frames")
         frames = []
     if row["tls.handshake.type"]:
         one.session.learn(direction, row)

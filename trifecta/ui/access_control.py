@@ -57,7 +57,7 @@ class Guard:
         """Before ``app``, which listens on ``port``."""
         self._app, self._known = app, known
         self._hosts = (f"127.0.0.1:{port}", f"localhost:{port}")
-        self._cookie = f"trifecta-{port}"  # cookies do not tell ports apart
+        self._cookie = f"trifecta-{port}"  # cookies do not distinguish ports
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Refuse, or hand on and put the headers on the answer."""

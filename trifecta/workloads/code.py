@@ -9,7 +9,7 @@ from pathlib import Path
 from trifecta.contract.digest import sha256_of
 
 _PACKAGE = Path(__file__).resolve().parents[1]
-_DIGITS = 12  # of 64: enough to tell two builds apart, short enough for a line
+_DIGITS = 12  # of 64: enough to distinguish two builds, short enough for a line
 
 
 def digests(engine: Path) -> dict[str, str]:

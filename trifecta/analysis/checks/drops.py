@@ -51,7 +51,7 @@ def check(evidence: Evidence) -> list[CheckResult]:
     corrupting = any(kind_of(document).damages for document in (*evidence.path.forward, *evidence.path.backward))
     for whose, told in _sockets(evidence).items():
         # A socket counts datagrams with a wrong checksum among those that it dropped (SO_RXQ_OVFL, socket(7)). Where
-        # the path damages packets, the host's counters are believed alone: they tell the two apart.
+        # the path damages packets, the host's counters are believed alone: they distinguish the two.
         if told and not (corrupting and evidence.transport is not None):
             text = f"{whose} UDP receive buffer overflowed: {told} datagrams lost"
             findings.append(_drop(text, told, "raise net.core.rmem_max"))

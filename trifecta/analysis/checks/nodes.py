@@ -8,7 +8,7 @@ that node counts; they are kept and marked.
 They differ on a node judged alone.
 
 ## Why
-A node that gets two results from the same treatment would also tell identical arms apart.
+A node that gets two results from the same treatment would also distinguish identical arms.
 
 ## Sources
 Marcus et al. 1976 (closed testing); Vovk & Wang 2021 (e-values); Ville 1939 (a test valid under continuous monitoring).

@@ -69,8 +69,8 @@ def questions(
 def _asked(side: Side, other: Study, builds: Mapping[str, str]) -> dict[tuple[Place, str, str], Key]:
     """The questions of a run by what they are about, servers by what ``builds`` calls them.
 
-    A factor of one level tells no cells apart, so the other study need not have it; that it was the same there is seen
-    by what was asked (`asked_of`).
+    A factor of one level distinguishes no cells, so the other study need not have it; that it was the same there is
+    seen by what was asked (`asked_of`).
     """
 
     def called(factor: str, level: str) -> str:

@@ -49,7 +49,7 @@ class Question:
 
     @property
     def size(self) -> Literal["larger", "smaller", ""]:
-        """What became of the effect, where the two ratios are told apart."""
+        """What became of the effect, where the two ratios can be distinguished."""
         logs = [None if one.ratio is None else abs(math.log(one.ratio)) for one in (self.first, self.second)]
         if self.apart is None or not self.apart.distinct or logs[0] is None or logs[1] is None:
             return ""

@@ -130,7 +130,7 @@ class Case:
         return made
 
     def key(self, rung: Rung) -> str:
-        """What tells the cells of rungs apart."""
+        """What distinguishes the cells of rungs."""
         return ",".join(f"{name}={level}" for name, level in self.levels(rung).items())
 
     def distinct(self, rungs: Sequence[Rung]) -> list[Rung]:

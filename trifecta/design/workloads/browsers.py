@@ -68,7 +68,7 @@ class BrowserWorkload(RequestsWorkload):
 
     @property
     def material(self) -> tuple[object, ...]:
-        """What tells apart what two workloads have served."""
+        """What distinguishes what two workloads have served."""
         raise NotImplementedError
 
     def unhindered(self, watch_ns: int) -> Self:

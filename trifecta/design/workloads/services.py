@@ -164,7 +164,7 @@ class ServicesWorkload(RequestsWorkload):
         return own or super().problem(protocols, path)
 
     def _apart_problem(self) -> Problem | None:
-        """Whether a service can tell TCP and QUIC apart depends on its program."""
+        """Whether a service can distinguish TCP from QUIC depends on its program."""
         return None
 
     def program_problem(self, server: str, connection: str) -> Problem | None:

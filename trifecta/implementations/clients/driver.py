@@ -161,7 +161,7 @@ def summary(
 
 
 def _connections(rows: Sequence[SampleRow]) -> int | None:
-    """Connections that requests were made on, where the client tells them apart."""
+    """Connections that requests were made on, where the client distinguishes them."""
     told = [row["connection"] for row in rows if row.get("connection") is not None]
     return len(set(told)) if told else None
 

@@ -41,7 +41,7 @@ def distribution(
         if not points:
             continue
         xs, ys = zip(*points, strict=True)
-        # Markers sit at different shares so that curves that cover each other can still be told apart.
+        # Markers sit at different shares so that curves that cover each other can still be distinguished.
         marks = [i for i, share in enumerate(ys) if round(share * 100) % 20 == _MARK_AT.get(arm, 4 * (number % 5))]
         target.plot(xs, ys, **look.marked, linewidth=1.7, markersize=4.2, markevery=marks)
     target.set_xlabel(f"{word} (log)", color=style.INK, fontsize=svg.FONT)

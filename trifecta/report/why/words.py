@@ -41,14 +41,14 @@ def _no_effect(one: Ends, margin: float) -> str:
         return "there is no interval yet"
     if _within(one, margin):
         return f"no difference to explain, for it lies within {numbers.percent(margin)}"
-    return "not distinguishable from 1, which more time decides"
+    return "indistinguishable from 1, which more time decides"
 
 
 def _nearest(found: WhyFound, effect: Ends) -> str:
     """What was measured on the engine's own programs, whose effect is another."""
     head = f"{NEAREST} it is {ratio(effect)} times"
     if not _excludes_one(effect):
-        return f"{head}, not distinguishable from 1, so what was removed there explains none of it."
+        return f"{head}, indistinguishable from 1, so what was removed there explains none of it."
     return f"{head}; of that, {_told(found, [one for one in found['causes'] if one['nearest']])}."
 
 

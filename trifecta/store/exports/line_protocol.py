@@ -4,7 +4,7 @@
 `points.lp`, a line a point, times in ns of the wall clock. Measurements, tags and fields are Telegraf's where it has
 them: `http_response`, a point a request (`method`, `result`, `result_code`, `response_time` in s); `procstat` and
 `net`, a point a reading of a program and of a host's devices. `trifecta_trial` has a trial's metrics. Every point has
-`study`, `run`, `trial`, `cell` and `arm` as tags; `slot` tells requests apart that began in one ns. Telegraf's `host`
+`study`, `run`, `trial`, `cell` and `arm` as tags; `slot` distinguishes requests that began in one ns. Telegraf's `host`
 is left out: a run does not keep it.
 
 ## For

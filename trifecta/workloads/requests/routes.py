@@ -47,7 +47,7 @@ class RequestRoute:
         return self.balancer if self.balanced else self.server
 
     def on(self, path: str) -> Hashable:
-        """What tells it apart from other routes under other paths; the plain one is its path."""
+        """What distinguishes it from other routes under other paths; the plain one is its path."""
         special = [BALANCER] * self.balanced + [IPV6] * self.ipv6
         return (path, *special) if special else path
 

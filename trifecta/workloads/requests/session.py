@@ -152,7 +152,7 @@ class RequestsSession(Session[RequestsWorkload, ServerKey]):
                 try:
                     self.places.prepare(server.adapter)
                     began = time.monotonic_ns()
-                    self._start(server)  # one after the other: who cannot have a port is told apart from who has it
+                    self._start(server)  # one after the other: who cannot have a port is distinguished from who has it
                     self._wait_ready(server)
                     if server.adapter.says_ready is None:
                         self.start_ns[key] = time.monotonic_ns() - began

@@ -36,7 +36,7 @@ AT_ONCE = 12  # containers that are started side by side
 
 @dataclass(frozen=True)
 class PlaceKey:
-    """What tells two places apart; cells that agree in it share one."""
+    """What distinguishes two places; cells that agree in it share one."""
 
     services: tuple[str, ...]
     hosts: int

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class NetworkKey:
-    """What tells networks apart: treatments that agree in it share one, and its servers."""
+    """What distinguishes networks: treatments that agree in it share one, and its servers."""
 
     impaired: tuple[str, ...] = ()
     """The wires with the path on them."""
@@ -40,7 +40,7 @@ class NetworkKey:
 
 @dataclass(frozen=True)
 class ServerKey:
-    """What tells the servers of a place apart."""
+    """What distinguishes the servers of a place."""
 
     server: str
     options: ServerOptions

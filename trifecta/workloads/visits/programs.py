@@ -77,6 +77,6 @@ def ended_cpu_ns(driver: EngineProgram) -> int:
 
 
 def add_driver_cpu(load: LoadSummary | None, driven_cpu_ns: int) -> None:
-    """Tell apart what the driver used from what the browser did."""
+    """Separate what the driver used from what the browser did."""
     if load is not None:
         load.driver_cpu_ns = max(0, driven_cpu_ns - load.cpu_ns)

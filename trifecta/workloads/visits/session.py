@@ -65,7 +65,7 @@ class BrowserSession(Session[BrowserWorkload, Needed]):
         return tuple((network, key) for key in self.server_keys(at))
 
     def server_keys(self, at: Levelled) -> tuple[ServerKey, ...]:
-        """What tells the servers of a treatment apart in their place, the measured one first."""
+        """What distinguishes the servers of a treatment in their place, the measured one first."""
         workload = self.workload(at)
         found = self.materials[workload.material]
         options = options_for(workload, at.protocol, found.page.third_parties)

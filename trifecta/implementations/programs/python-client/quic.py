@@ -60,7 +60,7 @@ async def open_quic(job: Job, configuration: QuicConfiguration, handshake: Hands
     except OSError as error:
         raise Failed(failures.of_exception(error, connecting=True)) from error
     try:
-        # aioquic tells paths apart by the address as recvfrom(2) gives it: of IPv6 with flow and scope.
+        # aioquic distinguishes paths by the address as recvfrom(2) gives it: of IPv6 with flow and scope.
         address = (job.address, job.port)
         protocol.connect((*address, 0, 0) if plain.family == socket.AF_INET6 else address)
         await protocol.ready

@@ -29,7 +29,7 @@ _UNITS: Mapping[str, Callable[[float | None], str]] = {
 }
 _ACRONYMS = frozenset({"dns", "tcp", "tls", "ttfb", "cpu"})
 _PUBLISHED = "published_"
-_WHERE = ("run", "cell")  # long, and shown only where they tell rows apart
+_WHERE = ("run", "cell")  # long, and shown only where they distinguish rows
 
 
 @dataclass(frozen=True)
