@@ -478,3 +478,13 @@ def test_drift_warns_then_fails_and_a_warm_up_that_did_not_happen_warns():
     assert judge("steady_state", samples=few).status == "warn"
     assert judge("steady_state", samples=facts(warmup_samples=0)).status == "warn"
     assert judge("steady_state", samples=facts(first_half_p50_ns=None)).status == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("loop", "in_flight", "order"), [("closed", 10, True), ("closed", 1, False), ("open", 10, False)]
+)
+def test_a_drift_that_can_be_an_order_of_connections_has_that_for_a_remedy(loop, in_flight, order):
+    workload = RequestsWorkload(loop=loop, in_flight=in_flight, requests=100)
+    remedy = judge("steady_state", workload=workload, samples=facts(first_half_p50_ns=150e6)).remedy
+    assert remedy.startswith("make the warm-up or the trial longer")
+    assert remedy.endswith("or allow fewer requests in flight") == order

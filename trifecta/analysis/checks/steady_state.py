@@ -8,7 +8,8 @@ They differ by more than 1.25, or there is no warm-up.
 
 ## Why
 A drift is a start-up phase (caches, windows, JIT compilation), not the steady rate. Or it is another order: a busy
-server that serves one of ten connections again and again, then each in turn, is as fast, but its median differs.
+server that serves one of ten connections again and again, then each in turn, is as fast, but its median differs. With
+one request in flight there is no order.
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ def _of_requests(evidence: Evidence, facts: SampleFacts, workload: RequestsWorkl
         return evidence.result("steady_state", "unknown", f"{facts.samples} requests are too few to see a drift")
     drift = max(first, second) / min(first, second)
     text = f"median latency {duration(first)} in the first half, {duration(second)} in the second"
-    remedy = "make the warm-up or the trial longer"
+    several = workload.loop == "closed" and workload.in_flight > 1
+    remedy = f"make the warm-up or the trial longer{', or allow fewer requests in flight' if several else ''}"
     if drift > DRIFT_FAIL and facts.samples >= ENOUGH:
         return evidence.result("steady_state", "fail", text, value=drift, limit=DRIFT_FAIL, remedy=remedy)
     if drift > DRIFT_WARN:
