@@ -10,12 +10,11 @@ from rich.console import Console
 from tests.report.synthetic import Shape, write_run
 from trifecta.conclude import queries
 from trifecta.conclude.explain.chain import explain as explain_run
-from trifecta.design import naming
+from trifecta.design import naming, phrases
 from trifecta.report import (
     explain,
     html,
     terminal,
-    words,
 )
 from trifecta.report.figures import style
 
@@ -109,8 +108,8 @@ def test_a_name_keeps_its_letters_where_a_sentence_begins():
     with naming.arms_of("tls_version", ["1.2", "1.3"]):
         assert (naming.title(), naming.name("1.3")) == ("TLS version", "TLS version 1.3")
     with naming.arms_of("congestion_control", ["cubic", "bbr"]):
-        assert words.sentence("bbr was slower than cubic") == "bbr was slower than cubic."
-        assert words.sentence("nothing was slower") == "Nothing was slower."
+        assert phrases.sentence("bbr was slower than cubic") == "bbr was slower than cubic."
+        assert phrases.sentence("nothing was slower") == "Nothing was slower."
 
 
 def test_many_levels_have_looks_that_differ():

@@ -29,6 +29,7 @@ from trifecta.design import plan
 from trifecta.design.metric import Metric
 from trifecta.design.metrics import METRICS
 from trifecta.design.model import Study
+from trifecta.design.phrases import counted
 
 Floats = NDArray[np.float64]
 
@@ -81,7 +82,7 @@ def _effects(cell: str, rows: Sequence[Row], metric: Metric, arm: str, baseline:
     if pair.censored:
         return np.empty(0), f"{pair.censored} of {pair.blocks} blocks hold a trial without a finite value"
     if pair.blocks < _FEWEST_BLOCKS:
-        return np.empty(0), f"{pair.blocks} usable block{'' if pair.blocks == 1 else 's'}"
+        return np.empty(0), counted(pair.blocks, "usable block")
     return pair.log_ratios(), ""
 
 

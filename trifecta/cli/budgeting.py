@@ -152,12 +152,13 @@ def _took_s(step: Step, elapsed_s: Callable[[str], float]) -> float:
 def step_words(step: Step) -> str:
     """What comes next, and why."""
     from trifecta.design import numbers
+    from trifecta.design.phrases import counted
 
     cells = sum(len(one) for one in step["targets"].values())
     where = " and ".join(step["targets"])
     also = f", and {len(step['also'])} more" if step["also"] else ""
     takes = numbers.wall(round(step["step_s"] * 1e9))
     return (
-        f"budget: next blocks of {cells} cell{'' if cells == 1 else 's'} of {where} (about {takes}) "
+        f"budget: next blocks of {counted(cells, 'cell')} of {where} (about {takes}) "
         f"for {step['claim']}{also}: {step['why']}"
     )

@@ -203,8 +203,8 @@ def _show(folder: Path, *, as_json: bool) -> int:
 
 
 def _shown(made: MapResult, folder: Path, *, as_json: bool) -> int:
+    from trifecta.design.phrases import counted
     from trifecta.report.map import page, words
-    from trifecta.report.words import counted
 
     written = page.write(made, folder)
     if as_json:

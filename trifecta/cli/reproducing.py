@@ -179,7 +179,7 @@ def _left(parts: dict[Path, Study], note: Callable[[], None], cannot: Iterable[P
 def _words(ahead: Remaining) -> str:
     """``36 runs, 6,966 trials, about 4 days``, ``9 of 36 runs left, 1,240 trials, about 9 h``."""
     from trifecta.design import numbers
-    from trifecta.report.words import counted
+    from trifecta.design.phrases import counted
 
     if not ahead.runs:
         return "no run is left"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sized
 from typing import TYPE_CHECKING
 
 import click
@@ -34,6 +33,7 @@ def command(study: str | None, as_json: bool) -> None:
     """
     from trifecta import studies
     from trifecta.design.campaign import is_campaign, parse_campaign
+    from trifecta.design.phrases import counted
 
     if study is None:
         listed = [studies.describe(studies.load(name), path) for name, path in studies.bundled().items()]
@@ -42,7 +42,7 @@ def command(study: str | None, as_json: bool) -> None:
             return
         for each in listed:
             click.echo(f"{each['name']}: {each['title']}")
-            size = f"{_counted(each['cells'], 'cell')} x {_counted(each['arms'], 'arm')}"
+            size = f"{counted(len(each['cells']), 'cell')} x {counted(len(each['arms']), 'arm')}"
             click.echo(f"  {size}, budget {each['budget'] or 'none'}")
             click.echo(f"  trifecta run {each['name']}")
         for name, path in studies.campaigns().items():
@@ -82,10 +82,6 @@ def _expected(study: Study) -> tuple[Preflight, str | None]:
     except TrifectaError as error:
         return preflight(study), str(error)
     return preflight(study, here.cells, here.left_out), None
-
-
-def _counted(things: Sized, noun: str) -> str:
-    return f"{len(things)} {noun}{'' if len(things) == 1 else 's'}"
 
 
 def _show_campaign(name: str, as_json: bool) -> None:

@@ -21,13 +21,12 @@ from trifecta.conclude.comparisons import Comparison, levels
 from trifecta.conclude.visits.derive import derive
 from trifecta.conclude.visits.published import Claim
 from trifecta.contract.values import JsonObject
-from trifecta.design import numbers
+from trifecta.design import numbers, phrases
 from trifecta.design.campaign import Campaign
 from trifecta.design.factors import CONNECTION_LEVELS
 from trifecta.report import (
     grids,
     verdict_words,
-    words,
 )
 from trifecta.report.figures import style
 from trifecta.report.sections import TEMPLATES
@@ -97,7 +96,7 @@ class Overview:
             counts.setdefault(claim.text, Counter())[claim.relation] += 1
         return [
             f"{text.rstrip('.')}: {', '.join(f'{relation} in {number}' for relation, number in found.most_common())} "
-            f"of {words.counted(found.total(), 'cell')}."
+            f"of {phrases.counted(found.total(), 'cell')}."
             for text, found in counts.items()
         ]
 

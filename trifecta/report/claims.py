@@ -15,8 +15,8 @@ from trifecta.conclude.facts import RunFacts
 from trifecta.conclude.programs import program_at
 from trifecta.design import naming
 from trifecta.design.metric import Metric
+from trifecta.design.phrases import counted, listed, sentence
 from trifecta.report.figures.style import name
-from trifecta.report.words import counted, listed, sentence
 
 KINDS = ("slower", "faster", "same", "undecided")
 PARTS: dict[str, str] = {

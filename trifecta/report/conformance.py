@@ -21,6 +21,7 @@ from trifecta.contract.values import JsonObject
 from trifecta.design.conformance import CASES, LARGE, OUTCOME_WORDS, OWN, ConformanceCase, ConformanceResult
 from trifecta.design.model import PROTOCOL_NAMES, PROTOCOLS
 from trifecta.design.numbers import MARKS
+from trifecta.design.phrases import listed
 from trifecta.report import grids, tables
 from trifecta.report.tables import Column
 
@@ -127,7 +128,7 @@ def proxy_note(proxies: Answer) -> str:
     """The footnote of ``†`` with the names; empty when no server of the run is a proxy."""
     if not proxies:
         return ""
-    who = _listed([f"{row['server']} in front of {row['backend'] or 'another server'}" for row in proxies])
+    who = listed([f"{row['server']} in front of {row['backend'] or 'another server'}" for row in proxies])
     return f"{HOP_NOTE} Here: {who}."
 
 
@@ -143,18 +144,14 @@ def sentence(results: Sequence[ConformanceResult]) -> str:
     if not asked:
         return ""
     who = sorted({row.name for row in asked})
-    said = f"{len(asked) - len(failed)} of {len(asked)} transfers of {_listed(who)} arrived complete, octet by octet."
+    said = f"{len(asked) - len(failed)} of {len(asked)} transfers of {listed(who)} arrived complete, octet by octet."
     if failed:
         places = dict.fromkeys(
             " ".join(part for part in (row.name, PROTOCOL_NAMES.get(row.protocol or "", "")) if part) for row in failed
         )
-        said += f" Failed: {_listed(list(places))}."
+        said += f" Failed: {listed(list(places))}."
     not_run = sum(row.outcome == "not_run" for row in results)
     return said + (f" {not_run} were not requested." if not_run else "")
-
-
-def _listed(parts: Sequence[str]) -> str:
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,7 @@ from trifecta.conclude import catalogue, pairs
 from trifecta.conclude.comparisons import Comparison, levels
 from trifecta.conclude.facts import RunFacts
 from trifecta.conclude.pairs import PairSeries
-from trifecta.design import numbers
-from trifecta.report import words
+from trifecta.design import numbers, phrases
 from trifecta.report.content import Answers
 from trifecta.report.figure import Figure
 from trifecta.report.figures import latency, load, ratios, scales, style
@@ -80,7 +79,7 @@ def _sequence_caption(series: Sequence[PairSeries]) -> str:
         "Estimate and confidence sequence: valid under continuous monitoring, so stopping early does not invalidate it."
     )
     if against:
-        said += f" Dotted without a band: {words.listed([one.label for one in against])}."
+        said += f" Dotted without a band: {phrases.listed([one.label for one in against])}."
     return said
 
 
@@ -101,10 +100,10 @@ def sample_panels(facts: RunFacts, cell: str, number: int, answers: Answers) -> 
     word = facts.latency_word
     add(
         f"Distribution of {word}",
-        f"All {words.plural(facts.sample_word)} of all valid trials, warm-up excluded; a failed one never completes."
+        f"All {phrases.plural(facts.sample_word)} of all valid trials, warm-up excluded; a failed one never completes."
         f"{_late(facts)}",
         catalogue.ECDF,
-        partial(latency.ecdf, curves, catalogue.ECDF_SHARES, word, f"c{number}e", words.plural(facts.sample_word)),
+        partial(latency.ecdf, curves, catalogue.ECDF_SHARES, word, f"c{number}e", phrases.plural(facts.sample_word)),
     )
     if facts.is_browser:
         return made  # phases and throughput of single requests: report.visits has them

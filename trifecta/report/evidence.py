@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from trifecta.conclude import catalogue
 from trifecta.conclude.facts import RunFacts
-from trifecta.design import naming
-from trifecta.report import tables, words
+from trifecta.design import naming, phrases
+from trifecta.report import tables
 from trifecta.report.content import Answers
 from trifecta.report.tables import Column, Table
 
@@ -240,13 +240,13 @@ def instrument(facts: RunFacts, answers: Answers, cells: Sequence[str]) -> list[
         errors = [
             Column(naming.factor(), "arm", "protocol"),
             Column("error", "error"),
-            Column(words.plural(facts.sample_word), "requests", "count"),
+            Column(phrases.plural(facts.sample_word), "requests", "count"),
         ]
         found.append(
             tables.build(
                 answers[catalogue.ERRORS],
                 "errors",
-                f"Failed {words.plural(facts.sample_word)} by class",
+                f"Failed {phrases.plural(facts.sample_word)} by class",
                 ("cell", "cell"),
                 errors,
                 order=cells,
@@ -300,7 +300,7 @@ def totals(facts: RunFacts, answers: Answers) -> Table:
         Column("trials", "trials", "count"),
         Column("valid", "valid_trials", "count"),
         Column("excluded", "excluded_trials", "count"),
-        Column(words.plural(facts.sample_word), "samples", "count"),
+        Column(phrases.plural(facts.sample_word), "samples", "count"),
         Column("failed", "errors", "count"),
         Column("cells", "cells", "count"),
         Column("most blocks", "blocks", "count"),

@@ -26,9 +26,10 @@ from trifecta.conclude.packets.derive import Packets
 from trifecta.conclude.packets.dissected import dissect_run
 from trifecta.conclude.queries import Views
 from trifecta.contract.trial import TrialRow
-from trifecta.design import naming
+from trifecta.design import naming, phrases
 from trifecta.design.numbers import FORM_OF_UNIT, FORMATS, MARKS, NO_VALUE, significant
 from trifecta.report import (
+    code_words,
     conformance,
     content,
     evidence,
@@ -251,8 +252,8 @@ def _environment(folders: tuple[Path, ...]) -> Environment:
     environment.filters["tie"] = lambda text: _UNIT.sub("\\1\u00a0\\2", str(text))
     for said in ("headline", "needs", "ranks", "ratio_interval", "standing_words", "statement"):
         environment.filters[said] = getattr(verdict_words, said)
-    environment.filters["code"] = words.code
-    environment.filters["sentence"] = words.sentence
+    environment.filters["code"] = code_words.code
+    environment.filters["sentence"] = phrases.sentence
     environment.filters["svg"] = Markup  # figures come from svg.render, which escapes their text
     return environment
 
@@ -278,7 +279,7 @@ def _fill(
         alone=parts.single,
         opening=parts.first,
         forests=parts.forests,
-        factors=words.listed(about.factors) or "levels",
+        factors=phrases.listed(about.factors) or "levels",
         spread=lambda row, arm: overview.spread(row, arm, about.metric),
         ratio_of=overview.ratio,
         winners=lambda row: overview.winners(row, len(about.arms)),
@@ -317,7 +318,7 @@ def _fill(
         run_facts=_flat(_said_once(about.rest)),
         study_text=_text(about.folder / "study.yaml"),
         decisions=_decisions(about.folder),
-        command=words.command_line(about.argv),
+        command=code_words.command_line(about.argv),
         css=Markup(css),  # noqa: S704 - a file of this package
         script=Markup(script),  # noqa: S704 - a file of this package
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),

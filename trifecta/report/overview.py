@@ -17,6 +17,7 @@ from trifecta.conclude.facts import RunFacts
 from trifecta.conclude.queries import Answer
 from trifecta.design import numbers, percentiles
 from trifecta.design.metrics import METRICS
+from trifecta.design.phrases import counted
 from trifecta.report import next_commands
 from trifecta.report.figures.style import name
 from trifecta.report.tables import row_key
@@ -144,7 +145,7 @@ def _open(facts: RunFacts, found: Sequence[Comparison]) -> str:
         return "decided"
     more = more_blocks.asked(facts, opened)
     left = f"{len(opened)} of {len(found)} open"
-    return left if more is None else f"{left}: {numbers.count(more)} more block{'' if more == 1 else 's'}"
+    return left if more is None else f"{left}: {counted(more, 'more block')}"
 
 
 def _next(facts: RunFacts, found: Sequence[Comparison], totals: Mapping[str, int], checks: Answer) -> str:

@@ -19,6 +19,7 @@ from trifecta.conclude.programs import Derived, derive, part_name
 from trifecta.conclude.queries import Answer
 from trifecta.design import naming, numbers
 from trifecta.design.metrics import METRICS
+from trifecta.design.phrases import listed
 from trifecta.report import claims, tables
 from trifecta.report import interactions as apart
 from trifecta.report.claims import PARTS, PlaceClaims
@@ -28,7 +29,6 @@ from trifecta.report.figures import style
 from trifecta.report.sections import Section
 from trifecta.report.tables import Column, Table
 from trifecta.report.verdict_words import place_words
-from trifecta.report.words import listed
 
 _MOST_OPEN = 90  # rows of league tables
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from trifecta.design.model import Verdict
+from trifecta.design.phrases import counted
 from trifecta.report.progress import LiveProgress
-from trifecta.report.words import counted
 
 
 class QuestionProgress(LiveProgress):

@@ -12,9 +12,9 @@ from trifecta.conclude.catalogue import Query
 from trifecta.conclude.cells import cells_in_order, comparisons_of
 from trifecta.conclude.comparisons import Comparison
 from trifecta.conclude.facts import RunFacts
-from trifecta.design import naming
+from trifecta.design import naming, phrases
 from trifecta.design.metric import Metric
-from trifecta.report import drawing, words
+from trifecta.report import drawing
 from trifecta.report.figures import latency, ratios, svg
 from trifecta.report.figures.by_block import Measured, by_block
 from trifecta.report.figures.notebook import Where, displayed
@@ -40,7 +40,7 @@ def distribution(about: RunFacts, connection: duckdb.DuckDBPyConnection, cell: s
     def draw() -> tuple[Drawn, Sequence[str]]:
         found = {row["arm"]: row["latency_ns"] for row in queries.ask(connection, catalogue.ECDF, cell)}
         curves = {arm: found[arm] for arm in about.arms if arm in found}
-        samples = words.plural(about.sample_word)
+        samples = phrases.plural(about.sample_word)
         return latency.distribution(curves, catalogue.ECDF_SHARES, about.latency_word, samples), [*curves]
 
     return _drawn(about, draw, "lower right")

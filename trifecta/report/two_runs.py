@@ -21,10 +21,10 @@ from trifecta.contract.values import JsonObject
 from trifecta.design import naming, numbers
 from trifecta.design.metric import Metric
 from trifecta.design.model import Verdict
+from trifecta.design.phrases import counted
 from trifecta.report import grids
 from trifecta.report.reproduction.compared import days, moved_words
 from trifecta.report.verdict_words import place_words
-from trifecta.report.words import counted
 
 NOT_COMPARABLE = "not comparable"
 _SAID = {

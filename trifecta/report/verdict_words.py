@@ -6,6 +6,7 @@ from trifecta.conclude.comparisons import UNTOLD, Comparison, Standing, levels
 from trifecta.design import naming, numbers
 from trifecta.design.arms import server_words
 from trifecta.design.model import PROTOCOL_FACTOR, PROTOCOL_NAMES
+from trifecta.design.phrases import counted
 
 _BRACES = str.maketrans("[]", "{}")
 
@@ -71,7 +72,7 @@ def needs(one: Comparison) -> str:
     if high is None:
         return f"needs {numbers.count(low)} or more further blocks"
     if low == high:
-        return f"needs {numbers.count(low)} more block{'' if low == 1 else 's'}"
+        return f"needs {counted(low, 'more block')}"
     return f"needs {numbers.count(low)} to {numbers.count(high)} more blocks"
 
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import re
-import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import groupby
-from pathlib import PurePath
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from trifecta.conclude.comparisons import Comparison, levels
 from trifecta.conclude.exclusions import UnevenExclusions, uneven
@@ -20,13 +17,11 @@ from trifecta.contract.run import RunDocument
 from trifecta.design import naming, numbers
 from trifecta.design.metric import TIME
 from trifecta.design.metrics import METRICS
+from trifecta.design.phrases import counted, listed, sentence
 from trifecta.report import next_commands, nodes, single_protocol, verdict_words
 from trifecta.report.far import words as far
 from trifecta.report.figures.style import name
 from trifecta.report.verdict_words import place_words
-
-if TYPE_CHECKING:
-    from markupsafe import Markup
 
 
 @dataclass(frozen=True)
@@ -159,40 +154,6 @@ def _hosts(facts: RunFacts) -> Iterable[str]:
 
 def _pair(found: Iterable[Comparison], arm: str, reference: str) -> list[Comparison]:
     return [one for one in found if one.arm == arm and one.reference == reference]
-
-
-def listed(parts: Sequence[str]) -> str:
-    """``a``, ``a and b``, ``a, b and c``."""
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}" if parts else ""
-
-
-def command_line(argv: Sequence[str]) -> str:
-    """A command as anybody would type it: without where the program lies on this machine."""
-    ours = bool(argv) and PurePath(argv[0]).name in ("trifecta", "__main__.py", "main.py")
-    return shlex.join(["trifecta", *argv[1:]] if ours else argv)
-
-
-def code(text: str) -> Markup:
-    """What stands between backticks as code, everything else escaped."""
-    from markupsafe import Markup, escape
-
-    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))  # noqa: S704 - escaped before
-
-
-def sentence(text: str) -> str:
-    """A phrase with a capital and a full stop; empty stays empty. The name of a level stays as it is written."""
-    phrase = text.strip().rstrip(".")
-    return f"{phrase if naming.begins(phrase) else phrase[0].upper() + phrase[1:]}." if phrase else ""
-
-
-def counted(number: int, noun: str) -> str:
-    """``1 cell``, ``3 cells``, ``3 watches``."""
-    return f"{numbers.count(number)} {noun if number == 1 else plural(noun)}"
-
-
-def plural(noun: str) -> str:
-    """``cells``, ``watches``."""
-    return f"{noun}{'es' if noun.endswith('ch') else 's'}"
 
 
 def _span(ones: Sequence[Comparison]) -> str:

@@ -21,6 +21,7 @@ from trifecta.design import quantity
 from trifecta.design.errors import UserError
 from trifecta.design.model import Cell, Study
 from trifecta.design.overrides import apply_overrides
+from trifecta.design.phrases import counted
 from trifecta.design.resolve import DEFAULT_MAX_BLOCKS, resolve
 from trifecta.design.yaml_text import parse_document
 from trifecta.store import files
@@ -50,7 +51,7 @@ class More:
     def words(self) -> str:
         """As it is asked for on a command line; of single cells, which no command line names, by how many they are."""
         if self.cells is not None:
-            return f"reproduce --budget, {len(self.cells)} cell{'' if len(self.cells) == 1 else 's'}"
+            return f"reproduce --budget, {counted(len(self.cells), 'cell')}"
         said = [f"--blocks {self.blocks}"] if self.blocks is not None else []
         if self.budget_ns is not None:
             said.append(f'--budget "{quantity.format_time(self.budget_ns)}"')

@@ -15,6 +15,7 @@ from trifecta.contract.run import LeftOut
 from trifecta.contract.values import JsonObject
 from trifecta.design import duration, plan, quantity
 from trifecta.design.model import Cell, Study
+from trifecta.design.phrases import counted
 
 OFF_BY = 2.0  # an estimate of time is good within this factor (tests/design/test_duration.py)
 _KEPT_TRIAL_BYTES = 70_000  # what a trial leaves in the run's folder: its row, link, resources
@@ -47,8 +48,8 @@ class Preflight:
         """In words, a line each."""
         low, high = (_wall(ns) for ns in self.time_ns)
         said = (
-            f"{_counted(self.cells, 'cell')} x {_counted(self.arms, 'arm')} x {_counted(self.blocks, 'block')}: "
-            f"{_counted(self.trials, 'trial')}, {low if low == high else f'{low} to {high}'}"
+            f"{counted(self.cells, 'cell')} x {counted(self.arms, 'arm')} x {counted(self.blocks, 'block')}: "
+            f"{counted(self.trials, 'trial')}, {low if low == high else f'{low} to {high}'}"
         )
         if self.as_is:
             said += " (without the round trips between the hosts)"
@@ -113,7 +114,7 @@ def preflight(study: Study, cells: Sequence[Cell] | None = None, left_out: Seque
 def _warnings(study: Study, fewest: int, cells: int, each_ns: int) -> list[str]:
     if not study.gives_verdicts or len(plan.levels_of(study)) < 2 or not cells:
         return []
-    blocks = _counted(study.max_blocks, "block")
+    blocks = counted(study.max_blocks, "block")
     if study.max_blocks < fewest:
         return [
             f"nothing can be decided: no verdict is possible before a cell's block {fewest}, and this study ends at "
@@ -144,7 +145,3 @@ def _size(octets: float) -> str:
         if octets >= scale:
             return f"{octets / scale:.3g} {unit}" if octets < 100 * scale else f"{octets / scale:,.0f} {unit}"
     return f"{octets:.0f} B"
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -11,6 +11,7 @@ from trifecta.analysis.checks.evidence import Evidence, Finding
 from trifecta.contract.stored import Load
 from trifecta.design.impairments import kind_of
 from trifecta.design.model import CheckStatus
+from trifecta.design.phrases import counted
 
 _ONE_CHAIN = "configure the server to send one certificate chain over every protocol"
 
@@ -44,10 +45,7 @@ def findings(evidence: Evidence) -> list[Finding]:
 def chain(load: Load | None) -> str | None:
     """The certificates of all handshakes in words, octets in DER: ``2 certificates of 1042 B``; None where not told."""
     chains = ((load or {}).get("handshakes") or {}).get("chains") or []
-    said = [
-        f"{each['certificates']} certificate{'' if each['certificates'] == 1 else 's'} of {each['octets']} B"
-        for each in chains
-    ]
+    said = [f"{counted(each['certificates'], 'certificate')} of {each['octets']} B" for each in chains]
     return " + ".join(said) or None
 
 
@@ -64,7 +62,7 @@ def _told(evidence: Evidence) -> bool:
 
 
 def _took(flights: int | None) -> str:
-    return "" if flights is None else f" in {flights} flight{'' if flights == 1 else 's'}"
+    return "" if flights is None else f" in {counted(flights, 'flight')}"
 
 
 def _comparable(evidence: Evidence, other: Evidence) -> bool:

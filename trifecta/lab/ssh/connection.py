@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -161,9 +161,3 @@ class Connection:
         except wire.Failure:
             # It does not answer any more; the other end notices by itself (`trifecta.lab.ssh.keeper`).
             the_loop().soon(self._connection.abort)
-
-
-def listed(words: Sequence[str]) -> str:
-    """Names in a sentence: ``gzip``, ``gzip and tar``."""
-    *most, last = words
-    return f"{', '.join(most)} and {last}" if most else last

@@ -15,10 +15,11 @@ from trifecta.contract.common import EngineVersion
 from trifecta.contract.machine import ChronyTracking, HostFacts
 from trifecta.design.errors import CannotError
 from trifecta.design.machine import Machine
+from trifecta.design.phrases import listed
 from trifecta.lab import chrony, netem, staged_files, static_engine
 from trifecta.lab.ssh import keeper, machine_facts
 from trifecta.lab.ssh.callbacks import Callbacks
-from trifecta.lab.ssh.connection import Connection, Done, HostLost, RemoteCommand, listed, shell
+from trifecta.lab.ssh.connection import Connection, Done, HostLost, RemoteCommand, shell
 from trifecta.lab.ssh.keeper_client import KeeperClient
 from trifecta.lab.staged_files import Config
 

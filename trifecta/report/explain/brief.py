@@ -10,11 +10,12 @@ from rich.padding import Padding
 from rich.text import Text
 
 from trifecta.conclude.explain.chain import Chain, Explained
+from trifecta.design.phrases import counted, listed
 from trifecta.report import grids, next_commands
 from trifecta.report.explain import experiments, words
 from trifecta.report.explain.output import place
 from trifecta.report.figures.style import name
-from trifecta.report.words import counted, listed, reach
+from trifecta.report.words import reach
 
 LINES = 50
 """A screen."""
@@ -41,7 +42,7 @@ def _print(found: Explained, out: Console) -> None:
         size = _lines(out, entry)
         more = len(chains) - number
         if size > left - (more > 1):
-            shown.append(Text(f"And {more} more decided verdict{'' if more == 1 else 's'}.", style="dim"))
+            shown.append(Text(f"And {counted(more, 'more decided verdict')}.", style="dim"))
             break
         left -= size
         shown += entry

@@ -9,7 +9,7 @@ from trifecta.conclude.explain.chain import Chain, Split
 from trifecta.conclude.explain.parts import CYCLES, LOADS, PACKETS, REQUESTS, STARTS, of_the_verdict
 from trifecta.conclude.facts import RunFacts
 from trifecta.design import numbers
-from trifecta.report.words import counted
+from trifecta.design.phrases import counted
 
 _OF = {
     REQUESTS: "a request, by the times of its samples",

@@ -13,11 +13,11 @@ from trifecta.conclude.facts import RunFacts
 from trifecta.design import naming, numbers
 from trifecta.design.metrics import METRICS
 from trifecta.design.model import Verdict
+from trifecta.design.phrases import counted, listed, sentence
 from trifecta.report import interactions as apart
 from trifecta.report import next_commands, verdict_words
 from trifecta.report.explain import shares
 from trifecta.report.figures.style import name
-from trifecta.report.words import counted, listed, sentence
 
 RIVALS = ("latency_p50_ns", "latency_mean_ns", "latency_p95_ns", "latency_p99_ns", "requests_per_s")
 _KINDS = {"same": "the same"}

@@ -11,6 +11,7 @@ from matplotlib.collections import PolyCollection
 from matplotlib.transforms import blended_transform_factory
 
 from trifecta.design import numbers
+from trifecta.design.phrases import counted
 from trifecta.report.figures import scales, style, svg
 from trifecta.report.figures.page_waterfall import SPANS, WIDE, Fetch, Load, bars, end_of
 
@@ -41,7 +42,7 @@ class Lane:
         mark = ", 0-RTT" if opening[0]["zero_rtt"] else ", resumed" if opening[0]["resumed"] else ""
         count = len(self.fetches)
         host = self.origin.removesuffix(":443")
-        return f"{self.number}  {host}, {count} request{'' if count == 1 else 's'}{mark}"
+        return f"{self.number}  {host}, {counted(count, 'request')}{mark}"
 
 
 def lanes(load: Load) -> list[Lane]:
@@ -78,7 +79,7 @@ def connections(loads: Mapping[str, Load], identity: str) -> str:
     at, boxes, said = 0.0, _Boxes({}), []
     for arm, found in of_arms.items():
         at += _HEAD
-        title = f"{style.name(arm)}, {len(found)} connection{'' if len(found) == 1 else 's'}"
+        title = f"{style.name(arm)}, {counted(len(found), 'connection')}"
         target.text(
             -(_LABELS - 2) / (WIDE - _LABELS - _RIGHT), at - 5, title, transform=mixed, ha="left", va="bottom",
             color=style.INK, fontsize=svg.SMALL,

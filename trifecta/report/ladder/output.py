@@ -13,10 +13,10 @@ from rich.text import Text
 from trifecta.conclude import ladder_results
 from trifecta.contract.ladder import Ends, LadderFound
 from trifecta.design.ladder import Ladder
+from trifecta.design.phrases import counted
 from trifecta.report import grids
 from trifecta.report.figures import picture_files, svg
 from trifecta.report.ladder import picture, words
-from trifecta.report.words import counted
 from trifecta.store import files, results_manifest
 
 TABLE = "ladder.csv"

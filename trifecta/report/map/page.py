@@ -14,11 +14,11 @@ from trifecta.analysis.mapping.search import Outcome
 from trifecta.conclude.maps import FILE
 from trifecta.design import naming, numbers
 from trifecta.design.metrics import METRICS
+from trifecta.design.phrases import counted
 from trifecta.report.claims import is_
 from trifecta.report.figures import picture_files, style, svg
 from trifecta.report.map import picture, words
 from trifecta.report.sections import TEMPLATES
-from trifecta.report.words import counted
 from trifecta.store import files, results_manifest
 
 PAGE = "map.html"

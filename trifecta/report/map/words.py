@@ -8,9 +8,9 @@ from trifecta.analysis.mapping.result import Answer, MapResult, Noise
 from trifecta.design import numbers
 from trifecta.design.metric import TIME, Metric
 from trifecta.design.metrics import METRICS
+from trifecta.design.phrases import counted, listed
 from trifecta.report.claims import is_
 from trifecta.report.figures.style import name
-from trifecta.report.words import counted, listed
 
 
 def times(low: float, high: float) -> str:

@@ -14,6 +14,7 @@ from trifecta.conclude.packets import catalogue
 from trifecta.conclude.packets.derive import Packets, Shown, derive
 from trifecta.conclude.queries import Answer
 from trifecta.conclude.visits.published import Claim
+from trifecta.design.phrases import listed
 from trifecta.report import tables
 from trifecta.report.figure import Figure
 from trifecta.report.figures import picture_files, style, svg
@@ -24,7 +25,6 @@ from trifecta.report.tables import Column, Table
 from trifecta.report.verdict_words import place_words
 from trifecta.report.visits import words
 from trifecta.report.visits.published import published_table, sources, with_place
-from trifecta.report.words import listed
 
 MOST_BYTES = 3_000_000  # of all pictures of a report; the others are files
 

@@ -9,7 +9,7 @@ from typing import Any
 from trifecta import __version__, studies
 from trifecta.conclude.reconcile.read import Reconciled, run_facts
 from trifecta.design import numbers
-from trifecta.report.words import counted, listed
+from trifecta.design.phrases import counted, listed
 
 FOLDER = "FOLDER"
 AUTHORS = "The Trifecta contributors"  # as CITATION.cff has them

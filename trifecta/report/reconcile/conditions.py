@@ -11,8 +11,8 @@ from trifecta.analysis.reconciling import Place
 from trifecta.conclude.comparisons import UNTOLD
 from trifecta.conclude.reconcile.read import PairFound
 from trifecta.design import numbers
+from trifecta.design.phrases import counted, listed
 from trifecta.report.figures.style import name
-from trifecta.report.words import counted, listed
 
 _WORDS: Mapping[tuple[str, str], str] = {
     ("connection", "new"): "a new connection for every request",

@@ -10,8 +10,8 @@ from trifecta.analysis.mapping.result import MapResult
 from trifecta.analysis.reconciling import Pair
 from trifecta.conclude.reconcile.maps import Map, spread
 from trifecta.design import numbers
+from trifecta.design.phrases import counted, listed
 from trifecta.report.map import words
-from trifecta.report.words import counted, listed
 
 _NAMES = {"rtt": "round-trip time"}
 

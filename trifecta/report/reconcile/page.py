@@ -14,12 +14,12 @@ from trifecta.conclude.reconcile.experiments import Experiment
 from trifecta.conclude.reconcile.read import PairFound, Reconciled, run_facts
 from trifecta.contract.reproduction import RunTold
 from trifecta.design import numbers
+from trifecta.design.phrases import counted
 from trifecta.report.figures import picture_files, style, svg
 from trifecta.report.figures.panels import Drawn
 from trifecta.report.map import picture
 from trifecta.report.reconcile import citation, conditions, figures, maps, tables, words
 from trifecta.report.sections import TEMPLATES
-from trifecta.report.words import counted
 
 PAGE = "reconciliation.html"
 FIGURES = "reconciliation-figures"

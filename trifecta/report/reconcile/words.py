@@ -13,12 +13,12 @@ from trifecta.contract.threats import ThreatFound
 from trifecta.design import numbers
 from trifecta.design.metrics import find
 from trifecta.design.metrics import label as label_of
+from trifecta.design.phrases import counted, listed, sentence
 from trifecta.report import threats
 from trifecta.report.explain import words as chains
 from trifecta.report.explain.resampled import WORDS
 from trifecta.report.figures.style import name
 from trifecta.report.verdict_words import place_words
-from trifecta.report.words import counted, listed, sentence
 
 
 def answer(found: Found) -> str:

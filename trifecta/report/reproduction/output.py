@@ -15,14 +15,15 @@ from trifecta.analysis.answers import HELD_THEN, NOT_TODAY, Answer
 from trifecta.analysis.judging import CONFIRMED, CONTRADICTED, NOT_COMPARED, OPEN, OTHER_SIZE
 from trifecta.analysis.published import Evaluation
 from trifecta.conclude.reproduction.result import Result, StudyResult, machine_of, write_data
+from trifecta.design.phrases import counted, sentence
 from trifecta.report import grids, threats
+from trifecta.report.code_words import code, command_line
 from trifecta.report.ladder import section
 from trifecta.report.ladder import words as ladder_words
 from trifecta.report.reproduction import figures, words
 from trifecta.report.reproduction.own import section as own_figures
 from trifecta.report.reproduction.own.study_figure import StudyFigure
 from trifecta.report.sections import TEMPLATES
-from trifecta.report.words import code, command_line, counted, sentence
 from trifecta.store import files, reproduction
 
 PAGE = "reproduction.html"

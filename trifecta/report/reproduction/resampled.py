@@ -9,7 +9,7 @@ from trifecta.analysis.resampling import SAME
 from trifecta.conclude.reproduction.resampled import OfRun, outcome
 from trifecta.contract.threats import ThreatFound
 from trifecta.design import numbers
-from trifecta.report.words import counted, listed
+from trifecta.design.phrases import counted, listed
 
 
 def measured(threat: ThreatFound, found: Sequence[OfRun]) -> ThreatFound:

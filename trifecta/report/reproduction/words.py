@@ -12,9 +12,9 @@ from trifecta.analysis.statements import Statement
 from trifecta.conclude.comparisons import levels
 from trifecta.contract.reproduction import Spending, Step, Then
 from trifecta.design import metrics, numbers
+from trifecta.design.phrases import counted, listed
 from trifecta.report.verdict_words import place_words
 from trifecta.report.visits.published import difference_words, estimate_words
-from trifecta.report.words import counted
 
 _RELATIONS = {"above": "above 1", "below": "below 1", "same": "1"}
 
@@ -165,6 +165,4 @@ def summary(answers: Sequence[Answer], what: str) -> str:
     found = Counter(answers)
     always = [one for one in _ALWAYS if one != CONTRADICTED or not found[NOT_TODAY]]
     said = [f"{found[one]} {_SUMMED[one]}" for one in ANSWERS if found[one] or one in always]
-    words = f"{', '.join(said[:-1])} and {said[-1]}"
-    plural = "" if len(answers) == 1 else "s"
-    return f"Of {len(answers)} {what}{plural}: {words}."
+    return f"Of {counted(len(answers), what)}: {listed(said)}."

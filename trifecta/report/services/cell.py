@@ -9,13 +9,13 @@ from trifecta.conclude.facts import RunFacts
 from trifecta.conclude.queries import Answer
 from trifecta.conclude.services import catalogue
 from trifecta.design import naming
+from trifecta.design.phrases import listed
 from trifecta.report import tables
 from trifecta.report.figure import Figure
 from trifecta.report.figures import style
 from trifecta.report.figures.latency import Phase
 from trifecta.report.figures.waterfall import HOP_PHASES, Hop, is_wide, waterfall
 from trifecta.report.tables import Column, Table
-from trifecta.report.words import listed
 
 MOST_OPEN = 12  # rows of a table of hops that are shown at once
 

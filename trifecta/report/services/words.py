@@ -10,10 +10,10 @@ from trifecta.conclude.comparisons import Comparison
 from trifecta.conclude.services.rows import CombinationRow, ContrastRow, SuccessRow, best_rank
 from trifecta.design import numbers
 from trifecta.design.metric import Metric
+from trifecta.design.phrases import counted, listed, sentence
 from trifecta.report import verdict_words
 from trifecta.report.claims import is_
 from trifecta.report.figures.style import name
-from trifecta.report.words import counted, listed, sentence
 
 FACTORS = {
     "clients": "clients",

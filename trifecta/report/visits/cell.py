@@ -12,6 +12,7 @@ from trifecta.conclude.queries import Answer
 from trifecta.conclude.visits import catalogue
 from trifecta.conclude.visits.films import find, progress
 from trifecta.design import naming
+from trifecta.design.phrases import listed
 from trifecta.report import tables
 from trifecta.report.figure import Figure
 from trifecta.report.figures import style
@@ -33,7 +34,6 @@ from trifecta.report.figures.playback import Event, Second, playback, watches
 from trifecta.report.figures.visual_progress import visual_progress
 from trifecta.report.tables import Column, Table
 from trifecta.report.visits import frames
-from trifecta.report.words import listed
 
 MOST_OPEN = 60  # lines of a waterfall that are shown at once
 

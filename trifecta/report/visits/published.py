@@ -6,9 +6,9 @@ from trifecta.analysis.published import Evaluation
 from trifecta.conclude.queries import Answer
 from trifecta.conclude.visits.published import Claim, known
 from trifecta.design import metrics, naming, numbers
+from trifecta.design.phrases import sentence
 from trifecta.report import tables
 from trifecta.report.tables import Column, Table
-from trifecta.report.words import sentence
 
 
 def with_place(one: Claim, where: str) -> tuple[Claim, str]:

@@ -11,9 +11,9 @@ from trifecta.conclude.visits.derive import Visits
 from trifecta.conclude.visits.metrics import MetricOfArm, metrics_of
 from trifecta.conclude.visits.published import Claim
 from trifecta.design import numbers
+from trifecta.design.phrases import counted
 from trifecta.report.figures import style
 from trifecta.report.verdict_words import place_words
-from trifecta.report.words import counted
 
 # Metrics that a sentence names.
 _TOLD = {"ttfb_ns", "fcp_ns", "lcp_ns", "speed_index_ns", "startup_ns", "live_latency_ns", "bitrate_bits_per_s"}

@@ -13,11 +13,11 @@ from trifecta.design import naming
 from trifecta.design.why.candidate import Candidate
 from trifecta.design.why.change import Change
 from trifecta.report import grids
+from trifecta.report.code_words import code
 from trifecta.report.figures import picture_files, svg
 from trifecta.report.ladder.words import ratio
 from trifecta.report.sections import TEMPLATES
 from trifecta.report.why import picture, section, words
-from trifecta.report.words import code
 from trifecta.store import files, why
 
 PICTURE, PAGE = "why", "why.html"

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from trifecta.contract.ladder import Ends
 from trifecta.contract.why import CauseFound, ShareFound, TogetherFound, WhyFound
 from trifecta.design import metrics, naming, numbers
+from trifecta.design.phrases import counted, listed
 from trifecta.report.ladder.words import ratio
-from trifecta.report.words import counted, listed
 
 STATES = {"explains": "explains it", "hides": "hides some of it", "nothing": "explains nothing", "open": "open"}
 NEAREST, AS_NEAREST = "On the engine's own programs", "unchanged on the engine's own programs"
