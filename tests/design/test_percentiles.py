@@ -13,7 +13,8 @@ import trifecta
 from trifecta import studies
 from trifecta.analysis.estimate import log_value
 from trifecta.analysis.transport.quantiles import quantiles_of_each
-from trifecta.conclude.catalogue import HEADROOM, PERCENTILES, PROBES
+from trifecta.conclude.catalogue import PERCENTILES
+from trifecta.conclude.evidence_queries import HEADROOM, PROBES
 from trifecta.conclude.reproduction.places import SAMPLES
 from trifecta.conclude.services.catalogue import CLIENTS, WATERFALL
 from trifecta.conclude.visits.catalogue import SEGMENTS

@@ -12,7 +12,7 @@ import pytest
 from tests.report import pages
 from tests.report.synthetic import Shape, write_run
 from tests.report.test_report_terminal import printed
-from trifecta.conclude import catalogue, queries
+from trifecta.conclude import catalogue, evidence_queries, queries
 from trifecta.conclude.comparisons import Comparison
 from trifecta.report import overview, overview_grid, terminal
 from trifecta.report.html import render
@@ -115,7 +115,7 @@ def test_next_is_what_spoils_most_trials_then_what_is_open_then_why(run: Path, t
     spoiled = write_run(tmp_path / "run", shape)
     with queries.connect(run) as connection:
         totals = queries.ask(connection, catalogue.TOTALS).rows[0]
-        checks = queries.ask(connection, catalogue.CHECK_MATRIX)
+        checks = queries.ask(connection, evidence_queries.CHECK_MATRIX)
     summary = terminal.summarise(run)
     decided = [one for one in summary.comparisons if one.decided]
     assert overview._next(summary.about, summary.comparisons, totals, checks).startswith(

@@ -8,8 +8,8 @@ import duckdb
 import pytest
 
 from trifecta.conclude import queries
-from trifecta.conclude.catalogue import Query
 from trifecta.conclude.queries import Answer
+from trifecta.conclude.query import Query
 
 
 class Row(TypedDict):

@@ -12,8 +12,11 @@ import pytest
 
 from tests.report import held, pages
 from trifecta.analysis.checks.cpu_utilization import client_busy
-from trifecta.conclude import catalogue, queries
+from trifecta.conclude import catalogue, evidence_queries, queries
+from trifecta.conclude.query import Query, for_metric
 from trifecta.store import views
+
+EVERY = [one for module in (catalogue, evidence_queries) for one in vars(module).values() if isinstance(one, Query)]
 
 
 def test_running_the_shown_sql_gives_the_shown_number(run: Path) -> None:
@@ -44,18 +47,15 @@ def test_the_sql_of_the_figures_runs(run: Path) -> None:
 
 
 def test_the_sql_can_be_pasted_between_double_quotes() -> None:
-    for query in vars(catalogue).values():
-        if isinstance(query, catalogue.Query):
-            assert not set('"$!`\\') & set(query.text("path=a'b")), query.name
-            assert "a''b" in query.text("path=a'b") or "{and_cell}" not in query.sql
+    for query in EVERY:
+        assert not set('"$!`\\') & set(query.text("path=a'b")), query.name
+        assert "a''b" in query.text("path=a'b") or "{and_cell}" not in query.sql
 
 
 def test_keys_tell_rows_apart(run: Path) -> None:
     with held.opened(run) as connection:
-        for query in vars(catalogue).values():
-            if not isinstance(query, catalogue.Query):
-                continue
-            asked = catalogue.for_metric(query, "latency_p50_ns")
+        for query in EVERY:
+            asked = for_metric(query, "latency_p50_ns")
             cursor = connection.execute(asked.text())
             names = [column[0] for column in cursor.description or ()]
             keys = [tuple(row[names.index(name)] for name in asked.key) for row in cursor.fetchall()]
@@ -77,7 +77,7 @@ def test_the_table_says_of_a_client_s_core_what_the_check_says(told: dict[str, A
         connection.execute("CREATE TABLE link (trial TEXT, cpu_ns BIGINT, wall_ns BIGINT)")
         connection.execute("CREATE TABLE trials (trial TEXT, level TEXT, protocol TEXT, load_json TEXT)")
         connection.execute("INSERT INTO trials VALUES ('t', 'h2', 'h2', ?)", [json.dumps(load)])
-        cursor = connection.execute(catalogue.HEADROOM.text())
+        cursor = connection.execute(evidence_queries.HEADROOM.text())
         names = [column[0] for column in cursor.description or ()]
         (row,) = cursor.fetchall()
     assert row[names.index("busy_max")] == pytest.approx(client_busy(load))
@@ -96,7 +96,7 @@ def test_a_failed_request_is_never_done(run: Path) -> None:
 
 
 @pytest.mark.parametrize("query", [catalogue.PERCENTILES, catalogue.ECDF], ids=lambda query: query.name)
-def test_one_pass_over_the_samples_says_what_the_query_that_is_shown_says(run: Path, query: catalogue.Query) -> None:
+def test_one_pass_over_the_samples_says_what_the_query_that_is_shown_says(run: Path, query: Query) -> None:
     with views.connect(run) as connection:
         queries.keep(connection, catalogue.CURVES)
         said = queries.ask(connection, catalogue.FROM_CURVES[query.name]).rows

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from trifecta.conclude import catalogue
+from trifecta.conclude import evidence_queries
 from trifecta.conclude.comparisons import Comparison
 from trifecta.conclude.facts import RunFacts
 from trifecta.conclude.queries import Answer
@@ -21,12 +21,14 @@ MENDS = "To fix most of them: end other programs."
 @pytest.mark.parametrize(("excluded", "said"), [(10, True), (5, True), (4, False), (0, False)])
 def test_where_most_trials_do_not_count_it_says_what_would_mend_them(excluded: int, said: bool) -> None:
     rows = [FAILED | {"remedy": "end other programs"}, FAILED | {"failed": 2, "remedy": "wait"}]
-    words = _checks({"excluded_trials": excluded, "trials": 10}, Answer(catalogue.CHECK_MATRIX, rows))
+    words = _checks({"excluded_trials": excluded, "trials": 10}, Answer(evidence_queries.CHECK_MATRIX, rows))
     assert (MENDS in words) == said
 
 
 def test_without_a_remedy_it_says_nothing_of_one() -> None:
-    words = _checks({"excluded_trials": 9, "trials": 10}, Answer(catalogue.CHECK_MATRIX, [FAILED | {"remedy": None}]))
+    words = _checks(
+        {"excluded_trials": 9, "trials": 10}, Answer(evidence_queries.CHECK_MATRIX, [FAILED | {"remedy": None}])
+    )
     assert "left out of every verdict" in words
     assert "fix" not in words
 

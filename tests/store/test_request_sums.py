@@ -6,7 +6,8 @@ import duckdb
 import pytest
 
 from trifecta.conclude import queries
-from trifecta.conclude.catalogue import ERRORS, PHASES, TLS
+from trifecta.conclude.catalogue import PHASES
+from trifecta.conclude.evidence_queries import ERRORS, TLS
 from trifecta.conclude.reproduction import places
 from trifecta.store import request_sums
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from trifecta.conclude.catalogue import Query
 from trifecta.conclude.queries import Answer
+from trifecta.conclude.query import Query
 
 LEVEL = 0.05
 """Fewer draws than this leave out as many trials of the arm when it is drawn at random which of a cell's are."""

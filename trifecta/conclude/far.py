@@ -10,9 +10,9 @@ import duckdb
 
 from trifecta.analysis import far
 from trifecta.conclude import queries
-from trifecta.conclude.catalogue import Query
 from trifecta.conclude.comparisons import Comparison, levels
 from trifecta.conclude.facts import RunFacts
+from trifecta.conclude.query import Query
 from trifecta.contract.far import Answered, Look
 from trifecta.design.machine import from_where
 

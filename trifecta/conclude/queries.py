@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast
 import duckdb
 
 from trifecta.conclude import results
-from trifecta.conclude.catalogue import Query
+from trifecta.conclude.query import Query
 from trifecta.store import schema, views
 from trifecta.store.derived import DERIVED
 

@@ -15,9 +15,10 @@ from rich.text import Text
 
 from trifecta.conclude import facts, queries
 from trifecta.conclude.campaign import left_out
-from trifecta.conclude.catalogue import VERDICTS, Query
+from trifecta.conclude.catalogue import VERDICTS
 from trifecta.conclude.cells import cells_in_order, comparisons_of
 from trifecta.conclude.comparisons import Comparison, levels
+from trifecta.conclude.query import Query
 from trifecta.conclude.visits.derive import derive
 from trifecta.conclude.visits.published import Claim
 from trifecta.contract.values import JsonObject

@@ -15,8 +15,8 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from trifecta.conclude.catalogue import Query
 from trifecta.conclude.queries import Answer
+from trifecta.conclude.query import Query
 from trifecta.contract.values import JsonObject
 from trifecta.design.conformance import CASES, LARGE, OUTCOME_WORDS, OWN, ConformanceCase, ConformanceResult
 from trifecta.design.model import PROTOCOL_NAMES, PROTOCOLS

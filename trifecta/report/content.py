@@ -8,22 +8,23 @@ from typing import TypedDict
 
 import duckdb
 
-from trifecta.conclude import catalogue, exclusions, queries
+from trifecta.conclude import catalogue, evidence_queries, exclusions, queries
 from trifecta.conclude.facts import RunFacts
 from trifecta.conclude.queries import Answer
+from trifecta.conclude.query import Query, for_metric
 from trifecta.report import conformance
 
 _WHOLE_RUN = (
     catalogue.TOTALS,
     catalogue.VERDICTS,
-    catalogue.CHECK_MATRIX,
-    catalogue.CHECK_FINDINGS,
-    catalogue.CHECKS_BY_CELL,
-    catalogue.EXCLUDED,
-    catalogue.PATHS,
-    catalogue.PROBES,
-    catalogue.PARITY,
-    catalogue.HEADROOM,
+    evidence_queries.CHECK_MATRIX,
+    evidence_queries.CHECK_FINDINGS,
+    evidence_queries.CHECKS_BY_CELL,
+    evidence_queries.EXCLUDED,
+    evidence_queries.PATHS,
+    evidence_queries.PROBES,
+    evidence_queries.PARITY,
+    evidence_queries.HEADROOM,
     catalogue.COST,
     conformance.MATRIX,
     conformance.FINDINGS,
@@ -35,8 +36,8 @@ _OF_CURVES = (catalogue.PERCENTILES, catalogue.ECDF)
 _OVER_SAMPLES = (
     catalogue.PHASES,
     catalogue.THROUGHPUT,
-    catalogue.TLS,
-    catalogue.ERRORS,
+    evidence_queries.TLS,
+    evidence_queries.ERRORS,
 )
 
 
@@ -47,7 +48,7 @@ class Answers:
     small: dict[str, Answer]
     large: dict[str, Future[Answer]]
 
-    def __getitem__(self, query: catalogue.Query) -> Answer:
+    def __getitem__(self, query: Query) -> Answer:
         name = query.name
         return self.small[name] if name in self.small else self.large[name].result()
 
@@ -58,18 +59,18 @@ def ask_all(connection: duckdb.DuckDBPyConnection, facts: RunFacts, pool: Thread
     large = {query.name: pool.submit(_of_curves, kept, connection, query) for query in _OF_CURVES}
     large |= {query.name: pool.submit(queries.ask, connection, query) for query in _OVER_SAMPLES}
     small = {query.name: queries.ask(connection, query) for query in _WHOLE_RUN}
-    for query in (catalogue.BLOCK_RATIOS, catalogue.NOISE):
-        small[query.name] = queries.ask(connection, catalogue.for_metric(query, facts.metric))
+    for query in (catalogue.BLOCK_RATIOS, evidence_queries.NOISE):
+        small[query.name] = queries.ask(connection, for_metric(query, facts.metric))
     return Answers(small, large)
 
 
-def _of_curves(kept: Future[None], connection: duckdb.DuckDBPyConnection, query: catalogue.Query) -> Answer:
+def _of_curves(kept: Future[None], connection: duckdb.DuckDBPyConnection, query: Query) -> Answer:
     kept.result()  # raises what went wrong with it
     return Answer(query, queries.ask(connection, catalogue.FROM_CURVES[query.name]).rows)
 
 
 class CellChecks(TypedDict, total=False):
-    """Of `catalogue.CHECKS_BY_CELL`: what the checks of a cell's trials said, and how many trials that excludes."""
+    """Of `evidence_queries.CHECKS_BY_CELL`: what the checks of a cell's trials said, and how many that excludes."""
 
     passed: int
     warned: int
@@ -83,7 +84,7 @@ def checks_of(answer: Answer, cell: str) -> CellChecks | None:
     return next(iter(answer.of(CellChecks, cell=cell)), None)
 
 
-def queries_of_cells(facts: RunFacts) -> list[catalogue.Query]:
+def queries_of_cells(facts: RunFacts) -> list[Query]:
     """The queries behind the figures of a cell."""
-    ratios = catalogue.for_metric(catalogue.BLOCK_RATIOS, facts.metric)
+    ratios = for_metric(catalogue.BLOCK_RATIOS, facts.metric)
     return [ratios, catalogue.ECDF, catalogue.PHASES, catalogue.THROUGHPUT, catalogue.COST]

@@ -12,6 +12,7 @@ from trifecta.conclude import catalogue, pairs
 from trifecta.conclude.comparisons import Comparison, levels
 from trifecta.conclude.facts import RunFacts
 from trifecta.conclude.pairs import PairSeries
+from trifecta.conclude.query import Query
 from trifecta.design import numbers, phrases
 from trifecta.report.content import Answers
 from trifecta.report.figure import Figure
@@ -88,11 +89,11 @@ def sample_panels(facts: RunFacts, cell: str, number: int, answers: Answers) -> 
     arms = facts.arms
     made: list[Sketch] = []
 
-    def by_arm(query: catalogue.Query) -> dict[str, dict[str, Any]]:
+    def by_arm(query: Query) -> dict[str, dict[str, Any]]:
         found = {row["arm"]: row for row in answers[query].where(cell=cell)}
         return {arm: found[arm] for arm in arms if arm in found}
 
-    def add(title: str, caption: str, query: catalogue.Query, draw: partial[str]) -> None:
+    def add(title: str, caption: str, query: Query, draw: partial[str]) -> None:
         if answers[query].where(cell=cell):
             made.append(Sketch(title, caption, draw, query.name))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from trifecta.conclude import catalogue
+from trifecta.conclude import catalogue, evidence_queries
 from trifecta.conclude.facts import RunFacts
 from trifecta.design import naming, phrases
 from trifecta.report import tables
@@ -158,9 +158,11 @@ def delivered(answers: Answers) -> list[Table]:
     )
     return [
         tables.build(
-            answers[catalogue.PATHS], "paths", "The link's own account", ("path", "path"), link, notes=[lateness]
+            answers[evidence_queries.PATHS], "paths", "The link's own account", ("path", "path"), link, notes=[lateness]
         ),
-        tables.build(answers[catalogue.PROBES], "probes", "Seen from outside by the probe", ("path", "path"), probe),
+        tables.build(
+            answers[evidence_queries.PROBES], "probes", "Seen from outside by the probe", ("path", "path"), probe
+        ),
     ]
 
 
@@ -201,10 +203,16 @@ def parity(answers: Answers) -> list[Table]:
     )
     return [
         tables.build(
-            answers[catalogue.PARITY], "parity", "Transport", ("protocol", "level"), used, order=order, notes=[note]
+            answers[evidence_queries.PARITY],
+            "parity",
+            "Transport",
+            ("protocol", "level"),
+            used,
+            order=order,
+            notes=[note],
         ),
         tables.build(
-            answers[catalogue.TLS],
+            answers[evidence_queries.TLS],
             "tls",
             "TLS and negotiated protocol, in every sample",
             ("protocol", "level"),
@@ -228,7 +236,7 @@ def instrument(facts: RunFacts, answers: Answers, cells: Sequence[str]) -> list[
     ]
     found = [
         tables.build(
-            answers[catalogue.HEADROOM],
+            answers[evidence_queries.HEADROOM],
             "headroom",
             "Headroom of the instruments",
             ("protocol", "level"),
@@ -236,7 +244,7 @@ def instrument(facts: RunFacts, answers: Answers, cells: Sequence[str]) -> list[
             order=naming.order(),
         )
     ]
-    if answers[catalogue.ERRORS]:
+    if answers[evidence_queries.ERRORS]:
         errors = [
             Column(naming.factor(), "arm", "protocol"),
             Column("error", "error"),
@@ -244,7 +252,7 @@ def instrument(facts: RunFacts, answers: Answers, cells: Sequence[str]) -> list[
         ]
         found.append(
             tables.build(
-                answers[catalogue.ERRORS],
+                answers[evidence_queries.ERRORS],
                 "errors",
                 f"Failed {phrases.plural(facts.sample_word)} by class",
                 ("cell", "cell"),
@@ -262,7 +270,7 @@ def checks(answers: Answers) -> Table:
         for word, column in (("failed", "failed"), ("warned", "warned"), ("unknown", "unknown"), ("passed", "passed"))
     ]
     return tables.build(
-        answers[catalogue.CHECK_MATRIX], "checks", "Checks by outcome", ("check", "check_name"), columns
+        answers[evidence_queries.CHECK_MATRIX], "checks", "Checks by outcome", ("check", "check_name"), columns
     )
 
 
@@ -284,7 +292,7 @@ def noise(answers: Answers, cells: Sequence[str]) -> Table:
         "one outlier does not change them."
     )
     return tables.build(
-        answers.small[catalogue.NOISE.name],
+        answers.small[evidence_queries.NOISE.name],
         "noise",
         "The baseline against itself",
         ("cell", "cell"),

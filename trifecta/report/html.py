@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 
-from trifecta.conclude import catalogue, derived, exclusions, facts, queries
+from trifecta.conclude import catalogue, derived, evidence_queries, exclusions, facts, queries
 from trifecta.conclude.cells import cells_in_order, comparisons_of, trial_values
 from trifecta.conclude.comparisons import Comparison, Standing, levels, standing
 from trifecta.conclude.facts import RunFacts
@@ -125,7 +125,7 @@ def _render(run_dir: Path, leave: Callable[[duckdb.DuckDBPyConnection, Views], N
         rows = trial_values(connection, about.metric)
         by_itself = single_protocol.ask(connection, about)
         single = None if by_itself is None else single_protocol.table(about, by_itself)
-        totals, matrix = answers[catalogue.TOTALS].rows[0], answers[catalogue.CHECK_MATRIX]
+        totals, matrix = answers[catalogue.TOTALS].rows[0], answers[evidence_queries.CHECK_MATRIX]
         first = overview.overview(about, found, overview.ask(connection, about), totals, matrix)
         run = Run(connection, about, found)
         concluded = [(one, made) for one in every.sections if (made := one.derive(run)) is not None]
@@ -185,7 +185,7 @@ def _cell_section(
     about: RunFacts, answers: content.Answers, number: int, cell: str, found: Sequence[Comparison]
 ) -> CellSection:
     here = {(one.arm, one.reference): one for one in found if one.cell == cell}
-    checks = content.checks_of(answers[catalogue.CHECKS_BY_CELL], cell) or content.CellChecks()
+    checks = content.checks_of(answers[evidence_queries.CHECKS_BY_CELL], cell) or content.CellChecks()
     place = conformance.hop(place_words(cell), levels(cell), answers[conformance.PROXIES])
     return CellSection(number, cell, place, here, standing(about.arms, here.values()), checks)
 
@@ -272,7 +272,9 @@ def _fill(
     css = (TEMPLATES / "report.css").read_text(encoding="utf-8")
     totals = answers[catalogue.TOTALS].rows[0]
     cells = [one.cell for path in paths for one in path.cells]
-    findings = groupby(answers[catalogue.CHECK_FINDINGS].rows, key=lambda row: (row["status"], row["check_name"]))
+    findings = groupby(
+        answers[evidence_queries.CHECK_FINDINGS].rows, key=lambda row: (row["status"], row["check_name"])
+    )
     page = environment.get_template("report.html.j2")
     return page.render(
         about=about,
@@ -284,7 +286,7 @@ def _fill(
         ratio_of=overview.ratio,
         winners=lambda row: overview.winners(row, len(about.arms)),
         value_form=FORM_OF_UNIT[about.of.unit],
-        words=words.compose(about, found, totals, answers[catalogue.CHECK_MATRIX], answers[exclusions.BY_ARM]),
+        words=words.compose(about, found, totals, answers[evidence_queries.CHECK_MATRIX], answers[exclusions.BY_ARM]),
         missing=parts.known.missing,
         sections=[one for one, _ in parts.shown if one.page],
         of_cell=parts.of_cell,
@@ -306,9 +308,9 @@ def _fill(
         signs=MARKS,
         checks=evidence.checks(answers),
         findings=[(status, name, list(rows)) for (status, name), rows in findings],
-        findings_sql=catalogue.CHECK_FINDINGS.text(),
-        excluded=answers[catalogue.EXCLUDED].rows,
-        excluded_sql=catalogue.EXCLUDED.text(),
+        findings_sql=evidence_queries.CHECK_FINDINGS.text(),
+        excluded=answers[evidence_queries.EXCLUDED].rows,
+        excluded_sql=evidence_queries.EXCLUDED.text(),
         delivered=evidence.delivered(answers),
         noise=evidence.noise(answers, cells),
         parity=evidence.parity(answers),

@@ -11,10 +11,10 @@ from itertools import groupby
 import duckdb
 
 from trifecta.conclude import more_blocks, queries
-from trifecta.conclude.catalogue import Query
 from trifecta.conclude.comparisons import Comparison, levels, standing
 from trifecta.conclude.facts import RunFacts
 from trifecta.conclude.queries import Answer
+from trifecta.conclude.query import Query
 from trifecta.design import numbers, percentiles
 from trifecta.design.metrics import METRICS
 from trifecta.design.phrases import counted
@@ -96,7 +96,7 @@ def ask(connection: duckdb.DuckDBPyConnection, facts: RunFacts) -> Answer | None
 def overview(
     facts: RunFacts, found: Sequence[Comparison], answer: Answer | None, totals: Mapping[str, int], checks: Answer
 ) -> Overview | None:
-    """Make the first screen, of the answers of `ask`, ``catalogue.TOTALS`` and ``catalogue.CHECK_MATRIX``."""
+    """Make the first screen, of the answers of `ask`, ``catalogue.TOTALS`` and ``evidence_queries.CHECK_MATRIX``."""
     if answer is None or not found:
         return None
     rows = [_row(facts, path, list(here), answer) for path, here in groupby(found, key=_path)]

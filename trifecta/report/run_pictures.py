@@ -8,10 +8,10 @@ import duckdb
 from matplotlib.figure import Figure
 
 from trifecta.conclude import catalogue, queries
-from trifecta.conclude.catalogue import Query
 from trifecta.conclude.cells import cells_in_order, comparisons_of
 from trifecta.conclude.comparisons import Comparison
 from trifecta.conclude.facts import RunFacts
+from trifecta.conclude.query import Query, for_metric
 from trifecta.design import naming, phrases
 from trifecta.design.metric import Metric
 from trifecta.report import drawing
@@ -70,7 +70,7 @@ def trials_by_block(
 
     def draw() -> tuple[Drawn, Sequence[str]]:
         found: dict[str, list[Measured]] = {}
-        for row in queries.ask(connection, catalogue.for_metric(BY_BLOCK, metric.name), cell):
+        for row in queries.ask(connection, for_metric(BY_BLOCK, metric.name), cell):
             found.setdefault(row["arm"], []).append(Measured(row["block"], row["value"], row["valid"]))
         return by_block(found, label, metric.unit), [*found]
 

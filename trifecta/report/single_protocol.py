@@ -8,10 +8,10 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from trifecta.conclude import queries
-from trifecta.conclude.catalogue import Query
 from trifecta.conclude.comparisons import levels
 from trifecta.conclude.facts import RunFacts
 from trifecta.conclude.queries import Answer
+from trifecta.conclude.query import Query
 from trifecta.contract.values import JsonObject
 from trifecta.design import numbers, percentiles
 from trifecta.report import grids, tables

@@ -9,7 +9,7 @@ import duckdb
 
 from trifecta.analysis.knee import Knee
 from trifecta.conclude import queries
-from trifecta.conclude.catalogue import Query
+from trifecta.conclude.query import Query
 from trifecta.conclude.sweep import EVERYWHERE, Sweep, derive
 from trifecta.design import numbers
 from trifecta.report import tables

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from trifecta.conclude import catalogue, exclusions, facts, more_blocks, queries
+from trifecta.conclude import catalogue, evidence_queries, exclusions, facts, more_blocks, queries
 from trifecta.conclude.cells import cells_in_order, comparisons_of
 from trifecta.conclude.comparisons import UNTOLD, Comparison, Standing, levels, standing
 from trifecta.conclude.facts import RunFacts
@@ -81,8 +81,8 @@ def summarise(run_dir: Path) -> Summary:
     about = facts.read(run_dir)
     with about.naming(), queries.connect(run_dir) as connection:
         verdicts = queries.ask(connection, catalogue.VERDICTS)
-        checks = queries.ask(connection, catalogue.CHECKS_BY_CELL)
-        matrix = queries.ask(connection, catalogue.CHECK_MATRIX)
+        checks = queries.ask(connection, evidence_queries.CHECKS_BY_CELL)
+        matrix = queries.ask(connection, evidence_queries.CHECK_MATRIX)
         totals = queries.ask(connection, catalogue.TOTALS).rows[0]
         by_arm = queries.ask(connection, exclusions.BY_ARM)
         single, values = single_protocol.ask(connection, about), overview.ask(connection, about)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from trifecta.conclude.catalogue import Query
 from trifecta.conclude.packets.metrics import CAPTURED
+from trifecta.conclude.query import Query
 from trifecta.conclude.visits import catalogue as of_visits
 
 # A real trial, because what a packet did belongs to it: of the captured trials of an arm the one with the median

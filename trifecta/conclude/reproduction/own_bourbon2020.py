@@ -16,8 +16,8 @@ import duckdb
 
 from trifecta.analysis.success import Rate, success_rate
 from trifecta.conclude import queries
-from trifecta.conclude.catalogue import Query
 from trifecta.conclude.facts import read as read_facts
+from trifecta.conclude.query import Query
 from trifecta.conclude.reproduction.own_cells import counted, of_trials
 from trifecta.conclude.reproduction.places import CPU
 from trifecta.conclude.reproduction.result import StudyResult

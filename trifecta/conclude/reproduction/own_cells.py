@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from trifecta.analysis.published import Place
-from trifecta.conclude.catalogue import Query
+from trifecta.conclude.query import Query
 from trifecta.conclude.reproduction.result import StudyResult
 
 

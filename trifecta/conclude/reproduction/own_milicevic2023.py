@@ -18,7 +18,7 @@ from trifecta.analysis import sequential
 from trifecta.analysis.published import Place
 from trifecta.analysis.sequential import Histogram, Progress
 from trifecta.conclude import queries
-from trifecta.conclude.catalogue import Query
+from trifecta.conclude.query import Query
 from trifecta.conclude.reproduction.own_cells import counted, of_trials, own_cells
 from trifecta.conclude.reproduction.result import StudyResult
 from trifecta.conclude.sequential.catalogue import PROGRESSIONS

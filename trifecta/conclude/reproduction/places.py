@@ -17,11 +17,12 @@ from trifecta.analysis.estimate import log_value
 from trifecta.analysis.published import Place
 from trifecta.analysis.switched import tolerated
 from trifecta.conclude import queries
-from trifecta.conclude.catalogue import VERDICTS, Query
+from trifecta.conclude.catalogue import VERDICTS
 from trifecta.conclude.comparisons import VerdictRow, from_rows
 from trifecta.conclude.facts import RunFacts
 from trifecta.conclude.facts import read as read_facts
 from trifecta.conclude.packets import metrics as of_packets
+from trifecta.conclude.query import Query
 from trifecta.conclude.services import measured as of_services
 from trifecta.conclude.visits import metrics as of_visits
 from trifecta.conclude.visits import published

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trifecta.conclude.catalogue import Query
+from trifecta.conclude.query import Query
 
 # The mode is the fullest of bins as wide as a twentieth of the median; of equally full ones the first.
 ROUND_TRIPS = Query(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trifecta.conclude.catalogue import Query, by_arm
+from trifecta.conclude.query import Query, by_arm
 from trifecta.design.percentiles import held_sql, needed
 
 # A real cycle, because the hops of a cycle add up and medians of hops do not. The one at a quantile may be odd in its

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trifecta.conclude.catalogue import Query, by_arm
+from trifecta.conclude.query import Query, by_arm
 from trifecta.design.percentiles import held_sql
 
 # A real visit, because the requests of a visit belong together: the one at the median of all measured visits of valid

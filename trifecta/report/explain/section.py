@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import duckdb
 
 from trifecta.conclude import queries
-from trifecta.conclude.catalogue import Query
 from trifecta.conclude.comparisons import Comparison
 from trifecta.conclude.explain.derive import Derived, derive
 from trifecta.conclude.facts import RunFacts
+from trifecta.conclude.query import Query
 from trifecta.report import tables
 from trifecta.report.explain import words
 from trifecta.report.explain.words import Link

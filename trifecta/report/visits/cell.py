@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from trifecta.conclude.catalogue import Query
 from trifecta.conclude.facts import RunFacts
 from trifecta.conclude.queries import Answer
+from trifecta.conclude.query import Query
 from trifecta.conclude.visits import catalogue
 from trifecta.conclude.visits.films import find, progress
 from trifecta.design import naming
