@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 from trifecta.contract.run import LeftOut, ProgramFound
 from trifecta.design import plan
 from trifecta.design.errors import CannotError, UserError
-from trifecta.design.model import Cell, Study, Treatment
+from trifecta.design.factors import CLIENT_FACTOR, DEFAULT_CLIENT
+from trifecta.design.model import PROTOCOL_FACTOR, Cell, Study, Treatment
 from trifecta.implementations.browser import BrowserAdapter
 from trifecta.implementations.client import ClientAdapter
 from trifecta.implementations.isolated import call_apart
@@ -20,6 +21,7 @@ from trifecta.implementations.survey import FIND_TIMEOUT_S
 from trifecta.lab.conntrack import find_nft
 
 Adapter = TypeVar("Adapter", ServerAdapter, ClientAdapter, BrowserAdapter, ServicesProgram)
+Client = TypeVar("Client", ClientAdapter, BrowserAdapter)
 
 
 @dataclass(frozen=True)
@@ -87,13 +89,12 @@ def _of(programs: Mapping[str, ProgramFound], names: Iterable[str]) -> dict[str,
     return {name: facts for name, facts in programs.items() if name in used}
 
 
-def known_here(
-    factor: str, names: Sequence[str], adapters: Mapping[str, Adapter], all_names: Sequence[str]
-) -> dict[str, Adapter]:
-    """The adapters of these names; UserError for a name that has none."""
+def known_here(factor: str, levels: Iterable[object], adapters: Mapping[str, Adapter], *own: str) -> dict[str, Adapter]:
+    """The adapters of these levels but for ``own``, which needs none; UserError for a level that has none."""
+    names = [str(level) for level in levels if level not in own]
     for name in names:
         if name not in adapters:
-            raise UserError(f"unknown {factor} {name!r}; known: {', '.join(sorted(all_names))}")
+            raise UserError(f"unknown {factor} {name!r}; known: {', '.join(sorted([*own, *adapters]))}")
     return {name: adapters[name] for name in names}
 
 
@@ -171,6 +172,31 @@ def _unanswerable(study: Study, adapter: ServerAdapter, own: Sequence[Treatment]
     except Unsupported as error:
         return str(error)
     return None
+
+
+def refused_clients(
+    adapters: Mapping[str, Client], refusal: Callable[[Study, Treatment, Client], str | None]
+) -> Question:
+    """Cells whose clients are not found, or refuse their work with an arm.
+
+    A client may be able to do some cells and not others (reused connections but not new ones): those it can do stay.
+    """
+
+    def question(study: Study, cells: Sequence[Cell]) -> Iterator[Refusal]:
+        refused: dict[tuple[str, str], list[Cell]] = {}
+        for cell in cells:
+            others = [one for one in plan.treatments_of(study, cell) if one.client != DEFAULT_CLIENT]
+            if any(one.client not in adapters for one in others):
+                yield Refusal([cell])
+                continue
+            known = [(one.client, why) for one in others if (why := refusal(study, one, adapters[one.client]))]
+            for found in dict.fromkeys(known[:1] if study.compare == PROTOCOL_FACTOR else known):
+                refused.setdefault(found, []).append(cell)
+        for (name, reason), without in refused.items():
+            own = [cell for cell in cells if any(one.client == name for one in plan.treatments_of(study, cell))]
+            yield Refusal(without, CLIENT_FACTOR, f"{name}{where(without, own)}", reason)
+
+    return question
 
 
 def where(without: Collection[Cell], own: Collection[Cell]) -> str:

@@ -18,8 +18,8 @@ from trifecta.implementations.browser import BrowserAdapter
 from trifecta.implementations.browsers import authorities as stores
 from trifecta.implementations.server import Unsupported
 from trifecta.workloads.stat import read_url, system_roots
-from trifecta.workloads.supported import Found, Refusal, Supported, found_here, known_here, supported
-from trifecta.workloads.visits.supported import refused_browsers
+from trifecta.workloads.supported import Found, Refusal, Supported, found_here, known_here, refused_clients, supported
+from trifecta.workloads.visits.supported import refusal
 
 _UNPROTECTED = "chromium"
 """It has no sandbox of its own where root runs it."""
@@ -46,9 +46,8 @@ def far_pages_supported(study: Study, browsers: Mapping[str, BrowserAdapter]) ->
     if given := given_authorities(study):
         refuse_many(given)
     left_out: list[LeftOut] = []
-    names = [str(level) for level in study.factors[CLIENT_FACTOR]]
-    found = found_here(CLIENT_FACTOR, known_here(CLIENT_FACTOR, names, browsers, list(browsers)), left_out)
-    questions = (refused_browsers({name: browsers[name] for name in found}), unprotected)
+    found = found_here(CLIENT_FACTOR, known_here(CLIENT_FACTOR, study.factors[CLIENT_FACTOR], browsers), left_out)
+    questions = (refused_clients({name: browsers[name] for name in found}, refusal), unprotected)
     return supported(
         study, Found({}, found, left_out), questions, lambda why: f"no browser can visit from here: {'; '.join(why)}"
     )
@@ -123,7 +122,7 @@ def authorities(study: Study) -> Path:
 
 def refuse_browsers(names: Sequence[str], browsers: Mapping[str, BrowserAdapter], *, owned: bool) -> None:
     """Before anything is looked at: UserError for a name that no browser has, CannotError for one that cannot visit."""
-    for name, adapter in known_here(CLIENT_FACTOR, names, browsers, list(browsers)).items():
+    for name, adapter in known_here(CLIENT_FACTOR, names, browsers).items():
         try:
             adapter.find()
         except Unsupported as error:

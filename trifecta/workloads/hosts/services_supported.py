@@ -21,8 +21,7 @@ def placed_services_supported(study: Study, engine: Path, programs: Mapping[str,
     CannotError when there is no cell left, or what speaks SSH is not installed: before a run's folder is made.
     """
     extras.load("asyncssh")
-    others = [str(level) for level in study.factors["server"] if level != SERVER_LEVEL]
-    known_here("server", others, programs, [SERVER_LEVEL, *programs])
+    known_here("server", study.factors["server"], programs, SERVER_LEVEL)
     source = "part of Trifecta (engine/crates/origin)"
     versions: ProgramFound = {"version": engine_versions(engine).engine, "source": source}
     return supported(

@@ -33,7 +33,7 @@ def hosts_supported(study: Study, servers: Mapping[str, ServerAdapter]) -> Suppo
     """
     extras.load("asyncssh")
     left_out: list[LeftOut] = []
-    known = known_here("server", [str(level) for level in study.factors["server"]], servers, list(servers))
+    known = known_here("server", study.factors["server"], servers)
     own = {name: adapter for name, adapter in known.items() if name == SERVER}
     found = Found(found_here("server", own, left_out), {}, left_out)
     questions = (

@@ -8,21 +8,20 @@ from trifecta.contract.run import LeftOut
 from trifecta.design import plan, quinn, tuning
 from trifecta.design.builds import adapter_of
 from trifecta.design.factors import CLIENT_FACTOR, DEFAULT_CLIENT
-from trifecta.design.model import PROTOCOL_FACTOR, PROTOCOL_NAMES, Cell, Study, Treatment
+from trifecta.design.model import PROTOCOL_NAMES, Cell, Study, Treatment
 from trifecta.implementations.client import ClientAdapter
 from trifecta.implementations.clients import jobs
 from trifecta.implementations.server import ServerAdapter, Unsupported
 from trifecta.lab import cpu_share
 from trifecta.workloads.supported import (
     Found,
-    Question,
     Refusal,
     Supported,
     found_here,
     known_here,
+    refused_clients,
     refused_servers,
     supported,
-    where,
     without_needs,
 )
 
@@ -32,46 +31,19 @@ def requests_supported(
 ) -> Supported:
     """The cells that can run here. UserError for an unknown name, CannotError when there is no cell left."""
     left_out: list[LeftOut] = []
-    named = [str(level) for level in study.factors.get(CLIENT_FACTOR, (DEFAULT_CLIENT,))]
-    foreign = known_here(
-        "client", [name for name in named if name != DEFAULT_CLIENT], clients, [DEFAULT_CLIENT, *clients]
-    )
-    known = known_here("server", [str(level) for level in study.factors["server"]], servers, list(servers))
+    foreign = known_here("client", study.factors.get(CLIENT_FACTOR, ()), clients, DEFAULT_CLIENT)
+    known = known_here("server", study.factors["server"], servers)
     found = Found(found_here("server", known, left_out), found_here("client", foreign, left_out), left_out)
     who = "server or client" if found.servers and foreign else "server"
     questions = (
         refused_servers({name: servers[name] for name in found.servers}),
-        _refused_clients({name: clients[name] for name in found.clients}),
+        refused_clients({name: clients[name] for name in found.clients}, _refusal),
         _without_quinn,
         _untold,
         _without_shares,
         without_needs,
     )
     return supported(study, found, questions, lambda why: f"no {who} of the study can be used here: {'; '.join(why)}")
-
-
-def _refused_clients(adapters: Mapping[str, ClientAdapter]) -> Question:
-    """Cells whose clients are not found, or cannot do their work with every arm.
-
-    A client may be able to do some cells and not others (reused connections but not new ones): those it can do stay.
-    """
-
-    def question(study: Study, cells: Sequence[Cell]) -> Iterator[Refusal]:
-        refused: dict[tuple[str, str], list[Cell]] = {}
-        for cell in cells:
-            others = [one for one in plan.treatments_of(study, cell) if one.client != DEFAULT_CLIENT]
-            if any(one.client not in adapters for one in others):
-                yield Refusal([cell])
-                continue
-            reasons = [(one.client, _refusal(study, one, adapters[one.client])) for one in others]
-            known = [(name, reason) for name, reason in reasons if reason is not None]
-            for name, reason in dict.fromkeys(known[:1] if study.compare == PROTOCOL_FACTOR else known):
-                refused.setdefault((name, reason), []).append(cell)
-        for (name, reason), without in refused.items():
-            own = [cell for cell in cells if any(one.client == name for one in plan.treatments_of(study, cell))]
-            yield Refusal(without, CLIENT_FACTOR, f"{name}{where(without, own)}", reason)
-
-    return question
 
 
 def _refusal(study: Study, one: Treatment, adapter: ClientAdapter) -> str | None:

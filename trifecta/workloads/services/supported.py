@@ -29,8 +29,8 @@ def services_supported(study: Study, engine: Path, programs: Mapping[str, Servic
     source = "part of Trifecta (engine/crates/origin)"
     versions: ProgramFound = {"version": engine_versions(engine).engine, "source": source}
     left_out: list[LeftOut] = []
-    others = [str(level) for level in study.factors["server"] if level != SERVER_LEVEL]
-    found = found_here("server", known_here("server", others, programs, [SERVER_LEVEL, *programs]), left_out)
+    others = known_here("server", study.factors["server"], programs, SERVER_LEVEL)
+    found = found_here("server", others, left_out)
     return supported(
         study,
         Found({SERVER_LEVEL: versions, **found}, {}, left_out),

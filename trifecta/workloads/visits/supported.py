@@ -8,7 +8,7 @@ from trifecta.contract.run import LeftOut
 from trifecta.design import plan
 from trifecta.design.errors import CannotError
 from trifecta.design.factors import CLIENT_FACTOR
-from trifecta.design.model import PROTOCOL_FACTOR, BrowserWorkload, Cell, Study, Treatment
+from trifecta.design.model import BrowserWorkload, Cell, Study, Treatment
 from trifecta.implementations.browser import BrowserAdapter
 from trifecta.implementations.server import ServerAdapter, Unsupported
 from trifecta.workloads.supported import (
@@ -18,6 +18,7 @@ from trifecta.workloads.supported import (
     Supported,
     found_here,
     known_here,
+    refused_clients,
     refused_servers,
     supported,
     without_needs,
@@ -30,13 +31,12 @@ def browsers_supported(
 ) -> Supported:
     """The cells that can run here. UserError for an unknown name, CannotError when there is no cell left."""
     left_out: list[LeftOut] = []
-    levels = [str(level) for level in study.factors[CLIENT_FACTOR]]
-    found_browsers = found_here(CLIENT_FACTOR, known_here(CLIENT_FACTOR, levels, browsers, list(browsers)), left_out)
-    levels = [str(level) for level in study.factors["server"]]
-    found_servers = found_here("server", known_here("server", levels, servers, list(servers)), left_out)
+    known = known_here(CLIENT_FACTOR, study.factors[CLIENT_FACTOR], browsers)
+    found_browsers = found_here(CLIENT_FACTOR, known, left_out)
+    found_servers = found_here("server", known_here("server", study.factors["server"], servers), left_out)
     questions = (
         refused_servers({name: servers[name] for name in found_servers}),
-        refused_browsers({name: browsers[name] for name in found_browsers}),
+        refused_clients({name: browsers[name] for name in found_browsers}, refusal),
         _without_material,
         without_needs,
         _beside_third_parties({name: servers[name] for name in found_servers}),
@@ -45,23 +45,8 @@ def browsers_supported(
     return supported(study, found, questions, lambda why: f"no cell of the study can run here: {'; '.join(why)}")
 
 
-def refused_browsers(adapters: Mapping[str, BrowserAdapter]) -> Question:
-    """Cells whose browsers are not found, do not speak a protocol or cannot do their work with every arm."""
-
-    def question(study: Study, cells: Sequence[Cell]) -> Iterator[Refusal]:
-        for cell in cells:
-            mine = plan.treatments_of(study, cell)
-            if any(one.client not in adapters for one in mine):
-                yield Refusal([cell])
-                continue
-            known = [(one.client, reason) for one in mine if (reason := _refusal(study, one, adapters[one.client]))]
-            for name, reason in known[:1] if study.compare == PROTOCOL_FACTOR else known:
-                yield Refusal([cell], CLIENT_FACTOR, name, reason)
-
-    return question
-
-
-def _refusal(study: Study, one: Treatment, adapter: BrowserAdapter) -> str | None:
+def refusal(study: Study, one: Treatment, adapter: BrowserAdapter) -> str | None:
+    """Why a browser cannot do the work of an arm; None where it can."""
     if one.protocol not in adapter.protocols:
         return f"{adapter.name} does not speak {one.protocol}"
     try:
