@@ -11,7 +11,7 @@ from trifecta.conclude import evidence_queries
 from trifecta.conclude.comparisons import Comparison
 from trifecta.conclude.facts import RunFacts
 from trifecta.conclude.queries import Answer
-from trifecta.report.code_words import command_line
+from trifecta.report.next_commands import command_line
 from trifecta.report.words import _checks, _conditions, _hosts, _open, _seed, reach
 
 FAILED = {"check_name": "machine", "passed": 0, "warned": 0, "failed": 9, "unknown": 0}

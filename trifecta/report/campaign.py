@@ -30,7 +30,7 @@ from trifecta.report import (
     verdict_words,
 )
 from trifecta.report.figures import style
-from trifecta.report.sections import TEMPLATES
+from trifecta.report.page_templates import page
 from trifecta.report.visits.published import ours, with_place
 from trifecta.report.visits.words import cell_words, claim_summary
 from trifecta.store import manifest
@@ -181,15 +181,11 @@ def _read(campaign: Campaign, name: str, run: Path) -> RunRead:
 
 def write_page(made: Overview, folder: Path) -> Path:
     """Write ``index.html`` of a campaign and return its path."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
     from trifecta.store import files
 
-    environment = Environment(loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined)
-    environment.filters |= {"name": style.name, "duration": _duration, "share": _share}
-    environment.filters |= {"headline": verdict_words.headline, "ratio_interval": verdict_words.ratio_interval}
-    css = (TEMPLATES / "report.css").read_text(encoding="utf-8")
-    text = environment.get_template("campaign.html.j2").render(made=made, css=css)
+    filters = {"name": style.name, "duration": _duration, "share": _share, "headline": verdict_words.headline,
+               "ratio_interval": verdict_words.ratio_interval}  # fmt: skip
+    text = page("campaign.html.j2", filters, made=made)
     target = folder / PAGE
     with files.disk_errors(target):
         files.write_text(target, text)

@@ -29,12 +29,13 @@ from trifecta.contract.trial import TrialRow
 from trifecta.design import naming, phrases
 from trifecta.design.numbers import FORM_OF_UNIT, FORMATS, MARKS, NO_VALUE, significant
 from trifecta.report import (
-    code_words,
     conformance,
     content,
     evidence,
+    next_commands,
     overview,
     packets,
+    page_templates,
     single_protocol,
     verdict_words,
     words,
@@ -51,7 +52,8 @@ from trifecta.report.drawing import (
 from trifecta.report.figure import Figure
 from trifecta.report.figures import latency, parallel, style, svg
 from trifecta.report.figures.parallel import Drawer
-from trifecta.report.sections import TEMPLATES, Known, Run, Section, known
+from trifecta.report.page_templates import TEMPLATES
+from trifecta.report.sections import Known, Run, Section, known
 from trifecta.report.tables import Table, row_key
 from trifecta.report.verdict_words import place_words
 from trifecta.store.run import RunDirectory
@@ -233,16 +235,9 @@ def _fill_with(drawer: Drawer, wanted: Wanted) -> None:
 @lru_cache(maxsize=4)
 def _environment(folders: tuple[Path, ...]) -> Environment:
     """What the templates of these folders use; it keeps them compiled, which takes longer than to fill them."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
 
-    environment = Environment(
-        loader=FileSystemLoader(list(folders)),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = page_templates.environment(folders, trim=True)
     environment.filters["as"] = lambda value, form: FORMATS[form](value)
     environment.filters["name"] = style.name
     environment.globals["arm_mark"] = style.mark
@@ -252,8 +247,6 @@ def _environment(folders: tuple[Path, ...]) -> Environment:
     environment.filters["tie"] = lambda text: _UNIT.sub("\\1\u00a0\\2", str(text))
     for said in ("headline", "needs", "ranks", "ratio_interval", "standing_words", "statement"):
         environment.filters[said] = getattr(verdict_words, said)
-    environment.filters["code"] = code_words.code
-    environment.filters["sentence"] = phrases.sentence
     environment.filters["svg"] = Markup  # figures come from svg.render, which escapes their text
     return environment
 
@@ -269,7 +262,6 @@ def _fill(
 
     environment = _environment(tuple(dict.fromkeys(one.templates for one in parts.known.sections)))
     script = (TEMPLATES / "report.js").read_text(encoding="utf-8")
-    css = (TEMPLATES / "report.css").read_text(encoding="utf-8")
     totals = answers[catalogue.TOTALS].rows[0]
     cells = [one.cell for path in paths for one in path.cells]
     findings = groupby(
@@ -320,8 +312,7 @@ def _fill(
         run_facts=_flat(_said_once(about.rest)),
         study_text=_text(about.folder / "study.yaml"),
         decisions=_decisions(about.folder),
-        command=code_words.command_line(about.argv),
-        css=Markup(css),  # noqa: S704 - a file of this package
+        command=next_commands.command_line(about.argv),
         script=Markup(script),  # noqa: S704 - a file of this package
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
     )

@@ -1,16 +1,22 @@
-"""What to type so that an open verdict gets the blocks it lacks, or a decided one its causes."""
+"""Commands: what was typed, and what to type so that an open verdict gets more blocks, or a decided one its causes."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
-from pathlib import Path
+from collections.abc import Iterable, Sequence
+from pathlib import Path, PurePath
 
 from trifecta.conclude import more_blocks
 from trifecta.conclude.comparisons import Comparison
 from trifecta.conclude.facts import RunFacts
 from trifecta.design import numbers
 from trifecta.design.metrics import BY_DIFFERENCE, METRICS
+
+
+def command_line(argv: Sequence[str]) -> str:
+    """A command as anybody would type it: without where the program lies on this machine."""
+    ours = bool(argv) and PurePath(argv[0]).name in ("trifecta", "__main__.py", "main.py")
+    return shlex.join(["trifecta", *argv[1:]] if ours else argv)
 
 
 def command(facts: RunFacts, more: int | None) -> str | None:

@@ -19,10 +19,10 @@ from trifecta.conclude.comparisons import Comparison
 from trifecta.conclude.facts import RunFacts
 from trifecta.conclude.queries import Views
 from trifecta.report.figure import Figure
+from trifecta.report.page_templates import TEMPLATES
 from trifecta.report.tables import Table
 
 GROUP = "trifecta.sections"
-TEMPLATES = Path(__file__).parent / "templates"
 # In the order of the page, and of the parts of a cell.
 SECTIONS = (
     "trifecta.report.far.section:SECTION",

@@ -21,7 +21,7 @@ from starlette.types import ASGIApp
 from trifecta import studies
 from trifecta.contract.values import JsonObject
 from trifecta.design.errors import TrifectaError, UserError
-from trifecta.report.sections import TEMPLATES
+from trifecta.report.page_templates import TEMPLATES
 from trifecta.store.exports import exposition
 from trifecta.ui import comparison, reading, results, trial_files, values, writers
 from trifecta.ui.access_control import METRICS, Guard, Secrets

@@ -14,11 +14,10 @@ from trifecta.analysis.mapping.search import Outcome
 from trifecta.conclude.maps import FILE
 from trifecta.design import naming, numbers
 from trifecta.design.metrics import METRICS
-from trifecta.design.phrases import counted
 from trifecta.report.claims import is_
 from trifecta.report.figures import picture_files, style, svg
 from trifecta.report.map import picture, words
-from trifecta.report.sections import TEMPLATES
+from trifecta.report.page_templates import page
 from trifecta.store import files, results_manifest
 
 PAGE = "map.html"
@@ -48,15 +47,11 @@ def _write(made: MapResult, folder: Path) -> Path:
 
 def html(made: MapResult, folder: Path) -> str:
     """The page of a map; it needs nothing but itself."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    environment = Environment(loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined)
-    environment.filters["counted"] = counted
     sides = made.sides()
     with svg.drawing():
         figure = picture.draw(made).svg("map")
-    return environment.get_template("map.html.j2").render(
-        css=(TEMPLATES / "report.css").read_text(encoding="utf-8"),
+    return page(
+        "map.html.j2",
         made=made,
         plan=made.plan,
         arm=style.name(made.plan.arm),

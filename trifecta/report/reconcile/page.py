@@ -18,8 +18,8 @@ from trifecta.design.phrases import counted
 from trifecta.report.figures import picture_files, style, svg
 from trifecta.report.figures.panels import Drawn
 from trifecta.report.map import picture
+from trifecta.report.page_templates import page
 from trifecta.report.reconcile import citation, conditions, figures, maps, tables, words
-from trifecta.report.sections import TEMPLATES
 
 PAGE = "reconciliation.html"
 FIGURES = "reconciliation-figures"
@@ -78,15 +78,11 @@ def _drawn(found: Reconciled) -> Sequence[tuple[str, Drawn]]:
 
 def render(found: Reconciled) -> str:
     """The page as HTML that needs nothing else."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    environment = Environment(
-        loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True
-    )
     with svg.drawing():
         drawn = {name: one.svg(f"f-{name}") for name, one in _drawn(found)}
-    css = (TEMPLATES / "report.css").read_text(encoding="utf-8")
-    return environment.get_template("reconciliation.html.j2").render(
+    return page(
+        "reconciliation.html.j2",
+        trim=True,
         pairs=[_shown(one, found, drawn) for one in found.pairs],
         found=found,
         title=citation.TITLE,
@@ -104,7 +100,6 @@ def render(found: Reconciled) -> str:
         missing=[{name: str(one.get(name, "")) for name in ("study", "what", "reason")} for one in found.missing],
         maps=[(one.name, maps.summary(one), drawn[one.name], maps.command(one)) for one in found.maps],
         figures=FIGURES,
-        css=css,
     )
 
 

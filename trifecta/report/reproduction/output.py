@@ -15,15 +15,14 @@ from trifecta.analysis.answers import HELD_THEN, NOT_TODAY, Answer
 from trifecta.analysis.judging import CONFIRMED, CONTRADICTED, NOT_COMPARED, OPEN, OTHER_SIZE
 from trifecta.analysis.published import Evaluation
 from trifecta.conclude.reproduction.result import Result, StudyResult, machine_of, write_data
-from trifecta.design.phrases import counted, sentence
 from trifecta.report import grids, threats
-from trifecta.report.code_words import code, command_line
 from trifecta.report.ladder import section
 from trifecta.report.ladder import words as ladder_words
+from trifecta.report.next_commands import command_line
+from trifecta.report.page_templates import page
 from trifecta.report.reproduction import figures, words
 from trifecta.report.reproduction.own import section as own_figures
 from trifecta.report.reproduction.own.study_figure import StudyFigure
-from trifecta.report.sections import TEMPLATES
 from trifecta.store import files, reproduction
 
 PAGE = "reproduction.html"
@@ -55,10 +54,7 @@ def write(result: Result, kept: own_figures.Kept | None = None) -> Path:
 
 def render(result: Result, own: Mapping[str, Sequence[StudyFigure]] | None = None) -> str:
     """The page, with the figures of each study that were drawn."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    environment = Environment(loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined)
-    environment.filters |= {
+    filters = {
         "published": words.published_words,
         "ours": words.our_words,
         "effect": words.effect_words,
@@ -70,15 +66,12 @@ def render(result: Result, own: Mapping[str, Sequence[StudyFigure]] | None = Non
         "source": words.source_words,
         "spent": words.spent_words,
         "step_cost": words.step_words,
-        "counted": counted,
-        "sentence": sentence,
-        "code": code,
         "command": command_line,
     }
-    css = (TEMPLATES / "report.css").read_text(encoding="utf-8")
-    return environment.get_template("reproduction.html.j2").render(
+    return page(
+        "reproduction.html.j2",
+        filters,
         result=result,
-        css=css,
         summary=lambda found, what: _summary(result, found, what),
         claims=[one for study in result.studies for one in study.claims],
         pictures=figures.of_studies(result),

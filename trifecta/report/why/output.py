@@ -12,11 +12,9 @@ from trifecta.contract.why import NotMeasured, WhyFound
 from trifecta.design import naming
 from trifecta.design.why.candidate import Candidate
 from trifecta.design.why.change import Change
-from trifecta.report import grids
-from trifecta.report.code_words import code
+from trifecta.report import grids, page_templates
 from trifecta.report.figures import picture_files, svg
 from trifecta.report.ladder.words import ratio
-from trifecta.report.sections import TEMPLATES
 from trifecta.report.why import picture, section, words
 from trifecta.store import files, why
 
@@ -36,14 +34,9 @@ def write(found: WhyFound, folder: Path) -> None:
 
 def page(found: WhyFound) -> str:
     """The page of a search."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    environment = Environment(loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined)
-    environment.filters["code"] = code
-    css = (TEMPLATES / "report.css").read_text(encoding="utf-8")
     with svg.drawing():
         shown = section.shown(found, "why", "")
-    return environment.get_template("why-page.html.j2").render(one=shown, found=found, css=css)
+    return page_templates.page("why-page.html.j2", one=shown, found=found)
 
 
 def print_found(found: WhyFound, folder: Path, console: Console | None = None) -> None:
