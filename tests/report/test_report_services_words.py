@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from trifecta.analysis.scaling import Axis, Step
@@ -44,7 +46,7 @@ def said(*kinds: str, texts: tuple[str, ...] = ("4", "50", "200", "1000")) -> st
         (
             ("same", "slower", "slower", "undecided"),
             "HTTP/3 against HTTP/2: goes from same to slower between 4 clients (same [0.99, 1.41]) and 50 clients "
-            "(1.30× slower [0.99, 1.41]); undecided at 1000 clients.",
+            "(1.30× slower [0.99, 1.41]), but the two ratios are not told apart; undecided at 1000 clients.",
         ),
         (
             ("faster", "faster", "undecided"),
@@ -61,6 +63,42 @@ def said(*kinds: str, texts: tuple[str, ...] = ("4", "50", "200", "1000")) -> st
 )
 def test_along_a_factor(kinds: tuple[str, ...], sentence: str) -> None:
     assert said(*kinds) == sentence
+
+
+@pytest.mark.parametrize(
+    ("same", "faster", "start"),
+    [
+        # 2 % faster at both: one is decided by its margin, the other by its direction, and nothing starts.
+        ((0.955, 1.01), (0.962, 0.995), "goes from same to faster between"),
+        ((0.955, None), (None, 0.995), "goes from same to faster between"),
+        ((0.96, 1.03), (0.7, 0.9), "starts to win between"),
+    ],
+)
+def test_nothing_starts_between_two_verdicts_that_one_ratio_fits(
+    same: tuple[float | None, float | None], faster: tuple[float | None, float | None], start: str
+) -> None:
+    steps = (Step(4.0, "4", "4"), Step(50.0, "50", "50"))
+    found = [
+        Comparison(
+            step.cell,
+            *PAIR,
+            kind,
+            {
+                "metric": METRIC,
+                "factor": 1.02,
+                "factor_low": 1.0,
+                "factor_high": 1.1,
+                "family_low": low,
+                "family_high": high,
+            },
+        )
+        for step, kind, (low, high) in zip(steps, ("same", "faster"), (same, faster), strict=True)
+    ]
+    sentence = words.along(Axis("clients", "", steps), PAIR, found)
+    assert start in sentence
+    assert ("not told apart" in sentence) == (start != "starts to win between")
+    turned = words.along(Axis("clients", "", steps), PAIR, [replace(found[1], cell="4"), replace(found[0], cell="50")])
+    assert ("stops winning" in turned) == (start == "starts to win between")
 
 
 @pytest.mark.parametrize(

@@ -74,13 +74,26 @@ def along(axis: Axis, pair: tuple[str, str], found: Sequence[Comparison]) -> str
 def _turn(change: Turn, texts: Sequence[str], ones: Sequence[Comparison]) -> str:
     before, after = ones[change.before], ones[change.after]
     verb = f"goes from {before.metric.word(before.kind)} to {after.metric.word(after.kind)}"
-    if after.kind == "faster":
+    told_apart = _are_told_apart(before, after)
+    if told_apart and after.kind == "faster":
         verb = "starts to win"
-    elif before.kind == "faster":
+    elif told_apart and before.kind == "faster":
         verb = "stops winning"
     between = f"between {_at(texts[change.before], before)} and {_at(texts[change.after], after)}"
     undecided = texts[change.before + 1 : change.after]
-    return f"{verb} {between}{f', undecided at {listed(undecided)}' if undecided else ''}"
+    but = "" if told_apart else ", but the two ratios are not told apart"
+    return f"{verb} {between}{f', undecided at {listed(undecided)}' if undecided else ''}{but}"
+
+
+def _are_told_apart(one: Comparison, other: Comparison) -> bool:
+    """Whether no single ratio fits both verdicts: 2 % faster is also the same within a margin of 5 %."""
+    if {one.kind, other.kind} == {"faster", "slower"}:
+        return True
+    ends = [(each.row.get("family_low"), each.row.get("family_high")) for each in (one, other)]
+    (low, high), (other_low, other_high) = ends
+    return (high is not None and other_low is not None and high < other_low) or (
+        other_high is not None and low is not None and other_high < low
+    )
 
 
 def _at(text: str, one: Comparison) -> str:
