@@ -55,18 +55,33 @@ def test_noise_is_that_of_one_trial_and_not_the_bias_of_the_pair():
     assert of(made[:1], zero=True).noise is None
 
 
-def test_trials_that_are_missing_or_censored_leave_their_block_out():
+def test_a_trial_that_is_missing_leaves_its_block_out_and_one_that_is_censored_counts_as_worst():
     made = rows([(1, 100, 100, 50), (1, 100, 100, 50), (1, 100, 100, 55)])
     made[3]["m"] = math.inf
     made[1]["m"] = None
     one = summarise(made, "m", "h3", "h2", confidence=0.95, zero=False)
-    assert one.change.blocks == 2
+    assert one.change.blocks == 3
+    assert one.change.value == pytest.approx(0.55)  # the median of inf, 0.5, 0.55
+    assert (one.change.low, one.change.high) == (None, None)
     assert one.value.value == pytest.approx(55)  # the median of inf, 50, 55
     assert one.value.low is None
     assert one.repeat.blocks == 2
     assert summarise(made, "absent", "h3", "h2", confidence=0.95, zero=False).value.blocks == 0
     worst = [row | {"m": math.inf} for row in made]
     assert summarise(worst, "m", "h3", "h2", confidence=0.95, zero=False).value.value is None
+
+
+def test_failing_does_not_make_an_arm_look_fast():
+    """Of ten blocks of HTTP/3 six fail and four take half as long: the ratio has no value, and no interval."""
+    made = [(1, 100, 102, math.inf if number < 6 else 50 + number) for number in range(10)]
+    failing = of(made).change
+    assert (failing.value, failing.low, failing.high, failing.blocks) == (None, None, None, 10)
+    turned = of([(1, h3, math.inf, 100) for _, _, _, h3 in made]).change  # the baseline fails
+    assert (turned.value, turned.low, turned.high) == (None, None, None)
+    both = of([(1, math.inf, math.inf, math.inf)] * 3 + [(1, 100, 100, 80)] * 4)
+    assert both.change.value == pytest.approx(0.8)  # where both fail it is a tie
+    assert (both.repeat.value, both.noise) == (1, None)
+    assert of([(1, math.inf, 100, 80), (1, 100, 100, 80)]).noise is None
 
 
 NUMBERS = st.one_of(

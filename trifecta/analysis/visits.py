@@ -41,8 +41,9 @@ class Summary:
     """One metric of one arm in one cell.
 
     ``change`` is that to the baseline: a ratio, or a difference in the metric's unit. ``repeat`` is the same of the
-    baseline's second run to its first (A/A), whose truth is no change. ``noise`` is the standard deviation of one
-    trial about the mean of its block, by that pair: relative (0.05: 5 %), or in the metric's unit.
+    baseline's second run to its first (A/A), whose truth is no change. Where a block is censored, either is the median
+    (two that are, are a tie), without an interval. ``noise`` is the standard deviation of one trial about the mean of
+    its block, by that pair: relative (0.05: 5 %), or in the metric's unit; None where that pair is censored.
     """
 
     value: Spread
@@ -60,12 +61,12 @@ def summarise(
     """
     own, base = (_by_block(rows, name, which, zero=zero) for which in ((arm, arm + AA_SUFFIX), _both(baseline)))
     first, second = (_by_block(rows, name, (which,), zero=zero) for which in _both(baseline))
-    repeated = _differences(second, first)
+    (change, one_fails), (repeated, itself_fails) = _differences(own, base), _differences(second, first)
     return Summary(
         value=_spread(np.array([own[block] for block in sorted(own)]), confidence, zero=zero),
-        change=NOTHING if arm == baseline else _spread(_differences(own, base), confidence, zero=zero),
-        repeat=_spread(repeated, confidence, zero=zero),
-        noise=_noise(repeated, zero=zero),
+        change=NOTHING if arm == baseline else _spread(change, confidence, zero=zero, censored=one_fails),
+        repeat=_spread(repeated, confidence, zero=zero, censored=itself_fails),
+        noise=None if itself_fails else _noise(repeated, zero=zero),
     )
 
 
@@ -84,20 +85,21 @@ def _by_block(rows: Sequence[TrialValues], name: str, arms: tuple[str, ...], *, 
     return {block: float(np.mean(values)) for block, values in found.items()}
 
 
-def _differences(arm: Mapping[int, float], reference: Mapping[int, float]) -> Floats:
-    """By block, where both have a finite value."""
-    shared = [block for block in sorted(arm) if block in reference]
-    finite = [block for block in shared if math.isfinite(arm[block]) and math.isfinite(reference[block])]
-    return np.array([arm[block] - reference[block] for block in finite], dtype=np.float64)
+def _differences(arm: Mapping[int, float], reference: Mapping[int, float]) -> tuple[Floats, bool]:
+    """By block, where both have a value; and whether any is censored. Infinite where one is, a tie where both are."""
+    shared = [(arm[block], reference[block]) for block in sorted(arm) if block in reference]
+    censored = any(math.isinf(value) for pair in shared for value in pair)
+    return np.array([0.0 if math.isinf(own) and own == other else own - other for own, other in shared]), censored
 
 
-def _spread(values: Floats, confidence: float, *, zero: bool) -> Spread:
+def _spread(values: Floats, confidence: float, *, zero: bool, censored: bool | None = None) -> Spread:
+    """The mean with its interval; the median alone where a block is ``censored`` (None: where one is infinite)."""
     if not len(values):
         return NOTHING
     write = float if zero else _exp
-    if not np.isfinite(values).all():
+    if not np.isfinite(values).all() if censored is None else censored:
         middle = float(np.quantile(values, 0.5, method="inverted_cdf"))
-        return Spread(_finite(write(middle)), None, None, len(values))
+        return Spread(_finite(write(middle)) if math.isfinite(middle) else None, None, None, len(values))
     middle = float(values.mean())
     if len(values) < 2 or float(np.ptp(values)) == 0:
         return Spread(_finite(write(middle)), None, None, len(values))
