@@ -6,6 +6,7 @@ import pytest
 
 from tests.analysis.worlds import make_rows, one_cell_study
 from trifecta.analysis.challenges import challenges
+from trifecta.analysis.verdict import verdicts
 from trifecta.design import plan
 
 PAIR = ("h3", "h2")
@@ -43,6 +44,26 @@ def test_one_wild_block_makes_no_difference_but_a_block_between_two_groups_and_a
     found = challenges(STUDY, early, CELL, [PAIR])[PAIR]
     assert found.without_one[0] < 0.55 < 0.95 < found.without_one[1]
     assert found.halves[0] < 0.55 < 0.95 < found.halves[1]
+
+
+def test_blocks_that_are_censored_are_challenged_with_the_others():
+    """In 5 of 12 blocks too much failed: they count as worst in the verdict, and so they do here."""
+    some = rows(0.8, 12, 0.001)
+    for row in some:
+        if row["arm"] == "h3" and row["block"] < 4:
+            row |= {"latency_p50_ns": None, "success_rate": 0.4, "samples": 100}
+        elif row["arm"] == "h3" and row["block"] < 6:
+            row["latency_p50_ns"] *= 1.5
+    (verdict,) = [one for one in verdicts(STUDY, some, [CELL]) if (one.arm, one.reference) == PAIR]
+    found = challenges(STUDY, some, CELL, [PAIR], metrics=False)[PAIR]
+    assert (found.blocks, found.opposed) == (verdict.blocks, 6) == (12, 6)
+    low, high = found.without_one
+    assert low < verdict.ratio < high  # 0.8 to 1.2: half of the blocks on either side
+    assert found.halves is None  # the ratio of the first half is infinite
+    worse = [{**row, "latency_p50_ns": None, "success_rate": 0.4, "samples": 100} if row["arm"] == "h3" else row
+             for row in some]  # fmt: skip
+    found = challenges(STUDY, worse, CELL, [PAIR], metrics=False)[PAIR]
+    assert (found.blocks, found.opposed, found.without_one, found.halves) == (12, 0, None, None)
 
 
 def test_excluded_trials_are_counted_for_once():

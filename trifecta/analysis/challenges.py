@@ -7,11 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from trifecta.analysis.estimate import Row, pair_blocks
+from trifecta.analysis.estimate import PairBlocks, Row, pair_blocks
+from trifecta.analysis.nested import middle_of
 from trifecta.analysis.verdict import verdicts
 from trifecta.design.metrics import METRICS
 from trifecta.design.model import Cell, Study, Verdict
+
+Floats = NDArray[np.float64]
 
 # In the order of a reader's questions; those that the study has no values of are left out.
 OTHER_METRICS = (
@@ -30,10 +34,11 @@ OTHER_METRICS = (
 class Challenge:
     """One comparison challenged.
 
-    Ratios are medians over blocks. ``without_one``: the smallest and the largest ratio with one block left out.
-    ``halves``: the ratio of the first and of the second half of the blocks. ``counted``: the verdict with the trials
-    that a check excluded; None where there are none. ``metrics``: the verdict of this cell alone by other metrics.
-    ``opposed``: blocks on the other side of 1.
+    Ratios are the verdict's estimate, so censored blocks are in them; None where one of them is infinite.
+    ``without_one``: the smallest and the largest ratio with one block left out. ``halves``: the ratio of the first and
+    of the second half of the blocks. ``counted``: the verdict with the trials that a check excluded; None where there
+    are none. ``metrics``: the verdict of this cell alone by other metrics. ``opposed``: blocks on the other side of 1
+    than most.
     """
 
     blocks: int
@@ -64,32 +69,49 @@ def challenges(
     ]
     found = {}
     for pair in pairs:
-        logs = pair_blocks(cell.key, rows, metric, arm=pair[0], reference=pair[1], baseline=baseline).log_ratios()
-        known = logs[np.isfinite(logs)]
-        middle = float(np.median(known)) if len(known) else 0.0
+        here = pair_blocks(cell.key, rows, metric, arm=pair[0], reference=pair[1], baseline=baseline)
         found[pair] = Challenge(
-            blocks=len(known),
-            opposed=int((known * middle < 0).sum()),
-            without_one=_without_one(known),
-            halves=_halves(known),
+            blocks=here.blocks,
+            opposed=_opposed(here.log_ratios()),
+            without_one=_without_one(here),
+            halves=_halves(here),
             counted=counted.get(pair) if excluded & set(pair) else None,
             metrics=tuple(one[pair] for one in others if pair in one and one[pair].blocks),
         )
     return found
 
 
-def _without_one(logs: np.typing.NDArray[np.float64]) -> tuple[float, float] | None:
-    if len(logs) < 3:
+def _opposed(logs: Floats) -> int:
+    """Blocks on the other side of 1 than most; where both are censored it is a tie, on neither."""
+    known = np.where(np.isnan(logs), 0.0, logs)
+    above, below = int((known > 0).sum()), int((known < 0).sum())
+    return min(above, below)
+
+
+def _without_one(pair: PairBlocks) -> tuple[float, float] | None:
+    """None where one of these ratios is infinite: its median block is censored."""
+    if pair.blocks < 3:
         return None
-    left = [float(np.median(np.delete(logs, one))) for one in range(len(logs))]
-    return math.exp(min(left)), math.exp(max(left))
+    every = np.arange(pair.blocks)
+    left = [_middle(pair, np.delete(every, one)) for one in every]
+    known = [one for one in left if one is not None]
+    return (math.exp(min(known)), math.exp(max(known))) if len(known) == len(left) else None
 
 
-def _halves(logs: np.typing.NDArray[np.float64]) -> tuple[float, float] | None:
-    half = len(logs) // 2
+def _halves(pair: PairBlocks) -> tuple[float, float] | None:
+    """None as in `_without_one`."""
+    half = pair.blocks // 2
     if half < 2:
         return None
-    return math.exp(float(np.median(logs[:half]))), math.exp(float(np.median(logs[half:])))
+    every = np.arange(pair.blocks)
+    first, second = _middle(pair, every[:half]), _middle(pair, every[half:])
+    return None if first is None or second is None else (math.exp(first), math.exp(second))
+
+
+def _middle(pair: PairBlocks, blocks: NDArray[np.intp]) -> float | None:
+    """The estimate of the verdicts, as a log, from these blocks alone."""
+    nodes = tuple(pair.nodes[one] for one in blocks) if pair.nodes else ()
+    return middle_of(np.ascontiguousarray(pair.logs[blocks]), nodes)
 
 
 def _alone(study: Study, rows: Sequence[Row], cell: Cell, metric: str) -> dict[Pair, Verdict]:
