@@ -6,7 +6,8 @@ import math
 import numpy as np
 import pytest
 
-from tests.analysis.mapping.plane import SECOND_NS, a_plan, a_study, explore
+from tests.analysis.mapping.plane import SECOND_NS, a_plan, a_study, explore, rows_of
+from trifecta.analysis.mapping.noise import noise_of
 from trifecta.analysis.mapping.planner import MapPlanner, measured
 from trifecta.analysis.mapping.result import read, work_out
 from trifecta.analysis.mapping.search import first_blocks
@@ -37,6 +38,39 @@ def test_it_ends_when_every_place_is_decided_and_names_the_right_winners(done):
         assert says[outcome] * real >= 0
         assert outcome != "same" or abs(real) < 0.08
     assert len(taken) * 3 == len(rows) == made.trials
+
+
+def test_it_ends_by_what_the_map_will_say_where_the_reference_differs_from_itself():
+    plan = a_plan("4x4", blocks=60)
+    study = a_study(plan)
+    planner, rng, rows = MapPlanner(plan, study, design_plan.cells(study)), np.random.default_rng(3), []
+    while isinstance(decision := planner.next(rows, len(rows) * SECOND_NS), Decision):
+        made = rows_of(plan, study, decision, lambda x, y: 0.16 * (x - 0.5), rng, len(rows), 0.005)
+        rows += [row | {"latency_mean_ns": row["latency_mean_ns"] * 1.06} if row["arm"] == "h2#aa" else row
+                 for row in made]  # fmt: skip
+    found = work_out(plan, study, rows)
+    assert found.noise.biased and 0.05 < found.noise.floor < 0.08
+    assert (decision.kind == "decided") == (not found.sides().is_open().any())
+
+
+def test_the_noise_of_a_map_is_the_median_that_its_interval_is_of():
+    """In a fifth of the blocks the second run of the reference has a mode at twice the time, in one no time at all."""
+    plan = a_plan("4x4")
+    study = a_study(plan)
+    cell = design_plan.cells(study)[0].key
+    some = {"cell": cell, "valid": True, "samples": 20, "success_rate": 1.0}
+    logs = np.random.default_rng(1).normal(0, 0.002, 40)
+    logs[::5] = math.log(2)
+    blocks = [
+        [{**some, "block": number, "arm": "h2", "latency_mean_ns": 1e8},
+         {**some, "block": number, "arm": "h2#aa", "latency_mean_ns": 1e8 * math.exp(log)}]
+        for number, log in enumerate(logs)
+    ]  # fmt: skip
+    blocks[0][1] |= {"latency_mean_ns": None, "success_rate": 0.5}
+    found = noise_of(study, blocks)
+    assert found.blocks == 40  # the one without a time is worse than all others
+    assert found.low < found.ratio < found.high < 1.01
+    assert not found.biased
 
 
 def test_the_first_blocks_lie_where_they_should_in_their_order(done):

@@ -17,6 +17,7 @@ import numpy as np
 from trifecta.analysis import node_faults
 from trifecta.analysis.estimate import Row, node_of, pair_blocks
 from trifecta.analysis.mapping.likelihood import Floats, Point
+from trifecta.analysis.mapping.noise import noise_of
 from trifecta.analysis.mapping.search import BATCH, Sides, first_blocks, first_points, next_batch, sides_of
 from trifecta.analysis.mapping.surface import Surface, fit
 from trifecta.analysis.planner import Decision, Stop, rest_words
@@ -212,7 +213,9 @@ class MapPlanner:
             if not points:
                 return None
             surface = fit(points, several=found.several)
-            self._seen = _Seen(blocks, *state, surface, self._sides(surface))
+            floor = noise_of(self.study, [block.trials for block in found.blocks[:blocks]]).floor
+            sides = sides_of(surface, self._grid, self.study.margin, self.study.confidence, floor)
+            self._seen = _Seen(blocks, *state, surface, sides)
         return self._seen
 
     def _next_place(self, found: Measured, seen: _Seen, since: Sequence[int]) -> int | None:
@@ -231,9 +234,6 @@ class MapPlanner:
             return []
         costs, still_open = self._costs(found.blocks[: seen.blocks]), seen.sides.is_open()
         return next_batch(seen.surface, self._grid, still_open, costs=costs, barred=barred, given=given)
-
-    def _sides(self, surface: Surface) -> Sides:
-        return sides_of(surface, self._grid, self.study.margin, self.study.confidence)
 
     def _costs(self, blocks: Sequence[Block]) -> Floats:
         """What a block takes at each place: log-linear over the plane, within what was seen."""

@@ -11,7 +11,6 @@ from typing import Any, cast
 
 import numpy as np
 
-from trifecta.analysis.confidence import judge as judge_pair
 from trifecta.analysis.estimate import Row
 from trifecta.analysis.mapping.documents import (
     Division,
@@ -24,15 +23,14 @@ from trifecta.analysis.mapping.documents import (
     surface_document,
 )
 from trifecta.analysis.mapping.likelihood import Floats
+from trifecta.analysis.mapping.noise import Noise, noise_of
 from trifecta.analysis.mapping.planner import Block, Measured, measured
 from trifecta.analysis.mapping.search import Outcome, Sides, judge, sides_of
 from trifecta.analysis.mapping.surface import Surface, fit
-from trifecta.contract.trial import TrialValues, value_of
 from trifecta.contract.values import JsonObject
 from trifecta.design.errors import UserError
 from trifecta.design.mapping import MapPlan, read_plan, traffic
-from trifecta.design.metrics import METRICS
-from trifecta.design.model import AA_SUFFIX, Study
+from trifecta.design.model import Study
 
 FORMAT = 1
 
@@ -46,25 +44,6 @@ class Spot:
     failed: int
     reasons: dict[str, int] = field(default_factory=dict)
     """Check that failed: in how many trials."""
-
-
-@dataclass(frozen=True)
-class Noise:
-    """The reference against itself, over all blocks: ratio with interval, and whether it differs beyond chance."""
-
-    blocks: int
-    ratio: float | None = None
-    low: float | None = None
-    high: float | None = None
-    biased: bool = False
-
-    @property
-    def floor(self) -> float:
-        """The ratio - 1 that a claim must exceed: 0 where the reference agrees with itself."""
-        if not self.biased:
-            return 0.0
-        ends = [abs(math.log(end)) for end in (self.low, self.high) if end]
-        return math.expm1(max(ends, default=math.log(2)))
 
 
 @dataclass(frozen=True)
@@ -253,7 +232,7 @@ def work_out(plan: MapPlan, study: Study, rows: Sequence[Row], *, ending: str = 
         margin=study.margin,
         confidence=study.confidence,
         spots=_spots(found),
-        noise=noise_of(study, found.blocks),
+        noise=noise_of(study, [block.trials for block in found.blocks]),
         surface=fit(points, several=found.several) if points else None,
         blocks=len(found.blocks),
         trials=len(rows),
@@ -291,31 +270,6 @@ def read(document: MapDocument) -> MapResult:
         raise UserError(
             f"map.json: is not a map of this version of Trifecta ({what}); run 'trifecta map DIR' to write it again"
         ) from None
-
-
-def noise_of(study: Study, blocks: Sequence[Block]) -> Noise:
-    """The two runs of the reference in every block, against each other; one confidence sequence over the whole map."""
-    metric = METRICS[study.metric]
-    baseline = study.baseline.level
-    pairs = []
-    for block in blocks:
-        trials = [cast(TrialValues, row) for row in block.trials if row.get("valid")]
-        values = {str(row["arm"]): value_of(row, metric.name) for row in trials}
-        repeated, once = values.get(baseline + AA_SUFFIX), values.get(baseline)
-        if repeated and once:
-            pairs.append((math.log(float(repeated)), math.log(float(once))))
-    if not pairs:
-        return Noise(0)
-    logs = np.array(pairs)
-    found = judge_pair(logs, 1 - study.confidence)
-    low, high = found.interval.low, found.interval.high
-    return Noise(
-        blocks=len(pairs),
-        ratio=math.exp(float((logs[:, 0] - logs[:, 1]).mean())),
-        low=None if low is None else math.exp(low),
-        high=None if high is None else math.exp(high),
-        biased=found.interval.excludes_zero(),
-    )
 
 
 def _spots(found: Measured) -> list[Spot]:

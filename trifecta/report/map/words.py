@@ -82,7 +82,7 @@ def headline(made: MapResult) -> str:
 
 def noise(found: Noise, reference: str) -> str:
     """What the reference's second runs say."""
-    if found.ratio is None:
+    if not found.blocks:
         return f"No block has two valid runs of {name(reference)}, so the noise is unknown."
     if not any(end is not None and math.isfinite(end) for end in (found.low, found.high)):
         over = counted(found.blocks, "block")
