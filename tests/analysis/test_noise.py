@@ -8,6 +8,7 @@ from scipy import stats
 
 from tests.analysis.worlds import NOISES, blocks_in_random_order, make_rows, one_cell_study
 from trifecta.analysis.noise import across_weather, blocks_to_floor, noise_floors, robust_floor
+from trifecta.store import data_dictionary
 
 
 def floors_of(logs):
@@ -55,6 +56,22 @@ def test_shared_weather_is_in_the_one_floor_and_not_in_the_other():
     assert 0.005 < same < 0.03 < 0.08 < across < 0.25
     assert beyond[0] > 0.6 * runs
     assert beyond[1] <= stats.binom.ppf(0.999, runs, 0.05)
+
+
+def test_the_floor_between_blocks_is_one_of_medians_and_not_of_single_blocks():
+    """Two cells of as many blocks are what it is for, and so the report and the dictionary say."""
+    rng, blocks, runs = np.random.default_rng(8), 40, 200
+    floors, singles, medians = [], 0, 0
+    for _ in range(runs):
+        weather, other = rng.normal(0, 0.2, (2, blocks))
+        floor = floors_of(weather[:, None] + rng.normal(0, 0.01, (blocks, 2)))[1]
+        floors.append(floor)
+        singles += int((np.expm1(np.abs(weather - other)) > floor).sum())
+        medians += math.expm1(abs(float(np.median(weather) - np.median(other)))) > floor
+    assert 0.09 < np.median(floors) < 0.14
+    assert 0.62 < singles / (runs * blocks) < 0.76
+    assert medians <= stats.binom.ppf(0.999, runs, 0.05)
+    assert "from another cell or run of as many blocks" in data_dictionary.meaning("verdicts", "weather_floor")
 
 
 def test_both_floors_of_a_cell_come_from_its_trials():

@@ -224,7 +224,7 @@ class Verdict:
     margin: float  # the margin in force (never below the noise floor), as a ratio - 1
     noise_floor: float | None  # ratio - 1 that this lab could have seen within a block of this cell
     e_value: float | None  # evidence against "no difference"
-    weather_floor: float | None = None  # the same between blocks: other weather, another moment
+    weather_floor: float | None = None  # the same between cells or runs of as many blocks
     family_low: float | None = None
     family_high: float | None = None
     likely: Literal["faster", "slower", "same"] | None = None

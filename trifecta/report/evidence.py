@@ -288,8 +288,8 @@ def noise(answers: Answers, cells: Sequence[str]) -> Table:
         "ratio: median of the second run against the first. floor within a block: the smallest ratio that these blocks "
         "could have distinguished from 1, from both runs of a block, which lose the same packets: the noise of the "
         "instrument. floor between blocks: the same from the first run of a block and the second of every other, which "
-        "lose other packets: what a difference from another block, cell or run must exceed. Both rest on medians, so "
-        "one outlier does not change them."
+        "lose other packets: what a difference from another cell or run of as many blocks must exceed. Both rest on "
+        "medians, so one outlier does not change them."
     )
     return tables.build(
         answers.small[evidence_queries.NOISE.name],

@@ -416,8 +416,8 @@ def _noise(facts: RunFacts, found: Sequence[Comparison]) -> str:
         return f"The noise floor is not known yet: too few blocks in which {base} ran twice."
     return (
         f"Noise floors, from {base} against itself, as ratios: {same} within a block, the smallest difference that "
-        f"could have been detected; {across} between blocks, which a difference from another block, cell or run must "
-        "exceed."
+        f"could have been detected; {across} between blocks, which a difference from another cell or run of as many "
+        "blocks must exceed."
     )
 
 

@@ -80,7 +80,7 @@ _OF_ANY: dict[str, str] = {
     "blocks": "blocks that it rests on",
     "margin": "differences below this ratio - 1 do not matter",
     "noise_floor": "ratio - 1 that could have been detected within a block: the baseline against itself",
-    "weather_floor": "ratio - 1 that a difference from another block, cell or run must exceed",
+    "weather_floor": "ratio - 1 that a difference from another cell or run of as many blocks must exceed",
     "valid": "whether it counts: no check failed",
     "warmup": "whether it is of the warm-up, which does not count",
     "evidence": "what was measured, in a sentence",
