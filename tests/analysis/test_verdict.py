@@ -11,7 +11,7 @@ from trifecta.analysis.checks import noise_floor
 from trifecta.analysis.checks.evidence import RunEvidence
 from trifecta.analysis.forecast import OUT_OF_REACH, blocks_to_difference, blocks_to_same, within_horizon
 from trifecta.analysis.mean_ratio import mean_ratio
-from trifecta.analysis.noise import NoiseFloor, margin_in_force
+from trifecta.analysis.noise import NoiseFloor, margin_in_force, noise_floors
 from trifecta.analysis.verdict import verdicts
 from trifecta.design import plan
 
@@ -180,6 +180,23 @@ def test_a_baseline_that_differs_from_itself_fails_the_check_and_swallows_effect
     assert found["h1", "h2"].verdict == "undecided"
     assert "differs from itself" in found["h1", "h2"].reason
     assert found["h3", "h2"].verdict == "slower"
+
+
+def test_what_a_biased_baseline_leaves_of_a_difference_is_claimed_at_the_level_of_the_family():
+    study, claimed = one_cell_study(), 0
+    (cell,) = plan.cells(study)
+    for seed in range(40):
+        slow = 1.2e6 if seed % 2 else 1.1e6
+        rows = make_rows(study, lambda _, arm, slow=slow: slow if arm == "h3" else 1e6, 14, seed=seed, sigma=0.03)
+        for row in rows:
+            if row["arm"] == "h2#aa":
+                row["latency_p50_ns"] = round(row["latency_p50_ns"] / 1.06)
+        found = by_pair(verdicts(study, rows, fixed=False))["h3", "h2"]
+        if found.verdict != "undecided" and noise_floors(study, rows, [cell.key])[cell.key].biased:
+            claimed += 1
+            assert found.verdict == "slower"
+            assert found.family_low > 1 + found.noise_floor
+    assert claimed >= 4
 
 
 def test_the_noise_floor_check_passes_warns_and_does_not_know():

@@ -10,7 +10,15 @@ from typing import Literal
 import numpy as np
 
 from trifecta.analysis import modes, node_faults
-from trifecta.analysis.confidence import Interval, Judgement, confidence_sequence, judge, log_e_within
+from trifecta.analysis.confidence import (
+    Interval,
+    Judgement,
+    confidence_sequence,
+    judge,
+    log_e_above,
+    log_e_below,
+    log_e_within,
+)
 from trifecta.analysis.estimate import PairBlocks, Row, arm_pairs, by_cell, node_of, pair_blocks, ratio_estimate
 from trifecta.analysis.family import claims, level_of, log_e_to_claim
 from trifecta.analysis.forecast import (
@@ -181,7 +189,7 @@ def _weigh(
     log_margin = math.log1p(study.margin)
     larger = judged.log_e_above >= judged.log_e_below
     best: Claim = "faster" if larger != metric.lower_is_better else "slower"
-    log_e = max(judged.log_e_above, judged.log_e_below)
+    log_e = _beyond(pair, among, _swallowed(floor), larger=larger)
     hindrance = _below_the_floor(judged.interval, floor)
     if not judged.interval.excludes_zero():
         same = log_e_within(pair.logs, log_margin) if among is None else among.log_e(-log_margin, log_margin)
@@ -204,9 +212,9 @@ def _of_nodes(study: Study, one: _Evidence) -> _Evidence:
     if one.best == "same":
         least, node = one.among.weakest(-math.log1p(study.margin), math.log1p(study.margin))
     elif one.judged.log_e_above >= one.judged.log_e_below:
-        least, node = one.among.weakest(low=0.0)
+        least, node = one.among.weakest(low=_swallowed(one.floor))
     else:
-        least, node = one.among.weakest(high=0.0)
+        least, node = one.among.weakest(high=-_swallowed(one.floor))
     said = "" if least >= needed else f"without {node_words(node)} it is undecided: a node alone does not decide"
     return replace(one, log_e=min(one.log_e, least), hindrance=one.hindrance or said)
 
@@ -227,6 +235,19 @@ def _with_nodes(study: Study, verdict: Verdict, among: Nested | None, out: Mappi
         node_sd_high=spread.high if spread else None,
         left_out_nodes_json=node_faults.as_json(out) if out else None,
     )
+
+
+def _swallowed(floor: NoiseFloor | None) -> float:
+    """Up to which log ratio a difference is no claim: the noise floor of a baseline that differs from itself."""
+    return math.log1p(floor.floor) if floor is not None and floor.biased and floor.floor is not None else 0.0
+
+
+def _beyond(pair: PairBlocks, among: Nested | None, edge: float, *, larger: bool) -> float:
+    """Log e-value of "the median log ratio is at most ``edge``", or of its like on the other side of 0."""
+    low, high = (edge, None) if larger else (None, -edge)
+    if among is not None:
+        return among.log_e(low, high)
+    return float((log_e_above(pair.logs, np.array([edge])) if larger else log_e_below(pair.logs, np.array([-edge])))[0])
 
 
 def _below_the_floor(interval: Interval, floor: NoiseFloor | None) -> str:
