@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from scipy import stats
 from statsmodels.stats.proportion import proportion_confint
 
 from tests.analysis.worlds import make_rows, one_cell_study
-from trifecta.analysis.success import design_effect, difference, success_rate
+from trifecta.analysis.confidence import LAMBDAS, WEIGHTS, Interval
+from trifecta.analysis.success import design_effect, difference, success_rate, with_unseen
 from trifecta.analysis.verdict import verdicts
 
 
@@ -86,12 +89,38 @@ def test_a_ratio_without_a_failure_is_no_point() -> None:
         rows = make_rows(study, lambda cell, protocol: 1e6, blocks)
         one = next(v for v in verdicts(study, rows, metric="success_rate") if (v.arm, v.reference) == ("h3", "h2"))
         assert one.verdict == kind
-        assert (one.ratio, one.low, one.high) == pytest.approx(
-            (1.0, 0.025 ** (1 / blocks), 1 / 0.025 ** (1 / (2 * blocks)))
-        )
+        assert one.low is not None and one.high is not None
+        stakes = WEIGHTS * (1 + LAMBDAS * (1 / one.low - 1)) ** blocks  # no trial failed: every bet was won
+        assert (one.ratio, stakes.sum(), one.high) == pytest.approx((1.0, 40, 1 / one.low), rel=1e-6)
         assert one.family_low is not None and one.low is not None and one.family_low <= one.low < one.ratio
         if kind == "undecided":
             assert "could have missed failures" in one.reason
+
+
+def test_the_same_success_rate_is_claimed_just_where_the_interval_of_the_family_is_within_the_margin() -> None:
+    study, kinds = one_cell_study(), []
+    for blocks in (80, 90, 105, 120):
+        rows = make_rows(study, lambda cell, protocol: 1e6, blocks)
+        for row in rows:
+            if row["arm"] == "h1" and row["block"] % 3 == 0:
+                row["success_rate"] = 0.9  # so that one of three comparisons can be claimed
+        one = next(v for v in verdicts(study, rows, metric="success_rate") if (v.arm, v.reference) == ("h3", "h2"))
+        assert one.family_low is not None and one.family_high is not None
+        within = one.family_low >= 1 / 1.05 and one.family_high <= 1.05
+        assert (one.verdict == "same") == within
+        kinds.append((one.verdict, one.likely))
+    assert kinds == [("undecided", "same")] * 2 + [("same", None)] * 2
+
+
+def test_what_few_trials_may_have_missed_holds_at_every_look_and_where_the_trials_of_a_block_fail_together() -> None:
+    rng, runs, wrong = np.random.default_rng(3), 200, np.zeros(2)
+    margin = math.log(1.05)
+    for _ in range(runs):
+        fails = rng.random((200, 2)) < 1 - math.exp(-margin)  # as many as the margin: a claim would be false
+        logs = np.where(fails[:, [0, 1, 1]], -math.inf, 0.0)
+        ends = [with_unseen(Interval(-1e-9, 1e-9), logs[:look], 0.95) for look in range(40, 201, 20)]
+        wrong += [any((one.low or 0) >= -margin for one in ends), any((one.high or 0) <= margin for one in ends)]
+    assert (wrong <= stats.binom.ppf(0.999, runs, 0.025)).all(), wrong / runs
 
 
 def test_an_arm_that_fails_is_still_told() -> None:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from trifecta.analysis.confidence import LARGEST_LOG_RATIO, Interval
+from trifecta.analysis.confidence import LARGEST_LOG_RATIO, Interval, log_wealth, mix
 from trifecta.analysis.signed_rank import permutation_p
 from trifecta.analysis.student import reach_of_mean, t_quantile
 
@@ -62,17 +62,48 @@ def with_unseen(interval: Interval, logs: Floats, confidence: float) -> Interval
     """The interval of a ratio of success rates that holds 1, with the failures that so few trials could have missed.
 
     ``logs`` are those of success rates, as in `PairBlocks`. A median does not see a trial in ten that fails; what share
-    of trials may hold failures is bounded by those that do (Clopper & Pearson 1934), each as if it failed whole. For a
-    number of trials set in advance.
+    of trials may hold failures is bounded by those that do, each as if it failed whole: a bet in every block, valid at
+    any look, as the interval itself.
     """
     if interval.low is None or interval.high is None or interval.excludes_zero():
         return interval
-    least = []
-    for runs in (logs[:, :1], logs[:, 1:]):
-        known = runs[~np.isnan(runs)]
-        sound, _ = clopper_pearson(float((known >= 0).sum()), float(len(known)), confidence)
-        least.append(math.log(sound) if sound > 0 else -LARGEST_LOG_RATIO)
+    least = [_least_sound(failing, math.log(2 / (1 - confidence))) for failing in _failing(logs)]
     return Interval(min(interval.low, least[0]), max(interval.high, -least[1]))
+
+
+def log_e_unseen(logs: Floats, log_margin: float) -> float:
+    """Log e-value of "trials of an arm fail more often than that": it reaches log(2 / level) just where `with_unseen`
+    at that level lies within the margin.
+    """
+    return min(_log_e_sound(failing, -log_margin) for failing in _failing(logs))
+
+
+def _failing(logs: Floats) -> list[Floats]:
+    """Of the arm and of the reference the share of each block's trials that hold a failure; these share a moment."""
+    with np.errstate(invalid="ignore"):
+        failed = np.where(np.isnan(logs), np.nan, logs < 0)
+    return [np.nanmean(runs, axis=1) for runs in (failed[:, :1], failed[:, 1:])]
+
+
+def _log_e_sound(failing: Floats, log_sound: float) -> float:
+    """Log e-value of "the share of trials without a failure is at most exp(``log_sound``)"."""
+    sound = math.exp(log_sound)
+    # One where no trial fails wins (1 - sound) / sound of what was bet, one where all do loses all of it.
+    return float(mix(log_wealth((1 - failing - sound) / sound)))
+
+
+def _least_sound(failing: Floats, enough: float) -> float:
+    """The log of the least share of trials without a failure that is not refuted."""
+    refuted, standing = -LARGEST_LOG_RATIO, 0.0
+    if _log_e_sound(failing, refuted) < enough:
+        return refuted
+    while standing - refuted > 1e-12:
+        middle = (refuted + standing) / 2
+        if _log_e_sound(failing, middle) >= enough:
+            refuted = middle
+        else:
+            standing = middle
+    return refuted
 
 
 def design_effect(trials: Sequence[tuple[int, int]]) -> float | None:

@@ -36,7 +36,7 @@ from trifecta.analysis.modes import MinorityMode
 from trifecta.analysis.nested import Nested, nested
 from trifecta.analysis.noise import NoiseFloor, margin_in_force, noise_floors
 from trifecta.analysis.signed_rank import FixedAnalysis, fixed_analysis
-from trifecta.analysis.success import with_unseen
+from trifecta.analysis.success import log_e_unseen, with_unseen
 from trifecta.design import plan
 from trifecta.design.arms import arm_words, node_words
 from trifecta.design.metric import Metric
@@ -196,6 +196,7 @@ def _weigh(
         if same > log_e:
             best, log_e = "same", same
             hindrance = _not_same(study, pair, floor, apart)
+            log_e = min(log_e, log_e_unseen(pair.logs, log_margin)) if metric.name == SUCCESS else log_e
             if metric.name == SUCCESS and not hindrance and not judged.interval.within(log_margin):
                 hindrance = f"so few trials ({pair.blocks}) could have missed failures beyond {study.margin:.1%}"
     return _Evidence(pair, judged, floor, [said for _, said in apart], best, log_e, hindrance, among)
