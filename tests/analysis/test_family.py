@@ -125,6 +125,20 @@ def test_at_most_one_verdict_in_twenty_is_false_in_many_studies(noise):
     check(noise, 1000)
 
 
+@pytest.mark.parametrize(("paths", "cells"), [(12, 3), (3, 12)])
+def test_a_planner_that_knows_how_the_blocks_of_shared_losses_end_claims_no_more(paths, cells):
+    """Losses alone decide each block, the same in all cells of a path: one cell goes ahead, and every other one ends
+    where its evidence was greatest. No ratio differs from 1, so each claim is false.
+    """
+    rng, studies, wrong = np.random.default_rng(6), 500, 0
+    for _ in range(studies):
+        votes = rng.choice([-1.0, 1.0], (paths, BLOCKS))
+        evidence = np.maximum(log_e_process(votes), log_e_process(-votes))
+        ends = np.where(np.arange(cells) == 0, evidence[:, -1:], evidence.max(axis=1, keepdims=True))
+        wrong += claims(ends.ravel(), ALPHA) > 0
+    assert wrong <= stats.binom.ppf(0.999, studies, ALPHA)
+
+
 def test_without_the_family_most_studies_would_claim_a_difference_that_is_not_there():
     rng = np.random.default_rng(5)
     alone = []
