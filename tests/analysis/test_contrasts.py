@@ -9,6 +9,7 @@ import pytest
 from scipy import stats
 
 from trifecta.analysis.contrasts import Contrast, adjusted, contrast, contrast_over
+from trifecta.analysis.intervals import linear
 from trifecta.analysis.means import block_logs, geometric_mean
 from trifecta.design.metrics import METRICS
 
@@ -44,6 +45,24 @@ def test_the_interval_of_a_mean_holds() -> None:
         assert found.low is not None and found.high is not None
         held += found.low <= 7e6 <= found.high
     assert 930 <= held <= 970
+
+
+@pytest.mark.parametrize(
+    ("values", "middle"),
+    [
+        ([5.0, 9.0, math.inf], 9.0),
+        ([4.0, 9.0, 1.0, math.inf], 6.0),  # between 4 and 9, by ratio
+        ([5.0, math.inf], None),  # as many are beyond every value
+        ([5.0, 6.0, math.inf, math.inf], None),
+        ([0.0, 5.0], None),  # of a rate
+        ([0.0, math.inf], None),
+    ],
+)
+def test_with_censored_blocks_the_value_is_their_median(values: list[float], middle: float | None) -> None:
+    with np.errstate(divide="ignore"):
+        logs = np.log(np.array(values))
+    assert geometric_mean(logs, 0.95).value == (None if middle is None else pytest.approx(middle))
+    assert linear([(1.0, logs)], 0.95).value == (None if middle is None else pytest.approx(math.log(middle)))
 
 
 def test_one_place_is_welchs_test_and_several_are_averaged() -> None:

@@ -53,6 +53,15 @@ def test_among_more_cells_a_gate_at_its_limits_fails_no_more_often(protocols):
     assert outcomes(gate, 1.03, 0.02, 400)["fail"] <= 20
 
 
+def test_the_values_of_a_gate_are_the_medians_that_sql_gives():
+    gate = gate_of()
+    own = some_rows(gate, 4, latency_p50_ns=lambda trial: 1e6 * (trial.block + (2 if trial.arm == "caddy" else 1)))
+    found = judge_gate(gate, own, plan.cells(gate.study)).tests[0]
+    assert (found.baseline, found.candidate) == pytest.approx((2.5e6, 3.5e6))
+    censored = [{**row, "latency_p50_ns": None, "success_rate": 0.2} if row["block"] < 2 else row for row in own]
+    assert judge_gate(gate, censored, plan.cells(gate.study)).tests[0].candidate is None
+
+
 def test_one_cell_that_fails_ends_the_gate_at_once():
     gate = gate_of(protocols="HTTP/2, HTTP/3")
 

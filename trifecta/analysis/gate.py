@@ -28,6 +28,7 @@ from trifecta.analysis.confidence import Interval, confidence_sequence, differen
 from trifecta.analysis.estimate import PairBlocks, Row, by_cell, log_value, node_of, pair_blocks, usable
 from trifecta.analysis.family import adjusted_log_e, level_of
 from trifecta.analysis.forecast import blocks_to_difference, within_horizon
+from trifecta.analysis.means import median_of
 from trifecta.analysis.nested import Nested, middle_of, nested
 from trifecta.analysis.noise import robust_floor
 from trifecta.contract.stored import Load
@@ -242,8 +243,9 @@ def _median(rows: Sequence[Row], metric: Metric, arm: str, without: str = "") ->
     arms = {arm, arm + AA_SUFFIX} - {without}
     logs = [log_value(row, metric) for row in rows if row["arm"] in arms and usable(row)]
     logs = [value for value in logs if not math.isnan(value)]
-    middle = float(np.quantile(logs, 0.5, method="inverted_cdf")) if logs else math.inf
-    return math.exp(middle) if math.isfinite(middle) else None
+    if not logs or not math.isfinite(median_of(np.array(logs))):
+        return None
+    return float(np.median(np.exp(logs)))
 
 
 def _with_wire_bytes(row: Row) -> Row:

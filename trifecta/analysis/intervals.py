@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trifecta.analysis.confidence import LARGEST_LOG_RATIO
+from trifecta.analysis.means import median_of
 from trifecta.analysis.student import t_quantile
 
 Floats = NDArray[np.float64]
@@ -69,7 +70,7 @@ def _by_order(part: Part, confidence: float) -> Estimate:
     weight, values = part
     ordered = np.sort(weight * values)
     count = len(ordered)
-    middle = float(np.quantile(ordered, 0.5, method="inverted_cdf"))
+    middle = median_of(ordered)
     outside = int(stats.binom.ppf((1 - confidence) / 2, count, 0.5))  # P(fewer than this many lie below) fits the tail
     while outside > 0 and 2 * float(stats.binom.cdf(outside - 1, count, 0.5)) > 1 - confidence:
         outside -= 1

@@ -51,12 +51,19 @@ def logs_by_block(rows: Sequence[Row], metric: Metric, arm: str) -> dict[int, fl
     return {block: float(np.mean(values)) for block, values in blocks.items()}
 
 
+def median_of(values: Floats) -> float:
+    """The median of one value or more, which may be infinite: where half of them are, so is it; NaN between both."""
+    ordered = np.sort(values)
+    low, high = float(ordered[(len(ordered) - 1) // 2]), float(ordered[len(ordered) // 2])
+    return low if low == high else (low + high) / 2
+
+
 def geometric_mean(logs: Floats, confidence: float) -> Mean:
     """The geometric mean of the blocks whose logs are given."""
     if not len(logs):
         return Mean(None, None, None, 0, 0)
     censored = int((~np.isfinite(logs)).sum())
-    middle = float(np.quantile(logs, 0.5, method="inverted_cdf")) if censored else float(logs.mean())
+    middle = median_of(logs) if censored else float(logs.mean())
     low = high = None
     if not censored and len(logs) > 1:
         reach = reach_of_mean(logs, confidence)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from trifecta.analysis.means import median_of
 from trifecta.analysis.student import reach_of_mean
 from trifecta.contract.trial import TrialValues, value_of
 from trifecta.design.model import AA_SUFFIX
@@ -98,7 +99,7 @@ def _spread(values: Floats, confidence: float, *, zero: bool, censored: bool | N
         return NOTHING
     write = float if zero else _exp
     if not np.isfinite(values).all() if censored is None else censored:
-        middle = float(np.quantile(values, 0.5, method="inverted_cdf"))
+        middle = median_of(values)
         return Spread(_finite(write(middle)) if math.isfinite(middle) else None, None, None, len(values))
     middle = float(values.mean())
     if len(values) < 2 or float(np.ptp(values)) == 0:
