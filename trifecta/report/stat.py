@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict
 
 from rich import box
@@ -236,16 +236,39 @@ def _refused_here(number: str) -> str:
     return f"this machine refused the socket{why}, the server was not contacted; {remedy}"
 
 
+# What is said of a status where all responses have it, and where only some have.
+_REDIRECT = (
+    "The response is a redirect and was not followed: give the URL it points to.",
+    "Some responses are redirects and were not followed: give the URL they point to.",
+)
+_REFUSAL = (
+    "The server refused the request; what was timed is its refusal.",
+    "The server refused some of the requests; what was timed of these is its refusal.",
+)
+_ERROR = (
+    "The server answered with an error of its own; what was timed is that answer.",
+    "The server answered some of the requests with an error of its own; what was timed of these is that answer.",
+)
+
+
+def _unexpected(statuses: Collection[int], kind: Callable[[int], bool], said: tuple[str, str]) -> list[str]:
+    """What is said of a kind of status, if there is any of it: of all responses, or of some."""
+    found = [status for status in statuses if kind(status)]
+    return [said[len(found) < len(statuses)]] if found else []
+
+
 def _notes(attempts: Attempts, count: int) -> list[str]:
     statuses = {attempt.status for made in attempts.values() for attempt in made if attempt.status is not None}
     sizes = {attempt.bytes_in for made in attempts.values() for attempt in made if attempt.error is None}
     notes = []
-    if any(300 <= status < 400 and status != 304 for status in statuses):
-        notes.append("The response is a redirect and was not followed: give the URL it points to.")
-    if any(status >= 400 for status in statuses):
-        notes.append("The server refused the request; what was timed is its refusal.")
+    notes += _unexpected(statuses, lambda status: 300 <= status < 400 and status != 304, _REDIRECT)
+    notes += _unexpected(statuses, lambda status: 400 <= status < 500, _REFUSAL)
+    notes += _unexpected(statuses, lambda status: status >= 500, _ERROR)
+    by_protocol = [{one.status for one in made if one.status is not None} for made in attempts.values()]
     if len(statuses) > 1:
-        notes.append("The protocols got different status codes: the times are not of the same work.")
+        alike = all(found == statuses for found in by_protocol if found)
+        who = "requests" if alike else "protocols"
+        notes.append(f"The {who} got different status codes: the times are not of the same work.")
     elif len(sizes) > 1:
         notes.append("The responses differ in length: the times are not of the same work.")
     if count == 1 and statuses:
