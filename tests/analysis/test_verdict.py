@@ -91,6 +91,20 @@ def test_invalid_trials_are_left_out_counted_and_named():
     assert found["h1", "h2"].verdict == "slower"
 
 
+def test_a_reason_counts_one_of_a_thing_as_one():
+    two = one_cell_study().factors | {"protocol": ("h2", "h3")}
+    study = make_study(factors=two)
+    rows = make_rows(study, ordered, 8)
+    alone = by_pair(verdicts(study, rows))
+    assert [one.verdict for one in alone.values()] == ["faster"]
+    assert alone["h3", "h2"].reason.split("; ")[0] == "the whole interval of the ratio of median latency lies below 1"
+    first = next(row for row in rows if row["arm"] == "h3")
+    first.update(success_rate=0.3, latency_p50_ns=None)
+    assert "1 block holds a trial without" in by_pair(verdicts(study, rows))["h3", "h2"].reason
+    one = [dict(row, valid=row["arm"] != "h3") for row in rows if row["block"] == first["block"]]
+    assert by_pair(verdicts(study, one))["h3", "h2"].reason == "no usable block: 1 trial failed a check"
+
+
 def test_the_interval_alone_is_not_a_claim_among_many_comparisons():
     study = make_study()
     one = plan.cells(study)[0].key

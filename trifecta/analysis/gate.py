@@ -216,7 +216,7 @@ def _reason(state: State, condition: Condition, pair: PairBlocks, slack: float, 
     if pair.blocks:
         return f"{pair.blocks} usable block{' is' if pair.blocks == 1 else 's are'} too few for an interval"
     if pair.invalid_trials:
-        return f"no usable block: {pair.invalid_trials} trials failed a check"
+        return f"no usable block: {pair.invalid_trials} trial{'' if pair.invalid_trials == 1 else 's'} failed a check"
     return "no block holds a value of both" if pair.incomplete_blocks else "no block has been run"
 
 

@@ -316,7 +316,8 @@ def _judge(
         *(evidence.apart if kind != "undecided" else []),
     ]
     if pair.censored:
-        notes.append(f"{pair.censored} blocks hold a trial without a finite value, counted as worse than every other")
+        hold = "block holds" if pair.censored == 1 else "blocks hold"
+        notes.append(f"{pair.censored} {hold} a trial without a finite value, counted as worse than every other")
     return Verdict(
         cell=pair.cell,
         metric=metric.name,
@@ -378,11 +379,12 @@ def _reason(
     """The verdict of one comparison, in one sentence."""
     pair, interval = evidence.pair, evidence.judged.interval
     reference = arm_words(study.compare, pair.reference)
+    among = f", among {total} comparisons too" if total > 1 else ""
     if kind in ("faster", "slower"):
         side = "above" if interval.low is not None and interval.low > 0 else "below"
-        return f"the whole interval of the ratio of {metric.label} lies {side} 1, among {total} comparisons too"
+        return f"the whole interval of the ratio of {metric.label} lies {side} 1{among}"
     if kind == "same":
-        return f"the whole interval lies within {study.margin:.1%} of {reference}, among {total} comparisons too"
+        return f"the whole interval lies within {study.margin:.1%} of {reference}{among}"
     biased = evidence.floor is not None and evidence.floor.biased
     within = interval.within(math.log1p(study.margin))
     hindrance = ""
@@ -421,7 +423,7 @@ def _why_no_interval(pair: PairBlocks) -> str:
         are = "block is" if pair.blocks == 1 else "blocks are"
         return f"{pair.blocks} usable {are} too few for an interval"
     if pair.invalid_trials:
-        return f"no usable block: {pair.invalid_trials} trials failed a check"
+        return f"no usable block: {pair.invalid_trials} trial{'' if pair.invalid_trials == 1 else 's'} failed a check"
     return "no block holds a value of both" if pair.incomplete_blocks else "no block has been run yet"
 
 
