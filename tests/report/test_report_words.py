@@ -62,6 +62,9 @@ def opened(blocks: int, low: int | None, high: int | None, likely: str | None = 
          "1 has no valid block at all."),
         ([opened(10, 12, 14, "faster")], "1 would be decided if it were the only comparison (likely). "
          "1 would need an estimated 2 to 4 more blocks."),
+        ([opened(10, 14, 14, "same"), opened(14, 16, 16, "same")], "1 would be decided if it were the only comparison "
+         "(likely). 1 lies within the margin but needs 14 blocks to be called the same (likely). "
+         "2 would need an estimated 2 to 4 more blocks each."),
     ],
 )  # fmt: skip
 def test_how_far_off_open_verdicts_are(found: list[Comparison], said: str) -> None:

@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from trifecta.analysis.verdict import SAME_BLOCKS
 from trifecta.conclude import catalogue, evidence_queries, exclusions, facts, more_blocks, queries
 from trifecta.conclude.cells import cells_in_order, comparisons_of
 from trifecta.conclude.comparisons import UNTOLD, Comparison, Standing, levels, standing
@@ -275,7 +276,8 @@ def _print_notes(out: Console, summary: Summary) -> None:
             "second, an interval that stays valid under continuous monitoring, for this comparison alone; {a, b}: "
             f"corrected for {_all(len(summary.comparisons))}; the verdict rests on it (on average at most "
             f"{1 - summary.about.confidence:.0%} of the verdicts are false). likely: would be decided if it were the "
-            "only comparison. more: further blocks needed, right in four of five cases. All of it holds for this "
+            f"only comparison; same from {SAME_BLOCKS} blocks on. more: further blocks needed, right in four of five "
+            "cases. All of it holds for this "
             "session: unless a server is restarted for every block, another start may shift times by about 1 %.",
             style="dim",
         )

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from itertools import groupby
 from typing import cast
 
+from trifecta.analysis.verdict import SAME_BLOCKS
 from trifecta.conclude.comparisons import Comparison, levels
 from trifecta.conclude.exclusions import UnevenExclusions, uneven
 from trifecta.conclude.facts import RunFacts
@@ -354,7 +355,8 @@ def _modes(found: Sequence[Comparison]) -> str:
 
 def reach(undecided: Sequence[Comparison]) -> str:
     """How far off the open verdicts are, when they are too many to name."""
-    likely = sum(one.likely is not None for one in undecided)
+    within = sum(one.likely == "same" and one.row["blocks"] < SAME_BLOCKS for one in undecided)
+    likely = sum(one.likely is not None for one in undecided) - within
     reach = [one.blocks_more for one in undecided if one.blocks_more is not None]
     empty = sum(not one.row["blocks"] for one in undecided)
     early = sum(one.too_early for one in undecided) - empty
@@ -363,6 +365,9 @@ def reach(undecided: Sequence[Comparison]) -> str:
     if likely:
         alone = "it were" if likely == 1 else "each were"
         said.append(f"{likely} would be decided if {alone} the only comparison (likely).")
+    if within:
+        lie, need = ("lies", "needs") if within == 1 else ("lie", "need")
+        said.append(f"{within} {lie} within the margin but {need} {SAME_BLOCKS} blocks to be called the same (likely).")
     if reach:
         first = min(low for low, _ in reach)
         ends = [high for _, high in reach if high is not None]

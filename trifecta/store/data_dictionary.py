@@ -206,7 +206,7 @@ _OF_ONE: dict[str, dict[str, str]] = {
         "high": "its upper end",
         "family_low": "lower end among all comparisons of the study, where the verdict holds",
         "family_high": "its upper end",
-        "likely": "what an undecided one would be if it were the only comparison",
+        "likely": "what an undecided one would be if it were the only comparison; same once it has 14 blocks",
         "e_value": "evidence against no difference",
         "blocks_needed": "forecast of the blocks that decide it",
         "blocks_needed_low": "lower end of the forecast, which holds in four of five cases",
