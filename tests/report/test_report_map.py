@@ -8,7 +8,8 @@ import pytest
 
 from tests.analysis.mapping.plane import a_plan, a_study, explore
 from tests.report.synthetic import Shape, write_run
-from trifecta.analysis.mapping.result import Answer, Noise, work_out
+from trifecta.analysis.mapping.noise import Noise
+from trifecta.analysis.mapping.result import Answer, work_out
 from trifecta.conclude import maps
 from trifecta.design.errors import UserError
 from trifecta.design.mapping import make_plan, parse_place

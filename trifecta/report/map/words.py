@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-from trifecta.analysis.mapping.result import Answer, MapResult, Noise
+from trifecta.analysis.mapping.noise import Noise
+from trifecta.analysis.mapping.result import Answer, MapResult
 from trifecta.design import numbers
 from trifecta.design.metric import TIME, Metric
 from trifecta.design.metrics import METRICS
