@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from trifecta.analysis.switched import EVERYWHERE, Asked, countable, detected, left_out, switched, tolerated
 
@@ -178,3 +179,35 @@ def test_success_is_counted_over_requests_and_may_be_none():
 
 def test_few_requests_that_fail_decide_nothing():
     assert rates(1, blocks=1)["h2"].contrast.outcome(0.05, 0.05) == "undecided"
+
+
+def p_of(off, on):
+    """The p-value of two cells of one arm, given by how many of the 400 requests of each trial failed."""
+
+    def cell(level, failed):
+        return [
+            {"cell": f"path={level}", "arm": "h2", "valid": True, "error": None, "samples": 400, "errors": int(one),
+             "factors_json": json.dumps({"path": level})}
+            for one in failed
+        ]  # fmt: skip
+
+    asked = Asked("path", "normal", "lag", "success_rate", ("h2",), "h2", 0.95)
+    (found,) = switched([*cell("normal", off), *cell("lag", on)], asked)
+    return found.contrast.p
+
+
+def test_requests_that_fail_together_are_not_independent_ones():
+    """One trial of six that fails whole, against none of six: it could as well have been one of the others."""
+    assert p_of([0] * 6, [400, 0, 0, 0, 0, 0]) == 1
+    assert p_of([0] * 6, [120, 130, 110, 125, 118, 121]) < 1e-6  # every trial fails alike: requests tell
+    assert p_of([0] * 6, [400] * 6) == pytest.approx(2 / math.comb(12, 6))  # neither tells: a trial counts as one
+
+
+@pytest.mark.parametrize("trials", [6, 12])
+def test_rates_that_do_not_differ_are_told_apart_in_one_of_twenty_cases_at_most(trials):
+    rng, cases = np.random.default_rng(trials), 300
+    whole = [(rng.random((2, trials)) < 0.08) * 400 for _ in range(cases)]
+    partly = [rng.binomial(400, rng.beta(0.08, 3.92, (2, trials))) for _ in range(cases)]  # correlated by 0.2
+    for drawn in (whole, partly):
+        told = sum(p_of(*one) <= 0.05 for one in drawn)
+        assert told <= stats.binom.ppf(0.999, cases, 0.05)

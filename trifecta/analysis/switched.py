@@ -6,7 +6,8 @@ of the baseline, which is what the switch does to a comparison. Intervals are We
 of the ratio of ratios over the ratios within blocks; Holm's correction over all of them.
 
 Success rates can be 0, which has no logarithm: they are compared by protocol, by Fisher's exact test of requests, as
-many as the design effect leaves of them (`success`), and the interval of on / off is that of both rates' ends.
+many as the larger design effect of both sides leaves of them (`success`); the interval of on / off is that of both
+rates' ends.
 """
 
 from __future__ import annotations
@@ -249,16 +250,26 @@ def _of_rates(sides: tuple[Side, Side], arm: str, confidence: float) -> Contrast
     off, on = (_rate(rows, arm, confidence) for _, rows in sides)
     if off.rate is None or on.rate is None or not off.rate:
         return Contrast(None, None, None, None, on.trials, off.trials)
-    table = [[rate.succeeded / _effect(rate), (rate.requests - rate.succeeded) / _effect(rate)] for rate in (on, off)]
+    effects = _effect(on, off), _effect(off, on)
+    table = [
+        [rate.succeeded / effect, (rate.requests - rate.succeeded) / effect]
+        for rate, effect in zip((on, off), effects, strict=True)
+    ]
     p = float(stats.fisher_exact(np.rint(np.array(table)).astype(np.int64)).pvalue)
     low = (on.low or 0.0) / (off.high or 1.0)
     high = (on.high or 0.0) / off.low if off.low else None
     return Contrast(on.rate / off.rate, low, high, p, on.trials, off.trials)
 
 
-def _effect(rate: Rate) -> float:
-    """How many requests count as one; never less than one."""
-    return max(1.0, rate.design_effect or 1.0)
+def _effect(one: Rate, other: Rate) -> float:
+    """How many requests count as one, if the two do not differ: the larger design effect of both.
+
+    Never less than one, nor more than a trial has. A trial counts as one where neither side tells, as in
+    `success.success_rate`.
+    """
+    of_trial = max(1.0, one.requests / one.trials)
+    known = [rate.design_effect for rate in (one, other) if rate.design_effect is not None]
+    return min(max(1.0, *known), of_trial) if known else of_trial
 
 
 def _place(head: tuple[str, dict[str, str], str, str | None, Mean | None, Mean | None], pairs: Sequence[_Pair]) -> int:
