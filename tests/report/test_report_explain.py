@@ -123,6 +123,24 @@ def test_every_link_is_there(explained: Explained) -> None:
     assert "retries-hidden" in said["threats"]
 
 
+def test_a_server_that_was_left_out_is_not_side_by_side_with_another(tmp_path: Path) -> None:
+    shape = Shape(blocks=6, samples_per_trial=20, paths=("far",), connections=("new",), troubles=False)
+    run = write_run(tmp_path / "run", shape)
+    both = explain_run(run).chains[0]
+    assert "2 programs side by side" in why(both, "implementation")
+    for trial in (run / "trials").iterdir():
+        if "server=caddy" in pq.read_table(trial).column("cell")[0].as_py():
+            trial.unlink()
+    facts = json.loads((run / "run.json").read_text())
+    left_out = [{"factor": "server", "level": "caddy", "reason": "not installed"}]
+    (run / "run.json").write_text(json.dumps(facts | {"unsupported": left_out}))
+    assert "one server and one client" in why(explain_run(run).chains[0], "implementation")
+
+
+def why(chain: Chain, threat: str) -> str:
+    return next(one.why for one in chain.switches if one.id == threat)
+
+
 def test_what_a_check_says_is_a_doubt(run: Path) -> None:
     found = explain_run(run, "path=clean,connection=new,server=caddy")
     doubts = [link for chain in found.chains for link in words.links(found.about, chain) if link.name == "doubts"]

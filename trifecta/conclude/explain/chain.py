@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypedDict
 
@@ -13,6 +13,7 @@ from trifecta.analysis.causes import Causes, causes
 from trifecta.analysis.challenges import Challenge, challenges
 from trifecta.analysis.checks import RUN_CHECKS, TRIAL_CHECKS
 from trifecta.analysis.interactions import Interaction
+from trifecta.analysis.programs import PROGRAMS
 from trifecta.conclude import catalogue, facts, programs, queries
 from trifecta.conclude.cells import cells_in_order, comparisons_of
 from trifecta.conclude.comparisons import Comparison, levels
@@ -134,7 +135,7 @@ def chains(
     ``packets``: split the time of captured trials; ``metrics``: give verdicts by other metrics. Both take a while.
     """
     study = parse_study(RunDirectory.open(about.folder).study_text, str(about.folder / "study.yaml"))
-    made, board = Explained(about, study), Switchboard(study)
+    made, board = Explained(about, study), Switchboard(study, _measured(study, found))
     known = {one.key: one for one in plan.cells(study)}
     cells = list(dict.fromkeys(one.cell for one in chosen))
     apart = programs.derive(about.folder, connection, about).apart
@@ -165,6 +166,16 @@ def chains(
                 )
             )
     return made
+
+
+def _measured(study: Study, found: Sequence[Comparison]) -> Study:
+    """The study with those of its servers and clients alone of which there is a usable block."""
+    there = [levels(one.cell) for one in found if one.row["blocks"]]
+    factors = dict(study.factors)
+    for name in PROGRAMS:
+        if name in factors and name != study.compare:
+            factors[name] = tuple(level for level in factors[name] if any(one.get(name) == str(level) for one in there))
+    return replace(study, factors=factors)
 
 
 def _is_about(found: Interaction, one: Comparison) -> bool:

@@ -29,10 +29,14 @@ class Switch:
 
 
 class Switchboard:
-    """The threats against one study: what each switch would change in it is worked out once."""
+    """The threats against one study: what each switch would change in it is worked out once.
 
-    def __init__(self, study: Study) -> None:
+    ``measured`` has the programs of which there are trials: a server that was left out is not side by side with others.
+    """
+
+    def __init__(self, study: Study, measured: Study | None = None) -> None:
         self.study = study
+        self.measured = measured or study
         self.changed = {
             (one.id, position): self._changed(one, on=position == "on")
             for one in THREATS.values()
@@ -49,7 +53,7 @@ class Switchboard:
     def _state(self, threat: Threat, cell: Cell, checks: Mapping[str, tuple[str, str]]) -> tuple[State, str]:
         known, asked = OWN.get(threat.id), self._asked(threat, cell)
         if known is not None and asked != "on":
-            return known(self.study, checks)
+            return known(self.measured, checks)
         status, evidence = checks.get(threat.check or "", ("", ""))
         check = (threat.check or "").replace("_", " ")
         if status in ("fail", "warn") and threat.evidence_words in evidence:
