@@ -52,6 +52,14 @@ def test_protocols_are_factors_of_the_cells(run):
     assert re.search(r"HTTP/2, reused", shown(run))
 
 
+def test_a_path_has_one_row_whatever_factor_comes_before_it(tmp_path):
+    """Protocols come before the path in a study: their cells of one path lie together all the same."""
+    two = Shape(compare="server", servers=("origin", "caddy"), paths=("clean", "far"), blocks=6, samples_per_trial=20)
+    summary = terminal.summarise(write_run(tmp_path / "run", two))
+    assert [(row.path, row.cells) for row in summary.opening.rows] == [("clean", 6), ("far", 6)]
+    assert [one.path for one in summary.words.by_path] == ["clean", "far"]
+
+
 def test_json_says_what_is_compared(run):
     found = terminal.as_data(run)
     assert (found["compare"], found["arms"], found["baseline"]) == ("server", ["origin", "caddy"], "origin")

@@ -19,13 +19,14 @@ _OF_TRIALS = ("cell", "arm", "block", "node", "valid", "samples", "success_rate"
 
 
 def cells_in_order(facts: RunFacts, keys: Iterable[str]) -> list[str]:
-    """Cells in the order of the study's levels, unknown ones last."""
+    """Cells in the order of the study's levels, unknown ones last; those of a path together, as they are shown."""
     factors = facts.study.get("factors") or {}
     positions = {name: {str(level): i for i, level in enumerate(found)} for name, found in factors.items()}
+    names = sorted(facts.factors, key=lambda name: name != "path")
 
     def position(cell: str) -> tuple[Any, ...]:
         there = levels(cell)
-        return (*(positions[name].get(there.get(name, ""), 999) for name in facts.factors), cell)
+        return (*(positions[name].get(there.get(name, ""), 999) for name in names), cell)
 
     return sorted(set(keys), key=position)
 
