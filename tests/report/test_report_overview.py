@@ -128,9 +128,10 @@ def test_next_is_what_spoils_most_trials_then_what_is_open_then_why(run: Path, t
     assert "trifecta why" not in overview._next(elsewhere, decided, totals, checks), "there it is refused"
     same = [one for one in decided if one.kind == "same"]
     assert "trifecta why" not in overview._next(summary.about, same, totals, checks)
-    most = totals | {"excluded_trials": totals["trials"]}
     assert checks.rows[0]["remedy"]
-    assert overview._next(summary.about, decided, most, checks).startswith("Most trials failed a check. ")
+    for excluded, many in ((8, "All trials"), (7, "Most trials"), (4, "Half of the trials")):
+        spoilt = totals | {"trials": 8, "excluded_trials": excluded}
+        assert overview._next(summary.about, decided, spoilt, checks).startswith(f"{many} failed a check. ")
     assert printed(spoiled, 80).count("Next: ") == 1
 
 

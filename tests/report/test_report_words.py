@@ -12,7 +12,7 @@ from trifecta.conclude.comparisons import Comparison
 from trifecta.conclude.facts import RunFacts
 from trifecta.conclude.queries import Answer
 from trifecta.report.next_commands import command_line
-from trifecta.report.words import _checks, _conditions, _hosts, _open, _seed, reach
+from trifecta.report.words import _checks, _conditions, _hosts, _mostly_excluded, _open, _seed, reach
 
 FAILED = {"check_name": "machine", "passed": 0, "warned": 0, "failed": 9, "unknown": 0}
 MENDS = "To fix most of them: end other programs."
@@ -23,6 +23,18 @@ def test_where_most_trials_do_not_count_it_says_what_would_mend_them(excluded: i
     rows = [FAILED | {"remedy": "end other programs"}, FAILED | {"failed": 2, "remedy": "wait"}]
     words = _checks({"excluded_trials": excluded, "trials": 10}, Answer(evidence_queries.CHECK_MATRIX, rows))
     assert (MENDS in words) == said
+
+
+@pytest.mark.parametrize(
+    ("excluded", "said"),
+    [
+        (8, " All 8 trials failed a check and do not count."),
+        (5, " Most trials (5 of 8) failed a check and do not count."),
+        (4, ""),
+    ],
+)
+def test_most_trials_are_not_all_of_them(excluded: int, said: str) -> None:
+    assert _mostly_excluded({"excluded_trials": excluded, "trials": 8}) == said
 
 
 def test_without_a_remedy_it_says_nothing_of_one() -> None:

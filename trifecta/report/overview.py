@@ -151,8 +151,10 @@ def _open(facts: RunFacts, found: Sequence[Comparison]) -> str:
 def _next(facts: RunFacts, found: Sequence[Comparison], totals: Mapping[str, int], checks: Answer) -> str:
     """The one thing to do: fix what spoils most trials, else measure what is open, else ask where and why."""
     remedy = checks.rows[0]["remedy"] if checks else ""
-    if remedy and 2 * totals["excluded_trials"] >= totals["trials"]:
-        return f"Most trials failed a check. {remedy[:1].upper()}{remedy[1:].rstrip('.')}, then measure again."
+    excluded, trials = totals["excluded_trials"], totals["trials"]
+    if remedy and 2 * excluded >= trials:
+        many = "All trials" if excluded == trials else "Most trials" if 2 * excluded > trials else "Half of the trials"
+        return f"{many} failed a check. {remedy[:1].upper()}{remedy[1:].rstrip('.')}, then measure again."
     more = more_blocks.asked(facts, found)
     if more is not None:
         took = next_commands.estimate(facts, found, totals["trials"])

@@ -215,6 +215,10 @@ def _headline(facts: RunFacts, found: Sequence[Comparison]) -> str:
 
 def _mostly_excluded(totals: dict[str, int]) -> str:
     excluded, trials = totals["excluded_trials"], totals["trials"]
+    if excluded == trials > 1:
+        return f" All {trials} trials failed a check and do not count."
+    if excluded == trials == 1:
+        return " The one trial failed a check and does not count."
     return f" Most trials ({excluded} of {trials}) failed a check and do not count." if excluded * 2 > trials else ""
 
 
