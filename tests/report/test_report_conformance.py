@@ -160,6 +160,14 @@ def test_the_sql_can_be_pasted_between_double_quotes() -> None:
         assert not set('"$!`\\') & set(query.text())
 
 
+def test_what_did_not_start_transferred_nothing() -> None:
+    dead = row("mine", None, None, "fail", reason="mine ended before it was ready")
+    said = conformance.sentence([row("caddy", "h1", "get_1"), dead, row("caddy", "h2", "get_1", "not_run")])
+    whole = "1 of 1 transfers of caddy arrived complete, octet by octet. Failed: mine. 1 was not requested."
+    assert said == whole
+    assert conformance.sentence([dead]) == "Nothing was transferred. Failed: mine."
+
+
 def test_nothing_probed_is_no_sentence() -> None:
     assert conformance.sentence([]) == ""
     assert conformance.proxy_note(conformance.Answer(conformance.PROXIES, [])) == ""

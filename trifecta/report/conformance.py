@@ -143,15 +143,18 @@ def sentence(results: Sequence[ConformanceResult]) -> str:
     failed = [row for row in asked if row.outcome == "fail"]
     if not asked:
         return ""
-    who = sorted({row.name for row in asked})
-    said = f"{len(asked) - len(failed)} of {len(asked)} transfers of {listed(who)} arrived complete, octet by octet."
+    made = [row for row in asked if row.object is not None]  # one that did not even start transferred nothing
+    passed, who = sum(row.outcome == "pass" for row in made), sorted({row.name for row in made})
+    said = f"{passed} of {len(made)} transfers of {listed(who)} arrived complete, octet by octet."
+    if not made:
+        said = "Nothing was transferred."
     if failed:
         places = dict.fromkeys(
             " ".join(part for part in (row.name, PROTOCOL_NAMES.get(row.protocol or "", "")) if part) for row in failed
         )
         said += f" Failed: {listed(list(places))}."
     not_run = sum(row.outcome == "not_run" for row in results)
-    return said + (f" {not_run} were not requested." if not_run else "")
+    return said + (f" {not_run} {'was' if not_run == 1 else 'were'} not requested." if not_run else "")
 
 
 @dataclass(frozen=True)
