@@ -251,6 +251,16 @@ def test_one_protocol_alone_ends_after_its_first_blocks_and_says_that_nothing_is
     assert decision.reason == "every cell has had its 2 blocks; one protocol alone gives no verdict"
 
 
+def test_one_block_and_one_verdict_are_counted_as_one():
+    once = dataclasses.replace(make_study(min_blocks=1, max_blocks=1), budget_ns=None)
+    assert run(once, ordered)[1][-1].reason == "every cell has had its 1 block, as set in advance"
+    two = make_study(factors={**one_cell_study().factors, "protocol": ("h2", "h3")})
+    assert run(two, ordered, sigma=0.02)[1][-1].reason == "the one verdict is decided"
+    short = dataclasses.replace(two, min_blocks=2, max_blocks=2, budget_ns=None)
+    planner = run(short, ordered)[2]
+    assert planner._open_text() == "1 of 1 verdicts is open"
+
+
 def test_a_block_that_runs_elsewhere_is_not_chosen_again():
     study = one_cell_study(min_blocks=4)
     (cell,) = plan.cells(study)

@@ -144,7 +144,7 @@ class Planner:
             return self._first_round(affordable, "every cell gets" if every else "the budget gives some cells")
         if not self.study.gives_verdicts and not early:
             why = "captured trials give no verdicts (captured_trials_count is false)"
-            return Stop(f"every cell has had its {self.study.min_blocks} blocks; {why}", "captured")
+            return Stop(f"every cell has had its {_blocks(self.study.min_blocks)}; {why}", "captured")
         return self._where_open(states, left_ns)
 
     def _most(self, cell: Cell) -> int:
@@ -240,20 +240,21 @@ class Planner:
 
     def _open_text(self) -> str:
         count = sum(verdict.verdict == "undecided" for verdict in self.verdicts)
-        return f"{count} of {len(self.verdicts)} verdicts are open"
+        return f"{count} of {len(self.verdicts)} verdicts {'is' if count == 1 else 'are'} open"
 
     def _stop_decided(self) -> Stop:
         if not self.verdicts and len(plan.levels_of(self.study)) == 1:
             blocks = min(self.study.min_blocks, self.study.max_blocks)
-            return Stop(f"every cell has had its {blocks} blocks; one protocol alone gives no verdict", "blocks")
-        return Stop(f"all {len(self.verdicts)} verdicts are decided", "decided")
+            return Stop(f"every cell has had its {_blocks(blocks)}; one protocol alone gives no verdict", "blocks")
+        number = len(self.verdicts)
+        return Stop("the one verdict is decided" if number == 1 else f"all {number} verdicts are decided", "decided")
 
     def _all_blocks_text(self) -> str:
         if self.study.min_blocks == self.study.max_blocks and not self.most:
-            return f"every cell has had its {self.study.max_blocks} blocks, as set in advance"
+            return f"every cell has had its {_blocks(self.study.max_blocks)}, as set in advance"
         if self.most:
             return f"{self._open_text()}; each open cell has had the further blocks that were asked for"
-        return f"{self._open_text()}; each open cell has had {self.study.max_blocks} blocks"
+        return f"{self._open_text()}; each open cell has had {_blocks(self.study.max_blocks)}"
 
     def _stop_budget(self, left_ns: int | None, costs_ns: list[int]) -> Stop:
         """``costs_ns``: what a block of each cell would cost that is to have more."""
@@ -330,6 +331,11 @@ def _ran(rows: Sequence[Row], arms: Collection[str]) -> _Ran:
     }
     busy_ns = sum(span for per_block in spans.values() for span in per_block.values())
     return _Ran(cells, busy_ns, list({str(row["cell"]): None for row in reversed(rows)})[::-1])
+
+
+def _blocks(number: int) -> str:
+    """``1 block``, ``6 blocks``."""
+    return f"{number} block{'' if number == 1 else 's'}"
 
 
 def rest_words(cost_ns: float, left_ns: int | None) -> str:

@@ -83,7 +83,8 @@ def extend(run: RunDirectory, study: Study, cells: Sequence[Cell], more: More) -
     judged = verdicts(study, rows, cells, fixed=False)
     open_cells = {one.cell for one in judged if one.verdict == "undecided"} if study.gives_verdicts else set()
     if not open_cells and more.blocks is None and more.cells is None and not more.of_gate:
-        said = f"all {len(judged)} verdicts are decided" if judged else "it has no verdict that could be open"
+        every = "the one verdict is" if len(judged) == 1 else f"all {len(judged)} verdicts are"
+        said = f"{every} decided" if judged else "it has no verdict that could be open"
         raise UserError(f"option --budget: {said}, so no block would be chosen; --blocks N measures every cell longer")
     most: dict[str, int] = {}
     at_least, at_most = study.min_blocks, max(study.max_blocks, max(done.values(), default=0) + DEFAULT_MAX_BLOCKS)

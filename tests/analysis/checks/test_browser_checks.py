@@ -171,11 +171,18 @@ def test_answers_of_404_are_told_and_do_not_make_a_trial_useless():
     assert "2 requests were answered with a status of 400 or more (https://www.light.lab/old.png" in result.evidence
 
 
+def test_one_request_is_counted_as_one():
+    one = {"https://www.light.lab/old.png": 1}
+    assert "1 request was answered with a status" in judge("same_page", visits=seen("h3", refused=one)).evidence
+    said = judge("same_page", visits=seen("h3", missing=one)).evidence
+    assert "has no answer to 1 request (https://www.light.lab/old.png); it is not compared" in said
+
+
 def test_requests_that_failed_fail_and_those_without_an_answer_warn():
     failed = seen("h3", failed={"https://cdn.light.lab/b.png": 1}, failed_classes={"reset": 1})
     result = judge("same_page", visits=failed)
     assert result.status == "fail"
-    assert "reset 1: https://cdn.light.lab/b.png" in result.evidence
+    assert "1 request failed in visits that loaded (reset 1: https://cdn.light.lab/b.png" in result.evidence
     missing = seen("h3", missing={"https://www.light.lab/?random=1": 1, "https://www.light.lab/?random=2": 1})
     result = judge("same_page", visits=missing)
     assert (result.status, result.value) == ("warn", 2)

@@ -77,7 +77,7 @@ def test_rate_lateness_drops_and_packet_size():
     assert judge("path", link=link(rate_given_bits_per_s=22.0e6, rate_busy_ns=20_000_000)).status == "pass"
     assert judge("path", probe=PROBE | {"rate_bits_per_s": 22.0e6}).status == "fail"
     assert judge("path", link=link(device_drops=2)).status == "fail"
-    assert judge("path", link=link(send_errors=1)).status == "fail"
+    assert "the link itself lost 1 packet (send errors)" in judge("path", link=link(send_errors=1)).evidence
     assert judge("path", probe=PROBE | {"largest_payload_bytes": 1372}).status == "fail"
 
 

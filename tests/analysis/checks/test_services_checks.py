@@ -218,5 +218,15 @@ def test_ends_of_connections_are_told_not_held_against_the_trial():
     assert "service B on host2 saw 4 connections end badly" in result.evidence
 
 
+def test_one_error_and_one_connection_are_counted_as_one():
+    met = services(C=service(summary={"errors": {"tls:alert": 1}}))
+    assert "counted 1 error, the client 0" in judge("service", server=met).evidence
+    met = services(B=service(summary={"errors": {"idle_timeout": 2}}))
+    said = judge("service", server=met, samples=facts(errors={"status": 1})).evidence
+    assert "saw 2 connections end badly (idle_timeout 2), the client counted 1 failure" in said
+    met = services(B=service(summary={"errors": {"idle_timeout": 1}}))
+    assert "saw 1 connection end badly" in judge("service", server=met).evidence
+
+
 def test_one_server_without_services_passes():
     assert judge("service").status == "pass"

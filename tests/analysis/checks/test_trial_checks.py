@@ -243,7 +243,9 @@ def test_a_full_receive_buffer_fails():
 def test_backlogs_devices_and_listen_queues_fail_but_asked_for_corruption_does_not():
     assert judge("drops", transport=TRANSPORT | {"softnet_drops": 3}).status == "fail"
     device = dict(HOST) | {"devices": {"eth0": {"rx_drops": 1}}}
-    assert judge("drops", transport=TRANSPORT | {"client": device}).status == "fail"
+    assert "eth0 dropped 1 packet" in judge("drops", transport=TRANSPORT | {"client": device}).evidence
+    assert "buffer overflowed: 1 datagram lost" in judge("drops", load=LOAD | {"udp_receive_errors": 1}).evidence
+    assert "was full: 1 packet dropped" in judge("drops", transport=TRANSPORT | {"softnet_drops": 1}).evidence
     listen = dict(HOST) | {"counters": {"TcpExtListenDrops": 1}}
     assert judge("drops", transport=TRANSPORT | {"server": listen}).status == "fail"
     damaged = TRANSPORT | {"server": dict(HOST) | {"counters": {"UdpInErrors": 5}}}

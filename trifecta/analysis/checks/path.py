@@ -28,7 +28,7 @@ from collections.abc import Mapping, Sequence
 
 from trifecta.analysis.chance import consistent, plausible_share
 from trifecta.analysis.checks import echo, from_here, lateness
-from trifecta.analysis.checks.evidence import TRANSPORTS, Evidence, Finding, duration, worst
+from trifecta.analysis.checks.evidence import TRANSPORTS, Evidence, Finding, counted, duration, worst
 from trifecta.contract.impairments import ImpairmentDocument
 from trifecta.contract.stored import Direction, OneLink, OneProbe, Probe
 from trifecta.design.impairments import kind_of, lost_share
@@ -191,7 +191,7 @@ def _direction(
     for what, lost in (("device drops", report.get("device_drops")), ("send errors", report.get("send_errors"))):
         count = int(lost or 0)
         if count:
-            text = f"{name}: the link itself lost {count} packets ({what})"
+            text = f"{name}: the link itself lost {counted(count, 'packet')} ({what})"
             findings.append(Finding("fail", text, float(count), 0.0, late))
     return findings
 

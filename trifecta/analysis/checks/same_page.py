@@ -20,7 +20,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 
 from trifecta.analysis.checks import page_alike
-from trifecta.analysis.checks.evidence import Evidence, Finding, counts, worst
+from trifecta.analysis.checks.evidence import Evidence, Finding, counted, counts, worst
 from trifecta.analysis.checks.visits import Got, Visits
 from trifecta.design.model import CheckResult, RequestsWorkload
 
@@ -131,7 +131,8 @@ def _failed(visits: Visits) -> list[Finding]:
     if not visits.failed:
         return []
     number = sum(visits.failed.values())
-    text = f"{number} requests failed in visits that loaded ({counts(visits.failed_classes)}: {_urls(visits.failed)})"
+    which = f"{counts(visits.failed_classes)}: {_urls(visits.failed)}"
+    text = f"{counted(number, 'request')} failed in visits that loaded ({which})"
     return [Finding("fail", text, float(number), 0.0, "check that the server and the path can carry the page")]
 
 
@@ -139,7 +140,8 @@ def _refused(visits: Visits, remedy: str = _RECORDED) -> list[Finding]:
     if not visits.refused:
         return []
     number = sum(visits.refused.values())
-    text = f"{number} requests were answered with a status of 400 or more ({_urls(visits.refused)})"
+    were = "request was" if number == 1 else "requests were"
+    text = f"{number} {were} answered with a status of 400 or more ({_urls(visits.refused)})"
     return [Finding("warn", text, float(number), 0.0, remedy)]
 
 
@@ -147,7 +149,9 @@ def _missing(visits: Visits) -> list[Finding]:
     if not visits.missing:
         return []
     number = sum(visits.missing.values())
-    text = f"the recording has no answer to {number} requests ({_urls(visits.missing)}); they are not compared"
+    them = "it is" if number == 1 else "they are"
+    said = f"the recording has no answer to {counted(number, 'request')} ({_urls(visits.missing)})"
+    text = f"{said}; {them} not compared"
     return [Finding("warn", text, float(number), 0.0, "record the page again, or remove the script that requests them")]
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import cast
 
-from trifecta.analysis.checks.evidence import Evidence, Finding, counts, worst
+from trifecta.analysis.checks.evidence import Evidence, Finding, counted, counts, worst
 from trifecta.contract.stored import Service, ServiceSummary
 from trifecta.design import failures
 from trifecta.design.model import CheckResult
@@ -59,11 +59,12 @@ def _errors(evidence: Evidence, who: str, summary: ServiceSummary) -> list[Findi
     grave = {name: count for name, count in met.items() if name not in _ENDINGS}
     number = sum(grave.values())
     if number > failed:
-        text = f"{who} counted {number} errors, the client {failed}: {failures.in_words(grave)}"
+        text = f"{who} counted {counted(number, 'error')}, the client {failed}: {failures.in_words(grave)}"
         return [Finding("fail", text, float(number), float(failed), f"{failures.remedy(grave)}; {_LOG}")]
     endings = sum(met.values()) - number
     if endings > failed:
-        text = f"{who} saw {endings} connections end badly ({counts(met)}), the client counted {failed} failures"
+        ended = f"{who} saw {counted(endings, 'connection')} end badly ({counts(met)})"
+        text = f"{ended}, the client counted {counted(failed, 'failure')}"
         return [Finding("warn", text, float(endings), float(failed), _LOG)]
     text = f"{who} ran to the end" + (f" with the errors {counts(met)}" if met else " without an error")
     return [Finding("pass", text, float(number), float(failed))]
