@@ -74,7 +74,7 @@ def rejudged(document: Mapping[str, Any]) -> dict[str, Any]:
                 continue
             told = evaluation_data(Evaluation(statement, row["state"], row["reason"]), (row["state"], ""), None)
             words = {name: told[name] for name in ("text", "source", "quote", "published", "published_range")}
-            rows.append({name: _shorter(value) for name, value in rejudge.judged({**row, **words}, statement).items()})
+            rows.append({name: _shorter(value) for name, value in rejudge.rejudge({**row, **words}, statement).items()})
         made[kind] = [_of(row, _STATEMENT) for row in rows]
     return {**made, "no_longer": gone}
 

@@ -34,7 +34,7 @@ from typing import Literal, TypedDict
 
 from msgspec import UNSET, UnsetType
 
-from trifecta.contract.common import Asked, Unsigned
+from trifecta.contract.common import StrictConfig, Unsigned
 '''
 _UNION = '"""What is unset is left out: the link says what it was asked, and a check compares that with the study."""'
 _DOCUMENT = f'''class ImpairmentDocument(TypedDict, total=False):
@@ -94,7 +94,7 @@ class Form:
         """Its type."""
         lines = [field.line(name) for name, field in self.fields.items()]
         return (
-            f'class {self.name}(Asked, tag_field="{TAG}", tag="{self.tag}", frozen=True, kw_only=True):\n'
+            f'class {self.name}(StrictConfig, tag_field="{TAG}", tag="{self.tag}", frozen=True, kw_only=True):\n'
             f"{_docstring(self.description)}\n\n" + "\n".join(lines)
         )
 

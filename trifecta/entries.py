@@ -36,7 +36,7 @@ def installed(group: str) -> tuple[list[EntryPoint], list[Refused]]:
     """
     entries: list[EntryPoint] = []
     refused: list[Refused] = []
-    seen: set[str] = set()
+    names_taken: set[str] = set()
     for package in importlib.metadata.distributions():
         name = "a package without a name"
         try:
@@ -44,8 +44,8 @@ def installed(group: str) -> tuple[list[EntryPoint], list[Refused]]:
             if f"[{group}]" not in text:
                 continue  # its name would be asked for in vain: that parses all of its metadata
             name = package.name or name
-            if name not in seen:
-                seen.add(name)
+            if name not in names_taken:
+                names_taken.add(name)
                 entries += package.entry_points.select(group=group)
         except Exception as error:
             with suppress(Exception):
@@ -96,7 +96,7 @@ class Registry(Mapping[str, Item], Generic[Item]):
         self._adopt = adopt
         self._error = error
         self._taken = {*own, *taken}
-        self._beside = beside
+        self._other_types = beside
 
     def __getitem__(self, name: str) -> Item:
         """The part of this name."""
@@ -116,11 +116,11 @@ class Registry(Mapping[str, Item], Generic[Item]):
         entries, refused = installed(self.group)
         for one in refused:
             raise self._error(f"package {one.package}: {one.reason}")
-        found: dict[str, Item] = {}
+        items: dict[str, Item] = {}
         whose: dict[str, EntryPoint] = {}
         for entry in sorted(entries, key=lambda each: (each.name, package_of(each))):
             loaded = self._load(entry)
-            if isinstance(loaded, self._beside):
+            if isinstance(loaded, self._other_types):
                 continue
             if entry.name in self._taken or entry.name in whose:
                 other = place_of(whose[entry.name]) if entry.name in whose else BUILT_IN
@@ -128,18 +128,18 @@ class Registry(Mapping[str, Item], Generic[Item]):
             if not isinstance(loaded, self._base):
                 raise self._broken(entry, f"is a {type(loaded).__name__}, no {self._base.__name__}")
             try:
-                found[entry.name] = self._adopt(entry.name, loaded, package_of(entry))
+                items[entry.name] = self._adopt(entry.name, loaded, package_of(entry))
             except ValueError as error:
                 raise self._broken(entry, str(error)) from None
             whose[entry.name] = entry
-        return found
+        return items
 
     def _load(self, entry: EntryPoint) -> Any:
         try:
             return entry.load()
         except (Exception, SystemExit) as error:  # whatever foreign code raises is its own affair
-            said = " ".join(str(error).split())
-            raise self._broken(entry, f"cannot be loaded ({type(error).__name__}: {said})") from error
+            sentence = " ".join(str(error).split())
+            raise self._broken(entry, f"cannot be loaded ({type(error).__name__}: {sentence})") from error
 
     def _broken(self, entry: EntryPoint, what: str, remedy: str = "") -> Exception:
         package = entry.dist.name if entry.dist is not None else BUILT_IN

@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from trifecta.analysis.mapping.likelihood import LARGEST_LOG, Floats, Point
-from trifecta.analysis.mapping.search import Sides, classify
+from trifecta.analysis.mapping.search import PlaceIntervals, classify
 from trifecta.analysis.mapping.surface import Prediction, Surface, fit
 
 FOLDS = 8
@@ -62,7 +62,7 @@ class Comparison:
 
     figures: dict[str, Any]
     reference: Reference
-    sides: Sides
+    sides: PlaceIntervals
     wrong: dict[str, np.ndarray[Any, Any]]
 
 
@@ -164,7 +164,7 @@ def _without(shares: Floats, grid: Floats, fold: Floats) -> Floats:
 
 
 def wrong_sides(
-    grid: Floats, sides: Sides, reference: Reference
+    grid: Floats, sides: PlaceIntervals, reference: Reference
 ) -> tuple[dict[str, np.ndarray[Any, Any]], dict[str, Any]]:
     """Places on the wrong side, among those where the reference is sure and the grid has a block."""
     sure = np.isfinite(grid) & ((reference.low > 0) | (reference.high < 0))

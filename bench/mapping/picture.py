@@ -12,14 +12,14 @@ from matplotlib.patches import Rectangle
 from bench.mapping.compare import Blocks, Comparison
 from trifecta.analysis.mapping.result import MapResult
 from trifecta.report.figures import panels, style, svg
-from trifecta.report.figures.panels import Drawn
+from trifecta.report.figures.panels import DescribedFigure
 from trifecta.report.map.picture import SHADES, STEPS, tick, ticks
 
 _HEIGHT = 380.0
 _NAMES = {"grid": "grid", "search": "search", "grid_smoothed": "grid,\nsmoothed"}
 
 
-def draw(made: MapResult, blocks: Blocks, comparison: Comparison) -> Drawn:
+def draw(made: MapResult, blocks: Blocks, comparison: Comparison) -> DescribedFigure:
     """Four panels; crosses lie where a side is wrong, dots where the search measured."""
     counted = int(np.isfinite(blocks.grid).sum())
     titles = [
@@ -41,7 +41,9 @@ def draw(made: MapResult, blocks: Blocks, comparison: Comparison) -> Drawn:
         "Crosses: the wrong side where the reference is sure.\nDots: measured. Bars: 95 %, by blocks held out.",
         ha="left", va="bottom", color=style.MUTED, fontsize=svg.SMALL, linespacing=1.3,
     )  # fmt: skip
-    return Drawn(figure, f"A full grid and the search of a map over {made.plan.x.name} and {made.plan.y.name}")
+    return DescribedFigure(
+        figure, f"A full grid and the search of a map over {made.plan.x.name} and {made.plan.y.name}"
+    )
 
 
 def legend(made: MapResult) -> list[tuple[str, str, str]]:

@@ -88,14 +88,14 @@ def judge(folder: Path, contest: Contest, study: Study, run: RunDirectory) -> in
     import numpy as np
 
     from bench.mapping import compare, picture, turns
-    from trifecta.analysis.mapping.planner import measured
+    from trifecta.analysis.mapping.planner import blocks_of_rows
     from trifecta.analysis.mapping.result import work_out
     from trifecta.report.figures import picture_files, svg
     from trifecta.report.map import page, words
     from trifecta.store import files
 
     parts = turns.split(run.rows())
-    found = {kind: measured(contest.plan, study, rows).blocks for kind, rows in parts.items()}
+    found = {kind: blocks_of_rows(contest.plan, study, rows).blocks for kind, rows in parts.items()}
     counting = {kind: {b.place: b.value for b in blocks if b.value is not None} for kind, blocks in found.items()}
     ending, facts = str(run.facts.get("ended_because", "")), run.facts
     about = {"study": study.name, "trifecta": facts["trifecta"], "seed": contest.seed, "argv": []}

@@ -55,12 +55,12 @@ def main() -> int:
     parser.add_argument("names", nargs="*", metavar="NAME", help="servers; all that are found when none is named")
     parser.add_argument("--rounds", type=int, default=9)
     asked = parser.parse_args()
-    from trifecta.implementations.survey import known, survey
+    from trifecta.implementations.survey import names_of_kind, survey
     from trifecta.lab import sandbox
 
-    unknown = [name for name in asked.names if name not in known("server")]
+    unknown = [name for name in asked.names if name not in names_of_kind("server")]
     if unknown:
-        parser.error(f"no server {unknown[0]!r}; known: {', '.join(known('server'))}")
+        parser.error(f"no server {unknown[0]!r}; known: {', '.join(names_of_kind('server'))}")
     names = asked.names or [each.name for each in survey(["server"]) if each.found]
     sandbox.enter()
     with tempfile.TemporaryDirectory() as scratch:

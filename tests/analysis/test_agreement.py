@@ -15,7 +15,7 @@ from trifecta.analysis import agreement
 from trifecta.analysis.intervals import linear
 from trifecta.analysis.judging import CONFIRMED, OPEN, between_sessions, judge
 from trifecta.analysis.published import evaluate
-from trifecta.analysis.statements import Says
+from trifecta.analysis.statements import Assertion
 
 
 def said(name: str, state: str, ratio: float | None = 1.2, reach: float = 0.02, **more: Any) -> dict[str, Any]:
@@ -51,7 +51,7 @@ def test_statements_of_one_name_about_other_cells_do_not_contradict_each_other()
     """A claim about containers on a bridge, and of that name about those on the host's network."""
     pairs = agreement.compare([said("a", "confirmed")], [said("a", "contradicted", defined="0123456789ab")])
     assert [one.relation for one in pairs] == [agreement.ANOTHER]
-    assert agreement.agree(pairs) and agreement.counted(pairs)[agreement.ANOTHER] == 1
+    assert agreement.agree(pairs) and agreement.count_relations(pairs)[agreement.ANOTHER] == 1
     same = [said("a", state, defined="0123456789ab") for state in ("confirmed", "contradicted")]
     assert [one.relation for one in agreement.compare(same[:1], same[1:])] == [agreement.DIFFERS]
 
@@ -79,7 +79,7 @@ def test_every_statement_has_one_relation_whichever_comes_first(one: list[Any], 
     there, back = agreement.compare(sides[0], sides[1]), agreement.compare(sides[1], sides[0])
     assert {pair.id for pair in there} == {pair.id for pair in back} == {row["id"] for side in sides for row in side}
     assert agreement.agree(there) == agreement.agree(back)
-    assert sum(agreement.counted(there).values()) == len(there)
+    assert sum(agreement.count_relations(there).values()) == len(there)
 
 
 def test_how_far_sessions_lie_apart_is_told_from_what_blocks_vary_by() -> None:
@@ -95,21 +95,21 @@ def test_how_far_sessions_lie_apart_is_told_from_what_blocks_vary_by() -> None:
             made.append(said(str(number), "confirmed") | ends)
         return made
 
-    alike = agreement.moved(agreement.compare(session(0.0), session(0.0)))
-    apart = agreement.moved(agreement.compare(session(0.03), session(0.03)))
+    alike = agreement.session_spread(agreement.compare(session(0.0), session(0.0)))
+    apart = agreement.session_spread(agreement.compare(session(0.03), session(0.03)))
     assert alike is not None
     assert apart is not None
     assert alike.count == 400
     assert alike.between < 0.006
     assert apart.between == pytest.approx(0.03, rel=0.25)
     assert apart.most > apart.median > alike.median
-    assert agreement.moved(agreement.compare([said("a", "open", None)], [said("a", "open", None)])) is None
+    assert agreement.session_spread(agreement.compare([said("a", "open", None)], [said("a", "open", None)])) is None
 
 
 # ------------------------------------------------------------------ how often two sessions contradict each other
 
 
-def sessions_of(truth: float, noise: float, says: Says, guard: float, times: int = 1500) -> list[tuple[str, str]]:
+def sessions_of(truth: float, noise: float, says: Assertion, guard: float, times: int = 1500) -> list[tuple[str, str]]:
     """What two runs of six blocks say to one statement, on two days of the same truth."""
     rng = np.random.default_rng(8)
     found = []
@@ -123,8 +123,8 @@ def sessions_of(truth: float, noise: float, says: Says, guard: float, times: int
     return found
 
 
-SAYS = Says("latency_p50_ns", ("h3",), ("h2",), "above")
-HALF = Says("latency_p50_ns", ("h3",), ("h2",), "about", size=(0.5, 0.5))
+SAYS = Assertion("latency_p50_ns", ("h3",), ("h2",), "above")
+HALF = Assertion("latency_p50_ns", ("h3",), ("h2",), "about", size=(0.5, 0.5))
 
 
 def contradictions(found: list[tuple[str, str]]) -> float:
@@ -134,7 +134,7 @@ def contradictions(found: list[tuple[str, str]]) -> float:
 @pytest.mark.parametrize("noise", [0.0005, 0.005, 0.05])
 @pytest.mark.parametrize(("says", "truth"), [(SAYS, 1.05), (HALF, 0.625), (HALF, 0.4)])
 def test_at_the_very_edge_two_sessions_hardly_ever_contradict_each_other(
-    says: Says, truth: float, noise: float
+    says: Assertion, truth: float, noise: float
 ) -> None:
     """The worst there is: a truth as large as the margin, blocks that vary by less than sessions do."""
     found = sessions_of(truth, noise, says, between_sessions(says))
@@ -181,6 +181,6 @@ def test_what_sessions_could_turn_is_open_and_says_so() -> None:
 
 
 def test_counts_and_shares_have_no_guard_and_octets_a_small_one() -> None:
-    assert between_sessions(Says("tcp_connections", ("h1",), ("h2",), by_difference=True)) == 0
-    assert between_sessions(Says("wire_bytes", ("h3",), ("h2",))) < 0.01 / 2  # half of its margin
+    assert between_sessions(Assertion("tcp_connections", ("h1",), ("h2",), by_difference=True)) == 0
+    assert between_sessions(Assertion("wire_bytes", ("h3",), ("h2",))) < 0.01 / 2  # half of its margin
     assert between_sessions(SAYS) < math.log(1.05) / 2

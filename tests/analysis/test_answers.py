@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from trifecta.analysis.answers import ANSWERS, answered, together
+from trifecta.analysis.answers import ANSWERS, answered, combine
 from trifecta.analysis.judging import CONFIRMED, CONTRADICTED, NOT_COMPARED, OPEN, OTHER_SIZE, State
 
 STATES: tuple[State, ...] = (CONFIRMED, OTHER_SIZE, CONTRADICTED, OPEN, NOT_COMPARED)
@@ -52,5 +52,5 @@ def test_what_stayed_open_as_published_is_said() -> None:
 
 
 def test_two_ends_that_may_be_one_are_open() -> None:
-    assert together(CONFIRMED, CONTRADICTED, changed=False)[0] == "open"
-    assert together(CONFIRMED, CONTRADICTED)[0] == "held then"
+    assert combine(CONFIRMED, CONTRADICTED, changed=False)[0] == "open"
+    assert combine(CONFIRMED, CONTRADICTED)[0] == "held then"

@@ -21,7 +21,7 @@ from trifecta.design import plan
 from trifecta.design.emit import to_yaml
 from trifecta.design.study_file import parse_study
 from trifecta.design.workloads.far import FarWorkload
-from trifecta.workloads.far.choose import Choice, Wanted, document
+from trifecta.workloads.far.choose import Choice, LookRequest, document
 from trifecta.workloads.stat import read_url
 
 SECOND = 1_000_000_000
@@ -29,7 +29,7 @@ RTT_NS = 30_000_000
 TRIPS = {"new": 3, "reused": 1}
 NOISE = 0.05  # of a request, on the log scale
 ANSWER_BYTES = 5_000
-WANTED = Wanted((read_url("https://a.example/"),), Path("ca.pem"))
+WANTED = LookRequest((read_url("https://a.example/"),), Path("ca.pem"))
 TEXT = to_yaml(document(WANTED, Choice(("h1", "h2", "h3"), ("192.0.2.1",), ANSWER_BYTES, ())))
 STUDY = parse_study(TEXT, "race")
 

@@ -10,15 +10,15 @@ import pytest
 from trifecta.analysis.answers import HELD_THEN
 from trifecta.analysis.intervals import Estimate, linear
 from trifecta.analysis.judging import CONFIRMED, CONTRADICTED, OPEN, OTHER_SIZE
-from trifecta.analysis.ladder import answer, climb, turned
+from trifecta.analysis.ladder import answer, climb, compare_orders
 from trifecta.analysis.ladder_planner import LadderPlanner, block_of
 from trifecta.analysis.planner import Decision, Stop
-from trifecta.analysis.statements import Says
+from trifecta.analysis.statements import Assertion
 from trifecta.design import plan
 from trifecta.design.study import requests, study
 
-ABOVE = Says("requests_per_s", ("h3",), ("h2",), "above", size=(5.1, 5.9))
-PLAIN = Says("latency_p50_ns", ("h3",), ("h2",), "above")
+ABOVE = Assertion("requests_per_s", ("h3",), ("h2",), "above", size=(5.1, 5.9))
+PLAIN = Assertion("latency_p50_ns", ("h3",), ("h2",), "above")
 
 
 def world(random, effects, rounds, *, noise=0.05, drift=0.05):
@@ -142,9 +142,9 @@ def test_an_open_end_gives_its_reason():
 
 def test_steps_that_act_on_their_own_have_no_interaction_and_others_have():
     below, first, second, top = ({0: 0.0, 2: 0.1}, {0: 1.0, 2: 1.2}, {0: 2.0, 2: 2.1}, {0: 3.0, 2: 3.2})
-    assert turned(below, first, second, top, 0.95).difference.value == pytest.approx(0.0)
+    assert compare_orders(below, first, second, top, 0.95).difference.value == pytest.approx(0.0)
     more = {block: value + 0.7 for block, value in top.items()}
-    found = turned(below, first, second, more, 0.95)
+    found = compare_orders(below, first, second, more, 0.95)
     assert found.difference.value == pytest.approx(0.7)
     assert (found.before.value, found.after.value) == pytest.approx((1.05, 1.75))
 

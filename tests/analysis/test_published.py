@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from trifecta.analysis.intervals import Estimate, linear
 from trifecta.analysis.judging import CONFIRMED, CONTRADICTED, NOT_COMPARED, OPEN, OTHER_SIZE, judge
 from trifecta.analysis.published import Place, evaluate, matching
-from trifecta.analysis.statements import Says, Statement, parse
+from trifecta.analysis.statements import Assertion, Statement, parse
 
 ARMS = ("h1", "h2", "h2#aa", "h3")
 
@@ -81,7 +81,7 @@ def test_an_interval_confirms_contradicts_or_leaves_open(
     low: float | None, high: float | None, relation: Any, state: str
 ) -> None:
     ends = [None if end is None else math.log(end) for end in (low, high)]
-    says = Says("latency_p50_ns", ("h3",), ("h2",), relation)
+    says = Assertion("latency_p50_ns", ("h3",), ("h2",), relation)
     assert judge(says, Estimate(0.0, ends[0], ends[1], 6), 0.05)[0] == state
 
 
@@ -98,7 +98,7 @@ def test_an_interval_confirms_contradicts_or_leaves_open(
     ],
 )
 def test_about_half_is_neither_a_quarter_nor_two_thirds(low: float, high: float, state: str, word: str) -> None:
-    says = Says("latency_p50_ns", ("h3",), ("h2",), "about", size=(0.5, 0.5))
+    says = Assertion("latency_p50_ns", ("h3",), ("h2",), "about", size=(0.5, 0.5))
     told, reason = judge(says, Estimate(0.0, math.log(low), math.log(high), 6), 0.05)
     assert told == state
     assert word in reason
@@ -114,7 +114,7 @@ def test_about_half_is_neither_a_quarter_nor_two_thirds(low: float, high: float,
     ],
 )
 def test_about_five_times_is_said_the_other_way_round(low: float, high: float, state: str, word: str) -> None:
-    says = Says("requests_per_s", ("h3",), ("h2",), "about", size=(5.0, 5.0))
+    says = Assertion("requests_per_s", ("h3",), ("h2",), "about", size=(5.0, 5.0))
     told, reason = judge(says, Estimate(0.0, math.log(low), math.log(high), 6), 0.05)
     assert told == state
     assert word in reason

@@ -9,7 +9,7 @@ import pytest
 
 from trifecta.analysis.mixing import combinations, normalised
 from trifecta.analysis.reordering import reorders, variants
-from trifecta.analysis.scaling import Turn, axes, number_of, turns
+from trifecta.analysis.scaling import Turn, axes, number_of, verdict_changes
 
 
 def test_an_axis_is_a_factor_in_one_place_in_rising_order() -> None:
@@ -48,7 +48,7 @@ def test_levels_as_numbers(factor: str, text: str, number: float | None) -> None
     ],
 )
 def test_an_undecided_level_widens_what_lies_between(kinds: list[str], found: list[Turn]) -> None:
-    assert turns(kinds) == found
+    assert verdict_changes(kinds) == found
 
 
 def test_the_best_combination_and_what_each_hop_is_worth() -> None:

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from trifecta.analysis.switched import EVERYWHERE, Asked, countable, detected, left_out, switched, tolerated
+from trifecta.analysis.switched import EVERYWHERE, FactorContrast, countable, detected, left_out, switched, tolerated
 
-ASKED = Asked("path", "in-order", "overtaking", "latency_p50_ns", ("h2", "h3"), "h2", 0.95)
+ASKED = FactorContrast("path", "in-order", "overtaking", "latency_p50_ns", ("h2", "h3"), "h2", 0.95)
 
 
 def world(effects, blocks=20, noise=0.01, places=("new",), seed=1, **columns):
@@ -75,7 +75,7 @@ def test_places_stand_for_themselves_and_together():
     assert ratios["connection new"].contrast.ratio == pytest.approx(1.5, rel=0.02)
     assert ratios["connection reused"].levels == {"connection": "reused"}
     assert ratios[EVERYWHERE].contrast.ratio == pytest.approx(math.sqrt(1.5 * 1.1), rel=0.02)
-    only = Asked(**{**vars(ASKED), "where": (("connection", "new"),)})
+    only = FactorContrast(**{**vars(ASKED), "where": (("connection", "new"),)})
     assert {one.place for one in switched(rows, only)} == {""}
 
 
@@ -153,7 +153,7 @@ def test_what_leaves_trials_out_is_counted_by_check():
     missing = left_out(rows, ASKED)
     assert (missing.count, missing.trials) == (5, 12)
     assert missing.checks == {"path": 4, "drops": 1, "trouble": 1}
-    other = Asked(**{**vars(ASKED), "on": "elsewhere"})
+    other = FactorContrast(**{**vars(ASKED), "on": "elsewhere"})
     assert left_out(rows, other).trials == 6
 
 
@@ -162,7 +162,7 @@ def rates(failed, blocks=4):
     for row in rows:
         if "overtaking" in row["cell"] and row["arm"].startswith("h2"):
             row |= {"errors": failed, "success_rate": 1 - failed / 10}
-    asked = Asked(**{**vars(ASKED), "metric": "success_rate"})
+    asked = FactorContrast(**{**vars(ASKED), "metric": "success_rate"})
     return {one.arm: one for one in switched(rows, asked)}
 
 
@@ -191,7 +191,7 @@ def p_of(off, on):
             for one in failed
         ]  # fmt: skip
 
-    asked = Asked("path", "normal", "lag", "success_rate", ("h2",), "h2", 0.95)
+    asked = FactorContrast("path", "normal", "lag", "success_rate", ("h2",), "h2", 0.95)
     (found,) = switched([*cell("normal", off), *cell("lag", on)], asked)
     return found.contrast.p
 

@@ -113,7 +113,7 @@ def test_what_became_of_a_verdict(first: VerdictKind, second: VerdictKind, told:
 
 def test_every_outcome_is_counted() -> None:
     assert set(two_runs.OUTCOMES) == set(get_args(two_runs.Became))
-    assert two_runs.counted([ALIKE, ALIKE, NEWLY])[ALIKE] == 2
+    assert two_runs.count_outcomes([ALIKE, ALIKE, NEWLY])[ALIKE] == 2
 
 
 def test_reaches_towards_each_other_add_up_as_squares() -> None:

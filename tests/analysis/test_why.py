@@ -9,7 +9,7 @@ import pytest
 
 from trifecta.analysis.ladder_planner import block_of
 from trifecta.analysis.places import Place, censored, log_ratios
-from trifecta.analysis.why import Share, of_rounds, ranked, search, together
+from trifecta.analysis.why import Share, joint_removal, of_rounds, ranked, search
 
 ROUNDS, CAUSES = 10, 8
 
@@ -151,14 +151,14 @@ def test_two_that_act_on_their_own_have_no_interaction_and_leave_the_rest():
     levels, runs, held = (0.5, 0.2, 0.35, 0.05, 0.05), 200, 0
     for _ in range(runs):
         rungs = [{2 * r: level + random.normal(0, 0.01) for r in range(8)} for level in levels]
-        made = together(rungs, 0.95)
+        made = joint_removal(rungs, 0.95)
         held += made.orders[0].difference.low < 0 < made.orders[0].difference.high
     assert 0.92 <= held / runs <= 0.98
     assert made.orders[0].before.value == pytest.approx(-0.3, abs=0.02)
     assert made.share.low < 0.9 < made.share.high
     assert made.share.rest().value == pytest.approx(0.1, abs=0.03)
     rungs[3] = {block: value + 0.15 for block, value in rungs[3].items()}
-    more = together(rungs, 0.95)
+    more = joint_removal(rungs, 0.95)
     assert more.orders[0].difference.low > 0.1
     assert math.isclose(more.orders[0].difference.value, more.orders[1].difference.value)
 
@@ -166,7 +166,7 @@ def test_two_that_act_on_their_own_have_no_interaction_and_leave_the_rest():
 def test_one_that_is_removed_alone_leaves_a_rest_too():
     random = np.random.default_rng(9)
     as_is, without = ({2 * r: level + random.normal(0, 0.01) for r in range(8)} for level in (0.5, 0.2))
-    made = together([as_is, without], 0.95)
+    made = joint_removal([as_is, without], 0.95)
     assert (made.orders, made.both) == ((), None)
     assert made.alone == (made.remains,)
     assert made.share.rest().low < 0.4 < made.share.rest().high

@@ -79,10 +79,10 @@ def test_one_that_is_kept_is_judged_by_todays_rules(path: Path) -> None:
 def test_a_ratio_far_from_the_published_one_is_not_confirmed_when_it_is_rejudged() -> None:
     statement = next(one for one in studies.published()["bourbon2020"].statements if one.id.endswith("fan-in-lag-4"))
     row = {"id": statement.id, "state": "confirmed", "reason": "", "ratio": 271.0, "low": 262.0, "high": 280.0}
-    made = rejudge.judged({**row, "blocks": 6, "form": "ratio"}, statement)
+    made = rejudge.rejudge({**row, "blocks": 6, "form": "ratio"}, statement)
     assert (made["state"], made["size"]) == ("same direction, other size", "larger")
     opened = {**row, "state": "open", "reason": "it depends on the place", "blocks": 6}
-    assert rejudge.judged(opened, statement) == opened
+    assert rejudge.rejudge(opened, statement) == opened
 
 
 @pytest.mark.parametrize("pair", list(combinations(KEPT, 2)), ids=lambda pair: " and ".join(path.stem for path in pair))

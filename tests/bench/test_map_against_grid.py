@@ -9,7 +9,7 @@ import pytest
 from bench.mapping import compare, real, turns
 from bench.mapping.contest import Contest, read_contest
 from tests.analysis.mapping.plane import a_plan, a_study, rows_of
-from trifecta.analysis.mapping.planner import measured
+from trifecta.analysis.mapping.planner import blocks_of_rows
 from trifecta.analysis.mapping.result import work_out
 from trifecta.analysis.planner import Stop
 from trifecta.design import plan as design_plan
@@ -53,7 +53,7 @@ def done(contest, study):
 def test_every_kind_gets_its_blocks_and_none_shares_its_losses(contest, study, done):
     rows, stop = done
     assert stop.kind == "blocks"
-    blocks = {kind: measured(contest.plan, study, own).blocks for kind, own in turns.split(rows).items()}
+    blocks = {kind: blocks_of_rows(contest.plan, study, own).blocks for kind, own in turns.split(rows).items()}
     assert {kind: len(found) for kind, found in blocks.items()} == {"search": 26, "grid": 36, "held out": 36}
     assert sorted(block.place for block in blocks["grid"]) == list(range(36))
     assert [block.place for block in blocks["grid"]] != list(range(36))
@@ -125,7 +125,7 @@ def test_places_on_the_wrong_side_are_counted_where_the_reference_is_sure():
     reference = compare.Reference(
         np.array([0.2, 0.2, 0.0, 0.2]), np.array([0.1, 0.1, -0.1, 0.1]), np.array([0.3, 0.3, 0.1, 0.3])
     )
-    sides = compare.Sides(
+    sides = compare.PlaceIntervals(
         np.array([-0.2, 0.1, 0.1, 0.1]), np.zeros(4), np.zeros(4), np.array([0.01, 0.9, 0.9, 0.1]),
         ("slower", "open", "open", "slower"),
     )  # fmt: skip

@@ -33,7 +33,7 @@ def run_gate(
     resume: bool = False,
     budget_ns: int | None = None,
     cluster: None = None,
-) -> gates.Measured:
+) -> gates.GateRun:
     """What a lab would have measured; the run has no trials, only what says how to go on with it."""
     if not resume:
         about: RunDocument = {"study": {"sha256": study_digest(gate.study)}, "unsupported": []}
@@ -44,7 +44,7 @@ def run_gate(
     _, ending, rows = simulate(gate, value)
     ended: RunDocument = {**FACTS, **facts, "ended_because": ending.reason}
     killed = not resume and "FAKE_INTERRUPTED" in os.environ
-    return gates.Measured(folder, gate, rows[: 4 if killed else None], plan.cells(gate.study), ended, killed or stop())
+    return gates.GateRun(folder, gate, rows[: 4 if killed else None], plan.cells(gate.study), ended, killed or stop())
 
 
 if __name__ == "__main__":

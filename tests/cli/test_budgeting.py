@@ -17,11 +17,11 @@ from trifecta.analysis.interim_looks import blocks_at
 from trifecta.analysis.judging import CONFIRMED, OPEN
 from trifecta.analysis.places import Place
 from trifecta.analysis.published import evaluate
-from trifecta.analysis.statements import Published, Says, parse
+from trifecta.analysis.statements import Assertion, Published, parse
 from trifecta.cli.budgeting import Budget, lost_s
 from trifecta.conclude.reproduction import rejudge
 from trifecta.conclude.reproduction.result import Result, StudyResult, as_data
-from trifecta.conclude.reproduction.spending import BUDGET_SPENT, Ended, choose
+from trifecta.conclude.reproduction.spending import BUDGET_SPENT, SpendingEnd, choose
 from trifecta.contract.reproduction import Spending
 from trifecta.store import reproduction
 
@@ -253,7 +253,7 @@ def test_claims_about_the_same_cells_count_together() -> None:
     twin = study.evaluations[1]
     more = replace(twin, statement=replace(twin.statement, id="s.twin"))
     step = choose(replace(result, studies=(replace(study, evaluations=(*study.evaluations, more)),)), 1e6, [])
-    assert not isinstance(step, Ended)
+    assert not isinstance(step, SpendingEnd)
     assert list(step["targets"]) == ["s/b"]
     assert sorted([step["claim"], *step["also"]]) == ["s.b", "s.twin"]
 
@@ -263,7 +263,7 @@ def test_a_claim_about_what_was_not_run_costs_nothing() -> None:
     study = result.studies[0]
     gone = evaluate(replace(study.published.statements[0], where={"kind": "video"}), study.places)
     ended = choose(replace(result, studies=(replace(study, evaluations=(gone,)),)), 1e6, [])
-    assert isinstance(ended, Ended)
+    assert isinstance(ended, SpendingEnd)
     assert ended.open[0]["why"] == "nothing was run that it is about"
 
 
@@ -279,19 +279,19 @@ def test_every_answer_can_be_had_again_from_the_kept_file_alone(tmp_path: Path) 
     assert document["budget"]["ended"]
     for row in document["claims"]:
         says = statements[row["id"]].says
-        assert isinstance(says, Says)
+        assert isinstance(says, Assertion)
         one = rejudge.decided(row, says, row["confidence"])
         assert one is not None and one.state == row["state"]
         for end, value in (("low", one.pooled.low), ("high", one.pooled.high), ("ratio", one.pooled.value)):
             assert value is not None and math.exp(value) == pytest.approx(row[end], rel=1e-4)
         assert row["arms"].keys() == {"h2", "h3"} and row["checks"] == {"headroom": 1}
-        assert rejudge.judged(row, statements[row["id"]]) == row
+        assert rejudge.rejudge(row, statements[row["id"]]) == row
 
 
 def test_an_answer_that_its_blocks_do_not_give_is_found_out(tmp_path: Path) -> None:
     world = World({"clear": MANY["clear"]})
     (row,) = kept.kept(json.loads(json.dumps(as_data(world.read(())))))["claims"]
     (statement,) = world.study.statements
-    assert rejudge.judged({**row, "state": "contradicted"}, statement)["state"] == CONFIRMED
+    assert rejudge.rejudge({**row, "state": "contradicted"}, statement)["state"] == CONFIRMED
     row["cells"][0]["values"][0] = [1 / value for value in row["cells"][0]["values"][0]]
-    assert rejudge.judged(row, statement)["state"] == "contradicted"
+    assert rejudge.rejudge(row, statement)["state"] == "contradicted"

@@ -13,8 +13,8 @@ import pytest
 
 from trifecta.cli import main
 from trifecta.design.errors import CannotError, UserError
-from trifecta.implementations import getting, registry
-from trifecta.implementations.getting import chosen, get
+from trifecta.implementations import installation, registry
+from trifecta.implementations.installation import chosen, get
 from trifecta.implementations.recipe import Recipe
 from trifecta.implementations.survey import Implementation
 
@@ -152,7 +152,7 @@ import signal, sys, time
 from pathlib import Path
 signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored, and so inherited, where a shell started all this
 from trifecta.cli import main
-from trifecta.implementations import getting, registry
+from trifecta.implementations import installation, registry
 from trifecta.implementations.recipe import Recipe
 from trifecta.store.cache import is_whole, make_whole
 
@@ -169,8 +169,8 @@ class Slow(Recipe):
         make_whole(self.folder(), "digest", fill, say)
 
 there = {"slow": Slow()}
-getting.chosen.__defaults__ = (there,)
-getting.get.__kwdefaults__.update(recipes=there, look=lambda name: [])
+installation.chosen.__defaults__ = (there,)
+installation.get.__kwdefaults__.update(recipes=there, look=lambda name: [])
 sys.exit(main.run(["get", "slow"]))
 """
 
@@ -203,4 +203,4 @@ def test_a_folders_size_counts_what_is_in_it(tmp_path):
     (tmp_path / "inner").mkdir()
     (tmp_path / "inner/file").write_bytes(b"x" * 100_000)
     (tmp_path / "link").symlink_to("/nowhere")
-    assert 100_000 <= getting.folder_bytes(tmp_path) < 200_000
+    assert 100_000 <= installation.folder_bytes(tmp_path) < 200_000

@@ -33,7 +33,7 @@ def test_several_servers_by_commas_or_again(servers):
 def test_any_server_and_client_are_those_found():
     found = {"server": ["origin", "caddy"], "client": ["load", "curl"]}
     changes = as_overrides((), None, "1 h", None, ("any",), clients=("any",))
-    study = studies.load("race", changes, found=found.__getitem__)
+    study = studies.load("race", changes, found_levels=found.__getitem__)
     assert (study.factors["server"], study.factors["client"]) == (("origin", "caddy"), ("load", "curl"))
 
 

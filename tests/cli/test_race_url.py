@@ -56,7 +56,7 @@ def test_a_look_waits_for_a_connection_no_longer_than_the_run_does(asked, limit_
         assert wanted.workload.connect_timeout_ns == limit_s * 10**9
         raise CannotError("seen")
 
-    monkeypatch.setattr("trifecta.cli.far._looked", looked)
+    monkeypatch.setattr("trifecta.cli.far._look", looked)
     assert run(["race", URL, "--yes", *(["--set", f"connect_timeout={asked}"] if asked else [])]) == 3
 
 

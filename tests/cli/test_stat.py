@@ -13,7 +13,7 @@ from rich.console import Console
 
 from tests.workloads.test_stat import certificates, origin
 from trifecta.cli.main import run
-from trifecta.design.stat import Asked, Attempt, Target
+from trifecta.design.stat import Attempt, RequestOptions, Target
 from trifecta.lab.engine import find_engine
 from trifecta.report import stat as view
 
@@ -45,7 +45,7 @@ def attempt(protocol="h1", error=None, status=200, bytes_in=5, scale=1):
 
 def shown(attempts, width=80):
     out = Console(width=width, record=True, highlight=False, file=io.StringIO())
-    view.show(out, TARGET, Asked(), attempts)
+    view.show(out, TARGET, RequestOptions(), attempts)
     return out.export_text()
 
 

@@ -119,8 +119,8 @@ def test_another_search_or_a_damaged_one_is_refused(run, tmp_path, monkeypatch, 
         assert f"holds another search for causes (of another {option})" in error
         assert error.count("\n") == 1
     with pytest.raises(UserError, match=r"\(of another cell\)"):
-        why._same(folder, run, 300 * 10**9, None, "path=near", None)
-    assert why._same(folder, run, 300 * 10**9, 3, asked["cell"], "h3") == asked
+        why._require_same(folder, run, 300 * 10**9, None, "path=near", None)
+    assert why._require_same(folder, run, 300 * 10**9, 3, asked["cell"], "h3") == asked
     assert main.run(["resume", str(folder), "--blocks", "3"]) == 2
     assert "is a search for causes, which continues to its own end" in capsys.readouterr().err
     assert main.run(["resume", str(folder / "causes")]) == 2

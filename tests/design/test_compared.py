@@ -14,7 +14,7 @@ FOUND = {"server": ["origin", "caddy", "nginx"], "client": ["load", "curl"]}
 
 def race(*sets, study="race", **asked):
     changes = as_overrides(tuple(sets), None, None, None, (), **asked)
-    return studies.load(study, changes, found=FOUND.__getitem__)
+    return studies.load(study, changes, found_levels=FOUND.__getitem__)
 
 
 def test_protocol_is_compared_unless_the_study_says_otherwise():

@@ -53,7 +53,7 @@ def test_a_missing_module_is_named_with_its_extra(module: str, monkeypatch: pyte
     with pytest.raises(CannotError, match=rf"the package {package} .*; run: pip install 'trifecta\[{extra}\]'") as said:
         extras.load(module)
     assert "\n" not in str(said.value)
-    later = extras.Later(module)
+    later = extras.LazyModule(module)
     with pytest.raises(CannotError, match=package):
         later.anything  # noqa: B018 - it is imported here
 

@@ -17,7 +17,7 @@ BLOCKS = 3
 
 def planned(name):
     """Arms, cells, and a digest of the first blocks of every cell with what their trials ask for."""
-    study = studies.load(name, found=FOUND.__getitem__)
+    study = studies.load(name, found_levels=FOUND.__getitem__)
     digest = hashlib.sha256()
     for cell in plan.cells(study):
         digest.update(cell.key.encode())

@@ -40,7 +40,7 @@ RACE = studies.load("race")
 
 def race(cell="path=far,connection=reused,server=origin", **seen):
     case = case_of(RACE, cell_named(RACE, cell), "h3", "h2")
-    return with_evidence(case, replace(case.seen, **seen))
+    return with_evidence(case, replace(case.evidence, **seen))
 
 
 @pytest.mark.parametrize("name", sorted(CAUSES.own))
@@ -109,7 +109,7 @@ def test_the_programs_of_others_are_causes_where_they_are():
 
 
 def removable(case):
-    found = [(one.id, case.change(suspect)) for one, suspect in suspects(case.seen)]
+    found = [(one.id, case.change(suspect)) for one, suspect in suspects(case.evidence)]
     return {name: change for name, change in found if isinstance(change, Change)}
 
 
@@ -142,7 +142,7 @@ def test_a_cause_is_removed_by_one_field_and_nothing_else(cell):
 
 def test_what_this_version_has_no_field_for_is_said():
     case = race()
-    pacing = CAUSES["header-compression"].find(case.seen)
+    pacing = CAUSES["header-compression"].find(case.evidence)
     assert pacing is not None
     if "header_compression" not in KNOWN_FACTORS:
         assert case.change(pacing) == NO_SWITCH
@@ -157,7 +157,7 @@ def test_what_this_version_has_no_field_for_is_said():
     suspect = CAUSES["window-validation"].find(replace(own.seen, fields={**own.seen.fields, "quinn": "stock"}))
     assert suspect is not None
     assert own.change(suspect) == COMPARED
-    there = replace(case.seen, fields={**case.seen.fields, "quinn": "adapted"})
+    there = replace(case.evidence, fields={**case.evidence.fields, "quinn": "adapted"})
     assert with_evidence(case, there).change(replace(pacing, levels={"quinn": ("adapted",)})) == ABSENT
 
 
@@ -180,8 +180,8 @@ OVER_TCP |= {"idle-window": "", "stream-window": "h2"}
 )
 def test_what_no_arm_meets_is_no_cause_and_what_one_meets_says_which(arm, to, fields, met):
     case = case_of(RACE, cell_named(RACE, "path=far,connection=reused,server=origin"), arm, to)
-    case = with_evidence(case, replace(case.seen, fields={**case.seen.fields, **fields}))
-    found = {one.id: case.change(suspect) for one, suspect in suspects(case.seen)}
+    case = with_evidence(case, replace(case.evidence, fields={**case.evidence.fields, **fields}))
+    found = {one.id: case.change(suspect) for one, suspect in suspects(case.evidence)}
     for name, only in met.items():
         change = found.get(name, ABSENT)
         assert (change == ABSENT) == (only is None), name
@@ -224,7 +224,7 @@ OTHERS = "padding-cut+parameters-in-order+no-ecn"
 )
 def test_of_quinn_one_adaptation_is_switched_and_the_others_stay(own, rule, settings, both):
     case = race()
-    case = with_evidence(case, replace(case.seen, fields={**case.seen.fields, "quinn": own}))
+    case = with_evidence(case, replace(case.evidence, fields={**case.evidence.fields, "quinn": own}))
     changes = removable(case)
     assert dict(changes["window-validation"].levels) == {"quinn": rule}
     assert dict(changes["quinn-settings"].levels) == {"quinn": settings}

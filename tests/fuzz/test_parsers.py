@@ -204,12 +204,12 @@ def test_run_folders(tmp_path: Path) -> None:
     def read() -> None:
         directory = RunDirectory.open(run)
         directory.rows()
-        with damage.named(run), views.connect(run) as connection:
+        with damage.naming_damaged_file(run), views.connect(run) as connection:
             for view in ("trials", "samples", "checks", "verdicts", "link", "resources"):
                 ask(connection, f"SELECT * FROM {view}")
 
     def report() -> None:
-        with damage.named(run):
+        with damage.naming_damaged_file(run):
             write_report(run)
 
     def target(data: bytes) -> None:

@@ -21,7 +21,7 @@ from trifecta.design.errors import UserError
 from trifecta.design.model import PageWorkload, RequestsWorkload, Study
 from trifecta.design.quantity import QuantityError
 from trifecta.design.study_file import parse_study
-from trifecta.implementations import builds, getting
+from trifecta.implementations import builds, installation
 from trifecta.implementations.registry import SERVERS
 from trifecta.implementations.running import RunningServer, ServerFailed
 from trifecta.implementations.server import ServerOptions, Site, Unsupported, host_name, label
@@ -396,12 +396,12 @@ def test_a_version_is_built_beside_the_default_and_found_there(go: Path, capsys:
     assert adapter.find() == "2.10.0"
     assert adapter.identity() is not None
     go.unlink()
-    assert getting.get("caddy@2.10.0", lambda _: None).status == "present"
+    assert installation.get("caddy@2.10.0", lambda _: None).status == "present"
     assert not go.exists()
 
 
 def test_releases_are_listed_and_any_is_none_of_them(go: Path) -> None:
-    getting.get("caddy@2.10.0", lambda _: None)
+    installation.get("caddy@2.10.0", lambda _: None)
     assert builds.releases_here(SERVERS) == ["caddy@2.10.0"]
     (row,) = survey(["server"], ["caddy@2.10.0"])
     assert (row.found, row.version, row.get) == (True, "2.10.0", "trifecta get caddy@2.10.0")

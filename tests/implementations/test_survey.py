@@ -11,7 +11,7 @@ from tests.implementations.outside import install_client, install_server
 from trifecta.design.errors import CannotError
 from trifecta.implementations.client import ClientAdapter
 from trifecta.implementations.server import ServerAdapter
-from trifecta.implementations.survey import Finder, Implementation, as_findings, known, survey
+from trifecta.implementations.survey import Finder, Implementation, as_findings, names_of_kind, survey
 from trifecta.implementations.table import BrokenClient, BrokenServer, Table
 
 BUILT_IN = {"caddy": "trifecta.implementations.servers.caddy:Caddy"}
@@ -101,9 +101,9 @@ def test_only_those_that_are_asked_for_are_looked_at(folder):
 
 
 def test_known_names_need_no_search():
-    assert known("client")[0] == "load"
-    assert {"origin", "caddy"} <= {*known("server")}
-    assert known("service")[:2] == ["services", "go-services"]
+    assert names_of_kind("client")[0] == "load"
+    assert {"origin", "caddy"} <= {*names_of_kind("server")}
+    assert names_of_kind("service")[:2] == ["services", "go-services"]
 
 
 def row(name: str, found: bool, kind="server", reason=None) -> Implementation:

@@ -8,7 +8,7 @@ import textwrap
 import pytest
 
 from tests.lab.inside import run_inside
-from trifecta.lab.access import PROBED_BY_CHROMIUM, WIRE_NAMES, access_links, beside, server_address
+from trifecta.lab.access import PROBED_BY_CHROMIUM, WIRE_NAMES, access_links, ipv6_address_of, server_address
 
 pytestmark = pytest.mark.lab
 
@@ -106,7 +106,7 @@ def test_ipv6_has_the_same_ways_where_it_is_asked_for() -> None:
         [[server, "fd7a:1::2"] for server in servers], [True] * 5, ["cubic"] * 5, "fd7a:2::3", "192.168.1.2",
         ["0", "1", "0", "0", "0", "0"], [],
     ]  # fmt: skip
-    assert beside("192.168.2.11") == "fd7a:2::11"
+    assert ipv6_address_of("192.168.2.11") == "fd7a:2::11"
 
 
 def test_over_ipv6_a_browser_finds_that_there_is_a_way_and_nothing_leads_out() -> None:

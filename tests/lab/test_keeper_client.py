@@ -13,7 +13,7 @@ import pytest
 from trifecta.design.machine import Machine
 from trifecta.lab.ssh import keeper_client
 from trifecta.lab.ssh.callbacks import Callbacks
-from trifecta.lab.ssh.connection import Done, HostLost
+from trifecta.lab.ssh.connection import CommandResult, HostLost
 from trifecta.lab.ssh.host import SshHost
 from trifecta.lab.ssh.keeper_client import KeeperClient
 
@@ -77,7 +77,7 @@ def test_an_error_of_the_configuration_does_not_tell_where_the_home_is() -> None
 def test_an_error_of_the_other_end_does_not_tell_where_a_run_lies_here() -> None:
     host = SshHost("client", Machine("ssh://a"), Path("/none"))
     words = "mkdir: cannot create directory '/tmp/trifecta-x/files/./home/me': No space left on device\n"
-    error = host._no_room(Path("/home/me/runs/a/samples"), "cannot be put there", Done(1, b"", words))
+    error = host._no_room(Path("/home/me/runs/a/samples"), "cannot be put there", CommandResult(1, b"", words))
     assert str(error) == (
         "host ssh://a: samples cannot be put there (mkdir: cannot create directory '/tmp/trifecta-x/files/...': "
         "No space left on device); give its user room in ${TMPDIR:-/tmp}"

@@ -47,7 +47,7 @@ def test_in_a_namespace(tmp_path: Path) -> None:
 
 def test_on_this_machine_as_a_host_of_a_study(tmp_path: Path) -> None:
     launcher = Machines(ENGINE)
-    launcher.stand("client", Machine("here"))
+    launcher.connect("client", Machine("here"))
     assert launcher.places() == {"client": "here"}
     programs_work(launcher, "client", tmp_path, 47_114)
     launcher.close()
@@ -55,7 +55,7 @@ def test_on_this_machine_as_a_host_of_a_study(tmp_path: Path) -> None:
 
 def test_at_a_node(nodes: LocalLauncher, tmp_path: Path) -> None:
     programs_work(nodes, "place1", tmp_path, 47_115)
-    folder = Path(nodes.talked.place("place1").stand().folder)
+    folder = Path(nodes.talked.place("place1").ensure_started().folder)
     assert folder.is_dir()
     nodes.end("place1")
     assert not folder.exists(), "nothing is left behind"
@@ -83,7 +83,7 @@ def test_a_node_that_is_killed_takes_its_programs_and_says_so(nodes: LocalLaunch
 
 def test_one_that_does_not_read_holds_up_no_other(nodes: LocalLauncher, tmp_path: Path) -> None:
     place = nodes.talked.place("place1")
-    folder = Path(place.stand().folder)
+    folder = Path(place.ensure_started().folder)
     with place.start("probe", tmp_path / "log") as deaf, place.start("probe", tmp_path / "log") as other:
         stands = nodes.hands["place1"]._process.pid
         until = time.monotonic() + 30
@@ -110,7 +110,7 @@ def test_what_is_told_is_whole_however_slowly_it_is_read(nodes: LocalLauncher, t
 
 def test_an_end_amid_a_long_answer_leaves_nothing(nodes: LocalLauncher, tmp_path: Path) -> None:
     place = nodes.talked.place("place1")
-    folder = Path(place.stand().folder)
+    folder = Path(place.ensure_started().folder)
     (tmp_path / "large").write_bytes(bytes(10_000_000))
     place.put(tmp_path / "large")
     place.say(Get(str(tmp_path / "large")))
@@ -123,7 +123,7 @@ def test_a_late_answer_is_taken_for_no_other(
     nodes: LocalLauncher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = nodes.talked.place("place1")
-    place.stand()
+    place.ensure_started()
     monkeypatch.setattr(agent_place, "_FILES_S", 0.3)
     psutil.Process(nodes.hands["place1"]._process.pid).suspend()
     with pytest.raises(CannotError, match=r"n1: .*no answer within 0 s"):
@@ -157,7 +157,7 @@ def test_a_line_that_somebody_prints_is_no_message(nodes: LocalLauncher, tmp_pat
     place = nodes.talked.place("place1")
     with pytest.raises(ValueError, match="it begins with b'hello"):
         list(Frames().feed(b"hello, world\n"))
-    place.stand()
+    place.ensure_started()
     place.take(Output(b"hello, world\n"))
     with pytest.raises(CannotError, match="what cannot be read"):
         place.start("probe", tmp_path / "log")

@@ -45,17 +45,17 @@ def _told(folder: Path, **scripts: str) -> str:
 def test_the_first_thing_that_is_missing_is_named(
     tmp_path: Path, scripts: dict[str, str], said: str, remedy: str
 ) -> None:
-    assert netem.lack(_told(tmp_path, **scripts)) == netem.MissingSupport(said, remedy)
+    assert netem.missing_support(_told(tmp_path, **scripts)) == netem.MissingSupport(said, remedy)
 
 
 def test_a_firewall_that_bridges_ask_matters_on_a_host_alone() -> None:
     told = "filter net.bridge.bridge-nf-call-iptables\n"
-    found = netem.lack(told)
+    found = netem.missing_support(told)
     assert found is not None
     assert found.remedy == "sudo sysctl -w net.bridge.bridge-nf-call-iptables=0"
-    assert netem.lack(told, own_network=True) is None
+    assert netem.missing_support(told, own_network=True) is None
 
 
 def test_nothing_is_missing_where_all_of_it_works(tmp_path: Path) -> None:
     told = _told(tmp_path, tc='case "$*" in *netem|*"tbf rate "*|*codel) exit 0;; esac; exit 1')
-    assert netem.lack(told) is None
+    assert netem.missing_support(told) is None

@@ -97,7 +97,7 @@ def test_hosts_of_a_study_are_places_as_any_other(tmp_path: Path) -> None:
             from trifecta.lab.engine import find_engine
             from trifecta.lab.machines import Machines
             launcher = Machines(find_engine())
-            launcher.stand("client", Machine(hosts.url(CLIENT)))
+            launcher.connect("client", Machine(hosts.url(CLIENT)))
             programs_work(launcher, "client", folder)
             launcher.close()
             print(json.dumps(hosts.wait_clean(30)))
@@ -156,7 +156,7 @@ def test_nothing_is_left_whatever_ends_a_connection(tmp_path: Path, what: str) -
             program = SshPlace(host).start("probe", folder / "log")
             program.configure(ReflectConfig(address=host.address, port=9000))
             program.wait_ready(ReflectReady, 10)
-            kept = host.standing.keeping.folder
+            kept = host.session.keeping.folder
             began = time.monotonic()
             if what == "killed sshd":
                 os.kill(hosts.sessions(CLIENT)[-1], signal.SIGKILL)

@@ -117,7 +117,7 @@ def test_a_host_by_ssh_gets_the_static_one(engine: Path, monkeypatch: pytest.Mon
 
     monkeypatch.setattr(machines, "SshHost", Host)
     monkeypatch.setattr(machines, "SshPlace", lambda host: None)
-    machines.Machines(engine).stand("server", Machine("ssh://a"))
+    machines.Machines(engine).connect("server", Machine("ssh://a"))
     assert brought == [made]
 
 

@@ -9,7 +9,7 @@ import pytest
 from tests.report import synthetic
 from tests.report.synthetic import Shape, write_run
 from trifecta.conclude.why import result
-from trifecta.contract.why import AskedWhy
+from trifecta.contract.why import WhyRequest
 from trifecta.design import plan
 from trifecta.design.model import Study
 from trifecta.design.why.rungs import Case
@@ -30,7 +30,7 @@ def source(folder: Path) -> Path:
     return write_run(folder, shape)
 
 
-def asked_of(run: Path) -> AskedWhy:
+def asked_of(run: Path) -> WhyRequest:
     """Without the server, and without Cubic."""
     one = {"suspicion": 6.0, "suspected": "caddy is another program", "path": {}, "nearest": False}
     return {
@@ -57,7 +57,7 @@ def asked_of(run: Path) -> AskedWhy:
     }  # type: ignore[typeddict-item]
 
 
-def searched(folder: Path, asked: AskedWhy, monkeypatch: pytest.MonkeyPatch) -> Path:
+def searched(folder: Path, asked: WhyRequest, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of the search, with both of its runs."""
     why.create(folder, asked)
     case = case_asked(asked)

@@ -17,7 +17,7 @@ from trifecta.conclude.reproduction.as_published import below
 from trifecta.conclude.reproduction.compared import compare
 from trifecta.conclude.reproduction.result import Result, as_data, read
 from trifecta.contract.invocation import CampaignInvocation, ReproductionInvocation
-from trifecta.contract.reproduction import Then
+from trifecta.contract.reproduction import StatementDocument
 from trifecta.design.campaign import parse_campaign
 from trifecta.design.errors import UserError
 from trifecta.report.reproduction import print_result, write
@@ -66,7 +66,7 @@ def decided(result: Result, state: str) -> str:
     return next(one.statement.id for one in result.evaluations() if one.state == state)
 
 
-def told(state: str, **ends: float) -> Then:
+def told(state: str, **ends: float) -> StatementDocument:
     """What a claim was as published."""
     return {"state": state, "form": "ratio", "value": ends.get("value"), "low": ends.get("low"),
             "high": ends.get("high"), "blocks": 6, "reason": "too few", "by": "as-published"}  # fmt: skip

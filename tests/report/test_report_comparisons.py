@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from trifecta.conclude.comparisons import Comparison, levels, standing
+from trifecta.conclude.comparisons import Comparison, levels, rank_arms
 from trifecta.report import verdict_words
 from trifecta.report.verdict_words import place_words
 
@@ -34,11 +34,11 @@ def test_a_place_is_given_only_when_the_verdicts_leave_no_other(
     h3_h2: str, h3_h1: str, h1_h2: str, words: list[str]
 ) -> None:
     found = [verdict("h3", "h2", h3_h2), verdict("h3", "h1", h3_h1), verdict("h1", "h2", h1_h2)]
-    assert verdict_words.standing_words(standing(ARMS, found)) == words
+    assert verdict_words.standing_words(rank_arms(ARMS, found)) == words
 
 
 def test_two_protocols() -> None:
-    assert verdict_words.standing_words(standing(["h2", "h3"], [verdict("h3", "h2", "slower")])) == [
+    assert verdict_words.standing_words(rank_arms(["h2", "h3"], [verdict("h3", "h2", "slower")])) == [
         "1st HTTP/2",
         "2nd HTTP/3",
     ]
@@ -52,7 +52,7 @@ def test_headline_and_interval() -> None:
     )
     assert verdict_words.headline(one, "x") == "1.43x faster"
     assert verdict_words.interval(one) == "[1.38, 1.49]"
-    assert verdict_words.needs(one) == ""
+    assert verdict_words.needed_blocks(one) == ""
 
 
 def test_what_is_open_says_what_it_needs() -> None:
@@ -60,12 +60,18 @@ def test_what_is_open_says_what_it_needs() -> None:
         "h3", "h2", "undecided", factor_low=None, factor_high=1.2, blocks=8, blocks_needed_low=20, blocks_needed_high=31
     )
     assert verdict_words.interval(near) == "[0, 1.20]"
-    assert verdict_words.needs(near) == "needs 12 to 23 more blocks"
-    assert verdict_words.more(near) == "12-23 more"
+    assert verdict_words.needed_blocks(near) == "needs 12 to 23 more blocks"
+    assert verdict_words.needed_short(near) == "12-23 more"
     some = verdict("h3", "h2", "undecided", blocks=8, blocks_needed_low=20, blocks_needed_high=None)
-    assert (verdict_words.needs(some), verdict_words.more(some)) == ("needs 12 or more further blocks", "12+ more")
+    assert (verdict_words.needed_blocks(some), verdict_words.needed_short(some)) == (
+        "needs 12 or more further blocks",
+        "12+ more",
+    )
     soon = verdict("h3", "h2", "undecided", blocks=8, blocks_needed_low=9, blocks_needed_high=9)
-    assert (verdict_words.needs(soon), verdict_words.more(soon)) == ("needs 1 more block", "1 more")
+    assert (verdict_words.needed_blocks(soon), verdict_words.needed_short(soon)) == (
+        "needs 1 more block",
+        "1 more",
+    )
     far = verdict(
         "h3",
         "h2",
@@ -77,9 +83,12 @@ def test_what_is_open_says_what_it_needs() -> None:
         blocks_needed_high=None,
     )
     assert verdict_words.interval(far) == "[no interval]"
-    assert (verdict_words.needs(far), verdict_words.more(far)) == ("not within reach", "far off")
+    assert (verdict_words.needed_blocks(far), verdict_words.needed_short(far)) == ("not within reach", "far off")
     early = verdict("h3", "h2", "undecided", blocks=9, blocks_needed_low=None, blocks_needed_high=None)
-    assert (verdict_words.needs(early), verdict_words.more(early)) == ("too few blocks for a forecast", "too early")
+    assert (verdict_words.needed_blocks(early), verdict_words.needed_short(early)) == (
+        "too few blocks for a forecast",
+        "too early",
+    )
 
 
 def test_what_is_likely_says_so_and_columns_have_one_scale() -> None:

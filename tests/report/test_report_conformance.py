@@ -170,4 +170,4 @@ def test_what_did_not_start_transferred_nothing() -> None:
 
 def test_nothing_probed_is_no_sentence() -> None:
     assert conformance.sentence([]) == ""
-    assert conformance.proxy_note(conformance.Answer(conformance.PROXIES, [])) == ""
+    assert conformance.proxy_note(conformance.QueryResult(conformance.PROXIES, [])) == ""

@@ -9,19 +9,19 @@ import pytest
 
 from tests.report.synthetic import Shape, write_run
 from trifecta.conclude.exclusions import BY_ARM, uneven
-from trifecta.conclude.queries import Answer
+from trifecta.conclude.queries import QueryResult
 from trifecta.report import terminal
 from trifecta.report.html import write_report
 
 
-def answer(counts: dict[str, dict[str, tuple[int, int]]]) -> Answer:
+def answer(counts: dict[str, dict[str, tuple[int, int]]]) -> QueryResult:
     """By cell and arm: excluded ones of so many trials."""
     rows = [
         {"cell": cell, "arm": arm, "trials": of, "excluded": excluded, "check_name": "path", "remedy": "wait"}
         for cell, arms in counts.items()
         for arm, (excluded, of) in arms.items()
     ]
-    return Answer(BY_ARM, rows)
+    return QueryResult(BY_ARM, rows)
 
 
 @pytest.mark.parametrize(

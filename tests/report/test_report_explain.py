@@ -207,7 +207,7 @@ def test_the_load_of_a_page_is_not_explained_by_the_mean_of_its_requests(tmp_pat
     said = sentences(found, chain)["causes"]
     assert "Requests of a page load run at the same time: their mean is not its load time." in said
     chain = replace(chain, splits=chain.splits[1:])  # captured trials that do not count
-    assert shares.first(found.about, chain) is None
+    assert shares.first_split(found.about, chain) is None
     assert "Of the difference" not in words.conclusion(found.about, chain)
     assert "of the difference" not in sentences(found, chain)["causes"].split("CPU of the client")[1]
 

@@ -17,7 +17,7 @@ from tests.report.synthetic import Shape, _samples
 from tests.report.synthetic_parts import PATHS, checks_of, trial_row, write_facts
 from trifecta.conclude.comparisons import Comparison
 from trifecta.conclude.facts import read
-from trifecta.conclude.far import derive, hour_of, together
+from trifecta.conclude.far import arms_over_places, derive, hour_of
 from trifecta.conclude.queries import connect
 from trifecta.design import plan
 from trifecta.design.manners import TO_OTHERS
@@ -249,7 +249,7 @@ def test_what_each_place_decided_is_side_by_side_and_nothing_is_pooled() -> None
         cell = f"path=as-is,connection={connection},server=elsewhere,vantage={vantage}"
         return Comparison(cell, "h3", "h2", kind, {"metric": "latency_p50_ns"})
 
-    found = together(
+    found = arms_over_places(
         [
             one("new", "ssh://a", "faster"),
             one("new", "ssh://b", "undecided"),
@@ -261,7 +261,7 @@ def test_what_each_place_decided_is_side_by_side_and_nothing_is_pooled() -> None
         "HTTP/3 against HTTP/2, new connections: faster from ssh://a, ssh://c; undecided from ssh://b.",
         "HTTP/3 against HTTP/2, reused connections: same from ssh://a.",
     ]
-    assert together([Comparison("path=as-is,connection=new", "h3", "h2", "faster", {})]) == []
+    assert arms_over_places([Comparison("path=as-is,connection=new", "h3", "h2", "faster", {})]) == []
 
 
 def test_a_run_in_a_lab_has_nothing_of_it(small: Path) -> None:

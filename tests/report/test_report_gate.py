@@ -131,7 +131,7 @@ def test_json_reads_back_and_has_every_value(tmp_path):
 
 
 def beside(gate, document, before=None, **more):
-    told, replaces = last_good.beside(gate, document, before, file="refs/it.json", **more)
+    told, replaces = last_good.compare_to_last_good(gate, document, before, file="refs/it.json", **more)
     assert told["state"] == document["state"], "a warning only"
     return told["warnings"], told["notes"], replaces
 
@@ -150,8 +150,8 @@ def test_each_question_and_each_machine_has_a_state_of_its_own(tmp_path):
     assert len(names) == 4
     for path in (*names, tmp_path / "gated-server-old-12345678-12345678.json", tmp_path / "gated-server.json"):
         path.write_text("")
-    assert gates.others(same) == 3
-    assert gates.others(tmp_path / "none" / same.name) == 0
+    assert gates.count_others(same) == 3
+    assert gates.count_others(tmp_path / "none" / same.name) == 0
 
 
 def test_the_first_gate_that_passes_is_the_last_good_state(tmp_path):

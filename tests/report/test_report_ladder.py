@@ -13,7 +13,7 @@ from rich.console import Console
 
 from trifecta.conclude import ladder_results
 from trifecta.conclude.reproduction.result import Result, as_data
-from trifecta.contract.ladder import LadderFound
+from trifecta.contract.ladder import LadderDocument
 from trifecta.design.errors import UserError
 from trifecta.report.figures import svg
 from trifecta.report.ladder import output, picture, section, words
@@ -24,7 +24,7 @@ def ends(ratio: float | None, low: float | None = None, high: float | None = Non
     return {"ratio": ratio, "low": low, "high": high, "blocks": blocks}
 
 
-def found(**changes: Any) -> LadderFound:
+def found(**changes: Any) -> LadderDocument:
     rung = {"metric": "requests_per_s", "trials": 18, "valid": 18, "checks": {}}
     step = {"threat": "", "source": "V <b>", "why": "Nothing waits.", "p_holm": 0.001, "counts": True}
     made: dict[str, Any] = {
@@ -176,7 +176,7 @@ def test_the_page_of_a_reproduction_shows_it_escaped(tmp_path):
 
 
 def test_the_section_of_a_page_has_steps_runs_and_the_answer():
-    (one,) = section.of_ladders([found()])
+    (one,) = section.shown_ladders([found()])
     assert [step.title for step in one.steps] == ["Nagle off", "another client"]
     assert one.steps[0].exchanged == "tcp_nodelay false → true"
     assert one.runs[0] == ("steps", "ladders/small/steps/report.html")

@@ -9,7 +9,7 @@ import pytest
 from tests.analysis.mapping.plane import a_plan, a_study, explore
 from tests.report.synthetic import Shape, write_run
 from trifecta.analysis.mapping.noise import Noise
-from trifecta.analysis.mapping.result import Answer, work_out
+from trifecta.analysis.mapping.result import PlaceEstimate, work_out
 from trifecta.conclude import maps
 from trifecta.design.errors import UserError
 from trifecta.design.mapping import make_plan, parse_place
@@ -70,7 +70,7 @@ def test_the_report_of_its_trials_leaves_the_figures_to_the_map(tmp_path):
 
 def test_a_sentence_a_kind_of_answer(made):
     def said(low, high):
-        return words.sentence(Answer(made, 35e6, 0.005, (low + high) / 2, low, high, 0.5, made.spots[:1]))
+        return words.sentence(PlaceEstimate(made, 35e6, 0.005, (low + high) / 2, low, high, 0.5, made.spots[:1]))
 
     begin = "at 35 ms and 0.5 % loss, for 20 objects of 30 kB: "
     assert said(0.1133, 0.1740) == begin + "HTTP/3, 1.12 to 1.19 times faster"

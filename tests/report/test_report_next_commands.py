@@ -46,9 +46,11 @@ def test_how_many_blocks_are_asked_for(small, comparison, asked):
 
 def test_of_several_half_are_decided_and_none_is_kept_below_six_blocks(small):
     about = facts.read(small)
-    assert more_blocks.asked(about, [one(20, 21, 23), one(20, 25, 30), one(20, 60, 90), one(0, None, None)]) == 10
-    assert more_blocks.asked(about, [one(5, 6, 6), one(5, 6, 6), one(1, None, None)]) == 5
-    assert more_blocks.asked(about, [one(20, None, None, "same")]) is None
+    assert (
+        more_blocks.blocks_needed(about, [one(20, 21, 23), one(20, 25, 30), one(20, 60, 90), one(0, None, None)]) == 10
+    )
+    assert more_blocks.blocks_needed(about, [one(5, 6, 6), one(5, 6, 6), one(1, None, None)]) == 5
+    assert more_blocks.blocks_needed(about, [one(20, None, None, "same")]) is None
 
 
 def test_the_fewest_blocks_that_can_decide():

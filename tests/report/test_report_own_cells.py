@@ -5,7 +5,7 @@ from __future__ import annotations
 from trifecta import studies
 from trifecta.analysis.places import Place
 from trifecta.conclude.reproduction.own_bourbon2020 import ELAPSED, payload_of
-from trifecta.conclude.reproduction.own_cells import counted, of_trials, own_cells
+from trifecta.conclude.reproduction.own_cells import counted_trials, of_trials, own_cells
 from trifecta.conclude.reproduction.result import StudyResult
 from trifecta.design import plan
 from trifecta.design.campaign import parse_campaign
@@ -17,7 +17,7 @@ def place(run: str, *trials: str, **levels: str) -> Place:
 
 
 def test_the_query_is_over_the_trials_that_count_and_no_others() -> None:
-    sql = of_trials(ELAPSED, counted([place("r", "t2", "t'1"), place("r", "t2")])).text()
+    sql = of_trials(ELAPSED, counted_trials([place("r", "t2", "t'1"), place("r", "t2")])).text()
     assert "t.trial IN ('t''1', 't2')" in sql
     assert "t.valid" not in sql
     assert "t.trial IN (NULL)" in of_trials(ELAPSED, []).text()

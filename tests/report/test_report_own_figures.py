@@ -22,7 +22,7 @@ from trifecta.analysis.places import Place
 from trifecta.conclude.reproduction import own_bourbon2020 as own
 from trifecta.conclude.reproduction.result import Result, StudyResult
 from trifecta.conclude.reproduction.result import read as read_result
-from trifecta.contract.reproduction import RunTold
+from trifecta.contract.reproduction import ReproductionRun
 from trifecta.contract.trial import TrialValues
 from trifecta.design.campaign import parse_campaign
 from trifecta.report.figures import scales, svg
@@ -239,7 +239,7 @@ def test_of_the_row_that_httpstat_labelled_http_3_it_says_what_was_spoken() -> N
         for block in (0, 1)
     ]
     here = Place("baccichet2021/bare-index", "c", levels, cast(list[TrialValues], measured))
-    told: RunTold = {
+    told: ReproductionRun = {
         "study": "baccichet2021",
         "name": "bare-index",
         "folder": "",

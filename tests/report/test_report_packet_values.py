@@ -14,7 +14,7 @@ import pytest
 from tests.report.synthetic import Shape, write_run
 from tests.report.synthetic_packets import write_traces
 from trifecta.conclude import queries
-from trifecta.conclude.packets.metrics import counted, look
+from trifecta.conclude.packets.metrics import captured_trials, sql_metrics
 from trifecta.store import results_manifest
 from trifecta.store.trace_schema import SCHEMAS
 
@@ -36,7 +36,7 @@ def rows(run: Path, name: str) -> list[Row]:
 
 def counts(run: Path) -> dict[str, Row]:
     with queries.connect(run) as connection:
-        return {row["trial"]: row for row in counted(connection)}
+        return {row["trial"]: row for row in sql_metrics(connection)}
 
 
 def changed(run: Path, name: str, change: Callable[[list[Row]], list[Row]]) -> None:
@@ -106,7 +106,7 @@ def test_what_was_damaged_counts_once_and_what_is_of_others_does_not(run: Path, 
     assert after[first]["lost"] == before[first]["lost"] + 1
     assert after[first]["connections"] == 2  # that of the other wire, and none that a former trial left over
     with queries.connect(run) as connection:
-        looked = {each.trial: each.tables for each in look(connection)}
+        looked = {each.trial: each.tables for each in captured_trials(connection)}
     assert looked[first]["packets"].num_rows == sum(row["capture"] == capture for row in rows(run, "packets"))
 
 
@@ -123,4 +123,4 @@ def test_a_trial_whose_capture_lacks_packets_is_left_out(run: Path, tmp_path: Pa
     changed(run, "connections", lack)
     assert set(before) - set(counts(run)) == {first}
     with queries.connect(run) as connection:
-        assert first not in {each.trial for each in look(connection)}
+        assert first not in {each.trial for each in captured_trials(connection)}

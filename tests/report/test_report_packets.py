@@ -19,8 +19,8 @@ from tests.report.synthetic_packets import write_traces
 from trifecta.analysis.published import Place, evaluate, matching
 from trifecta.conclude import queries
 from trifecta.conclude.packets import catalogue
-from trifecta.conclude.packets.metrics import look
-from trifecta.conclude.visits.published import known
+from trifecta.conclude.packets.metrics import captured_trials
+from trifecta.conclude.visits.published import load_studies
 from trifecta.design.errors import CannotError
 from trifecta.report.html import render, write_report
 from trifecta.store import views
@@ -124,7 +124,7 @@ def test_parts_add_up(captured: Path) -> None:
         assert all(share == (value / content if content else None) for value, share in found["overhead"].values())
         assert sum(share for _, share in found["stalls"].values()) == pytest.approx(1)
         with queries.connect(captured) as connection:
-            waits = next(one.summary.blocking for one in look(connection) if one.trial == row["trial"])
+            waits = next(one.summary.blocking for one in captured_trials(connection) if one.trial == row["trial"])
         assert len(waits) == (1 if row["arm"] == "h1" else 3)
         for part, (value, share) in found["blocking"].items():
             mean = sum(getattr(wait, f"{part}_ns") for wait in waits) / len(waits)
@@ -220,7 +220,7 @@ def test_a_run_without_captures_says_nothing_of_packets(small: Path) -> None:
 
 
 def test_published_numbers_of_ding2022_stand_beside_cells_of_their_size() -> None:
-    study = next(one for one in known() if one.id == "ding2022")
+    study = next(one for one in load_studies() if one.id == "ding2022")
     levels = [("new", 1_000_000, "curl"), ("reused", 35, "curl"), ("new", 10_000_000, "load"), ("new", 35, "load")]
     cells = [
         Place(
@@ -245,7 +245,7 @@ def test_published_numbers_of_ding2022_stand_beside_cells_of_their_size() -> Non
 
 
 def test_what_is_an_artefact_is_named_and_not_judged() -> None:
-    study = next(one for one in known() if one.id == "ding2022")
+    study = next(one for one in load_studies() if one.id == "ding2022")
     for subject in study.document["numbers"]:
         for one in subject["metrics"]:
             assert (one["metric"] in ("packets", "largest_bytes")) == ("artefact" in one), one

@@ -64,4 +64,4 @@ def test_a_path_is_told_as_it_was_asked_for(path, words):
     [("10.0 kB", "10 kB"), ("1.50 MB", "1.5 MB"), ("100 kB", "100 kB"), ("1,000 B", "1,000 B"), ("1.05 s", "1.05 s")],
 )
 def test_what_was_asked_has_no_zeros_behind_the_point(text, plain):
-    assert numbers.plain(text) == plain
+    assert numbers.without_zeros(text) == plain

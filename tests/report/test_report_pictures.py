@@ -17,13 +17,13 @@ from trifecta.analysis.transport import blocking, overhead
 from trifecta.analysis.transport import parts as request_parts
 from trifecta.conclude.packets import flights, series
 from trifecta.conclude.packets.captured import Captured, captures
-from trifecta.conclude.packets.derive import Shown, _parts
+from trifecta.conclude.packets.derive import RepresentativeCapture, _parts
 from trifecta.conclude.packets.points import Flight, Ladder
 from trifecta.report.figures import part_bars, svg
-from trifecta.report.figures.blocking import Waited
+from trifecta.report.figures.blocking import BlockedRequest
 from trifecta.report.figures.blocking import blocking as blocked
 from trifecta.report.figures.packet_sizes import packet_sizes
-from trifecta.report.figures.panels import Drawn
+from trifecta.report.figures.panels import DescribedFigure
 from trifecta.report.figures.part_bars import TIME, Bar
 from trifecta.report.figures.setup_ladder import setup_ladder
 from trifecta.report.figures.time_sequence import time_sequence
@@ -187,8 +187,8 @@ def test_of_one_side_nobody_says_when_the_other_saw_a_packet() -> None:
     assert len(series.octets(only(arm="h2", sides=False)).arrived) == 0
 
 
-def words_of(drawn: Drawn) -> list[str]:
-    return [text.get_text() for target in drawn.made.axes for text in target.texts if text.get_text()]
+def words_of(drawn: DescribedFigure) -> list[str]:
+    return [text.get_text() for target in drawn.figure.axes for text in target.texts if text.get_text()]
 
 
 def test_words_of_flights_that_lie_too_close_say_when_they_were_sent() -> None:
@@ -233,19 +233,19 @@ def test_few_marks_are_large_enough_to_be_seen(size: int, width: float) -> None:
         packet_sizes([("x", "h2", series.sizes(captured, "down"), series.sizes(captured, "up"))]),
     ]
     for one in drawn:
-        assert max(patch.get_linewidth() for patch in one.made.axes[0].patches) == width
+        assert max(patch.get_linewidth() for patch in one.figure.axes[0].patches) == width
 
 
 def test_where_nothing_waited_the_panel_says_so() -> None:
-    waited = [Waited("0", 0.0, 3.0 * MS), Waited("1", 4.0 * MS, 0.0)]
-    drawn = blocked([("x", "h2", waited), ("y", "h3", [Waited("0", 0.0, 0.0)])])
-    assert [["nothing waited" in text.get_text() for text in one.texts].count(True) for one in drawn.made.axes] == [
+    waited = [BlockedRequest("0", 0.0, 3.0 * MS), BlockedRequest("1", 4.0 * MS, 0.0)]
+    drawn = blocked([("x", "h2", waited), ("y", "h3", [BlockedRequest("0", 0.0, 0.0)])])
+    assert [["nothing waited" in text.get_text() for text in one.texts].count(True) for one in drawn.figure.axes] == [
         0,
         1,
     ]
-    heights = sorted(bar.get_height() for bar in drawn.made.axes[0].patches)
+    heights = sorted(bar.get_height() for bar in drawn.figure.axes[0].patches)
     assert heights == [0.0, 0.0, 3.0 * MS, 4.0 * MS]
-    assert all(bar.get_y() == 0 for bar in drawn.made.axes[0].patches)  # side by side: they may overlap in time
+    assert all(bar.get_y() == 0 for bar in drawn.figure.axes[0].patches)  # side by side: they may overlap in time
 
 
 def test_captures_that_differ_by_protocol_stand_side_by_side() -> None:
@@ -301,7 +301,7 @@ def test_a_name_never_leaves_the_folder(tmp_path: Path) -> None:
 
 
 def test_waits_of_more_requests_than_bars_are_drawn_as_whole_nanoseconds() -> None:
-    waits = [Waited(str(number), number * MS, 2 * MS) for number in range(200)]
+    waits = [BlockedRequest(str(number), number * MS, 2 * MS) for number in range(200)]
     with svg.drawing():
         assert "HTTP/2" in blocked([("HTTP/2", "h2", waits)]).label
 
@@ -321,7 +321,7 @@ def test_overhead_is_told_in_shares_of_the_content() -> None:
     captured = only(arm="h2", size=5_000, lose=())
     for content, expected in ((800.0, (1.0, 0.25, 0.0)), (0.0, (None, None, None))):
         captured.octets = dict.fromkeys(overhead.PARTS, 0.0) | {"content": content, "ip": 200.0}
-        rows = _parts({"cell": {"h2": Shown(captured, "t00001", 1)}})
+        rows = _parts({"cell": {"h2": RepresentativeCapture(captured, "t00001", 1)}})
         shares = {row["part"]: row["share"] for row in rows if row["kind"] == "overhead"}
         assert tuple(shares[part] for part in ("content", "ip", "padding")) == expected
 

@@ -55,10 +55,13 @@ def test_a_claim_that_rests_on_one_program_is_said_to() -> None:
 
 def test_servers_and_clients_are_named_as_far_as_needed() -> None:
     everyone = [Program(server, client) for server in ("caddy", "nginx") for client in ("load", "curl", "go")]
-    assert claims.whom(everyone[:3], everyone, " only") == "behind caddy only, whatever the client"
-    assert claims.whom([everyone[1], everyone[4]], everyone) == "with curl, whatever the server"
-    assert claims.whom([everyone[0], everyone[4]], everyone) == "behind caddy (asked by load) and nginx (asked by curl)"
-    assert claims.whom(everyone[:1], everyone[:3]) == "with load"
+    assert claims.name_programs(everyone[:3], everyone, " only") == "behind caddy only, whatever the client"
+    assert claims.name_programs([everyone[1], everyone[4]], everyone) == "with curl, whatever the server"
+    assert (
+        claims.name_programs([everyone[0], everyone[4]], everyone)
+        == "behind caddy (asked by load) and nginx (asked by curl)"
+    )
+    assert claims.name_programs(everyone[:1], everyone[:3]) == "with load"
 
 
 def test_claims_over_the_whole_study() -> None:

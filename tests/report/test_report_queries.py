@@ -8,7 +8,7 @@ import duckdb
 import pytest
 
 from trifecta.conclude import queries
-from trifecta.conclude.queries import Answer
+from trifecta.conclude.queries import QueryResult
 from trifecta.conclude.query import Query
 
 
@@ -39,7 +39,7 @@ def test_a_select_gives_rows_and_names_a_column_that_it_lacks() -> None:
 def test_an_answer_gives_those_that_are_wanted_and_names_a_column_that_it_lacks() -> None:
     query = Query("q", "SELECT 1", ("a",))
     rows = [{"a": 1, "b": "x"}, {"a": 2, "b": "y"}]
-    assert Answer(query, rows).of(Row, a=2) == rows[1:]
-    assert Answer(query, []).of(Row) == []
+    assert QueryResult(query, rows).of(Row, a=2) == rows[1:]
+    assert QueryResult(query, []).of(Row) == []
     with pytest.raises(TypeError, match=f"Row: {LACKS}"):
-        Answer(query, [{"a": 1}]).of(Row)
+        QueryResult(query, [{"a": 1}]).of(Row)

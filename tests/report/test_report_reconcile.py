@@ -20,10 +20,10 @@ from tests.report.synthetic_reproduction import FAR, NEAR, write_reproduction
 from trifecta.analysis.mapping.result import work_out
 from trifecta.analysis.places import paired
 from trifecta.analysis.resampling import Concluded
-from trifecta.analysis.statements import Says
+from trifecta.analysis.statements import Assertion
 from trifecta.conclude.reconcile.experiments import Experiments
 from trifecta.conclude.reconcile.maps import read as read_maps
-from trifecta.conclude.reconcile.procedures import together
+from trifecta.conclude.reconcile.procedures import pool_cells
 from trifecta.conclude.reconcile.read import Reconciled, read
 from trifecta.conclude.reconcile.read import pairs as read_pairs
 from trifecta.design.errors import UserError
@@ -51,10 +51,10 @@ def found(folder: Path) -> Reconciled:
 
 def test_both_sides_are_found_where_they_hold(found: Reconciled) -> None:
     first = found.pairs[0]
-    assert first.found.pair.id == "slowest-or-faster"
-    assert {place.run for place in first.found.places[0]} == {NEAR}
-    assert {place.run for place in first.found.places[1]} == {FAR}
-    assert first.found.states[1]["milicevic2023.near-faster"] == "not run"
+    assert first.evidence.pair.id == "slowest-or-faster"
+    assert {place.run for place in first.evidence.places[0]} == {NEAR}
+    assert {place.run for place in first.evidence.places[1]} == {FAR}
+    assert first.evidence.states[1]["milicevic2023.near-faster"] == "not run"
     assert first.explained[1] is not None and first.explained[1].place.state == "confirmed"
     answer = reconcile.as_data(found)["pairs"][0]["answer"]
     assert "“HTTP/3 takes less time” holds in" in answer
@@ -102,14 +102,16 @@ def test_only_cells_with_a_truth_make_a_conclusion_right_or_wrong() -> None:
             "single-load", "c", "h3", "h2", winner, 10, wrong, wrong, *ends, 1.0, 0.9, 1.1, 0.5, contradict
         )
 
-    made = together("s", "single-load", [one("h3", 1, 0.2), one("h2", 3, 0.4), one("same", 10, 0.5), one(None, 0, 0.5)])
+    made = pool_cells(
+        "s", "single-load", [one("h3", 1, 0.2), one("h2", 3, 0.4), one("same", 10, 0.5), one(None, 0, 0.5)]
+    )
     assert (made.cells, made.decided, made.same, made.open) == (4, 2, 1, 1)
     assert (made.draws, made.wrong, made.rate, made.least, made.most) == (20, 4, 0.2, 0.1, 0.3)
     assert made.contradict == pytest.approx(0.4)
     said = words.procedure(made)
     assert "(2 cells), wrong in 20 % of 20 conclusions" in said
     assert "1 cell without a difference beyond the margin" in said and "1 cell stays open" in said
-    nothing = together("s", "single-load", [one(None, 0, 0.5)])
+    nothing = pool_cells("s", "single-load", [one(None, 0, 0.5)])
     assert nothing.rate is None and "nothing can be called wrong" in words.procedure(nothing)
 
 
@@ -121,7 +123,7 @@ def test_a_rate_of_an_experiment_is_turned_into_a_time(folder: Path) -> None:
     about = replace(read.about, study={**read.about.study, "metric": "requests_per_s"})
     of_rate.known["round-trips"] = replace(read, about=about)
     found = of_rate.cells(pair)
-    says = Says("requests_per_s", (pair.arm,), (pair.to,))
+    says = Assertion("requests_per_s", (pair.arm,), (pair.to,))
     assert len(found) == len(read.places)
     for own, place in zip(found, read.places, strict=True):  # twice the rate is half the time
         rate = math.exp(paired(says, place, pair.to).mean())
@@ -144,12 +146,12 @@ def test_experiments_say_at_what_a_side_becomes_true(folder: Path, found: Reconc
     assert "early-data" in conditions.missing(first)
     text = (folder / "reconciliation.html").read_text()
     assert "What would decide more" in text and "trifecta threats measure round-trips" in text
-    rows = list(csv.DictReader((folder / "reconciliation-figures" / f"{first.found.pair.id}.csv").open()))
+    rows = list(csv.DictReader((folder / "reconciliation-figures" / f"{first.evidence.pair.id}.csv").open()))
     cells = [row for row in rows if row["kind"] == "experiment"]
     assert len(cells) == 2 * len(first.cells)  # a row for either side
     places = [row for row in rows if row["kind"] == "claim"]
-    assert len(places) == sum(len(side) for side in first.found.places)
-    assert float(places[0]["ratio"]) == first.found.places[0][0].ratio
+    assert len(places) == sum(len(side) for side in first.evidence.places)
+    assert float(places[0]["ratio"]) == first.evidence.places[0][0].ratio
 
 
 @pytest.mark.parametrize(("slope", "says"), [(1.2, "HTTP/3 is the fastest"), (-1.2, "HTTP/3 is the slowest")])
@@ -243,12 +245,12 @@ def test_without_any_run_the_page_says_so(tmp_path: Path) -> None:
     (tmp_path / "reproduction.json").write_text(json.dumps({"reproduction": {}, "claims": []}))
     found = read(tmp_path)
     text = page.render(found)
-    assert {one.found.outcome for one in found.pairs} == {"not run"}
+    assert {one.evidence.outcome for one in found.pairs} == {"not run"}
     assert text.count("No run answers this.") >= len(found.pairs)
     assert pages.read(text).faults == []
 
 
 def test_the_command_names_no_folder_of_this_machine() -> None:
     argv = ["/here/trifecta", "reproduce", "all", "--quick", "--out", "/here/runs/four"]
-    made = Reconciled(folder=Path("four"), asked={"argv": argv}, claims={}, runs=[], missing=[])
+    made = Reconciled(folder=Path("four"), invocation={"argv": argv}, claims={}, runs=[], missing=[])
     assert citation.command(made) == "trifecta reproduce all --quick --out FOLDER"

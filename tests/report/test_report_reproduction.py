@@ -21,7 +21,7 @@ from trifecta.analysis.published import evaluate
 from trifecta.conclude.reproduction import rejudge
 from trifecta.conclude.reproduction.places import half_sample_mode
 from trifecta.conclude.reproduction.places import read as read_places
-from trifecta.conclude.reproduction.resampled import OfRun, kept, outcome
+from trifecta.conclude.reproduction.resampled import OfRun, outcome, read_stored
 from trifecta.conclude.reproduction.result import Result, as_data
 from trifecta.conclude.reproduction.result import read as read_result
 from trifecta.contract.reproduction import Spending, Step
@@ -29,7 +29,7 @@ from trifecta.design.campaign import parse_campaign
 from trifecta.design.errors import UserError
 from trifecta.report.reproduction import print_result, write
 from trifecta.report.reproduction.output import render
-from trifecta.report.reproduction.resampled import words
+from trifecta.report.reproduction.resampled import resampling_words
 from trifecta.store import campaign as campaigns
 from trifecta.store import reproduction
 
@@ -256,21 +256,21 @@ def concluded(**said: float | None) -> OfRun:
 def test_what_was_concluded_is_read_back_as_it_was_kept() -> None:
     one = concluded(rate=0.1, low=0.05, high=0.2)
     assert next(iter(one.as_data())) == "run"
-    assert kept([one.as_data()]) == [one]
+    assert read_stored([one.as_data()]) == [one]
 
 
 def test_a_procedure_without_traffic_says_how_often_it_would_have_been_wrong() -> None:
     one = concluded(low=0.4, high=0.6)
     open_, same = replace(one, winner=None), replace(one, rate=1.0, winner="same")
     decided = [replace(one, rate=rate) for rate in (0.1, 0.5, 0.2)]
-    said = words([*decided, open_, open_, same])
+    said = resampling_words([*decided, open_, open_, same])
     assert "200 times on each of 6 comparisons" in said
     assert "where our verdict names the faster protocol (3 of 6)" in said
     assert "in 1 there is no difference beyond the margin, and it names one all the same" in said
     assert "in 2 our verdict is open, and nothing counts as wrong" in said
-    assert "wrong protocol" not in words([open_])
+    assert "wrong protocol" not in resampling_words([open_])
     assert "in 20 % of its conclusions at the median, in 50 % [40 %, 60 %] where it is worst" in said
-    assert "could not be carried out" in words([])
+    assert "could not be carried out" in resampling_words([])
 
 
 @pytest.mark.parametrize(

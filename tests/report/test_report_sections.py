@@ -21,7 +21,7 @@ def weather(templates: Path) -> Section:
     return Section(
         "weather",
         "Weather",
-        derive=lambda run: len(run.found),
+        derive=lambda run: len(run.comparisons),
         draw=lambda run, derived: f"{derived} fronts",
         rows=lambda derived: {},
         page="weather.html.j2",
@@ -35,7 +35,7 @@ def entered(monkeypatch: pytest.MonkeyPatch, *values: str) -> None:
 
 
 def test_names_are_one_a_section_and_templates_are_there() -> None:
-    found = sections.known()
+    found = sections.load_sections()
     assert found.missing == ()
     assert len({one.name for one in found.sections}) == len(sections.SECTIONS) == len(found.sections)
     for one in found.sections:
@@ -57,9 +57,9 @@ def test_a_package_adds_one_without_a_line(small: Path, tmp_path: Path, monkeypa
 
 
 def test_what_cannot_be_loaded_is_said_in_the_report(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(f"{__name__}.TWIN", sections.known().sections[0], raising=False)
+    monkeypatch.setattr(f"{__name__}.TWIN", sections.load_sections().sections[0], raising=False)
     entered(monkeypatch, "no.such.module:GONE", f"{__name__}:TEXT", f"{__name__}:TWIN")
-    said = sections.known().missing
+    said = sections.load_sections().missing
     assert [one.split(" ")[0] for one in said] == ["GONE", "TEXT", "TWIN"]
     assert "ModuleNotFoundError" in said[0] and "not a" in said[1] and "already" in said[2]
     text = pages.read(render(small)).root.text

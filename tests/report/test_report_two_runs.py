@@ -89,7 +89,7 @@ def test_two_runs_of_one_truth_agree(runs: tuple[Path, Path, Path]) -> None:
     became = outcomes(found)
     assert became["h3", "h2"] == became["h3", "h1"] == "alike"
     assert not any(one.size for one in found.questions)
-    assert found.moved is not None and found.moved.median < 0.02
+    assert found.session_spread is not None and found.session_spread.median < 0.02
     for one in found.questions:
         assert one.apart is not None and one.apart.alone.low is not None and one.apart.alone.high is not None
         assert one.apart.alone.high - one.apart.alone.low > 2 * 1.96 * 1.4142 * 0.01  # what sessions differ by is in it

@@ -22,7 +22,7 @@ from trifecta.conclude import queries
 from trifecta.conclude.facts import read as read_facts
 from trifecta.conclude.queries import Row
 from trifecta.conclude.visits import catalogue, metrics
-from trifecta.conclude.visits.published import known
+from trifecta.conclude.visits.published import load_studies
 from trifecta.report import terminal
 from trifecta.report.figures.connections import lanes
 from trifecta.report.figures.page_waterfall import Load, bars, rows_of
@@ -326,7 +326,7 @@ def test_what_can_be_zero_has_a_difference(video: Path) -> None:
 def test_published_claims_are_those_of_the_published_numbers() -> None:
     """A claim in words, its direction and the table it was read from must say the same."""
     numbers: dict[tuple[Any, ...], dict[str, float]] = {}
-    for study in known():
+    for study in load_studies():
         for subject in study.document.get("numbers", ()):
             for one in subject["metrics"]:
                 numbers[study.id, str(subject["where"]), one["metric"]] = one

@@ -37,16 +37,16 @@ def ends(ratio, low=None, high=None):
 
 def printed(made, folder, width=120):
     out = Console(file=io.StringIO(), width=width)
-    output.print_found(made, folder, out)
+    output.print_result(made, folder, out)
     return out.file.getvalue()
 
 
 def test_what_a_run_shows_is_read_before_anything_is_removed(search):
     asked = evidence.read(search[0])
-    assert (asked.case.cell.key, asked.case.seen.arm, asked.case.seen.to) == (CELL, "h3", "h2")
-    assert asked.case.seen.shares
+    assert (asked.case.cell.key, asked.case.evidence.arm, asked.case.evidence.to) == (CELL, "h3", "h2")
+    assert asked.case.evidence.shares
     assert asked.block_ns > 0
-    assert evidence.read(search[0], "path=far", "h1").case.seen.arm == "h1"
+    assert evidence.read(search[0], "path=far", "h1").case.evidence.arm == "h1"
     with pytest.raises(
         UserError, match="of h1 from h2 is decided; name one with --cell and --arm, or go on: `trifecta"
     ):
@@ -209,7 +209,7 @@ def test_what_is_of_the_nearest_stack_is_told_of_its_own_effect_everywhere(searc
     assert "the engine's own programs 1.10 [1.05, 1.15]" in " ".join(printed(made, search[1], 200).split())
     with svg.drawing():
         assert "unchanged on the engine" in picture.draw(made).svg("x")
-        shown_ = section.shown(made, "why", "")
+        shown_ = section.why_view(made, "why", "")
     assert [one.title for one in shown_.causes] == [
         first["title"],
         "unchanged on the engine's own programs",

@@ -10,7 +10,7 @@ import pytest
 from trifecta.conclude import evidence_queries
 from trifecta.conclude.comparisons import Comparison
 from trifecta.conclude.facts import RunFacts
-from trifecta.conclude.queries import Answer
+from trifecta.conclude.queries import QueryResult
 from trifecta.report.next_commands import command_line
 from trifecta.report.words import _checks, _conditions, _hosts, _mostly_excluded, _open, _seed, reach
 
@@ -21,7 +21,7 @@ MENDS = "To fix most of them: end other programs."
 @pytest.mark.parametrize(("excluded", "said"), [(10, True), (5, True), (4, False), (0, False)])
 def test_where_most_trials_do_not_count_it_says_what_would_mend_them(excluded: int, said: bool) -> None:
     rows = [FAILED | {"remedy": "end other programs"}, FAILED | {"failed": 2, "remedy": "wait"}]
-    words = _checks({"excluded_trials": excluded, "trials": 10}, Answer(evidence_queries.CHECK_MATRIX, rows))
+    words = _checks({"excluded_trials": excluded, "trials": 10}, QueryResult(evidence_queries.CHECK_MATRIX, rows))
     assert (MENDS in words) == said
 
 
@@ -39,7 +39,7 @@ def test_most_trials_are_not_all_of_them(excluded: int, said: str) -> None:
 
 def test_without_a_remedy_it_says_nothing_of_one() -> None:
     words = _checks(
-        {"excluded_trials": 9, "trials": 10}, Answer(evidence_queries.CHECK_MATRIX, [FAILED | {"remedy": None}])
+        {"excluded_trials": 9, "trials": 10}, QueryResult(evidence_queries.CHECK_MATRIX, [FAILED | {"remedy": None}])
     )
     assert "left out of every verdict" in words
     assert "fix" not in words

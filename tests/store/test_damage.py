@@ -73,7 +73,7 @@ def test_a_file_of_another_kind_is_named(run: Path, command: str, capsys: pytest
 
 
 def test_an_error_of_ours_is_not_blamed_on_whole_files(whole: Path) -> None:
-    with pytest.raises(KeyError), damage.named(whole):
+    with pytest.raises(KeyError), damage.naming_damaged_file(whole):
         raise KeyError("ours")
     assert damage.first_damaged(whole) is None
 

@@ -171,7 +171,7 @@ def test_special_characters_are_escaped():
         line = line_protocol._line("m", tags, ["'n=1i'"], "5")
         assert made.execute(f"SELECT {line}").fetchone() == ("m,tag=a\\b,then=c n=1i 5",)
         value = "'a,b=c d\n\"e'"
-        fields = [line_protocol._text("f", value), line_protocol._whole("n", "1")]
+        fields = [line_protocol._text("f", value), line_protocol._integer_field("n", "1")]
         line = line_protocol._line("m", _tags(tag=value, none="''"), fields, "5")
         assert made.execute(f"SELECT {line}").fetchone() == ('m,tag=a\\,b\\=c\\ d\\ "e f="a,b=c d\n\\"e",n=1i 5',)
 

@@ -138,7 +138,7 @@ def test_the_dashboard_has_the_types_that_grafana_publishes(tmp_path, x, fits):
     ],
 )
 def test_names_say_base_units(column, named):
-    assert grafana.named(column) == named
+    assert grafana.exported_name(column) == named
 
 
 def test_promtool_makes_blocks_of_it(written, tmp_path):

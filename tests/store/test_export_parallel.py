@@ -24,18 +24,18 @@ def test_pieces_come_in_order_and_two_are_under_way_at_once(connection):
         time.sleep(0.05 * (piece % 2 == 0))
         return cursor.execute("SELECT ?", [piece]).fetchone()[0], cursor
 
-    made = list(parallel.each(connection, work, range(6)))
+    made = list(parallel.map_pieces(connection, work, range(6)))
     assert [piece for piece, _ in made] == list(range(6))
     assert len({id(cursor) for _, cursor in made}) == 2
-    assert list(parallel.each(connection, work, [])) == []
+    assert list(parallel.map_pieces(connection, work, [])) == []
 
 
 def test_a_piece_has_one_thread_so_that_its_octets_are_the_same_every_time(connection):
     connection.execute("SET threads = 3")
-    assert list(parallel.each(connection, threads, range(3))) == [1, 1, 1]
+    assert list(parallel.map_pieces(connection, threads, range(3))) == [1, 1, 1]
     assert threads(connection, 0) == 3
     with pytest.raises(OSError, match="no space left"):
-        list(parallel.each(connection, _full, range(3)))
+        list(parallel.map_pieces(connection, _full, range(3)))
     assert threads(connection, 0) == 3
 
 
@@ -70,7 +70,7 @@ def test_one_that_fails_ends_what_is_under_way_and_what_has_not_begun(connection
 
     started = time.monotonic()
     with pytest.raises(OSError, match="no space left"):
-        list(parallel.each(connection, work, range(8)))
+        list(parallel.map_pieces(connection, work, range(8)))
     assert time.monotonic() - started < 60
     assert sorted(begun) == [0, 1]
 
@@ -85,7 +85,7 @@ def test_who_closes_it_ends_what_is_under_way(connection):
         return cursor.execute("SELECT sum(sqrt(n)) FROM many").fetchone()
 
     started = time.monotonic()
-    made = parallel.each(connection, work, range(8))
+    made = parallel.map_pieces(connection, work, range(8))
     assert next(made) == 0
     assert other.wait(60)
     made.close()

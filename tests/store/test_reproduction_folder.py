@@ -23,13 +23,13 @@ def asked(**more: object) -> ReproductionInvocation:
 
 def test_a_folder_of_before_goes_on_with_todays_conditions(tmp_path: Path) -> None:
     folder = reproduction.create(tmp_path / "old", asked())
-    assert reproduction.same(folder, asked(as_published=False)) == asked()
+    assert reproduction.require_same(folder, asked(as_published=False)) == asked()
     with pytest.raises(UserError, match=r"another reproduction \(as_published differs\)"):
-        reproduction.same(folder, asked(as_published=True))
+        reproduction.require_same(folder, asked(as_published=True))
 
 
 def test_as_published_is_not_gone_on_with_as_today(tmp_path: Path) -> None:
     folder = reproduction.create(tmp_path / "then", asked(as_published=True))
-    assert reproduction.same(folder, asked(as_published=True))
+    assert reproduction.require_same(folder, asked(as_published=True))
     with pytest.raises(UserError, match="as_published differs"):
-        reproduction.same(folder, asked(as_published=False))
+        reproduction.require_same(folder, asked(as_published=False))

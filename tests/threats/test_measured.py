@@ -4,9 +4,9 @@ import pytest
 
 from tests.cli.test_run import trifecta
 from trifecta.analysis.knee import Knee, Step
-from trifecta.cli.threats import _only
+from trifecta.cli.threats import _chosen_experiments
 from trifecta.design.errors import CannotError, UserError
-from trifecta.report.threats import _model_lines, print_list, print_measured, print_one, sentences
+from trifecta.report.threats import _model_lines, print_list, print_measured, print_threat, sentences
 from trifecta.threats import THREATS
 from trifecta.workloads.experiments import _finite, _outcome, not_measured, run_experiment
 
@@ -107,7 +107,7 @@ def test_the_rate_from_which_a_program_measures_itself_is_said():
 def test_everything_can_be_shown(capsys, tmp_path):
     print_list(list(THREATS.values()))
     for one in THREATS.values():
-        print_one(one)
+        print_threat(one)
     print_measured([threat(row("more"), row("same", "h2", None, place="path far"))], tmp_path)
     shown = capsys.readouterr().out
     assert all(name in shown for name in THREATS)
@@ -121,11 +121,14 @@ def test_a_threat_that_is_none_is_named(tmp_path):
 
 def test_only_the_experiments_asked_for_are_measured():
     every = list(THREATS.values())
-    assert _only(every, []) == dict.fromkeys(every, ())
+    assert _chosen_experiments(every, []) == dict.fromkeys(every, ())
     cpu, early = THREATS["cpu-bound"], THREATS["round-trips"]
-    assert _only(every, ["cpu-client", "early-data"]) == {early: ("round-trips",), cpu: ("cpu-bound", "cpu-server")}
+    assert _chosen_experiments(every, ["cpu-client", "early-data"]) == {
+        early: ("round-trips",),
+        cpu: ("cpu-bound", "cpu-server"),
+    }
     with pytest.raises(UserError, match=r"option --only: no experiment 'cpu-clint' .* did you mean 'cpu-client'\?"):
-        _only([cpu], ["cpu-clint"])
+        _chosen_experiments([cpu], ["cpu-clint"])
 
 
 def test_what_no_block_has_is_not_passed_over():

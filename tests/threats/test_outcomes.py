@@ -72,7 +72,7 @@ def found(
         (folder / name / "run.json").write_text('{"schema": 1}')
     monkeypatch.setattr(experiments, "_Run", lambda path: World(threat, path, by, noise, failed))
     monkeypatch.setattr(experiments, "_model", lambda *_: [])
-    return experiments.measured(threat, folder)
+    return experiments.threat_document(threat, folder)
 
 
 # Requests of a trial may fail together: without a failure a dozen trials do not show that a switch makes none.

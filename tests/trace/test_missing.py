@@ -330,7 +330,7 @@ def test_what_waits_for_octets_that_never_come_is_given_up_and_said() -> None:
     assert "16 MiB" in reader.lost
     reader.add(3, piece, "00" * piece, fin=False)
     assert reader.hole == 0
-    assert not reader.whole  # all octets were there, but nobody read them
+    assert not reader.is_complete  # all octets were there, but nobody read them
 
 
 def holds(found: Dissection, protocol: str) -> None:

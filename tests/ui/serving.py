@@ -84,7 +84,7 @@ def serving(folder: Path, cwd: Path, command: tuple[str, ...] = COMMAND, metrics
     with server.listen(0) as listening, Jobs(cwd, command) as jobs:
         port = listening.getsockname()[1]
         site = Site(folder, jobs, known)
-        running = server.made(site, port)
+        running = server.server_of(site, port)
         thread = threading.Thread(target=running.run, kwargs={"sockets": [listening]})
         thread.start()
         while not running.started:

@@ -34,7 +34,7 @@ class Followed:
     def now(self, text: str) -> list[Any]:
         self._file.write_text(text)
         with self._about.naming():
-            news: list[Any] = self._history.news(self._about)
+            news: list[Any] = self._history.changes(self._about)
         for one in news:
             self.points[one["arm"]] = self.points.get(one["arm"], [])[: one["keep"]] + one["points"]
         whole = {one["arm"]: one["points"] for one in json.loads(json.dumps(self._history.document()))}
@@ -81,7 +81,7 @@ def test_a_file_that_did_not_change_is_not_read_again(growing: Path, monkeypatch
     file.write_text(text.replace("1.1", "9.9"))
     os.utime(file, ns=(state.st_atime_ns, state.st_mtime_ns))
     with facts.read(growing).naming():
-        assert followed._history.news(facts.read(growing)) == []
+        assert followed._history.changes(facts.read(growing)) == []
 
 
 def test_blocks_that_ended_while_no_page_was_open_are_told(growing: Path, tmp_path: Path, fast: None) -> None:

@@ -18,7 +18,7 @@ from trifecta.implementations.registry import SERVERS
 from trifecta.implementations.server import ServerOptions, Site
 from trifecta.implementations.servers.origin import Origin
 from trifecta.workloads import load_configs
-from trifecta.workloads.extending import More
+from trifecta.workloads.extending import RunExtension
 from trifecta.workloads.faults import Faults
 from trifecta.workloads.requests import trial
 from trifecta.workloads.runner import run_study
@@ -61,7 +61,7 @@ def run(folder: Path, request: dict[str, Any], events: Any) -> int:
                 resume=request.get("resume", False),
                 adapters=adapters,
                 faults=Faults(**request.get("faults", {})),
-                more=More(**request.get("more", {})),
+                more=RunExtension(**request.get("more", {})),
             )
     except TrifectaError as error:
         print(f"trifecta: {error}", file=sys.stderr)

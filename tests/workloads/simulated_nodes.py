@@ -15,7 +15,7 @@ from trifecta.analysis.planner import Decision, Planner, Stop
 from trifecta.analysis.verdict import verdicts
 from trifecta.design import plan
 from trifecta.design.model import Study, Verdict
-from trifecta.workloads.cluster.dispatch import Dispatch, Event, Joined, LeftOut, Lost, Notice, Order, Ran
+from trifecta.workloads.cluster.dispatch import BlockFinished, Dispatch, Event, Joined, LeftOut, NodeLost, Notice, Order
 from trifecta.workloads.cluster.loop import carry_on
 
 Duration = Callable[[str, Order], float]
@@ -55,7 +55,7 @@ class SimulatedNodes:
         for node in self._alive:
             self._later(0.0, Joined(node), 1)
             for at in (lost or {}).get(node, []):
-                self._later(at, Lost(node, "it was simulated to be"), 0)
+                self._later(at, NodeLost(node, "it was simulated to be"), 0)
 
     def _later(self, at_s: float, event: Event, life: int) -> None:
         self._count += 1
@@ -68,14 +68,14 @@ class SimulatedNodes:
         while self._due and self._due[0][0] <= until:
             at_s, _, event, life = heapq.heappop(self._due)
             self.now_s = max(self.now_s, at_s)
-            if isinstance(event, Lost):
+            if isinstance(event, NodeLost):
                 self._died_s[event.node, self._alive[event.node]] = self.now_s
                 self._alive[event.node] += 1
                 self.at_once[event.node] = 0
                 self._later(self.now_s + self._back_s, Joined(event.node), self._alive[event.node])
             elif life != self._alive[event.node]:
                 continue  # what a node was running when it was lost
-            elif isinstance(event, Ran):
+            elif isinstance(event, BlockFinished):
                 self.at_once[event.node] -= 1
             events.append(event)
             until = min(until, self.now_s + gather_s) if len(events) == 1 else until
@@ -95,7 +95,7 @@ class SimulatedNodes:
         self._starts.append(((node, self._alive[node]), start_s, order))
         at_s = start_s + self._duration(node, order)
         self._free_s[node, self._alive[node]] = at_s
-        self._later(at_s + self._way_s, Ran(node, order, {}), self._alive[node])
+        self._later(at_s + self._way_s, BlockFinished(node, order, {}), self._alive[node])
 
     def begun(self) -> list[tuple[str, Order]]:
         """What nodes began to run, each as often as it was begun: no order that was lost while it waited there."""
@@ -123,7 +123,7 @@ class SimulatedHead:
     """HTTP/3's latency to HTTP/2's."""
     rows: list[Row] = field(default_factory=list)
     judged: list[Verdict] | None = None
-    kept: list[Ran] = field(default_factory=list)
+    kept: list[BlockFinished] = field(default_factory=list)
     lost: list[Order] = field(default_factory=list)
     said: list[Event] = field(default_factory=list)
     bad: Mapping[str, int] = field(default_factory=dict)
@@ -139,7 +139,7 @@ class SimulatedHead:
         self.planner.at_once = max(1, len(dispatch.busy) + len(dispatch.idle))
         return self.planner.next(self.rows, round(self.nodes.now_s * 1e9) + later_ns, self.judged)
 
-    def keep(self, done: Sequence[Ran]) -> Mapping[str, str]:
+    def keep(self, done: Sequence[BlockFinished]) -> Mapping[str, str]:
         for one in done:
             self.kept.append(one)
             self.rows += [row | {"node": one.node} for row in self.measured(one.order)]
@@ -149,7 +149,7 @@ class SimulatedHead:
             self.judged = verdicts(self.study, self.rows, list(self.cells.values()), fixed=False)
         return {node: "it was simulated to be bad" for node in self.bad if len(self.kept) >= self.bad[node]}
 
-    def node_event(self, event: Joined | Lost | LeftOut | Notice, order: Order | None) -> None:
+    def node_event(self, event: Joined | NodeLost | LeftOut | Notice, order: Order | None) -> None:
         self.said.append(event)
         if order is not None:
             self.lost.append(order)

@@ -16,7 +16,7 @@ from trifecta.design import plan
 from trifecta.design.errors import CannotError
 from trifecta.lab.engine import Stopped
 from trifecta.workloads.cluster import loop
-from trifecta.workloads.cluster.dispatch import Dispatch, Joined, LeftOut, Order, Ran, whole_blocks
+from trifecta.workloads.cluster.dispatch import BlockFinished, Dispatch, Joined, LeftOut, Order, whole_blocks
 from trifecta.workloads.cluster.loop import carry_on
 
 
@@ -46,9 +46,9 @@ def test_the_first_of_two_results_waits_for_the_block_before_it():
     first, second = dispatch.order("c", 0, ""), dispatch.order("c", 1, "")
     assert (first.first_trial, second.first_trial) == (0, 4)
     assert (dispatch.begin(first), dispatch.begin(second)) == ("a", "b")
-    assert dispatch.ran(Ran("b", second, {})) == []
+    assert dispatch.ran(BlockFinished("b", second, {})) == []
     assert dispatch.running() == {"c": {0, 1}}
-    assert [one.order.block for one in dispatch.ran(Ran("a", first, {}))] == [0, 1]
+    assert [one.order.block for one in dispatch.ran(BlockFinished("a", first, {}))] == [0, 1]
     assert dispatch.running() == {}
     assert dispatch.whole == {"c": 2}
     assert list(dispatch.idle) == ["b", "a"]
@@ -62,10 +62,10 @@ def test_a_lost_block_is_ordered_again_under_its_names_and_what_comes_late_count
     assert dispatch.lost("a") == order
     assert dispatch.lost_blocks == [order]
     assert not dispatch.over
-    assert dispatch.ran(Ran("a", order, {})) == []
+    assert dispatch.ran(BlockFinished("a", order, {})) == []
     dispatch.joined("b")
     assert dispatch.begin(dispatch.lost_blocks.pop(0)) == "b"
-    assert [one.node for one in dispatch.ran(Ran("b", order, {}))] == ["b"]
+    assert [one.node for one in dispatch.ran(BlockFinished("b", order, {}))] == ["b"]
     assert dispatch.lost("b") is None
 
 
@@ -95,10 +95,10 @@ def test_a_busy_node_has_one_block_ahead_and_loses_both():
     dispatch.joined("b")
     dispatch.begin(dispatch.lost_blocks.pop(0))
     dispatch.begin_ahead("b", dispatch.lost_blocks.pop(0))
-    assert [one.order for one in dispatch.ran(Ran("b", first, {}))] == [first]
+    assert [one.order for one in dispatch.ran(BlockFinished("b", first, {}))] == [first]
     assert dispatch.busy == {"b": second}
     assert not dispatch.idle
-    dispatch.ran(Ran("b", second, {}))
+    dispatch.ran(BlockFinished("b", second, {}))
     assert dispatch.over
     assert list(dispatch.idle) == ["b"]
 

@@ -11,7 +11,7 @@ from trifecta.contract.run import RunDocument
 from trifecta.lab.launcher import Output
 from trifecta.workloads.cluster import nodes as module
 from trifecta.workloads.cluster import wire
-from trifecta.workloads.cluster.dispatch import Joined, LeftOut, Lost, Notice, Order, Ran
+from trifecta.workloads.cluster.dispatch import BlockFinished, Joined, LeftOut, NodeLost, Notice, Order
 from trifecta.workloads.cluster.head import differs
 from trifecta.workloads.cluster.nodes import ProgramNodes
 from trifecta.workloads.cluster.wire import Message
@@ -80,7 +80,7 @@ def test_a_node_is_told_what_to_measure_and_joins() -> None:
     launcher = Scripted(p1="one", p2="two")
     nodes = stood(launcher, "p1", "p2")
     assert launcher.started == ["p1", "p2"]
-    assert wire.read_asked(launcher.written["p1"]) == wire.Asked("one", "study")
+    assert wire.read_asked(launcher.written["p1"]) == wire.NodeTask("one", "study")
     assert nodes.waiting() == 0
 
 
@@ -90,7 +90,7 @@ def test_a_block_goes_there_and_comes_back() -> None:
     nodes.offer("one", ORDER)
     assert wire.read_order(launcher.written["p1"].splitlines()[-1]) == ORDER
     launcher.says("p1", Message("told", text="slow"), Message("ran", cell="c", block=0, files={"trials/t0": b"x"}))
-    assert list(nodes.poll(0.01)) == [Notice("one", "slow"), Ran("one", ORDER, {"trials/t0": b"x"})]
+    assert list(nodes.poll(0.01)) == [Notice("one", "slow"), BlockFinished("one", ORDER, {"trials/t0": b"x"})]
 
 
 def test_a_node_runs_what_it_was_given_one_after_the_other() -> None:
@@ -101,7 +101,7 @@ def test_a_node_runs_what_it_was_given_one_after_the_other() -> None:
     nodes.offer("one", after)
     assert [wire.read_order(line) for line in launcher.written["p1"].splitlines()[-2:]] == [ORDER, after]
     launcher.says("p1", Message("ran", cell="c", block=0), Message("ran", cell="c", block=1))
-    assert list(nodes.poll(0.01)) == [Ran("one", ORDER, {}), Ran("one", after, {})]
+    assert list(nodes.poll(0.01)) == [BlockFinished("one", ORDER, {}), BlockFinished("one", after, {})]
     nodes.offer("one", ORDER)
     nodes.offer("one", after)
     launcher.says("p1", Message("ran", cell="c", block=1))
@@ -114,7 +114,7 @@ def test_a_program_that_ends_is_lost_and_started_again_three_times_at_most() -> 
     nodes = stood(launcher, "p1")
     for _ in range(2):
         launcher.says("p1", ended="it was killed by signal 9")
-        assert list(nodes.poll(0.01)) == [Lost("one", "it was killed by signal 9")]
+        assert list(nodes.poll(0.01)) == [NodeLost("one", "it was killed by signal 9")]
         launcher.says("p1", Message("ready", facts=FACTS))
         assert list(nodes.poll(0.01)) == [Joined("one")]
     launcher.says("p1", ended="it was killed by signal 9")
@@ -131,7 +131,7 @@ def test_a_block_that_is_done_gives_a_node_its_tries_back() -> None:
         nodes.offer("one", ORDER)
         launcher.says("p1", Message("ran", cell="c", block=0))
         launcher.says("p1", ended="gone")
-        assert [type(one) for one in (*nodes.poll(0.01), *nodes.poll(0.01))] == [Ran, Lost]
+        assert [type(one) for one in (*nodes.poll(0.01), *nodes.poll(0.01))] == [BlockFinished, NodeLost]
         launcher.says("p1", Message("ready", facts=FACTS))
         assert list(nodes.poll(0.01)) == [Joined("one")]
 
@@ -151,7 +151,7 @@ def test_a_place_that_is_gone_is_lost_and_one_that_comes_joins() -> None:
     nodes = stood(launcher, "p1")
     launcher.there = {"p2": "one"}  # the same machine, started again
     launcher.says("p2", Message("ready", facts=FACTS))
-    assert [*nodes.poll(0.01), *nodes.poll(0.01)] == [Lost("one", "the node is gone"), Joined("one")]
+    assert [*nodes.poll(0.01), *nodes.poll(0.01)] == [NodeLost("one", "the node is gone"), Joined("one")]
 
 
 def test_one_that_says_nothing_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,7 +159,7 @@ def test_one_that_says_nothing_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     nodes = stood(launcher, "p1")
     monkeypatch.setattr(module, "_SILENT_S", -1.0)
     (event,) = nodes.poll(0.01)
-    assert isinstance(event, Lost)
+    assert isinstance(event, NodeLost)
     assert "said nothing" in event.reason
     assert launcher.ended == ["p1"]
 

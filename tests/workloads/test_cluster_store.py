@@ -32,7 +32,7 @@ from trifecta.studies import known_servers, load
 from trifecta.workloads.cluster import loop
 from trifecta.workloads.cluster.head import run_on_cluster
 from trifecta.workloads.cluster.uploader import Uploader
-from trifecta.workloads.extending import More
+from trifecta.workloads.extending import RunExtension
 from trifecta.workloads.progress import NoProgress
 
 __all__ = ["engine"]  # a fixture of each test here, too
@@ -174,7 +174,7 @@ def test_a_run_that_is_given_more_blocks_puts_them_beside_the_others(tmp_path: P
     folder, study = tmp_path / "run", load("race", SETTINGS, known_servers())
     run_on_cluster(study, folder, launch=lambda: LocalLauncher(2), store=f"file://{store}")
     before = objects(of_run(store))
-    run_on_cluster(study, folder, launch=lambda: LocalLauncher(2), resume=True, more=More(blocks=1))
+    run_on_cluster(study, folder, launch=lambda: LocalLauncher(2), resume=True, more=RunExtension(blocks=1))
     assert len(rows(folder)) > TRIALS
     assert_stored(folder, of_run(store))
     assert before <= objects(of_run(store))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from trifecta.design.errors import CannotError
 from trifecta.workloads.cluster import wire
 from trifecta.workloads.cluster.dispatch import Order
-from trifecta.workloads.cluster.wire import Asked, Decoder, Message
+from trifecta.workloads.cluster.wire import Decoder, Message, NodeTask
 
 SOME = [
     Message("beat"),
@@ -63,7 +63,7 @@ def test_an_unknown_kind_and_a_negative_size_are_refused() -> None:
 
 
 def test_lines_to_a_node_are_read_as_written() -> None:
-    asked, order = Asked("n\n1", "a: 1\nb: 2\n"), Order("path=clean", 4, 12, "because")
+    asked, order = NodeTask("n\n1", "a: 1\nb: 2\n"), Order("path=clean", 4, 12, "because")
     for line in (wire.asked_line(asked), wire.order_line(order)):
         assert line.count(b"\n") == 1
     assert wire.read_asked(wire.asked_line(asked)) == asked

@@ -6,7 +6,7 @@ import pytest
 
 from tests.cli.test_run import trifecta
 from trifecta.threats import THREATS
-from trifecta.workloads.experiments import measured
+from trifecta.workloads.experiments import threat_document
 
 BLOCKS = 4
 """Two would do, but each of them has to count; a busy machine makes packets late."""
@@ -28,6 +28,6 @@ def test_an_experiment_runs_and_is_detected(tmp_path):
     assert done.returncode == 0 or all("machine" in checks for checks in left_out), done.stdout
     told = one["effects"][0]["detected"]
     assert (told["off"], told["on"], told["on_trials"]) == (0, 3 * BLOCKS, 3 * BLOCKS)
-    again = measured(THREATS["congestion-control"], tmp_path / "here")
+    again = threat_document(THREATS["congestion-control"], tmp_path / "here")
     assert json.loads(json.dumps(again)) == one
     assert json.loads((tmp_path / "here/threats.json").read_text()) == [one]

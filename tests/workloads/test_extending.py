@@ -13,7 +13,7 @@ from trifecta.design.study_file import parse_study
 from trifecta.store.run import RunDirectory, TrialFiles
 from trifecta.studies import load
 from trifecta.workloads import extending
-from trifecta.workloads.extending import More
+from trifecta.workloads.extending import RunExtension
 from trifecta.workloads.facts import check_same_study, study_digest
 
 MINUTE = 60_000_000_000
@@ -59,7 +59,7 @@ def ends(study):
 
 def test_more_blocks_of_a_run_with_a_fixed_number(ended):
     run, study, cells = ended("blocks={at_least: 2, at_most: 3}", "budget=none")
-    longer = extending.extend(run, study, cells, More(blocks=4))
+    longer = extending.extend(run, study, cells, RunExtension(blocks=4))
     assert ends(longer) == (2, 7, None)
     assert again(run) == longer
     (entry,) = run.facts["extended"]
@@ -75,7 +75,7 @@ def test_more_blocks_of_a_run_with_a_fixed_number(ended):
 
 def test_more_time_counts_from_what_was_spent(ended):
     run, study, cells = ended("budget=90 s", "blocks={at_least: 2, at_most: 3}", state="budget")
-    longer = extending.extend(run, study, cells, More(budget_ns=MINUTE))
+    longer = extending.extend(run, study, cells, RunExtension(budget_ns=MINUTE))
     assert longer.budget_ns == 150_000_000_000
     assert longer.max_blocks >= 200  # time alone is the end
     assert isinstance(extending.planner(run.facts)(longer, cells).next(run.rows(), 90_000_000_000), Decision)
@@ -84,9 +84,9 @@ def test_more_time_counts_from_what_was_spent(ended):
 
 def test_both_end_it_whichever_is_first_and_it_can_be_done_again(ended):
     run, study, cells = ended("blocks={at_least: 2, at_most: 3}", "budget=none")
-    once = extending.extend(run, study, cells, More(blocks=4, budget_ns=MINUTE))
+    once = extending.extend(run, study, cells, RunExtension(blocks=4, budget_ns=MINUTE))
     assert ends(once) == (2, 7, 150_000_000_000)
-    twice = extending.extend(run, once, cells, More(blocks=9))
+    twice = extending.extend(run, once, cells, RunExtension(blocks=9))
     assert ends(twice) == (2, 12, None)
     assert [entry["asked"] for entry in run.facts["extended"]] == ['--blocks 4 --budget "1 min"', "--blocks 9"]
     assert again(run) == twice
@@ -96,24 +96,24 @@ def test_where_nothing_is_open_every_cell_gets_the_blocks_and_time_alone_is_refu
     run, study, cells = ended("budget=none", blocks=(14, 14), faster=(1.5, 1.5), state="decided")
     before = (run.facts, run.study_text)
     with pytest.raises(UserError, match=r"^option --budget: all 6 verdicts are decided, .*; --blocks N measures every"):
-        extending.extend(run, study, cells, More(budget_ns=MINUTE))
+        extending.extend(run, study, cells, RunExtension(budget_ns=MINUTE))
     assert (run.facts, run.study_text) == before  # nothing half-written
-    longer = extending.extend(run, study, cells, More(blocks=2))
+    longer = extending.extend(run, study, cells, RunExtension(blocks=2))
     assert ends(longer) == (16, 16, None)
     assert isinstance(extending.planner(run.facts)(longer, cells).next(run.rows(), 0), Decision)
 
 
 def test_a_gate_whose_tests_are_open_gets_time_where_all_verdicts_are_decided(ended):
     run, study, cells = ended("budget=90 s", blocks=(14, 14), faster=(1.5, 1.5), state="budget")
-    longer = extending.extend(run, study, cells, More(budget_ns=MINUTE, of_gate=True))
+    longer = extending.extend(run, study, cells, RunExtension(budget_ns=MINUTE, of_gate=True))
     assert longer.budget_ns == 150_000_000_000
-    assert not More(of_gate=True), "that alone asks for nothing"
+    assert not RunExtension(of_gate=True), "that alone asks for nothing"
 
 
 def test_a_run_killed_between_its_two_files_is_mended(ended):
     run, study, cells = ended("blocks={at_least: 2, at_most: 3}", "budget=none")
     old = run.study_text
-    longer = extending.extend(run, study, cells, More(blocks=4))
+    longer = extending.extend(run, study, cells, RunExtension(blocks=4))
     (run.path / "study.yaml").write_text(old)
     assert extending.current(run, parse_study(old, "study.yaml")) == longer
     assert again(run) == longer
@@ -121,7 +121,7 @@ def test_a_run_killed_between_its_two_files_is_mended(ended):
 
 def test_a_campaign_that_knows_the_first_study_goes_on_with_the_extended_one(ended):
     run, study, cells = ended("blocks={at_least: 2, at_most: 3}", "budget=none")
-    longer = extending.extend(run, study, cells, More(blocks=4))
+    longer = extending.extend(run, study, cells, RunExtension(blocks=4))
     assert extending.current(run, study) == longer
     other = load("race", [*TINY, "margin=9 %"])
     with pytest.raises(UserError, match="the study is not the one this run began with"):
@@ -136,20 +136,20 @@ def test_a_run_that_was_never_extended_is_as_it_was(ended):
 
 def test_captured_trials_that_give_no_verdicts_can_have_more_blocks_too(ended):
     run, study, cells = ended("capture=true", "blocks={at_least: 2, at_most: 3}", "budget=none", state="captured")
-    assert ends(extending.extend(run, study, cells, More(blocks=1))) == (4, 4, None)
+    assert ends(extending.extend(run, study, cells, RunExtension(blocks=1))) == (4, 4, None)
 
 
 def test_a_map_is_refused(ended):
     run, study, cells = ended()
     run.write_facts(run.facts | {"map": {}})
     with pytest.raises(UserError, match="is a map"):
-        extending.extend(run, study, cells, More(blocks=1))
+        extending.extend(run, study, cells, RunExtension(blocks=1))
 
 
 def test_single_cells_get_blocks_whatever_their_verdicts(ended):
     """What a reproduction with a budget asks for: all is decided, and one cell is measured on."""
     run, study, cells = ended("budget=none", blocks=(14, 14), faster=(1.5, 1.5), state="decided")
-    more = More(cells={cells[1].key: 21})
+    more = RunExtension(cells={cells[1].key: 21})
     assert more and more.words() == "reproduce --budget, 1 cell"
     longer = extending.extend(run, study, cells, more)
     assert again(run) == longer
@@ -164,6 +164,6 @@ def test_single_cells_get_blocks_whatever_their_verdicts(ended):
 
 def test_time_ends_single_cells_as_well(ended):
     run, study, cells = ended("budget=none", blocks=(14, 14), faster=(1.5, 1.5), state="decided")
-    longer = extending.extend(run, study, cells, More(budget_ns=MINUTE, cells={cells[0].key: 21}))
+    longer = extending.extend(run, study, cells, RunExtension(budget_ns=MINUTE, cells={cells[0].key: 21}))
     assert longer.budget_ns == 150_000_000_000
     assert not isinstance(extending.planner(run.facts)(longer, cells).next(run.rows(), 151_000_000_000), Decision)

@@ -12,7 +12,7 @@ from trifecta.design.workloads.far import FarWorkload
 from trifecta.lab.host import LocalHost
 from trifecta.lab.place import LocalPlace
 from trifecta.workloads.far.addresses import spot_of, why_not
-from trifecta.workloads.far.choose import Wanted, choose, document
+from trifecta.workloads.far.choose import LookRequest, choose, document
 from trifecta.workloads.far.configs import Request
 from trifecta.workloads.far.look import Looker
 from trifecta.workloads.far.names import Resolved
@@ -32,7 +32,7 @@ def place(address="192.0.2.1", target=A, udp="open", **errors):
 
 
 def wanted(*targets, **more):
-    return Wanted(targets or (A,), Path("ca.pem"), **more)
+    return LookRequest(targets or (A,), Path("ca.pem"), **more)
 
 
 def test_all_protocols_at_the_one_address():

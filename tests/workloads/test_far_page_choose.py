@@ -14,7 +14,7 @@ from trifecta.implementations.server import Unsupported
 from trifecta.report.far.words import coming_line, page_lines, robots_line, too_few_line
 from trifecta.workloads.far import names, page_configs, supported
 from trifecta.workloads.far.choose import possible
-from trifecta.workloads.far.choose_page import document, settled
+from trifecta.workloads.far.choose_page import choice_of_pages, document
 from trifecta.workloads.far.names import Resolved
 from trifecta.workloads.far.page_look import no_room, refuse
 from trifecta.workloads.far.traffic_estimate import traffic_estimate
@@ -33,7 +33,7 @@ def seen(requests=20, octets=600_000, browser="chromium", **changes):
 
 def settle(*pages, third_parties=(), asked=None, **errors):
     asked = asked or wanted()
-    return settled(asked, possible(asked, [place(**errors)]), third_parties, pages or (seen(),))
+    return choice_of_pages(asked, possible(asked, [place(**errors)]), third_parties, pages or (seen(),))
 
 
 def study_of(choice, asked=None, browsers=("chromium",)):

@@ -47,7 +47,7 @@ def test_no_second_sees_more_than_two_and_no_minute_more_octets():
     for _ in range(400):
         octets = drawn.choice([1_000, 200_000, 3_000_000])
         one.wait(octets)
-        one.made(octets)
+        one.record_requests(octets)
         made.append((clock(), octets))
         clock.now_ns += drawn.randrange(S)
     times = [at for at, _ in made]
@@ -59,7 +59,7 @@ def test_no_second_sees_more_than_two_and_no_minute_more_octets():
 def test_an_answer_larger_than_a_minute_may_have_waits_for_an_empty_one():
     one, clock = keeper(Manners(2.0, 1_000_000, 100, 10**9))
     one.wait(5_000_000)
-    one.made(5_000_000)
+    one.record_requests(5_000_000)
     began = clock()
     one.wait(5_000_000)
     assert clock() - began == pytest.approx(MINUTE_NS, abs=S / 5)
@@ -69,7 +69,7 @@ def test_the_requests_of_a_trial_count_when_they_were_made():
     one, clock = keeper(Manners(2.0, 1_000_000, 100, 10**9))
     since = clock()
     clock.now_ns += 40 * S
-    one.made(1_000_000, 4, since)
+    one.record_requests(1_000_000, 4, since)
     assert one.due_ns(250_000) == since + 10 * S + MINUTE_NS
 
 
@@ -98,23 +98,23 @@ def test_a_look_before_a_run_takes_of_the_runs_minute():
     clock, sent = Clock(), deque()
     own = Manners(2.0, 1_000_000, 100, 10**9)
     look, run = (RateLimiter(own, sent=sent, now_ns=clock, sleep=clock.sleep) for _ in range(2))
-    look.made(900_000)
+    look.record_requests(900_000)
     assert run.due_ns(200_000) == clock() + MINUTE_NS
     assert run.due_ns(100_000) == clock() + S // 2
 
 
 def test_many_requests_at_once_are_paid_for_as_if_made_one_by_one():
     one, clock = keeper()
-    one.made(600_000, 60, clock())
+    one.record_requests(600_000, 60, clock())
     assert one.due_ns() == clock() + 30 * S
     clock.now_ns += 40 * S
-    one.made(600_000, 60, clock() - 25 * S)  # two visits of 30, the last one 10 s ago
+    one.record_requests(600_000, 60, clock() - 25 * S)  # two visits of 30, the last one 10 s ago
     assert one.due_ns() == clock() + 5 * S
 
 
 def test_a_run_after_a_look_waits_for_what_the_look_made_at_once():
     clock, sent = Clock(), deque()
     look = RateLimiter(TO_OTHERS, sent=sent, now_ns=clock, sleep=clock.sleep)
-    look.made(600_000, 60, clock())
+    look.record_requests(600_000, 60, clock())
     run = RateLimiter(TO_OTHERS, sent=sent, now_ns=clock, sleep=clock.sleep)
     assert run.due_ns() == clock() + 30 * S

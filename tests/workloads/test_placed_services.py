@@ -17,7 +17,7 @@ from trifecta.design.plan import block_trials, cells, treatments
 from trifecta.design.study_file import parse_study
 from trifecta.design.workloads.services import ChainWorkload
 from trifecta.lab.certificates import Certificates
-from trifecta.lab.machines import StandingMachine
+from trifecta.lab.machines import ConnectedMachine
 from trifecta.store import parquet, schema
 from trifecta.store.run import RunDirectory
 from trifecta.workloads.executors import HOSTS, executor_of
@@ -142,7 +142,7 @@ def session_of(study: Study, folder: Path) -> PlacedSession:
     for number, at in enumerate(dict.fromkeys(machine.at for machine in study.hosts.values()), 1):
         here = at == "here"
         far = Standing(at, "" if here else f"192.0.2.{number}", "" if here else "192.0.2.99")
-        session.machines._standing[at] = cast(StandingMachine, far)
+        session.machines._standing[at] = cast(ConnectedMachine, far)
     return session
 
 

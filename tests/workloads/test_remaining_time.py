@@ -9,7 +9,7 @@ import pytest
 
 from trifecta.design import duration
 from trifecta.design.study import requests, study
-from trifecta.workloads.remaining_time import look
+from trifecta.workloads.remaining_time import remaining
 
 STUDY = study(
     "s", workload=requests(requests=100), blocks={"at_least": 6, "at_most": 6}, budget="none",
@@ -29,7 +29,7 @@ def run(folder: Path, state: str, trials: int, seconds: float = 0.0) -> Path:
 
 def test_what_is_over_is_not_left_and_what_is_begun_is_left_in_part(tmp_path: Path) -> None:
     over, begun = run(tmp_path / "over", "blocks", TRIALS, 1), run(tmp_path / "begun", "running", 6)
-    ahead = look({over: STUDY, begun: STUDY, tmp_path / "new": STUDY})
+    ahead = remaining({over: STUDY, begun: STUDY, tmp_path / "new": STUDY})
     assert (ahead.runs, ahead.of, ahead.done, ahead.trials) == (2, 3, TRIALS + 6, 12 + TRIALS)
     assert ahead.left_ns == pytest.approx(duration.study_ns(STUDY) * (1 + 12 / 18), rel=1e-6)
 
@@ -37,10 +37,10 @@ def test_what_is_over_is_not_left_and_what_is_begun_is_left_in_part(tmp_path: Pa
 def test_what_earlier_runs_took_corrects_the_forecast(tmp_path: Path) -> None:
     expected = duration.study_ns(STUDY) / 1e9
     slow = {run(tmp_path / f"{n}", "blocks", TRIALS, 3 * expected): STUDY for n in range(1 + int(20 / expected))}
-    ahead = look({**slow, tmp_path / "new": STUDY})
+    ahead = remaining({**slow, tmp_path / "new": STUDY})
     assert ahead.left_ns == pytest.approx(3 * expected * 1e9, rel=0.01)
 
 
 def test_nothing_is_left_in_the_end(tmp_path: Path) -> None:
-    ahead = look({run(tmp_path / "over", "budget", 3, 5): STUDY})
+    ahead = remaining({run(tmp_path / "over", "budget", 3, 5): STUDY})
     assert (ahead.runs, ahead.trials, ahead.left_ns) == (0, 0, 0)

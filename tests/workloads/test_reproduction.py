@@ -56,17 +56,17 @@ def test_both_kinds_of_conditions_stand_in_one_folder(tmp_path: Path) -> None:
 
 
 def test_parts_are_asked_of_the_studies_that_have_them() -> None:
-    from trifecta.cli.reproduce import _only
+    from trifecta.cli.reproduce import _parts_of_studies
 
     names = ["bourbon2020", "baccichet2021", "ding2022", "milicevic2023"]
-    assert _only(names, ["page", "engine"]) == {
+    assert _parts_of_studies(names, ["page", "engine"]) == {
         "baccichet2021": ["page"],
         "ding2022": ["engine"],
         "milicevic2023": ["engine"],
     }
-    assert _only(names, []) == {name: [] for name in names}
+    assert _parts_of_studies(names, []) == {name: [] for name in names}
     with pytest.raises(UserError, match="no study, scenario or suite of these studies"):
-        _only(names, ["page", "pag"])
+        _parts_of_studies(names, ["page", "pag"])
 
 
 @pytest.mark.parametrize(

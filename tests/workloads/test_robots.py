@@ -16,7 +16,7 @@ FIRST_FITS = "User-agent: *\nAllow: /\nDisallow: /shop/\n"
 
 def said(text, path="/shop/cart"):
     rule = robots.rule_for(text, path)
-    return None if rule is None else rule.said
+    return None if rule is None else rule.line
 
 
 @pytest.mark.parametrize(

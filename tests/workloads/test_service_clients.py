@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from trifecta.contract.common import TcpSummary
 from trifecta.contract.load import ClientsSummary, ClosedLoop, LoadReady, LoadSummary
-from trifecta.contract.services import Among, Begin, ProgramConfig, ServicesLoadConfig
+from trifecta.contract.services import Begin, ClientPlacement, ProgramConfig, ServicesLoadConfig
 from trifecta.design.workloads.services import FanInWorkload
 from trifecta.implementations.services import rows
 from trifecta.lab.engine import EngineError
@@ -110,7 +110,7 @@ def together(some: Sequence[Client]) -> list[LoadSummary]:
 
 def test_each_is_asked_for_one_clients_work_and_has_files_of_its_own() -> None:
     every = configs_of(CONFIG, 3)
-    assert [one.among for one in every] == [Among(number=number, of=3) for number in range(3)]
+    assert [one.among for one in every] == [ClientPlacement(number=number, of=3) for number in range(3)]
     assert {(one.connections, one.streams, one.requests_per_client, one.warmup_requests) for one in every} == {
         (1, 1, 2, 2)
     }

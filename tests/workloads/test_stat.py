@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trifecta.design.errors import CannotError, UserError
-from trifecta.design.stat import PHASES, Asked
+from trifecta.design.stat import PHASES, RequestOptions
 from trifecta.lab.certificates import make_certificates
 from trifecta.lab.engine import find_engine
 from trifecta.workloads import stat
 
 PROTOCOLS = ("h1", "h2", "h3")
-QUICK = Asked(timeout_ns=20_000_000_000)
+QUICK = RequestOptions(timeout_ns=20_000_000_000)
 
 
 @pytest.fixture(scope="module")
@@ -85,13 +85,13 @@ def test_a_protocol_that_is_not_spoken_is_said_to_be_so(certificates):
 
 def test_resume_measures_the_second_request(certificates):
     with origin(certificates) as port:
-        made = asked(certificates, f"https://localhost:{port}/bytes/1", how=Asked(resume=True))
+        made = asked(certificates, f"https://localhost:{port}/bytes/1", how=RequestOptions(resume=True))
     assert all(attempts[0].resumed for attempts in made.values())
 
 
 def test_an_address_replaces_the_look_up(certificates):
     with origin(certificates) as port:
-        how = Asked(address="127.0.0.1", method="HEAD")
+        how = RequestOptions(address="127.0.0.1", method="HEAD")
         made = asked(certificates, f"https://localhost:{port}/bytes/9", ("h2",), how)
     assert "dns" not in made["h2"][0].phases_ns
     assert made["h2"][0].bytes_in == 0
@@ -108,7 +108,7 @@ def test_a_server_that_never_answers_ends_in_time(certificates):
     with socket.create_server(("127.0.0.1", 0)) as silent, socket.socket(type=socket.SOCK_DGRAM) as mute:
         mute.bind(silent.getsockname())
         url = f"https://127.0.0.1:{silent.getsockname()[1]}/"
-        made = asked(certificates, url, ("h1", "h3"), Asked(timeout_ns=200_000_000))
+        made = asked(certificates, url, ("h1", "h3"), RequestOptions(timeout_ns=200_000_000))
     assert {name: attempts[0].error for name, attempts in made.items()} == {
         "h1": "connect_timeout",
         "h3": "connect_timeout",

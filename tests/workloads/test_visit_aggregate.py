@@ -3,7 +3,7 @@
 import pyarrow.parquet as pq
 
 from tests.workloads.visit_files import MS, event, fetch, visit, watch, write
-from trifecta.analysis.checks.visits import Got
+from trifecta.analysis.checks.visits import FetchResult
 from trifecta.workloads.visits.aggregate import aggregate_visits
 
 
@@ -71,11 +71,11 @@ def test_requests_are_counted_by_what_became_of_them(tmp_path):
     assert found.missing == {"https://www.light.lab/2": 1}
     assert (found.failed, found.failed_classes) == ({"https://www.light.lab/3": 1}, {"reset": 1})
     first, failed, second = found.visits
-    assert first.got["GET https://www.light.lab/0"] == Got(2, 200, 2007)
-    assert first.got["GET https://www.light.lab/1"] == Got(1, 200, None)
-    assert "GET https://www.light.lab/2" not in first.got
+    assert first.fetched["GET https://www.light.lab/0"] == FetchResult(2, 200, 2007)
+    assert first.fetched["GET https://www.light.lab/1"] == FetchResult(1, 200, None)
+    assert "GET https://www.light.lab/2" not in first.fetched
     assert (first.first_protocol, second.first_protocol) == ("h3", "h2")
-    assert failed.got == {}
+    assert failed.fetched == {}
 
 
 def test_requests_to_third_parties_are_counted_apart(tmp_path):
@@ -106,8 +106,8 @@ def test_an_answer_of_404_is_no_failure_of_the_path_and_one_of_503_is(tmp_path):
         assert found.refused == {"https://www.light.lab/0": 1}
         assert found.missing == {"https://www.light.lab/favicon.ico": 1}
         assert (found.failed, found.failed_classes) == ({"https://www.light.lab/2": 1}, {"status": 1})
-        assert found.visits[0].got["GET https://www.light.lab/0"].status == 404
-        assert len(found.visits[0].got) == 1
+        assert found.visits[0].fetched["GET https://www.light.lab/0"].status == 404
+        assert len(found.visits[0].fetched) == 1
 
 
 def test_a_stall_that_did_not_end_and_the_segments(tmp_path):

@@ -58,30 +58,32 @@ class RatioSpread:
 def compare(first: Sequence[Judged], second: Sequence[Judged]) -> list[Pair]:
     """Statement by statement, as `evaluation_data` writes them; those that neither compares are left out."""
     here, there = ({str(one["id"]): one for one in side} for side in (first, second))
-    made = []
+    pairs = []
     for name in dict.fromkeys([*here, *there]):
         one, other = here.get(name), there.get(name)
         known = [side for side in (one, other) if side is not None]
         if all(side["state"] == NOT_COMPARED for side in known):
             continue
-        both = one is not None and other is not None
-        changed = tuple(key for key in _DEFINING if both and _plain(one, key) != _plain(other, key))
-        told = known[0]
-        made.append(Pair(name, str(told["kind"]), str(told["text"]), _relation(one, other), one, other, changed))
-    return made
+        in_both = one is not None and other is not None
+        changed = tuple(key for key in _DEFINING if in_both and _field(one, key) != _field(other, key))
+        comparable = known[0]
+        pairs.append(
+            Pair(name, str(comparable["kind"]), str(comparable["text"]), _relation(one, other), one, other, changed)
+        )
+    return pairs
 
 
 _DEFINING = ("text", "metric", "is", "published", "form")
 
 
-def _plain(side: Judged | None, key: str) -> object:
+def _field(side: Judged | None, key: str) -> object:
     return None if side is None else cast(Mapping[str, object], side).get(key)
 
 
-def _relation(one: Judged | None, other: Judged | None) -> Relation:
-    if one is not None and other is not None and one.get("defined") != other.get("defined"):
+def _relation(judgement: Judged | None, other: Judged | None) -> Relation:
+    if judgement is not None and other is not None and judgement.get("defined") != other.get("defined"):
         return ANOTHER
-    states = [None if side is None or side["state"] not in _DECIDED else side["state"] for side in (one, other)]
+    states = [None if side is None or side["state"] not in _DECIDED else side["state"] for side in (judgement, other)]
     if None not in states:
         return SAME if states[0] == states[1] else DIFFERS
     if states == [None, None]:
@@ -89,7 +91,7 @@ def _relation(one: Judged | None, other: Judged | None) -> Relation:
     return ONLY_SECOND if states[0] is None else ONLY_FIRST
 
 
-def counted(pairs: Sequence[Pair]) -> dict[str, int]:
+def count_relations(pairs: Sequence[Pair]) -> dict[str, int]:
     """How many there are of each relation."""
     return {relation: sum(one.relation == relation for one in pairs) for relation in RELATIONS}
 
@@ -99,38 +101,38 @@ def agree(pairs: Sequence[Pair]) -> bool:
     return all(one.relation != DIFFERS for one in pairs)
 
 
-def moved(pairs: Sequence[Pair]) -> RatioSpread | None:
+def session_spread(pairs: Sequence[Pair]) -> RatioSpread | None:
     """How far apart the ratios lie; None where no statement has one with an interval in both."""
-    found = []
+    distances = []
     for pair in pairs:
         sides = [_log(side) for side in (pair.first, pair.second)]
         if sides[0] is not None and sides[1] is not None:
             (a, a_error), (b, b_error) = sides[0], sides[1]
-            found.append((abs(a - b), a_error**2 + b_error**2, pair.id))
-    return ratio_spread(found)
+            distances.append((abs(a - b), a_error**2 + b_error**2, pair.id))
+    return ratio_spread(distances)
 
 
-def ratio_spread(found: Sequence[tuple[float, float, str]]) -> RatioSpread | None:
+def ratio_spread(distances: Sequence[tuple[float, float, str]]) -> RatioSpread | None:
     """The same of distances (logs) with their variance within sessions and what each is of; None without any."""
-    if not found:
+    if not distances:
         return None
-    ordered = sorted(distance for distance, _, _ in found)
+    ordered = sorted(distance for distance, _, _ in distances)
     half = len(ordered) // 2
     middle = ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2
-    farthest = max(found)
-    between = _between([(distance, within) for distance, within, _ in found])
-    return RatioSpread(len(found), math.expm1(middle), math.expm1(farthest[0]), farthest[2], math.expm1(between))
+    farthest = max(distances)
+    between = _between([(distance, within) for distance, within, _ in distances])
+    return RatioSpread(len(distances), math.expm1(middle), math.expm1(farthest[0]), farthest[2], math.expm1(between))
 
 
-def _between(found: Sequence[tuple[float, float]]) -> float:
+def _between(distances: Sequence[tuple[float, float]]) -> float:
     """The standard deviation between sessions with which the distances are as large as they are on average.
 
-    By Paule and Mandel (1982); ``found`` has distances and their variance within sessions. Two sessions lie apart by
+    By Paule and Mandel (1982); ``distances``: each with its variance within sessions. Two sessions lie apart by
     that and twice the variance between them.
     """
 
     def excess(deviation: float) -> float:
-        return sum(distance**2 / (within + 2 * deviation**2) for distance, within in found) - len(found)
+        return sum(distance**2 / (within + 2 * deviation**2) for distance, within in distances) - len(distances)
 
     low, high = 1e-9, 10.0
     if excess(low) <= 0:

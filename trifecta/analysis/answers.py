@@ -14,7 +14,7 @@ NOT_TODAY: Answer = "not today"
 ANSWERS: tuple[Answer, ...] = (CONFIRMED, OTHER_SIZE, HELD_THEN, NOT_TODAY, CONTRADICTED, OPEN, NOT_COMPARED)
 
 
-def together(then: State, now: State, *, changed: bool = True) -> tuple[Answer, str]:
+def combine(then: State, now: State, *, changed: bool = True) -> tuple[Answer, str]:
     """The answer where both are decided, and why; ``changed``: whether the two differ by more than chance."""
     if then == CONFIRMED and now == CONFIRMED:
         return "confirmed", "it holds under the published conditions and under today's"
@@ -41,7 +41,7 @@ def answered(now: State, then: State | None, *, tried: str = "") -> tuple[Answer
         return now, ""
     if then in (None, OPEN, NOT_COMPARED):
         if now == CONTRADICTED:
-            found = f"as published it is {then}{': ' if tried else ''}{tried}"
-            return NOT_TODAY, "not tried as published" if then is None else found
+            as_published = f"as published it is {then}{': ' if tried else ''}{tried}"
+            return NOT_TODAY, "not tried as published" if then is None else as_published
         return now, ""
-    return together(then, now)
+    return combine(then, now)

@@ -82,36 +82,43 @@ def causes(
 
     ``excludes_one``: whether the interval of the verdict does; without that there is nothing to find a cause of.
     """
-    both = (_by_block(trials, arm, names), _by_block(trials, reference, names))
-    shared = sorted(both[0].keys() & both[1].keys())
-    found = difference([(both[0][block], both[1][block]) for block in shared], confidence, names, anytime=True)
-    if found is None:
+    by_block = (_by_block(trials, arm, names), _by_block(trials, reference, names))
+    shared = sorted(by_block[0].keys() & by_block[1].keys())
+    estimate = difference(
+        [(by_block[0][block], by_block[1][block]) for block in shared], confidence, names, anytime=True
+    )
+    if estimate is None:
         return None
-    low, high = found.whole.low_ns, found.whole.high_ns
+    low, high = estimate.whole.low_ns, estimate.whole.high_ns
     if not excludes_one or low is None or high is None or low <= 0 <= high:
-        return Causes(found, (), told_apart=False)
-    whole = found.whole.difference_ns
-    each = np.array([[both[0][block][name] - both[1][block][name] for name in names] for block in shared])
+        return Causes(estimate, (), told_apart=False)
+    shared_parts = estimate.whole.difference_ns
+    each = np.array([[by_block[0][block][name] - by_block[1][block][name] for name in names] for block in shared])
     ends = [share_interval(each[:, at], each.sum(axis=1), confidence) for at in range(len(names))]
-    made = [Cause(one.part, one, one.difference_ns / whole, *end) for one, end in zip(found.parts, ends, strict=True)]
-    made = [one for one in made if one.found.arm_ns or one.found.reference_ns]  # a part that neither has is no cause
-    return Causes(found, tuple(sorted(made, key=lambda one: -abs(one.found.difference_ns))), told_apart=True)
+    all_causes = [
+        Cause(one.part, one, one.difference_ns / shared_parts, *end)
+        for one, end in zip(estimate.parts, ends, strict=True)
+    ]
+    all_causes = [
+        one for one in all_causes if one.found.arm_ns or one.found.reference_ns
+    ]  # a part that neither has is no cause
+    return Causes(estimate, tuple(sorted(all_causes, key=lambda one: -abs(one.found.difference_ns))), told_apart=True)
 
 
 def share_interval(
-    part: NDArray[np.float64], whole: NDArray[np.float64], confidence: float, *, half: float | None = None
+    part: NDArray[np.float64], total: NDArray[np.float64], confidence: float, *, half: float | None = None
 ) -> tuple[float, float] | tuple[None, None]:
-    """Between which shares of ``whole`` the ``part`` lies, both by block (Fieller); none where it is not bounded.
+    """Between which shares of ``total`` the ``part`` lies, both by block (Fieller); none where it is not bounded.
 
     The share s is in it when 0 is in the interval of the mean of ``part - s * whole``: a quadratic in s. ``half``: half
     the length of a mean's interval in standard deviations, where it need not hold at every look.
     """
-    reach = (half_width(len(whole), 1 - confidence) if half is None else half) ** 2
+    reach = (half_width(len(total), 1 - confidence) if half is None else half) ** 2
     if not math.isfinite(reach):
         return None, None
-    (own, both), (_, all_) = reach * np.cov(part, whole)
-    means = float(part.mean()), float(whole.mean())
-    square, cross, rest = means[1] ** 2 - all_, means[0] * means[1] - both, means[0] ** 2 - own
+    (own, covariance), (_, all_) = reach * np.cov(part, total)
+    means = float(part.mean()), float(total.mean())
+    square, cross, rest = means[1] ** 2 - all_, means[0] * means[1] - covariance, means[0] ** 2 - own
     if square <= 0:
         return None, None
     root = math.sqrt(max(cross**2 - square * rest, 0.0))  # not negative but by rounding: the share itself is inside
@@ -119,13 +126,13 @@ def share_interval(
 
 
 def _by_block(trials: Sequence[TrialParts], arm: str, names: Sequence[str]) -> dict[int, dict[str, float]]:
-    found: dict[int, list[Mapping[str, float]]] = {}
+    parts_by_block: dict[int, list[Mapping[str, float]]] = {}
     for trial in trials:
         if trial.arm in (arm, arm + AA_SUFFIX):
-            found.setdefault(trial.block, []).append(trial.parts)
+            parts_by_block.setdefault(trial.block, []).append(trial.parts)
     return {
         block: {name: sum(parts.get(name, 0.0) for parts in here) / len(here) for name in names}
-        for block, here in found.items()
+        for block, here in parts_by_block.items()
     }
 
 

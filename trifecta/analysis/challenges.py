@@ -61,16 +61,16 @@ def challenges(
     """
     metric, baseline = METRICS[study.metric], study.baseline.level
     excluded = {str(row["arm"]).split("#")[0] for row in rows if not row.get("valid")}
-    counted = _alone(study, [{**row, "valid": True} for row in rows], cell, metric.name) if excluded else {}
+    counted = _verdicts_of_cell(study, [{**row, "valid": True} for row in rows], cell, metric.name) if excluded else {}
     others = [
-        _alone(study, rows, cell, name)
+        _verdicts_of_cell(study, rows, cell, name)
         for name in OTHER_METRICS
         if metrics and name != metric.name and any(row.get(name) is not None for row in rows)
     ]
-    found = {}
+    by_pair = {}
     for pair in pairs:
         here = pair_blocks(cell.key, rows, metric, arm=pair[0], reference=pair[1], baseline=baseline)
-        found[pair] = Challenge(
+        by_pair[pair] = Challenge(
             blocks=here.blocks,
             opposed=_opposed(here.log_ratios()),
             without_one=_without_one(here),
@@ -78,7 +78,7 @@ def challenges(
             counted=counted.get(pair) if excluded & set(pair) else None,
             metrics=tuple(one[pair] for one in others if pair in one and one[pair].blocks),
         )
-    return found
+    return by_pair
 
 
 def _opposed(logs: Floats) -> int:
@@ -114,6 +114,6 @@ def _middle(pair: PairBlocks, blocks: NDArray[np.intp]) -> float | None:
     return middle_of(np.ascontiguousarray(pair.logs[blocks]), nodes)
 
 
-def _alone(study: Study, rows: Sequence[Row], cell: Cell, metric: str) -> dict[Pair, Verdict]:
+def _verdicts_of_cell(study: Study, rows: Sequence[Row], cell: Cell, metric: str) -> dict[Pair, Verdict]:
     """The verdicts by a metric with the cell as the whole family."""
     return {(one.arm, one.reference): one for one in verdicts(study, rows, [cell], metric, fixed=False)}

@@ -54,9 +54,9 @@ def by_wall_clocks(near: WallClock, far: WallClock) -> Offset:
     return Offset(near.ahead_ns - far.ahead_ns, near.bound_ns + far.bound_ns)
 
 
-def agree(one: Offset, other: Offset) -> bool:
+def agree(offset: Offset, other: Offset) -> bool:
     """Whether both can be right."""
-    return abs(one.offset_ns - other.offset_ns) <= one.bound_ns + other.bound_ns
+    return abs(offset.offset_ns - other.offset_ns) <= offset.bound_ns + other.bound_ns
 
 
 def tighter(packets: Offset, chrony: Offset | None) -> Offset:

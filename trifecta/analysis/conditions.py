@@ -17,7 +17,7 @@ import numpy as np
 
 from trifecta.analysis.intervals import Estimate, Floats, linear
 from trifecta.analysis.judging import CONFIRMED, CONTRADICTED, judge
-from trifecta.analysis.statements import ABOUT, Is, Says
+from trifecta.analysis.statements import ABOUT, Assertion, Is
 
 Truth = Literal["true", "further", "false", "open"]
 
@@ -57,31 +57,34 @@ class Cell:
     expected: float | None = None
 
 
-def put(test: Test | None, found: Estimate, margin: float) -> Truth | None:
+def put(test: Test | None, estimate: Estimate, margin: float) -> Truth | None:
     """A test and the estimate of a cell, as a log ratio."""
     if test is None:
         return None
     if test.ratio is not None:
-        return _about(test.ratio, found)
-    state, _ = judge(Says("", (), relation=test.relation), found, margin)
+        return _about(test.ratio, estimate)
+    state, _ = judge(Assertion("", (), relation=test.relation), estimate, margin)
     return "true" if state == CONFIRMED else "false" if state == CONTRADICTED else "open"
 
 
-def _about(ratio: float, found: Estimate) -> Truth:
+def _about(ratio: float, estimate: Estimate) -> Truth:
     """A sentence with a size is false as well where only its direction is right."""
-    if found.low is None and found.high is None:
+    if estimate.low is None and estimate.high is None:
         return "open"
-    low, high = -math.inf if found.low is None else found.low, math.inf if found.high is None else found.high
+    low, high = (
+        -math.inf if estimate.low is None else estimate.low,
+        math.inf if estimate.high is None else estimate.high,
+    )
     middle, reach = math.log(ratio), math.log(ABOUT)
     if middle - reach <= low and high <= middle + reach:
         return "true"
     if low <= middle + reach and high >= middle - reach:
         return "open"
-    return "further" if _further(ratio, found) else "false"
+    return "further" if _further(ratio, estimate) else "false"
 
 
-def _further(ratio: float, found: Estimate) -> bool:
-    claimed, (low, high) = math.log(ratio), (found.low, found.high)
+def _further(ratio: float, estimate: Estimate) -> bool:
+    claimed, (low, high) = math.log(ratio), (estimate.low, estimate.high)
     if claimed < 0:
         return high is not None and high < claimed - math.log(ABOUT)
     return low is not None and low > claimed + math.log(ABOUT)
@@ -116,22 +119,22 @@ def branches(cells: Sequence[Cell], side: int, along: str = "path") -> list[Bran
 
     Cells that are alike but for ``along`` stand together. Levels that every cell of an experiment has are left out.
     """
-    made: dict[tuple[str, ...], list[Cell]] = {}
+    cells_by_truth: dict[tuple[str, ...], list[Cell]] = {}
     changed = {name: changes([one for one in cells if one.experiment == name]) for name in _names(cells)}
     for one in cells:
         truth = one.truths[side]
         if truth is None or one.ratio is None:
             continue
         shown = tuple(f"{name}={one.levels[name]}" for name in changed[one.experiment] if name != along)
-        made.setdefault((one.experiment, truth, *shown), []).append(one)
-    return [_branch(key, found, changed[key[0]], along) for key, found in made.items()]
+        cells_by_truth.setdefault((one.experiment, truth, *shown), []).append(one)
+    return [_branch(key, cells_here, changed[key[0]], along) for key, cells_here in cells_by_truth.items()]
 
 
-def _branch(key: tuple[str, ...], found: list[Cell], changed: Sequence[str], along: str) -> Branch:
-    levels = {name: found[0].levels[name] for name in changed if name != along}
-    sweep = tuple(dict.fromkeys(one.levels[along] for one in found)) if along in changed else ()
+def _branch(key: tuple[str, ...], cells: list[Cell], changed: Sequence[str], along: str) -> Branch:
+    levels = {name: cells[0].levels[name] for name in changed if name != along}
+    sweep = tuple(dict.fromkeys(one.levels[along] for one in cells)) if along in changed else ()
     truth = next(one for one in ("true", "further", "false", "open") if one == key[1])
-    return Branch(key[0], truth, levels, sweep, tuple(found))
+    return Branch(key[0], truth, levels, sweep, tuple(cells))
 
 
 def _names(cells: Sequence[Cell]) -> list[str]:

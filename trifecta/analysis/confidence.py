@@ -78,8 +78,8 @@ def differences_of(logs: Floats) -> Floats:
     arm, references = logs[:, 0], logs[:, 1:].T
     tie = np.isinf(arm) & (arm == references)
     with np.errstate(invalid="ignore"):
-        found = np.where(tie, 0.0, arm - references)
-    result: Floats = np.clip(found, -LARGEST_LOG_RATIO, LARGEST_LOG_RATIO)
+        differences = np.where(tie, 0.0, arm - references)
+    result: Floats = np.clip(differences, -LARGEST_LOG_RATIO, LARGEST_LOG_RATIO)
     return result
 
 
@@ -197,8 +197,8 @@ def _lower_end(differences: Floats, threshold: float) -> float | None:
         tried = np.linspace(rejected + 1, standing - 1, min(_AT_ONCE, between)).astype(int)
         # A theta just below a value: that value and all above it vote for "above".
         votes = _votes(differences[None, :, :] >= values[tried, None, None], differences)
-        found = np.flatnonzero(mix(log_wealth(votes)) >= threshold)
-        last = int(found[-1]) if len(found) else -1
+        crossings = np.flatnonzero(mix(log_wealth(votes)) >= threshold)
+        last = int(crossings[-1]) if len(crossings) else -1
         if last >= 0:
             rejected = int(tried[last])
         if last + 1 < len(tried):

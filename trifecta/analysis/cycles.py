@@ -57,13 +57,13 @@ def elapsed(caller: str, callee: str) -> str:
 def parts(rows: Sequence[HopRow], arm: str, confidence: float) -> list[Part]:
     """The parts of one cell for an arm, from medians by trial and hop (``whole_ns`` with failures as infinite)."""
     hops = {int(row["ordinal"]): row for row in sorted(rows, key=lambda row: int(row["ordinal"]))}
-    found = []
+    means = []
     for kind, name in _in_time([hops[ordinal] for ordinal in sorted(hops)]):
         metric = Metric(kind.column, name, "ns", quantile=0.5 if kind.column == "whole_ns" else None)
         logs = block_logs([_row(row) for row in rows if row["ordinal"] == kind.ordinal], metric, arm)
         if len(logs):
-            found.append((name, geometric_mean(logs, confidence)))
-    return [Part(position, name, mean) for position, (name, mean) in enumerate(found)]
+            means.append((name, geometric_mean(logs, confidence)))
+    return [Part(position, name, mean) for position, (name, mean) in enumerate(means)]
 
 
 def one_way_times(rows: Sequence[HopRow]) -> dict[str, dict[str, float]]:
@@ -72,14 +72,14 @@ def one_way_times(rows: Sequence[HopRow]) -> dict[str, dict[str, float]]:
     Of a pair with several calls in a cycle there is no such one.
     """
     pairs = Counter((row["trial"], row["caller"], row["callee"]) for row in rows)
-    made: dict[str, dict[str, float]] = {}
+    times_by_trial: dict[str, dict[str, float]] = {}
     for row in rows:
         caller, callee = row["caller"], row["callee"]
         if pairs[row["trial"], caller, callee] == 1:
             for name, time in ((caller + callee, row["there_ns"]), (callee + caller, row["back_ns"])):
                 if time is not None:
-                    made.setdefault(row["trial"], {})[name] = time
-    return made
+                    times_by_trial.setdefault(row["trial"], {})[name] = time
+    return times_by_trial
 
 
 def _row(row: HopRow) -> TrialRow:
@@ -91,35 +91,35 @@ def _row(row: HopRow) -> TrialRow:
 def _in_time(hops: Sequence[HopRow]) -> list[tuple[_Kind, str]]:
     """Ways there and back in the order in which a cycle makes them, from hops in the order of their calls."""
     names = _names(hops)
-    said: list[tuple[_Kind, str]] = []
+    ordered_kinds: list[tuple[_Kind, str]] = []
     within: list[HopRow] = []
 
     def back(hop: HopRow) -> None:
-        said.append((_Kind(int(hop["ordinal"]), "back_ns"), names[int(hop["ordinal"])][1]))
+        ordered_kinds.append((_Kind(int(hop["ordinal"]), "back_ns"), names[int(hop["ordinal"])][1]))
 
     for hop in hops:
         while within and within[-1]["depth"] >= hop["depth"]:
             back(within.pop())
         there = names[int(hop["ordinal"])][0]
-        said.append((_Kind(int(hop["ordinal"]), "there_ns"), there))
-        said.append((_Kind(int(hop["ordinal"]), "handshake_ns"), f"{there}, of it handshake"))
+        ordered_kinds.append((_Kind(int(hop["ordinal"]), "there_ns"), there))
+        ordered_kinds.append((_Kind(int(hop["ordinal"]), "handshake_ns"), f"{there}, of it handshake"))
         within.append(hop)
     while within:
         back(within.pop())
     if hops:
-        said.append((_Kind(int(hops[0]["ordinal"]), "whole_ns"), whole_name(hops)))
-    return said
+        ordered_kinds.append((_Kind(int(hops[0]["ordinal"]), "whole_ns"), whole_name(hops)))
+    return ordered_kinds
 
 
 def _names(hops: Sequence[HopRow]) -> dict[int, tuple[str, str]]:
     """There and back of every hop; where a pair of services has several calls, each with its number."""
     pairs = [(hop["caller"], hop["callee"]) for hop in hops]
-    found = {}
+    names = {}
     for hop, pair in zip(hops, pairs, strict=True):
         number = f"{hop['ordinal']}: " if len(set(pairs)) < len(pairs) else ""
         caller, callee = pair
-        found[int(hop["ordinal"])] = (f"{number}{elapsed(caller, callee)}", f"{number}{elapsed(callee, caller)}")
-    return found
+        names[int(hop["ordinal"])] = (f"{number}{elapsed(caller, callee)}", f"{number}{elapsed(callee, caller)}")
+    return names
 
 
 def whole_name(hops: Sequence[Call]) -> str:

@@ -26,7 +26,7 @@ from trifecta.analysis.judging import (
     judge,
     size_words,
 )
-from trifecta.analysis.statements import Says
+from trifecta.analysis.statements import Assertion
 from trifecta.analysis.success import Rate, success_rate
 from trifecta.design.model import PROTOCOL_NAMES
 
@@ -99,21 +99,21 @@ class Rule:
     confidence: float
 
 
-def decide(says: Says, samples: Sequence[Sample], to: str, rule: Rule) -> Decided:
+def decide(assertion: Assertion, samples: Sequence[Sample], to: str, rule: Rule) -> Decided:
     """What cells of which each has a block say against one reference, or of one arm (``to``)."""
-    sessions = between_sessions(says)
+    sessions = between_sessions(assertion)
     pooled = (samples[0].alone if len(samples) == 1 else None) or _sum(samples, rule.confidence)
-    state, reason = judge(says, pooled, rule.margin, sessions)
-    family = len(says.sides)
+    state, reason = judge(assertion, pooled, rule.margin, sessions)
+    family = len(assertion.sides)
     if state == CONTRADICTED and family > 1 and not (len(samples) == 1 and samples[0].alone):
         # Any of the sides may contradict it, so each has a share of the error.
         stricter = _sum(samples, 1 - (1 - rule.confidence) / family)
-        state, reason = judge(says, stricter, rule.margin, sessions)
-    unlike = state != OPEN and _unlike_itself(says, samples, pooled)
+        state, reason = judge(assertion, stricter, rule.margin, sessions)
+    unlike = state != OPEN and _unlike_itself(assertion, samples, pooled)
     why = ""
     if unlike:
         state, reason, why = OPEN, unlike, UNLIKE_ITSELF
-    effects = _effects(says, samples, to, rule)
+    effects = _effects(assertion, samples, to, rule)
     # Cells may differ in size; what one of them contradicts while another goes that way is no one statement.
     there = {one.state for one in effects} | ({state} if len(effects) > 1 else set())
     if CONTRADICTED in there and there & THAT_WAY:
@@ -121,29 +121,29 @@ def decide(says: Says, samples: Sequence[Sample], to: str, rule: Rule) -> Decide
     return Decided(to, state, reason, pooled, effects, why)
 
 
-def worst(says: Says, found: Sequence[Decided]) -> Decided:
+def worst(assertion: Assertion, decisions: Sequence[Decided]) -> Decided:
     """The answer of a statement against several references, or of several arms: each must confirm it, any may
     contradict it. Of arms that differ the reason says what each says.
     """
-    one = min(found, key=lambda one: (_RANK[one.state], _favour(says, one)))
-    if says.to or len({each.state for each in found}) == 1:
+    one = min(decisions, key=lambda one: (_RANK[one.state], _favour(assertion, one)))
+    if assertion.to or len({each.state for each in decisions}) == 1:
         return one
-    told = ", ".join(f"{PROTOCOL_NAMES.get(each.to, each.to)} {each.state}" for each in found)
-    return replace(one, reason=f"{one.reason}; by itself {told}")
+    sentence = ", ".join(f"{PROTOCOL_NAMES.get(each.to, each.to)} {each.state}" for each in decisions)
+    return replace(one, reason=f"{one.reason}; by itself {sentence}")
 
 
-def whole_margin(says: Says) -> float:
+def whole_margin(assertion: Assertion) -> float:
     """How much may fail of what is to be whole, as a share."""
-    return says.margin if says.margin is not None else _WHOLE_MARGIN
+    return assertion.margin if assertion.margin is not None else _WHOLE_MARGIN
 
 
-def decide_whole(says: Says, trials: Sequence[tuple[int, int]], confidence: float) -> tuple[State, str, Rate]:
+def decide_whole(assertion: Assertion, trials: Sequence[tuple[int, int]], confidence: float) -> tuple[State, str, Rate]:
     """A rate that is 100 %, of trials (asked, succeeded): a failure contradicts it, and none takes many trials."""
     rate = success_rate(trials, confidence)
     failed = rate.requests - rate.succeeded
     if failed:
         return CONTRADICTED, f"{failed} of {rate.requests} requests failed", rate
-    limit = 1 - whole_margin(says)
+    limit = 1 - whole_margin(assertion)
     if rate.low is not None and rate.low >= limit:
         return CONFIRMED, f"none of {rate.requests} requests failed", rate
     return (
@@ -154,12 +154,12 @@ def decide_whole(says: Says, trials: Sequence[tuple[int, int]], confidence: floa
     )
 
 
-def sized(says: Says, one: Decided) -> str:
+def sized(assertion: Assertion, decision: Decided) -> str:
     """How large the effect is beside the published one, in a word."""
-    return size_words(says, one.state, one.pooled.value)
+    return size_words(assertion, decision.state, decision.pooled.value)
 
 
-def written(value: float | None, by_difference: bool) -> float | None:
+def from_log(value: float | None, by_difference: bool) -> float | None:
     """A log as a ratio; a difference as it is."""
     if value is None or by_difference:
         return value
@@ -170,32 +170,32 @@ def written(value: float | None, by_difference: bool) -> float | None:
 _RANK: Mapping[State, int] = {CONTRADICTED: 0, OPEN: 1, OTHER_SIZE: 2, CONFIRMED: 3, NOT_COMPARED: 4}
 
 
-def _favour(says: Says, one: Decided) -> float:
-    value = one.pooled.value
+def _favour(assertion: Assertion, decision: Decided) -> float:
+    value = decision.pooled.value
     if value is None:
         return -math.inf
-    return -value if says.direction == "below" else value
+    return -value if assertion.direction == "below" else value
 
 
 def _sum(samples: Sequence[Sample], confidence: float) -> Estimate:
     return linear([part for one in samples for part in one.parts(1 / len(samples))], confidence)
 
 
-def _effects(says: Says, samples: Sequence[Sample], to: str, rule: Rule) -> tuple[Effect, ...]:
-    made = []
+def _effects(assertion: Assertion, samples: Sequence[Sample], to: str, rule: Rule) -> tuple[Effect, ...]:
+    effects = []
     own = 1 - (1 - rule.confidence) / len(samples)
     for one in samples:
         estimate = one.alone or linear(one.parts(), own)
-        state, _ = judge(says, estimate, rule.margin, between_sessions(says))
-        value, low, high = (written(e, says.by_difference) for e in (estimate.value, estimate.low, estimate.high))
+        state, _ = judge(assertion, estimate, rule.margin, between_sessions(assertion))
+        value, low, high = (from_log(e, assertion.by_difference) for e in (estimate.value, estimate.low, estimate.high))
         judged = ((), ()) if one.alone else (one.values, one.retest)  # values that were not judged tell nothing
-        made.append(Effect(one.run, one.cell, one.against, state, value, low, high, estimate.blocks, to, *judged))
-    return tuple(made)
+        effects.append(Effect(one.run, one.cell, one.against, state, value, low, high, estimate.blocks, to, *judged))
+    return tuple(effects)
 
 
-def _unlike_itself(says: Says, samples: Sequence[Sample], effect: Estimate) -> str:
+def _unlike_itself(assertion: Assertion, samples: Sequence[Sample], effect: Estimate) -> str:
     """The reason, where the baseline's two runs differ from each other by as much as the arm differs from it."""
-    if says.between_cells or says.by_difference or effect.low is None or effect.high is None:
+    if assertion.between_cells or assertion.by_difference or effect.low is None or effect.high is None:
         return ""
     for one in samples:
         retest = linear([(1.0, np.array(one.retest))], _AA_CONFIDENCE) if one.retest else NOTHING
@@ -207,9 +207,9 @@ def _unlike_itself(says: Says, samples: Sequence[Sample], effect: Estimate) -> s
 
 
 def _where_states(effects: Sequence[Effect]) -> str:
-    said = []
+    sentences = []
     for state in (CONFIRMED, OTHER_SIZE, CONTRADICTED):
         cells = [one.cell for one in effects if one.state == state]
         if cells:
-            said.append(f"{state} in {len(cells)} of {len(effects)} cells")
-    return ", ".join(said)
+            sentences.append(f"{state} in {len(cells)} of {len(effects)} cells")
+    return ", ".join(sentences)

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from trifecta.analysis.estimate import Row, by_cell, pair_blocks
 from trifecta.analysis.mean_squares import MeanSquares, parts_of
 from trifecta.analysis.pooled import PlaceSplit, pooled
-from trifecta.analysis.programs import Program, compared, place_of, program_of
+from trifecta.analysis.programs import Program, place_of, program_of, programs_are_arms
 from trifecta.analysis.shares import Decomposition, Share, shares_of
 from trifecta.design import plan
 from trifecta.design.metric import Metric
@@ -46,13 +46,13 @@ def decompose(study: Study, rows: Sequence[Row], metric: str | None = None) -> l
     chosen = METRICS[metric or study.metric]
     cells = by_cell(rows)
     programs = {cell: program_of(here[0]) for cell, here in cells.items()}
-    if compared(study) or len(set(programs.values())) < 2:
+    if programs_are_arms(study) or len(set(programs.values())) < 2:
         return []
     places: dict[str, list[str]] = {}
     for cell in cells:
         places.setdefault(place_of(cell), []).append(cell)
     baseline = study.baseline.level
-    arms = plan.others(study)
+    arms = plan.other_levels(study)
 
     def one_place(job: tuple[int, str, str]) -> PlaceSplit:
         number, place, arm = job
@@ -72,8 +72,8 @@ def decompose(study: Study, rows: Sequence[Row], metric: str | None = None) -> l
     # Every job has a generator of its own, so that the result does not depend on which is done first. Most of the time
     # goes into quantiles of the noncentral chi-squared, for which Python is not held.
     with ThreadPoolExecutor() as pool:
-        made = list(pool.map(one_place, jobs))
-    return [*pooled(made, study.confidence), *(one.made for one in made)]
+        splits = list(pool.map(one_place, jobs))
+    return [*pooled(splits, study.confidence), *(one.decomposition for one in splits)]
 
 
 def _effects(cell: str, rows: Sequence[Row], metric: Metric, arm: str, baseline: str) -> tuple[Floats, str]:
@@ -108,7 +108,7 @@ def split(
         elsewhere = _bounds(parts.elsewhere, confidence)
     else:
         parts = None
-    made = Decomposition(
+    decomposition = Decomposition(
         place=place,
         arm=arm,
         reference=reference,
@@ -121,7 +121,7 @@ def split(
         cells=len(programs),
         blocks=blocks,
     )
-    return made, parts
+    return decomposition, parts
 
 
 def _bounds(draws: Floats, confidence: float) -> tuple[float, float]:

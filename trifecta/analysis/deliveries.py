@@ -57,14 +57,14 @@ class Stream:
         whose = f" in the trials of {self.arm}" if self.arm else ""
         share = self.hits / self.packets if self.packets else 0.0
         title = DIRECTION_TITLES[self.direction]
-        said = f"{title}{whose}: {KINDS[self.kind].deed} {share:.2%} of {self.packets:,} packets, "
-        said += f"requested {self.asked:.2%}"
+        sentence = f"{title}{whose}: {KINDS[self.kind].deed} {share:.2%} of {self.packets:,} packets, "
+        sentence += f"requested {self.asked:.2%}"
         if self.failed:
             by_e = f"e-value {math.exp(self.log_e):.2g}" if self.log_e < 700 else "e-value over 1e300"
-            return f"{said}, beyond chance over the run ({by_e}, {math.exp(self.log_e_to_fail):.2g} needed)"
+            return f"{sentence}, beyond chance over the run ({by_e}, {math.exp(self.log_e_to_fail):.2g} needed)"
         if self.smallest is None:
-            return f"{said}; too few packets to detect any error"
-        return f"{said}; an error of {100 * self.smallest:.2g} points or more would have been detected"
+            return f"{sentence}; too few packets to detect any error"
+        return f"{sentence}; an error of {100 * self.smallest:.2g} points or more would have been detected"
 
 
 def streams(study: Study, rows: Sequence[Row]) -> list[Stream]:
@@ -79,45 +79,49 @@ def streams(study: Study, rows: Sequence[Row]) -> list[Stream]:
     ]
     if not planned:
         return []
-    counted = _counted(study, rows)
-    found = []
+    counted = _counts_by_stream(study, rows)
+    all_streams = []
     for path, direction, index, impairment, chance in planned:
-        asked, inflation = chance(impairment)
+        chance_of_hit, inflation = chance(impairment)
         for arm in (None, *arms):
             share = _POOLED_SHARE if arm is None else (1 - _POOLED_SHARE) / len(arms)
             needed = math.log(len(planned) / (ALPHA * share))
             packets, hits = counted.get((path, direction, index, arm), (0, 0))
-            e = log_e_bursts(hits, packets, asked, inflation) if inflation > 1 else log_e_binomial(hits, packets, asked)
-            smallest = smallest_error(packets, asked, inflation, needed) if packets and arm is None else None
+            e = (
+                log_e_bursts(hits, packets, chance_of_hit, inflation)
+                if inflation > 1
+                else log_e_binomial(hits, packets, chance_of_hit)
+            )
+            smallest = smallest_error(packets, chance_of_hit, inflation, needed) if packets and arm is None else None
             kind = str(impairment["kind"])
-            found.append(Stream(path, direction, kind, arm, asked, packets, hits, e, needed, smallest))
-    return found
+            all_streams.append(Stream(path, direction, kind, arm, chance_of_hit, packets, hits, e, needed, smallest))
+    return all_streams
 
 
 def lies(study: Study, rows: Sequence[Row]) -> dict[str, str]:
     """The paths whose link did not do what was asked, with the reason: those of no chance first."""
-    found: dict[str, str] = {}
+    text_by_path: dict[str, str] = {}
     for one in streams(study, rows):
         if one.failed:
-            found.setdefault(one.path, one.text)
-    return found
+            text_by_path.setdefault(one.path, one.text)
+    return text_by_path
 
 
 _Key = tuple[str, str, int, str | None]
 
 
-def _counted(study: Study, rows: Sequence[Row]) -> dict[_Key, tuple[int, int]]:
+def _counts_by_stream(study: Study, rows: Sequence[Row]) -> dict[_Key, tuple[int, int]]:
     """(met, hit) by stream: of each seed the trial in which most packets met the impairment; of netem every trial."""
     most: dict[tuple[_Key, Any], tuple[int, int]] = {}
     lossy = {name: path for name, path in study.paths.items() if path.impaired}
     wires = set(study.workload.impaired_wires)
     for row in rows:
         path = lossy.get(str(row.get("path")))
-        said = row.get("link_json")
-        if path is None or not said:
+        link_json = row.get("link_json")
+        if path is None or not link_json:
             continue
         arm = str(row["arm"]).removesuffix(AA_SUFFIX)
-        for wire, seed, tallies in _tallies(str(said)):
+        for wire, seed, tallies in _tallies(str(link_json)):
             if wire and wire not in wires:
                 continue
             for direction, attribute in DIRECTIONS.items():
@@ -138,9 +142,9 @@ def _counted(study: Study, rows: Sequence[Row]) -> dict[_Key, tuple[int, int]]:
 
 
 @lru_cache(maxsize=20_000)
-def _tallies(said: str) -> tuple[tuple[str, Any, Mapping[str, Sequence[tuple[str, int, int]]]], ...]:
+def _tallies(link_json: str) -> tuple[tuple[str, Any, Mapping[str, Sequence[tuple[str, int, int]]]], ...]:
     """Of each link: its wire, seed, and by direction (kind, met, hit) of its impairments."""
-    document = json.loads(said) or {}
+    document = json.loads(link_json) or {}
     links: Iterable[tuple[str, Any]] = document["links"].items() if "links" in document else [("", document)]
     return tuple(
         (

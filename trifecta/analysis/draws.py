@@ -37,10 +37,10 @@ def key(seed: int, direction: int, kind: str, occurrence: int) -> int:
     name = 0
     for octet in kind.encode():
         name = _mix(((name + _GAMMA) & _ALL) ^ octet)
-    found = 0
+    state = 0
     for part in (seed, direction, name, occurrence):
-        found = _mix(((found + _GAMMA) & _ALL) ^ _mix((part + _GAMMA) & _ALL))
-    return found
+        state = _mix(((state + _GAMMA) & _ALL) ^ _mix((part + _GAMMA) & _ALL))
+    return state
 
 
 def units(start: int, ordinals: Words, copies: Words, k: int = 0) -> NDArray[np.float64]:
@@ -51,28 +51,32 @@ def units(start: int, ordinals: Words, copies: Words, k: int = 0) -> NDArray[np.
         word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58_476D_1CE4_E5B9)
         word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D0_49BB_1331_11EB)
         word = word ^ (word >> np.uint64(31))
-        found: NDArray[np.float64] = (word >> np.uint64(11)).astype(np.float64) / float(1 << 53)
-    return found
+        uniform: NDArray[np.float64] = (word >> np.uint64(11)).astype(np.float64) / float(1 << 53)
+    return uniform
 
 
 def expected_hits(
-    seed: int, direction: str, asked: Sequence[ImpairmentDocument], packets: int, tallies: Sequence[Tally]
+    seed: int,
+    direction: str,
+    impairments: Sequence[ImpairmentDocument],
+    packets: int,
+    tallies: Sequence[Tally],
 ) -> list[int | None]:
     """How many packets each impairment asked for must have hit; None where it cannot be known.
 
     ``packets`` is how many came, ``tallies`` what the link says that each impairment met and hit. Behind a queue that
     dropped packets, which one depends on times, nothing is known.
     """
-    found: list[int | None] = [None] * len(asked)
+    hits: list[int | None] = [None] * len(impairments)
     if not 0 < packets <= MOST_PACKETS:
-        return found
+        return hits
     ordinals, copies = np.arange(packets, dtype=np.uint64), np.zeros(packets, dtype=np.uint64)
-    seen: dict[str, int] = {}
-    for index, (impairment, tally) in enumerate(zip(asked, tallies, strict=False)):
+    occurrences: dict[str, int] = {}
+    for index, (impairment, tally) in enumerate(zip(impairments, tallies, strict=False)):
         name = str(impairment["kind"])
         kind = KINDS[name]
-        start = key(seed, _DIRECTIONS[direction], name, seen.get(name, 0))
-        seen[name] = seen.get(name, 0) + 1
+        start = key(seed, _DIRECTIONS[direction], name, occurrences.get(name, 0))
+        occurrences[name] = occurrences.get(name, 0) + 1
         if int(tally["met"]) != len(ordinals):
             break  # some were under way when the link ended, or more was lost before than should have been
         if kind.queues:
@@ -84,13 +88,13 @@ def expected_hits(
         hit = _hit(start, impairment, ordinals, copies)
         if hit is None:
             break  # nor is it known who comes through
-        found[index] = int(hit.sum())
+        hits[index] = int(hit.sum())
         if kind.removes:
             ordinals, copies = ordinals[~hit], copies[~hit]
         elif kind.copies:
             ordinals = np.concatenate([ordinals, ordinals[hit]])
             copies = np.concatenate([copies, copies[hit] + np.uint64(1)])
-    return found
+    return hits
 
 
 def _hit(start: int, impairment: ImpairmentDocument, ordinals: Words, copies: Words) -> NDArray[np.bool_] | None:

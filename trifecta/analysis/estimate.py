@@ -116,7 +116,7 @@ def arm_pairs(study: Study) -> list[tuple[str, str]]:
 
     Protocols are in the order of their age, other levels in that of the study.
     """
-    baseline, others = study.baseline.level, plan.others(study)
+    baseline, others = study.baseline.level, plan.other_levels(study)
     if study.compare == PROTOCOL_FACTOR:
         others.sort(key=[str(protocol) for protocol in PROTOCOLS].index)
     pairs = [(arm, baseline) for arm in others]
@@ -158,6 +158,6 @@ def pair_blocks(
             invalid += 1
     keys = sorted(blocks)
     ordered = np.array([blocks[key] for key in keys], dtype=np.float64).reshape(-1, width)
-    whole = ~np.isnan(ordered[:, 0]) & ~np.isnan(ordered[:, 1:]).all(axis=1)
-    nodes = tuple(node for (_, node), counts in zip(keys, whole, strict=True) if counts)
-    return PairBlocks(cell, arm, reference, ordered[whole], invalid, int((~whole).sum()), nodes)
+    complete = ~np.isnan(ordered[:, 0]) & ~np.isnan(ordered[:, 1:]).all(axis=1)
+    nodes = tuple(node for (_, node), counts in zip(keys, complete, strict=True) if counts)
+    return PairBlocks(cell, arm, reference, ordered[complete], invalid, int((~complete).sum()), nodes)

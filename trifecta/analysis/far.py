@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 
-from trifecta.contract.far import Answered, Udp
+from trifecta.contract.far import RequestOutcome, Udp
 from trifecta.contract.stored import SeenField
 from trifecta.design.far import CACHE_FIELDS
 
@@ -25,22 +25,22 @@ Fields = Mapping[str, SeenField]
 
 def values(fields: Fields, name: str) -> dict[str, int]:
     """The values of a field, with how many answers had each."""
-    seen = fields.get(name)
-    return dict(seen["values"]) if seen is not None else {}
+    field = fields.get(name)
+    return dict(field["values"]) if field is not None else {}
 
 
 def cache_states(fields: Fields) -> dict[str, int]:
     """What caches say of the answers: ``HIT``, ``MISS``, ... to how many; without such a word ``AGED``, for Age."""
-    found: Counter[str] = Counter()
+    states: Counter[str] = Counter()
     for name in CACHE_FIELDS:
         for value, count in values(fields, name).items():
-            found[_state(value)] += count
-        if found:
-            return dict(found)
+            states[_state(value)] += count
+        if states:
+            return dict(states)
     for age, count in values(fields, "age").items():
         if age.isdigit() and int(age) > 0:
-            found["AGED"] += count
-    return dict(found)
+            states["AGED"] += count
+    return dict(states)
 
 
 def _state(value: str) -> str:
@@ -51,16 +51,16 @@ def _state(value: str) -> str:
 
 def places(fields: Fields) -> tuple[str, ...]:
     """Where the answers came from, as far as the network that delivered them says; empty where it does not."""
-    found = set()
+    codes = set()
     for value in values(fields, "cf-ray"):
-        found.add(value.rpartition("-")[2])
+        codes.add(value.rpartition("-")[2])
     for value in values(fields, "x-amz-cf-pop"):
-        found.add(value.partition("-")[0])
+        codes.add(value.partition("-")[0])
     for value in values(fields, "x-served-by"):
-        found.add(value.split(",")[-1].strip().rpartition("-")[2])
+        codes.add(value.split(",")[-1].strip().rpartition("-")[2])
     for value in values(fields, "x-vercel-id"):
-        found.add(value.partition(":")[0])
-    return tuple(sorted(one.upper() for one in found if one))
+        codes.add(value.partition(":")[0])
+    return tuple(sorted(one.upper() for one in codes if one))
 
 
 def programs(fields: Fields) -> tuple[str, ...]:
@@ -70,26 +70,26 @@ def programs(fields: Fields) -> tuple[str, ...]:
 
 def hops(fields: Fields) -> tuple[str, ...]:
     """Proxies that Via names, without the protocol in which each was asked, which is an arm's own, and random names."""
-    found = set()
+    names = set()
     for value in values(fields, "via"):
         for hop in value.split(","):
             name = hop.strip().partition(" ")[2].partition(" ")[0].lower()
-            found.add(_RANDOM.sub("*", name))
-    return tuple(sorted(one for one in found if one))
+            names.add(_RANDOM.sub("*", name))
+    return tuple(sorted(one for one in names if one))
 
 
 def timings(fields: Fields) -> tuple[str, ...]:
     """Names and descriptions that Server-Timing has; durations differ from answer to answer."""
-    found = set()
+    names = set()
     for value in values(fields, "server-timing"):
         for metric in value.split(","):
             name, *parameters = (part.strip() for part in metric.split(";"))
-            said = [part.partition("=")[2].strip('"') for part in parameters if part.lower().startswith("desc=")]
-            found.add(" ".join([name.lower(), *(_RANDOM.sub("*", one.lower()) for one in said)]))
-    return tuple(sorted(one for one in found if one))
+            sentences = [part.partition("=")[2].strip('"') for part in parameters if part.lower().startswith("desc=")]
+            names.add(" ".join([name.lower(), *(_RANDOM.sub("*", one.lower()) for one in sentences)]))
+    return tuple(sorted(one for one in names if one))
 
 
-def udp_of(answers: Sequence[Answered], announced: Sequence[str]) -> Udp | None:
+def udp_of(answers: Sequence[RequestOutcome], announced: Sequence[str]) -> Udp | None:
     """What the requests of one place, at one time, say of UDP there; None where HTTP/3 was not asked for."""
     quic = [one for one in answers if one["protocol"] == "h3"]
     if not quic:
@@ -104,7 +104,7 @@ def udp_of(answers: Sequence[Answered], announced: Sequence[str]) -> Udp | None:
     return "other"
 
 
-def rates_of(answers: Sequence[Answered]) -> list[tuple[int, int]]:
+def rates_of(answers: Sequence[RequestOutcome]) -> list[tuple[int, int]]:
     """Octets of content and how long they came, of answers that are large enough to tell a rate."""
     return [
         (one["content_bytes"], one["transfer_ns"])
@@ -113,7 +113,7 @@ def rates_of(answers: Sequence[Answered]) -> list[tuple[int, int]]:
     ]
 
 
-def rates_over_both(answers: Iterable[Answered]) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+def rates_over_both(answers: Iterable[RequestOutcome]) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
     """What `rates_of` tells of those over QUIC, and of those over TCP, that were answered."""
     good = [one for one in answers if one["error"] is None]
     return (

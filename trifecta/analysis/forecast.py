@@ -59,7 +59,7 @@ def blocks_to_same(logs: Floats, log_margin: float, log_e_to_claim: float) -> Fo
     return _range(np.maximum(_totals(above, log_e_to_claim), _totals(below, log_e_to_claim)))
 
 
-def sooner(first: Forecast, second: Forecast) -> Forecast:
+def earliest(first: Forecast, second: Forecast) -> Forecast:
     """Whichever of the two comes first."""
     return Forecast(min(first.low, second.low), min(first.middle, second.middle), min(first.high, second.high))
 

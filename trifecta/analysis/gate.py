@@ -94,21 +94,21 @@ def judge_gate(gate: GatePlan, rows: Sequence[Row], cells: Sequence[Cell]) -> Ju
     """
     counted = WIRE_BYTES in (one.metric for one in gate.conditions)
     grouped = by_cell([_with_wire_bytes(row) for row in rows] if counted else rows)
-    asked = [(cell, condition) for cell in cells for condition in gate.conditions]
-    here = [grouped.get(cell.key, []) for cell, _ in asked]
-    slacks = _slacks(gate, asked, here)
+    tests = [(cell, condition) for cell in cells for condition in gate.conditions]
+    here = [grouped.get(cell.key, []) for cell, _ in tests]
+    slacks = _slacks(gate, tests, here)
     cluster = len({node_of(row) for row in rows}) > 1
-    found = [
-        _test(gate, one, own, slack, len(asked), cluster=cluster)
-        for one, own, slack in zip(asked, here, slacks, strict=True)
+    judged = [
+        _test(gate, one, own, slack, len(tests), cluster=cluster)
+        for one, own, slack in zip(tests, here, slacks, strict=True)
     ]
-    return Judged(tuple(found))
+    return Judged(tuple(judged))
 
 
 def _test(
-    gate: GatePlan, asked: tuple[Cell, Condition], rows: Sequence[Row], slack: float, tests: int, *, cluster: bool
+    gate: GatePlan, tested: tuple[Cell, Condition], rows: Sequence[Row], slack: float, tests: int, *, cluster: bool
 ) -> Outcome:
-    (cell, condition), alpha = asked, 1 - gate.study.confidence
+    (cell, condition), alpha = tested, 1 - gate.study.confidence
     metric = condition.metric
     pair = _pair(gate, cell, rows, metric, gate.candidate)
     sign = 1.0 if metric.lower_is_better else -1.0
@@ -150,8 +150,8 @@ def _test(
 
 def _interval(worse: Floats, among: Nested | None, level: float) -> Interval:
     """The confidence sequence, of blocks on several nodes with the nodes' interval (`nested`)."""
-    found = confidence_sequence(worse, level)
-    return found if among is None else among.interval(found, level)
+    interval = confidence_sequence(worse, level)
+    return interval if among is None else among.interval(interval, level)
 
 
 def _deciding(
@@ -177,21 +177,23 @@ def _too_few(among: Nested, to_fail: float, to_pass: float, limit: float) -> str
     above, below = among.between(to_fail).low, among.between(to_pass).high
     if (above is not None and above > limit) or (below is not None and below < limit):
         return ""
-    said = f"{len(among.names)} nodes are too few, or differ too much, to say which side of the limit such nodes lie on"
-    return f"{said}: {among.missing}"
+    sentence = (
+        f"{len(among.names)} nodes are too few, or differ too much, to say which side of the limit such nodes lie on"
+    )
+    return f"{sentence}: {among.missing}"
 
 
 def _pair(gate: GatePlan, cell: Cell, rows: Sequence[Row], metric: Metric, arm: str) -> PairBlocks:
     return pair_blocks(cell.key, rows, metric, arm=arm, reference=gate.baseline, baseline=gate.baseline)
 
 
-def _slacks(gate: GatePlan, asked: Sequence[tuple[Cell, Condition]], here: Sequence[Sequence[Row]]) -> list[float]:
+def _slacks(gate: GatePlan, tests: Sequence[tuple[Cell, Condition]], here: Sequence[Sequence[Row]]) -> list[float]:
     """For each test by how much (a log) the limit widens: the noise floor of a baseline that differs from itself."""
     retest, alpha = gate.baseline + AA_SUFFIX, 1 - gate.study.confidence
-    if gate.candidate == retest or not asked:
-        return [0.0] * len(asked)
+    if gate.candidate == retest or not tests:
+        return [0.0] * len(tests)
     pairs = [
-        _pair(gate, cell, rows, condition.metric, retest) for (cell, condition), rows in zip(asked, here, strict=True)
+        _pair(gate, cell, rows, condition.metric, retest) for (cell, condition), rows in zip(tests, here, strict=True)
     ]
     adjusted = adjusted_log_e(np.array([judge(pair.logs, alpha).log_e for pair in pairs]))
     return [

@@ -32,32 +32,32 @@ class GatePlanner:
 
     def next(self, rows: Sequence[Row], elapsed_ns: int, judged: Sequence[Verdict] | None = None) -> Decision | Stop:
         """Decide from the rows of all finished trials and the wall time so far; the study's verdicts are not asked."""
-        found = judge_gate(self.gate, rows, self.family)
-        if found.state in (PASSES, FAILS):
-            return Stop(_decided(found), "decided")
+        gate_result = judge_gate(self.gate, rows, self.family)
+        if gate_result.state in (PASSES, FAILS):
+            return Stop(_decided(gate_result), "decided")
         measured = {cell.key for cell in self.inner.cells}
-        tests = [self._as_verdict(one) for one in found.tests if one.cell.key in measured]
+        tests = [self._as_verdict(one) for one in gate_result.tests if one.cell.key in measured]
         step = self.inner.next(rows, elapsed_ns, tests)
         if isinstance(step, Stop) and step.kind == "decided":
             return Stop("a server has failed in each cell that is open", "unmeasurable")
         return step
 
-    def _as_verdict(self, one: Outcome) -> Verdict:
+    def _as_verdict(self, outcome: Outcome) -> Verdict:
         """A test as the planner of a study reads it: open or not, and how many blocks would decide."""
         return Verdict(
-            cell=one.cell.key,
-            metric=one.condition.metric.name,
+            cell=outcome.cell.key,
+            metric=outcome.condition.metric.name,
             arm=self.gate.candidate,
             reference=self.gate.baseline,
-            verdict="undecided" if one.state == OPEN else "same",
-            ratio=one.ratio,
-            low=one.low,
-            high=one.high,
-            blocks=max(one.blocks, int(0 < one.invalid_trials < PATIENCE)),
-            margin=one.condition.limit,
+            verdict="undecided" if outcome.state == OPEN else "same",
+            ratio=outcome.ratio,
+            low=outcome.low,
+            high=outcome.high,
+            blocks=max(outcome.blocks, int(0 < outcome.invalid_trials < PATIENCE)),
+            margin=outcome.condition.limit,
             noise_floor=None,
             e_value=None,
-            blocks_needed=one.needed,
+            blocks_needed=outcome.needed,
         )
 
 
@@ -68,9 +68,9 @@ class _OfTests(Planner):
         return super()._open_text().replace("verdicts", "tests")
 
 
-def _decided(found: Judged) -> str:
+def _decided(judged: Judged) -> str:
     """How it was decided, in words."""
-    tests = len(found.tests)
-    if found.state == PASSES:
+    tests = len(judged.tests)
+    if judged.state == PASSES:
         return f"all {tests} tests pass" if tests > 1 else "its test passes"
-    return f"{found.count(FAILS)} of {tests} tests fail" if tests > 1 else "its test fails"
+    return f"{judged.count(FAILS)} of {tests} tests fail" if tests > 1 else "its test fails"

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from trifecta.analysis.confidence import judge, log_e_above, log_e_below, median_log_ratio
 from trifecta.analysis.estimate import Row, by_cell, log_value, pair_blocks, usable
 from trifecta.analysis.family import claims, log_e_to_claim
-from trifecta.analysis.programs import compared, place_of, program_of
+from trifecta.analysis.programs import place_of, program_of, programs_are_arms
 from trifecta.design import plan
 from trifecta.design.metric import Metric
 from trifecta.design.metrics import METRICS
@@ -69,16 +69,16 @@ def interactions(study: Study, rows: Sequence[Row], metric: str | None = None) -
     """Every server whose protocol stands apart beyond the margin, the largest first; empty with one server, and where
     servers or clients are what is compared.
     """
-    if compared(study):
+    if programs_are_arms(study):
         return []
     chosen, alpha, margin = METRICS[metric or study.metric], 1 - study.confidence, math.log1p(study.margin)
     cells = by_cell(rows)
     baseline = study.baseline.level
-    arms = plan.others(study)
+    arms = plan.other_levels(study)
     homes: dict[tuple[str, str], list[str]] = {}
     for cell, here in cells.items():
         homes.setdefault((place_of(cell), program_of(here[0]).client), []).append(cell)
-    found: list[tuple[float, tuple[str, str], str, tuple[str, str], NDArray[np.float64]]] = []
+    measured: list[tuple[float, tuple[str, str], str, tuple[str, str], NDArray[np.float64]]] = []
     for home, there in homes.items():
         for pair in combinations(there, 2):
             for arm in arms:
@@ -86,28 +86,28 @@ def interactions(study: Study, rows: Sequence[Row], metric: str | None = None) -
                 shared = sorted(effects[0].keys() & effects[1].keys())
                 logs = np.array([[one[block] for one in effects] for block in shared]).reshape(-1, 2)
                 best = max(log_e_above(logs, np.array([margin]))[0], log_e_below(logs, np.array([-margin]))[0])
-                found.append((float(best), home, arm, pair, logs))
-    count = claims(np.array([one[0] for one in found]), alpha) if found else 0
+                measured.append((float(best), home, arm, pair, logs))
+    count = claims(np.array([one[0] for one in measured]), alpha) if measured else 0
     if not count:
         return []
-    needed = log_e_to_claim(len(found), count, alpha) - 1e-9
-    made = [
+    needed = log_e_to_claim(len(measured), count, alpha) - 1e-9
+    described = [
         _described(home, arm, baseline, pair, logs, cells=cells, metric=chosen, alpha=alpha)
-        for best, home, arm, pair, logs in found
+        for best, home, arm, pair, logs in measured
         if best >= needed
     ]
-    return sorted((one for one in made if one is not None), key=lambda one: -abs(math.log(one.ratio)))
+    return sorted((one for one in described if one is not None), key=lambda one: -abs(math.log(one.ratio)))
 
 
 def _effects(cell: str, rows: Sequence[Row], metric: Metric, arm: str, baseline: str) -> dict[int, float]:
     """By block the log ratio of the arm to the baseline's runs; only blocks where it is finite."""
-    found = {}
+    ratio_by_block = {}
     for block in {int(row["block"]) for row in rows}:
         here = [row for row in rows if int(row["block"]) == block]
         ratios = pair_blocks(cell, here, metric, arm=arm, reference=baseline, baseline=baseline).log_ratios()
         if len(ratios) and math.isfinite(ratios[0]):
-            found[block] = float(ratios[0])
-    return found
+            ratio_by_block[block] = float(ratios[0])
+    return ratio_by_block
 
 
 def _described(
@@ -121,12 +121,12 @@ def _described(
     metric: Metric,
     alpha: float,
 ) -> Interaction | None:
-    both = [_apart(cells[pair[0]], cells[pair[1]], one, metric) for one in (arm, baseline)]
-    odd, even = sorted(both, key=lambda one: -abs(math.log(one.ratio)))
+    of_arms = [_server_gap(cells[pair[0]], cells[pair[1]], one, metric) for one in (arm, baseline)]
+    odd, even = sorted(of_arms, key=lambda one: -abs(math.log(one.ratio)))
     first, second = pair
     if (odd.ratio > 1) != metric.lower_is_better:  # told of the server behind which the protocol does worse
         first, second, logs = second, first, logs[:, ::-1].copy()
-        odd, even = (_apart(cells[first], cells[second], one.arm, metric) for one in (odd, even))
+        odd, even = (_server_gap(cells[first], cells[second], one.arm, metric) for one in (odd, even))
     interval, middle = judge(np.ascontiguousarray(logs), alpha).interval, median_log_ratio(logs)
     if middle is None:
         return None
@@ -145,7 +145,7 @@ def _described(
     )
 
 
-def _apart(first: Sequence[Row], second: Sequence[Row], arm: str, metric: Metric) -> ServerGap:
+def _server_gap(first: Sequence[Row], second: Sequence[Row], arm: str, metric: Metric) -> ServerGap:
     own, others = _values(first, arm, metric), _values(second, arm, metric)
     ratio = math.exp(_median(own) - _median(others))
     more = math.exp(_median(own)) - math.exp(_median(others))

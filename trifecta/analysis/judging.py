@@ -11,7 +11,7 @@ from typing import Literal
 
 from trifecta.analysis.intervals import Estimate
 from trifecta.analysis.sessions import OF_CPU, OF_TIMES
-from trifecta.analysis.statements import ABOUT, Says
+from trifecta.analysis.statements import ABOUT, Assertion
 from trifecta.design import metrics, numbers
 from trifecta.design.metrics import of_all
 
@@ -36,21 +36,21 @@ SESSIONS = {
 }
 
 
-def between_sessions(says: Says) -> float:
+def between_sessions(assertion: Assertion) -> float:
     """The standard deviation between sessions of what a statement compares; 0 for counts and shares."""
-    return 0.0 if says.by_difference else SESSIONS.get(of_all(says.metric), OF_TIMES)
+    return 0.0 if assertion.by_difference else SESSIONS.get(of_all(assertion.metric), OF_TIMES)
 
 
-def judge(says: Says, one: Estimate, margin: float, sessions: float = 0.0) -> tuple[State, str]:
+def judge(assertion: Assertion, estimate: Estimate, margin: float, sessions: float = 0.0) -> tuple[State, str]:
     """A statement about one estimate. ``margin`` is a ratio - 1; a difference has the statement's, in its unit.
 
     ``sessions`` is the standard deviation between sessions. What its interval decides must hold with that as well
     (a guard band, JCGM 106:2012), or the same truth near an edge is decided one way today and the other tomorrow.
     """
-    state, reason = _within_session(says, one, margin)
+    state, reason = _within_session(assertion, estimate, margin)
     if not sessions or state == OPEN:
         return state, reason
-    wider, _ = _within_session(says, over_sessions(one, sessions), margin)
+    wider, _ = _within_session(assertion, over_sessions(estimate, sessions), margin)
     if wider == state:
         return state, reason
     percent = 100 * math.expm1(_NORMAL * sessions)
@@ -60,38 +60,49 @@ def judge(says: Says, one: Estimate, margin: float, sessions: float = 0.0) -> tu
     )
 
 
-def over_sessions(one: Estimate, sessions: float, reach: float = _NORMAL) -> Estimate:
+def over_sessions(estimate: Estimate, sessions: float, reach: float = _NORMAL) -> Estimate:
     """The interval as it would be over sessions: the squares of both reaches add up.
 
     ``sessions`` is a standard deviation, of which ``reach`` make up the interval (1.96 of 95 %).
     """
     guard = reach * sessions
-    low, high = one.low, one.high
-    if one.value is None:
-        return Estimate(None, None if low is None else low - guard, None if high is None else high + guard, one.blocks)
-    low = None if low is None else one.value - math.hypot(one.value - low, guard)
-    high = None if high is None else one.value + math.hypot(high - one.value, guard)
-    return Estimate(one.value, low, high, one.blocks)
+    low, high = estimate.low, estimate.high
+    if estimate.value is None:
+        return Estimate(
+            None, None if low is None else low - guard, None if high is None else high + guard, estimate.blocks
+        )
+    low = None if low is None else estimate.value - math.hypot(estimate.value - low, guard)
+    high = None if high is None else estimate.value + math.hypot(high - estimate.value, guard)
+    return Estimate(estimate.value, low, high, estimate.blocks)
 
 
-def _within_session(says: Says, one: Estimate, margin: float) -> tuple[State, str]:
-    if one.blocks == 0:
+def _within_session(assertion: Assertion, estimate: Estimate, margin: float) -> tuple[State, str]:
+    if estimate.blocks == 0:
         return OPEN, "no usable block"
-    band = size_band(says)
-    edge = (says.margin or 0.0) if says.by_difference else math.log1p(margin)
+    band = size_band(assertion)
+    edge = (assertion.margin or 0.0) if assertion.by_difference else math.log1p(margin)
     if band is not None:
         edge = min(edge, band[0])  # else a published effect within the margin could not be confirmed as large as it is
-    named = _difference(edge, says.metric) if says.by_difference else f"{100 * math.expm1(edge):.2g} %"
-    if one.low is None and one.high is None:
-        return OPEN, f"too few usable blocks for an interval: {one.blocks}"
-    if says.by_difference and one.low == one.high == 0:
+    named = _difference(edge, assertion.metric) if assertion.by_difference else f"{100 * math.expm1(edge):.2g} %"
+    if estimate.low is None and estimate.high is None:
+        return OPEN, f"too few usable blocks for an interval: {estimate.blocks}"
+    if assertion.by_difference and estimate.low == estimate.high == 0:
         return OPEN, "it is the same in every block, so this run cannot distinguish them"
-    low, high = -math.inf if one.low is None else one.low, math.inf if one.high is None else one.high
-    state, reason = _same(low, high, edge, named) if says.relation == "same" else _beyond(says, low, high, edge, named)
+    low, high = (
+        -math.inf if estimate.low is None else estimate.low,
+        math.inf if estimate.high is None else estimate.high,
+    )
+    state, reason = (
+        _judge_sameness(low, high, edge, named)
+        if assertion.relation == "same"
+        else _beyond(assertion, low, high, edge, named)
+    )
     if state == CONFIRMED and band is not None:
-        return _sized(says, low, high, band)
+        return _sized(assertion, low, high, band)
     return (
-        (state, reason) if reason else (OPEN, f"the interval reaches across the margin of {named}{_needed(one, edge)}")
+        (state, reason)
+        if reason
+        else (OPEN, f"the interval reaches across the margin of {named}{_needed(estimate, edge)}")
     )
 
 
@@ -100,23 +111,23 @@ def _difference(value: float, metric: str) -> str:
     return numbers.in_unit(value, "ns") if metrics.unit(metric) == "ns" else f"{value:g}"
 
 
-def size_band(says: Says) -> tuple[float, float] | None:
+def size_band(assertion: Assertion) -> tuple[float, float] | None:
     """How large an effect is that is about as large as published, as magnitudes (logs, or of a difference itself)."""
-    if says.size is None or says.relation in ("same", "whole"):
+    if assertion.size is None or assertion.relation in ("same", "whole"):
         return None
-    if says.by_difference:
-        least, most = sorted(abs(end) for end in says.size)
+    if assertion.by_difference:
+        least, most = sorted(abs(end) for end in assertion.size)
         return least / ABOUT, most * ABOUT
-    least, most = sorted(abs(math.log(end)) for end in says.size)
+    least, most = sorted(abs(math.log(end)) for end in assertion.size)
     reach = math.log(ABOUT)
     return max(least - reach, least / 2), min(most + reach, 2 * most)
 
 
-def _sized(says: Says, low: float, high: float, band: tuple[float, float]) -> tuple[State, str]:
+def _sized(assertion: Assertion, low: float, high: float, band: tuple[float, float]) -> tuple[State, str]:
     """Of an effect that goes the way that was published: is it as large?"""
-    below = says.direction == "below"
+    below = assertion.direction == "below"
     ends = sorted(-end if below else end for end in band)
-    if not says.by_difference:
+    if not assertion.by_difference:
         ends = [math.exp(end) for end in ends]
     named = f"as large as published would be {ends[0]:.3g} to {ends[1]:.3g}"
     if below:
@@ -130,7 +141,7 @@ def _sized(says: Says, low: float, high: float, band: tuple[float, float]) -> tu
     return OPEN, f"it goes that way; how far is open: {named}"
 
 
-def _same(low: float, high: float, edge: float, named: str) -> tuple[State, str]:
+def _judge_sameness(low: float, high: float, edge: float, named: str) -> tuple[State, str]:
     if -edge <= low and high <= edge:
         return CONFIRMED, f"the whole interval lies within the margin of {named}"
     if low > edge or high < -edge:
@@ -138,8 +149,8 @@ def _same(low: float, high: float, edge: float, named: str) -> tuple[State, str]
     return OPEN, ""
 
 
-def _beyond(says: Says, low: float, high: float, edge: float, named: str) -> tuple[State, str]:
-    if says.direction == "below":
+def _beyond(assertion: Assertion, low: float, high: float, edge: float, named: str) -> tuple[State, str]:
+    if assertion.direction == "below":
         low, high = -high, -low
     if low > edge:
         return CONFIRMED, f"the whole interval lies beyond the margin of {named}"
@@ -150,29 +161,29 @@ def _beyond(says: Says, low: float, high: float, edge: float, named: str) -> tup
     return OPEN, ""
 
 
-def _needed(one: Estimate, edge: float) -> str:
+def _needed(estimate: Estimate, edge: float) -> str:
     """How many blocks would decide, if further ones were like these."""
-    if one.value is None or one.reach is None or one.reach == 0:
+    if estimate.value is None or estimate.reach is None or estimate.reach == 0:
         return ""
-    distance = min(abs(one.value - edge), abs(one.value + edge))
-    blocks = math.ceil(one.blocks * (one.reach / distance) ** 2) if distance else _MOST_BLOCKS
+    distance = min(abs(estimate.value - edge), abs(estimate.value + edge))
+    blocks = math.ceil(estimate.blocks * (estimate.reach / distance) ** 2) if distance else _MOST_BLOCKS
     if blocks >= _MOST_BLOCKS:
         return "; more blocks hardly help"
-    return f"; about {max(blocks, one.blocks + 1)} blocks would decide"
+    return f"; about {max(blocks, estimate.blocks + 1)} blocks would decide"
 
 
 def without_forecast(reason: str) -> str:
     """A reason without how many blocks would decide, which is said of a number of blocks that is set in advance."""
-    said = (one for one in reason.split("; ") if not one.endswith(("blocks would decide", "more blocks hardly help")))
-    return "; ".join(said)
+    parts = (one for one in reason.split("; ") if not one.endswith(("blocks would decide", "more blocks hardly help")))
+    return "; ".join(parts)
 
 
-def size_words(says: Says, state: State, value: float | None) -> str:
+def size_words(assertion: Assertion, state: State, value: float | None) -> str:
     """How large our effect is beside the published one, where that is decided: ``as large``, ``larger``, ``smaller``.
 
     ``value`` is a log, or a difference.
     """
-    band = size_band(says)
+    band = size_band(assertion)
     if band is None or value is None or state not in (CONFIRMED, OTHER_SIZE):
         return ""
     if state == CONFIRMED:

@@ -90,7 +90,7 @@ def knees(study: Study, rows: Sequence[Row], check: str) -> list[Knee]:
     sweeps = _sweeps(study)
     grouped = by_cell(tolerated(rows, {check, STEADY}))
     varying = _varying(list(sweeps))
-    found = []
+    all_knees = []
     for place, cells in sweeps.items():
         other = sweeps.get(_without_limit(place))
         twin = None if other is cells else other
@@ -98,10 +98,10 @@ def knees(study: Study, rows: Sequence[Row], check: str) -> list[Knee]:
             steps = _steps(study, grouped, arm, check, (cells, twin))
             if any(step.trials for step in steps):
                 shown = {name: level for name, level in place if name in varying}
-                found.append(
+                all_knees.append(
                     _knee(study, grouped, arm, cells=cells, steps=steps, levels=shown, limited=twin is not None)
                 )
-    return found
+    return all_knees
 
 
 Place = tuple[tuple[str, str], ...]
@@ -109,13 +109,13 @@ Place = tuple[tuple[str, str], ...]
 
 def _sweeps(study: Study) -> dict[Place, list[Cell]]:
     """The cells by the levels of their factors but the rate, in the order of their rates."""
-    found: dict[Place, list[Cell]] = {}
+    sweeps: dict[Place, list[Cell]] = {}
     if RATE not in study.factors or study.compare == RATE:  # rates that are compared are no sweep
-        return found
+        return sweeps
     for cell in plan.cells(study):
         own = tuple((name, plan.level_text(level)) for name, level in cell.levels.items() if name != RATE)
-        found.setdefault(own, []).append(cell)
-    return {place: sorted(cells, key=lambda cell: _rate(study, cell)) for place, cells in found.items()}
+        sweeps.setdefault(own, []).append(cell)
+    return {place: sorted(cells, key=lambda cell: _rate(study, cell)) for place, cells in sweeps.items()}
 
 
 def _rate(study: Study, cell: Cell) -> float:
@@ -138,14 +138,14 @@ def _steps(
     sides: tuple[Sequence[Cell], Sequence[Cell] | None],
 ) -> list[Step]:
     cells, twins = sides
-    made = []
+    steps = []
     for number, cell in enumerate(cells):
         here = grouped.get(cell.key, [])
         against = twins[number] if twins is not None else cells[0]
         logs = block_logs(here, _LATENCY, arm)
         other = block_logs(grouped.get(against.key, []), _LATENCY, arm)
         itself = against.key == cell.key
-        found = Contrast(None, None, None, None, 0, 0) if itself else contrast(logs, other, study.confidence)
+        step = Contrast(None, None, None, None, 0, 0) if itself else contrast(logs, other, study.confidence)
         own = _of_arm(here, arm)
         loud = sum(spoke_up(row, check) for row in own)
         used = [share for row in own if (share := used_share(row)) is not None]
@@ -153,34 +153,34 @@ def _steps(
         endless = bool(len(logs)) and float(np.mean(np.isinf(logs))) > 0.5
         share = float(np.mean(used)) if used else None
         short = 2 * loud > len(own) and (share is None or share >= HALF)
-        made.append(
+        steps.append(
             Step(
                 rate_per_s=_rate(study, cell),
                 latency_ns=own_latency.value,
                 latency_low_ns=own_latency.low,
                 latency_high_ns=own_latency.high,
                 against_ns=None if itself else geometric_mean(other, study.confidence).value,
-                ratio=found.ratio,
-                low=found.low,
-                high=found.high,
+                ratio=step.ratio,
+                low=step.low,
+                high=step.high,
                 done_per_s=geometric_mean(block_logs(here, _DONE, arm), study.confidence).value,
                 used=share,
                 loud=loud,
                 trials=len(own),
-                state=_state(found, study.margin, departs=endless or short, itself=itself),
+                state=_state(step, study.margin, departs=endless or short, itself=itself),
             )
         )
-    return made
+    return steps
 
 
 def _of_arm(rows: Sequence[Row], arm: str) -> list[Row]:
     return [row for row in rows if str(row["arm"]) in (arm, arm + AA_SUFFIX) and row.get("valid")]
 
 
-def _state(found: Contrast, margin: float, *, departs: bool, itself: bool) -> State:
-    if departs or (found.low is not None and found.low > 1 + margin):
+def _state(contrast: Contrast, margin: float, *, departs: bool, itself: bool) -> State:
+    if departs or (contrast.low is not None and contrast.low > 1 + margin):
         return "departs"
-    if itself or (found.high is not None and found.high <= 1 + margin):
+    if itself or (contrast.high is not None and contrast.high <= 1 + margin):
         return "keeps up"
     return "open"
 

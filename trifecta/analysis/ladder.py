@@ -15,12 +15,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from trifecta.analysis.answers import Answer, together
+from trifecta.analysis.answers import Answer, combine
 from trifecta.analysis.contrasts import holm
 from trifecta.analysis.intervals import Estimate, Floats, linear
 from trifecta.analysis.judging import OPEN, State, judge
 from trifecta.analysis.ladder_planner import block_of
-from trifecta.analysis.statements import Says
+from trifecta.analysis.statements import Assertion
 from trifecta.analysis.student import two_sided_p
 
 Logs = Mapping[int, float]
@@ -49,7 +49,7 @@ class LadderEstimate:
 
     rungs: tuple[Estimate, ...]
     steps: tuple[StepEffect, ...]
-    whole: Estimate
+    end_to_end: Estimate
     summed: Estimate
     left: Estimate
     rounds: int
@@ -63,7 +63,7 @@ class LadderEstimate:
 
 
 @dataclass(frozen=True)
-class Turned:
+class OrderComparison:
     """One of two steps in both orders: its effect before the other, after it, and the difference (after less before).
 
     Two steps that act on their own have a difference of zero.
@@ -87,27 +87,27 @@ def climb(values: Sequence[Logs], rounds: int, confidence: float) -> LadderEstim
         StepEffect(mean_of_blocks(change, confidence), value) for change, value in zip(changes, p, strict=True)
     )
     complete = [number for number in range(rounds) if all(number in one for one in even)]
-    whole = _less(ends[1], ends[0])
+    end_to_end = _less(ends[1], ends[0])
     summed = {number: even[-1][number] - even[0][number] for number in complete}
     return LadderEstimate(
         rungs=tuple(mean_of_blocks(one, confidence) for one in values),
         steps=steps,
-        whole=mean_of_blocks(whole, confidence),
+        end_to_end=mean_of_blocks(end_to_end, confidence),
         summed=mean_of_blocks(summed, confidence),
-        left=mean_of_blocks(_less(whole, summed), confidence),
+        left=mean_of_blocks(_less(end_to_end, summed), confidence),
         rounds=rounds,
         complete=len(complete),
     )
 
 
-def turned(below: Logs, first: Logs, without: Logs, top: Logs, confidence: float) -> Turned:
+def compare_orders(below: Logs, first: Logs, without: Logs, top: Logs, confidence: float) -> OrderComparison:
     """A step in both orders, round by round: ``below`` to ``first`` is the step before the other one, ``without`` to
     ``top`` the step after it.
     """
     shared = [block for block in below if all(block in one for one in (first, without, top))]
     before = {block: first[block] - below[block] for block in shared}
     after = {block: top[block] - without[block] for block in shared}
-    return Turned(
+    return OrderComparison(
         mean_of_blocks(before, confidence),
         mean_of_blocks(after, confidence),
         mean_of_blocks(_less(after, before), confidence),
@@ -115,21 +115,21 @@ def turned(below: Logs, first: Logs, without: Logs, top: Logs, confidence: float
 
 
 def answer(
-    says: Says, bottom: Estimate, top: Estimate, whole: Estimate, *, margin: float, sessions: float
+    assertion: Assertion, bottom: Estimate, top: Estimate, estimate: Estimate, *, margin: float, sessions: float
 ) -> tuple[Answer, str, State, State]:
     """What becomes of the statement: its answer, why, and its states on the lowest and the highest rung.
 
     *Held then* is what is true below and not above, where the two also differ from end to end: a truth that did not
     change is called so at most as often as one that is decided wrongly.
     """
-    then, why_then = judge(says, bottom, margin, sessions)
-    now, why_now = judge(says, top, margin, sessions)
-    changed = whole.low is not None and whole.high is not None and not whole.low <= 0 <= whole.high
-    made, why = together(then, now, changed=changed)
+    then, why_then = judge(assertion, bottom, margin, sessions)
+    now, why_now = judge(assertion, top, margin, sessions)
+    changed = estimate.low is not None and estimate.high is not None and not estimate.low <= 0 <= estimate.high
+    final, why = combine(then, now, changed=changed)
     if OPEN in (then, now):
         ends = (("as published", then, why_then), ("today", now, why_now))
-        why = "; ".join(f"{where}: {said}" if state == OPEN else f"{state} {where}" for where, state, said in ends)
-    return made, why, then, now
+        why = "; ".join(f"{where}: {words}" if state == OPEN else f"{state} {where}" for where, state, words in ends)
+    return final, why, then, now
 
 
 def mean_of_blocks(values: Logs, confidence: float) -> Estimate:

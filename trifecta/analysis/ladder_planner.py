@@ -51,15 +51,15 @@ class LadderPlanner:
 
     def next(self, rows: Sequence[Row], elapsed_ns: int, judged: Sequence[Verdict] | None = None) -> Decision | Stop:
         """The first block that lacks a trial."""
-        seen: dict[tuple[str, int], set[str]] = {}
+        arms_by_round: dict[tuple[str, int], set[str]] = {}
         for row in rows:
-            seen.setdefault((str(row["cell"]), int(row["block"])), set()).add(str(row["arm"]))
+            arms_by_round.setdefault((str(row["cell"]), int(row["block"])), set()).add(str(row["arm"]))
         for number in range(self.rounds):
             order = self.round(number)
-            if number >= FEWEST_ROUNDS and seen.keys().isdisjoint(order) and self._is_late(number, elapsed_ns):
+            if number >= FEWEST_ROUNDS and arms_by_round.keys().isdisjoint(order) and self._is_late(number, elapsed_ns):
                 return Stop(f"the time was over after {number} of {self.rounds} rounds", "budget")
             for key, block in order:
-                if not self._arms <= seen.get((key, block), set()):
+                if not self._arms <= arms_by_round.get((key, block), set()):
                     return Decision(self.cells[key], block, f"round {number + 1} of {self.rounds}")
         return Stop(f"every rung has had its {self.rounds} rounds", "blocks")
 

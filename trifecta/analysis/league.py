@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from trifecta.analysis.contrasts import holm, p_value
 from trifecta.analysis.estimate import Row, by_cell
 from trifecta.analysis.means import block_logs, geometric_mean
-from trifecta.analysis.programs import Program, compared, place_of, program_of, proxies
+from trifecta.analysis.programs import Program, place_of, program_of, programs_are_arms, proxies
 from trifecta.analysis.sessions import between_starts, starts_of
 from trifecta.analysis.student import t_quantile
 from trifecta.design import plan
@@ -70,14 +70,14 @@ def league(study: Study, rows: Sequence[Row], metric: str | None = None) -> list
     chosen = METRICS[metric or study.metric]
     cells = by_cell(rows)
     programs = {cell: program_of(here[0]) for cell, here in cells.items()}
-    if compared(study) or len(set(programs.values())) < 2:
+    if programs_are_arms(study) or len(set(programs.values())) < 2:
         return []
     adding_hops = proxies(rows)
     places: dict[str, list[str]] = {}
     for cell in cells:
         places.setdefault(place_of(cell), []).append(cell)
     deviation = between_starts(chosen)
-    found = []
+    standings = []
     for place, here in places.items():
         for arm in plan.levels_of(study):
             logs = {programs[cell]: block_logs(cells[cell], chosen, str(arm)) for cell in here}
@@ -105,8 +105,8 @@ def league(study: Study, rows: Sequence[Row], metric: str | None = None) -> list
             sign = 1 if chosen.lower_is_better else -1
             worst_value = math.inf * sign
             table.sort(key=lambda one: (sign * (worst_value if one.value is None else one.value), one.program))
-            found += sorted(table, key=lambda one: (one.best, one.worst))
-    return found
+            standings += sorted(table, key=lambda one: (one.best, one.worst))
+    return standings
 
 
 def rank(

@@ -39,11 +39,11 @@ class MeanSquares:
 def estimates_of(effects: Mapping[Program, Floats]) -> dict[str, float]:
     """The mean squares of the parts alone, by name; may be negative (`MeanSquares`)."""
     layout, means, of_means, noise = _moments(effects)
-    found = {
+    estimates = {
         term.name: float(means @ term.form @ means - np.trace(term.form @ of_means)) / len(means)
         for term in layout.terms
     }
-    return found | {NOISE: noise}
+    return estimates | {NOISE: noise}
 
 
 def _moments(effects: Mapping[Program, Floats]) -> tuple[Layout, Floats, Floats, float]:
@@ -120,11 +120,11 @@ def _noncentral(form: float, shape: tuple[float, float], wobble: Floats, rng: np
     # others add half of themselves over the root. Beyond 3,000 it is right to 1e-4, and 1,000 times as quick.
     root = np.sqrt(size) - special.ndtri(uniform)
     large = (root - (freedom - 1) / (2 * np.maximum(root, 1.0))) ** 2
-    found = np.where(none, size - special.chdtri(freedom, 1 - uniform), large)
+    quantile = np.where(none, size - special.chdtri(freedom, 1 - uniform), large)
     some = ~none & (size < _LARGE_FORM)
     if some.any():
-        found[some] = special.chndtrinc(size[some], freedom, uniform[some])
-    result: Floats = found * scales
+        quantile[some] = special.chndtrinc(size[some], freedom, uniform[some])
+    result: Floats = quantile * scales
     return result
 
 

@@ -52,11 +52,11 @@ def combinations(
     others = [pair for pair in pairs if pair != own] if own in pairs else []
     against = adjusted([contrast(measured[pair], measured[own], confidence) for pair in others])
     to_baseline = dict(zip(others, against, strict=True))
-    found = [
+    ranked = [
         Combination(*pair, best, worst, geometric_mean(measured[pair], confidence), to_baseline.get(pair))
         for pair, (best, worst) in zip(pairs, ranks, strict=True)
     ]
     sign = 1 if lower_is_better else -1
     # Without a finite value a combination is the worst, whichever way is better.
-    found.sort(key=lambda one: (one.mean.value is None, sign * (one.mean.value or 0.0)))
-    return sorted(found, key=lambda one: (one.best, one.worst))
+    ranked.sort(key=lambda one: (one.mean.value is None, sign * (one.mean.value or 0.0)))
+    return sorted(ranked, key=lambda one: (one.best, one.worst))

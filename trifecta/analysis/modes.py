@@ -69,18 +69,18 @@ def minority_modes(rows: Sequence[Row], metric: Metric, margin: float) -> dict[s
             if math.isfinite(value):
                 table[blocks.index(int(row["block"])), arms.index(str(row["arm"]))] = value
     residuals = _polished(table)
-    found = {}
+    by_cell = {}
     for column, arm in enumerate(arms):
-        both = np.stack([residuals[:, column], table[:, column]])
-        one = _of_arm(both, arm, math.log1p(margin))
+        stacked = np.stack([residuals[:, column], table[:, column]])
+        one = _of_arm(stacked, arm, math.log1p(margin))
         if one is not None:
-            found[arm] = one
-    return found
+            by_cell[arm] = one
+    return by_cell
 
 
-def merged(found: Mapping[str, MinorityMode], arm: str, second: str, trials: int) -> MinorityMode | None:
+def merged(minority_modes: Mapping[str, MinorityMode], arm: str, second: str, trials: int) -> MinorityMode | None:
     """An arm and its second run as one: ``trials`` are those of the one that has none apart."""
-    a, b = found.get(arm), found.get(second)
+    a, b = minority_modes.get(arm), minority_modes.get(second)
     if a is None or b is None:
         one = a or b
         return one and MinorityMode(arm, one.trials + trials, one.apart, one.factor, one.is_mode, one.shift)
@@ -112,9 +112,9 @@ def _median(table: Floats, axis: int) -> Floats:
 
 
 @memoized
-def _of_arm(both: Floats, arm: str, log_margin: float) -> MinorityMode | None:
-    """``both``: (2, blocks), the residuals of an arm's trials and their values."""
-    residuals, values = both
+def _of_arm(stacked: Floats, arm: str, log_margin: float) -> MinorityMode | None:
+    """``stacked``: (2, blocks), the residuals of an arm's trials and their values."""
+    residuals, values = stacked
     present = np.isfinite(residuals)
     known, own = residuals[present], values[present]
     if len(known) < FEWEST_TRIALS:

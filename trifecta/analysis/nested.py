@@ -75,9 +75,9 @@ class Nested:
     def middles(self) -> Floats | None:
         """The median log ratio of each node; None where one of them is censored."""
         order, ends = np.argsort(self._at, kind="stable"), np.cumsum(self._blocks.astype(int))
-        found = [median_log_ratio(own) for own in np.split(self.logs[order], ends[:-1])]
-        known = [one for one in found if one is not None]
-        return np.array(known) if len(known) == len(found) else None
+        medians = [median_log_ratio(own) for own in np.split(self.logs[order], ends[:-1])]
+        known = [one for one in medians if one is not None]
+        return np.array(known) if len(known) == len(medians) else None
 
     @cached_property
     def middle(self) -> float | None:
@@ -87,8 +87,8 @@ class Nested:
     @cached_property
     def _blocks(self) -> Floats:
         """Blocks by node."""
-        found: Floats = np.bincount(self._at).astype(np.float64)
-        return found
+        values: Floats = np.bincount(self._at).astype(np.float64)
+        return values
 
     @cached_property
     def _at(self) -> NDArray[np.intp]:
@@ -106,14 +106,14 @@ class Nested:
         return _OF_A_MEDIAN * of_block * float((1 / self._blocks).mean())
 
     @cached_property
-    def _seen(self) -> float:
+    def _variance_of_medians(self) -> float:
         """The variance of the nodes' medians, as they are."""
         return 0.0 if self.middles is None else float(self.middles.var(ddof=1))
 
     @cached_property
     def error(self) -> float:
         """The standard error of the estimate."""
-        return math.sqrt(max(self._seen, self._unknown or 0.0) / len(self.names))
+        return math.sqrt(max(self._variance_of_medians, self._unknown or 0.0) / len(self.names))
 
     def between(self, level: float) -> Interval:
         """The interval over nodes at half of ``level``; without bounds where a node has no finite median."""
@@ -163,9 +163,9 @@ class Nested:
         if high is not None:
             sides.append(log_e_below_without(self.logs, high, self._at))
             sides.append(np.array([_log_e_of(high - middle, error, count - 1) for middle in middles]))
-        found = np.min(sides, axis=0)
-        place = int(found.argmin())
-        return float(found[place]), self.names[place]
+        weakest_sides = np.min(sides, axis=0)
+        place = int(weakest_sides.argmin())
+        return float(weakest_sides[place]), self.names[place]
 
     def spread(self, confidence: float) -> Spread | None:
         """How much nodes differ; None where one of them has no finite median."""
@@ -173,13 +173,13 @@ class Nested:
             return None
         freedom, noise = len(self.names) - 1, self._unknown
         low, high = (
-            math.sqrt(max(0.0, self._seen * freedom / chi2_quantile(share, freedom) - (noise or 0.0)))
+            math.sqrt(max(0.0, self._variance_of_medians * freedom / chi2_quantile(share, freedom) - (noise or 0.0)))
             for share in ((1 + confidence) / 2, (1 - confidence) / 2)
         )
         bound = high if high < LARGEST_LOG_RATIO else None
         if noise is None:  # how much of what is seen is the noise of the blocks is not known
             return Spread(None, 0.0, bound)
-        return Spread(math.sqrt(max(0.0, self._seen - noise)), low, bound)
+        return Spread(math.sqrt(max(0.0, self._variance_of_medians - noise)), low, bound)
 
     def words(self, confidence: float) -> str:
         """How much nodes differ, as a part of a sentence."""
@@ -206,8 +206,8 @@ class Nested:
             return ""
         if self.middles is None:
             return "a node without a finite ratio leaves open what such nodes do"
-        said = f"the blocks alone would decide, but {count} nodes differ too much among themselves for that"
-        return f"{said}: {self.missing}"
+        sentence = f"the blocks alone would decide, but {count} nodes differ too much among themselves for that"
+        return f"{sentence}: {self.missing}"
 
 
 def nested(logs: Floats, nodes: Sequence[str]) -> Nested | None:
@@ -232,12 +232,12 @@ def _evidence(
 ) -> float:
     if middle is None:
         return -math.inf
-    found = []
+    e_values = []
     if low is not None:
-        found += [float(log_e_above(logs, np.array([low]))[0]), _log_e_of(middle - low, error, freedom)]
+        e_values += [float(log_e_above(logs, np.array([low]))[0]), _log_e_of(middle - low, error, freedom)]
     if high is not None:
-        found += [float(log_e_below(logs, np.array([high]))[0]), _log_e_of(high - middle, error, freedom)]
-    return min(found)
+        e_values += [float(log_e_below(logs, np.array([high]))[0]), _log_e_of(high - middle, error, freedom)]
+    return min(e_values)
 
 
 def _log_e_of(distance: float, error: float, freedom: int) -> float:

@@ -54,10 +54,10 @@ def node_baselines(study: Study, rows: Sequence[Row]) -> list[NodeBaseline]:
     logs = [_own_logs(study, of_node[name]) for name in names]
     judged = [judge(one, alpha) for one in logs]
     adjusted = adjusted_log_e(np.array([one.log_e for one in judged]))
-    found = []
+    baselines = []
     for name, own, one, in_family in zip(names, logs, judged, adjusted, strict=True):
         ratio, e_value = ratio_estimate(own), math.exp(min(one.log_e, 700.0))
-        reason = next((said for row in of_node[name] if (said := mark(row))), "")
+        reason = next((reason_text for row in of_node[name] if (reason_text := mark(row))), "")
         if not reason and in_family >= math.log(1 / alpha):
             times = "no finite ratio" if ratio is None else f"ratio {ratio:.4g}"
             reason = (
@@ -65,8 +65,8 @@ def node_baselines(study: Study, rows: Sequence[Row]) -> list[NodeBaseline]:
                 f"nodes (e-value {e_value:.3g})"
             )
         low, high = (None if end is None else math.exp(end) for end in (one.interval.low, one.interval.high))
-        found.append(NodeBaseline(name, len(own), ratio, low, high, e_value, reason))
-    return found
+        baselines.append(NodeBaseline(name, len(own), ratio, low, high, e_value, reason))
+    return baselines
 
 
 def left_out(study: Study, rows: Sequence[Row]) -> dict[str, str]:
@@ -87,8 +87,8 @@ def _own_logs(study: Study, rows: Sequence[Row]) -> Floats:
         pair_blocks(cell, own, metric, arm=baseline + AA_SUFFIX, reference=baseline, baseline=baseline).logs
         for cell, own in by_cell(alike).items()
     ]
-    found: Floats = np.concatenate([np.empty((0, 2)), *pairs])
-    return found
+    values: Floats = np.concatenate([np.empty((0, 2)), *pairs])
+    return values
 
 
 def _unmarked(row: Row) -> Row:
@@ -102,8 +102,8 @@ def _unmarked(row: Row) -> Row:
 
 def mark(row: Row) -> str:
     """Why the row's node was left out before; empty where it was not."""
-    said = row.get("checks_json")
-    if not said or f'"{CHECK}"' not in said:
+    checks_json = row.get("checks_json")
+    if not checks_json or f'"{CHECK}"' not in checks_json:
         return ""
-    found = [one for one in json.loads(said) if one["check"] == CHECK and one["status"] == "fail"]
-    return str(found[0]["evidence"]) if found else ""
+    failures = [one for one in json.loads(checks_json) if one["check"] == CHECK and one["status"] == "fail"]
+    return str(failures[0]["evidence"]) if failures else ""

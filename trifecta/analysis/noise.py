@@ -136,8 +136,8 @@ def across_weather(logs: Floats) -> Floats:
     """Log ratios of one block's first run to the second run of every other; ``logs`` as in `PairBlocks`."""
     blocks = len(logs)
     pairs = np.stack([np.repeat(logs[:, 1], blocks), np.tile(logs[:, 0], blocks)], axis=1)
-    found: Floats = differences_of(pairs[~np.eye(blocks, dtype=bool).ravel()])[0]
-    return found
+    values: Floats = differences_of(pairs[~np.eye(blocks, dtype=bool).ravel()])[0]
+    return values
 
 
 def margin_in_force(study_margin: float, floor: NoiseFloor | None) -> tuple[float, bool]:

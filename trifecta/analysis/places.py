@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from trifecta.analysis.intervals import Floats
-from trifecta.analysis.statements import Levels, Says, Statement
+from trifecta.analysis.statements import Assertion, Levels, Statement
 from trifecta.contract.trial import TrialValues, value_of
 from trifecta.design.model import AA_SUFFIX
 
@@ -55,9 +55,9 @@ def matching(statement: Statement, places: Iterable[Place]) -> list[Place]:
 
     Of levels of which the first that was run counts (``mode: {first: [live, on-demand]}``) the others are left out.
     """
-    says = statement.says
-    sides = [says.at, says.against] if says is not None and says.at else [{}]
-    here = [place for place in places if any(_fits(place.levels, {**statement.where, **side}) for side in sides)]
+    assertion = statement.says
+    sides = [assertion.at, assertion.against] if assertion is not None and assertion.at else [{}]
+    here = [place for place in places if any(_has_levels(place.levels, {**statement.where, **side}) for side in sides)]
     for name, wanted in statement.where.items():
         if isinstance(wanted, Mapping):
             there = {place.levels[name] for place in here}
@@ -66,9 +66,9 @@ def matching(statement: Statement, places: Iterable[Place]) -> list[Place]:
     return here
 
 
-def _fits(levels: Mapping[str, str], where: Levels) -> bool:
-    for name, asked in where.items():
-        own, wanted = levels.get(name), asked["first"] if isinstance(asked, Mapping) else asked
+def _has_levels(levels: Mapping[str, str], where: Levels) -> bool:
+    for name, wanted_level in where.items():
+        own, wanted = levels.get(name), wanted_level["first"] if isinstance(wanted_level, Mapping) else wanted_level
         if own is None:
             return False
         if name.endswith("_bytes") and isinstance(wanted, list):
@@ -101,24 +101,26 @@ class Group:
         )
 
 
-def groups_of(says: Says, where: Levels, places: Sequence[Place]) -> list[Group]:
+def groups_of(assertion: Assertion, where: Levels, places: Sequence[Place]) -> list[Group]:
     """The cells, or the pairs of cells that are alike but for what is compared."""
-    if says.along:
+    if assertion.along:
         lines: dict[tuple[Any, ...], list[tuple[float, Place]]] = {}
         for place in places:
-            number = _number(place.levels, says.along)
+            number = _number(place.levels, assertion.along)
             if number is not None:
-                lines.setdefault(_identity(place, (says.along, f"{says.along}_bytes")), []).append((number, place))
+                lines.setdefault(_identity(place, (assertion.along, f"{assertion.along}_bytes")), []).append(
+                    (number, place)
+                )
         ordered = [sorted(line, key=lambda step: step[0]) for line in lines.values()]
         return [Group(line[-1][1], line[0][1]) for line in ordered if line[-1][0] > line[0][0]]
-    if not says.at:
+    if not assertion.at:
         return [Group(place) for place in places]
-    changed = tuple({*says.at, *says.against})
+    changed = tuple({*assertion.at, *assertion.against})
     others: dict[tuple[Any, ...], list[Place]] = {}
     for one in places:
-        if _fits(one.levels, {**where, **says.against}):
+        if _has_levels(one.levels, {**where, **assertion.against}):
             others.setdefault(_identity(one, changed), []).append(one)
-    there = [one for one in places if _fits(one.levels, {**where, **says.at})]
+    there = [one for one in places if _has_levels(one.levels, {**where, **assertion.at})]
     pairs = [(one, others.get(_identity(one, changed), [])) for one in there]
     return [Group(one, _of_one_run(one, alike)) for one, alike in pairs if alike]
 
@@ -142,7 +144,7 @@ def _number(levels: Mapping[str, str], factor: str) -> float | None:
     return None
 
 
-def measured(row: TrialValues, metric: str, over: str = "", *, by_difference: bool) -> float | None:
+def metric_value(row: TrialValues, metric: str, over: str = "", *, by_difference: bool) -> float | None:
     """What a trial has of a metric, or of it by another (``over``): a log unless it is compared by difference.
 
     None where there is none, nor where both are censored.
@@ -153,19 +155,19 @@ def measured(row: TrialValues, metric: str, over: str = "", *, by_difference: bo
     own = float(value) if by_difference else math.log(value)
     if not over:
         return own
-    other = measured(row, over, by_difference=by_difference)
+    other = metric_value(row, over, by_difference=by_difference)
     return None if other is None or (math.isinf(own) and own == other) else own - other
 
 
 def block_values(place: Place, metric: str, arm: str, over: str = "", *, by_difference: bool) -> dict[int, float]:
-    """The value of every block, as `measured` has it of a trial; of the baseline's two runs the mean."""
-    found: dict[int, list[float]] = {}
+    """The value of every block, as `metric_value` has it of a trial; of the baseline's two runs the mean."""
+    values_by_block: dict[int, list[float]] = {}
     for row in place.rows:
         if row["arm"] in (arm, arm + AA_SUFFIX):
-            value = measured(row, metric, over, by_difference=by_difference)
+            value = metric_value(row, metric, over, by_difference=by_difference)
             if value is not None:
-                found.setdefault(int(row["block"]), []).append(value)
-    return {block: float(np.mean(values)) for block, values in found.items()}
+                values_by_block.setdefault(int(row["block"]), []).append(value)
+    return {block: float(np.mean(values)) for block, values in values_by_block.items()}
 
 
 def log_ratios(place: Place, metric: str, arm: str, to: str) -> dict[int, float]:
@@ -183,24 +185,24 @@ def _logs(place: Place, metric: str, arm: str, to: str) -> dict[int, float]:
     return {block: value - base[block] for block, value in own.items() if block in base}
 
 
-def _of_arm(says: Says, place: Place, arm: str) -> dict[int, float]:
-    return block_values(place, says.metric, arm, says.over, by_difference=says.by_difference)
+def _of_arm(assertion: Assertion, place: Place, arm: str) -> dict[int, float]:
+    return block_values(place, assertion.metric, arm, assertion.over, by_difference=assertion.by_difference)
 
 
-def paired(says: Says, place: Place, reference: str) -> Floats:
+def paired(assertion: Assertion, place: Place, reference: str) -> Floats:
     """Arm less reference by block; of several arms the mean. Two that are both censored are a tie."""
-    base = _of_arm(says, place, reference)
-    own = [_of_arm(says, place, arm) for arm in says.arms]
+    base = _of_arm(assertion, place, reference)
+    own = [_of_arm(assertion, place, arm) for arm in assertion.arms]
     shared = [block for block in sorted(base) if all(block in values for values in own)]
-    made = []
+    differences = []
     for block in shared:
-        both = [(values[block], base[block]) for values in own]
-        made.append(float(np.mean([0.0 if math.isinf(a) and a == b else a - b for a, b in both])))
-    return np.array(made, dtype=np.float64)
+        value_pairs = [(values[block], base[block]) for values in own]
+        differences.append(float(np.mean([0.0 if math.isinf(a) and a == b else a - b for a, b in value_pairs])))
+    return np.array(differences, dtype=np.float64)
 
 
-def plain(says: Says, place: Place, only: str = "") -> Floats:
+def arm_values(assertion: Assertion, place: Place, only: str = "") -> Floats:
     """The arms themselves by block, or ``only`` one of them; of several the mean."""
-    own = [_of_arm(says, place, arm) for arm in ((only,) if only else says.arms)]
+    own = [_of_arm(assertion, place, arm) for arm in ((only,) if only else assertion.arms)]
     shared = sorted(set.intersection(*(set(values) for values in own))) if own else []
     return np.array([float(np.mean([values[block] for values in own])) for block in shared], dtype=np.float64)

@@ -117,7 +117,7 @@ class Planner:
         """How many blocks can run at a time: so many cost the time of one."""
         self.verdicts: list[Verdict] = []
         self._last_seen: list[str] = []
-        self._known: tuple[Sequence[Row], int, _Ran] | None = None
+        self._known: tuple[Sequence[Row], int, _RunSoFar] | None = None
 
     def beside(self, running: Mapping[str, Collection[int]], at_once: int) -> None:
         """As `SpreadPlanner.beside`."""
@@ -138,7 +138,7 @@ class Planner:
             return Decision(state.cell, state.unfinished or 0, "an interrupted block is completed first")
         early = [s for s in states if s.blocks < self._first(s.cell) and not s.hopeless]
         paid = self._payable(early, left_ns)
-        affordable = [state for state in paid if _fits(state, states, left_ns)]
+        affordable = [state for state in paid if _fits_budget(state, states, left_ns)]
         if affordable:
             every = len(paid) == len(early)
             return self._first_round(affordable, "every cell gets" if every else "the budget gives some cells")
@@ -193,7 +193,7 @@ class Planner:
         below = [s for s in states if s.cell.key in measurable and s.blocks < self._most(s.cell)]
         if not below:
             return Stop(self._all_blocks_text(), "blocks")
-        fitting = [state for state in below if _fits(state, states, left_ns)]
+        fitting = [state for state in below if _fits_budget(state, states, left_ns)]
         if not fitting:
             return self._stop_budget(left_ns, [_cost_ns(state, states) for state in below])
         if sum(state.blocks for state in states) % EVERY_NTH_FOR_ALL == 0:
@@ -285,7 +285,7 @@ class Planner:
             )
         return states
 
-    def _ran(self, rows: Sequence[Row]) -> _Ran:
+    def _ran(self, rows: Sequence[Row]) -> _RunSoFar:
         """What the rows say of blocks; of the same rows as at the last call it is known (many nodes, many calls)."""
         if self._known is None or self._known[0] is not rows or self._known[1] != len(rows):
             self._known = rows, len(rows), _ran(rows, set(plan.arms(self.study)))
@@ -307,7 +307,7 @@ _NOTHING = _CellRan()
 
 
 @dataclass(frozen=True)
-class _Ran:
+class _RunSoFar:
     """What has run, by cell; the measured time of all of it; and the cells in the order of their last trials."""
 
     cells: Mapping[str, _CellRan]
@@ -315,7 +315,7 @@ class _Ran:
     last_seen: Sequence[str]
 
 
-def _ran(rows: Sequence[Row], arms: Collection[str]) -> _Ran:
+def _ran(rows: Sequence[Row], arms: Collection[str]) -> _RunSoFar:
     blocks: dict[str, dict[int, set[str]]] = {}
     for row in rows:
         blocks.setdefault(str(row["cell"]), {}).setdefault(int(row["block"]), set()).add(str(row["arm"]))
@@ -330,7 +330,7 @@ def _ran(rows: Sequence[Row], arms: Collection[str]) -> _Ran:
         for key, own in blocks.items()
     }
     busy_ns = sum(span for per_block in spans.values() for span in per_block.values())
-    return _Ran(cells, busy_ns, list({str(row["cell"]): None for row in reversed(rows)})[::-1])
+    return _RunSoFar(cells, busy_ns, list({str(row["cell"]): None for row in reversed(rows)})[::-1])
 
 
 def _blocks(number: int) -> str:
@@ -357,7 +357,7 @@ def _block_spans(rows: Sequence[Row]) -> dict[str, dict[int, int]]:
     return spans
 
 
-def _fits(state: CellState, states: Sequence[CellState], left_ns: int | None) -> bool:
+def _fits_budget(state: CellState, states: Sequence[CellState], left_ns: int | None) -> bool:
     """Whether one more block of the cell fits."""
     return left_ns is None or (left_ns > 0 and _cost_ns(state, states) <= left_ns)
 

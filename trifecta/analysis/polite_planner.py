@@ -76,9 +76,11 @@ class PolitePlanner:
 
     def _burst(self, rows: Sequence[Row]) -> int:
         """The most requests that a turn was seen to make: one where it is a request, and of a page before the first."""
-        made = [int((_load(str(row.get("load_json") or "null")) or {}).get("requests_made") or 0) for row in rows]
+        requests_made = [
+            int((_load(str(row.get("load_json") or "null")) or {}).get("requests_made") or 0) for row in rows
+        ]
         first = self._every[0]
-        return max(1, math.ceil(max(made, default=0) / first.workload.turns(first.connection)))
+        return max(1, math.ceil(max(requests_made, default=0) / first.workload.turns(first.connection)))
 
 
 def look_requests(every: Iterable[TrialTraffic], each_turn: int = 1) -> int:
@@ -131,8 +133,8 @@ def retry_after_ns(load: Load, wall: str) -> int | None:
 
     ``wall``: when that was, as ISO 8601.
     """
-    seen = (load.get("response_fields") or {}).get("retry-after")
-    for text in seen["values"] if seen is not None else ():
+    field = (load.get("response_fields") or {}).get("retry-after")
+    for text in field["values"] if field is not None else ():
         if text.isdigit():
             return int(text) * 1_000_000_000
         try:

@@ -29,35 +29,35 @@ _PATH = "path"
 class PlaceSplit:
     """One arm in one place: what came out, and what it came from."""
 
-    made: Decomposition
+    decomposition: Decomposition
     parts: MeanSquares | None
     effects: Mapping[Program, Floats]
 
     @property
     def levels(self) -> dict[str, str]:
         """Factor to level of the place."""
-        return dict(part.split("=", 1) for part in self.made.place.split(",") if "=" in part)
+        return dict(part.split("=", 1) for part in self.decomposition.place.split(",") if "=" in part)
 
 
 def pooled(splits: Sequence[PlaceSplit], confidence: float) -> list[Decomposition]:
     """Every arm over all places, then by path where a path has several; each place counts the same."""
     known = [one for one in splits if one.parts is not None]
-    arms = list(dict.fromkeys(one.made.arm for one in known))
-    found = []
+    arms = list(dict.fromkeys(one.decomposition.arm for one in known))
+    decompositions = []
     for arm in arms:
-        here = [one for one in known if one.made.arm == arm]
-        found.append(_steady(_together(EVERYWHERE, here, confidence), here))
+        here = [one for one in known if one.decomposition.arm == arm]
+        decompositions.append(_steady(_pool_places(EVERYWHERE, here, confidence), here))
     for arm in arms:
-        here = [one for one in known if one.made.arm == arm]
+        here = [one for one in known if one.decomposition.arm == arm]
         paths = list(dict.fromkeys(one.levels.get(_PATH) for one in here))
         for path in paths if len(paths) > 1 else ():
             there = [one for one in here if one.levels.get(_PATH) == path]
             if len(there) > 1:
-                found.append(_together(f"{_PATH}={path}", there, confidence))
-    return found
+                decompositions.append(_pool_places(f"{_PATH}={path}", there, confidence))
+    return decompositions
 
 
-def _together(place: str, here: Sequence[PlaceSplit], confidence: float) -> Decomposition:
+def _pool_places(place: str, here: Sequence[PlaceSplit], confidence: float) -> Decomposition:
     """The programs are the same everywhere, so there is no statement for any such programs."""
     all_parts = [one.parts for one in here if one.parts is not None]
     order = (PROTOCOL, *(name for name in Term.NAMES if any(name in one.names for one in all_parts)), NOISE)
@@ -67,7 +67,7 @@ def _together(place: str, here: Sequence[PlaceSplit], confidence: float) -> Deco
         for i, name in enumerate(one.names):
             estimates[order.index(name)] += one.estimates[i]
             draws[order.index(name)] += one.draws[i]
-    used = [one.made for one in here]
+    used = [one.decomposition for one in here]
     return Decomposition(
         place=place,
         arm=used[0].arm,
@@ -88,15 +88,15 @@ def _union(lists: Iterable[Sequence[str]]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for names in lists for name in names))
 
 
-def _steady(whole: Decomposition, here: Sequence[PlaceSplit]) -> Decomposition:
+def _steady(decomposition: Decomposition, here: Sequence[PlaceSplit]) -> Decomposition:
     """The whole with the range of each share over all that can be left out, and what weighs more if that stays so."""
     variants = without_each(here)
-    told = [one for one in variants.values() if one is not None]
+    known_variants = [one for one in variants.values() if one is not None]
     shares = []
-    for share in whole.shares:
-        ends = [one.get(share.part, 0.0) for one in told]
+    for share in decomposition.shares:
+        ends = [one.get(share.part, 0.0) for one in known_variants]
         shares.append(replace(share, without_low=min(ends), without_high=max(ends)) if ends else share)
-    return replace(whole, shares=tuple(shares), weighs=_weighs(whole.shares, list(variants.values())))
+    return replace(decomposition, shares=tuple(shares), weighs=_weighs(decomposition.shares, list(variants.values())))
 
 
 def without_each(here: Sequence[PlaceSplit]) -> dict[str, Estimates | None]:
@@ -105,18 +105,18 @@ def without_each(here: Sequence[PlaceSplit]) -> dict[str, Estimates | None]:
     None where too little is left to split anything. A place whose programs cannot be distinguished any more does not
     count in that variant.
     """
-    found: dict[str, Estimates | None] = {}
+    estimates: dict[str, Estimates | None] = {}
     for factor in dict.fromkeys(name for one in here for name in one.levels):
         levels = dict.fromkeys(one.levels.get(factor, "") for one in here)
         for level in levels if len(levels) > 1 else ():
             left = [one.effects for one in here if one.levels.get(factor, "") != level]
-            found[f"{factor} {level}"] = _shares_without(left)
+            estimates[f"{factor} {level}"] = _shares_without(left)
     for side in ("server", "client"):
         names = dict.fromkeys(getattr(program, side) for one in here for program in one.effects)
         for name in names if len(names) > 1 else ():
             left = [{p: values for p, values in one.effects.items() if getattr(p, side) != name} for one in here]
-            found[f"{side} {name}"] = _shares_without(left)
-    return found
+            estimates[f"{side} {name}"] = _shares_without(left)
+    return estimates
 
 
 def _shares_without(left: Sequence[Mapping[Program, Floats]]) -> Estimates | None:
@@ -146,6 +146,6 @@ def _weighs(shares: Sequence[Share], variants: Sequence[Estimates | None]) -> Li
     return None
 
 
-def _surplus(one: Estimates) -> float:
+def _surplus(estimates: Estimates) -> float:
     """Share of the protocol less that of all programs."""
-    return one.get(PROTOCOL, 0.0) - sum(one.get(name, 0.0) for name in Term.NAMES)
+    return estimates.get(PROTOCOL, 0.0) - sum(estimates.get(name, 0.0) for name in Term.NAMES)

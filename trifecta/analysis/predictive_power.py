@@ -16,7 +16,7 @@ from trifecta.analysis.interim_looks import blocks_at, confidence_at
 from trifecta.analysis.intervals import Estimate
 from trifecta.analysis.judging import CONTRADICTED, OPEN, between_sessions, judge
 from trifecta.analysis.published import Evaluation
-from trifecta.analysis.statements import Says
+from trifecta.analysis.statements import Assertion
 from trifecta.analysis.student import t_quantile
 
 LIKELY = 0.5  # from here on one says "about so many blocks would decide"
@@ -26,40 +26,43 @@ MOST_BLOCKS = 200  # a forecast beyond that is worth nothing
 _DRAWS = 21
 
 
-def no_use(one: Evaluation) -> str:
+def no_use(evaluation: Evaluation) -> str:
     """Why no further block decides an open statement; empty where one may."""
-    says = one.statement.says
-    whole = says is not None and says.relation == "whole"
-    if says is None or (whole and not one.rates):
-        return one.reason
-    parting = [against.reason for against in one.against if against.why and against.to == one.to]
+    assertion = evaluation.statement.says
+    is_absolute = assertion is not None and assertion.relation == "whole"
+    if assertion is None or (is_absolute and not evaluation.rates):
+        return evaluation.reason
+    parting = [against.reason for against in evaluation.against if against.why and against.to == evaluation.to]
     if parting:
         return parting[0]
-    pooled = [against.pooled for against in one.against]
+    pooled = [against.pooled for against in evaluation.against]
     if any(each.value is None and each.low is None and each.high is None and each.blocks > 1 for each in pooled):
-        return f"{one.reason}: some trials have no finite value, and a mean over cells needs all"
+        return f"{evaluation.reason}: some trials have no finite value, and a mean over cells needs all"
     nothing = not pooled or any(each.blocks == 0 for each in pooled)
     alike = all(each.low is not None and each.low == each.high for each in pooled)
-    return one.reason if not whole and (nothing or alike) else ""
+    return evaluation.reason if not is_absolute and (nothing or alike) else ""
 
 
-def chance(one: Evaluation, first: int, look: int) -> float:
+def chance(evaluation: Evaluation, first: int, look: int) -> float:
     """The chance that an open statement is decided at a later look; ``first``: the blocks of its cells' depth."""
-    says = one.statement.says
-    if says is None or one.rule is None or no_use(one):
+    assertion = evaluation.statement.says
+    if assertion is None or evaluation.rule is None or no_use(evaluation):
         return 0.0
-    grown = blocks_at(first, look) / blocks_at(first, one.look)
-    base = 1 - (1 - one.rule.confidence) * one.look * (one.look + 1)
-    ahead = _Ahead(one.rule, grown, confidence_at(base, look))
-    if says.relation == "whole":
-        return _whole(says, one, ahead)
-    if any(against.pooled.reach is None and against.pooled.blocks < 2 for against in one.against):
+    grown = blocks_at(first, look) / blocks_at(first, evaluation.look)
+    base = 1 - (1 - evaluation.rule.confidence) * evaluation.look * (evaluation.look + 1)
+    ahead = _FutureLook(evaluation.rule, grown, confidence_at(base, look))
+    if assertion.relation == "whole":
+        return _chance_of_all(assertion, evaluation, ahead)
+    if any(against.pooled.reach is None and against.pooled.blocks < 2 for against in evaluation.against):
         return UNKNOWN
-    return sum(_decides(says, one.against, (number + 0.5) / _DRAWS, ahead) for number in range(_DRAWS)) / _DRAWS
+    return (
+        sum(_decides(assertion, evaluation.against, (number + 0.5) / _DRAWS, ahead) for number in range(_DRAWS))
+        / _DRAWS
+    )
 
 
 @dataclass(frozen=True)
-class _Ahead:
+class _FutureLook:
     """A later look: today's rule, how many times the blocks there are then, and how sure its intervals are."""
 
     rule: Rule
@@ -67,32 +70,39 @@ class _Ahead:
     confidence: float
 
 
-def _whole(says: Says, one: Evaluation, ahead: _Ahead) -> float:
-    trials = len(one.rates)
+def _chance_of_all(assertion: Assertion, evaluation: Evaluation, ahead: _FutureLook) -> float:
+    trials = len(evaluation.rates)
     there = max(trials + 1, round(trials * ahead.grown))
-    if decide_whole(says, [(1, 1)] * there, ahead.confidence)[0] != OPEN:
+    if decide_whole(assertion, [(1, 1)] * there, ahead.confidence)[0] != OPEN:
         return 1.0
     return 1 - (trials + 1) / (there + 1)  # that one fails, by Laplace's rule of succession
 
 
-def _decides(says: Says, found: Sequence[Decided], share: float, ahead: _Ahead) -> bool:
+def _decides(assertion: Assertion, decisions: Sequence[Decided], share: float, ahead: _FutureLook) -> bool:
     """Whether it is decided where the mean moves to this quantile of what it may come to."""
     states, margin = [], ahead.rule.margin
-    stricter = 1 - (1 - ahead.confidence) / len(found)
-    for one in found:
-        state, _ = judge(says, _later(one.pooled, share, ahead, ahead.confidence), margin, between_sessions(says))
-        if state == CONTRADICTED and len(found) > 1:
-            state, _ = judge(says, _later(one.pooled, share, ahead, stricter), margin, between_sessions(says))
+    stricter = 1 - (1 - ahead.confidence) / len(decisions)
+    for one in decisions:
+        state, _ = judge(
+            assertion,
+            _with_more_blocks(one.pooled, share, ahead, ahead.confidence),
+            margin,
+            between_sessions(assertion),
+        )
+        if state == CONTRADICTED and len(decisions) > 1:
+            state, _ = judge(
+                assertion, _with_more_blocks(one.pooled, share, ahead, stricter), margin, between_sessions(assertion)
+            )
         states.append(state)
     return CONTRADICTED in states or OPEN not in states
 
 
-def _later(one: Estimate, share: float, ahead: _Ahead, confidence: float) -> Estimate:
+def _with_more_blocks(estimate: Estimate, share: float, ahead: _FutureLook, confidence: float) -> Estimate:
     """An estimate as it may be at that look."""
-    if one.value is None or one.reach is None or one.blocks < 2:
-        return Estimate(None, None, None, one.blocks)
-    blocks = one.blocks * ahead.grown
-    error = one.reach / t_quantile((1 + ahead.rule.confidence) / 2, one.blocks - 1)
-    value = one.value + t_quantile(share, one.blocks - 1) * error * math.sqrt(1 - 1 / ahead.grown)
+    if estimate.value is None or estimate.reach is None or estimate.blocks < 2:
+        return Estimate(None, None, None, estimate.blocks)
+    blocks = estimate.blocks * ahead.grown
+    error = estimate.reach / t_quantile((1 + ahead.rule.confidence) / 2, estimate.blocks - 1)
+    value = estimate.value + t_quantile(share, estimate.blocks - 1) * error * math.sqrt(1 - 1 / ahead.grown)
     reach = t_quantile((1 + confidence) / 2, round(blocks - 1, 6)) * error / math.sqrt(ahead.grown)
     return Estimate(value, value - reach, value + reach, round(blocks))

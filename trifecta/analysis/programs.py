@@ -27,7 +27,7 @@ class Program:
 PROGRAMS = ("server", "client")  # factors
 
 
-def compared(study: Study) -> bool:
+def programs_are_arms(study: Study) -> bool:
     """Whether programs are the arms: then no share of a difference is the program's beside what is compared."""
     return study.compare in PROGRAMS
 
@@ -39,25 +39,25 @@ def program_of(row: Row) -> Program:
 
 def place_of(cell: str) -> str:
     """A cell without its programs: ``path=far,connection=new,server=caddy`` is in ``path=far,connection=new``."""
-    kept: list[str] = []
+    parts: list[str] = []
     dropping = False
     for part in cell.split(","):
         name, equals, _ = part.partition("=")
         if equals:
             dropping = name in PROGRAMS
         if not dropping:
-            kept.append(part)
-    return ",".join(kept)
+            parts.append(part)
+    return ",".join(parts)
 
 
 def proxies(rows: Iterable[Row]) -> frozenset[str]:
     """Servers that pass requests on to another one, by what was recorded of them in the trials."""
-    found = set()
+    servers = set()
     for row in rows:
         server = str(row.get("server") or "")
-        if server in found:
+        if server in servers:
             continue
-        said = json.loads(row.get("server_json") or "{}") or {}
-        if isinstance(said, dict) and said.get("proxy") is True:
-            found.add(server)
-    return frozenset(found)
+        server_facts = json.loads(row.get("server_json") or "{}") or {}
+        if isinstance(server_facts, dict) and server_facts.get("proxy") is True:
+            servers.add(server)
+    return frozenset(servers)

@@ -108,7 +108,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Found:
+class PairEvidence:
     """A pair as runs see it. ``places`` has those of either side, ``states`` the state of each claim."""
 
     pair: Pair
@@ -123,12 +123,12 @@ class Found:
 
 def parse(document: PairsDocument) -> tuple[Pair, ...]:
     """The pairs of ``trifecta/studies/contradictions/pairs.yaml``; ValueError names what is wrong with it."""
-    made = []
+    pairs = []
     for one in document["pairs"]:
         sides = [Side(str(side["says"]), tuple(map(str, side["claims"])), _test(side)) for side in one["sides"]]
         if len(sides) != 2:
             raise ValueError(f"contradictions/pairs.yaml: {one['id']} has {len(sides)} sides; give two")
-        made.append(
+        pairs.append(
             Pair(
                 id=str(one["id"]),
                 question=str(one["question"]),
@@ -142,7 +142,7 @@ def parse(document: PairsDocument) -> tuple[Pair, ...]:
                 maps=bool(one.get("maps", False)),
             )
         )
-    return tuple(made)
+    return tuple(pairs)
 
 
 def _test(side: SideDocument) -> Test | None:
@@ -156,7 +156,7 @@ def _test(side: SideDocument) -> Test | None:
     return Test(relation, float(side["ratio"]) if "ratio" in side else None)
 
 
-def reconcile(pair: Pair, claims: Mapping[str, Judged]) -> Found:
+def reconcile(pair: Pair, claims: Mapping[str, Judged]) -> PairEvidence:
     """Where either side holds; ``claims`` by id as ``reproduction.json`` has them."""
     places = tuple(
         tuple(place for claim in side.claims if claim in claims for place in _places(pair, side, claims[claim]))
@@ -167,10 +167,10 @@ def reconcile(pair: Pair, claims: Mapping[str, Judged]) -> Found:
         for side in pair.sides
     )
     holds = [
-        _holds({_truth(side, state) for state in one.values()}, found)
-        for side, one, found in zip(pair.sides, states, places, strict=True)
+        _holds({_truth(side, state) for state in one.values()}, side_places)
+        for side, one, side_places in zip(pair.sides, states, places, strict=True)
     ]
-    return Found(
+    return PairEvidence(
         pair=pair,
         outcome=_outcome(holds, places),
         states=(states[0], states[1]),
@@ -189,7 +189,7 @@ def _truth(side: Side, state: str) -> str:
 
 def _places(pair: Pair, side: Side, claim: Judged) -> list[Place]:
     """The places of a claim with a ratio of the pair's protocols: those of two cells, or to others, are left out."""
-    made = []
+    places = []
     for cell in claim.get("cells") or ():
         if claim.get("form") == "difference" or cell.get("against") or cell.get("to") not in (pair.to, pair.arm):
             continue
@@ -197,7 +197,7 @@ def _places(pair: Pair, side: Side, claim: Judged) -> list[Place]:
         # Of a rate more is faster; and where the claim is about the pair's other protocol the ratio is upside down.
         if str(claim["metric"]).endswith("_per_s") != (cell.get("to") == pair.arm):
             ends = [None if end in (None, 0) else 1 / end for end in (ends[0], ends[2], ends[1])]
-        made.append(
+        places.append(
             Place(
                 claim=str(claim["id"]),
                 run=str(cell["run"]),
@@ -211,28 +211,28 @@ def _places(pair: Pair, side: Side, claim: Judged) -> list[Place]:
                 levels=levels(str(cell["run"]), str(cell["cell"])),
             )
         )
-    return made
+    return places
 
 
 def levels(run: str, cell: str) -> dict[str, str]:
     """What is known of a place: its study and run, and the levels of its cell."""
     study, _, name = run.partition("/")
-    found = {"study": study, "run": name}
+    levels_by_factor = {"study": study, "run": name}
     for part in cell.split(","):
         factor, equals, level = part.partition("=")
         if equals:
-            found[factor] = level
-    return found
+            levels_by_factor[factor] = level
+    return levels_by_factor
 
 
 def _holds(states: Set[str], places: Sequence[Place]) -> str:
     """Whether a side is confirmed somewhere, contradicted wherever it is decided, open, or not run."""
-    found = {place.state for place in places} | {state for state in states if state != "not run"}
-    if not places and found <= {"open", "not compared"}:
-        return "open" if found else "not run"
-    if "confirmed" in found:
+    all_states = {place.state for place in places} | {state for state in states if state != "not run"}
+    if not places and all_states <= {"open", "not compared"}:
+        return "open" if all_states else "not run"
+    if "confirmed" in all_states:
         return "yes"
-    return "no" if "contradicted" in found else "open"
+    return "no" if "contradicted" in all_states else "open"
 
 
 def _outcome(holds: Sequence[str], places: Sequence[Sequence[Place]]) -> Outcome:
@@ -250,13 +250,15 @@ def _outcome(holds: Sequence[str], places: Sequence[Sequence[Place]]) -> Outcome
 
 def _differ(first: Sequence[Place], second: Sequence[Place]) -> dict[str, tuple[tuple[str, ...], tuple[str, ...]]]:
     """The factors whose levels tell the places where the first side is confirmed from those of the second."""
-    sides = [[place for place in found if place.state == "confirmed"] for found in (first, second)]
+    sides = [
+        [place for place in confirmed_levels if place.state == "confirmed"] for confirmed_levels in (first, second)
+    ]
     if not all(sides):
         return {}
     shared = set.intersection(*({*place.levels} for side in sides for place in side)) - {"run"}
-    found = {}
+    confirmed_levels = {}
     for name in sorted(shared):
         one, other = (tuple(dict.fromkeys(place.levels[name] for place in side)) for side in sides)
         if not set(one) & set(other):
-            found[name] = (one, other)
-    return found
+            confirmed_levels[name] = (one, other)
+    return confirmed_levels

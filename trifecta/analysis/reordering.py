@@ -23,25 +23,26 @@ def variants(paths: Mapping[str, PathDocument]) -> list[tuple[str, str]]:
     for name, path in paths.items():
         if not reorders(path):
             in_order.setdefault(_but_for_order(path), name)
-    found = []
+    names = []
     for name, path in paths.items():
         other = in_order.get(_but_for_order(path))
         if reorders(path) and other is not None:
-            found.append((name, other))
-    return found
+            names.append((name, other))
+    return names
 
 
 def _but_for_order(path: PathDocument) -> str:
     """What a path is when nobody looks at the order of packets."""
     directions = [
-        [step for one in way or () if (step := _plain(one))] for way in (path.get("forward"), path.get("backward"))
+        [step for one in way or () if (step := _without_reordering(one))]
+        for way in (path.get("forward"), path.get("backward"))
     ]
     scalars = [path.get("rtt_ns"), path.get("rate_bits_per_s"), path.get("queue_bytes"), path.get("loss")]
     return repr((directions, scalars))
 
 
-def _plain(document: ImpairmentDocument) -> Sequence[tuple[str, object]]:
+def _without_reordering(document: ImpairmentDocument) -> Sequence[tuple[str, object]]:
     if document.get("kind") == "reorder":
         return []
-    kept = {name: value for name, value in document.items() if name != "reorder"}
-    return sorted(kept.items(), key=lambda item: item[0])
+    others = {name: value for name, value in document.items() if name != "reorder"}
+    return sorted(others.items(), key=lambda item: item[0])

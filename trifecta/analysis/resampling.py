@@ -65,11 +65,11 @@ class TimedTrial(Protocol):
 
 def by_block(trials: Iterable[TimedTrial]) -> list[Block]:
     """The trials of each block by protocol, blocks in order."""
-    made: dict[int, dict[str, list[Times]]] = {}
+    times: dict[int, dict[str, list[Times]]] = {}
     for trial in trials:
-        here = made.setdefault(trial.block, {})
+        here = times.setdefault(trial.block, {})
         here.setdefault(trial.arm.removesuffix("#aa"), []).append(Times(trial.done_ns, trial.failed_ns))
-    return [made[block] for block in sorted(made)]
+    return [times[block] for block in sorted(times)]
 
 
 @dataclass(frozen=True)
@@ -142,8 +142,8 @@ def _single(generator: np.random.Generator, trial: Times) -> float:
 
 
 def _mean(generator: np.random.Generator, trial: Times) -> float:
-    found = trial.done_ns
-    return float(found[generator.integers(len(found), size=len(found))].mean()) if len(found) else math.nan
+    done_ns = trial.done_ns
+    return float(done_ns[generator.integers(len(done_ns), size=len(done_ns))].mean()) if len(done_ns) else math.nan
 
 
 SINGLE_LOAD = Procedure("single-load", "one request or page load of each protocol, the shorter one wins", _single)
@@ -157,8 +157,8 @@ def retries_hidden(back_off: BackOff | None = None) -> Procedure:
     rule = back_off or BackOff()
 
     def value(generator: np.random.Generator, trial: Times) -> float:
-        found = retried(generator, trial, rule)
-        return float(found.mean()) if len(found) else math.nan
+        values = retried(generator, trial, rule)
+        return float(values.mean()) if len(values) else math.nan
 
     words = (
         "the mean of one trial of each protocol, failed requests retried with back-off "
@@ -225,23 +225,25 @@ def conclude(
     A conclusion draws a block, of each protocol one of its trials there, and what the procedure takes from it. A block
     that lacks a protocol of the pair concludes nothing; with none that has both there is no share.
     """
-    made = []
+    conclusions = []
     for arm, reference, winner in pairs:
         generator = np.random.default_rng([seed, *(zlib.crc32(text.encode()) for text in (cell, arm, reference))])
-        whole = [block for block in blocks if block.get(arm) and block.get(reference)]
-        values = np.array([_drawn(generator, whole, (arm, reference), procedure) for _ in range(draws if whole else 0)])
-        made.append(_counted(procedure.name, cell, (arm, reference, winner), values, confidence))
-    return made
+        complete = [block for block in blocks if block.get(arm) and block.get(reference)]
+        values = np.array(
+            [_resampled(generator, complete, (arm, reference), procedure) for _ in range(draws if complete else 0)]
+        )
+        conclusions.append(_concluded(procedure.name, cell, (arm, reference, winner), values, confidence))
+    return conclusions
 
 
-def _drawn(
+def _resampled(
     generator: np.random.Generator, blocks: Sequence[Block], arms: tuple[str, str], procedure: Procedure
 ) -> list[float]:
     block = blocks[int(generator.integers(len(blocks)))]
     return [procedure.value(generator, block[arm][int(generator.integers(len(block[arm])))]) for arm in arms]
 
 
-def _counted(name: str, cell: str, pair: tuple[str, str, str | None], values: Floats, confidence: float) -> Concluded:
+def _concluded(name: str, cell: str, pair: tuple[str, str, str | None], values: Floats, confidence: float) -> Concluded:
     arm, reference, winner = pair
     known = values[np.isfinite(values).all(axis=1)] if len(values) else np.empty((0, 2))
     if not len(known):
@@ -285,13 +287,13 @@ def truth(blocks: Sequence[Block], arm: str, reference: str, margin: float, conf
     ]
     if not logs or not np.isfinite(logs).all():
         return None  # a median among failures: how much slower that is no one knows
-    found = linear([(1.0, np.array(logs))], confidence)
-    if found.low is None or found.high is None:
+    estimate = linear([(1.0, np.array(logs))], confidence)
+    if estimate.low is None or estimate.high is None:
         return None
-    if found.high < 0 or found.low > 0:
-        return arm if found.high < 0 else reference
+    if estimate.high < 0 or estimate.low > 0:
+        return arm if estimate.high < 0 else reference
     edge = math.log1p(margin)
-    return SAME if -edge <= found.low and found.high <= edge else None
+    return SAME if -edge <= estimate.low and estimate.high <= edge else None
 
 
 def _median_log(trials: Sequence[Times]) -> float:

@@ -67,15 +67,15 @@ def explained(study: Study, rows: Sequence[Row]) -> list[Explained]:
     """
     metric, baseline = METRICS[study.metric], study.baseline.level
     grouped = by_cell(rows)
-    found: list[Explained] = []
+    explanations: list[Explained] = []
     if study.compare == "path":
-        return found
+        return explanations
     for cell in plan.cells(study):
         path = study.paths[str(cell.levels["path"])]
         here = grouped.get(cell.key, [])
         if not path.rtt_ns or not here:
             continue
-        for arm in plan.others(study):
+        for arm in plan.other_levels(study):
             logs = pair_blocks(cell.key, here, metric, arm=arm, reference=baseline, baseline=baseline).log_ratios()
             mean = geometric_mean(logs, study.confidence)
             values = tuple(geometric_mean(block_logs(here, metric, name), study.confidence) for name in (arm, baseline))
@@ -84,7 +84,7 @@ def explained(study: Study, rows: Sequence[Row]) -> list[Explained]:
             share = None
             if mean.value and expected != 1 and mean.value != 1:
                 share = math.log(expected) / math.log(mean.value)
-            found.append(
+            explanations.append(
                 Explained(
                     cell=cell.key,
                     levels={name: plan.level_text(level) for name, level in cell.levels.items()},
@@ -100,4 +100,4 @@ def explained(study: Study, rows: Sequence[Row]) -> list[Explained]:
                     share=share,
                 )
             )
-    return found
+    return explanations

@@ -55,7 +55,7 @@ def place_without(levels: Mapping[str, str], *factors: str) -> str:
 
 def axes(cells: Mapping[str, Mapping[str, str]]) -> list[Axis]:
     """Every axis among the cells, given with their levels."""
-    found = []
+    found_axes = []
     for factor in ORDERED:
         places: dict[str, list[Step]] = {}
         for cell, levels in cells.items():
@@ -66,18 +66,18 @@ def axes(cells: Mapping[str, Mapping[str, str]]) -> list[Axis]:
         for place, steps in places.items():
             ordered = tuple(sorted(steps, key=lambda step: step.value))
             if len({step.value for step in ordered}) > 1:
-                found.append(Axis(factor, place, ordered))
-    return found
+                found_axes.append(Axis(factor, place, ordered))
+    return found_axes
 
 
-def turns(kinds: Sequence[str]) -> list[Turn]:
+def verdict_changes(kinds: Sequence[str]) -> list[Turn]:
     """Where the verdict changes along an axis; *undecided* is no verdict, so it only widens what lies between."""
-    found = []
+    found_turns = []
     last: int | None = None
     for here, kind in enumerate(kinds):
         if kind == "undecided":
             continue
         if last is not None and kinds[last] != kind:
-            found.append(Turn(last, here))
+            found_turns.append(Turn(last, here))
         last = here
-    return found
+    return found_turns

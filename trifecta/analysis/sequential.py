@@ -110,7 +110,7 @@ def places(most: int) -> list[int]:
 def band(arm: str, trials: Sequence[Floats], confidence: float, shown: Sequence[int] | None = None) -> list[Progress]:
     """The progression of an arm over its trials, as far as all of them go, at `places` or at the i ``shown``."""
     shortest = min((len(one) for one in trials), default=0)
-    made = []
+    progressions = []
     for place in places(shortest) if shown is None else shown:
         values = np.array([one[place - 1] for one in trials])
         values = values[np.isfinite(values) & (values > 0)]
@@ -119,8 +119,8 @@ def band(arm: str, trials: Sequence[Floats], confidence: float, shown: Sequence[
         mean: Mean = geometric_mean(np.log(values), confidence)
         assert mean.value is not None
         ends = float(values.min()), float(values.max())
-        made.append(Progress(arm, place, mean.value, mean.low, mean.high, *ends, len(values)))
-    return made
+        progressions.append(Progress(arm, place, mean.value, mean.low, mean.high, *ends, len(values)))
+    return progressions
 
 
 def by_samples(own: Floats, reference: Floats) -> BySamples | None:
@@ -129,10 +129,10 @@ def by_samples(own: Floats, reference: Floats) -> BySamples | None:
 
     if not len(own) or not len(reference):
         return None
-    told = stats.mannwhitneyu(own, reference, alternative="two-sided", method="asymptotic")
-    larger = float(told.statistic) / (len(own) * len(reference))
+    test = stats.mannwhitneyu(own, reference, alternative="two-sided", method="asymptotic")
+    larger = float(test.statistic) / (len(own) * len(reference))
     distance = float(stats.ks_2samp(own, reference, method="asymp").statistic)
-    p = float(told.pvalue)
+    p = float(test.pvalue)
     return BySamples(len(own), len(reference), 1 - larger, distance, 1.0 if math.isnan(p) else p)
 
 
@@ -170,13 +170,13 @@ def bins(values: Sequence[Floats]) -> Floats:
 def histogram(samples: Mapping[str, Floats], edges: Floats | None = None) -> Histogram:
     """By arm, of as many bins as the samples distinguish, or of those with these edges."""
     edges = bins(list(samples.values())) if edges is None else edges
-    return Histogram(edges, {arm: _bars(found, edges) for arm, found in samples.items()})
+    return Histogram(edges, {arm: _bars(values, edges) for arm, values in samples.items()})
 
 
-def _bars(found: Floats, edges: Floats) -> Bars:
-    counts, _ = np.histogram(found, edges)
-    smallest, largest, mean = (float(one) for one in (found.min(), found.max(), found.mean()))
-    return Bars(counts, counts / len(found), int(counts.argmax()), smallest, largest, mean)
+def _bars(values: Floats, edges: Floats) -> Bars:
+    counts, _ = np.histogram(values, edges)
+    smallest, largest, mean = (float(one) for one in (values.min(), values.max(), values.mean()))
+    return Bars(counts, counts / len(values), int(counts.argmax()), smallest, largest, mean)
 
 
 def _t_interval(values: Floats, confidence: float) -> tuple[float, float | None, float | None]:

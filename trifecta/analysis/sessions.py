@@ -29,9 +29,9 @@ def between_starts(metric: Metric) -> float:
 
 def starts_of(rows: Sequence[Row]) -> int:
     """How many starts of its server the trials of a cell met; 1 where it was never started again, or none tells."""
-    found = set()
+    starts = set()
     for text in {str(row.get("server_json") or "{}") for row in rows if row.get("valid")}:
-        said = json.loads(text)
-        if isinstance(said, dict):
-            found.add((said.get("restarts"), said.get("renewals")))
-    return max(1, len(found))
+        document = json.loads(text)
+        if isinstance(document, dict):
+            starts.add((document.get("restarts"), document.get("renewals")))
+    return max(1, len(starts))

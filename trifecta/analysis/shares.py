@@ -70,7 +70,7 @@ def shares_of(
     drawn = drawn / drawn.sum(axis=0)
     wide = None if population is None else population / population.sum(axis=0)
     ends = [(1 - confidence) / 2, (1 + confidence) / 2]
-    found = []
+    all_shares = []
     for i, name in enumerate(names):
         low, high = (float(end) for end in np.quantile(drawn[i], ends))
         share = float(shares[i])
@@ -78,5 +78,5 @@ def shares_of(
         if wide is not None:
             bottom, top = (float(end) for end in np.quantile(wide[i], ends))
             one = replace(one, population_low=bottom, population_high=top)
-        found.append(one)
-    return tuple(found)
+        all_shares.append(one)
+    return tuple(all_shares)

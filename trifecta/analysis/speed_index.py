@@ -69,11 +69,11 @@ def _histogram(picture: bytes) -> Histogram:
 def _progress(first: Histogram, current: Histogram, last: Histogram) -> float:
     to_go = abs(last - first)
     total = int(to_go.sum())
-    made = int(_least(abs(current - first), to_go).sum())
-    return made / total if total else 1.0
+    done = int(_least(abs(current - first), to_go).sum())
+    return done / total if total else 1.0
 
 
-def _least(one: Histogram, other: Histogram) -> Histogram:
+def _least(histogram: Histogram, other: Histogram) -> Histogram:
     import numpy as np
 
-    return np.minimum(one, other)
+    return np.minimum(histogram, other)

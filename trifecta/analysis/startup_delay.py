@@ -41,7 +41,7 @@ class FetchTimes(TypedDict):
     url: str
 
 
-class _Asked(NamedTuple):
+class _LateRequest(NamedTuple):
     """A request that began and ended after play."""
 
     started_ns: int
@@ -54,39 +54,44 @@ def start_parts(play_ns: int, first_frame_ns: int, fetches: Sequence[FetchTimes]
 
     ``fetches`` are rows of the view of that name, of one visit.
     """
-    asked = [
-        _Asked(row["started_ns"], row["done_ns"], row)
+    late_requests = [
+        _LateRequest(row["started_ns"], row["done_ns"], row)
         for row in fetches
         if row["started_ns"] is not None and row["done_ns"] is not None and row["started_ns"] >= play_ns
     ]
-    media = [one for one in asked if one.fetch["segment"] is not None and one.fetch["error"] is None]
+    media = [one for one in late_requests if one.fetch["segment"] is not None and one.fetch["error"] is None]
     first = min(media, key=lambda one: one.started_ns, default=None)
     if first is None or first.done_ns > first_frame_ns:
         return None
-    before = [one for one in asked if one.started_ns < first.done_ns]
+    before = [one for one in late_requests if one.started_ns < first.done_ns]
     needed = [first, *(one for one in before if one.fetch["segment"] is None or one.fetch["error"] is not None)]
     there = first.done_ns
     spans = _spans(needed)
-    marks = {play_ns, there, first_frame_ns, *(end for found in spans.values() for span in found for end in span)}
+    marks = {
+        play_ns,
+        there,
+        first_frame_ns,
+        *(end for fetch_spans in spans.values() for span in fetch_spans for end in span),
+    }
     ends = sorted(mark for mark in marks if play_ns <= mark <= first_frame_ns)
-    made = dict.fromkeys(START_PARTS, 0.0)
+    start = dict.fromkeys(START_PARTS, 0.0)
     for begin, end in pairwise(ends):
         part = next((part for part in _ORDER if any(span[0] <= begin and end <= span[1] for span in spans[part])), None)
-        made[part or (BETWEEN if end <= there else PLAYER)] += end - begin
-    return made
+        start[part or (BETWEEN if end <= there else PLAYER)] += end - begin
+    return start
 
 
-def _spans(needed: Sequence[_Asked]) -> dict[str, list[Span]]:
+def _spans(needed: Sequence[_LateRequest]) -> dict[str, list[Span]]:
     """What was under way when."""
-    made: dict[str, list[Span]] = {part: [] for part in _ORDER}
+    spans: dict[str, list[Span]] = {part: [] for part in _ORDER}
     for one in needed:
         times = cast(Mapping[str, int | None], one.fetch)
         for part, names in ((DNS, ("dns_start_ns", "dns_end_ns")), (CONNECTING, ("connect_start_ns", "secured_ns"))):
             begin, end = (times[name] for name in names)
             if begin is not None and end is not None:
-                made[part].append((begin, end))
-        made[PLAYLISTS if _is_playlist(one.fetch) else SEGMENT].append((one.started_ns, one.done_ns))
-    return made
+                spans[part].append((begin, end))
+        spans[PLAYLISTS if _is_playlist(one.fetch) else SEGMENT].append((one.started_ns, one.done_ns))
+    return spans
 
 
 def _is_playlist(row: FetchTimes) -> bool:

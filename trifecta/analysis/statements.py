@@ -137,7 +137,7 @@ class PublishedDocument(TypedDict, total=False):
 
 
 @dataclass(frozen=True)
-class Says:
+class Assertion:
     """What is said, as the module's head has it."""
 
     metric: str
@@ -192,7 +192,7 @@ class Statement:
     text: str
     source: str
     where: Levels
-    says: Says | None
+    says: Assertion | None
     published: float | None = None
     said: str = ""
     not_compared: str = ""
@@ -203,11 +203,11 @@ class Statement:
     @property
     def defined(self) -> str:
         """What tells it from another of the same id: of which cells it says what. Words and sources may change."""
-        says = None if self.says is None else asdict(self.says)
-        if says is not None and not says["over"]:
-            del says["over"]  # so that what was kept before there was one is still of the same statement
-        told = json.dumps([self.where, says, bool(self.not_compared)], sort_keys=True, default=str)
-        return hashlib.sha256(told.encode()).hexdigest()[:12]
+        assertion_data = None if self.says is None else asdict(self.says)
+        if assertion_data is not None and not assertion_data["over"]:
+            del assertion_data["over"]  # so that what was kept before there was one is still of the same statement
+        definition = json.dumps([self.where, assertion_data, bool(self.not_compared)], sort_keys=True, default=str)
+        return hashlib.sha256(definition.encode()).hexdigest()[:12]
 
 
 @dataclass(frozen=True)
@@ -243,12 +243,12 @@ def parse(document: PublishedDocument, *, as_published: bool = False) -> Publish
     where: Levels = {**(document.get("where") or {}), **(conditions.get("where") or {})}
     written: list[tuple[Kind, WrittenDocument]] = [("claim", one) for one in document.get("claims") or ()]
     written += [("figure", one) for one in document.get("figures") or ()]
-    made = [_written(study, where, kind, one, as_published=as_published) for kind, one in written]
+    statements = [_statement(study, where, kind, one, as_published=as_published) for kind, one in written]
     for subject in document.get("numbers") or ():
-        made += _numbers(study, where, str(document["baseline"]), subject)
+        statements += _numbers(study, where, str(document["baseline"]), subject)
     instead = conditions.get("instead") or {}
-    made = [replace(one, where=_instead(one.where, instead)) for one in made]
-    names = [one.id for one in made]
+    statements = [replace(one, where=_instead(one.where, instead)) for one in statements]
+    names = [one.id for one in statements]
     twice = {name for name in names if names.count(name) > 1}
     if twice:
         raise ValueError(f"published/{study}.yaml: {', '.join(sorted(twice))} appears twice; give each its own id")
@@ -259,7 +259,7 @@ def parse(document: PublishedDocument, *, as_published: bool = False) -> Publish
         stack=str(document["stack"]),
         facts=str(document["facts"]),
         threats={str(name): str(fact) for name, fact in (document.get("threats") or {}).items()},
-        statements=tuple(made),
+        statements=tuple(statements),
         document=document,
         here=str(conditions.get("here", "") if as_published else document.get("here", "")),
         where=where,
@@ -271,24 +271,24 @@ def _instead(where: Levels, instead: Mapping[str, Mapping[str, str]]) -> Levels:
     return {**where, **own}
 
 
-def _written(study: str, where: Levels, kind: Kind, one: WrittenDocument, *, as_published: bool) -> Statement:
+def _statement(study: str, where: Levels, kind: Kind, document: WrittenDocument, *, as_published: bool) -> Statement:
     """A claim, or a figure that is written out: its words, and how it is compared or why it is not."""
-    then: Levels = one.get("as_published", {}) if as_published else {}
-    size = _size(one.get("published"))
+    then: Levels = document.get("as_published", {}) if as_published else {}
+    size = _size(document.get("published"))
     return Statement(
-        id=f"{study}.{one['id']}",
+        id=f"{study}.{document['id']}",
         study=study,
         kind=kind,
-        text=str(one["text"]),
-        source=str(one.get("source", "")),
-        where={**where, **(one.get("where") or {}), **then},
-        says=_says(one["says"], size) if "says" in one else None,
+        text=str(document["text"]),
+        source=str(document.get("source", "")),
+        where={**where, **(document.get("where") or {}), **then},
+        says=_assertion(document["says"], size) if "says" in document else None,
         published=_middle(size),
-        said=str(one.get("said", "")),
-        not_compared=str(one.get("not_compared", "")),
-        threats=tuple(one.get("threats") or ()),
-        quote=str(one.get("quote", "")),
-        here=str(one.get("here", "")),
+        said=str(document.get("said", "")),
+        not_compared=str(document.get("not_compared", "")),
+        threats=tuple(document.get("threats") or ()),
+        quote=str(document.get("quote", "")),
+        here=str(document.get("here", "")),
     )
 
 
@@ -306,33 +306,33 @@ def _middle(size: tuple[float, float] | None) -> float | None:
     return math.sqrt(size[0] * size[1])
 
 
-def _says(one: SaysDocument, size: tuple[float, float] | None = None) -> Says:
-    metric = str(one["metric"])
-    relation = one["is"]
-    difference = of_all(metric) in BY_DIFFERENCE or one.get("by") == "difference"
+def _assertion(document: SaysDocument, size: tuple[float, float] | None = None) -> Assertion:
+    metric = str(document["metric"])
+    relation = document["is"]
+    difference = of_all(metric) in BY_DIFFERENCE or document.get("by") == "difference"
     if relation not in ("above", "below", "same", "about", "whole"):
         raise ValueError(f"'is' is {relation!r}; give above, below, same, about or whole")
     if relation == "about" and size is None:
         raise ValueError("'is: about' needs the ratio in 'published'")
-    if relation == "whole" and "over" in one:
+    if relation == "whole" and "over" in document:
         raise ValueError("'is: whole' is of a rate by itself; remove 'over'")
     even = 0.0 if difference else 1.0
     if size is not None and relation in ("above", "below", "about"):
         sides = {end > even for end in size} | {end >= even for end in size}
         if len(sides) > 1 or (relation != "about" and sides != {relation == "above"}):
             raise ValueError(f"'published' is {size[0]:g} to {size[1]:g}, which is not all {relation} {even:g}")
-    return Says(
+    return Assertion(
         metric=metric,
-        arms=_names(one["arm"]),
-        to=_names(one.get("to")),
+        arms=_names(document["arm"]),
+        to=_names(document.get("to")),
         relation=relation,
-        at={str(name): str(level) for name, level in (one.get("at") or {}).items()},
-        against={str(name): str(level) for name, level in (one.get("against") or {}).items()},
-        along=str(one.get("along", "")),
+        at={str(name): str(level) for name, level in (document.get("at") or {}).items()},
+        against={str(name): str(level) for name, level in (document.get("against") or {}).items()},
+        along=str(document.get("along", "")),
         by_difference=difference,
         size=size if relation in ("above", "below", "about") else None,
-        margin=one.get("margin", MARGINS.get(of_all(metric))),
-        over=str(one.get("over", "")),
+        margin=document.get("margin", MARGINS.get(of_all(metric))),
+        over=str(document.get("over", "")),
     )
 
 
@@ -352,7 +352,7 @@ def given(number: NumberDocument, arm: str) -> float | None:
 
 def _numbers(study: str, where: Levels, base: str, subject: TableDocument) -> list[Statement]:
     """A table of a study: every number of an arm that is not the baseline, as a ratio to the baseline's."""
-    made = []
+    statements = []
     for one in subject["metrics"]:
         metric = str(one["metric"])
         for arm in ("h1", "h3"):
@@ -370,7 +370,7 @@ def _numbers(study: str, where: Levels, base: str, subject: TableDocument) -> li
                 reason = f"made by {artefact}: no property of the protocol"
             if metric == "requests":
                 reason = reason or NOT_COUNTS
-            made.append(
+            statements.append(
                 Statement(
                     id=number_id(study, subject, one, arm),
                     study=study,
@@ -378,7 +378,7 @@ def _numbers(study: str, where: Levels, base: str, subject: TableDocument) -> li
                     text=f"{subject['subject']}: {one.get('label', metric)}",
                     source=str(subject.get("source", "")),
                     where={**where, **subject["where"]},
-                    says=Says(
+                    says=Assertion(
                         metric,
                         (arm,),
                         (base,),
@@ -394,4 +394,4 @@ def _numbers(study: str, where: Levels, base: str, subject: TableDocument) -> li
                     here=str(one.get("here", subject.get("here", ""))),
                 )
             )
-    return made
+    return statements

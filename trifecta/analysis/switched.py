@@ -25,7 +25,7 @@ from trifecta.analysis.estimate import Row, by_cell, pair_blocks
 from trifecta.analysis.means import Mean, block_logs, geometric_mean
 from trifecta.analysis.success import Rate, success_rate
 from trifecta.design import plan
-from trifecta.design.metrics import named
+from trifecta.design.metrics import metric_named
 from trifecta.design.model import AA_SUFFIX
 
 Floats = NDArray[np.float64]
@@ -38,7 +38,7 @@ Side = tuple[str, Sequence[Row]]
 
 
 @dataclass(frozen=True)
-class Asked:
+class FactorContrast:
     """What is compared: a metric at two levels of a factor, ``where`` other factors have these levels."""
 
     factor: str
@@ -106,10 +106,10 @@ def _fails_only(row: Row, checks: Set[str]) -> bool:
 
 
 def _is_tolerated(failed: Mapping[str, str], checks: Set[str]) -> bool:
-    found = failed.get("evidence", "").split("; ")  # as `checks.evidence.worst` joins what is wrong
+    problems = failed.get("evidence", "").split("; ")  # as `checks.evidence.worst` joins what is wrong
     for one in checks:
         name, _, words = one.partition(": ")
-        if name == failed["check"] and all(each.startswith(words) for each in found):
+        if name == failed["check"] and all(each.startswith(words) for each in problems):
             return True
     return False
 
@@ -124,13 +124,13 @@ def _failed(row: Row) -> set[str]:
     return {one["check"] for one in _failures(row)}
 
 
-def detected(rows: Sequence[Row], asked: Asked, check: str, evidence_words: str = "") -> Detected:
+def detected(rows: Sequence[Row], contrast: FactorContrast, check: str, evidence_words: str = "") -> Detected:
     """How often a check failed or warned with these words, off and on."""
-    found = []
-    for level in (asked.off, asked.on):
-        here = _at(rows, asked, level)
-        found += [sum(spoke_up(row, check, evidence_words) for row in here), len(here)]
-    return Detected(check, *found)
+    counts = []
+    for level in (contrast.off, contrast.on):
+        here = _at(rows, contrast, level)
+        counts += [sum(spoke_up(row, check, evidence_words) for row in here), len(here)]
+    return Detected(check, *counts)
 
 
 @dataclass(frozen=True)
@@ -143,9 +143,9 @@ class LeftOut:
     """By check, most first; ``trouble`` where a trial went wrong as a whole. A trial can fail several."""
 
 
-def left_out(rows: Sequence[Row], asked: Asked) -> LeftOut:
+def left_out(rows: Sequence[Row], contrast: FactorContrast) -> LeftOut:
     """What is missing of an effect's trials; ``rows`` are those of `countable`."""
-    here = [row for level in (asked.off, asked.on) for row in _at(rows, asked, level)]
+    here = [row for level in (contrast.off, contrast.on) for row in _at(rows, contrast, level)]
     missing = [row for row in here if not row["valid"]]
     why: Counter[str] = Counter()
     for row in missing:
@@ -153,9 +153,9 @@ def left_out(rows: Sequence[Row], asked: Asked) -> LeftOut:
     return LeftOut(len(missing), len(here), dict(why.most_common()))
 
 
-def _at(rows: Sequence[Row], asked: Asked, level: str) -> list[Row]:
+def _at(rows: Sequence[Row], contrast: FactorContrast, level: str) -> list[Row]:
     """The trials at one of the two levels."""
-    wanted = {asked.factor: level, **dict(asked.where)}.items()
+    wanted = {contrast.factor: level, **dict(contrast.where)}.items()
     return [row for row in rows if wanted <= _levels(row).items()]
 
 
@@ -166,35 +166,36 @@ def spoke_up(row: Row, check: str, evidence_words: str = "") -> bool:
     return any(evidence_words in one.get("evidence", "") for one in loud)
 
 
-def switched(rows: Sequence[Row], asked: Asked) -> list[Switched]:
+def switched(rows: Sequence[Row], question: FactorContrast) -> list[Switched]:
     """Every protocol and every ratio to the baseline, in every place and over all of them (first)."""
-    pairs = _pairs(rows, asked)
-    baseline = asked.baseline
+    pairs = _pairs(rows, question)
+    baseline = question.baseline
     varying = {
         name for pair in pairs for name, level in pair.levels.items() if any(p.levels.get(name) != level for p in pairs)
     }
     heads: list[tuple[str, dict[str, str], str, str | None, Mean | None, Mean | None]] = []
     values: list[Contrast] = []
-    counted = asked.metric == SUCCESS
-    ratios = [] if counted else [(arm, baseline) for arm in asked.arms if arm != baseline]
-    for arm, reference in [*((arm, None) for arm in asked.arms), *ratios]:
-        sides = [tuple(_logs(side, asked, arm, reference) for side in pair.sides) for pair in pairs]
+    counted = question.metric == SUCCESS
+    ratios = [] if counted else [(arm, baseline) for arm in question.arms if arm != baseline]
+    for arm, reference in [*((arm, None) for arm in question.arms), *ratios]:
+        sides = [tuple(_logs(side, question, arm, reference) for side in pair.sides) for pair in pairs]
         if len(pairs) > 1 and not counted:
             heads.append((EVERYWHERE, {}, arm, reference, None, None))
-            values.append(contrast_over([(on, off) for off, on in sides], asked.confidence))
+            values.append(contrast_over([(on, off) for off, on in sides], question.confidence))
         for pair, (off, on) in zip(pairs, sides, strict=True):
             shown = {name: level for name, level in pair.levels.items() if name in varying}
             place = ", ".join(f"{name} {level}" for name, level in shown.items())
             means = [
-                _mean(side[1], asked, (arm, reference), logs) for side, logs in zip(pair.sides, (off, on), strict=True)
+                _mean(side[1], question, (arm, reference), logs)
+                for side, logs in zip(pair.sides, (off, on), strict=True)
             ]
             heads.append((place, shown, arm, reference, means[0], means[1]))
             values.append(
-                _of_rates(pair.sides, arm, asked.confidence) if counted else contrast(on, off, asked.confidence)
+                _of_rates(pair.sides, arm, question.confidence) if counted else contrast(on, off, question.confidence)
             )
     order = sorted(range(len(heads)), key=lambda i: (heads[i][0] != EVERYWHERE, _place(heads[i], pairs), i))
-    whole = adjusted(values)
-    return [Switched(*heads[i], whole[i]) for i in order]
+    contrasts = adjusted(values)
+    return [Switched(*heads[i], contrasts[i]) for i in order]
 
 
 @dataclass(frozen=True)
@@ -205,13 +206,13 @@ class _Pair:
     sides: tuple[Side, Side]
 
 
-def _pairs(rows: Sequence[Row], asked: Asked) -> list[_Pair]:
-    off, on = asked.off, asked.on
+def _pairs(rows: Sequence[Row], contrast: FactorContrast) -> list[_Pair]:
+    off, on = contrast.off, contrast.on
     cells = {cell: (_levels(here[0]), here) for cell, here in by_cell(rows).items()}
     by_place: dict[tuple[tuple[str, str], ...], dict[str, Side]] = {}
     for cell, (own, here) in sorted(cells.items()):
-        level = own.pop(asked.factor, None)
-        if level in (off, on) and all(own.get(name) == wanted for name, wanted in asked.where):
+        level = own.pop(contrast.factor, None)
+        if level in (off, on) and all(own.get(name) == wanted for name, wanted in contrast.where):
             by_place.setdefault(tuple(own.items()), {})[level] = (cell, here)
     return [_Pair(dict(place), (side[off], side[on])) for place, side in by_place.items() if {off, on} <= set(side)]
 
@@ -223,18 +224,18 @@ def _levels(row: Row) -> dict[str, str]:
     return {name: plan.level_text(level) for name, level in levels.items()}
 
 
-def _logs(side: Side, asked: Asked, arm: str, reference: str | None) -> Floats:
+def _logs(side: Side, contrast: FactorContrast, arm: str, reference: str | None) -> Floats:
     cell, rows = side
-    metric = named(asked.metric)
+    metric = metric_named(contrast.metric)
     if reference is None:
         return block_logs(rows, metric, arm)
-    return pair_blocks(cell, rows, metric, arm=arm, reference=reference, baseline=asked.baseline).log_ratios()
+    return pair_blocks(cell, rows, metric, arm=arm, reference=reference, baseline=contrast.baseline).log_ratios()
 
 
-def _mean(rows: Sequence[Row], asked: Asked, pair: tuple[str, str | None], logs: Floats) -> Mean | None:
-    if asked.metric != SUCCESS:
-        return geometric_mean(logs, asked.confidence)
-    rate = _rate(rows, pair[0], asked.confidence)
+def _mean(rows: Sequence[Row], contrast: FactorContrast, pair: tuple[str, str | None], logs: Floats) -> Mean | None:
+    if contrast.metric != SUCCESS:
+        return geometric_mean(logs, contrast.confidence)
+    rate = _rate(rows, pair[0], contrast.confidence)
     return Mean(rate.rate, rate.low, rate.high, rate.trials, 0)
 
 

@@ -57,10 +57,11 @@ def ratio_of_ratios(
     """
     alpha = 1 - confidence
     normal, stricter = (NormalDist().inv_cdf(1 - alpha / 2 / count) for count in (1, max(1, questions)))
-    both = math.sqrt(2) * sessions
-    found = _difference(first, second)
+    deviation = math.sqrt(2) * sessions
+    difference = _difference(first, second)
     return RatioOfRatios(
-        over_sessions(found, both, normal), over_sessions(_longer(found, stricter / normal), both, stricter)
+        over_sessions(difference, deviation, normal),
+        over_sessions(_longer(difference, stricter / normal), deviation, stricter),
     )
 
 
@@ -84,16 +85,16 @@ def _reach(downwards: Estimate, upwards: Estimate) -> float | None:
     return math.hypot(downwards.value - downwards.low, upwards.high - upwards.value)
 
 
-def _longer(one: Estimate, times: float) -> Estimate:
+def _longer(estimate: Estimate, times: float) -> Estimate:
     """The interval at a stricter level, as a normal one grows; a sequence at that level asks for more blocks to begin.
 
     Sequences are longer than intervals for one look, which makes up for tails that are not normal (test_two_runs.py).
     """
-    if one.value is None:
-        return one
-    low = None if one.low is None else one.value - times * (one.value - one.low)
-    high = None if one.high is None else one.value + times * (one.high - one.value)
-    return Estimate(one.value, low, high, one.blocks)
+    if estimate.value is None:
+        return estimate
+    low = None if estimate.low is None else estimate.value - times * (estimate.value - estimate.low)
+    high = None if estimate.high is None else estimate.value + times * (estimate.high - estimate.value)
+    return Estimate(estimate.value, low, high, estimate.blocks)
 
 
 def became(first: VerdictKind, second: VerdictKind, *, told_apart: bool) -> Became:
@@ -104,6 +105,6 @@ def became(first: VerdictKind, second: VerdictKind, *, told_apart: bool) -> Beca
     return NEWLY if now else NO_LONGER if before else OPEN_IN_BOTH
 
 
-def counted(outcomes: Sequence[Became]) -> dict[Became, int]:
+def count_outcomes(outcomes: Sequence[Became]) -> dict[Became, int]:
     """How many there are of each."""
     return {one: outcomes.count(one) for one in OUTCOMES}

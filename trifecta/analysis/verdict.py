@@ -28,7 +28,7 @@ from trifecta.analysis.forecast import (
     at_least,
     blocks_to_difference,
     blocks_to_same,
-    sooner,
+    earliest,
     within_horizon,
 )
 from trifecta.analysis.mean_ratio import mean_ratio
@@ -115,8 +115,8 @@ def verdicts(
         apart = modes.minority_modes(here, chosen, study.margin)
         for arm, reference in arm_pairs(study):
             pair = pair_blocks(cell.key, here, chosen, arm=arm, reference=reference, baseline=study.baseline.level)
-            told = _modes_of(study, cell, chosen, apart=apart, rows=here, pair=(arm, reference))
-            one = _weigh(study, chosen, pair, floors.get(cell.key), told)
+            modes_of_pair = _modes_of(study, cell, chosen, apart=apart, rows=here, pair=(arm, reference))
+            one = _weigh(study, chosen, pair, floors.get(cell.key), modes_of_pair)
             evidence.append(_of_nodes(study, one) if len(nodes) > 1 else one)
     family = _family(study, evidence)
     judged = [
@@ -151,7 +151,7 @@ def _modes_of(
     pair: tuple[str, str],
 ) -> list[tuple[MinorityMode, str]]:
     """The trials of the pair that stand apart, with a sentence each; the baseline's two runs are one arm."""
-    found = []
+    arm_modes = []
     for arm in pair:
         path = study.paths.get(str(plan.treatment(study, cell, arm).levels.get("path", "")))
         rtt_ns = None if path is None else path.rtt_ns
@@ -163,8 +163,8 @@ def _modes_of(
             trials = sum(item.trials for item in known if item is not None)
             one = modes.merged(apart, arm, second, counted - trials)
         if one is not None:
-            found.append((one, one.words(arm_words(study.compare, arm), metric, rtt_ns)))
-    return found
+            arm_modes.append((one, one.words(arm_words(study.compare, arm), metric, rtt_ns)))
+    return arm_modes
 
 
 def interval_alone(metric: Metric, pair: PairBlocks, confidence: float) -> Interval:
@@ -172,11 +172,11 @@ def interval_alone(metric: Metric, pair: PairBlocks, confidence: float) -> Inter
     so few trials may have missed, of blocks on several nodes with what so few nodes may have missed.
     """
     level = 1 - confidence
-    found = confidence_sequence(pair.logs, level)
+    interval = confidence_sequence(pair.logs, level)
     if metric.name == SUCCESS:
-        found = with_unseen(found, pair.logs, confidence)
+        interval = with_unseen(interval, pair.logs, confidence)
     among = nested(pair.logs, pair.nodes)
-    return found if among is None else among.interval(found, level)
+    return interval if among is None else among.interval(interval, level)
 
 
 def _weigh(
@@ -199,25 +199,27 @@ def _weigh(
             log_e = min(log_e, log_e_unseen(pair.logs, log_margin)) if metric.name == SUCCESS else log_e
             if metric.name == SUCCESS and not hindrance and not judged.interval.within(log_margin):
                 hindrance = f"so few trials ({pair.blocks}) could have missed failures beyond {study.margin:.1%}"
-    return _Evidence(pair, judged, floor, [said for _, said in apart], best, log_e, hindrance, among)
+    return _Evidence(pair, judged, floor, [text for _, text in apart], best, log_e, hindrance, among)
 
 
-def _of_nodes(study: Study, one: _Evidence) -> _Evidence:
+def _of_nodes(study: Study, evidence: _Evidence) -> _Evidence:
     """What is left of the evidence where any one node is left out: a node by itself must not decide."""
     needed = math.log(2 / (1 - study.confidence)) - 1e-9  # no claim is made with less, in whatever family
-    if one.log_e < needed or not one.pair.nodes:
-        return one
-    if one.among is None:
-        only = node_words(one.pair.nodes[0])
-        return replace(one, hindrance=one.hindrance or f"all of its blocks are of {only}: a node alone does not decide")
-    if one.best == "same":
-        least, node = one.among.weakest(-math.log1p(study.margin), math.log1p(study.margin))
-    elif one.judged.log_e_above >= one.judged.log_e_below:
-        least, node = one.among.weakest(low=_swallowed(one.floor))
+    if evidence.log_e < needed or not evidence.pair.nodes:
+        return evidence
+    if evidence.among is None:
+        only = node_words(evidence.pair.nodes[0])
+        return replace(
+            evidence, hindrance=evidence.hindrance or f"all of its blocks are of {only}: a node alone does not decide"
+        )
+    if evidence.best == "same":
+        least, node = evidence.among.weakest(-math.log1p(study.margin), math.log1p(study.margin))
+    elif evidence.judged.log_e_above >= evidence.judged.log_e_below:
+        least, node = evidence.among.weakest(low=_swallowed(evidence.floor))
     else:
-        least, node = one.among.weakest(high=-_swallowed(one.floor))
-    said = "" if least >= needed else f"without {node_words(node)} it is undecided: a node alone does not decide"
-    return replace(one, log_e=min(one.log_e, least), hindrance=one.hindrance or said)
+        least, node = evidence.among.weakest(high=-_swallowed(evidence.floor))
+    sentence = "" if least >= needed else f"without {node_words(node)} it is undecided: a node alone does not decide"
+    return replace(evidence, log_e=min(evidence.log_e, least), hindrance=evidence.hindrance or sentence)
 
 
 def _with_nodes(study: Study, verdict: Verdict, among: Nested | None, out: Mapping[str, str]) -> Verdict:
@@ -272,7 +274,7 @@ def _not_same(study: Study, pair: PairBlocks, floor: NoiseFloor | None, apart: l
             f"no difference seen, but the smallest that this lab could have seen here is {_floor_text(floor)}, "
             f"above the margin of {study.margin:.1%}"
         )
-    common = [said for one, said in apart if not one.rare]
+    common = [text for one, text in apart if not one.rare]
     if common:
         return f"the medians agree within {study.margin:.1%}, but {' and '.join(common)}, which a median hides"
     average = mean_ratio(pair.log_ratios(), 1 - study.confidence)
@@ -336,8 +338,8 @@ def _judge(
         weather_floor=None if floor is None else floor.weather_floor,
         e_value=math.exp(min(evidence.judged.log_e, 700.0)),
         blocks_needed=within_horizon(needed.middle, pair.blocks),
-        blocks_needed_low=_whole(needed.low, pair.blocks),
-        blocks_needed_high=_whole(needed.high, pair.blocks),
+        blocks_needed_low=_whole_blocks(needed.low, pair.blocks),
+        blocks_needed_high=_whole_blocks(needed.high, pair.blocks),
         mean_ratio=average.ratio if average else None,
         mean_low=average.low if average else None,
         mean_high=average.high if average else None,
@@ -355,7 +357,7 @@ def _factor(log_end: float | None) -> float | None:
     return None if log_end is None else math.exp(log_end)
 
 
-def _whole(needed: float, blocks: int) -> int | None:
+def _whole_blocks(needed: float, blocks: int) -> int | None:
     """An end of the range of a forecast; None where it is out of reach, which nothing is in its first blocks."""
     if blocks < FAR_FROM and math.isfinite(needed) and needed < 10_000:
         return max(blocks + 1, math.ceil(needed))
@@ -415,7 +417,7 @@ def _blocks_needed(study: Study, evidence: _Evidence, threshold: float) -> Forec
     )
     if evidence.apart:
         same = OUT_OF_REACH
-    return sooner(blocks_to_difference(logs, threshold), same)
+    return earliest(blocks_to_difference(logs, threshold), same)
 
 
 def _why_no_interval(pair: PairBlocks) -> str:

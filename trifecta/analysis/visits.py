@@ -60,8 +60,8 @@ def summarise(
 
     Of the baseline's two runs of a block the mean (on logarithms, the geometric one) is its value.
     """
-    own, base = (_by_block(rows, name, which, zero=zero) for which in ((arm, arm + AA_SUFFIX), _both(baseline)))
-    first, second = (_by_block(rows, name, (which,), zero=zero) for which in _both(baseline))
+    own, base = (_by_block(rows, name, which, zero=zero) for which in ((arm, arm + AA_SUFFIX), _arm_pair(baseline)))
+    first, second = (_by_block(rows, name, (which,), zero=zero) for which in _arm_pair(baseline))
     (change, one_fails), (repeated, itself_fails) = _differences(own, base), _differences(second, first)
     return Summary(
         value=_spread(np.array([own[block] for block in sorted(own)]), confidence, zero=zero),
@@ -71,19 +71,19 @@ def summarise(
     )
 
 
-def _both(baseline: str) -> tuple[str, str]:
+def _arm_pair(baseline: str) -> tuple[str, str]:
     return baseline, baseline + AA_SUFFIX
 
 
 def _by_block(rows: Sequence[TrialValues], name: str, arms: tuple[str, ...], *, zero: bool) -> dict[int, float]:
     """The value of every block, as a logarithm unless it can be zero; what has no logarithm is left out."""
-    found: dict[int, list[float]] = {}
+    values_by_block: dict[int, list[float]] = {}
     for row in rows:
         value = value_of(row, name)
         if row["arm"] not in arms or value is None or math.isnan(value) or (not zero and value <= 0):
             continue
-        found.setdefault(int(row["block"]), []).append(float(value) if zero else math.log(value))
-    return {block: float(np.mean(values)) for block, values in found.items()}
+        values_by_block.setdefault(int(row["block"]), []).append(float(value) if zero else math.log(value))
+    return {block: float(np.mean(values)) for block, values in values_by_block.items()}
 
 
 def _differences(arm: Mapping[int, float], reference: Mapping[int, float]) -> tuple[Floats, bool]:

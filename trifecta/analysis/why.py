@@ -18,7 +18,7 @@ import numpy as np
 
 from trifecta.analysis.causes import share_interval
 from trifecta.analysis.intervals import Estimate
-from trifecta.analysis.ladder import Logs, Turned, in_block_order, mean_of_blocks, turned
+from trifecta.analysis.ladder import Logs, OrderComparison, compare_orders, in_block_order, mean_of_blocks
 from trifecta.analysis.ladder_planner import block_of
 from trifecta.analysis.student import t_quantile
 
@@ -74,7 +74,7 @@ class Search:
 
 
 @dataclass(frozen=True)
-class Together:
+class JointRemoval:
     """Two causes removed, alone and together, and all that are named; from rounds that did not choose them.
 
     ``orders`` has each before the other and after it; their difference is the interaction. Where one cause alone is
@@ -84,24 +84,24 @@ class Together:
     effect: Estimate
     alone: tuple[Estimate, ...]
     both: Estimate | None
-    orders: tuple[Turned, ...]
+    orders: tuple[OrderComparison, ...]
     remains: Estimate
     share: Share
 
 
-def excludes_nothing(one: Estimate) -> bool:
+def excludes_nothing(estimate: Estimate) -> bool:
     """Whether an interval excludes 0, no change."""
-    return one.low is not None and one.high is not None and not one.low <= 0 <= one.high
+    return estimate.low is not None and estimate.high is not None and not estimate.low <= 0 <= estimate.high
 
 
 def of_rounds(values: Logs, rounds: int) -> dict[int, float]:
     """The value of each round, of a rung with two blocks their mean."""
-    made = {}
+    means = {}
     for number in range(rounds):
         here = [values[one] for one in (block_of(number), block_of(number, end=True)) if one in values]
         if here:
-            made[number] = sum(here) / len(here)
-    return made
+            means[number] = sum(here) / len(here)
+    return means
 
 
 def search(
@@ -118,10 +118,10 @@ def search(
     Of causes whose places are ``censored`` some blocks have no value because too much failed: what is left of them is
     a choice of the better ones, so they stay open.
     """
-    whole = of_rounds(as_is, rounds)
-    effect = mean_of_blocks(whole, confidence)
+    all_rounds = of_rounds(as_is, rounds)
+    effect = mean_of_blocks(all_rounds, confidence)
     family = 1 - (1 - confidence) / max(1, len(removed))
-    made = []
+    removals = []
     for place, (base, without) in enumerate(removed):
         above, below = of_rounds(base, rounds), of_rounds(without, rounds)
         change = {number: above[number] - value for number, value in below.items() if number in above}
@@ -132,25 +132,25 @@ def search(
         state = "open" if place in censored else state
         share = _share(change, paired, confidence)
         remains = mean_of_blocks(below, confidence), mean_of_blocks(below, family)
-        made.append(Removed(whole_here, *remains, mean_of_blocks(change, confidence), among, share, state))
-    return Search(effect, tuple(made))
+        removals.append(Removed(whole_here, *remains, mean_of_blocks(change, confidence), among, share, state))
+    return Search(effect, tuple(removals))
 
 
-def ranked(found: Search, nearest: Sequence[bool] = ()) -> list[int]:
+def ranked(search: Search, nearest: Sequence[bool] = ()) -> list[int]:
     """The places of the causes: those that explain most first, then what hides, is open, and does nothing.
 
     Those that were removed on the ``nearest`` stack come after the others: they are of another effect.
     """
 
     def order(place: int) -> tuple[bool, int, float]:
-        one = found.removed[place]
+        one = search.removed[place]
         sign = math.copysign(1.0, one.base.value or 0.0)
         return bool(nearest) and nearest[place], _ORDER.index(one.state), -sign * (one.change.value or 0.0)
 
-    return sorted(range(len(found.removed)), key=order)
+    return sorted(range(len(search.removed)), key=order)
 
 
-def together(rungs: Sequence[Logs], confidence: float) -> Together:
+def joint_removal(rungs: Sequence[Logs], confidence: float) -> JointRemoval:
     """From the rungs of a run: as it is, without the first, without the second, without both, without all named; or
     as it is and without the only one.
     """
@@ -159,11 +159,14 @@ def together(rungs: Sequence[Logs], confidence: float) -> Together:
     effect, remains = mean_of_blocks(as_is, confidence), mean_of_blocks(every, confidence)
     share = _share(change, {block: as_is[block] for block in change}, confidence)
     if len(rungs) == 2:
-        return Together(effect, (remains,), None, (), remains, share)
-    first, second, both = rungs[1:4]
-    orders = (turned(as_is, first, second, both, confidence), turned(as_is, second, first, both, confidence))
+        return JointRemoval(effect, (remains,), None, (), remains, share)
+    first, second, without_two = rungs[1:4]
+    orders = (
+        compare_orders(as_is, first, second, without_two, confidence),
+        compare_orders(as_is, second, first, without_two, confidence),
+    )
     alone = (mean_of_blocks(first, confidence), mean_of_blocks(second, confidence))
-    return Together(effect, alone, mean_of_blocks(both, confidence), orders, remains, share)
+    return JointRemoval(effect, alone, mean_of_blocks(without_two, confidence), orders, remains, share)
 
 
 def _state(base: Estimate, effect: Estimate, among: Estimate, share: Share, margin: float) -> State:
@@ -171,16 +174,16 @@ def _state(base: Estimate, effect: Estimate, among: Estimate, share: Share, marg
     named = excludes_nothing(among) and excludes_nothing(effect) and excludes_nothing(base)
     if named and among.value is not None and base.value is not None:
         return "explains" if among.value * base.value > 0 else "hides"
-    small = _within(among.low, among.high, margin) and _within(share.low, share.high, SMALL_SHARE)
+    small = _lies_within(among.low, among.high, margin) and _lies_within(share.low, share.high, SMALL_SHARE)
     return "nothing" if small else "open"
 
 
-def _within(low: float | None, high: float | None, most: float) -> bool:
+def _lies_within(low: float | None, high: float | None, most: float) -> bool:
     return low is not None and high is not None and -most <= low and high <= most
 
 
-def _share(change: Mapping[int, float], whole: Mapping[int, float], confidence: float) -> Share:
-    part, all_ = in_block_order(change), in_block_order(whole)
+def _share(change: Mapping[int, float], total: Mapping[int, float], confidence: float) -> Share:
+    part, all_ = in_block_order(change), in_block_order(total)
     if len(part) < 2 or not np.isfinite(part).all() or not np.isfinite(all_).all() or all_.mean() == 0:
         return Share(None, None, None)
     half = t_quantile((1 + confidence) / 2, len(part) - 1) / math.sqrt(len(part))

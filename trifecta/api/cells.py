@@ -25,7 +25,7 @@ def fitting(path: Path, known: Sequence[str], wanted: Mapping[str, Level], cell:
     """The cells among those known (or ``cell``) with these levels; UserError where none has them, and what there is."""
     if cell is not None and cell not in known:
         raise UserError(f"{path}: no cell {cell!r}; {did_you_mean(cell, known)}")
-    found = list(known) if cell is None else [cell]
+    cells_left = list(known) if cell is None else [cell]
     for factor, level in wanted.items():
         there = dict.fromkeys(levels(each).get(factor) for each in known)
         if set(there) <= {None}:
@@ -35,25 +35,25 @@ def fitting(path: Path, known: Sequence[str], wanted: Mapping[str, Level], cell:
         if text not in there:
             choices = [one for one in there if one is not None]
             raise UserError(f"{path}: no cell has {factor}={text}; {did_you_mean(text, choices)}")
-        found = [each for each in found if levels(each).get(factor) == text]
-    if not found:
-        raise UserError(f"{path}: no cell has {_said(wanted)} together; its cells are {_listed(known)}")
-    return found
+        cells_left = [each for each in cells_left if levels(each).get(factor) == text]
+    if not cells_left:
+        raise UserError(f"{path}: no cell has {_levels_in_words(wanted)} together; its cells are {_listed(known)}")
+    return cells_left
 
 
 def one(path: Path, known: Sequence[str], wanted: Mapping[str, Level], cell: str | None = None) -> str:
     """The only cell that has these levels; UserError where several have, naming what distinguishes them."""
     if not known:
         raise UserError(f"{path}: has no cell with a trial yet; open it again later")
-    found = fitting(path, known, wanted, cell)
-    if len(found) > 1:
-        first, second = levels(found[0]), levels(found[1])
+    cells_left = fitting(path, known, wanted, cell)
+    if len(cells_left) > 1:
+        first, second = levels(cells_left[0]), levels(cells_left[1])
         apart = [f"{name}={first[name]!r} or {second[name]!r}" for name in first if first[name] != second.get(name)]
-        raise UserError(f"{path}: {len(found)} cells fit, {_listed(found)}; add {', '.join(apart)}")
-    return found[0]
+        raise UserError(f"{path}: {len(cells_left)} cells fit, {_listed(cells_left)}; add {', '.join(apart)}")
+    return cells_left[0]
 
 
-def _said(wanted: Mapping[str, Level]) -> str:
+def _levels_in_words(wanted: Mapping[str, Level]) -> str:
     return ", ".join(f"{name}={level_text(level)}" for name, level in wanted.items())
 
 

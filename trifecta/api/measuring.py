@@ -68,7 +68,7 @@ def run(
     UserError for bad input and CannotError where this machine cannot, in one line; a warning when no trial counts.
     An interrupt ends the run cleanly: what was finished is kept, and KeyboardInterrupt is raised after it.
     """
-    with _as_argument(study) as (argument, told):
+    with _as_argument(study) as (argument, display_name):
         _refuse_campaign(argument)
         if isinstance(study, Study) and study.seed == _UNSEEDED and seed is None and "seed" not in (changes or {}):
             seed = secrets.randbelow(2**31)  # as the command does for a file: equal seeds lose the same packets
@@ -80,7 +80,7 @@ def run(
             server=server, client=client, host=host, cluster=cluster, store=store, with_threats=with_threats,
             without_threats=without_threats, capture=capture,
         )  # fmt: skip
-        return _measure(["run", *words, "--", argument], told, quiet=quiet)
+        return _measure(["run", *words, "--", argument], display_name, quiet=quiet)
 
 
 def race(
@@ -192,25 +192,25 @@ def _refuse_campaign(argument: str) -> None:
         raise UserError(f"{what}; run it by `trifecta run {argument}`, and open the runs below its folder")
 
 
-def _measure(words: Sequence[str], told: str = "", *, quiet: bool) -> reading.Run:
+def _measure(words: Sequence[str], display_name: str = "", *, quiet: bool) -> reading.Run:
     """Carry out a command that measures, and open the run that it says it made."""
-    kept = {name: value for name, value in os.environ.items() if name not in _COLOURS}
+    environment = {name: value for name, value in os.environ.items() if name not in _COLOURS}
     with (
         _interrupts() as counted,
         tempfile.TemporaryFile("w+", encoding="utf-8") as answer,
         subprocess.Popen(
-            [*_COMMAND, told, *words], stdin=subprocess.DEVNULL, stdout=answer, stderr=subprocess.PIPE, text=True,
-            encoding="utf-8", errors="replace", env=kept | {"NO_COLOR": "1"}, start_new_session=True,
+            [*_COMMAND, display_name, *words], stdin=subprocess.DEVNULL, stdout=answer, stderr=subprocess.PIPE,
+            text=True, encoding="utf-8", errors="replace", env=environment | {"NO_COLOR": "1"}, start_new_session=True,
         ) as process,
     ):  # fmt: skip
         # A session of its own: an interrupt reaches this process only, which hands it on once.
-        said, interrupted = _follow(process, counted, quiet=quiet)
+        stderr, interrupted = _follow(process, counted, quiet=quiet)
         answer.seek(0)
         document = answer.read()
     if interrupted or process.returncode == _INTERRUPTED:
-        raise KeyboardInterrupt(f"{_folder(document)} keeps what was finished; open it" if document.strip() else said)
+        raise KeyboardInterrupt(f"{_folder(document)} keeps what was finished; open it" if document.strip() else stderr)
     if process.returncode not in (0, _NOTHING_COUNTS) or not document.strip():
-        raise _error(process.returncode, said)
+        raise _error(process.returncode, stderr)
     opened = reading.open(_folder(document))
     if process.returncode == _NOTHING_COUNTS:
         warnings.warn(f"{opened.path}: no trial is fit for a verdict; run.checks says why", stacklevel=3)
@@ -272,14 +272,14 @@ def _hear(process: subprocess.Popen[str], lines: queue.SimpleQueue[str | None]) 
     lines.put(None)
 
 
-def _error(code: int, said: str) -> TrifectaError:
+def _error(code: int, stderr: str) -> TrifectaError:
     """The error of a command as it would be of a function, with the line that it ended with."""
-    message = said.removeprefix("trifecta: ") or f"the run ended without a word (exit code {code})"
+    message = stderr.removeprefix("trifecta: ") or f"the run ended without a word (exit code {code})"
     kinds: dict[int, type[TrifectaError]] = {_BAD_INPUT: UserError, _CANNOT: CannotError}
     return kinds.get(code, TrifectaError)(message)
 
 
-def _folder(told: str) -> Path:
+def _folder(stdout: str) -> Path:
     """The run's folder, of the JSON that a command ends with."""
-    document = json.loads(told)
+    document = json.loads(stdout)
     return Path(document["run"])

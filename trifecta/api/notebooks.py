@@ -109,17 +109,17 @@ def write(run: Path, out: Path) -> Path:
         raise UserError(f"{out} is there, and may have been worked on; choose another with --out, or remove it")
     if not out.absolute().parent.is_dir():
         raise UserError(f"{out.parent} is no folder; make it, or choose another with --out")
-    made = cells(directory.path, compares=bool(facts.read(directory.path).pairs))
+    notebook_cells = cells(directory.path, compares=bool(facts.read(directory.path).pairs))
     with files.disk_errors(out):
-        files.write_text(out, marimo(made) if out.suffix == MARIMO else jupyter(made))
+        files.write_text(out, marimo(notebook_cells) if out.suffix == MARIMO else jupyter(notebook_cells))
     return out
 
 
-def marimo(made: list[Cell]) -> str:
+def marimo(cells: list[Cell]) -> str:
     """The cells as marimo keeps them: a program, with a function a cell."""
     parts = [f'import marimo\n\n__generated_with = "{_WRITTEN_FOR}"\napp = marimo.App(width="medium")\n']
     parts.append(_function(Cell("import marimo as mo", gives=("mo",))))
-    for cell in made:
+    for cell in cells:
         if cell.code:
             parts.append(_function(cell))
         else:
@@ -134,18 +134,18 @@ def _function(cell: Cell, options: str = "") -> str:
     return f"@app.cell{options}\ndef _({', '.join(cell.takes)}):\n{body}\n    {given}\n"
 
 
-def jupyter(made: list[Cell]) -> str:
+def jupyter(cells: list[Cell]) -> str:
     """The cells as Jupyter keeps them, nbformat 4.5, without an output."""
-    kept: list[dict[str, object]] = []
-    for number, cell in enumerate(made, 1):
+    document_cells: list[dict[str, object]] = []
+    for number, cell in enumerate(cells, 1):
         kind: dict[str, object] = {"cell_type": "markdown"}
         if cell.code:
             kind = {"cell_type": "code", "execution_count": None, "outputs": []}
         source = cell.text.splitlines(keepends=True)
-        kept.append(kind | {"id": f"cell-{number:02d}", "metadata": {}, "source": source})
+        document_cells.append(kind | {"id": f"cell-{number:02d}", "metadata": {}, "source": source})
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     document = {
-        "cells": kept,
+        "cells": document_cells,
         "metadata": {"kernelspec": kernel, "language_info": {"name": "python"}},
         "nbformat": 4,
         "nbformat_minor": 5,

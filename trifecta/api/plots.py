@@ -40,7 +40,7 @@ class Plots:
         from trifecta.report import run_pictures
 
         cell = of_run.one(self._path, self._cells, levels, cell)
-        with damage.named(self._path):
+        with damage.naming_damaged_file(self._path):
             return run_pictures.distribution(self._about, self._connection, cell)
 
     def ratios(self, arm: str | None = None, reference: str | None = None, **levels: Level) -> Figure:
@@ -62,7 +62,7 @@ class Plots:
         if not cells:
             what = f"no verdict on {pair[0]} against {pair[1]} there yet"
             raise UserError(f"{self._path}: {what}; open it again later")
-        with damage.named(self._path):
+        with damage.naming_damaged_file(self._path):
             return run_pictures.cell_ratios(self._about, self._connection, *pair, cells)
 
     def blocks(self, cell: str | None = None, *, metric: str | None = None, **levels: Level) -> Figure:
@@ -78,14 +78,14 @@ class Plots:
             raise UserError(f"{self._path}: no metric {name!r}; {did_you_mean(name, METRICS)}")
         cell = of_run.one(self._path, self._cells, levels, cell)
         label = self._about.metric_label if name == self._about.metric else METRICS[name].label
-        with damage.named(self._path):
+        with damage.naming_damaged_file(self._path):
             return run_pictures.trials_by_block(self._about, self._connection, cell, METRICS[name], label)
 
     def _pair(self, arm: str | None, reference: str | None) -> tuple[str, str]:
         """The first comparison of the report that has these arms."""
         wanted = of_run.arm_of(arm), of_run.arm_of(reference)
         for pair in self._about.pairs:
-            if all(asked is None or asked == there for asked, there in zip(wanted, pair, strict=True)):
+            if all(given is None or given == there for given, there in zip(wanted, pair, strict=True)):
                 return pair
-        told = ", ".join(f"{one} against {other}" for one, other in self._about.pairs) or "none"
-        raise UserError(f"{self._path}: compares nothing so; its comparisons are: {told}")
+        comparisons = ", ".join(f"{one} against {other}" for one, other in self._about.pairs) or "none"
+        raise UserError(f"{self._path}: compares nothing so; its comparisons are: {comparisons}")

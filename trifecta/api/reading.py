@@ -167,23 +167,23 @@ class Run:
         from trifecta.api.cells import arm_of, fitting
 
         wanted = {"arm": arm_of(arm), "reference": arm_of(reference), "metric": metric or self._about.metric}
-        found = self._verdicts()
+        found_verdicts = self._verdicts()
         for name, value in wanted.items():
-            known = dict.fromkeys(str(getattr(one, name)) for one in found)
+            known = dict.fromkeys(str(getattr(one, name)) for one in found_verdicts)
             if value is not None and value not in known:
                 there = ", ".join(known) or "no verdict yet"
                 raise UserError(f"{self.path}: no verdict with {name} {value!r}; there is {there}")
-            found = [one for one in found if value is None or getattr(one, name) == value]
+            found_verdicts = [one for one in found_verdicts if value is None or getattr(one, name) == value]
         if arm is None:
-            found = [one for one in found if not one.arm.endswith(AA_SUFFIX)]
+            found_verdicts = [one for one in found_verdicts if not one.arm.endswith(AA_SUFFIX)]
         if levels:
-            cells = fitting(self.path, list(dict.fromkeys(one.cell for one in found)), levels)
-            found = [one for one in found if one.cell in cells]
-        if len(found) == 1:
-            return found[0]
-        if not found:
+            cells = fitting(self.path, list(dict.fromkeys(one.cell for one in found_verdicts)), levels)
+            found_verdicts = [one for one in found_verdicts if one.cell in cells]
+        if len(found_verdicts) == 1:
+            return found_verdicts[0]
+        if not found_verdicts:
             raise UserError(f"{self.path}: has no verdict yet that fits; open it again later")
-        fits = [f"{one.arm} against {one.reference} in {one.cell}" for one in found]
+        fits = [f"{one.arm} against {one.reference} in {one.cell}" for one in found_verdicts]
         more = f" and {len(fits) - _MOST} more" if len(fits) > _MOST else ""
         raise UserError(f"{self.path}: {len(fits)} verdicts fit: {'; '.join(fits[:_MOST])}{more}; name one")
 
@@ -191,7 +191,7 @@ class Run:
         """What the run says in a sentence or two, as the terminal and the report begin."""
         from trifecta.report import terminal
 
-        with damage.named(self.path):
+        with damage.naming_damaged_file(self.path):
             return str(terminal.as_data(self.path)["answer"])
 
     def close(self) -> None:
@@ -237,18 +237,18 @@ def open(path: str | os.PathLike[str], *, threads: int | None = None) -> Run:
     """
     directory = RunDirectory.open(Path(path))
     folder = directory.path
-    with damage.named(folder):
+    with damage.naming_damaged_file(folder):
         digest_prefetch.read(folder)
         connection = views.connect(folder, threads=threads)
         try:
-            said = _attach_results(directory, connection)
+            notes = _attach_results(directory, connection)
             results_manifest.check_derived(folder, path)
         except BaseException:
             connection.close()
             raise
-    for one in said:
+    for one in notes:
         warnings.warn(f"{folder}: {one}", stacklevel=2)
-    return Run(directory, connection, said)
+    return Run(directory, connection, notes)
 
 
 def _attach_results(directory: RunDirectory, connection: DuckDBPyConnection) -> list[str]:

@@ -56,7 +56,7 @@ class Budget:
                 step = steps[-1]
             else:
                 chosen = spending.choose(result, self.left_s, steps)
-                if isinstance(chosen, spending.Ended):
+                if isinstance(chosen, spending.SpendingEnd):
                     ended = chosen
                     break
                 step = self._begun(chosen, lab)
@@ -66,7 +66,7 @@ class Budget:
             problem = self._measure(step, lab)
             result = lab.read(step["targets"])
             if self.stop():  # the step is gone on with; what it took so far is kept by now
-                steps[-1] = counted(step, lab.elapsed_s)
+                steps[-1] = with_elapsed(step, lab.elapsed_s)
                 reproduction.write_steps(self.folder, steps)
                 break
             steps[-1] = self._over(step, problem, result, lab)
@@ -74,19 +74,19 @@ class Budget:
             self._say_standing(result, steps)
             if problem == spending.BUDGET_SPENT:  # no block fits: the run's own clock has the start of its lab, too
                 chosen = spending.choose(result, 0.0, steps)
-                ended = chosen if isinstance(chosen, spending.Ended) else None
+                ended = chosen if isinstance(chosen, spending.SpendingEnd) else None
                 break
-        told = spending.spending(result, self.budget_s, self.spent_s(), steps, ended)
+        summary = spending.spending(result, self.budget_s, self.spent_s(), steps, ended)
         if ended is not None:
             self.say(f"budget: {ended.reason}")
-        return result, told
+        return result, summary
 
     def _say_standing(self, result: Result, steps: Sequence[Step]) -> None:
         from trifecta.conclude.reproduction import spending
         from trifecta.report.reproduction.words import standing_words
 
-        told = spending.spending(result, self.budget_s, self.spent_s(), steps, None)
-        self.say(f"budget: {standing_words(told)}")
+        summary = spending.spending(result, self.budget_s, self.spent_s(), steps, None)
+        self.say(f"budget: {standing_words(summary)}")
 
     def _begun(self, step: Step, lab: Lab) -> Step:
         return {
@@ -121,7 +121,7 @@ class Budget:
         if not reached and not problem and self.left_s <= 0:
             problem = BUDGET_SPENT
         took = _took_s(step, lab.elapsed_s)
-        made: Step = {
+        result_step: Step = {
             **step,
             "took_s": round(took, 3),
             "reached": reached,
@@ -129,7 +129,7 @@ class Budget:
             "decided": sum(claim.state != OPEN for claim in claims),
             "claims": len(claims),
         }
-        return {**made, "problem": problem} if problem else made
+        return {**result_step, "problem": problem} if problem else result_step
 
 
 def lost_s(folder: Path, elapsed_s: Callable[[str], float]) -> float:
@@ -140,7 +140,7 @@ def lost_s(folder: Path, elapsed_s: Callable[[str], float]) -> float:
     return max(0.0, _took_s(steps[-1], elapsed_s) - steps[-1].get("counted_s", 0.0))
 
 
-def counted(step: Step, elapsed_s: Callable[[str], float]) -> Step:
+def with_elapsed(step: Step, elapsed_s: Callable[[str], float]) -> Step:
     """A step that did not end, what it took so far being in the time spent."""
     return {**step, "counted_s": round(_took_s(step, elapsed_s), 3)}
 

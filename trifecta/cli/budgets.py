@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from trifecta.analysis.places import Place
-from trifecta.cli.budgeting import Budget, counted, lost_s
+from trifecta.cli.budgeting import Budget, lost_s, with_elapsed
 from trifecta.cli.clusters import OnCluster
 from trifecta.cli.running import runner
 from trifecta.conclude.reproduction.result import Result, StudyResult, read
@@ -20,8 +20,8 @@ from trifecta.design.errors import CannotError
 from trifecta.report import html
 from trifecta.store import reproduction
 from trifecta.store.run import RunDirectory
-from trifecta.workloads.campaign import standing
-from trifecta.workloads.extending import More
+from trifecta.workloads.campaign import study_state
+from trifecta.workloads.extending import RunExtension
 
 PART = "budget"
 """The part of ``elapsed_s`` that was spent on open claims."""
@@ -58,11 +58,11 @@ class Lab:
         """Go on with a run until these cells have so many blocks, at most so long; why it could not, or nothing."""
         study, _, name = run.partition("/")
         path = self.folder / run
-        begun = standing(path.parent, name) == "begun"  # interrupted: to the end that it was given then
+        begun = study_state(path.parent, name) == "begun"  # interrupted: to the end that it was given then
         done = {place.cell: place.done for place in self._runs.get(run, ())}
         if not begun and all(done.get(cell, 0) >= blocks for cell, blocks in cells.items()):
             return ""
-        more = None if begun else More(budget_ns=max(1, round(left_s * 1e9)), cells=cells)
+        more = None if begun else RunExtension(budget_ns=max(1, round(left_s * 1e9)), cells=cells)
         self.changed.add(run)
         try:
             campaign = self.campaigns[study]
@@ -82,18 +82,18 @@ def elapsed_s(run: Path) -> float:
     return max((int(one["elapsed_ns"]) for one in RunDirectory.open(run).decisions()), default=0) / 1e9
 
 
-def recover(folder: Path, asked: ReproductionInvocation) -> None:
+def recover(folder: Path, invocation: ReproductionInvocation) -> None:
     """Count what a step took that was killed: its runs know it, and nobody else."""
     lost = lost_s(folder, lambda run: elapsed_s(folder / run))
     if not lost:
         return
-    made = reproduction.steps(folder)
-    asked["elapsed_s"][PART] = round(asked["elapsed_s"].get(PART, 0.0) + lost, 1)
-    reproduction.write(folder, asked)
-    reproduction.write_steps(folder, [*made[:-1], counted(made[-1], lambda run: elapsed_s(folder / run))])
+    steps = reproduction.steps(folder)
+    invocation["elapsed_s"][PART] = round(invocation["elapsed_s"].get(PART, 0.0) + lost, 1)
+    reproduction.write(folder, invocation)
+    reproduction.write_steps(folder, [*steps[:-1], with_elapsed(steps[-1], lambda run: elapsed_s(folder / run))])
 
 
-def spend(folder: Path, asked: ReproductionInvocation, lab: Lab, note: Callable[[], None]) -> Result:
+def spend(folder: Path, invocation: ReproductionInvocation, lab: Lab, note: Callable[[], None]) -> Result:
     """Spend what is left of the budget on the claims that are open; all that was found. ``note`` keeps the time."""
 
     def say(words: str) -> None:
@@ -102,9 +102,9 @@ def spend(folder: Path, asked: ReproductionInvocation, lab: Lab, note: Callable[
 
     def spent_s() -> float:
         note()
-        return sum(asked["elapsed_s"].values())
+        return sum(invocation["elapsed_s"].values())
 
-    result, spending = Budget(folder, (asked.get("budget_ns") or 0) / 1e9, spent_s, lab.stop, say).spend(lab)
+    result, spending = Budget(folder, (invocation.get("budget_ns") or 0) / 1e9, spent_s, lab.stop, say).spend(lab)
     for run in sorted(lab.changed):
         html.write_report(folder / run)
     return replace(result, spending=spending)

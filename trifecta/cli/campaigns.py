@@ -22,17 +22,17 @@ if TYPE_CHECKING:
     from trifecta.workloads.runner import MakePlanner
 
 
-def begin(asked: CampaignInvocation, out: Path | None, *, cluster: OnCluster | None = None, **how: bool) -> int:
+def begin(invocation: CampaignInvocation, out: Path | None, *, cluster: OnCluster | None = None, **how: bool) -> int:
     """Run a campaign, its blocks on the nodes of a cluster where one is named; the exit code.
 
-    ``asked``: its ``text``, ``file``, ``depth``, ``overrides``, ``only``, ``threats_on`` and ``threats_off``.
+    ``invocation``: its ``text``, ``file``, ``depth``, ``overrides``, ``only``, ``threats_on`` and ``threats_off``.
     """
     from trifecta.store import campaign as campaigns
 
-    read = read_asked(asked)
+    read = read_asked(invocation)
     _check(read, cluster)
     folder = out if out is not None else Path("runs") / f"{read.name}-{time.strftime('%Y%m%d-%H%M%S')}"
-    return _carry_out(read, campaigns.create(folder, read, asked), cluster=cluster, **how)
+    return _carry_out(read, campaigns.create(folder, read, invocation), cluster=cluster, **how)
 
 
 def go_on(folder: Path, *, cluster: OnCluster | None = None, **how: bool) -> int:
@@ -51,22 +51,22 @@ def _check(campaign: Campaign, cluster: OnCluster | None) -> None:
         clusters.check(campaign.studies.values(), cluster)
 
 
-def read_asked(asked: CampaignInvocation) -> Campaign:
-    """The campaign that ``asked`` describes, read and checked."""
+def read_asked(invocation: CampaignInvocation) -> Campaign:
+    """The campaign that ``invocation`` describes, read and checked."""
     from trifecta.design.campaign import parse_campaign
     from trifecta.threats import switches
 
-    switched = switches(asked.get("threats_on", ()), asked.get("threats_off", ()), many=True)
-    text, file, depth = asked["text"], asked["file"], asked["depth"]
+    switched = switches(invocation.get("threats_on", ()), invocation.get("threats_off", ()), many=True)
+    text, file, depth = invocation["text"], invocation["file"], invocation["depth"]
     read = parse_campaign(
         text,
         file,
         depth,
-        overrides=asked["overrides"],
-        only=asked["only"],
+        overrides=invocation["overrides"],
+        only=invocation["only"],
         change=switched,
-        as_published=asked.get("as_published", False),
-        with_budget=asked.get("with_budget", False),
+        as_published=invocation.get("as_published", False),
+        with_budget=invocation.get("with_budget", False),
     )
     if switched is not None:
         switched.refuse_unused()
@@ -81,14 +81,14 @@ def _carry_out(campaign: Campaign, folder: Path, *, cluster: OnCluster | None, q
     from trifecta.workloads.stopping import StopFlag
 
     with StopFlag() as stop:
-        made = run_in_turn(campaign, folder, stop, quiet=quiet, cluster=cluster)
+        overview = run_in_turn(campaign, folder, stop, quiet=quiet, cluster=cluster)
         if as_json:
-            click.echo(json.dumps(shown.as_data(made, folder), indent=1, default=str))
+            click.echo(json.dumps(shown.as_data(overview, folder), indent=1, default=str))
         else:
-            shown.print_overview(made, folder)
+            shown.print_overview(overview, folder)
         if stop():
             return INTERRUPTED
-    return 0 if made.lines else 1
+    return 0 if overview.lines else 1
 
 
 def run_in_turn(
@@ -110,9 +110,9 @@ def run_in_turn(
     from trifecta.workloads import campaign as campaigns
 
     problems: dict[str, str] = {}
-    made: Overview | None = None
-    kept: dict[str, shown.RunRead] = {}
-    over = sum(campaigns.standing(folder, name) == "over" for name in campaign.studies)  # in an earlier session
+    overview: Overview | None = None
+    known_runs: dict[str, shown.RunRead] = {}
+    over = sum(campaigns.study_state(folder, name) == "over" for name in campaign.studies)  # in an earlier session
     run_one = runner(stop, quiet=quiet, tolerated=campaign.tolerate, cluster=cluster)
     ran = campaigns.run_all(campaign, folder, run_one, stop)
     for number, (name, outcome, problem) in enumerate(ran, 1):
@@ -123,17 +123,17 @@ def run_in_turn(
                 html.write_report(outcome.run_path)
             except Exception as error:  # a fault in one report must not end the studies that come after it
                 problems[f"{name}, its report"] = f"internal error: {type(error).__name__}: {error}"
-        kept.pop(name, None)
-        made = shown.overview(campaign, folder, problems, kept)
-        shown.write_page(made, folder)
+        known_runs.pop(name, None)
+        overview = shown.overview(campaign, folder, problems, known_runs)
+        shown.write_page(overview, folder)
         if not quiet:
-            said = problem or f"{outcome.trials} trials in {outcome.elapsed_ns / 1e9:.0f} s, {outcome.reason}"
+            text = problem or f"{outcome.trials} trials in {outcome.elapsed_ns / 1e9:.0f} s, {outcome.reason}"
             more = f"; {left(problems)}" if left is not None else ""
-            click.echo(f"{name} ({over + number} of {len(campaign.studies)}): {said}{more}", err=True)
-    if made is None:
-        made = shown.overview(campaign, folder, problems)
-        shown.write_page(made, folder)
-    return made
+            click.echo(f"{name} ({over + number} of {len(campaign.studies)}): {text}{more}", err=True)
+    if overview is None:
+        overview = shown.overview(campaign, folder, problems)
+        shown.write_page(overview, folder)
+    return overview
 
 
 def experimenter(threat: Threat, stop: Callable[[], bool], *, quiet: bool) -> Callable[[Any, Path, bool], Any]:

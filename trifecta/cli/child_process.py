@@ -20,8 +20,8 @@ def main() -> None:
         from trifecta.lab import linux
 
         linux.set_parent_death_signal(signal.SIGTERM)
-    told, *arguments = sys.argv[1:]
-    sys.argv = ["trifecta", *arguments[:-1], told] if told else ["trifecta", *arguments]
+    display_name, *arguments = sys.argv[1:]
+    sys.argv = ["trifecta", *arguments[:-1], display_name] if display_name else ["trifecta", *arguments]
     sys.exit(command_line.run(arguments))
 
 

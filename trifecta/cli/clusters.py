@@ -23,7 +23,7 @@ class OnCluster:
     """URL of a place in an object store, for what trials leave; None: the head takes it."""
 
 
-def asked(address: str | None, store: str | None) -> OnCluster | None:
+def cluster_options(address: str | None, store: str | None) -> OnCluster | None:
     """What these options say; None without a cluster. UserError where they do not fit, or the URL is none."""
     if store is not None:
         if address is None:

@@ -44,16 +44,16 @@ def command(*, runs: tuple[Path, Path], cell: str | None, metric: str | None, as
     from trifecta.report import two_runs
     from trifecta.store import damage
 
-    with damage.named(runs[0]), damage.named(runs[1]):
-        made = compare(*runs, metric=metric, cell=cell)
+    with damage.naming_damaged_file(runs[0]), damage.naming_damaged_file(runs[1]):
+        compared = compare(*runs, metric=metric, cell=cell)
     if as_json:
-        click.echo(json.dumps(two_runs.as_data(made), indent=1, ensure_ascii=False, allow_nan=False))
+        click.echo(json.dumps(two_runs.as_data(compared), indent=1, ensure_ascii=False, allow_nan=False))
     else:
-        two_runs.print_compared(made)
-    if not made.comparable:
-        names = ", ".join(dict.fromkeys(each.name for one in made.questions for each in one.hindrances))
+        two_runs.print_compared(compared)
+    if not compared.comparable:
+        names = ", ".join(dict.fromkeys(each.name for one in compared.questions for each in one.hindrances))
         raise UserError(
             f"{runs[0]} and {runs[1]} ask no question alike (not the same: {names}); run one again as the other was, "
             "or give --metric where that is all"
         )
-    return 0 if made.agree else 1
+    return 0 if compared.agree else 1

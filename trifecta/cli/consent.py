@@ -45,10 +45,10 @@ def ask(study: Study, *, yes: bool, quiet: bool, answer_bytes: int | None = None
     refuse_in_silence(yes=yes, what=hosts)
     many = expected.fewest_requests, expected.most_requests
     takes = expected.most_bytes, expected.time_ns, expected.manners
-    said = [coming_line(expected.hosts, many, *takes, at_once=study.workload.visiting)]
-    said += vantage_line(expected.vantages)
-    said += too_few_line(expected.blocks, expected.needed)
+    lines = [coming_line(expected.hosts, many, *takes, at_once=study.workload.visiting)]
+    lines += vantage_line(expected.vantages)
+    lines += too_few_line(expected.blocks, expected.needed)
     if not quiet or not yes:
-        click.echo("\n".join(said), err=True)
+        click.echo("\n".join(lines), err=True)
     if not yes and not click.confirm("Go on?", err=True):
         raise UserError(f"nothing is measured: requests to {hosts} were not agreed to")

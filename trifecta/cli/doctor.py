@@ -61,8 +61,8 @@ def command(hosts: tuple[str, ...], cluster: str | None, as_json: bool) -> int:
         findings += as_findings(survey())
     able = doctor.able(findings)
     if as_json:
-        told = {"able": able, "findings": doctor.as_dicts(findings), "code": _code()}
-        click.echo(json.dumps(told, indent=2))
+        document = {"able": able, "findings": doctor.as_dicts(findings), "code": _code()}
+        click.echo(json.dumps(document, indent=2))
         return 0 if able else 1
     _show(findings)
     click.echo("A study can run here." if able else "No study can run here: install what is missing.")
@@ -85,12 +85,12 @@ def _of_hosts(hosts: Sequence[str], as_json: bool) -> int:
         if machine.is_here:
             raise UserError("option --host here: `trifecta doctor` alone is about this machine; leave it out")
         machines.append(machine)
-    found = {machine.at: examine(machine) for machine in machines}
-    able = {at: doctor.able(findings) for at, findings in found.items()}
+    findings_by_host = {machine.at: examine(machine) for machine in machines}
+    able = {at: doctor.able(findings) for at, findings in findings_by_host.items()}
     if as_json:
-        _show_json("hosts", found)
+        _show_json("hosts", findings_by_host)
     else:
-        for at, findings in found.items():
+        for at, findings in findings_by_host.items():
             click.echo(f"{at}:")
             _show(findings)
             click.echo(f"A program of a study can run on {at}." if able[at] else f"Nothing can run on {at}.")
@@ -122,14 +122,14 @@ def _of_nodes(address: str, as_json: bool) -> int:
     launcher = RayLauncher(address)
     try:
         with tempfile.TemporaryDirectory(prefix="trifecta-doctor-") as folder:
-            found = nodes_doctor.examine(launcher, Path(folder) / "log", own)
+            by_node = nodes_doctor.examine(launcher, Path(folder) / "log", own)
     finally:
         launcher.close()
-    able = {node: doctor.able(findings) for node, findings in found.items()}
+    able = {node: doctor.able(findings) for node, findings in by_node.items()}
     if as_json:
-        _show_json("nodes", found)
+        _show_json("nodes", by_node)
         return 0 if all(able.values()) else 1
-    for node, findings in found.items():
+    for node, findings in by_node.items():
         word = "can run blocks" if able[node] else "cannot run blocks"
         fine = sum(finding.status == "ok" for finding in findings)
         absent = sum(finding.status == "missing" and not finding.required for finding in findings)
@@ -142,13 +142,13 @@ def _of_nodes(address: str, as_json: bool) -> int:
     return 0 if all(able.values()) else 1
 
 
-def _show_json(kind: str, found: Mapping[str, Sequence[Finding]]) -> None:
+def _show_json(kind: str, by_place: Mapping[str, Sequence[Finding]]) -> None:
     from trifecta.lab import doctor
 
-    told = {
-        at: {"able": doctor.able(findings), "findings": doctor.as_dicts(findings)} for at, findings in found.items()
+    document = {
+        at: {"able": doctor.able(findings), "findings": doctor.as_dicts(findings)} for at, findings in by_place.items()
     }
-    click.echo(json.dumps({kind: told}, indent=2))
+    click.echo(json.dumps({kind: document}, indent=2))
 
 
 def _show(findings: Sequence[Finding]) -> None:

@@ -39,15 +39,15 @@ def command(*, run: Path, cell: str | None, arm: str | None, full: bool, as_json
     from trifecta.report import explain
     from trifecta.store import damage
 
-    with damage.named(run):
-        found = chain.explain(run, cell, arm)
-        cells = [one.comparison.cell for one in found.chains]
+    with damage.naming_damaged_file(run):
+        explanation = chain.explain(run, cell, arm)
+        cells = [one.comparison.cell for one in explanation.chains]
         concluded = resampled.conclusions(run, cells) if cells and (full or as_json) else []
-    for said in found.about.doubts:
-        click.echo(f"trifecta: {run}: {said}", err=True)
+    for doubt in explanation.about.doubts:
+        click.echo(f"trifecta: {run}: {doubt}", err=True)
     if as_json:
-        click.echo(json.dumps(explain.as_data(found, concluded), indent=1, ensure_ascii=False, allow_nan=False))
+        click.echo(json.dumps(explain.as_data(explanation, concluded), indent=1, ensure_ascii=False, allow_nan=False))
     elif full:
-        explain.print_chains(found, concluded)
+        explain.print_chains(explanation, concluded)
     else:
-        explain.print_brief(found)
+        explain.print_brief(explanation)

@@ -84,19 +84,19 @@ def command(run: Path, format_name: str | None, out: Path | None, target: str | 
 
     if (target is None) == (format_name is None) or (target is not None and out is not None):
         raise UserError("export: give a FORMAT, with --out if you like, or --to TARGET; not both")
-    said: list[str] = []
+    sentences: list[str] = []
 
     def settle(connection: duckdb.DuckDBPyConnection) -> None:
-        said.extend(results.attach(connection, run).said)
+        sentences.extend(results.attach(connection, run).said)
         results_manifest.check_derived(run, run)
 
     if target is not None:
-        told = to(target, run, settle)
+        written = to(target, run, settle)
     else:
-        told = [str(path) for path in export(format_name or "", run, out, settle)]
-    for one in said:
+        written = [str(path) for path in export(format_name or "", run, out, settle)]
+    for one in sentences:
         click.echo(f"trifecta: {run}: {one}", err=True)
     if as_json:
-        click.echo(json.dumps(told, indent=1))
+        click.echo(json.dumps(written, indent=1))
     else:
-        click.echo("\n".join(told))
+        click.echo("\n".join(written))

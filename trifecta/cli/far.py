@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from trifecta.cli.first_looks import Found, first_looks
+from trifecta.cli.first_looks import LookFindings, first_looks
 
 if TYPE_CHECKING:
     from trifecta.contract.values import JsonObject
-    from trifecta.workloads.far.choose import Wanted
+    from trifecta.workloads.far.choose import LookRequest
 
 NOT_WITH_URLS = ("servers", "clients", "hosts", "threats_on", "threats_off", "capture", "cluster")
 """Options of studies whose server is ours: in a lab, or on a host of the user's."""
@@ -45,36 +45,36 @@ def race_urls(
     from trifecta.design.errors import UserError
     from trifecta.design.quantity import QuantityError
     from trifecta.design.study_file import parse_study
-    from trifecta.workloads.far.choose import Wanted
+    from trifecta.workloads.far.choose import LookRequest
     from trifecta.workloads.stat import read_url, system_roots
 
     consent.refuse_in_silence(yes=yes, what=", ".join(urls))
     try:
-        targets = tuple(read_url(far.parse_url(_whole(url))) for url in urls)
+        targets = tuple(read_url(far.parse_url(_with_scheme(url))) for url in urls)
         levels = tuple(far.parse_address(one) for one in options.split_names(addresses))
     except QuantityError as error:
         raise UserError(f"race: {error}") from None
     if len(set(targets)) < len(targets):
         raise UserError("race: one URL is given twice; give each once")
-    wanted = Wanted(targets, authorities or system_roots(), levels, authorities is not None, owned)
+    wanted = LookRequest(targets, authorities or system_roots(), levels, authorities is not None, owned)
     changes = options.as_overrides(overrides, blocks, budget, seed, (), compare=compare, baseline=baseline)
     names = far_page.browsers_of(options.split_names(browsers))
     every = far_page.before(wanted, names) if page else _before(wanted)
-    asked = parse_study(to_yaml(every), "race", changes)  # what is wrong with options is said before a look
+    parsed = parse_study(to_yaml(every), "race", changes)  # what is wrong with options is said before a look
     # A run that waits less for a connection need not be preceded by a look that waits longer.
-    limit_ns = min(wanted.connect_timeout_ns, asked.workload.connect_timeout_ns)
+    limit_ns = min(wanted.connect_timeout_ns, parsed.workload.connect_timeout_ns)
     wanted = replace(wanted, connect_timeout_ns=limit_ns)
-    found = far_page.looked(wanted, names, quiet=quiet) if page else _looked(wanted, quiet=quiet)
-    for line in [] if quiet else found.lines:
+    findings = far_page.look_at_pages(wanted, names, quiet=quiet) if page else _look(wanted, quiet=quiet)
+    for line in [] if quiet else findings.lines:
         click.echo(line, err=True)
-    text = to_yaml(found.document)
+    text = to_yaml(findings.document)
     study = parse_study(text, "race", options.with_seed(changes, text, "race"))
     folder = out if out is not None else running.default_folder(study)
-    consent.ask(study, yes=yes, quiet=quiet, answer_bytes=found.octets, requests=found.requests)
+    consent.ask(study, yes=yes, quiet=quiet, answer_bytes=findings.octets, requests=findings.requests)
     return running.carry_out(study, folder, resume=False, quiet=quiet, as_json=as_json, may_leave=True)
 
 
-def _whole(url: str) -> str:
+def _with_scheme(url: str) -> str:
     """A URL with its scheme; UserError for what is rather the name of a study, or its file."""
     from trifecta.design.errors import UserError
 
@@ -96,7 +96,7 @@ def refuse_options(given: Sequence[str]) -> None:
         raise UserError(f"option {option}: belongs to servers of a study, and a URL has its own; leave it out")
 
 
-def _before(wanted: Wanted) -> JsonObject:
+def _before(wanted: LookRequest) -> JsonObject:
     """The study as it would be if everything were answered."""
     from trifecta.design.model import PROTOCOLS
     from trifecta.workloads.far.choose import Choice, document, levels_of
@@ -104,14 +104,14 @@ def _before(wanted: Wanted) -> JsonObject:
     return document(wanted, Choice(PROTOCOLS, levels_of(wanted), 0, ()))
 
 
-def _looked(wanted: Wanted, *, quiet: bool) -> Found:
+def _look(wanted: LookRequest, *, quiet: bool) -> LookFindings:
     """One look at each address, and what it lets compare."""
     from trifecta.report.far.words import place_lines
     from trifecta.workloads.far import choose
 
     with first_looks(wanted.workload.manners.pace_per_s, quiet=quiet) as look:
-        seen = choose.look(look.engine, wanted, look.stop, look.folder, look.tell)
-    choice = choose.choose(wanted, seen)
-    lines = [line for place in seen for line in place_lines(place)]
+        observations = choose.look(look.engine, wanted, look.stop, look.folder, look.tell)
+    choice = choose.choose(wanted, observations)
+    lines = [line for place in observations for line in place_lines(place)]
     lines += [f"Left out: {line}" for line in choice.left_out]
-    return Found(lines, choose.document(wanted, choice), choice.answer_bytes, 1)
+    return LookFindings(lines, choose.document(wanted, choice), choice.answer_bytes, 1)

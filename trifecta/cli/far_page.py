@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from trifecta.cli.first_looks import Found, first_looks
+from trifecta.cli.first_looks import LookFindings, first_looks
 
 if TYPE_CHECKING:
     from trifecta.contract.values import JsonObject
-    from trifecta.workloads.far.choose import Wanted
+    from trifecta.workloads.far.choose import LookRequest
 
 
 def browsers_of(given: Sequence[str]) -> list[str]:
@@ -19,7 +19,7 @@ def browsers_of(given: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(given)) or [DEFAULT_BROWSER]
 
 
-def before(wanted: Wanted, browsers: Sequence[str]) -> JsonObject:
+def before(wanted: LookRequest, browsers: Sequence[str]) -> JsonObject:
     """The study as it would be if everything were answered; UserError for what cannot be visited whatever answers.
 
     CannotError for a browser that is not here.
@@ -36,7 +36,7 @@ def before(wanted: Wanted, browsers: Sequence[str]) -> JsonObject:
     return choose_page.document(wanted, choose_page.nothing_known(wanted, PROTOCOLS), browsers)
 
 
-def looked(wanted: Wanted, browsers: Sequence[str], *, quiet: bool) -> Found:
+def look_at_pages(wanted: LookRequest, browsers: Sequence[str], *, quiet: bool) -> LookFindings:
     """The robots.txt, one look at each address, and visits by each browser; what they let compare."""
     from trifecta.design import manners
     from trifecta.report.far.words import page_lines, place_lines
@@ -45,9 +45,11 @@ def looked(wanted: Wanted, browsers: Sequence[str], *, quiet: bool) -> Found:
     visits = manners.PAGE_LOOKS * len(browsers)
     with first_looks(wanted.workload.manners.pace_per_s, visits, quiet=quiet) as look:
         choose_page.ask_robots(wanted, look.stop, look.tell)
-        seen = choose.look(look.engine, wanted, look.stop, look.folder, look.tell)
-        found = choose_page.look(look.engine, wanted, browsers, seen, look.folder, stop=look.stop, tell=look.tell)
-    lines = [line for place in seen for line in place_lines(place)]
-    lines += [line for page in found.pages for line in page_lines(page)]
-    lines += [f"Left out: {line}" for line in found.base.left_out]
-    return Found(lines, choose_page.document(wanted, found, browsers), found.octets, found.requests)
+        observations = choose.look(look.engine, wanted, look.stop, look.folder, look.tell)
+        findings = choose_page.look(
+            look.engine, wanted, browsers, observations, look.folder, stop=look.stop, tell=look.tell
+        )
+    lines = [line for place in observations for line in place_lines(place)]
+    lines += [line for page in findings.pages for line in page_lines(page)]
+    lines += [f"Left out: {line}" for line in findings.base.left_out]
+    return LookFindings(lines, choose_page.document(wanted, findings, browsers), findings.octets, findings.requests)

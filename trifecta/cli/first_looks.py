@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Found:
+class LookFindings:
     """What looks found: in sentences, as a study, and what a request with its answer takes, or a visit."""
 
     lines: list[str]

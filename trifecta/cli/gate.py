@@ -13,7 +13,7 @@ from trifecta.cli import options
 if TYPE_CHECKING:
     from trifecta.cli.clusters import OnCluster
     from trifecta.contract.gate import GateDocument
-    from trifecta.contract.run import AskedGate, RunDocument
+    from trifecta.contract.run import GateRequest, RunDocument
     from trifecta.design.gate import GatePlan
     from trifecta.store.run import RunDirectory
 
@@ -142,11 +142,11 @@ def command(
     changes = options.with_seed(options.as_overrides(overrides, None, budget, seed, ()), text, path.name)
     finder = Finder()
     known = studies.known_servers(), studies.known_clients()
-    made = studies.load(study, changes, known[0], clients=known[1], found=finder, change=refs.change)
-    if not made.gives_verdicts:
+    loaded = studies.load(study, changes, known[0], clients=known[1], found_levels=finder, change=refs.change)
+    if not loaded.gives_verdicts:
         raise UserError(f"{study}: capture: captured trials decide nothing; leave it out")
-    gate = GatePlan(made, read_conditions(fail_on, made))
-    asked: AskedGate = {
+    gate = GatePlan(loaded, read_conditions(fail_on, loaded))
+    request: GateRequest = {
         "fail_on": [*fail_on],
         "summary": _in_full(summary),
         "junit": _in_full(junit),
@@ -154,8 +154,8 @@ def command(
         "accept": accept,
     }
     outputs = GateOutputs(summary, junit, LastGood.of(gate, references, accept=accept), as_json=as_json)
-    facts: RunDocument = {**finder.facts(), "gate": asked}
-    return _carry_out(gate, out or default_folder(made), facts, outputs, quiet=quiet, cluster=cluster)
+    facts: RunDocument = {**finder.facts(), "gate": request}
+    return _carry_out(gate, out or default_folder(loaded), facts, outputs, quiet=quiet, cluster=cluster)
 
 
 def go_on(run: RunDirectory, *, budget_ns: int | None, cluster: OnCluster | None, quiet: bool, as_json: bool) -> int:
@@ -164,14 +164,14 @@ def go_on(run: RunDirectory, *, budget_ns: int | None, cluster: OnCluster | None
     from trifecta.design.study_file import parse_study
     from trifecta.store import gates
 
-    asked = gates.asked(run.path, run.facts)
+    request = gates.gate_request(run.path, run.facts)
     study = parse_study(run.study_text, str(run.path / "study.yaml"))
-    gate = GatePlan(study, read_conditions(asked["fail_on"], study))
+    gate = GatePlan(study, read_conditions(request["fail_on"], study))
     summary, junit, references = (
-        None if name is None else Path(name) for name in (asked["summary"], asked["junit"], asked["references"])
+        None if name is None else Path(name) for name in (request["summary"], request["junit"], request["references"])
     )
     _refuse_references(cluster, references)
-    outputs = GateOutputs(summary, junit, LastGood.of(gate, references, accept=asked["accept"]), as_json=as_json)
+    outputs = GateOutputs(summary, junit, LastGood.of(gate, references, accept=request["accept"]), as_json=as_json)
     return _carry_out(gate, run.path, {}, outputs, quiet=quiet, cluster=cluster, resume=True, budget_ns=budget_ns)
 
 
@@ -246,12 +246,14 @@ def _carry_out(
                 cluster=clusters.launching(cluster),
             )  # fmt: skip
         gate = done.gate
-        made = concluded.document(gate, done.rows, done.cells, done.facts, run=done.run, interrupted=done.interrupted)
-        _tell(gate, made, outputs)
-    return running.INTERRUPTED if done.interrupted else EXIT_CODES[made["state"]]
+        document = concluded.document(
+            gate, done.rows, done.cells, done.facts, run=done.run, interrupted=done.interrupted
+        )
+        _write_outputs(gate, document, outputs)
+    return running.INTERRUPTED if done.interrupted else EXIT_CODES[document["state"]]
 
 
-def _tell(gate: GatePlan, made: GateDocument, outputs: GateOutputs) -> None:
+def _write_outputs(gate: GatePlan, document: GateDocument, outputs: GateOutputs) -> None:
     from trifecta.conclude import last_good
     from trifecta.contract import codec
     from trifecta.report import gate as view
@@ -259,12 +261,14 @@ def _tell(gate: GatePlan, made: GateDocument, outputs: GateOutputs) -> None:
 
     last, replaces = outputs.last, False
     if last is not None:
-        others, file = gates.others(last.path), str(last.path)
-        made, replaces = last_good.beside(gate, made, last.before, file=file, others=others, accept=last.accept)
-    view.write(made, summary=outputs.summary, xml=outputs.junit)
+        others, file = gates.count_others(last.path), str(last.path)
+        document, replaces = last_good.compare_to_last_good(
+            gate, document, last.before, file=file, others=others, accept=last.accept
+        )
+    view.write(document, summary=outputs.summary, xml=outputs.junit)
     if last is not None and replaces:
-        gates.keep(last.path, made)
+        gates.keep(last.path, document)
     if outputs.as_json:
-        click.echo(codec.encode_pretty(made))
+        click.echo(codec.encode_pretty(document))
     else:
-        view.show(made)
+        view.show(document)

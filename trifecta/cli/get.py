@@ -13,7 +13,7 @@ import click
 from trifecta.cli.options import as_json, complete_recipe, split_names
 
 if TYPE_CHECKING:
-    from trifecta.implementations.getting import InstallResult
+    from trifecta.implementations.installation import InstallResult
 
 CANNOT = 3
 
@@ -43,16 +43,16 @@ def command(*, names: tuple[str, ...], everything: bool, force: bool, as_json: b
 
     `trifecta implementations` lists the names.
     """
-    from trifecta.implementations import getting
+    from trifecta.implementations import installation
     from trifecta.implementations.registry import RECIPES
 
     if everything == bool(names):
         raise click.UsageError("name the implementations, or use --all")
-    wanted = list(RECIPES) if everything else getting.chosen(split_names(names))
+    wanted = list(RECIPES) if everything else installation.chosen(split_names(names))
     answers = []
     for name in wanted:
         with _telling(name) as say:
-            answer = getting.get(name, say, force=force)
+            answer = installation.get(name, say, force=force)
         answers.append(answer)
         if not as_json:
             _show(answer)

@@ -40,9 +40,9 @@ def command(as_json: bool) -> None:
     """
     from trifecta.implementations.survey import survey
 
-    found = survey()
+    implementations = survey()
     if as_json:
-        click.echo(json.dumps([each.as_dict() for each in found], indent=2))
+        click.echo(json.dumps([each.as_dict() for each in implementations], indent=2))
         return
 
     from rich.console import Console
@@ -53,21 +53,22 @@ def command(as_json: bool) -> None:
     out = Console(highlight=False)
     # Not a terminal: rich would take 80 columns, and a file or a pipe has no width of its own.
     out.width = min(WIDTH, out.width) if out.is_terminal else WIDTH
-    widths = _widths(found)
+    widths = _widths(implementations)
     titles = (("server", "Servers"), ("client", "Clients"), ("browser", "Browsers"), ("service", "Services"))
     for kind, title in titles:
-        grids.show(out, _table(title, [each for each in found if each.kind == kind], widths))
+        grids.show(out, _table(title, [each for each in implementations if each.kind == kind], widths))
         out.print()
-    if any(each.proxy for each in found):
+    if any(each.proxy for each in implementations):
         out.print("+ adds a hop: a proxy in front of Trifecta's own origin.", style="dim")
     adapted: dict[str, str] = next(
-        (dict(each.declared["quic_adaptations"]) for each in found if each.declared.get("quic_adaptations")), {}
+        (dict(each.declared["quic_adaptations"]) for each in implementations if each.declared.get("quic_adaptations")),
+        {},
     )
     if adapted:
         out.print("* adapted, in client and server alike; as the library comes with --with stock-quinn:", style="dim")
         for name, what in adapted.items():
             out.print(Padding(f"{name}: {what}", (0, 0, 0, 2)), style="dim")
-    missing = [each.name for each in found if not each.found and each.get]
+    missing = [each.name for each in implementations if not each.found and each.get]
     if missing:
         out.print(f"To get what is missing: trifecta get {' '.join(missing)}", soft_wrap=True)
 
@@ -85,9 +86,9 @@ def _table(title: str, rows: list[Implementation], widths: list[int]) -> Table:
     return table
 
 
-def _widths(found: list[Implementation]) -> list[int]:
+def _widths(implementations: list[Implementation]) -> list[int]:
     """Of all columns but the last, which takes what is left: the same in both tables, and bounded."""
-    longest = [max(len(cell) for cell in column) for column in zip(*map(_cells, found), strict=True)]
+    longest = [max(len(cell) for cell in column) for column in zip(*map(_cells, implementations), strict=True)]
     bounds = ((10, 19), (9, 16), (7, 7))
     return [min(max(width, low), high) for width, (low, high) in zip(longest, bounds, strict=False)]
 
@@ -108,9 +109,9 @@ def _cells(each: Implementation) -> list[Text]:
     declared = [(words, in_words(each.declared.get(key))) for words, key in parts]
     if each.declared.get("quic_adaptations"):
         declared[-1] = ("QUIC", f"{declared[-1][1]}, adapted *")
-    said = "; ".join(f"{words}: {value}" for words, value in declared if value)
-    if said:
-        where.append(f"\n{said}", "dim")
+    sentence = "; ".join(f"{words}: {value}" for words, value in declared if value)
+    if sentence:
+        where.append(f"\n{sentence}", "dim")
     return [name, Text(each.short_version), Text(protocols), where]
 
 

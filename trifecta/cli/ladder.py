@@ -13,10 +13,10 @@ import click
 from click.shell_completion import CompletionItem
 
 from trifecta.cli import options
-from trifecta.contract.ladder import AskedLadders
+from trifecta.contract.ladder import LaddersRequest
 
 if TYPE_CHECKING:
-    from trifecta.contract.ladder import LadderFound
+    from trifecta.contract.ladder import LadderDocument
     from trifecta.design.ladder import Ladder
     from trifecta.design.model import Study
 
@@ -89,7 +89,7 @@ def command(
     read = {name: ladder_files.read(text, file) for name, (file, text) in texts.items()}
     if listed:
         return _list(list(read.values()), as_json=as_json)
-    asked: AskedLadders = {
+    request: LaddersRequest = {
         "ladders": {name: {"file": file, "text": text} for name, (file, text) in texts.items()},
         "depth": "quick" if quick else "full",
         "blocks": blocks,
@@ -99,10 +99,10 @@ def command(
     }
     folder = out if out is not None else Path("runs") / f"ladder-{time.strftime('%Y%m%d-%H%M%S')}"
     if ladders.is_ladders(folder):  # the same command again goes on
-        folder, asked = folder.resolve(), ladders.same(folder, asked)
+        folder, request = folder.resolve(), ladders.require_same(folder, request)
     else:
-        folder = ladders.create(folder, asked)
-    return _carry_out(folder, asked, read, quiet=quiet, as_json=as_json)
+        folder = ladders.create(folder, request)
+    return _carry_out(folder, request, read, quiet=quiet, as_json=as_json)
 
 
 def go_on(folder: Path, *, quiet: bool, as_json: bool) -> int:
@@ -111,16 +111,16 @@ def go_on(folder: Path, *, quiet: bool, as_json: bool) -> int:
     from trifecta.studies import ladder_files
 
     folder = folder.resolve()
-    asked = ladders.read(folder)
-    read = {name: ladder_files.read(one["text"], one["file"]) for name, one in asked["ladders"].items()}
-    return _carry_out(folder, asked, read, quiet=quiet, as_json=as_json)
+    request = ladders.read(folder)
+    read = {name: ladder_files.read(one["text"], one["file"]) for name, one in request["ladders"].items()}
+    return _carry_out(folder, request, read, quiet=quiet, as_json=as_json)
 
 
 def _list(ladders: list[Ladder], *, as_json: bool) -> int:
     from trifecta.report.ladder import output
 
     if as_json:
-        told = [
+        rows = [
             {
                 "ladder": one.id,
                 "title": one.title,
@@ -131,19 +131,19 @@ def _list(ladders: list[Ladder], *, as_json: bool) -> int:
             }
             for one in ladders
         ]
-        click.echo(json.dumps(told, indent=1, ensure_ascii=False))
+        click.echo(json.dumps(rows, indent=1, ensure_ascii=False))
     else:
         output.print_list(ladders)
     return 0
 
 
-def _carry_out(folder: Path, asked: AskedLadders, read: dict[str, Ladder], *, quiet: bool, as_json: bool) -> int:
+def _carry_out(folder: Path, request: LaddersRequest, read: dict[str, Ladder], *, quiet: bool, as_json: bool) -> int:
     """Measure what is not over, inside the lab; the exit code."""
     from trifecta.cli.campaigns import rounds_runner
     from trifecta.cli.running import INTERRUPTED, enter_lab
     from trifecta.workloads import ladder as ladders
 
-    depth, blocks, seed = asked["depth"], asked["blocks"], asked["seed"]
+    depth, blocks, seed = request["depth"], request["blocks"], request["seed"]
     studies = {name: ladders.study_of(one, depth=depth, blocks=blocks, seed=seed) for name, one in read.items()}
     enter_lab(studies.values())
 
@@ -152,7 +152,7 @@ def _carry_out(folder: Path, asked: AskedLadders, read: dict[str, Ladder], *, qu
     from trifecta.report.ladder import output
     from trifecta.workloads.stopping import StopFlag
 
-    found: dict[str, LadderFound] = {}
+    documents: dict[str, LadderDocument] = {}
     problems: dict[str, str] = {}
     with StopFlag() as stop:
         run_one = rounds_runner(stop, quiet=quiet)
@@ -161,29 +161,29 @@ def _carry_out(folder: Path, asked: AskedLadders, read: dict[str, Ladder], *, qu
                 break
             own = folder / name
             if not quiet:
-                click.echo(f"{name}: {_ahead(one, studies[name])}", err=True)
+                click.echo(f"{name}: {_plan_in_words(one, studies[name])}", err=True)
             try:
                 why = ladders.measure(one, own, run_one, stop, depth=depth, blocks=blocks, seed=seed)
             except CannotError as error:
                 problems[name] = str(error)
                 click.echo(f"{name}: {error}", err=True)
                 continue
-            found[name] = concluded.read(own, one, why)
-            output.write(found[name], own)
+            documents[name] = concluded.read(own, one, why)
+            output.write(documents[name], own)
         if as_json:
-            told = {"ladders": list(found.values()), "missing": problems, "folder": str(folder)}
-            click.echo(json.dumps(told, indent=1, ensure_ascii=False))
+            rows = {"ladders": list(documents.values()), "missing": problems, "folder": str(folder)}
+            click.echo(json.dumps(rows, indent=1, ensure_ascii=False))
         else:
-            for name, each in found.items():
+            for name, each in documents.items():
                 output.print_ladder(each, folder / name)
         if stop():
             return INTERRUPTED
-    if problems and not found:
+    if problems and not documents:
         raise CannotError("; ".join(problems.values()))
-    return 0 if any(rung["ratio"] is not None for one in found.values() for rung in one["rungs"]) else 1
+    return 0 if any(rung["ratio"] is not None for one in documents.values() for rung in one["rungs"]) else 1
 
 
-def _ahead(ladder: Ladder, study: Study) -> str:
+def _plan_in_words(ladder: Ladder, study: Study) -> str:
     """What is to be done of a ladder that is new: its rounds, and about how long they take."""
     from trifecta.design import duration, numbers, plan
 

@@ -109,10 +109,10 @@ def measure(
         return
     click.echo(f"{measured.probe.received} of {measured.probe.sent} packets came back, seed {seed}")
     for line in lines:
-        asked = "" if line.asked is None else f"requested {line.asked:.6g} {line.unit}"
+        requested = "" if line.asked is None else f"requested {line.asked:.6g} {line.unit}"
         given = "unknown" if line.given is None else f"{line.given:.6g} {line.unit}"
         note = f"  ({line.note})" if line.note else ""
-        click.echo(f"  {line.name:32} {given:>16}  {asked:24}{note}".rstrip())
+        click.echo(f"  {line.name:32} {given:>16}  {requested:24}{note}".rstrip())
     for finding in wrong:
         click.echo(f"not as requested: {finding.text}" + (f"; {finding.remedy}" if finding.remedy else ""))
     if wrong:

@@ -104,9 +104,9 @@ def command(
         if cluster is not None:
             from trifecta.design.errors import UserError
 
-            said = f"option --cluster: {study} is a map already, so nothing is measured"
+            sentence = f"option --cluster: {study} is a map already, so nothing is measured"
             raise UserError(
-                f"{said}; leave it out, or continue with `trifecta resume {study} --cluster {cluster.address}`"
+                f"{sentence}; leave it out, or continue with `trifecta resume {study} --cluster {cluster.address}`"
             )
         return _look_up(folder, place, as_json=as_json) if place is not None else _show(folder, as_json=as_json)
     changes = options.as_overrides(overrides, None, None, seed, (server,) if server else ())
@@ -115,12 +115,12 @@ def command(
         from trifecta.design.errors import UserError
 
         raise UserError(f"option --compare: add --arms LEVEL,LEVEL to choose two levels of {compare}")
-    asked = (x, y, resolution, arms or "h3,h2")
-    plan, made, facts = _read(study, asked, changes, blocks, budget, compare=compare)
+    axis_options = (x, y, resolution, arms or "h3,h2")
+    plan, loaded, facts = _read(study, axis_options, changes, blocks, budget, compare=compare)
     from trifecta.cli import running
 
-    where = out or running.default_folder(made)
-    return _carry_out(plan, made, where, facts, resume=False, cluster=cluster, quiet=quiet, as_json=as_json)
+    where = out or running.default_folder(loaded)
+    return _carry_out(plan, loaded, where, facts, resume=False, cluster=cluster, quiet=quiet, as_json=as_json)
 
 
 def go_on(folder: Path, *, cluster: OnCluster | None, quiet: bool, as_json: bool) -> int:
@@ -149,15 +149,15 @@ def _read(
         budget = "10 min"
     plan = make_plan(*axes, blocks=blocks, budget_ns=time_ns("--budget", budget) if budget else None, compare=compare)
     finder = Finder()
-    made = studies.load(
+    loaded = studies.load(
         study,
         (),
         studies.known_servers(),
         clients=studies.known_clients(),
-        found=finder,
+        found_levels=finder,
         change=lambda document: change_to_map(document, plan, changes),
     )
-    return plan, made, finder.facts()
+    return plan, loaded, finder.facts()
 
 
 def _carry_out(
@@ -196,27 +196,27 @@ def _show(folder: Path, *, as_json: bool) -> int:
     from trifecta.store import damage
     from trifecta.workloads import mapping
 
-    with damage.named(folder):
-        made = mapping.result_of(folder)
-    with page.naming_of(made):
-        return _shown(made, folder, as_json=as_json)
+    with damage.naming_damaged_file(folder):
+        result = mapping.result_of(folder)
+    with page.naming_of(result):
+        return _show_result(result, folder, as_json=as_json)
 
 
-def _shown(made: MapResult, folder: Path, *, as_json: bool) -> int:
+def _show_result(result: MapResult, folder: Path, *, as_json: bool) -> int:
     from trifecta.design.phrases import counted
     from trifecta.report.map import page, words
 
-    written = page.write(made, folder)
+    written = page.write(result, folder)
     if as_json:
-        click.echo(json.dumps(made.document(), indent=1))
+        click.echo(json.dumps(result.document(), indent=1))
     else:
-        click.echo(words.headline(made))
-        click.echo(words.noise(made.noise, made.plan.reference))
-        if nodes := words.nodes(made):
+        click.echo(words.headline(result))
+        click.echo(words.noise(result.noise, result.plan.reference))
+        if nodes := words.nodes(result):
             click.echo(nodes)
-        click.echo(f"{counted(made.blocks, 'block')}. {made.ending[:1].upper()}{made.ending[1:]}.")
+        click.echo(f"{counted(result.blocks, 'block')}. {result.ending[:1].upper()}{result.ending[1:]}.")
         click.echo(f"Page: {written}")
-    return 0 if made.surface is not None else 1
+    return 0 if result.surface is not None else 1
 
 
 def _look_up(folder: Path, place: str, *, as_json: bool) -> int:
@@ -224,12 +224,12 @@ def _look_up(folder: Path, place: str, *, as_json: bool) -> int:
     from trifecta.design.mapping import parse_place
     from trifecta.report.map import page, words
 
-    made = maps.load(folder)
-    answer = made.at(*parse_place("--at", made.plan, place))
+    result = maps.load(folder)
+    answer = result.at(*parse_place("--at", result.plan, place))
     if as_json:
         click.echo(json.dumps(answer.document(), indent=1))
         return 0
-    with page.naming_of(made):
+    with page.naming_of(result):
         click.echo(words.sentence(answer))
         click.echo(words.evidence(answer))
     return 0

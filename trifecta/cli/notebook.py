@@ -42,7 +42,7 @@ def command(run: Path, jupyter: bool, out: Path | None, as_json: bool) -> None:
     if file.suffix != ending:
         other = "leave --jupyter out" if jupyter else "add --jupyter" if file.suffix == notebooks.JUPYTER else ""
         raise UserError(f"option --out {file}: does not end with {ending}; {other or f'name it FILE{ending}'}")
-    with damage.named(run):
+    with damage.naming_damaged_file(run):
         written = notebooks.write(run, file)
     if as_json:
         click.echo(json.dumps({"notebook": str(written)}, indent=1))

@@ -31,23 +31,23 @@ def bring(folder: Path, *, quiet: bool) -> None:
             continue
         if not quiet:
             click.echo(f"Looking for files of {path.parent} that are still in {url}", err=True)
-        for line in _apart(str(path.parent)):
+        for line in _run_in_process(str(path.parent)):
             click.echo(line, err=True)
 
 
 def reach(url: str) -> None:
     """CannotError where a store does not do all that is asked of it."""
-    _apart(_REACH, url)
+    _run_in_process(_REACH, url)
 
 
-def _apart(*arguments: str) -> list[str]:
+def _run_in_process(*arguments: str) -> list[str]:
     """What the process said, line by line; CannotError where it could not do it."""
     command = [sys.executable, "-P", "-m", "trifecta.cli.object_stores", *arguments]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
-    said = ended.stderr.strip().splitlines()
+    sentences = ended.stderr.strip().splitlines()
     if ended.returncode != 0:
-        raise CannotError(said[-1].removeprefix("trifecta: ") if said else f"exit code {ended.returncode}")
-    return said
+        raise CannotError(sentences[-1].removeprefix("trifecta: ") if sentences else f"exit code {ended.returncode}")
+    return sentences
 
 
 def _do(path: Path) -> None:

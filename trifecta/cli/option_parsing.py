@@ -40,7 +40,7 @@ def own_servers(values: Sequence[str], option: str = "--server") -> tuple[list[s
                 name = text
             if written and own.setdefault(name, written) != written:
                 what = f"another one is called {name!r} too"
-                raise UserError(f"{_said(text, option)}: {what}; write NAME={_one_line(written)}")
+                raise UserError(f"{_quoted(text, option)}: {what}; write NAME={_one_line(written)}")
             levels += [name] if name not in levels else []
     return levels, own
 
@@ -52,14 +52,14 @@ def own_refs(refs: Refs) -> Refs:
     """
     if refs.factor != SERVER_FACTOR:
         return refs
-    asked = {"--baseline": refs.baseline, "--candidate": refs.candidate}
+    texts = {"--baseline": refs.baseline, "--candidate": refs.candidate}
     names = []
-    for option, text in asked.items():
+    for option, text in texts.items():
         levels, _ = own_servers([text], option)
         if len(levels) != 1:
-            raise UserError(f"{_said(text, option)}: names {len(levels)} servers; give one")
+            raise UserError(f"{_quoted(text, option)}: names {len(levels)} servers; give one")
         names += levels
-    _, own = own_servers([*asked.values()], "--candidate")  # which refuses two of one name
+    _, own = own_servers([*texts.values()], "--candidate")  # which refuses two of one name
     return Refs(refs.factor, names[0], names[1], own)
 
 
@@ -67,13 +67,13 @@ def _program_of(text: str, option: str) -> str:
     try:
         words = shlex.split(text.removeprefix(COMMAND))
     except ValueError as error:
-        raise UserError(f"{_said(text, option)}: is not a command line ({error}); close the quotation mark") from None
+        raise UserError(f"{_quoted(text, option)}: is not a command line ({error}); close the quotation mark") from None
     if not words:
-        raise UserError(f"{_said(text, option)}: names no program; write cmd:./my-server --port {{port}} ...")
+        raise UserError(f"{_quoted(text, option)}: names no program; write cmd:./my-server --port {{port}} ...")
     return PurePath(words[0]).name
 
 
-def _said(text: str, option: str) -> str:
+def _quoted(text: str, option: str) -> str:
     return f"option {option} {_one_line(text)}"
 
 

@@ -18,21 +18,21 @@ as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 quiet = click.option("--quiet", "-q", is_flag=True, help="Show no progress, only the result.")
 
 
-def folder(said: str) -> Callable[[Decorated], Decorated]:
+def folder(help_text: str) -> Callable[[Decorated], Decorated]:
     """The option ``--out`` of a command that writes a folder, with its help."""
-    return click.option("--out", type=click.Path(path_type=Path, file_okay=False), metavar="DIR", help=said)
+    return click.option("--out", type=click.Path(path_type=Path, file_okay=False), metavar="DIR", help=help_text)
 
 
 def ip_version(default: str = "IPv4") -> Callable[[Decorated], Decorated]:
     """The option ``--ip``; ``default`` in words, as the help says it."""
-    said = f"The version of the Internet Protocol to use.  [default: {default}]"
-    return click.option("--ip", type=click.Choice(["IPv4", "IPv6"], case_sensitive=False), help=said)
+    sentence = f"The version of the Internet Protocol to use.  [default: {default}]"
+    return click.option("--ip", type=click.Choice(["IPv4", "IPv6"], case_sensitive=False), help=sentence)
 
 
 def complete_run(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Run directories below ``runs/``, and any folder."""
-    found = sorted(str(path.parent) for path in Path("runs").glob("*/run.json"))
-    items = [CompletionItem(path) for path in found if path.startswith(incomplete)]
+    runs = sorted(str(path.parent) for path in Path("runs").glob("*/run.json"))
+    items = [CompletionItem(path) for path in runs if path.startswith(incomplete)]
     return items or [CompletionItem(incomplete, type="dir")]
 
 
@@ -102,11 +102,11 @@ def complete_threat(_ctx: click.Context, _param: click.Parameter, incomplete: st
 def _complete_names(kind: Literal["server", "client"], incomplete: str) -> list[CompletionItem]:
     """The last of several names with commas; nothing is looked for, since that takes longer than a user waits."""
     from trifecta.design.any_level import ANY
-    from trifecta.implementations.survey import known
+    from trifecta.implementations.survey import names_of_kind
 
     before, comma, last = incomplete.rpartition(",")
     taken = before.split(",")
-    names = [name for name in (*known(kind), ANY) if name.startswith(last) and name not in taken]
+    names = [name for name in (*names_of_kind(kind), ANY) if name.startswith(last) and name not in taken]
     return [CompletionItem(f"{before}{comma}{name}") for name in names]
 
 
@@ -223,7 +223,7 @@ def cluster(command: Decorated) -> Decorated:
 
     @functools.wraps(command)
     def merged(*arguments: Any, cluster: str | None, store: str | None, **others: Any) -> Any:
-        return command(*arguments, cluster=clusters.asked(cluster, store), **others)
+        return command(*arguments, cluster=clusters.cluster_options(cluster, store), **others)
 
     address = click.option(
         "--cluster",
@@ -261,15 +261,15 @@ def with_seed(changes: list[str], text: str, file: str) -> list[str]:
     return [*changes, f"seed={secrets.randbelow(2**31)}"]
 
 
-def _compared(compare: str | None) -> tuple[str, str]:
+def _compared_factor(compare: str | None) -> tuple[str, str]:
     """The factor that ``--compare`` names, or a threat is, and its levels; both empty without the option."""
     from trifecta.design.errors import UserError
-    from trifecta.threats import compared
+    from trifecta.threats import compared_factor
 
     factor, equals, levels = (part.strip() for part in (compare or "").partition("="))
     if compare is not None and (not factor or bool(equals) != bool(levels)):
         raise UserError(f"option --compare: {compare!r} is not FACTOR=LEVEL,LEVEL, nor a factor alone; name both")
-    return (not levels and compared(factor)) or (factor, levels)
+    return (not levels and compared_factor(factor)) or (factor, levels)
 
 
 def as_overrides(
@@ -297,36 +297,36 @@ def as_overrides(
     named, own = own_servers(servers)
     narrowed = {"server": named} if servers and not (own and named == [*own]) else {}  # those are levels by themselves
     narrowed |= {"client": split_names(clients)} if clients else {}
-    factor, levels = _compared(compare)
+    factor, levels = _compared_factor(compare)
     given = {"compare": compare, "baseline": baseline, "blocks": blocks, "budget": budget, "seed": seed}
-    said = {name: f"--{name} {value}" for name, value in given.items() if value is not None}
-    said |= {"capture": "--capture"} if capture else {}
+    by_option = {name: f"--{name} {value}" for name, value in given.items() if value is not None}
+    by_option |= {"capture": "--capture"} if capture else {}
     placed = [parse_host_option(text) for text in hosts]
     for role, place in placed:
         if (other := next((one for known, one in placed if known == role), place)) != place:
             raise UserError(f"options --host {role}={other} and --host {role}={place}: both set it; leave one out")
-    said |= {"hosts": f"--host {hosts[0]}"} if hosts else {}
-    said |= {name: f"--{name} {','.join(names)}" for name, names in narrowed.items()}
+    by_option |= {"hosts": f"--host {hosts[0]}"} if hosts else {}
+    by_option |= {name: f"--{name} {','.join(names)}" for name, names in narrowed.items()}
     if levels:
-        if factor in said:
-            raise UserError(f"options --compare {compare} and {said[factor]}: both set {factor}; leave one out")
-        said[factor] = f"--compare {compare}"
-    refuse_twice(overrides, said)
-    asked = [f"servers.{name}={json.dumps(written, ensure_ascii=False)}" for name, written in own.items()]
-    asked += overrides
-    asked += [f"compare={factor}"] if factor else []
-    asked += [f"{factor}={levels}"] if levels else []
-    asked += [f"baseline={baseline}"] if baseline is not None else []
+        if factor in by_option:
+            raise UserError(f"options --compare {compare} and {by_option[factor]}: both set {factor}; leave one out")
+        by_option[factor] = f"--compare {compare}"
+    refuse_twice(overrides, by_option)
+    set_fields = [f"servers.{name}={json.dumps(written, ensure_ascii=False)}" for name, written in own.items()]
+    set_fields += overrides
+    set_fields += [f"compare={factor}"] if factor else []
+    set_fields += [f"{factor}={levels}"] if levels else []
+    set_fields += [f"baseline={baseline}"] if baseline is not None else []
     if blocks is not None:
-        asked.append(f"blocks={{at_least: {blocks}, at_most: {blocks}}}")
+        set_fields.append(f"blocks={{at_least: {blocks}, at_most: {blocks}}}")
         if not any(name_of(change.partition("=")[0].strip()) == ("budget",) for change in overrides):
-            asked.append("budget=none")
+            set_fields.append("budget=none")
     if budget is not None:
-        asked.append(f"budget={budget}")
+        set_fields.append(f"budget={budget}")
     if seed is not None:
-        asked.append(f"seed={seed}")
+        set_fields.append(f"seed={seed}")
     if capture:
-        asked.append("capture=true")
-    asked += [f"hosts.{role}={place}" for role, place in placed]
-    asked += [f"{name}={','.join(names)}" for name, names in narrowed.items()]
-    return asked
+        set_fields.append("capture=true")
+    set_fields += [f"hosts.{role}={place}" for role, place in placed]
+    set_fields += [f"{name}={','.join(names)}" for name, names in narrowed.items()]
+    return set_fields

@@ -41,18 +41,18 @@ def listed(as_json: bool) -> None:
     from trifecta.design.errors import CannotError
     from trifecta.pages.bundled import TITLES
 
-    told = []
+    rows = []
     for name in pages.BUNDLED:
         try:
             pages.find(name, make=False)
             note = None
         except CannotError as error:
             note = str(error)
-        told.append({"name": name, "title": TITLES[name], "note": note})
+        rows.append({"name": name, "title": TITLES[name], "note": note})
     if as_json:
-        click.echo(json.dumps(told, indent=2))
+        click.echo(json.dumps(rows, indent=2))
         return
-    for each in told:
+    for each in rows:
         click.echo(f"{each['name']}: {each['title']}")
         if each["note"]:
             click.echo(f"  {each['note']}")
@@ -68,12 +68,12 @@ def show(page: str, responses: bool, as_json: bool) -> None:
     from trifecta.pages.archive import read_page
     from trifecta.pages.summary import describe
 
-    found = read_page(pages.find(page))
+    archive = read_page(pages.find(page))
     if as_json:
-        click.echo(json.dumps(describe(found, responses), indent=2))
+        click.echo(json.dumps(describe(archive, responses), indent=2))
         return
-    _tell(found)
-    for each in found.responses if responses else ():
+    _print_summary(archive)
+    for each in archive.responses if responses else ():
         click.echo(f"{each.status} {each.method} {each.url} {each.bytes} B {each.kind}")
 
 
@@ -118,17 +118,17 @@ def check(page: str, servers: tuple[str, ...], ip: str | None, as_json: bool) ->
     from trifecta.workloads import replaying
     from trifecta.workloads.stopping import StopFlag
 
-    told, alike, there = [], True, False
+    results, alike, there = [], True, False
     with StopFlag() as stop, tempfile.TemporaryDirectory(prefix="trifecta-check-") as work:
         for replayed in replaying.check(folder, chosen, Path(work), stop=stop, ipv6=is_ipv6(ip)):
-            told.append(dataclasses.asdict(replayed) | {"same": replayed.same})
+            results.append(dataclasses.asdict(replayed) | {"same": replayed.same})
             alike &= replayed.same or not replayed.asked
             there |= replayed.same
             for line in () if as_json else replaying.in_words(replayed):
                 click.echo(line)
         interrupted = stop()
     if as_json:
-        click.echo(json.dumps(told, indent=1))
+        click.echo(json.dumps(results, indent=1))
     if interrupted:
         return INTERRUPTED
     return 0 if alike and there else 1
@@ -141,11 +141,11 @@ def _servers(names: tuple[str, ...]) -> dict[str, ServerAdapter]:
     from trifecta.implementations.registry import SERVERS
     from trifecta.implementations.survey import survey
 
-    asked = [name for name in split_names(names) if name != "any"]
-    for name in asked:
+    chosen_names = [name for name in split_names(names) if name != "any"]
+    for name in chosen_names:
         if name not in SERVERS:
             raise UserError(f"option --server: no server {name!r}; {did_you_mean(name, SERVERS)}")
-    chosen = asked or [each.name for each in survey(["server"]) if each.found]
+    chosen = chosen_names or [each.name for each in survey(["server"]) if each.found]
     return {name: SERVERS[name] for name in dict.fromkeys(chosen)}
 
 
@@ -169,7 +169,7 @@ def make(what: str, out: Path, seed: int, requests: int) -> None:
     from trifecta.pages.many import many
 
     page = many(requests, out, seed=seed) if what == "many" else generate.make(generate.RECIPES[what], out, seed)
-    _tell(page)
+    _print_summary(page)
     click.echo(f"written: {out}")
 
 
@@ -234,13 +234,13 @@ def record(source: str, out: Path, name: str | None, as_json: bool, **given: Any
     if as_json:
         click.echo(json.dumps({**describe(recorded.page), "folder": str(out), "notes": recorded.notes}, indent=2))
         return
-    _tell(recorded.page)
+    _print_summary(recorded.page)
     for note in recorded.notes:
         click.echo(f"note: {note}")
     click.echo(f"written: {out}; look at it: trifecta page show {out}")
 
 
-def _tell(page: Page) -> None:
+def _print_summary(page: Page) -> None:
     """The summary, for a person."""
     from rich import box
     from rich.console import Console

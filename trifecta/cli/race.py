@@ -82,11 +82,17 @@ def command(
 
     if urls:
         far.refuse_options([name for name in far.NOT_WITH_URLS if asked[name]])
-        kept = {name: value for name, value in asked.items() if name not in far.NOT_WITH_URLS}
+        options_with_urls = {name: value for name, value in asked.items() if name not in far.NOT_WITH_URLS}
         if browsers and not page:
             raise UserError("option --browser: belongs to --page, which is not given; add it, or leave this out")
         return far.race_urls(
-            urls, authorities=authorities, addresses=addresses, owned=owned, page=page, browsers=browsers, **kept
+            urls,
+            authorities=authorities,
+            addresses=addresses,
+            owned=owned,
+            page=page,
+            browsers=browsers,
+            **options_with_urls,
         )
     alone = (authorities, addresses, owned, page, browsers)
     for option, given in zip(("--ca", "--address", "--i-own-this", "--page", "--browser"), alone, strict=True):

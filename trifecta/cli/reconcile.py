@@ -37,9 +37,9 @@ def command(*, folder: Path, maps: tuple[Path, ...], as_json: bool) -> None:
     from trifecta.conclude.reconcile.read import read
     from trifecta.report import reconcile
 
-    found = read(folder, maps=maps)
-    reconcile.write(found)
+    reconciliation = read(folder, maps=maps)
+    reconcile.write(reconciliation)
     if as_json:
-        click.echo(reconcile.as_json(found))
+        click.echo(reconcile.as_json(reconciliation))
     else:
-        reconcile.print_reconciled(found)
+        reconcile.print_reconciled(reconciliation)

@@ -122,11 +122,11 @@ def command(
     refuse_twice(overrides, {})
     budget_ns = None if budget is None else time_ns("--budget", budget)
     chosen = _chosen(names)
-    parts = _only(chosen, options.split_names(only))
+    parts = _parts_of_studies(chosen, options.split_names(only))
     chosen = list(parts)
     depth: Depth = "quick" if quick else "full"
     only_then = as_published and not today
-    asked: ReproductionInvocation = {
+    invocation: ReproductionInvocation = {
         "studies": chosen,
         "all": ALL in names,
         "depth": depth,
@@ -150,47 +150,47 @@ def command(
             for name in chosen
         },
     }
-    under = _as_published(asked) if as_published and today else None
-    read = _read(asked)  # a fault in any of them is said before anything runs
+    under = _as_published(invocation) if as_published and today else None
+    read = _read(invocation)  # a fault in any of them is said before anything runs
     read_under = _read(under) if under is not None else {}
-    _check(asked, [*read.values(), *read_under.values()], cluster)
+    _check(invocation, [*read.values(), *read_under.values()], cluster)
     folder = out if out is not None else Path("runs") / f"reproduce-{time.strftime('%Y%m%d-%H%M%S')}"
     if reproduction.is_reproduction(folder):  # the same command again goes on
-        folder, asked = folder.resolve(), reproduction.same(folder, asked)
+        folder, invocation = folder.resolve(), reproduction.require_same(folder, invocation)
         object_stores.bring(folder, quiet=quiet)
     else:
-        folder = reproduction.create(folder, asked)
-    part = reproducing.Part(folder, asked, read, cluster)
+        folder = reproduction.create(folder, invocation)
+    part = reproducing.Part(folder, invocation, read, cluster)
     if under is None:
         return reproducing.carry_out(part, _nested(folder, cluster), quiet=quiet, as_json=as_json)
     nested = folder / reproduction.AS_PUBLISHED_FOLDER
     if reproduction.is_reproduction(nested):
-        under = reproduction.same(nested, under)
+        under = reproduction.require_same(nested, under)
     else:
         reproduction.create(nested, under)
     published = reproducing.Part(nested, under, read_under, cluster)
     return reproducing.carry_out(part, published, quiet=quiet, as_json=as_json)
 
 
-def _check(asked: ReproductionInvocation, campaigns: Iterable[Campaign], cluster: OnCluster | None) -> None:
+def _check(invocation: ReproductionInvocation, campaigns: Iterable[Campaign], cluster: OnCluster | None) -> None:
     """UserError or CannotError where these cannot be run on a cluster."""
     from trifecta.cli import clusters
     from trifecta.design.errors import UserError
 
     if cluster is None:
         return
-    if asked["threats"]:
+    if invocation["threats"]:
         raise UserError("option --cluster: threats are measured on one machine; add --no-threats")
     clusters.check([study for one in campaigns for study in one.studies.values()], cluster)
 
 
-def _as_published(asked: ReproductionInvocation) -> ReproductionInvocation:
+def _as_published(invocation: ReproductionInvocation) -> ReproductionInvocation:
     """The same under the studies' conditions: without the threats to today's, and with the time it takes."""
     campaigns: dict[str, CampaignInvocation] = {
-        name: {**one, "as_published": True, "with_budget": False} for name, one in asked["campaigns"].items()
+        name: {**one, "as_published": True, "with_budget": False} for name, one in invocation["campaigns"].items()
     }
     return {
-        **asked,
+        **invocation,
         "as_published": True,
         "threats": False,
         "budget_ns": None,
@@ -207,8 +207,8 @@ def _nested(folder: Path, cluster: OnCluster | None) -> Part | None:
     nested = folder / reproduction.AS_PUBLISHED_FOLDER
     if not reproduction.is_reproduction(nested):
         return None
-    asked = reproduction.read_to_go_on(nested)
-    return Part(nested, asked, _read(asked), cluster)
+    invocation = reproduction.read_to_go_on(nested)
+    return Part(nested, invocation, _read(invocation), cluster)
 
 
 def _refuse_others(context: click.Context) -> None:
@@ -217,20 +217,20 @@ def _refuse_others(context: click.Context) -> None:
         name = parameter.name or ""
         given = context.get_parameter_source(name) not in (click.core.ParameterSource.DEFAULT, None)
         if name not in ("compared", "as_json", "quiet") and given and context.params.get(name):
-            said = "studies" if name == "names" else max(parameter.opts, key=len)
-            raise click.UsageError(f"--compare runs nothing; leave {said} out", context)
+            sentence = "studies" if name == "names" else max(parameter.opts, key=len)
+            raise click.UsageError(f"--compare runs nothing; leave {sentence} out", context)
 
 
 def _compare(first: Path, second: Path, *, as_json: bool) -> int:
     from trifecta.conclude.reproduction.compared import compare
     from trifecta.report.reproduction import compared as shown
 
-    made = compare(first, second)
+    comparison = compare(first, second)
     if as_json:
-        click.echo(json.dumps(shown.as_data(made), indent=1, ensure_ascii=False))
+        click.echo(json.dumps(shown.as_data(comparison), indent=1, ensure_ascii=False))
     else:
-        shown.print_comparison(made)
-    return 0 if made.agree else 1
+        shown.print_comparison(comparison)
+    return 0 if comparison.agree else 1
 
 
 def go_on(
@@ -241,13 +241,13 @@ def go_on(
     from trifecta.store import reproduction
 
     folder = folder.resolve()
-    asked = reproduction.read_to_go_on(folder)
-    read = _read(asked)
-    _check(asked, read.values(), cluster)
+    invocation = reproduction.read_to_go_on(folder)
+    read = _read(invocation)
+    _check(invocation, read.values(), cluster)
     if more_ns is not None:
-        asked["budget_ns"] = round(sum(asked["elapsed_s"].values()) * 1e9) + more_ns
-        reproduction.write(folder, asked)
-    part = reproducing.Part(folder, asked, read, cluster)
+        invocation["budget_ns"] = round(sum(invocation["elapsed_s"].values()) * 1e9) + more_ns
+        reproduction.write(folder, invocation)
+    part = reproducing.Part(folder, invocation, read, cluster)
     return reproducing.carry_out(part, _nested(folder, cluster), quiet=quiet, as_json=as_json)
 
 
@@ -263,14 +263,14 @@ def _chosen(names: Sequence[str]) -> list[str]:
     return known if ALL in names else list(dict.fromkeys(names))
 
 
-def _only(names: Sequence[str], only: Sequence[str]) -> dict[str, list[str]]:
+def _parts_of_studies(names: Sequence[str], only: Sequence[str]) -> dict[str, list[str]]:
     """The parts of each study that are asked for; of several studies those that have any of them."""
     from trifecta.cli.campaigns import read_asked
     from trifecta.design.errors import UserError
 
     if not only:
         return {name: [] for name in names}
-    found: dict[str, list[str]] = {}
+    words_by_name: dict[str, list[str]] = {}
     for word in only:
         refusal: UserError | None = None
         knowing = []
@@ -286,8 +286,8 @@ def _only(names: Sequence[str], only: Sequence[str]) -> dict[str, list[str]]:
             shown = ", ".join(f"`trifecta studies {name}`" for name in names)
             raise UserError(f"option --only {word}: no study, scenario or suite of these studies; {shown} say which")
         for name in knowing:
-            found.setdefault(name, []).append(word)
-    return {name: found[name] for name in names if name in found}
+            words_by_name.setdefault(name, []).append(word)
+    return {name: words_by_name[name] for name in names if name in words_by_name}
 
 
 def _file(name: str) -> CampaignInvocation:
@@ -297,7 +297,7 @@ def _file(name: str) -> CampaignInvocation:
     return {"text": studies.read_text(path), "file": path.name}
 
 
-def _read(asked: ReproductionInvocation) -> dict[str, Campaign]:
+def _read(invocation: ReproductionInvocation) -> dict[str, Campaign]:
     from trifecta.cli.campaigns import read_asked
 
-    return {name: read_asked(asked["campaigns"][name]) for name in asked["studies"]}
+    return {name: read_asked(invocation["campaigns"][name]) for name in invocation["studies"]}

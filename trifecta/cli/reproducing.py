@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from trifecta.cli.clusters import OnCluster
     from trifecta.conclude.reproduction.result import Result, StudyResult
-    from trifecta.contract.threats import ThreatFound
+    from trifecta.contract.threats import ThreatDocument
     from trifecta.design.campaign import Campaign
     from trifecta.design.model import Study
     from trifecta.report.reproduction.own.study_figure import StudyFigure
@@ -35,7 +35,7 @@ class Part:
     """A reproduction under one kind of conditions: its folder, what was asked for, and its campaigns by study."""
 
     folder: Path
-    asked: ReproductionInvocation
+    invocation: ReproductionInvocation
     campaigns: dict[str, Campaign]
     cluster: OnCluster | None = None
     """Where its blocks are run instead of here."""
@@ -52,7 +52,7 @@ def carry_out(part: Part, under: Part | None, *, quiet: bool, as_json: bool) -> 
     """
     from trifecta.cli.running import INTERRUPTED, enter_lab
 
-    experiments = _experiments(part.asked)
+    experiments = _experiments(part.invocation)
     if part.cluster is None:
         enter_lab([*part.studies(), *(under.studies() if under is not None else ()), *experiments.values()])
 
@@ -64,17 +64,17 @@ def carry_out(part: Part, under: Part | None, *, quiet: bool, as_json: bool) -> 
     parts = _parts(part.folder, part.campaigns, experiments)
     if under is not None:
         parts = _parts(under.folder, under.campaigns, {}) | parts
-    budgets.recover(part.folder, part.asked)
+    budgets.recover(part.folder, part.invocation)
     if not quiet:
-        click.echo(_ahead(parts, part.folder), err=True)
-    found = False
+        click.echo(_plan_in_words(parts, part.folder), err=True)
+    has_valid = False
     with StopFlag() as stop:
         if under is not None:
-            with _timed(part.folder, part.asked, AS_PUBLISHED):
-                told = _run(under, parts, stop, quiet=quiet, as_json=as_json)
-            found = any(run["valid"] for study in told.studies for run in study.runs)
+            with _timed(part.folder, part.invocation, AS_PUBLISHED):
+                reproduced = _run(under, parts, stop, quiet=quiet, as_json=as_json)
+            has_valid = any(run["valid"] for study in reproduced.studies for run in study.runs)
         result = _run(part, parts, stop, quiet=quiet, as_json=as_json)
-        page = _reconcile(part.folder) if part.asked["all"] and not result.as_published else None
+        page = _reconcile(part.folder) if part.invocation["all"] and not result.as_published else None
         if as_json:
             click.echo(json.dumps(as_data(result), indent=1, ensure_ascii=False, default=str))
         else:
@@ -83,7 +83,7 @@ def carry_out(part: Part, under: Part | None, *, quiet: bool, as_json: bool) -> 
                 click.echo(f"Reconciliation: {page}")
         if stop():
             return INTERRUPTED
-    return 0 if found or any(run["valid"] for study in result.studies for run in study.runs) else 1
+    return 0 if has_valid or any(run["valid"] for study in result.studies for run in study.runs) else 1
 
 
 def _run(part: Part, parts: dict[Path, Study], stop: Callable[[], bool], *, quiet: bool, as_json: bool) -> Result:
@@ -95,50 +95,56 @@ def _run(part: Part, parts: dict[Path, Study], stop: Callable[[], bool], *, quie
     from trifecta.conclude.reproduction.result import read
     from trifecta.report import reproduction as shown
 
-    folder, asked, campaigns = part.folder, part.asked, part.campaigns
+    folder, invocation, campaigns = part.folder, part.invocation, part.campaigns
     problems: dict[str, dict[str, str]] = {}
-    measured: dict[str, ThreatFound] = {}
-    kept: dict[str, StudyResult] = {}
+    measured: dict[str, ThreatDocument] = {}
+    study_results: dict[str, StudyResult] = {}
     figures: dict[str, tuple[StudyResult, list[StudyFigure]]] = {}
     for name, campaign in campaigns.items():
         if stop():
             break
-        with _timed(folder, asked, name) as note:
+        with _timed(folder, invocation, name) as note:
             left = partial(_left, parts, note)
             problems[name] = _run_campaign(
-                campaign, folder / name, asked["campaigns"][name], stop, left=left, quiet=quiet, cluster=part.cluster
+                campaign,
+                folder / name,
+                invocation["campaigns"][name],
+                stop,
+                left=left,
+                quiet=quiet,
+                cluster=part.cluster,
             )
-        if asked["threats"] and not stop():
-            with _timed(folder, asked, f"{name}, threats"):
-                _measure(name, folder, asked, measured, stop, quiet=quiet)
-        kept.pop(name, None)
-        result = read(folder, campaigns, problems, kept)
+        if invocation["threats"] and not stop():
+            with _timed(folder, invocation, f"{name}, threats"):
+                _measure(name, folder, invocation, measured, stop, quiet=quiet)
+        study_results.pop(name, None)
+        result = read(folder, campaigns, problems, study_results)
         shown.write(result, figures)
         if not quiet and not as_json:
-            click.echo(f"{_named(name, result)}: {shown.study_summary(result, name)}", err=True)
-    result = read(folder, campaigns, problems, kept)
-    if asked.get("budget_ns") and not stop():
-        with _timed(folder, asked, budgets.PART) as note:
+            click.echo(f"{_study_name(name, result)}: {shown.study_summary(result, name)}", err=True)
+    result = read(folder, campaigns, problems, study_results)
+    if invocation.get("budget_ns") and not stop():
+        with _timed(folder, invocation, budgets.PART) as note:
             lab = budgets.Lab(folder, campaigns, problems, stop, quiet=quiet, cluster=part.cluster)
-            result = budgets.spend(folder, asked, lab, note)
+            result = budgets.spend(folder, invocation, lab, note)
     shown.write(result, figures)
     return result
 
 
-def _named(study: str, result: Result) -> str:
+def _study_name(study: str, result: Result) -> str:
     return f"{study} as published" if result.as_published else study
 
 
 @contextmanager
-def _timed(folder: Path, asked: ReproductionInvocation, part: str) -> Iterator[Callable[[], None]]:
+def _timed(folder: Path, invocation: ReproductionInvocation, part: str) -> Iterator[Callable[[], None]]:
     """Keep how long a part took, over all sessions; what is yielded keeps how long it took by then."""
     from trifecta.store import reproduction
 
-    began, before = time.monotonic(), asked["elapsed_s"].get(part, 0.0)
+    began, before = time.monotonic(), invocation["elapsed_s"].get(part, 0.0)
 
     def note() -> None:
-        asked["elapsed_s"][part] = round(before + time.monotonic() - began, 1)
-        reproduction.write(folder, asked)
+        invocation["elapsed_s"][part] = round(before + time.monotonic() - began, 1)
+        reproduction.write(folder, invocation)
 
     try:
         yield note
@@ -157,23 +163,23 @@ def _parts(folder: Path, campaigns: dict[str, Campaign], experiments: dict[str, 
     return parts | {threats / name: study for name, study in experiments.items()}
 
 
-def _ahead(parts: dict[Path, Study], folder: Path) -> str:
+def _plan_in_words(parts: dict[Path, Study], folder: Path) -> str:
     """What is left before it begins, how long it will take, and how it is stopped."""
-    from trifecta.workloads.remaining_time import look
+    from trifecta.workloads.remaining_time import remaining
 
-    ahead = look(parts)
+    ahead = remaining(parts)
     begun = f"{ahead.done:,} trials are finished; " if ahead.done else ""
     return f"{begun}{_words(ahead)}. Ctrl-C keeps finished trials; `trifecta resume {folder}` continues."
 
 
 def _left(parts: dict[Path, Study], note: Callable[[], None], cannot: Iterable[Path]) -> str:
     """What is left now, without what cannot run; ``note`` keeps how long it took so far."""
-    from trifecta.workloads.remaining_time import look
+    from trifecta.workloads.remaining_time import remaining
 
     note()
     for run in cannot:
         parts.pop(run, None)
-    return _words(look(parts))
+    return _words(remaining(parts))
 
 
 def _words(ahead: Remaining) -> str:
@@ -192,7 +198,7 @@ def _words(ahead: Remaining) -> str:
 def _run_campaign(
     campaign: Campaign,
     folder: Path,
-    asked: CampaignInvocation,
+    invocation: CampaignInvocation,
     stop: Callable[[], bool],
     *,
     left: Callable[[Iterable[Path]], str],
@@ -204,7 +210,7 @@ def _run_campaign(
     from trifecta.store import campaign as campaigns
 
     if not campaigns.is_campaign(folder):
-        campaigns.create(folder, campaign, asked)
+        campaigns.create(folder, campaign, invocation)
 
     def still(cannot: Iterable[str]) -> str:
         return left([folder / name for name in cannot])
@@ -221,24 +227,24 @@ def _reconcile(folder: Path) -> Path:
     return folder / reconcile.PAGE
 
 
-def _experiments(asked: ReproductionInvocation) -> dict[str, Study]:
+def _experiments(invocation: ReproductionInvocation) -> dict[str, Study]:
     """The experiments of the threats to the studies, by name: they run in the same lab."""
     from trifecta.workloads import experiments
 
-    if not asked["threats"]:
+    if not invocation["threats"]:
         return {}
-    quick = asked["depth"] == "quick"
+    quick = invocation["depth"] == "quick"
     return {
         study.name: study
-        for name in asked["studies"]
+        for name in invocation["studies"]
         for threat in _threats_of(name)
-        for study in experiments.studies_of(threat, quick=quick, without=_left_out(threat, asked))
+        for study in experiments.studies_of(threat, quick=quick, without=_left_out(threat, invocation))
     }
 
 
-def _left_out(threat: Threat, asked: ReproductionInvocation) -> tuple[str, ...]:
+def _left_out(threat: Threat, invocation: ReproductionInvocation) -> tuple[str, ...]:
     """The experiments of a threat that do not belong to a reproduction of this depth."""
-    return threat.by_itself if asked["depth"] == "quick" else ()
+    return threat.by_itself if invocation["depth"] == "quick" else ()
 
 
 def _runs(folder: Path) -> list[Path]:
@@ -255,15 +261,15 @@ def _threats_of(name: str) -> list[Threat]:
 def _measure(
     name: str,
     folder: Path,
-    asked: ReproductionInvocation,
-    measured: dict[str, ThreatFound],
+    invocation: ReproductionInvocation,
+    measured: dict[str, ThreatDocument],
     stop: Callable[[], bool],
     *,
     quiet: bool,
 ) -> None:
     """Measure the threats to a study that are not yet measured; one that threatens several studies runs once."""
     from trifecta.cli.campaigns import experimenter
-    from trifecta.conclude.reproduction.resampled import concluded, kept
+    from trifecta.conclude.reproduction.resampled import concluded, read_stored
     from trifecta.report.reproduction import resampled
     from trifecta.store import files, reproduction
     from trifecta.workloads import experiments
@@ -278,12 +284,14 @@ def _measure(
             continue
         if threat.experiment is None:
             before = measured[threat.id].get("resampled", []) if threat.id in measured else []
-            found = [*kept(before), *procedures.get(threat.id, ())]
-            told = experiments.not_measured(threat, threat.elsewhere)
-            measured[threat.id] = resampled.measured(told, found) if found else told
+            procedures_found = [*read_stored(before), *procedures.get(threat.id, ())]
+            document = experiments.not_measured(threat, threat.elsewhere)
+            measured[threat.id] = (
+                resampled.with_resampling(document, procedures_found) if procedures_found else document
+            )
         else:
-            quick = asked["depth"] == "quick"
-            without = _left_out(threat, asked)
+            quick = invocation["depth"] == "quick"
+            without = _left_out(threat, invocation)
             measured[threat.id] = experiments.run_experiment(
                 threat, target, experimenter(threat, stop, quiet=quiet), quick=quick, without=without, stop=stop
             )

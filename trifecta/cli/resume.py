@@ -70,12 +70,12 @@ def command(
         many = "folder of ladders"
     if why.is_why(run):
         many = "search for causes"
-    if (whole := ladders.around(run)) is not None:
-        raise UserError(f"{run} is part of a ladder, whose rounds continue together; give {whole}")
-    if (whole := why.around(run)) is not None:
-        raise UserError(f"{run} is part of a search for causes, whose rounds continue together; give {whole}")
+    if (parent := ladders.around(run)) is not None:
+        raise UserError(f"{run} is part of a ladder, whose rounds continue together; give {parent}")
+    if (parent := why.around(run)) is not None:
+        raise UserError(f"{run} is part of a search for causes, whose rounds continue together; give {parent}")
     if many and (blocks is not None or (budget is not None and many != "reproduction")):
-        one = next(iter(sorted(found.parent for found in run.rglob("run.json"))), None)
+        one = next(iter(sorted(parent_kind.parent for parent_kind in run.rglob("run.json"))), None)
         apart = many in ("campaign", "reproduction")  # runs of their own, that can be extended
         remedy = f"give one of its runs, such as {one}" if one and apart else "leave --blocks and --budget out"
         raise UserError(f"{run} is a {many}, which continues to its own end; {remedy}")

@@ -61,7 +61,7 @@ def run_study_of(
     if is_campaign(text):
         from trifecta.cli import campaigns
 
-        asked: CampaignInvocation = {
+        invocation: CampaignInvocation = {
             "text": text,
             "file": path.name,
             "depth": "quick" if quick else "full",
@@ -70,14 +70,14 @@ def run_study_of(
             "threats_on": on,
             "threats_off": off,
         }
-        return campaigns.begin(asked, out, cluster=cluster, quiet=quiet, as_json=as_json)
+        return campaigns.begin(invocation, out, cluster=cluster, quiet=quiet, as_json=as_json)
     if quick or only:
         raise UserError(f"--quick and --only are for campaigns, and {study} is one study; leave them out")
     changes = options.with_seed(changes, text, path.name)
     finder = Finder()
     known = studies.known_servers(), studies.known_clients()
     switched = switches(on, off)
-    loaded = studies.load(study, changes, known[0], clients=known[1], found=finder, change=switched)
+    loaded = studies.load(study, changes, known[0], clients=known[1], found_levels=finder, change=switched)
     folder = out if out is not None else running.default_folder(loaded)
     return running.carry_out(
         loaded,

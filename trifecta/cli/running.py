@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from trifecta.cli.clusters import OnCluster
     from trifecta.contract.run import RunDocument
     from trifecta.design.model import Study
-    from trifecta.workloads.extending import More
+    from trifecta.workloads.extending import RunExtension
     from trifecta.workloads.progress import Progress
     from trifecta.workloads.runner import MakePlanner, StudyOutcome
 
@@ -84,9 +84,9 @@ def carry_out(
     """Run a study into a folder, or go on with it, and show the result; the exit code.
 
     ``any_levels``: what ``any`` stood for in the study, as ``Finder.facts`` says it. ``blocks`` and ``budget_ns``: how
-    much more of a run that is gone on with (``workloads.extending.More``). ``yes``: what a study sends to servers
-    elsewhere needs no further consent; ``may_leave``: it was agreed to already. ``cluster``: where blocks are run
-    instead of here.
+    much more of a run that is gone on with (``workloads.extending.RunExtension``). ``yes``: what a study sends to
+    servers elsewhere needs no further consent; ``may_leave``: it was agreed to already. ``cluster``: where blocks are
+    run instead of here.
 
     Everything after the sandbox is entered happens in a child process, whose exit code the command ends with. What
     starts threads (numpy, DuckDB) is imported after that. A study of servers elsewhere enters none.
@@ -96,11 +96,11 @@ def carry_out(
     elif not may_leave:
         consent.ask(study, yes=yes, quiet=quiet)
 
-    from trifecta.workloads.extending import More
+    from trifecta.workloads.extending import RunExtension
     from trifecta.workloads.stopping import StopFlag
 
     stop = StopFlag()
-    run = runner(stop, quiet=quiet, more=More(blocks, budget_ns), any_levels=any_levels, cluster=cluster)
+    run = runner(stop, quiet=quiet, more=RunExtension(blocks, budget_ns), any_levels=any_levels, cluster=cluster)
     with stop:
         outcome: StudyOutcome = run(study, folder, resume)
         show(outcome.run_path, as_json=as_json)
@@ -111,7 +111,7 @@ def runner(
     stop: Callable[[], bool],
     *,
     quiet: bool,
-    more: More | None = None,
+    more: RunExtension | None = None,
     planner: MakePlanner | None = None,
     planned: int | None = None,
     tolerated: AbstractSet[str] = frozenset(),
@@ -159,7 +159,7 @@ def show(run: Path, *, as_json: bool) -> None:
     from trifecta.report import html, terminal
     from trifecta.store import damage
 
-    with damage.named(run):
+    with damage.naming_damaged_file(run):
         html.write_report(run)
         if as_json:
             click.echo(terminal.as_json(run))

@@ -37,12 +37,12 @@ def command(run: Path, query: str | None, as_json: bool, as_csv: bool) -> None:
     if as_json and as_csv:
         raise click.UsageError("--json and --csv cannot be combined")
     text = sys.stdin.read() if query == "-" else query or tables.SCHEMA_QUERY
-    with damage.named(run), views.connect(run) as connection:
-        found = results.attach(connection, run)
+    with damage.naming_damaged_file(run), views.connect(run) as connection:
+        attached = results.attach(connection, run)
         results_manifest.check_derived(run, run)
         answer = tables.ask(connection, text)
-    for said in found.said:
-        click.echo(f"trifecta: {run}: {said}", err=True)
+    for note in attached.said:
+        click.echo(f"trifecta: {run}: {note}", err=True)
     if query is None:
         answer = tables.with_meanings(answer)
     if as_json or as_csv:

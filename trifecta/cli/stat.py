@@ -71,13 +71,13 @@ def command(
     from rich.console import Console
 
     from trifecta.design.model import PROTOCOL_NAMES
-    from trifecta.design.stat import Asked
+    from trifecta.design.stat import RequestOptions
     from trifecta.lab.engine import EXIT_CANNOT, find_engine
     from trifecta.report import stat as view
     from trifecta.workloads import stat
 
     target = stat.read_url(url)
-    asked = Asked(
+    request_options = RequestOptions(
         method=method,
         tls_version=tls_version,
         timeout_ns=option_parsing.time_ns("--timeout", timeout),
@@ -92,12 +92,12 @@ def command(
         def tell(protocol: str, number: int) -> None:
             status.update(view.waiting(protocol, number, count))
 
-        attempts = stat.ask(engine, target, chosen, asked, trusted, count=count, tell=tell)
-    every = [attempt for made in attempts.values() for attempt in made]
+        attempts = stat.ask(engine, target, chosen, request_options, trusted, count=count, tell=tell)
+    every = [attempt for protocol_attempts in attempts.values() for attempt in protocol_attempts]
     if as_json:
-        click.echo(json.dumps(view.as_data(target, asked, attempts), indent=2))
+        click.echo(json.dumps(view.as_data(target, request_options, attempts), indent=2))
     else:
-        view.show(Console(highlight=False), target, asked, attempts)
+        view.show(Console(highlight=False), target, request_options, attempts)
     if any(attempt.refused_here for attempt in every):
         return EXIT_CANNOT
     return 0 if any(attempt.error is None for attempt in every) else 1

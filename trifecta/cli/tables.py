@@ -29,44 +29,44 @@ _LONG = 100  # characters of a cell, beyond which a row stands as a list
 
 
 @dataclass(frozen=True)
-class Answer:
+class QueryResult:
     """Columns and rows of a query's result."""
 
     columns: Sequence[str]
     rows: Sequence[Sequence[Any]]
 
 
-def ask(connection: duckdb.DuckDBPyConnection, query: str) -> Answer:
+def ask(connection: duckdb.DuckDBPyConnection, query: str) -> QueryResult:
     """Run a query; UserError with DuckDB's complaint in one line."""
     import duckdb
 
     try:
         result = connection.execute(query)
         if result is None or not result.description:  # only comments, or nothing
-            return Answer([], [])
-        return Answer([str(column[0]) for column in result.description], result.fetchall())
+            return QueryResult([], [])
+        return QueryResult([str(column[0]) for column in result.description], result.fetchall())
     except duckdb.Error as error:
         raise UserError(f"query: {' '.join(str(error).split())}") from None
 
 
-def _plain(value: Any) -> Any:
+def _json_value(value: Any) -> Any:
     """A value that JSON can hold."""
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): _json_value(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return [_json_value(item) for item in value]
     return value if value is None or isinstance(value, bool | int | float | str) else str(value)
 
 
-def as_json(answer: Answer) -> str:
+def as_json(answer: QueryResult) -> str:
     """A list with one object a row."""
-    rows = [dict(zip(answer.columns, map(_plain, row), strict=True)) for row in answer.rows]
+    rows = [dict(zip(answer.columns, map(_json_value, row), strict=True)) for row in answer.rows]
     return json.dumps(rows, indent=2, allow_nan=False) + "\n"
 
 
-def as_csv(answer: Answer) -> str:
+def as_csv(answer: QueryResult) -> str:
     """RFC 4180, with a header; a missing value is empty."""
     out = io.StringIO()
     writer = csv.writer(out)
@@ -75,7 +75,7 @@ def as_csv(answer: Answer) -> str:
     return out.getvalue()
 
 
-def as_text(answer: Answer, width: int | None = None) -> str:
+def as_text(answer: QueryResult, width: int | None = None) -> str:
     """Aligned columns, numbers to the right; where that is wider than ``width``, each row as a list of its fields.
 
     Nothing is left out or cut.
@@ -85,7 +85,7 @@ def as_text(answer: Answer, width: int | None = None) -> str:
     cells = [[_cell(value) for value in row] for row in answer.rows]
     widths = [max(map(len, column)) for column in zip(answer.columns, *cells, strict=True)]
     if width is not None and cells and (sum(widths) + 2 * (len(widths) - 1) > width or max(widths) > _LONG):
-        return _listed(answer.columns, cells, width)
+        return _record_format(answer.columns, cells, width)
     right = [all(isinstance(row[i], int | float | None) for row in answer.rows) for i in range(len(widths))]
 
     def line(row: Sequence[str]) -> str:
@@ -98,39 +98,39 @@ def as_text(answer: Answer, width: int | None = None) -> str:
     return line(answer.columns) + line(["-" * width for width in widths]) + "".join(map(line, cells))
 
 
-def _listed(columns: Sequence[str], cells: Sequence[Sequence[str]], width: int) -> str:
+def _record_format(columns: Sequence[str], cells: Sequence[Sequence[str]], width: int) -> str:
     """A field a line, a rule before each row."""
     names = min(max(map(len, columns)), width // 2)
-    said = []
+    sentences = []
     for number, row in enumerate(cells, 1):
         head = f"- row {number} "
-        said.append(head + "-" * max(0, min(width, 80) - len(head)))
+        sentences.append(head + "-" * max(0, min(width, 80) - len(head)))
         for name, text in zip(columns, row, strict=True):
-            said += hanging([name.ljust(names)], text, width)
-    return "\n".join(said) + "\n"
+            sentences += hanging([name.ljust(names)], text, width)
+    return "\n".join(sentences) + "\n"
 
 
-def with_meanings(answer: Answer) -> Answer:
+def with_meanings(answer: QueryResult) -> QueryResult:
     """The views and columns of a run with what each holds."""
     from trifecta.store.data_dictionary import meaning
 
     rows = [(table, column, kind, meaning(table, column)) for table, column, kind in answer.rows]
-    return Answer([*answer.columns, "meaning"], rows)
+    return QueryResult([*answer.columns, "meaning"], rows)
 
 
-def schema_as_text(answer: Answer, width: int | None = None) -> str:
+def schema_as_text(answer: QueryResult, width: int | None = None) -> str:
     """The views with a column a line: name, type, meaning."""
     from trifecta.store.data_dictionary import TABLES
 
-    said: list[str] = []
+    sentences: list[str] = []
     for table in dict.fromkeys(row[0] for row in answer.rows):
         own = [row[1:] for row in answer.rows if row[0] == table]
-        said += [""] if said else []
-        said += hanging([table], TABLES.get(table, ""), width)
+        sentences += [""] if sentences else []
+        sentences += hanging([table], TABLES.get(table, ""), width)
         sizes = [max(len(row[place]) for row in own) for place in (0, 1)]
         for name, kind, means in own:
-            said += hanging(["", name.ljust(sizes[0]), kind.ljust(sizes[1])], means, width)
-    return "\n".join(line.rstrip() for line in said) + "\n"
+            sentences += hanging(["", name.ljust(sizes[0]), kind.ljust(sizes[1])], means, width)
+    return "\n".join(line.rstrip() for line in sentences) + "\n"
 
 
 def terminal_width() -> int | None:

@@ -12,7 +12,7 @@ import click
 from trifecta.cli import options
 
 if TYPE_CHECKING:
-    from trifecta.contract.threats import ThreatFound
+    from trifecta.contract.threats import ThreatDocument
     from trifecta.threats import Threat
 
 
@@ -70,7 +70,7 @@ def _shower(name: str) -> click.Command:
         if as_json:
             click.echo(json.dumps(shown.as_data(threat), indent=1))
         else:
-            shown.print_one(threat)
+            shown.print_threat(threat)
 
     return show
 
@@ -112,12 +112,12 @@ def measure(
 
     refuse_twice(overrides, {})
     named = list(THREATS) if threats == ("all",) else list(dict.fromkeys(threats))
-    chosen = _only([find(name) for name in named], options.split_names(only))
+    chosen = _chosen_experiments([find(name) for name in named], options.split_names(only))
     folder = out if out is not None else Path("runs") / f"threats-{time.strftime('%Y%m%d-%H%M%S')}"
     return _measure(chosen, folder.resolve(), quick=quick, overrides=overrides, quiet=quiet, as_json=as_json)
 
 
-def _only(threats: list[Threat], wanted: list[str]) -> dict[Threat, tuple[str, ...]]:
+def _chosen_experiments(threats: list[Threat], wanted: list[str]) -> dict[Threat, tuple[str, ...]]:
     """Each threat with the experiments that are not asked for; those of which none is are left out."""
     from trifecta.design.document import did_you_mean
     from trifecta.design.errors import UserError
@@ -160,12 +160,12 @@ def _measure(
 
     with files.disk_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    found: list[ThreatFound] = []
+    documents: list[ThreatDocument] = []
     with StopFlag() as stop:
         for threat, without in chosen.items():
             if stop():
                 break
-            found.append(
+            documents.append(
                 experiments.run_experiment(
                     threat,
                     folder,
@@ -176,12 +176,12 @@ def _measure(
                     stop=stop,
                 )
             )
-            experiments.write(folder, found)
+            experiments.write(folder, documents)
         if as_json:
-            click.echo(json.dumps(found, indent=1))
+            click.echo(json.dumps(documents, indent=1))
         else:
-            shown.print_measured(found, folder)
+            shown.print_measured(documents, folder)
         if stop():
             return INTERRUPTED
     wanted = {threat.id for threat in chosen if threat.experiment}
-    return 1 if any(one["threat"] in wanted and one["outcome"] == "not measured" for one in found) else 0
+    return 1 if any(one["threat"] in wanted and one["outcome"] == "not measured" for one in documents) else 0

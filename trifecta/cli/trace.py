@@ -57,24 +57,29 @@ def command(
         raise UserError("--csv: there is no folder to write to; name one with --out")
     if figures is not None and figures.exists() and not figures.is_dir():
         raise UserError(f"--figures: {figures} is a file; name a folder")
-    found = dissect(captures, keys, folder, csv=as_csv, link_logs=logs)
-    analysed = analyse(found) if folder is not None or as_json else None
+    dissection = dissect(captures, keys, folder, csv=as_csv, link_logs=logs)
+    analysed = analyse(dissection) if folder is not None or as_json else None
     if folder is not None and analysed is not None:
         tables.write({"metrics": analysed.metrics}, folder, csv=as_csv)
     if run is not None and folder == run / "trace":
         overview.note_tables(run)
-    told = overview.by_capture(found), analysed.connections if analysed else overview.by_connection(found)
+    overviews = (
+        overview.by_capture(dissection),
+        analysed.connections if analysed else overview.by_connection(dissection),
+    )
     if figures is not None:
         from trifecta.report.packets import write_figures
 
-        drawn = write_figures({name: getattr(found, name) for name in TABLES}, figures)
+        drawn = write_figures({name: getattr(dissection, name) for name in TABLES}, figures)
     if as_json and analysed is not None:
         by_number = by_connection(analysed.metrics)
-        for row in told[1]:
+        for row in overviews[1]:
             row["metrics"] = by_number.get(row["connection"], {})
-        click.echo(json.dumps({"captures": told[0], "connections": told[1], "notes": found.notes}, indent=2))
+        click.echo(
+            json.dumps({"captures": overviews[0], "connections": overviews[1], "notes": dissection.notes}, indent=2)
+        )
         return
-    trace.show(Console(), *told, found.notes)
+    trace.show(Console(), *overviews, dissection.notes)
     if folder is not None:
         click.echo(f"tables: {folder}")
     if figures is not None:

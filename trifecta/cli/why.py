@@ -15,8 +15,8 @@ import click
 from trifecta.cli import options
 
 if TYPE_CHECKING:
-    from trifecta.conclude.why.evidence import Asked
-    from trifecta.contract.why import AskedWhy, WhyFound
+    from trifecta.conclude.why.evidence import WhyQuestion
+    from trifecta.contract.why import WhyDocument, WhyRequest
     from trifecta.design.model import Study
     from trifecta.design.why.rungs import Case
 
@@ -91,17 +91,17 @@ def command(
 
         return _list(evidence.read(run, cell, arm), as_json=as_json)
     if out is not None and _is_there(out):  # before the lab: as far as it is known what is asked
-        _same(out, run, budget_ns, seed, cell and cell_named(study, cell).key, arm)
+        _require_same(out, run, budget_ns, seed, cell and cell_named(study, cell).key, arm)
     _enter(study)
 
     from trifecta.conclude.why import evidence
 
-    asked = evidence.read(run, cell, arm)
-    folder = out if out is not None else _folder(run, asked.case)
+    question = evidence.read(run, cell, arm)
+    folder = out if out is not None else _folder(run, question.case)
     if _is_there(folder):
-        there = _same(folder, run, budget_ns, seed, asked.case.cell.key, asked.case.seen.arm)
+        there = _require_same(folder, run, budget_ns, seed, question.case.cell.key, question.case.evidence.arm)
         return _carry_out(folder.resolve(), there, quiet=quiet, as_json=as_json)
-    return _begin(asked, run, folder, budget_ns, secrets.randbelow(2**31) if seed is None else seed, quiet, as_json)
+    return _begin(question, run, folder, budget_ns, secrets.randbelow(2**31) if seed is None else seed, quiet, as_json)
 
 
 def go_on(folder: Path, *, quiet: bool, as_json: bool) -> int:
@@ -109,9 +109,9 @@ def go_on(folder: Path, *, quiet: bool, as_json: bool) -> int:
     from trifecta.design.why.search_plan import case_asked
     from trifecta.store import why
 
-    asked = why.read(folder)
-    _enter(case_asked(asked).study)
-    return _carry_out(folder.resolve(), asked, quiet=quiet, as_json=as_json)
+    request = why.read(folder)
+    _enter(case_asked(request).study)
+    return _carry_out(folder.resolve(), request, quiet=quiet, as_json=as_json)
 
 
 def _enter(study: Study) -> None:
@@ -126,14 +126,16 @@ def _is_there(folder: Path) -> bool:
     return why.is_why(folder)
 
 
-def _same(folder: Path, run: Path, budget_ns: int, seed: int | None, cell: str | None, arm: str | None) -> AskedWhy:  # noqa: PLR0917
+def _require_same(  # noqa: PLR0917
+    folder: Path, run: Path, budget_ns: int, seed: int | None, cell: str | None, arm: str | None
+) -> WhyRequest:
     """What the folder was made for, where that is what is asked for again; UserError where not. None is not asked."""
     from trifecta.design.errors import UserError
     from trifecta.store import why
 
     there = why.read(folder)
-    asked = {"cell": cell, "arm": arm, "seed": seed, "budget_s": budget_ns / 1e9, "run": str(run.resolve())}
-    other = [name for name, value in asked.items() if value is not None and there.get(name) != value]
+    given = {"cell": cell, "arm": arm, "seed": seed, "budget_s": budget_ns / 1e9, "run": str(run.resolve())}
+    other = [name for name, value in given.items() if value is not None and there.get(name) != value]
     if other:
         raise UserError(
             f"{folder} holds another search for causes (of another {other[0].removesuffix('_s')}); choose another "
@@ -145,29 +147,29 @@ def _same(folder: Path, run: Path, budget_ns: int, seed: int | None, cell: str |
 def _folder(run: Path, case: Case) -> Path:
     from trifecta.store.why import FOLDER
 
-    levels = "-".join([case.seen.arm, *case.seen.levels.values()])
+    levels = "-".join([case.evidence.arm, *case.evidence.levels.values()])
     return run / FOLDER / re.sub(r"[^A-Za-z0-9_.-]+", "_", levels)
 
 
-def _list(asked: Asked, *, as_json: bool) -> int:
+def _list(question: WhyQuestion, *, as_json: bool) -> int:
     from trifecta.report.why import output
     from trifecta.workloads import why as searches
 
-    case = asked.case
+    case = question.case
     reason = searches.unable(case, 0)
     if reason:
         click.echo(
             f"trifecta: the unchanged cell cannot run here: {reason}; so whether the causes can is not checked",
             err=True,
         )
-    found = searches.candidates(case, 0, (lambda _: "") if reason else searches.here)
+    candidates = searches.candidates(case, 0, (lambda _: "") if reason else searches.why_not_here)
     if as_json:
         lines = [
             {
                 "cause": one.cause.id,
                 "title": one.cause.title,
                 "suspicion": one.suspect.suspicion,
-                "suspected": one.suspect.said,
+                "suspected": one.suspect.reason,
                 # Where nothing can remove it, what would.
                 "levels": {name: levels[0] for name, levels in one.suspect.levels.items()}
                 | ({} if one.change is None else dict(one.change.levels)),
@@ -177,29 +179,31 @@ def _list(asked: Asked, *, as_json: bool) -> int:
                 "only": one.only,
                 **{name.lower().replace(" ", "_"): text for name, text in one.cause.documentation.sections.items()},
             }
-            for one in found
+            for one in candidates
         ]
         click.echo(json.dumps(lines, indent=1, ensure_ascii=False))
     else:
-        click.echo(f"{case.seen.arm} against {case.seen.to} in {case.cell.key}, the most suspected first:")
-        output.print_list(found)
+        click.echo(f"{case.evidence.arm} against {case.evidence.to} in {case.cell.key}, the most suspected first:")
+        output.print_list(candidates)
     return 0
 
 
-def _begin(asked: Asked, run: Path, folder: Path, budget_ns: int, seed: int, quiet: bool, as_json: bool) -> int:  # noqa: PLR0917
+def _begin(  # noqa: PLR0917
+    question: WhyQuestion, run: Path, folder: Path, budget_ns: int, seed: int, quiet: bool, as_json: bool
+) -> int:
     from trifecta.store import why
     from trifecta.workloads import why as searches
 
-    case = asked.case
-    causes, rounds, refused, late = searches.ask(case, asked.block_ns, budget_ns, seed)
-    made: AskedWhy = {
+    case = question.case
+    causes, rounds, refused, late = searches.ask(case, question.block_ns, budget_ns, seed)
+    request: WhyRequest = {
         "run": str(run.resolve()),
         "study": case.study.source,
         "cell": case.cell.key,
-        "arm": case.seen.arm,
-        "to": case.seen.to,
+        "arm": case.evidence.arm,
+        "to": case.evidence.to,
         "budget_s": budget_ns / 1e9,
-        "block_s": asked.block_ns / 1e9,
+        "block_s": question.block_ns / 1e9,
         "rounds": rounds,
         "seed": seed,
         "causes": causes,
@@ -210,12 +214,12 @@ def _begin(asked: Asked, run: Path, folder: Path, budget_ns: int, seed: int, qui
     }
     if not quiet:
         names = ", ".join(one["cause"] for one in causes)
-        said = f"{case.seen.arm} against {case.seen.to} in {case.cell.key}: {rounds} rounds without {names}"
-        click.echo(f"{said}; then the two largest together", err=True)
-    return _carry_out(why.create(folder, made), made, quiet=quiet, as_json=as_json)
+        sentence = f"{case.evidence.arm} against {case.evidence.to} in {case.cell.key}: {rounds} rounds without {names}"
+        click.echo(f"{sentence}; then the two largest together", err=True)
+    return _carry_out(why.create(folder, request), request, quiet=quiet, as_json=as_json)
 
 
-def _carry_out(folder: Path, asked: AskedWhy, *, quiet: bool, as_json: bool) -> int:
+def _carry_out(folder: Path, request: WhyRequest, *, quiet: bool, as_json: bool) -> int:
     """Measure what is not over, inside the lab; the exit code."""
     from trifecta.cli.campaigns import rounds_runner
     from trifecta.cli.running import INTERRUPTED
@@ -228,18 +232,18 @@ def _carry_out(folder: Path, asked: AskedWhy, *, quiet: bool, as_json: bool) -> 
     from trifecta.workloads.stopping import StopFlag
 
     with StopFlag() as stop:
-        problem = searches.measure(asked, case_asked(asked), folder, rounds_runner(stop, quiet=quiet), stop)
+        problem = searches.measure(request, case_asked(request), folder, rounds_runner(stop, quiet=quiet), stop)
         if not (folder / result.SEARCH / "run.json").is_file():
             return INTERRUPTED
-        made: WhyFound = result.read(folder, asked, problem)
-        output.write(made, folder)
-        run = Path(asked["run"])
+        document: WhyDocument = result.read(folder, request, problem)
+        output.write(document, folder)
+        run = Path(request["run"])
         if folder.parent == run / why.FOLDER and (run / "run.json").is_file():
             html.write_report(run)  # which has a section of it
         if as_json:
-            click.echo(json.dumps({**made, "folder": str(folder)}, indent=1, ensure_ascii=False))
+            click.echo(json.dumps({**document, "folder": str(folder)}, indent=1, ensure_ascii=False))
         else:
-            output.print_found(made, folder)
+            output.print_result(document, folder)
         if stop():
             return INTERRUPTED
-    return 0 if any(one["state"] == "explains" for one in made["causes"]) else 1
+    return 0 if any(one["state"] == "explains" for one in document["causes"]) else 1

@@ -14,12 +14,12 @@ def left_out(campaign: Campaign, folder: Path, problems: Mapping[str, str]) -> d
 
     ``problems`` are studies that could not run, with the reason.
     """
-    found = dict(problems)
+    reasons = dict(problems)
     for name in campaign.studies:
         run = folder / name
         if not (run / "run.json").is_file():
-            found.setdefault(name, "not run")
+            reasons.setdefault(name, "not run")
             continue
         for item in facts.read(run).left_out:
-            found[f"{name}, {item['factor']} {item['level']}"] = str(item["reason"])
-    return found
+            reasons[f"{name}, {item['factor']} {item['level']}"] = str(item["reason"])
+    return reasons

@@ -10,7 +10,7 @@ import duckdb
 from trifecta.conclude import queries
 from trifecta.conclude.comparisons import Comparison, VerdictRow, from_rows, levels
 from trifecta.conclude.facts import RunFacts
-from trifecta.conclude.queries import Answer
+from trifecta.conclude.queries import QueryResult
 from trifecta.contract.trial import TrialRow
 from trifecta.design.errors import UserError
 from trifecta.design.metrics import METRICS
@@ -21,7 +21,9 @@ _OF_TRIALS = ("cell", "arm", "block", "node", "valid", "samples", "success_rate"
 def cells_in_order(facts: RunFacts, keys: Iterable[str]) -> list[str]:
     """Cells in the order of the study's levels, unknown ones last; those of a path together, as they are shown."""
     factors = facts.study.get("factors") or {}
-    positions = {name: {str(level): i for i, level in enumerate(found)} for name, found in factors.items()}
+    positions = {
+        name: {str(level): i for i, level in enumerate(factor_levels)} for name, factor_levels in factors.items()
+    }
     names = sorted(facts.factors, key=lambda name: name != "path")
 
     def position(cell: str) -> tuple[Any, ...]:
@@ -31,11 +33,11 @@ def cells_in_order(facts: RunFacts, keys: Iterable[str]) -> list[str]:
     return sorted(set(keys), key=position)
 
 
-def comparisons_of(facts: RunFacts, verdicts: Answer, cells: Sequence[str]) -> list[Comparison]:
+def comparisons_of(facts: RunFacts, verdicts: QueryResult, cells: Sequence[str]) -> list[Comparison]:
     """Comparisons of the study's metric, cell by cell in order."""
     place = {cell: i for i, cell in enumerate(cells)}
-    found = from_rows(verdicts.of(VerdictRow), facts.metric)
-    return sorted(found, key=lambda one: (place.get(one.cell, len(place)), one.arm, one.reference))
+    comparisons = from_rows(verdicts.of(VerdictRow), facts.metric)
+    return sorted(comparisons, key=lambda one: (place.get(one.cell, len(place)), one.arm, one.reference))
 
 
 def trial_values(connection: duckdb.DuckDBPyConnection, metric: str) -> dict[str, list[TrialRow]]:
@@ -44,7 +46,7 @@ def trial_values(connection: duckdb.DuckDBPyConnection, metric: str) -> dict[str
         raise UserError(f"metric {metric!r} of the study is not known; known are {', '.join(METRICS)}")
     columns = ", ".join(dict.fromkeys((*_OF_TRIALS, metric)))
     sql = f"SELECT {columns} FROM trials ORDER BY block, trial"  # noqa: S608 - known columns
-    found: dict[str, list[TrialRow]] = {}
+    trial_rows: dict[str, list[TrialRow]] = {}
     for row in queries.select(connection, TrialRow, sql):
-        found.setdefault(row["cell"], []).append(row)
-    return found
+        trial_rows.setdefault(row["cell"], []).append(row)
+    return trial_rows

@@ -128,7 +128,7 @@ def from_rows(rows: Iterable[VerdictRow], metric: str) -> list[Comparison]:
 
 
 @dataclass(frozen=True)
-class Standing:
+class CellRanking:
     """The trifecta of a cell: the arms of each place, nothing where the place is open."""
 
     places: tuple[tuple[str, ...], ...]
@@ -139,7 +139,7 @@ class Standing:
         return all(self.places)
 
 
-def standing(arms: list[str], comparisons: Iterable[Comparison]) -> Standing:
+def rank_arms(arms: list[str], comparisons: Iterable[Comparison]) -> CellRanking:
     """Work out who is certain of which place.
 
     An arm's best place is one more than the number of arms known to be faster, its worst leaves behind only those
@@ -169,18 +169,18 @@ def standing(arms: list[str], comparisons: Iterable[Comparison]) -> Standing:
             places.append(tuple(able))
         else:
             places.append(())
-    return Standing(tuple(places))
+    return CellRanking(tuple(places))
 
 
 def levels(cell: str) -> dict[str, str]:
     """``path=far,connection=new`` as a dictionary, in the order of the key."""
-    found: dict[str, str] = {}
+    levels_by_name: dict[str, str] = {}
     last = ""
     for part in cell.split(","):
         name, equals, value = part.partition("=")
         if equals:
             last = name
-            found[name] = value
+            levels_by_name[name] = value
         elif last:  # a comma inside a value
-            found[last] += "," + part
-    return found or {"cell": cell}
+            levels_by_name[last] += "," + part
+    return levels_by_name or {"cell": cell}

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from trifecta.conclude.queries import Answer
+from trifecta.conclude.queries import QueryResult
 from trifecta.conclude.query import Query
 
 LEVEL = 0.05
@@ -44,9 +44,9 @@ class UnevenExclusions:
     remedy: str
 
 
-def uneven(by_arm: Answer) -> list[UnevenExclusions]:
+def uneven(by_arm: QueryResult) -> list[UnevenExclusions]:
     """The arms of which more trials were left out than of the others in the same cells, beyond chance; worst first."""
-    found = []
+    uneven_exclusions = []
     for arm in sorted({str(row["arm"]) for row in by_arm}):
         tables = _tables(by_arm.rows, arm)
         hit = [table for table in tables if table[1]]
@@ -55,7 +55,7 @@ def uneven(by_arm: Answer) -> list[UnevenExclusions]:
         mine = [row for row in by_arm if row["arm"] == arm and row["excluded"]]
         worst = max(mine, key=lambda row: int(row["excluded"]))
         trials, excluded, others, others_excluded = (sum(column) for column in zip(*tables, strict=True))
-        found.append(
+        uneven_exclusions.append(
             UnevenExclusions(
                 arm=arm,
                 excluded=excluded,
@@ -67,31 +67,31 @@ def uneven(by_arm: Answer) -> list[UnevenExclusions]:
                 remedy=str(worst["remedy"] or ""),
             )
         )
-    return sorted(found, key=lambda one: -one.excluded / one.trials)
+    return sorted(uneven_exclusions, key=lambda one: -one.excluded / one.trials)
 
 
 def _tables(rows: Sequence[dict[str, Any]], arm: str) -> list[tuple[int, int, int, int]]:
     """By cell that has other arms too: trials and excluded ones of the arm, then of the others."""
-    made = []
+    tables = []
     for cell in dict.fromkeys(row["cell"] for row in rows):
         here = [row for row in rows if row["cell"] == cell]
         mine = [row for row in here if row["arm"] == arm]
         others = [row for row in here if row["arm"] != arm]
         if mine and others:
             counts = [sum(int(row[of]) for row in part) for part in (mine, others) for of in ("trials", "excluded")]
-            made.append((counts[0], counts[1], counts[2], counts[3]))
-    return made
+            tables.append((counts[0], counts[1], counts[2], counts[3]))
+    return tables
 
 
 def _chance(tables: Sequence[tuple[int, int, int, int]]) -> float:
     """Fisher's exact test over all cells: the chance of as many excluded ones of the arm, given those of each cell."""
-    total, seen = np.ones(1), 0
+    total, seen_excluded = np.ones(1), 0
     for trials, excluded, others, others_excluded in tables:
-        seen += excluded
+        seen_excluded += excluded
         drawn = excluded + others_excluded
         here = [
             math.comb(trials, own) * math.comb(others, drawn - own) / math.comb(trials + others, drawn)
             for own in range(min(trials, drawn) + 1)
         ]
         total = np.convolve(total, here)
-    return float(total[seen:].sum())
+    return float(total[seen_excluded:].sum())

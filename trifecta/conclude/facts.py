@@ -120,7 +120,7 @@ class RunFacts:
         return "watch" if self.is_video else "page load" if self.is_browser else "request"
 
     @property
-    def deed(self) -> str:
+    def verb_phrase(self) -> str:
         """What the protocols do, as a verb with its object: ``load the page``; empty where they are just faster."""
         if not self.is_browser or not self.metric.startswith("latency_"):
             return ""

@@ -13,7 +13,7 @@ from trifecta.conclude import queries
 from trifecta.conclude.comparisons import Comparison, levels
 from trifecta.conclude.facts import RunFacts
 from trifecta.conclude.query import Query
-from trifecta.contract.far import Answered, Look
+from trifecta.contract.far import Look, RequestOutcome
 from trifecta.design.machine import from_where
 
 LOOKS = Query(
@@ -102,7 +102,7 @@ class FarSummary:
 
 
 @dataclass(frozen=True)
-class Together:
+class ArmOverPlaces:
     """What was decided of an arm at all places from which a server elsewhere was asked."""
 
     rest: str
@@ -113,23 +113,23 @@ class Together:
     """By verdict."""
 
 
-def judges_rates(answers: Iterable[Answered]) -> bool:
+def judges_rates(answers: Iterable[RequestOutcome]) -> bool:
     """Whether answers over TCP and QUIC are large enough to tell whether one is slow."""
     return all(far.rates_over_both(answers))
 
 
-def together(found: Iterable[Comparison]) -> list[Together]:
+def arms_over_places(comparisons: Iterable[Comparison]) -> list[ArmOverPlaces]:
     """Comparisons that differ in the place alone, side by side; nothing of a study that names no places.
 
     Each rests on the blocks of its own place: nothing is pooled.
     """
     known: dict[tuple[str, str, str], dict[str, list[str]]] = {}
-    for one in found:
+    for one in comparisons:
         vantage = levels(one.cell).get("vantage")
         if vantage is not None:
             by_kind = known.setdefault((one.without("vantage"), one.arm, one.reference), {})
             by_kind.setdefault(one.kind, []).append(vantage)
-    return [Together(*key, by_kind) for key, by_kind in known.items()]
+    return [ArmOverPlaces(*key, by_kind) for key, by_kind in known.items()]
 
 
 class _Rate(TypedDict):
@@ -195,7 +195,7 @@ def _slow(rates: Sequence[_Rate]) -> list[str]:
         where = f"{row['address']}{from_where(row['vantage'])}"
         by_kind = pairs.setdefault(where, {True: [], False: []})
         by_kind[row["protocol"] == "h3"].append((round(octets), took_ns))
-    return [where for where, found in pairs.items() if far.is_slow(found[True], found[False])]
+    return [where for where, round_trips in pairs.items() if far.is_slow(round_trips[True], round_trips[False])]
 
 
 def hour_of(baseline: str) -> Query:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from trifecta.analysis.gate import FAILS, OPEN, PASSES, Judged, Outcome, judge_gate
 from trifecta.contract.gate import SCHEMA, GateDocument, OutcomeDocument
-from trifecta.contract.run import ProgramFound, RunDocument
+from trifecta.contract.run import InstalledProgram, RunDocument
 from trifecta.contract.trial import TrialRow
 from trifecta.design.gate import GatePlan
 from trifecta.design.model import Cell
@@ -26,14 +26,14 @@ def document(
     interrupted: bool = False,
 ) -> GateDocument:
     """Judge the trials of a gate's run. ``cells`` are those that it began with, ``facts`` its ``run.json``."""
-    found = judge_gate(gate, rows, cells)
+    judged = judge_gate(gate, rows, cells)
     ended = str(facts.get("ended_because") or "")
     study = gate.study
     return {
         "schema": SCHEMA,
-        "state": found.state,
+        "state": judged.state,
         "interrupted": interrupted,
-        "said": _said(gate, found, ended),
+        "said": _sentence(gate, judged, ended),
         "ended_because": ended,
         "study": study.name,
         "title": study.title,
@@ -41,7 +41,7 @@ def document(
         "baseline": gate.name(gate.baseline),
         "candidate": gate.name(gate.candidate),
         "confidence": study.confidence,
-        "tests": [_test(gate, one) for one in found.tests],
+        "tests": [_test(gate, one) for one in judged.tests],
         "left_out": [*facts.get("unsupported", []), *facts.get("failed", [])],
         "warnings": [],
         "notes": [],
@@ -67,56 +67,58 @@ def document(
 
 def _failed_checks(rows: Sequence[TrialRow]) -> dict[str, int]:
     """How many trials each check speaks against, the most first."""
-    found = Counter(
+    counts = Counter(
         str(check["check"])
         for row in rows
         for check in json.loads(row.get("checks_json") or "[]")
         if check["status"] == "fail"
     )
-    return dict(found.most_common())
+    return dict(counts.most_common())
 
 
-def _said(gate: GatePlan, found: Judged, ended: str) -> str:
+def _sentence(gate: GatePlan, judged: Judged, ended: str) -> str:
     """The verdict in a sentence."""
-    tests = len(found.tests)
+    tests = len(judged.tests)
     pair = f"{gate.name(gate.candidate)} against {gate.name(gate.baseline)}"
-    asked = ", ".join(one.text for one in gate.conditions)
-    if found.state == PASSES:
-        return f"{pair}: {asked} passes in {_all(tests)}"
-    if found.state == FAILS:
+    conditions = ", ".join(one.text for one in gate.conditions)
+    if judged.state == PASSES:
+        return f"{pair}: {conditions} passes in {_all(tests)}"
+    if judged.state == FAILS:
         where = "; ".join(
-            f"{one.condition.text} in {gate.place(one.cell)}" for one in found.tests if one.state == FAILS
+            f"{one.condition.text} in {gate.place(one.cell)}" for one in judged.tests if one.state == FAILS
         )
         return f"{pair}: worse than allowed by {where}"
-    return f"{pair}: {ended}" if " open" in ended else f"{pair}: {found.count(OPEN)} of {tests} tests are open; {ended}"
+    return (
+        f"{pair}: {ended}" if " open" in ended else f"{pair}: {judged.count(OPEN)} of {tests} tests are open; {ended}"
+    )
 
 
 def _all(tests: int) -> str:
     return "its test" if tests == 1 else f"all {tests} tests"
 
 
-def _test(gate: GatePlan, one: Outcome) -> OutcomeDocument:
-    metric = one.condition.metric
+def _test(gate: GatePlan, outcome: Outcome) -> OutcomeDocument:
+    metric = outcome.condition.metric
     return {
-        "cell": one.cell.key,
-        "place": gate.place(one.cell),
-        "condition": one.condition.text,
+        "cell": outcome.cell.key,
+        "place": gate.place(outcome.cell),
+        "condition": outcome.condition.text,
         "metric": metric.name,
         "label": metric.label,
         "unit": metric.unit,
-        "limit": one.condition.limit,
-        "state": one.state,
-        "reason": one.reason,
-        "baseline": one.baseline,
-        "candidate": one.candidate,
-        "ratio": one.ratio,
-        "low": one.low,
-        "high": one.high,
-        "blocks": one.blocks,
-        "blocks_needed": one.needed,
-        "candidate_values": [value if math.isfinite(value) else None for value in one.values],
+        "limit": outcome.condition.limit,
+        "state": outcome.state,
+        "reason": outcome.reason,
+        "baseline": outcome.baseline,
+        "candidate": outcome.candidate,
+        "ratio": outcome.ratio,
+        "low": outcome.low,
+        "high": outcome.high,
+        "blocks": outcome.blocks,
+        "blocks_needed": outcome.needed,
+        "candidate_values": [value if math.isfinite(value) else None for value in outcome.values],
     }
 
 
-def _versions(programs: Mapping[str, ProgramFound]) -> dict[str, str]:
+def _versions(programs: Mapping[str, InstalledProgram]) -> dict[str, str]:
     return {name: str(one.get("version", "")) for name, one in programs.items()}

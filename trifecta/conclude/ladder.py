@@ -12,11 +12,18 @@ import numpy as np
 
 from trifecta.analysis.intervals import Estimate, linear
 from trifecta.analysis.judging import between_sessions
-from trifecta.analysis.ladder import LadderEstimate, Turned, answer, climb, turned
+from trifecta.analysis.ladder import LadderEstimate, OrderComparison, answer, climb, compare_orders
 from trifecta.analysis.places import Place, log_ratios
-from trifecta.analysis.statements import Says, Statement
+from trifecta.analysis.statements import Assertion, Statement
 from trifecta.conclude.reproduction import places
-from trifecta.contract.ladder import EndFound, Ends, LadderFound, RungFound, StepFound, TurnedFound
+from trifecta.contract.ladder import (
+    LadderDocument,
+    LadderEndDocument,
+    RatioInterval,
+    RungDocument,
+    StepDocument,
+    StepOrderDocument,
+)
 from trifecta.design import metrics, plan
 from trifecta.design.ladder import Ladder, Rung, cells_of, pairs_of, ranked
 from trifecta.design.metric import Metric
@@ -28,7 +35,7 @@ STEPS, ORDERS = "steps", "orders"
 """The runs of a ladder: its rungs, and the two largest steps in the other order."""
 
 
-def read(folder: Path, ladder: Ladder, why: str = "") -> LadderFound:
+def read(folder: Path, ladder: Ladder, why: str = "") -> LadderDocument:
     """The ladder measured in ``folder``; of one that was interrupted, what its finished rounds say.
 
     ``why``: why the two largest steps are not in both orders, where they cannot be.
@@ -36,13 +43,15 @@ def read(folder: Path, ladder: Ladder, why: str = "") -> LadderFound:
     statement = ladder_files.claims()[ladder.claim]
     run = RunDirectory.open(folder / STEPS)
     rounds = int(_study_rounds(run))
-    found = _Run(folder / STEPS, ladder, ladder.rungs())
-    says = _of_pair(statement, ladder)
-    made = climb(found.values, rounds, found.confidence)
-    ends = [_pooled(found.values[place], found.confidence) for place in (0, -1)]
-    margin = found.margin if says.margin is None else says.margin
-    said = answer(says, ends[0], ends[1], made.whole, margin=margin, sessions=between_sessions(says))
-    orders, no_orders = _orders(folder, ladder, made, why)
+    rungs_run = _Run(folder / STEPS, ladder, ladder.rungs())
+    assertion = _of_pair(statement, ladder)
+    estimate = climb(rungs_run.values, rounds, rungs_run.confidence)
+    ends = [_pooled(rungs_run.values[place], rungs_run.confidence) for place in (0, -1)]
+    margin = rungs_run.margin if assertion.margin is None else assertion.margin
+    published = answer(
+        assertion, ends[0], ends[1], estimate.end_to_end, margin=margin, sessions=between_sessions(assertion)
+    )
+    orders, no_orders = _orders(folder, ladder, estimate, why)
     return {
         "ladder": ladder.id,
         "title": ladder.title,
@@ -55,24 +64,24 @@ def read(folder: Path, ladder: Ladder, why: str = "") -> LadderFound:
         "to": ladder.to,
         "metric": ladder.metric,
         "published": ladder.published,
-        "published_range": None if says.size is None else list(says.size),
+        "published_range": None if assertion.size is None else list(assertion.size),
         "lacks": list(ladder.lacks),
-        "answer": said[0],
-        "reason": said[1],
-        "then": cast(EndFound, {"state": said[2], **ends_of(ends[0])}),
-        "now": cast(EndFound, {"state": said[3], **ends_of(ends[1])}),
-        "rungs": [found.rung(place, one) for place, one in enumerate(made.rungs)],
-        "steps": _steps(ladder, made, found.confidence),
-        "whole": ends_of(made.whole),
-        "sum": ends_of(made.summed),
-        "left": ends_of(made.left),
-        "meets": made.meets,
-        "rounds": made.rounds,
-        "complete": made.complete,
+        "answer": published[0],
+        "reason": published[1],
+        "then": cast(LadderEndDocument, {"state": published[2], **ends_of(ends[0])}),
+        "now": cast(LadderEndDocument, {"state": published[3], **ends_of(ends[1])}),
+        "rungs": [rungs_run.rung(place, one) for place, one in enumerate(estimate.rungs)],
+        "steps": _steps(ladder, estimate, rungs_run.confidence),
+        "whole": ends_of(estimate.end_to_end),
+        "sum": ends_of(estimate.summed),
+        "left": ends_of(estimate.left),
+        "meets": estimate.meets,
+        "rounds": estimate.rounds,
+        "complete": estimate.complete,
         "orders": orders,
         "no_orders": no_orders,
         "margin": margin,
-        "confidence": found.confidence,
+        "confidence": rungs_run.confidence,
         "seed": int(run.facts.get("seed", 0)),
         "runs": [name for name in (STEPS, ORDERS) if (folder / name / "run.json").is_file()],
     }
@@ -81,13 +90,13 @@ def read(folder: Path, ladder: Ladder, why: str = "") -> LadderFound:
 def ranked_pairs(folder: Path, ladder: Ladder) -> list[tuple[int, int]]:
     """The pairs of steps that can be in either order, the largest two first, from the finished run of the steps."""
     rounds = int(_study_rounds(RunDirectory.open(folder / STEPS)))
-    found = _Run(folder / STEPS, ladder, ladder.rungs())
-    made = climb(found.values, rounds, found.confidence)
-    return _ranked(ladder, made)
+    run = _Run(folder / STEPS, ladder, ladder.rungs())
+    estimate = climb(run.values, rounds, run.confidence)
+    return _ranked(ladder, estimate)
 
 
-def _ranked(ladder: Ladder, made: LadderEstimate) -> list[tuple[int, int]]:
-    return ranked([step.change.value for step in made.steps], pairs_of(ladder))
+def _ranked(ladder: Ladder, estimate: LadderEstimate) -> list[tuple[int, int]]:
+    return ranked([step.change.value for step in estimate.steps], pairs_of(ladder))
 
 
 def rungs_of_orders(ladder: Ladder, pair: tuple[int, int]) -> list[Rung]:
@@ -107,24 +116,24 @@ class _Run:
 
     def __init__(self, run: Path, ladder: Ladder, rungs: Sequence[Rung]) -> None:
         keys = dict(zip(cells_of(rungs), _cells(run), strict=True))
-        asked = [ladder_files.tolerated(ladder, rung) for rung in rungs]
-        read = {checks: places.read(run, run.name, checks) for checks in dict.fromkeys(asked)}
-        found = [place for one in read.values() for place in one]
+        tolerated = [ladder_files.tolerated(ladder, rung) for rung in rungs]
+        read = {checks: places.read(run, run.name, checks) for checks in dict.fromkeys(tolerated)}
+        found_places = [place for one in read.values() for place in one]
         here = {checks: {place.cell: place for place in one} for checks, one in read.items()}
         self.rungs = rungs
-        self.places = [here[checks].get(keys[rung.cell]) for checks, rung in zip(asked, rungs, strict=True)]
+        self.places = [here[checks].get(keys[rung.cell]) for checks, rung in zip(tolerated, rungs, strict=True)]
         self.values = [_logs(place, rung, ladder) for place, rung in zip(self.places, rungs, strict=True)]
-        first = next((place for place in found), None)
+        first = next((place for place in found_places), None)
         self.confidence = 0.95 if first is None else first.confidence
         self.margin = 0.05 if first is None else first.margin
 
-    def rung(self, place: int, one: Estimate) -> RungFound:
+    def rung(self, place: int, estimate: Estimate) -> RungDocument:
         """A rung as data; a round that lacks its block is a trial that did not count."""
         here, rung = self.places[place], self.rungs[place]
         about = {"cell": rung.cell, "metric": rung.metric, "trials": 0, "valid": 0, "checks": {}}
         if here is not None:
             about |= {"trials": here.trials, "valid": len(here.rows), "checks": dict(here.checks)}
-        return cast(RungFound, {**about, **ends_of(one)})
+        return cast(RungDocument, {**about, **ends_of(estimate)})
 
 
 def _cells(run: Path) -> list[str]:
@@ -137,10 +146,10 @@ def _study_rounds(run: RunDirectory) -> int:
 
 
 def _metric(name: str) -> Metric:
-    found = metrics.find(name)
-    if found is None:
+    metric = metrics.find(name)
+    if metric is None:
         raise ValueError(f"no metric {name}")
-    return found
+    return metric
 
 
 def _logs(place: Place | None, rung: Rung, ladder: Ladder) -> dict[int, float]:
@@ -152,7 +161,7 @@ def _logs(place: Place | None, rung: Rung, ladder: Ladder) -> dict[int, float]:
     return {block: sign * value for block, value in log_ratios(place, rung.metric, ladder.arm, ladder.to).items()}
 
 
-def _of_pair(statement: Statement, ladder: Ladder) -> Says:
+def _of_pair(statement: Statement, ladder: Ladder) -> Assertion:
     """What the claim says of the ladder's two protocols."""
     assert statement.says is not None
     return replace(statement.says, arms=(ladder.arm,), to=(ladder.to,))
@@ -162,9 +171,9 @@ def _pooled(values: Mapping[int, float], confidence: float) -> Estimate:
     return linear([(1.0, np.array([values[block] for block in sorted(values)], dtype=np.float64))], confidence)
 
 
-def _steps(ladder: Ladder, made: LadderEstimate, confidence: float) -> list[StepFound]:
+def _steps(ladder: Ladder, estimate: LadderEstimate, confidence: float) -> list[StepDocument]:
     rows = []
-    for step, one in zip(ladder.steps, made.steps, strict=True):
+    for step, one in zip(ladder.steps, estimate.steps, strict=True):
         exchange = {each.factor: [each.before, each.after] for each in step.exchanges}
         if step.metric is not None:
             exchange["metric"] = list(step.metric)
@@ -178,13 +187,13 @@ def _steps(ladder: Ladder, made: LadderEstimate, confidence: float) -> list[Step
             "p_holm": one.p_holm,
             "counts": one.counts(confidence),
         }
-        rows.append(cast(StepFound, {**about, **ends_of(one.change)}))
+        rows.append(cast(StepDocument, {**about, **ends_of(one.change)}))
     return rows
 
 
-def _orders(folder: Path, ladder: Ladder, made: LadderEstimate, why: str) -> tuple[list[TurnedFound], str]:
+def _orders(folder: Path, ladder: Ladder, estimate: LadderEstimate, why: str) -> tuple[list[StepOrderDocument], str]:
     """Two steps in both orders, the largest that can be, where that was measured; else why not (``why``)."""
-    pairs = _ranked(ladder, made)
+    pairs = _ranked(ladder, estimate)
     if not pairs:
         return [], "no two of its steps can be in either order, or none has a value"
     if not (folder / ORDERS / "run.json").is_file():
@@ -192,13 +201,13 @@ def _orders(folder: Path, ladder: Ladder, made: LadderEstimate, why: str) -> tup
     keys = _cells(folder / ORDERS)
     pair = next(pair for pair in pairs if _are(keys, rungs_of_orders(ladder, pair)))
     rungs = rungs_of_orders(ladder, pair)
-    found = _Run(folder / ORDERS, ladder, rungs)
-    below, first, second, without, before_second, top = found.values
-    both = (
-        (pair[0], turned(below, first, without, top, found.confidence)),
-        (pair[1], turned(below, second, before_second, top, found.confidence)),
+    run = _Run(folder / ORDERS, ladder, rungs)
+    below, first, second, without, before_second, top = run.values
+    order_pairs = (
+        (pair[0], compare_orders(below, first, without, top, run.confidence)),
+        (pair[1], compare_orders(below, second, before_second, top, run.confidence)),
     )
-    return [_turned(ladder.steps[place].id, one) for place, one in both], why
+    return [_order_document(ladder.steps[place].id, one) for place, one in order_pairs], why
 
 
 def _are(keys: Sequence[str], rungs: Sequence[Rung]) -> bool:
@@ -210,18 +219,23 @@ def _are(keys: Sequence[str], rungs: Sequence[Rung]) -> bool:
     )
 
 
-def _turned(step: str, one: Turned) -> TurnedFound:
+def _order_document(step: str, orders: OrderComparison) -> StepOrderDocument:
     return {
         "step": step,
-        "before": ends_of(one.before),
-        "after": ends_of(one.after),
-        "interaction": ends_of(one.difference),
+        "before": ends_of(orders.before),
+        "after": ends_of(orders.after),
+        "interaction": ends_of(orders.difference),
     }
 
 
-def ends_of(one: Estimate) -> Ends:
+def ends_of(estimate: Estimate) -> RatioInterval:
     """A log ratio with its interval, as ratios."""
-    return {"ratio": _exp(one.value), "low": _exp(one.low), "high": _exp(one.high), "blocks": one.blocks}
+    return {
+        "ratio": _exp(estimate.value),
+        "low": _exp(estimate.low),
+        "high": _exp(estimate.high),
+        "blocks": estimate.blocks,
+    }
 
 
 def _exp(value: float | None) -> float | None:

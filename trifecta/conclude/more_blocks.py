@@ -10,32 +10,32 @@ from trifecta.conclude.comparisons import Comparison
 from trifecta.conclude.facts import RunFacts
 
 
-def of(facts: RunFacts, one: Comparison) -> int | None:
+def of(facts: RunFacts, comparison: Comparison) -> int | None:
     """How many more blocks to ask for: the upper end of the forecast, else as many again as there were.
 
     None where more blocks are no help: of a decided verdict, of one without a valid block, and in a map.
     """
-    done = int(one.row["blocks"] or 0)
-    if one.decided or not done or facts.is_map:
+    done = int(comparison.row["blocks"] or 0)
+    if comparison.decided or not done or facts.is_map:
         return None
-    low, high = one.blocks_more or (done, done)
+    low, high = comparison.blocks_more or (done, done)
     ask = high if high is not None else max(low, done)
     return max(ask, facts.fewest_blocks - done)
 
 
-def asked(facts: RunFacts, found: Iterable[Comparison]) -> int | None:
+def blocks_needed(facts: RunFacts, comparisons: Iterable[Comparison]) -> int | None:
     """Blocks that decide half of the open verdicts or more, and without which none of them can be; None: no help."""
-    helped = [(more, int(one.row["blocks"])) for one in found if (more := of(facts, one)) is not None]
+    helped = [(more, int(one.row["blocks"])) for one in comparisons if (more := of(facts, one)) is not None]
     if not helped:
         return None
     fewest = facts.fewest_blocks - min(done for _, done in helped)
     return max(math.ceil(median(more for more, _ in helped)), fewest)
 
 
-def estimated_ns(facts: RunFacts, found: Iterable[Comparison], trials: int) -> float | None:
+def estimated_ns(facts: RunFacts, comparisons: Iterable[Comparison], trials: int) -> float | None:
     """How long that takes at most, of a run that took what it did for ``trials``; None where it cannot be known."""
-    opened = [one for one in found if of(facts, one) is not None]
-    elapsed_ns, more = facts.rest.get("elapsed_ns"), asked(facts, opened)
+    opened = [one for one in comparisons if of(facts, one) is not None]
+    elapsed_ns, more = facts.rest.get("elapsed_ns"), blocks_needed(facts, opened)
     if more is None or not trials or not isinstance(elapsed_ns, int | float):
         return None
     each_ns = elapsed_ns / trials * (len(facts.arms) + 1)

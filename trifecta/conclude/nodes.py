@@ -26,9 +26,9 @@ class Nodes:
     left_out: dict[str, str]
 
 
-def of(found: Sequence[Comparison]) -> Nodes | None:
+def of(comparisons: Sequence[Comparison]) -> Nodes | None:
     """None of a run on one machine, or one node."""
-    rows = [one.row for one in found if one.row.get("nodes") is not None]
+    rows = [one.row for one in comparisons if one.row.get("nodes") is not None]
     if not rows:
         return None
     counts = [int(row["nodes"]) for row in rows]

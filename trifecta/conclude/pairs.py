@@ -10,7 +10,7 @@ from trifecta.analysis.estimate import Row, pair_blocks
 from trifecta.analysis.nested import interval_of, middle_of
 from trifecta.conclude.comparisons import Comparison
 from trifecta.conclude.facts import RunFacts
-from trifecta.conclude.queries import Answer
+from trifecta.conclude.queries import QueryResult
 from trifecta.design import naming
 from trifecta.design.metrics import METRICS
 from trifecta.design.model import AA_SUFFIX
@@ -40,7 +40,7 @@ class PairSeries:
         return f"{naming.name(self.arm)} ÷ {naming.name(self.reference)}"
 
 
-def looks(blocks: int) -> list[int]:
+def drawn_blocks(blocks: int) -> list[int]:
     """After how many blocks the interval is drawn: all of them, or a spread that ends with the last."""
     if blocks <= MOST_LOOKS:
         return list(range(1, blocks + 1))
@@ -49,7 +49,7 @@ def looks(blocks: int) -> list[int]:
 
 
 def series_of_cell(
-    facts: RunFacts, cell: str, rows: Sequence[Row], found: Sequence[Comparison], block_ratios: Answer
+    facts: RunFacts, cell: str, rows: Sequence[Row], comparisons: Sequence[Comparison], block_ratios: QueryResult
 ) -> list[PairSeries]:
     """A series for each comparison of the cell, and the baseline against itself last."""
     wanted = [*facts.pairs, (facts.baseline + AA_SUFFIX, facts.baseline)]
@@ -60,7 +60,7 @@ def series_of_cell(
         shown = block_ratios.where(cell=cell, arm=arm, reference=reference)
         if pair.blocks == 0:
             continue
-        after = looks(pair.blocks)
+        after = drawn_blocks(pair.blocks)
         # The baseline against itself is drawn anew in each block: whatever nodes are like, it is 1.
         nodes: tuple[str, ...] = () if arm.endswith(AA_SUFFIX) else pair.nodes
         intervals = [interval_of(pair.logs[:count], nodes[:count], 1 - facts.confidence) for count in after]
@@ -68,7 +68,9 @@ def series_of_cell(
         middles = [math.nan if centre is None else math.exp(centre) for centre in centres]
         lows = [None if one.low is None else math.exp(one.low) for one in intervals]
         highs = [None if one.high is None else math.exp(one.high) for one in intervals]
-        verdict = next((one for one in found if (one.cell, one.arm, one.reference) == (cell, arm, reference)), None)
+        verdict = next(
+            (one for one in comparisons if (one.cell, one.arm, one.reference) == (cell, arm, reference)), None
+        )
         series.append(
             PairSeries(
                 arm,

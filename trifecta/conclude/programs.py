@@ -46,17 +46,21 @@ class Derived:
         return list(dict.fromkeys(one.server for one in self.standings if one.proxy))
 
 
-def _rows_of(one: Decomposition) -> list[dict[str, object]]:
-    whole = {name: value for name, value in asdict(one).items() if name != "shares"}
-    whole |= {"servers": len(one.servers), "clients": len(one.clients), "left_out": "; ".join(one.left_out) or None}
+def _rows_of(decomposition: Decomposition) -> list[dict[str, object]]:
+    row = {name: value for name, value in asdict(decomposition).items() if name != "shares"}
+    row |= {
+        "servers": len(decomposition.servers),
+        "clients": len(decomposition.clients),
+        "left_out": "; ".join(decomposition.left_out) or None,
+    }
     nothing = dict.fromkeys(each.name for each in fields(Share))
-    whole["weighs"] = part_name(one.weighs) if one.weighs else None
-    return [whole | asdict(share) | {"part": part_name(share.part)} for share in one.shares] or [whole | nothing]
+    row["weighs"] = part_name(decomposition.weighs) if decomposition.weighs else None
+    return [row | asdict(share) | {"part": part_name(share.part)} for share in decomposition.shares] or [row | nothing]
 
 
 def part_name(part: str) -> str:
     """A part as views have it: that of what is compared is called by the compared factor."""
-    return naming.compared() if part == PROTOCOL else part
+    return naming.compared_factor() if part == PROTOCOL else part
 
 
 def derive(run: Path, connection: duckdb.DuckDBPyConnection, about: RunFacts) -> Derived:
@@ -67,9 +71,9 @@ def derive(run: Path, connection: duckdb.DuckDBPyConnection, about: RunFacts) ->
     cursor = connection.execute(f"SELECT {', '.join(columns)} FROM trials ORDER BY block, trial")  # noqa: S608 - known
     values = cursor.fetchall()
     order = tuple(cells_in_order(about, dict.fromkeys(row[columns.index("cell")] for row in values)))
-    found = _worked_out(text, columns, tuple(values), order, about.metric)
-    shares = [row for one in found.shares for row in _rows_of(one)]
-    return replace(found, rows={"decomposition": shares, "league": [asdict(one) for one in found.standings]})
+    derived = _worked_out(text, columns, tuple(values), order, about.metric)
+    shares = [row for one in derived.shares for row in _rows_of(one)]
+    return replace(derived, rows={"decomposition": shares, "league": [asdict(one) for one in derived.standings]})
 
 
 # A command writes the report and then prints its table: what takes seconds is worked out once for both.

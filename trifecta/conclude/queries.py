@@ -22,7 +22,7 @@ Views = Mapping[str, Sequence[Mapping[str, object]]]
 
 
 @dataclass(frozen=True)
-class Answer:
+class QueryResult:
     """The rows of a query and the query."""
 
     query: Query
@@ -34,13 +34,15 @@ class Answer:
 
     def of(self, kind: type[R], **wanted: Any) -> list[R]:
         """The same as ``kind``, a TypedDict of columns of the query; TypeError names one that the query lacks."""
-        found = self.where(**wanted)
-        return _as_kind(kind, list(found[0]) if found else None, found)
+        matching = self.where(**wanted)
+        return _as_kind(kind, list(matching[0]) if matching else None, matching)
 
     def values(self, column: str) -> list[Any]:
         """A column, nulls and NaN left out."""
-        found = (row[column] for row in self.rows)
-        return [value for value in found if value is not None and not (isinstance(value, float) and math.isnan(value))]
+        present = (row[column] for row in self.rows)
+        return [
+            value for value in present if value is not None and not (isinstance(value, float) and math.isnan(value))
+        ]
 
     def __iter__(self) -> Iterator[Row]:
         return iter(self.rows)
@@ -56,8 +58,8 @@ def connect(run: Path) -> duckdb.DuckDBPyConnection:
     are not the run's are those that the trials give.
     """
     connection = views.connect(run)
-    found = results.attach(connection, run)
-    for name in ("trials", "checks") if found.checks is None else ("trials",):
+    tables = results.attach(connection, run)
+    for name in ("trials", "checks") if tables.checks is None else ("trials",):
         hold(connection, name)
     return connection
 
@@ -75,12 +77,12 @@ def keep(connection: duckdb.DuckDBPyConnection, query: Query) -> None:
         cursor.execute(f"CREATE TABLE {query.name} AS {query.text()}")
 
 
-def ask(connection: duckdb.DuckDBPyConnection, query: Query, cell: str | None = None) -> Answer:
+def ask(connection: duckdb.DuckDBPyConnection, query: Query, cell: str | None = None) -> QueryResult:
     """Run a query of the catalogue for one cell, or for all of them."""
     cursor = connection.cursor()
     try:
         result = cursor.execute(query.text(cell))
-        return Answer(query, _rows(result)[1])
+        return QueryResult(query, _rows(result)[1])
     finally:
         cursor.close()
 

@@ -46,29 +46,29 @@ def of(run: Path) -> Results:
     folder = run.resolve()
     key = folder, _state(folder)
     if key not in _known:
-        _known[key] = _look(folder)
+        _known[key] = _work_out(folder)
     return _known[key]
 
 
 def attach(connection: duckdb.DuckDBPyConnection, run: Path) -> Results:
     """Put what the trials give in place of the views ``verdicts`` and ``checks`` where the files do not stand."""
-    found = of(run)
-    if found.verdicts is not None:
-        _replace(connection, "verdicts", [asdict(one) for one in found.verdicts], "false")
-    if found.checks is not None:
-        _replace(connection, "checks", [asdict(one) for one in found.checks], "scope IN (SELECT trial FROM trials)")
-    return found
+    results = of(run)
+    if results.verdicts is not None:
+        _replace(connection, "verdicts", [asdict(one) for one in results.verdicts], "false")
+    if results.checks is not None:
+        _replace(connection, "checks", [asdict(one) for one in results.checks], "scope IN (SELECT trial FROM trials)")
+    return results
 
 
 def _state(folder: Path) -> str:
     """Changes when anything does that the results rest on."""
     names = ("run.json", "study.yaml", manifest.FILE, *manifest.RESULTS)
     paths = [folder / name for name in names]
-    seen = [path.stat() if path.exists() else None for path in paths]
-    return str([(one.st_size, one.st_mtime_ns, one.st_ctime_ns) if one else None for one in seen])
+    states = [path.stat() if path.exists() else None for path in paths]
+    return str([(one.st_size, one.st_mtime_ns, one.st_ctime_ns) if one else None for one in states])
 
 
-def _look(folder: Path) -> Results:
+def _work_out(folder: Path) -> Results:
     run = RunDirectory.open(folder)
     if not run.trial_names():
         return Results()
@@ -82,10 +82,10 @@ def _by_manifest(run: RunDirectory) -> Results:
     if not changed:
         return Results()
     study, cells, rows = evidence(run)
-    said = [f"{name} {_BEFELL[what]}: {_RECOMPUTED}" for name, what in changed.items()]
+    sentences = [f"{name} {_BEFELL[what]}: {_RECOMPUTED}" for name, what in changed.items()]
     judged = verdicts(study, rows, cells) if "verdicts.parquet" in changed else None
     checks = check_run(RunEvidence(study, cells, rows)) if "checks.parquet" in changed else None
-    return Results(judged, checks, said)
+    return Results(judged, checks, sentences)
 
 
 def _by_trials(run: RunDirectory) -> Results:
@@ -115,11 +115,11 @@ def _cells(study: Study, facts: RunDocument, rows: Sequence[TrialRow]) -> list[C
     if "cells" in facts:
         known = set(facts["cells"])
         return [cell for cell in every if cell.key in known]
-    seen = {row["cell"] for row in rows}
+    cells_with_trials = {row["cell"] for row in rows}
     items = [*facts.get("unsupported", []), *facts.get("failed", [])]
     out = {(item["factor"], item["level"]) for item in items}
     left = {cell.key for cell in every for name, at in cell.levels.items() if (name, plan.level_text(at)) in out}
-    return [cell for cell in every if cell.key in seen or cell.key not in left]
+    return [cell for cell in every if cell.key in cells_with_trials or cell.key not in left]
 
 
 def _stored(path: Path) -> list[Row]:
@@ -138,7 +138,7 @@ def _first_difference(stored: list[Row], fresh: list[Row]) -> str | None:
         there = by_key.pop(_key(row), None)
         if there is None:
             return f"lacks the comparison {_comparison(row)}"
-        if any(not _same(there[name], row[name]) for name in names):
+        if any(not _is_equal(there[name], row[name]) for name in names):
             return f"does not say what the trials give (first of {_comparison(row)})"
     return f"has a comparison too many ({_comparison(next(iter(by_key.values())))})" if by_key else None
 
@@ -152,7 +152,7 @@ def _comparison(row: Row) -> str:
     return f"{arm} against {reference} in {row.get('cell')}"
 
 
-def _same(one: Any, other: Any) -> bool:
+def _is_equal(one: Any, other: Any) -> bool:
     if isinstance(one, int | float) and isinstance(other, int | float):
         return bool(math.isclose(one, other, rel_tol=_SLACK, abs_tol=_SLACK) or one == other)
     return bool(one == other)

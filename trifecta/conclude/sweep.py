@@ -37,11 +37,11 @@ def derive(connection: duckdb.DuckDBPyConnection, about: RunFacts) -> Sweep | No
         return None
     study = parse_study(RunDirectory.open(about.folder).study_text, "study.yaml")
     sql = f"SELECT {', '.join(_COLUMNS)} FROM trials ORDER BY block, trial"  # noqa: S608 - known columns
-    found = knees(study, queries.select(connection, TrialRow, sql), CHECK)
-    return Sweep(found, {"rate_sweep": _rows(found)})
+    found_knees = knees(study, queries.select(connection, TrialRow, sql), CHECK)
+    return Sweep(found_knees, {"rate_sweep": _rows(found_knees)})
 
 
-def _rows(found: Sequence[Knee]) -> list[dict[str, object]]:
+def _rows(knees: Sequence[Knee]) -> list[dict[str, object]]:
     return [
         {
             "place": one.place or EVERYWHERE, "arm": one.arm, "rate_per_s": step.rate_per_s,
@@ -52,5 +52,5 @@ def _rows(found: Sequence[Knee]) -> list[dict[str, object]]:
             "knee_high": one.high, "most_per_s": one.most_per_s, "most_per_s_low": one.most_low,
             "most_per_s_high": one.most_high,
         }
-        for one in found for step in one.steps
+        for one in knees for step in one.steps
     ]  # fmt: skip

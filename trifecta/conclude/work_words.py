@@ -43,8 +43,8 @@ class WorkloadDocument(TypedDict, total=False):
 
 def in_words(work: WorkloadDocument, factors: list[str], *, browsing: bool, closed: bool) -> str:
     """``GET of 10 kB, 10 in flight, closed loop, over IPv6``, without the ``factors``; IPv4 is not said."""
-    said, over = _work_words(work, factors, browsing=browsing, closed=closed), work.get("ip")
-    return f"{said}, over {over}" if over and "ip" not in factors else said
+    text, over = _work_words(work, factors, browsing=browsing, closed=closed), work.get("ip")
+    return f"{text}, over {over}" if over and "ip" not in factors else text
 
 
 def _work_words(work: WorkloadDocument, factors: list[str], *, browsing: bool, closed: bool) -> str:
@@ -54,17 +54,17 @@ def _work_words(work: WorkloadDocument, factors: list[str], *, browsing: bool, c
         return _far_words(work, factors)
     method = "requests" if "method" in factors else str(work.get("method", "GET"))
     size = "" if "response" in factors else f" of {format_octets(work.get('response_bytes') or 0)}"
-    said = _services_words(work, factors) or [method + size]
+    phrases = _services_words(work, factors) or [method + size]
     if work.get("request_bytes") and "request" not in factors:
-        said.append(f"{format_octets(work['request_bytes'])} sent with each request")
+        phrases.append(f"{format_octets(work['request_bytes'])} sent with each request")
     if work.get("kind") != "fan-in" and "in_flight" not in factors:
-        said.append(f"{work.get('in_flight', 1)} in flight")
+        phrases.append(f"{work.get('in_flight', 1)} in flight")
     if closed:
-        said.append("closed loop")
+        phrases.append("closed loop")
     else:
         rate = "" if "rate" in factors else f" at {quantity.format_frequency(work['rate_per_s'] or 0)}"
-        said.append(f"open loop{rate}, {work.get('arrivals', 'constant')} arrivals")
-    return ", ".join(said)
+        phrases.append(f"open loop{rate}, {work.get('arrivals', 'constant')} arrivals")
+    return ", ".join(phrases)
 
 
 def _far_words(work: WorkloadDocument, factors: list[str]) -> str:
@@ -81,15 +81,16 @@ def _browser_words(work: WorkloadDocument, factors: list[str]) -> str:
     if work.get("kind") == "video":
         clip = "" if "clip" in factors else f" of the clip {work.get('clip')}"
         what = (
-            f"{known['view']}{known['mode']}watches{clip}, {numbers.plain(numbers.duration(work.get('watch_ns')))} each"
+            f"{known['view']}{known['mode']}watches{clip}, "
+            f"{numbers.without_zeros(numbers.duration(work.get('watch_ns')))} each"
         )
     else:
         page = "a page" if "page" in factors else f"the page {Path(str(work.get('page'))).name}"
         if work.get("kind") == "far-page":
             page = "several pages" if "url" in factors else f"the page {work.get('url')}"
-        found = "" if work.get("discovery") == "forced" else ", HTTP/3 found by Alt-Svc"
+        discovered = "" if work.get("discovery") == "forced" else ", HTTP/3 found by Alt-Svc"
         inside = "place" not in factors and work.get("place", "native") != "native"
-        what = f"{known['view']}loads of {page}{', its server in a container' if inside else ''}{found}"
+        what = f"{known['view']}loads of {page}{', its server in a container' if inside else ''}{discovered}"
     warm = work.get("warmup_visits") or 0
     return f"{what}, {work.get('visits')} a trial{f' after {warm} not measured' if warm else ''}"
 

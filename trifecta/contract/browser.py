@@ -6,14 +6,14 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from trifecta.contract.common import Asked, Ip, Protocol
+from trifecta.contract.common import Ip, Protocol, StrictConfig
 
 VIEWPORT = (1350, 940)
 """Width and height in CSS pixels, as Lighthouse's desktop configuration."""
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
 
-class VideoConfig(Asked, frozen=True, kw_only=True, omit_defaults=True):
+class VideoConfig(StrictConfig, frozen=True, kw_only=True, omit_defaults=True):
     """What of a video is watched; ``floor`` are the shares of frames that the machine drops by itself, by rung."""
 
     player_url: str
@@ -22,7 +22,7 @@ class VideoConfig(Asked, frozen=True, kw_only=True, omit_defaults=True):
     floor: tuple[Share, ...] | None = None
 
 
-class ElsewhereConfig(Asked, frozen=True, kw_only=True):
+class RemotePageConfig(StrictConfig, frozen=True, kw_only=True):
     """Of a page whose servers are elsewhere: no host exists for the browser but those that have an address.
 
     ``least_gap_ns`` lies between the starts of two visits; ``agent`` follows the browser's own user agent.
@@ -32,7 +32,7 @@ class ElsewhereConfig(Asked, frozen=True, kw_only=True):
     agent: str
 
 
-class BrowserConfig(Asked, frozen=True, kw_only=True):
+class BrowserConfig(StrictConfig, frozen=True, kw_only=True):
     """Visits that a browser is asked to make."""
 
     trial: str
@@ -58,7 +58,7 @@ class BrowserConfig(Asked, frozen=True, kw_only=True):
     filmstrip: bool = False
     viewport: tuple[int, int] = VIEWPORT
     video: VideoConfig | None = None
-    elsewhere: ElsewhereConfig | None = None
+    elsewhere: RemotePageConfig | None = None
     work_dir: str
     keylog_file: str | None = None
     netlog_file: str | None = None

@@ -22,7 +22,7 @@ Unsigned = Annotated[int, msgspec.Meta(ge=0)]
 Port = Annotated[int, msgspec.Meta(ge=0, le=65_535)]
 
 
-class Asked(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
+class StrictConfig(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
     """A configuration: what is not a field of it is refused."""
 
 
@@ -30,7 +30,7 @@ class ProgramOutput(msgspec.Struct, kw_only=True, omit_defaults=True):
     """A line that a program writes. Fields with a default are those that only some programs, or the runner, add."""
 
 
-class Tuning(Asked, omit_defaults=True, frozen=True, kw_only=True):
+class Tuning(StrictConfig, omit_defaults=True, frozen=True, kw_only=True):
     """What a study exchanges of the transports; None: as the engine, its libraries or the kernel have it."""
 
     initial_window_packets: Unsigned | None = None

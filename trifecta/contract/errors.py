@@ -87,10 +87,10 @@ _OWN = re.compile(r"client:[a-z0-9_]+")
 
 def of_client(name: str) -> OwnErrorClass:
     """The class ``client:NAME``; ValueError unless the name is of small letters, digits and underscores."""
-    made = f"client:{name}"
-    if not _OWN.fullmatch(made):
+    error_class = f"client:{name}"
+    if not _OWN.fullmatch(error_class):
         raise ValueError(f"{name!r} names no error class; use small letters, digits and underscores")
-    return OwnErrorClass(made)
+    return OwnErrorClass(error_class)
 
 
 def is_error_class(text: str) -> TypeGuard[ErrorClass]:

@@ -10,7 +10,7 @@ no word, although HTTP/3 is announced; ``silent``: no word, and no announcement;
 fails."""
 
 
-class Answered(TypedDict):
+class RequestOutcome(TypedDict):
     """What became of one request over one protocol, on a connection of its own. None is what did not happen."""
 
     protocol: str
@@ -41,7 +41,7 @@ class HttpsRecord(TypedDict):
     error: str | None
 
 
-class PlaceSeen(TypedDict):
+class AddressObservation(TypedDict):
     """One address of one URL; ``level`` is that of the factor ``address`` for which it stands."""
 
     url: str
@@ -55,7 +55,7 @@ class PlaceSeen(TypedDict):
     https_record: HttpsRecord | None
     announced: list[str]
     """How HTTP/3 is announced: ``Alt-Svc``, ``HTTPS record``."""
-    answers: list[Answered]
+    answers: list[RequestOutcome]
     idle_rtt_ns: int | None
     """The least time that TCP took to connect."""
     loaded_rtt_ns: int | None
@@ -64,7 +64,7 @@ class PlaceSeen(TypedDict):
     """None where HTTP/3 was not asked for."""
 
 
-class PageSeen(TypedDict):
+class PageObservation(TypedDict):
     """One visit of a page by a browser that looks: what a visit takes, and whom it asks. Requests over the network."""
 
     url: str
@@ -86,7 +86,7 @@ class PageSeen(TypedDict):
     """Hosts that answered 429 or 503."""
 
 
-class RobotsSeen(TypedDict):
+class RobotsObservation(TypedDict):
     """What the robots.txt of a host says of a URL (RFC 9309)."""
 
     url: str
@@ -102,6 +102,6 @@ class Look(TypedDict):
 
     when: Literal["before", "again", "after"]
     utc: str
-    places: list[PlaceSeen]
-    pages: NotRequired[list[PageSeen]]
-    robots: NotRequired[list[RobotsSeen]]
+    places: list[AddressObservation]
+    pages: NotRequired[list[PageObservation]]
+    robots: NotRequired[list[RobotsObservation]]

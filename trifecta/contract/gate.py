@@ -35,7 +35,7 @@ class OutcomeDocument(TypedDict):
     candidate_values: list[float | None]
 
 
-class MadeBy(TypedDict):
+class MeasurementSetup(TypedDict):
     """What must be the same for values of two sessions to be compared at all."""
 
     asked_sha256: str
@@ -75,6 +75,6 @@ class GateDocument(TypedDict):
     started_utc: str
     seed: int
     run: str
-    made_by: MadeBy
+    made_by: MeasurementSetup
     servers: dict[str, str]
     code: dict[str, str]

@@ -10,16 +10,16 @@ from typing import Literal, TypedDict
 
 from msgspec import UNSET, UnsetType
 
-from trifecta.contract.common import Asked, Unsigned
+from trifecta.contract.common import StrictConfig, Unsigned
 
 
-class Delay(Asked, tag_field="kind", tag="delay", frozen=True, kw_only=True):
+class Delay(StrictConfig, tag_field="kind", tag="delay", frozen=True, kw_only=True):
     """What is asked of ``delay``."""
 
     delay_ns: Unsigned
 
 
-class Jitter(Asked, tag_field="kind", tag="jitter", frozen=True, kw_only=True):
+class Jitter(StrictConfig, tag_field="kind", tag="jitter", frozen=True, kw_only=True):
     """What is asked of ``jitter``."""
 
     distribution: Literal["normal", "uniform", "pareto", "table"]
@@ -31,13 +31,13 @@ class Jitter(Asked, tag_field="kind", tag="jitter", frozen=True, kw_only=True):
     reorder: bool | UnsetType = UNSET
 
 
-class Loss(Asked, tag_field="kind", tag="loss", frozen=True, kw_only=True):
+class Loss(StrictConfig, tag_field="kind", tag="loss", frozen=True, kw_only=True):
     """What is asked of ``loss``."""
 
     probability: float
 
 
-class GilbertElliott(Asked, tag_field="kind", tag="gilbert_elliott", frozen=True, kw_only=True):
+class GilbertElliott(StrictConfig, tag_field="kind", tag="gilbert_elliott", frozen=True, kw_only=True):
     """What is asked of ``gilbert_elliott``."""
 
     good_to_bad: float
@@ -46,32 +46,32 @@ class GilbertElliott(Asked, tag_field="kind", tag="gilbert_elliott", frozen=True
     loss_bad: float | UnsetType = UNSET
 
 
-class LossSchedule(Asked, tag_field="kind", tag="loss_schedule", frozen=True, kw_only=True):
+class LossSchedule(StrictConfig, tag_field="kind", tag="loss_schedule", frozen=True, kw_only=True):
     """What is asked of ``loss_schedule``."""
 
     drop: list[Unsigned]
 
 
-class Corrupt(Asked, tag_field="kind", tag="corrupt", frozen=True, kw_only=True):
+class Corrupt(StrictConfig, tag_field="kind", tag="corrupt", frozen=True, kw_only=True):
     """What is asked of ``corrupt``."""
 
     probability: float
 
 
-class Duplicate(Asked, tag_field="kind", tag="duplicate", frozen=True, kw_only=True):
+class Duplicate(StrictConfig, tag_field="kind", tag="duplicate", frozen=True, kw_only=True):
     """What is asked of ``duplicate``."""
 
     probability: float
 
 
-class Reorder(Asked, tag_field="kind", tag="reorder", frozen=True, kw_only=True):
+class Reorder(StrictConfig, tag_field="kind", tag="reorder", frozen=True, kw_only=True):
     """What is asked of ``reorder``."""
 
     probability: float
     gap_ns: Unsigned
 
 
-class Rate(Asked, tag_field="kind", tag="rate", frozen=True, kw_only=True):
+class Rate(StrictConfig, tag_field="kind", tag="rate", frozen=True, kw_only=True):
     """What is asked of ``rate``."""
 
     bits_per_s: Unsigned
@@ -83,7 +83,7 @@ class Rate(Asked, tag_field="kind", tag="rate", frozen=True, kw_only=True):
     interval_ns: Unsigned | UnsetType | None = UNSET
 
 
-class Trace(Asked, tag_field="kind", tag="trace", frozen=True, kw_only=True):
+class Trace(StrictConfig, tag_field="kind", tag="trace", frozen=True, kw_only=True):
     """What is asked of ``trace``."""
 
     opportunities_ms: list[Unsigned]

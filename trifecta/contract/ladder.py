@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal, TypedDict
 
 
-class Ends(TypedDict):
+class RatioInterval(TypedDict):
     """A ratio with its interval over rounds; None where there is none."""
 
     ratio: float | None
@@ -14,7 +14,7 @@ class Ends(TypedDict):
     blocks: int
 
 
-class RungFound(Ends):
+class RungDocument(RatioInterval):
     """A rung: its levels of what steps exchange (``cell``), and the metric its trials are read by."""
 
     cell: str
@@ -24,7 +24,7 @@ class RungFound(Ends):
     checks: dict[str, int]
 
 
-class StepFound(Ends):
+class StepDocument(RatioInterval):
     """A step: what it exchanges, and by how many times it changes the ratio."""
 
     step: str
@@ -37,22 +37,22 @@ class StepFound(Ends):
     counts: bool
 
 
-class TurnedFound(TypedDict):
+class StepOrderDocument(TypedDict):
     """A step before the other one and after it; ``interaction`` is after : before."""
 
     step: str
-    before: Ends
-    after: Ends
-    interaction: Ends
+    before: RatioInterval
+    after: RatioInterval
+    interaction: RatioInterval
 
 
-class EndFound(Ends):
+class LadderEndDocument(RatioInterval):
     """An end of the ladder put to the claim."""
 
     state: str
 
 
-class LadderFound(TypedDict):
+class LadderDocument(TypedDict):
     """``ladder.json``."""
 
     ladder: str
@@ -70,17 +70,17 @@ class LadderFound(TypedDict):
     lacks: list[str]
     answer: str
     reason: str
-    then: EndFound
-    now: EndFound
-    rungs: list[RungFound]
-    steps: list[StepFound]
-    whole: Ends
-    sum: Ends
-    left: Ends
+    then: LadderEndDocument
+    now: LadderEndDocument
+    rungs: list[RungDocument]
+    steps: list[StepDocument]
+    whole: RatioInterval
+    sum: RatioInterval
+    left: RatioInterval
     meets: bool | None
     rounds: int
     complete: int
-    orders: list[TurnedFound]
+    orders: list[StepOrderDocument]
     no_orders: str
     margin: float
     confidence: float
@@ -95,7 +95,7 @@ class LadderText(TypedDict):
     text: str
 
 
-class AskedLadders(TypedDict):
+class LaddersRequest(TypedDict):
     """What it takes to go on with ladders, as their folder keeps it (``ladders.json``)."""
 
     ladders: dict[str, LadderText]

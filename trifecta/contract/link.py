@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Literal
 
-from trifecta.contract.common import Asked, ProgramOutput, Quantiles, Unsigned
+from trifecta.contract.common import ProgramOutput, Quantiles, StrictConfig, Unsigned
 from trifecta.contract.impairments import Impairment
 
 
-class LinkConfig(Asked, frozen=True, kw_only=True):
+class LinkConfig(StrictConfig, frozen=True, kw_only=True):
     """What a link is asked to do between two devices."""
 
     a_device: str

@@ -6,7 +6,6 @@ from typing import Literal
 
 from trifecta.contract.common import (
     ALL_ADAPTATIONS,
-    Asked,
     ConnectionMode,
     Declared,
     Ip,
@@ -15,26 +14,27 @@ from trifecta.contract.common import (
     ProgramOutput,
     Protocol,
     QuicSummary,
+    StrictConfig,
     TcpSummary,
     Tuning,
     Unsigned,
 )
 
 
-class ClosedLoop(Asked, tag_field="kind", tag="closed", frozen=True, kw_only=True):
+class ClosedLoop(StrictConfig, tag_field="kind", tag="closed", frozen=True, kw_only=True):
     """The next request when one has ended, and not sooner than the least gap after the one before began."""
 
     least_gap_ns: Unsigned = 0
 
 
-class OpenLoop(Asked, tag_field="kind", tag="open", frozen=True, kw_only=True):
+class OpenLoop(StrictConfig, tag_field="kind", tag="open", frozen=True, kw_only=True):
     """Requests at times that do not depend on responses."""
 
     rate_per_s: float
     arrivals: Literal["constant", "poisson"] = "constant"
 
 
-class Message(Asked, omit_defaults=True, frozen=True, kw_only=True):
+class Message(StrictConfig, omit_defaults=True, frozen=True, kw_only=True):
     """Where the bodies of cycles come from: octets of filler, or the files of a folder; one of both."""
 
     body_bytes: Unsigned | None = None
@@ -46,7 +46,7 @@ class Message(Asked, omit_defaults=True, frozen=True, kw_only=True):
             raise ValueError("needs body_bytes or folder, and not both")
 
 
-class LoadConfig(Asked, frozen=True, kw_only=True):
+class LoadConfig(StrictConfig, frozen=True, kw_only=True):
     """What a client is asked to do."""
 
     trial: str

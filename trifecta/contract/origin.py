@@ -8,7 +8,6 @@ import msgspec
 
 from trifecta.contract.common import (
     ALL_ADAPTATIONS,
-    Asked,
     ConnectionMode,
     Ip,
     Method,
@@ -16,6 +15,7 @@ from trifecta.contract.common import (
     ProgramOutput,
     Protocol,
     QuicSummary,
+    StrictConfig,
     TcpSummary,
     Tuning,
     Unsigned,
@@ -24,7 +24,7 @@ from trifecta.contract.common import (
 Octets = Annotated[int, msgspec.Meta(ge=0, le=10_000_000)]
 
 
-class Faults(Asked, omit_defaults=True, frozen=True, kw_only=True):
+class Faults(StrictConfig, omit_defaults=True, frozen=True, kw_only=True):
     """Misbehaviour for the tests of the checks; what is off is left out."""
 
     truncate_bytes: Unsigned = 0
@@ -35,7 +35,7 @@ class Faults(Asked, omit_defaults=True, frozen=True, kw_only=True):
     only: Protocol | None = None
 
 
-class CallConfig(Asked, frozen=True, kw_only=True):
+class CallConfig(StrictConfig, frozen=True, kw_only=True):
     """One call of another service."""
 
     to: str
@@ -44,14 +44,14 @@ class CallConfig(Asked, frozen=True, kw_only=True):
     body: Literal["forward", "none"] | Octets = "forward"
 
 
-class RouteConfig(Asked, frozen=True, kw_only=True):
+class RouteConfig(StrictConfig, frozen=True, kw_only=True):
     """What a path brings about."""
 
     calls: tuple[CallConfig, ...] = ()
     answer: Literal["meta"] | Octets = "meta"
 
 
-class ServiceConfig(Asked, frozen=True, kw_only=True):
+class ServiceConfig(StrictConfig, frozen=True, kw_only=True):
     """Where another service is, and how it is spoken to."""
 
     name: str
@@ -63,7 +63,7 @@ class ServiceConfig(Asked, frozen=True, kw_only=True):
     streams: Unsigned = 100
 
 
-class RelayConfig(Asked, frozen=True, kw_only=True):
+class RelayConfig(StrictConfig, frozen=True, kw_only=True):
     """A service that answers routes, by calling others or by itself."""
 
     service: str
@@ -79,7 +79,7 @@ class RelayConfig(Asked, frozen=True, kw_only=True):
     request_timeout_ns: Unsigned = 10_000_000_000
 
 
-class OriginConfig(Asked, frozen=True, kw_only=True):
+class OriginConfig(StrictConfig, frozen=True, kw_only=True):
     """What the origin serves, where and how."""
 
     address: str

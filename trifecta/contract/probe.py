@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Literal
 
-from trifecta.contract.common import Asked, Port, ProgramOutput, Quantiles, Unsigned
+from trifecta.contract.common import Port, ProgramOutput, Quantiles, StrictConfig, Unsigned
 
 
-class ReflectConfig(Asked, tag_field="role", tag="reflect", frozen=True, kw_only=True):
+class ReflectConfig(StrictConfig, tag_field="role", tag="reflect", frozen=True, kw_only=True):
     """Answer probes until asked to stop."""
 
     address: str
     port: Port
 
 
-class MeasureConfig(Asked, tag_field="role", tag="measure", frozen=True, kw_only=True):
+class MeasureConfig(StrictConfig, tag_field="role", tag="measure", frozen=True, kw_only=True):
     """Measure the path to a reflector."""
 
     address: str

@@ -30,7 +30,7 @@ class JudgedCell(TypedDict, total=False):
     again: list[float]
 
 
-class Then(TypedDict):
+class StatementDocument(TypedDict):
     """A statement under the conditions of its study: ``value`` is a ratio or a difference (``form``).
 
     ``by`` is where it was measured: the folder ``as-published``, or a ladder.
@@ -71,7 +71,7 @@ class Judged(_Relation, total=False):
     state: str
     answer: str
     why: str
-    as_published: Then | None
+    as_published: StatementDocument | None
     reason: str
     depends: bool
     metric: str | None
@@ -101,7 +101,7 @@ class Judged(_Relation, total=False):
     threats: list[str]
 
 
-class RunMade(TypedDict, total=False):
+class RunProvenance(TypedDict, total=False):
     """Of ``run.json`` what a reader needs to make the run again."""
 
     seed: int | None
@@ -118,7 +118,7 @@ class RunMade(TypedDict, total=False):
     sha256: str
 
 
-class RunTold(RunMade, total=False):
+class ReproductionRun(RunProvenance, total=False):
     """A run of a reproduction, and how it was made."""
 
     study: str
@@ -129,7 +129,7 @@ class RunTold(RunMade, total=False):
     valid: int
 
 
-class OpenStill(TypedDict):
+class UndecidedClaim(TypedDict):
     """A claim that a budget left open, and why more of it would not have helped."""
 
     claim: str
@@ -177,5 +177,5 @@ class Spending(TypedDict):
     decided: int
     claims: int
     ended: str
-    open: list[OpenStill]
+    open: list[UndecidedClaim]
     steps: list[Step]

@@ -27,7 +27,7 @@ class LeftOut(TypedDict):
     reason: str
 
 
-class ProgramFound(TypedDict, total=False):
+class InstalledProgram(TypedDict, total=False):
     """A server, client or browser that was found here; servers declare by trial. ``sha256``: of a server's program."""
 
     version: str
@@ -48,7 +48,7 @@ class MapPlanDocument(TypedDict, total=False):
     budget_ns: int | None
 
 
-class AskedGate(TypedDict):
+class GateRequest(TypedDict):
     """What a run that is a gate was asked beside its study; files and folders in full."""
 
     fail_on: list[str]
@@ -104,9 +104,9 @@ class RunDocument(TypedDict, total=False):
     seed: int
     argv: list[str]
     started_utc: str
-    servers: dict[str, ProgramFound]
-    clients: dict[str, ProgramFound]
-    browsers: dict[str, ProgramFound]
+    servers: dict[str, InstalledProgram]
+    clients: dict[str, InstalledProgram]
+    browsers: dict[str, InstalledProgram]
     any: dict[str, list[str]]
     unsupported: list[LeftOut]
     not_found: list[LeftOut]
@@ -127,7 +127,7 @@ class RunDocument(TypedDict, total=False):
     removed: list[str]
     extended: list[Extension]
     map: MapPlanDocument
-    gate: AskedGate
+    gate: GateRequest
     elsewhere: list[Look]
     resumed: int
     state: str

@@ -6,12 +6,12 @@ cannot follow is refused where the study is read (``design/workloads/services.py
 
 from __future__ import annotations
 
-from trifecta.contract.common import Asked, ProgramOutput, TcpSummary, Unsigned
+from trifecta.contract.common import ProgramOutput, StrictConfig, TcpSummary, Unsigned
 from trifecta.contract.load import LoadConfig
 from trifecta.contract.origin import OriginConfig, Statuses
 
 
-class ProgramConfig(Asked, frozen=True, kw_only=True):
+class ProgramConfig(StrictConfig, frozen=True, kw_only=True):
     """Switches of the program, of calls that a service makes and of the client's alike."""
 
     own_tls: bool = False
@@ -34,7 +34,7 @@ class ProgramConfig(Asked, frozen=True, kw_only=True):
     """The same for its answer to leave, from the request's head on."""
 
 
-class Among(Asked, frozen=True, kw_only=True):
+class ClientPlacement(StrictConfig, frozen=True, kw_only=True):
     """The place of a client among those that are programs of their own, each with one request in flight.
 
     Number n of its requests and connections is ``n * of + number`` in its rows, where it is the client ``number``.
@@ -44,7 +44,7 @@ class Among(Asked, frozen=True, kw_only=True):
     of: Unsigned
 
 
-class Begin(Asked, frozen=True, kw_only=True):
+class Begin(StrictConfig, frozen=True, kw_only=True):
     """The line that a client among others is told, when all are ready: when they make their first requests."""
 
     begin_ns: Unsigned
@@ -54,7 +54,7 @@ class ServicesLoadConfig(LoadConfig, frozen=True, kw_only=True):
     """What the client is asked to do."""
 
     program: ProgramConfig
-    among: Among | None = None
+    among: ClientPlacement | None = None
     """Other clients; None: it is all of them, and begins when it is ready."""
 
 
@@ -64,7 +64,7 @@ class ServicesOriginConfig(OriginConfig, frozen=True, kw_only=True):
     program: ProgramConfig
 
 
-class CallsSaid(ProgramOutput, kw_only=True):
+class CallsOutput(ProgramOutput, kw_only=True):
     """The calls of one service by another."""
 
     protocol: str
@@ -84,7 +84,7 @@ class ServicesSummary(ProgramOutput, kw_only=True):
     service: str
     requests: Statuses
     errors: dict[str, Unsigned]
-    calls: dict[str, CallsSaid]
+    calls: dict[str, CallsOutput]
     started_ns: Unsigned
     ended_ns: Unsigned
     cpu_user_ns: Unsigned

@@ -22,7 +22,7 @@ class Quantiles(TypedDict, total=False):
     max: int | None
 
 
-class Ran(TypedDict, total=False):
+class SchedStat(TypedDict, total=False):
     """How long a program ran, and how long it could have and had no core."""
 
     started_ns: int
@@ -31,7 +31,7 @@ class Ran(TypedDict, total=False):
     run_delay_ns: int | None
 
 
-class RanWithShare(Ran, total=False):
+class RanWithShare(SchedStat, total=False):
     """Also what share of a core it was given, and how long that kept it from running."""
 
     cpu_share: float | None
@@ -196,7 +196,7 @@ class Capture(TypedDict, total=False):
     client_qlog: int | None
 
 
-class OneLink(Ran, total=False):
+class OneLink(SchedStat, total=False):
     """What one link did: `contract.link.LinkSummary`."""
 
     ended: str
@@ -302,7 +302,7 @@ class Cycles(TypedDict):
     failures: dict[str, dict[str, int]]
 
 
-class Beside(TypedDict):
+class OtherServer(TypedDict):
     """Another server of a trial, which is not the one that is measured."""
 
     address: str
@@ -335,6 +335,6 @@ class Server(RanWithShare, total=False):
     resolved: list[str]
     page: str
     live_ended: str | None
-    beside: Mapping[str, Beside]
+    beside: Mapping[str, OtherServer]
     services: Mapping[str, Service]
     cycles: Cycles | None

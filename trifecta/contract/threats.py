@@ -8,7 +8,7 @@ from typing import TypedDict, final
 from trifecta.contract.values import JsonObject
 
 
-class MeanFound(TypedDict):
+class MeanDocument(TypedDict):
     """A value, or a ratio, at one level of what was switched, over blocks."""
 
     value: float | None
@@ -24,8 +24,8 @@ class EffectRow(TypedDict):
     levels: Mapping[str, str]
     arm: str
     reference: str | None
-    off: MeanFound | None
-    on: MeanFound | None
+    off: MeanDocument | None
+    on: MeanDocument | None
     ratio: float | None
     low: float | None
     high: float | None
@@ -52,7 +52,7 @@ class TrialsLeftOut(TypedDict):
     checks: Mapping[str, int]
 
 
-class EffectFound(TypedDict, total=False):
+class EffectDocument(TypedDict, total=False):
     """One effect of a threat on a metric: what was switched, and a row a place and comparison."""
 
     title: str
@@ -73,7 +73,7 @@ class EffectFound(TypedDict, total=False):
 
 
 @final
-class RoundTripsFound(TypedDict):
+class RoundTripsDocument(TypedDict):
     """What round trips alone would make of a ratio, and what was measured: `analysis.round_trips.Explained`."""
 
     cell: str
@@ -88,7 +88,7 @@ class RoundTripsFound(TypedDict):
 
 
 @final
-class KneeFound(TypedDict):
+class KneeDocument(TypedDict):
     """A sweep of request rates over one protocol: `analysis.knee.Knee`."""
 
     place: str
@@ -103,7 +103,7 @@ class KneeFound(TypedDict):
     steps: list[JsonObject]
 
 
-class ShareFound(TypedDict):
+class ShareDocument(TypedDict):
     """A part of an effect: `analysis.shares.Share`."""
 
     part: str
@@ -113,16 +113,16 @@ class ShareFound(TypedDict):
 
 
 @final
-class SplitFound(TypedDict):
+class DecompositionDocument(TypedDict):
     """The effect of an arm in a place, split into its parts: `analysis.shares.Decomposition`."""
 
     place: str
     arm: str
     reference: str
-    shares: list[ShareFound]
+    shares: list[ShareDocument]
 
 
-class ThreatFound(TypedDict, total=False):
+class ThreatDocument(TypedDict, total=False):
     """A threat with what its experiments, or its procedure carried out on our samples, showed."""
 
     threat: str
@@ -134,6 +134,6 @@ class ThreatFound(TypedDict, total=False):
     outcome: str
     reason: str
     runs: list[str]
-    effects: list[EffectFound]
-    model: list[RoundTripsFound | KneeFound | SplitFound]
+    effects: list[EffectDocument]
+    model: list[RoundTripsDocument | KneeDocument | DecompositionDocument]
     resampled: list[JsonObject]

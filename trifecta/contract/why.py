@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Literal, TypedDict
 
-from trifecta.contract.ladder import Ends
+from trifecta.contract.ladder import RatioInterval
 
 
-class ShareFound(TypedDict):
+class ShareDocument(TypedDict):
     """Which part of the log effect; None where it is not bounded."""
 
     share: float | None
@@ -15,7 +15,7 @@ class ShareFound(TypedDict):
     share_high: float | None
 
 
-class CauseFound(Ends, ShareFound):
+class CauseDocument(RatioInterval, ShareDocument):
     """A cause removed; the ratio is that of what remains, ``change`` by how many times the cause had made it.
 
     ``only``: the arm that alone meets what is exchanged; empty where both do. ``remains_`` and ``family_``: the ends of
@@ -31,7 +31,7 @@ class CauseFound(Ends, ShareFound):
     suspected: str
     cannot: str
     nearest: bool
-    change: Ends
+    change: RatioInterval
     remains_low: float | None
     remains_high: float | None
     family_low: float | None
@@ -51,33 +51,33 @@ class NotMeasured(TypedDict):
     why: str
 
 
-class OrderFound(TypedDict):
+class CauseOrderDocument(TypedDict):
     """One of the two largest: what remains without it alone, and what its removal does before the other and after."""
 
     cause: str
-    remains: Ends
-    before: Ends
-    after: Ends
+    remains: RatioInterval
+    before: RatioInterval
+    after: RatioInterval
 
 
-class TogetherFound(ShareFound):
+class JointRemovalDocument(ShareDocument):
     """The two largest alone and together, and without all that are named (``causes``), in rounds of their own.
 
     ``left`` is the share that these do not explain. Where no other cause goes with the largest, ``orders`` is empty,
     and it alone is removed.
     """
 
-    effect: Ends
-    orders: list[OrderFound]
-    both: Ends | None
-    interaction: Ends | None
+    effect: RatioInterval
+    orders: list[CauseOrderDocument]
+    both: RatioInterval | None
+    interaction: RatioInterval | None
     causes: list[str]
-    remains: Ends
+    remains: RatioInterval
     censored: int
-    left: ShareFound
+    left: ShareDocument
 
 
-class WhyFound(TypedDict):
+class WhyDocument(TypedDict):
     """``why.json``.
 
     ``rounds`` are whole, of those that were ``planned``; ``trials`` and what follows it are of the cell as it is,
@@ -92,13 +92,13 @@ class WhyFound(TypedDict):
     to: str
     metric: str
     lower_is_better: bool
-    effect: Ends
-    nearest: Ends | None
+    effect: RatioInterval
+    nearest: RatioInterval | None
     told_apart: bool
-    causes: list[CauseFound]
+    causes: list[CauseDocument]
     not_switched: list[NotMeasured]
     not_measured: list[NotMeasured]
-    together: TogetherFound | None
+    together: JointRemovalDocument | None
     no_together: str
     rounds: int
     planned: int
@@ -113,7 +113,7 @@ class WhyFound(TypedDict):
     runs: list[str]
 
 
-class AskedCause(TypedDict):
+class CauseRequest(TypedDict):
     """A cause to measure, as its suspicion was when the search was begun."""
 
     cause: str
@@ -124,7 +124,7 @@ class AskedCause(TypedDict):
     nearest: bool
 
 
-class AskedWhy(TypedDict):
+class WhyRequest(TypedDict):
     """What it takes to go on, as the folder keeps it (``why-asked.json``)."""
 
     run: str
@@ -136,7 +136,7 @@ class AskedWhy(TypedDict):
     block_s: float
     rounds: int
     seed: int
-    causes: list[AskedCause]
+    causes: list[CauseRequest]
     not_switched: list[NotMeasured]
     not_measured: list[NotMeasured]
     began: str

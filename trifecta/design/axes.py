@@ -174,15 +174,15 @@ def place_text(option: str, axis: Axis, text: str) -> float:
 
 def _kind(option: str, name: str) -> Kind:
     where, dot, last = name.rpartition(".")
-    found = KINDS.get(last if dot else name)
-    if found is None and (last if dot else name) in KNOWN_FACTORS:
+    kind = KINDS.get(last if dot else name)
+    if kind is None and (last if dot else name) in KNOWN_FACTORS:
         raise UserError(
             f"option {option}: {name} has levels, not values between two ends; a map has one of them "
             f"(--set {last}=LEVEL), and axes of {', '.join(KINDS)}"
         )
-    if found is None or (dot and where != found.where):
+    if kind is None or (dot and where != kind.where):
         raise UserError(f"option {option}: no axis {name!r}; {did_you_mean(name, KINDS)}")
-    return found
+    return kind
 
 
 def _example(kind: Kind) -> str:
@@ -200,9 +200,9 @@ def _value(option: str, kind: Kind, text: str, like: str = "") -> float:
         raise UserError(f"option {option}: {error}") from None
 
 
-def _scale(low: float, high: float, kind: Kind, asked: str) -> Scale:
-    if asked:
-        return asked  # type: ignore[return-value]
+def _scale(low: float, high: float, kind: Kind, requested: str) -> Scale:
+    if requested:
+        return requested  # type: ignore[return-value]
     if low > 0 and high / low >= LOG_FROM:
         return "log"
     return "sqrt" if low == 0 and not kind.whole else "linear"

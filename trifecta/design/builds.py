@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from trifecta.contract.run import ProgramFound
+from trifecta.contract.run import InstalledProgram
 from trifecta.contract.values import JsonObject, JsonValue
 from trifecta.design import quantity
 from trifecta.design.protocols import PROTOCOL_NAMES, PROTOCOLS, SAFE_METHODS, Protocol
@@ -124,7 +124,7 @@ def adapter_of(level: str, servers: Mapping[str, ServerDefinition]) -> str:
 
 def fill(text: str, values: Mapping[str, str]) -> str:
     """The text with its placeholders filled in, in one pass: what is put in is not looked at again."""
-    return PLACEHOLDER.sub(lambda found: values.get(found[1], found[0]), text)
+    return PLACEHOLDER.sub(lambda match: values.get(match[1], match[0]), text)
 
 
 def as_data(definition: ServerDefinition) -> JsonObject:
@@ -170,40 +170,42 @@ def service_data(definition: ServerService) -> JsonObject:
     program, build = definition.program, definition.build
     own = ("command", "version", "environment")
     known = {name: value for name, value in _program_data(program).items() if name not in own}
-    made: dict[str, JsonValue] = {}
+    values: dict[str, JsonValue] = {}
     if build is not None:
-        made = {"context": _written(build.context), "dockerfile": _written(build.dockerfile)}
-        made |= {"args": {name: _written(value) for name, value in build.arguments.items()}} if build.arguments else {}
-        made |= {"target": _written(build.target)} if build.target else {}
-    whole: dict[str, JsonValue] = {
-        "image": _written(definition.image),
-        "build": made,
-        "entrypoint": [*map(_written, definition.entrypoint)],
-        "command": [*map(_written, program.command[len(definition.entrypoint) :])],
-        "environment": {name: _written(value) for name, value in program.environment.items()},
-        "volumes": [f"{_written(source)}:{_written(target)}:ro" for source, target in definition.volumes],
-        "working_dir": _written(definition.working_dir),
-        KNOWN_OF_SERVICE: known | ({"archive": _written(definition.archive)} if definition.archive else {}),
+        values = {"context": _escaped(build.context), "dockerfile": _escaped(build.dockerfile)}
+        values |= (
+            {"args": {name: _escaped(value) for name, value in build.arguments.items()}} if build.arguments else {}
+        )
+        values |= {"target": _escaped(build.target)} if build.target else {}
+    data: dict[str, JsonValue] = {
+        "image": _escaped(definition.image),
+        "build": values,
+        "entrypoint": [*map(_escaped, definition.entrypoint)],
+        "command": [*map(_escaped, program.command[len(definition.entrypoint) :])],
+        "environment": {name: _escaped(value) for name, value in program.environment.items()},
+        "volumes": [f"{_escaped(source)}:{_escaped(target)}:ro" for source, target in definition.volumes],
+        "working_dir": _escaped(definition.working_dir),
+        KNOWN_OF_SERVICE: known | ({"archive": _escaped(definition.archive)} if definition.archive else {}),
     }
-    return {name: value for name, value in whole.items() if value}
+    return {name: value for name, value in data.items() if value}
 
 
-def _written(text: str) -> str:
+def _escaped(text: str) -> str:
     """As it stands in a compose file, where ``$`` begins a variable."""
     return text.replace("$", "$$")
 
 
-def alike(servers: Mapping[str, ServerDefinition], found: Mapping[str, ProgramFound]) -> list[str]:
+def alike(servers: Mapping[str, ServerDefinition], programs: Mapping[str, InstalledProgram]) -> list[str]:
     """A sentence for each two levels of one server that are one program, by its digest: nothing distinguishes them."""
-    seen: dict[tuple[str, str], str] = {}
-    said = []
-    for level, facts in found.items():
+    first_levels: dict[tuple[str, str], str] = {}
+    sentences = []
+    for level, facts in programs.items():
         digest = facts.get("sha256", "")
-        first = seen.setdefault((_one_of(level, servers.get(level)), digest), level)
+        first = first_levels.setdefault((_one_of(level, servers.get(level)), digest), level)
         if digest and first != level:
             same = f"are one program (sha256 {digest[:12]}): what differs between them is chance; name another build"
-            said.append(f"server {first} and server {level} {same}")
-    return said
+            sentences.append(f"server {first} and server {level} {same}")
+    return sentences
 
 
 def _one_of(level: str, own: ServerDefinition | None) -> str:

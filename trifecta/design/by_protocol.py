@@ -22,8 +22,8 @@ def one_or_three(value: Any, what: str, one: Callable[[Any], Value]) -> tuple[Va
     if len(parts) not in (1, len(PROTOCOLS)):
         names = BETWEEN.join(PROTOCOL_NAMES[protocol].partition("/")[2] for protocol in PROTOCOLS)
         raise QuantityError(f"{value!r} has {len(parts)} parts; give one {what}, or three for HTTP/{names}")
-    found = tuple(map(one, parts))
-    return found if len(set(found)) > 1 else found[:1]
+    values = tuple(map(one, parts))
+    return values if len(set(values)) > 1 else values[:1]
 
 
 def of(values: tuple[Value, ...], protocol: str) -> Value:
@@ -33,8 +33,8 @@ def of(values: tuple[Value, ...], protocol: str) -> Value:
 
 def parse_octets(value: Any) -> Octets:
     """A size, or one for each protocol."""
-    found = one_or_three(value, "size", quantity.parse_size_bytes)
-    return found if len(found) > 1 else found[0]
+    values = one_or_three(value, "size", quantity.parse_size_bytes)
+    return values if len(values) > 1 else values[0]
 
 
 def format_octets(octets: Octets) -> str:

@@ -107,7 +107,7 @@ def parse_campaign(
     conditions = [_conditions(root)] if as_published else []
     more = [root.section(WITH_BUDGET)] if with_budget and depth == "quick" else []
     depths = [root.section(depth), *more, *conditions, *(one.section(depth) for one in conditions)]
-    wanted = _wanted(only, named, labels, _at_depth(depths, names))
+    wanted = _chosen_parts(only, named, labels, _at_depth(depths, names))
     for name, scenario, suite in named:
         if name not in wanted:
             continue
@@ -126,9 +126,9 @@ def parse_campaign(
         studies[name] = resolve(document)
         idle.append(unused(document))
         suite_of[name] = suite
-    for option, said in (idle[0] if idle else {}).items():
+    for option, message in (idle[0] if idle else {}).items():
         if all(option in others for others in idle):  # what one of the studies has a use for is taken
-            raise UserError(said)
+            raise UserError(message)
     return Campaign(
         name=root.parse("campaign", parse_text, ""),
         title=root.parse("title", parse_text, ""),
@@ -155,24 +155,24 @@ def _conditions(root: Section) -> Section:
 
 
 def _tolerated(conditions: Section) -> frozenset[str]:
-    told = conditions.mapping.get("tolerate", [])
-    if not isinstance(told, list):
+    tolerated = conditions.mapping.get("tolerate", [])
+    if not isinstance(tolerated, list):
         raise conditions.error("tolerate", "give a list of checks, such as [protocol]")
-    return frozenset(str(check) for check in told)
+    return frozenset(str(check) for check in tolerated)
 
 
 def _at_depth(depths: Sequence[Section], names: Sequence[str]) -> list[str]:
     """The studies of a depth: those that it names, the last of several, else all."""
-    asked: object = list(names)
+    study_names: object = list(names)
     for section in depths:
-        asked = section.mapping.get("studies", asked)
-        for name in asked if isinstance(asked, list) else [asked]:
+        study_names = section.mapping.get("studies", study_names)
+        for name in study_names if isinstance(study_names, list) else [study_names]:
             if name not in names:
                 raise section.error("studies", f"no such study {name!r}; {did_you_mean(str(name), names)}")
-    return [name for name in names if name in (asked if isinstance(asked, list) else [asked])]
+    return [name for name in names if name in (study_names if isinstance(study_names, list) else [study_names])]
 
 
-def _wanted(
+def _chosen_parts(
     only: Sequence[str],
     named: Sequence[tuple[str, str, str]],
     labels: Mapping[str, Mapping[str, str]],
@@ -238,9 +238,9 @@ def _layers(root: Section, over: Section, scenario: str, suite: str, *more: str)
 
 def _merged(*parts: Mapping[str, Any]) -> dict[str, Any]:
     """Mappings merged field by field; any other value of a later part takes the place of the earlier."""
-    whole: dict[str, Any] = {}
+    merged: dict[str, Any] = {}
     for part in parts:
         for key, value in part.items():
-            before = whole.get(key)
-            whole[key] = _merged(before, value) if isinstance(before, dict) and isinstance(value, dict) else value
-    return whole
+            before = merged.get(key)
+            merged[key] = _merged(before, value) if isinstance(before, dict) and isinstance(value, dict) else value
+    return merged

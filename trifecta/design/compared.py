@@ -66,8 +66,10 @@ def read_baseline(root: Section, factors: Mapping[str, tuple[Any, ...]], compare
     baseline = root.parse("baseline", finder or (lambda value: parse_level(compare, value)), usual)
     if baseline not in levels:
         listed = ", ".join(plan.level_text(level) for level in levels)
-        said, remedy = plan.level_text(baseline), plan.level_text(levels[0])
-        raise root.error("baseline", f"{said!r} is not a level of {compare} ({listed}); add --set baseline={remedy}")
+        level_text, remedy = plan.level_text(baseline), plan.level_text(levels[0])
+        raise root.error(
+            "baseline", f"{level_text!r} is not a level of {compare} ({listed}); add --set baseline={remedy}"
+        )
     return baseline
 
 

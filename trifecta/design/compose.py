@@ -114,7 +114,7 @@ def _refuse_others(section: Section) -> None:
 
 def _image(section: Section, archive: str) -> str:
     """The name of the image in its archive, where none is built."""
-    name = section.parse("image", _plain, "")
+    name = section.parse("image", _unescaped, "")
     if not name:
         raise section.error("image", "is missing; give one, or build: a folder with a Dockerfile")
     if not archive:
@@ -135,8 +135,8 @@ def _build(section: Section) -> ImageBuild | None:
     return ImageBuild(
         context=inner.parse("context", _below, "."),
         dockerfile=inner.parse("dockerfile", _below, "Dockerfile").removeprefix("./"),
-        arguments=_pairs(inner, "args", _plain),
-        target=inner.parse("target", _plain, ""),
+        arguments=_pairs(inner, "args", _unescaped),
+        target=inner.parse("target", _unescaped, ""),
     )
 
 
@@ -164,14 +164,14 @@ def _pairs(section: Section, key: str, parse: Callable[[Any], str]) -> dict[str,
         for place, item in section.items(key):
             name, equals, value = section.parse_value(place, item, parse_text).partition("=")
             entries.append((place, name, value if equals else None))
-    found: dict[str, str] = {}
+    pairs: dict[str, str] = {}
     for place, name, value in entries:
         if not VARIABLE.fullmatch(name):
             raise section.document.error(place, f"{name!r} is not a variable: letters, digits and '_'; rename it")
         if value is None:
             raise section.document.error(place, f"{name} would have this machine's value; write one, such as {name}=1")
-        found[name] = section.parse_value(place, value, parse)
-    return found
+        pairs[name] = section.parse_value(place, value, parse)
+    return pairs
 
 
 def _volumes(section: Section) -> tuple[tuple[str, str], ...]:
@@ -185,7 +185,7 @@ def _volumes(section: Section) -> tuple[tuple[str, str], ...]:
 
 
 def _short_volume(value: Any) -> tuple[str, str]:
-    text = _plain(value)
+    text = _unescaped(value)
     source, _, rest = text.partition(":")
     target, _, mode = rest.partition(":")
     if not source.startswith((".", "/", "~")):
@@ -214,7 +214,7 @@ def _mounted(value: Any) -> str:
     return path
 
 
-def _plain(value: Any) -> str:
+def _unescaped(value: Any) -> str:
     """A text without the variables that compose would fill in; ``$$`` is a dollar (compose-spec, interpolation)."""
     if value is None:
         raise QuantityError('is empty; write "" for an empty text, or remove it')
@@ -227,11 +227,11 @@ def _plain(value: Any) -> str:
 
 
 def _template(value: Any) -> str:
-    return parse_template(_plain(value))
+    return parse_template(_unescaped(value))
 
 
 def _below(value: Any) -> str:
-    return _downwards(_plain(value))
+    return _downwards(_unescaped(value))
 
 
 def _downwards(text: str) -> str:
@@ -243,7 +243,7 @@ def _downwards(text: str) -> str:
 
 
 def _absolute(value: Any) -> str:
-    return _rooted(_plain(value))
+    return _rooted(_unescaped(value))
 
 
 def _rooted(text: str) -> str:

@@ -95,22 +95,22 @@ def own_cases(workloads: Iterable[RequestsWorkload]) -> tuple[ConformanceCase, .
     """One case a method and size of requests that these workloads, each as a protocol meets it, make; none of services,
     pages and videos.
     """
-    found: dict[tuple[str, int, int], ConformanceCase] = {}
+    cases: dict[tuple[str, int, int], ConformanceCase] = {}
     for one in workloads:
         key = (one.method, one_size(one.response_bytes), one_size(one.request_bytes))
-        if one.direct and key not in found and key != ("GET", QUICK[0].octets, 0):
+        if one.direct and key not in cases and key != ("GET", QUICK[0].octets, 0):
             label = f"{one.method} {_size(max(key[1:]))} (own)"
             limit = max(one.request_timeout_ns, OWN.timeout_ns)
-            found[key] = replace(
+            cases[key] = replace(
                 OWN,
-                name=f"{OWN.name}_{len(found) + 1}" if found else OWN.name,
+                name=f"{OWN.name}_{len(cases) + 1}" if cases else OWN.name,
                 label=label,
                 method=one.method,
                 octets=key[1],
                 timeout_ns=limit,
                 request_octets=key[2],
             )
-    return tuple(found.values())
+    return tuple(cases.values())
 
 
 def _size(octets: int) -> str:

@@ -16,8 +16,8 @@ _RUN_NS = 1_500_000_000  # lab, servers, probe
 def study_ns(study: Study) -> int:
     """Wall time of a whole study; its budget where that is less."""
     blocks = study.min_blocks if study.min_blocks == study.max_blocks else (study.min_blocks + study.max_blocks) // 2
-    whole = _RUN_NS + sum(blocks * block_ns(study, cell) for cell in plan.cells(study))
-    return whole if study.budget_ns is None else min(whole, study.budget_ns)
+    total_ns = _RUN_NS + sum(blocks * block_ns(study, cell) for cell in plan.cells(study))
+    return total_ns if study.budget_ns is None else min(total_ns, study.budget_ns)
 
 
 def trials(study: Study) -> int | None:

@@ -60,11 +60,11 @@ def load(module: str) -> Any:
         extra = next((name for name, one in EXTRAS.items() if package in one.modules), None)
         if extra is None or error.name is None or error.name.partition(".")[0] != package:
             raise
-        said = f"the package {package} is not installed; it is for {EXTRAS[extra].wanted_by}"
-        raise CannotError(f"{said}; run: {remedy(extra)}") from error
+        sentence = f"the package {package} is not installed; it is for {EXTRAS[extra].wanted_by}"
+        raise CannotError(f"{sentence}; run: {remedy(extra)}") from error
 
 
-class Later:
+class LazyModule:
     """A module of an extra that is imported when it is first used: the modules around it can be without."""
 
     def __init__(self, module: str) -> None:

@@ -129,7 +129,7 @@ REQUESTS_FIELDS = (
     Field("client_cpu", "client_cpu", _cpu_or_none, _format_cpu_or_none),
     Field("server_cpu", "server_cpu", _cpu_or_none, _format_cpu_or_none),
     Field("load_balancer", "load_balancer", _flag_or_nothing, bool),
-    Field("ip", "ip", ip.parse, ip.written, without=ip.IPV4),
+    Field("ip", "ip", ip.parse, ip.ip_document, without=ip.IPV4),
     Field("keylog", "keylog", parse_flag, factor=False),
     Field("qlog", "qlog", parse_flag, factor=False),
 )
@@ -251,10 +251,10 @@ def _parse_ladder(value: Any) -> tuple[tuple[int, int], ...]:
     """``240p 400 kbit/s + 720p 2.8 Mbit/s``: height and bit/s of each rung, the lowest first."""
     rungs = []
     for part in parse_text(value).split("+"):
-        found = _RUNG.fullmatch(part.strip())
-        if not found:
+        match = _RUNG.fullmatch(part.strip())
+        if not match:
             raise QuantityError(f"{part.strip()!r} is not a rung of a ladder; write for example '480p 1.2 Mbit/s'")
-        rungs.append((int(found[1]), quantity.parse_rate_bits_per_s(found[2])))
+        rungs.append((int(match[1]), quantity.parse_rate_bits_per_s(match[2])))
     if any(later[1] <= earlier[1] for earlier, later in itertools.pairwise(rungs)):
         raise QuantityError(f"the ladder {value!r} does not rise; list the rungs by rate, the lowest first")
     if any(height % 2 or not 96 <= height <= 2160 for height, _ in rungs):

@@ -60,9 +60,11 @@ class Refs:
         # In quotes, and with a comma behind each: so a command line may hold commas, and one level is a list, too.
         quoted = [json.dumps(level, ensure_ascii=False) for level in levels]
         listed = "".join(f"{level}," for level in quoted)
-        asked = [f"servers.{name}={json.dumps(written, ensure_ascii=False)}" for name, written in self.servers.items()]
-        asked += [f"compare={self.factor}", f"{self.factor}=[{listed}]", f"baseline={quoted[0]}"]
-        apply_overrides(document, asked, self._option)
+        overrides = [
+            f"servers.{name}={json.dumps(written, ensure_ascii=False)}" for name, written in self.servers.items()
+        ]
+        overrides += [f"compare={self.factor}", f"{self.factor}=[{listed}]", f"baseline={quoted[0]}"]
+        apply_overrides(document, overrides, self._option)
 
     def refuse_twice(self, overrides: Sequence[str]) -> None:
         """UserError where one of ``--set`` asks for what the two levels do."""
@@ -88,7 +90,7 @@ class GatePlan:
     @property
     def candidate(self) -> str:
         """The other arm; of one level against itself the baseline's second run."""
-        others = plan.others(self.study)
+        others = plan.other_levels(self.study)
         return others[0] if others else self.baseline + AA_SUFFIX
 
     @property
@@ -97,8 +99,8 @@ class GatePlan:
         study = self.study
         paths = {name: asdict(path) for name, path in study.paths.items()}
         cells, metrics = [cell.key for cell in plan.cells(study)], [one.metric.name for one in self.conditions]
-        told = json.dumps([asdict(study.workload), paths, cells, metrics], sort_keys=True, default=str)
-        return hashlib.sha256(told.encode()).hexdigest()
+        text = json.dumps([asdict(study.workload), paths, cells, metrics], sort_keys=True, default=str)
+        return hashlib.sha256(text.encode()).hexdigest()
 
     def name(self, arm: str) -> str:
         """An arm in words."""
@@ -108,8 +110,8 @@ class GatePlan:
     def place(self, cell: Cell) -> str:
         """A cell in words: its protocol, path and connections, and whatever else is not the same in all cells."""
         varied = {name for name, levels in self.study.factors.items() if len(levels) > 1}
-        told = [name for name in cell.levels if name in varied or name in _TOLD]
-        levels = {name: plan.level_text(cell.levels[name]) for name in told}
+        names = [name for name in cell.levels if name in varied or name in _TOLD]
+        levels = {name: plan.level_text(cell.levels[name]) for name in names}
         words = (level if name == "connection" else arm_words(name, level) for name, level in levels.items())
         return ", ".join(words) or cell.key
 
@@ -140,7 +142,7 @@ def _ref(option: str, text: str) -> tuple[str, str]:
 
 def read_conditions(texts: Sequence[str], study: Study) -> tuple[Condition, ...]:
     """What options ask, ``slower:3%`` or ``latency_p95:5%``, in the metrics of a study. UserError otherwise."""
-    found: dict[str, Condition] = {}
+    conditions: dict[str, Condition] = {}
     for text in texts or (DEFAULT_CONDITION,):
         name, colon, share = (part.strip() for part in text.partition(":"))
         if not colon:
@@ -151,10 +153,12 @@ def read_conditions(texts: Sequence[str], study: Study) -> tuple[Condition, ...]
             raise UserError(f"option --fail-on {text}: {error}") from None
         if not share.endswith("%") or not 0 < limit <= 1:  # 3 alone would be 300 %
             raise UserError(f"option --fail-on {text}: {share!r} is no limit; give more than 0% and at most 100%")
-        if name in found:
-            raise UserError(f"option --fail-on {text}: {name} has a limit already, {found[name].text}; leave one out")
-        found[name] = Condition(name, _metric(name, text, study), limit)
-    return tuple(found.values())
+        if name in conditions:
+            raise UserError(
+                f"option --fail-on {text}: {name} has a limit already, {conditions[name].text}; leave one out"
+            )
+        conditions[name] = Condition(name, _metric(name, text, study), limit)
+    return tuple(conditions.values())
 
 
 def _metric(name: str, text: str, study: Study) -> Metric:

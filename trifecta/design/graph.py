@@ -53,13 +53,13 @@ class Graph:
 
     def walk(self) -> list[tuple[str, Call, int]]:
         """Every call of one cycle in the order in which they begin: caller, call, depth."""
-        seen: list[tuple[str, Call, int]] = []
+        calls: list[tuple[str, Call, int]] = []
         table = {(route.service, route.path): route for route in self.routes}
 
         def follow(caller: str, call: Call, depth: int) -> None:
-            seen.append((caller, call, depth))
+            calls.append((caller, call, depth))
             for inner in table[call.to, call.path].calls:
                 follow(call.to, inner, depth + 1)
 
         follow(self.client, self.entry, 0)
-        return seen
+        return calls

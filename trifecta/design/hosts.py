@@ -41,8 +41,8 @@ def read_hosts(root: Section, workload: RequestsWorkload) -> dict[str, Machine]:
     if CLIENT not in section:
         raise _unnamed(section, CLIENT)
     ends = [role for role in workload.placeable if role in section and role != MIDDLE]
-    found = {role: _read_machine(section, role) for role in ends}
-    return found | ({MIDDLE: _read_middle(section, found)} if MIDDLE in section else {})
+    machines = {role: _read_machine(section, role) for role in ends}
+    return machines | ({MIDDLE: _read_middle(section, machines)} if MIDDLE in section else {})
 
 
 def refuse_unplaced(root: Section, study: Study) -> None:
@@ -79,7 +79,7 @@ def role_of(graph: Graph, service: str) -> str:
     return CLIENT if service == graph.client else service
 
 
-def written(hosts: Mapping[str, Machine]) -> dict[str, JsonValue]:
+def hosts_document(hosts: Mapping[str, Machine]) -> dict[str, JsonValue]:
     """Hosts in the canonical form of a study; nothing without, so that older studies keep their identity."""
     return {"hosts": {role: machine.as_data() for role, machine in hosts.items()}} if hosts else {}
 

@@ -215,9 +215,9 @@ def _say_delay(there: ImpairmentDocument | None, back: ImpairmentDocument | None
 
 def _say_rate(document: ImpairmentDocument) -> list[str]:
     packets, octets = document.get("queue_packets"), document.get("queue_bytes")
-    told = f"{packets:,} packets" if packets else numbers.plain(numbers.size(octets)) if octets else ""
+    sentence = f"{packets:,} packets" if packets else numbers.without_zeros(numbers.size(octets)) if octets else ""
     codel = "CoDel" if document.get("discipline") == "codel" else ""
-    queue = " with ".join(filter(None, (told and f"a queue of {told}", codel)))
+    queue = " with ".join(filter(None, (sentence and f"a queue of {sentence}", codel)))
     return [quantity.format_rate(document["bits_per_s"]), queue]
 
 

@@ -20,7 +20,7 @@ def parse(value: Any) -> str | None:
     return None if text == IPV4 else text
 
 
-def written(value: str | None) -> str:
+def ip_document(value: str | None) -> str:
     """What a workload has, as a study file has it."""
     return value or IPV4
 

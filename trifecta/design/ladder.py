@@ -90,12 +90,12 @@ class Ladder:
         """The published study."""
         return self.claim.partition(".")[0]
 
-    def ahead(self, rung: Rung) -> list[Step]:
+    def unapplied_steps(self, rung: Rung) -> list[Step]:
         """The steps whose published condition a rung still has."""
 
-        def made(one: Exchange) -> bool:
-            order = self._order(one.factor)
-            return order.index(dict(rung.levels)[one.factor]) >= order.index(one.after)
+        def made(exchange: Exchange) -> bool:
+            order = self._order(exchange.factor)
+            return order.index(dict(rung.levels)[exchange.factor]) >= order.index(exchange.after)
 
         return [step for step in self.steps if not all(made(one) for one in step.exchanges)]
 
@@ -105,12 +105,12 @@ class Ladder:
 
     def _climb(self, steps: Sequence[Step]) -> list[Rung]:
         levels, metric = dict(self.bottom), self.metric
-        made = [Rung(tuple(levels.items()), metric)]
+        rungs = [Rung(tuple(levels.items()), metric)]
         for step in steps:
             levels |= {one.factor: one.after for one in step.exchanges}
             metric = metric if step.metric is None else step.metric[1]
-            made.append(Rung(tuple(levels.items()), metric))
-        return made
+            rungs.append(Rung(tuple(levels.items()), metric))
+        return rungs
 
     def other_order(self, first: int, second: int) -> tuple[Rung, Rung] | None:
         """Two rungs for steps ``first`` < ``second`` the other way round: with only the second of them exchanged at
@@ -176,5 +176,5 @@ def pairs_of(ladder: Ladder) -> list[tuple[int, int]]:
 def ranked(sizes: Sequence[float | None], possible: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     """These pairs of steps by their effects' magnitude, those of the largest two first; without those of no effect."""
     known = {pair: [abs(size) for one in pair if (size := sizes[one]) is not None] for pair in possible}
-    whole = {pair: sum(both) for pair, both in known.items() if len(both) == 2}
-    return sorted(whole, key=lambda pair: -whole[pair])
+    sums = {pair: sum(both) for pair, both in known.items() if len(both) == 2}
+    return sorted(sums, key=lambda pair: -sums[pair])

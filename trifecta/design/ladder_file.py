@@ -44,7 +44,7 @@ def parse_ladder(text: str, file: str) -> Ladder:
     rounds = root.section("rounds")
     rounds.allow("quick", "full")
     tree = {name: value for name, value in inner.mapping.items() if name != "metric"}
-    made = Ladder(
+    ladder = Ladder(
         id=root.parse("ladder", parse_text, ""),
         title=root.parse("title", parse_text, ""),
         claim=root.parse("claim", parse_text, ""),
@@ -62,9 +62,9 @@ def parse_ladder(text: str, file: str) -> Ladder:
         tree=tree,
         lines={place[1:]: line for place, line in document.lines.items() if place[0:1] == ("study",)},
     )
-    for overrides in ((), made.quick):  # so that what is wrong with the study is said when the ladder is read
-        made.measured_by(made.rungs(), rounds=made.full_rounds, seed=1, overrides=overrides)
-    return made
+    for overrides in ((), ladder.quick):  # so that what is wrong with the study is said when the ladder is read
+        ladder.measured_by(ladder.rungs(), rounds=ladder.full_rounds, seed=1, overrides=overrides)
+    return ladder
 
 
 def _inner(root: Section) -> Section:
@@ -88,20 +88,20 @@ def _steps(root: Section, inner: Section, metric: str) -> tuple[tuple[tuple[str,
         raise root.error("steps", "has no step; list one or more")
     now: dict[str, str] = {}
     bottom: dict[str, str] = {}
-    made: list[Step] = []
+    steps: list[Step] = []
     for number, item in enumerate(listed):
         place = ("steps", number)
         if not isinstance(item, dict):
             raise root.document.error(place, "is not a mapping; write 'step: NAME' and its fields")
         step = _step(Section(root.document, place, item), inner.section("factors"), now, metric)
-        if any(one.id == step.id for one in made):
+        if any(one.id == step.id for one in steps):
             raise root.document.error((*place, "step"), f"{step.id!r} is the name of two steps; give each its own")
         for one in step.exchanges:
             bottom.setdefault(one.factor, one.before)
             now[one.factor] = one.after
         metric = metric if step.metric is None else step.metric[1]
-        made.append(step)
-    return tuple(bottom.items()), tuple(made)
+        steps.append(step)
+    return tuple(bottom.items()), tuple(steps)
 
 
 def _step(step: Section, factors: Section, now: Mapping[str, str], metric: str) -> Step:
@@ -165,10 +165,10 @@ def _metric(section: Section, name: str) -> str:
 def _known_metric(value: Any) -> str:
     """The column of a metric; of a time with or without its unit."""
     text = parse_text(value)
-    found = metrics.find(text) or metrics.find(f"{text}_ns")
-    if found is None:
+    metric = metrics.find(text) or metrics.find(f"{text}_ns")
+    if metric is None:
         raise QuantityError(f"{text!r} is not a metric; see docs/metrics.md")
-    return found.name
+    return metric.name
 
 
 def _parse_protocol(value: Any) -> str:

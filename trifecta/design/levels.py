@@ -148,34 +148,34 @@ def read_cells(
 
     A cell is written as ``factor=level,factor=level``; factors with one level may be left out.
     """
-    finders, names, made = named_things(around), [name for name in factors if name != compare], []
+    finders, names, cells = named_things(around), [name for name in factors if name != compare], []
     for place, item in root.items("cells"):
-        asked: dict[str, str] = {}
+        rewritten: dict[str, str] = {}
         for part in parse_text(item).split(","):
             name, equals, text = (one.strip() for one in part.partition("="))
-            if not equals or name not in names or name in asked:
-                told = "twice" if name in asked else did_you_mean(name, names)
-                raise root.document.error(place, f"{part.strip()!r} is no factor and level of a cell; {told}")
+            if not equals or name not in names or name in rewritten:
+                sentence = "twice" if name in rewritten else did_you_mean(name, names)
+                raise root.document.error(place, f"{part.strip()!r} is no factor and level of a cell; {sentence}")
             if text not in map(plan.level_text, factors[name]):  # written otherwise: 1000 B for 1 kB
                 parse = finders.get(name) or partial(parse_level, name)
                 text = plan.level_text(root.parse_value(place, text, parse))
-            asked[name] = text
+            rewritten[name] = text
         levels: dict[str, Any] = {}
         for name in names:
             own = {plan.level_text(level): level for level in factors[name]}
-            if name not in asked and len(own) > 1:
+            if name not in rewritten and len(own) > 1:
                 raise root.document.error(place, f"which {name}? Name one of {', '.join(own)}")
-            chosen = asked.get(name, next(iter(own)))
+            chosen = rewritten.get(name, next(iter(own)))
             if chosen not in own:
                 raise root.document.error(place, f"{chosen!r} is not a level of {name}; {did_you_mean(chosen, own)}")
             levels[name] = own[chosen]
         key = plan.cell_of(levels).key
-        if key in made:
+        if key in cells:
             raise root.document.error(place, f"the cell {key} is listed twice; list it once")
-        made.append(key)
-    if "cells" in root and not 0 < len(made) <= MAX_CELLS:
-        raise root.error("cells", f"lists {len(made)} cells; list 1 to {MAX_CELLS}, or remove the field")
-    return tuple(made)
+        cells.append(key)
+    if "cells" in root and not 0 < len(cells) <= MAX_CELLS:
+        raise root.error("cells", f"lists {len(cells)} cells; list 1 to {MAX_CELLS}, or remove the field")
+    return tuple(cells)
 
 
 def _allow_factors(section: Section, workload: RequestsWorkload) -> None:

@@ -50,8 +50,8 @@ class MapPlan:
 
     def place_of(self, cell: Cell) -> int:
         """The number of the place that a cell is."""
-        found = _POINT.fullmatch(str(cell.levels["path"]))
-        both = [int(found[1]), int(found[2])] if found else [0, 0]
+        match = _POINT.fullmatch(str(cell.levels["path"]))
+        both = [int(match[1]), int(match[2])] if match else [0, 0]
         for number, axis in enumerate((self.x, self.y)):
             if axis.kind.where == "workload":
                 both[number] = axis.texts.index(str(cell.levels[axis.name]))
@@ -150,12 +150,12 @@ def change_to_map(document: Document, plan: MapPlan, overrides: Sequence[str]) -
     if not isinstance(factors, dict):
         raise document.error(("factors",), "is not a mapping; write 'name: value' lines below it")
     paths = tree.get("paths") or {}
-    base = _only(document, "path", factors.get("path") or list(paths) or [CLEAN])
+    base = _only_level(document, "path", factors.get("path") or list(paths) or [CLEAN])
     if plan.compare != PROTOCOL_FACTOR:
         factors.setdefault(PROTOCOL_FACTOR, list(PROTOCOL_NAMES.values()))
     for name in [name for name in factors if name not in (plan.compare, "path")]:
         if name not in (plan.x.name, plan.y.name):
-            factors[name] = [_only(document, name, factors[name])]
+            factors[name] = [_only_level(document, name, factors[name])]
     fields = dict(paths.get(base) or {})
     for axis in (plan.x, plan.y):
         if axis.kind.where == "workload":
@@ -168,8 +168,8 @@ def change_to_map(document: Document, plan: MapPlan, overrides: Sequence[str]) -
             if "rtt" in own:
                 fields.pop("delay", None)
             points[f"x{i:02}-y{j:02}"] = fields | own
-    asked = {place[2:]: option for place, option in document.options.items() if place[:2] == ("paths", base)}
-    for rest, option in asked.items():  # the path is that of every place now
+    options = {place[2:]: option for place, option in document.options.items() if place[:2] == ("paths", base)}
+    for rest, option in options.items():  # the path is that of every place now
         del document.options["paths", base, *rest]
         document.options |= {("paths", point, *rest): option for point in points}
     tree["paths"] = points
@@ -207,12 +207,12 @@ def _refuse_own(document: Document, plan: MapPlan) -> None:
             raise UserError(f"option {option}: a map sets {place[-1]} itself; {remedy}, and leave this out")
 
 
-def _only(document: Document, factor: str, levels: Any) -> Any:
+def _only_level(document: Document, factor: str, levels: Any) -> Any:
     listed = levels if isinstance(levels, list) else [levels]
     if len(listed) != 1:
-        said = ", ".join(str(level) for level in listed)
+        sentence = ", ".join(str(level) for level in listed)
         raise UserError(
-            f"{document.name}: factors.{factor}: has the levels {said}, and a map has one beside its axes; "
+            f"{document.name}: factors.{factor}: has the levels {sentence}, and a map has one beside its axes; "
             f"add --set {factor}={listed[0] if listed else 'LEVEL'}"
         )
     return listed[0]

@@ -75,5 +75,5 @@ class Metric:
 
     def has(self, kind: str) -> str:
         """What an arm is or has by a verdict: ``faster``, ``a higher mean bitrate``."""
-        said = {"faster": self.wording.has_better, "slower": self.wording.has_worse}.get(kind, "")
-        return said.format(label=self.label) or self.word(kind)
+        template = {"faster": self.wording.has_better, "slower": self.wording.has_worse}.get(kind, "")
+        return template.format(label=self.label) or self.word(kind)

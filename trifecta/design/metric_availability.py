@@ -33,7 +33,7 @@ def short_of(study: Study, metric: Metric) -> str:
 def no_value(study: Study, metric: Metric) -> str:
     """Why trials of a cell will never have a value of the metric; empty where nothing is known against it."""
     works = (plan.workload_for(study, one) for one in plan.treatments(study))
-    lacking = next((said for work in works if (said := _lacking(work, metric))), "")
+    lacking = next((problem for work in works if (problem := _lacking(work, metric))), "")
     return f"{metric.label} {lacking}; give another metric" if lacking else short_of(study, metric)
 
 

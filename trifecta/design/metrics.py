@@ -16,9 +16,9 @@ from trifecta.design.metric import CPU, LESS, MORE, REQUESTS, Better, Metric, Un
 from trifecta.entries import Registry
 
 
-def _trial(name: str, label: str, asked: str, *, phase: str = "", over_failures: bool = True) -> Metric:
+def _trial(name: str, label: str, measure: str, *, phase: str = "", over_failures: bool = True) -> Metric:
     """The median of a time over a trial's requests or visits."""
-    return Metric(name, label, "ns", quantile=0.50, over_failures=over_failures, asked=asked, phase=phase)
+    return Metric(name, label, "ns", quantile=0.50, over_failures=over_failures, asked=measure, phase=phase)
 
 
 TRIALS = (
@@ -184,7 +184,7 @@ METRICS: Registry[Metric] = Registry(
 OF_SERVICES: dict[str, Metric] = {one.name: one for one in SERVICES}
 
 
-def named(name: str) -> Metric:
+def metric_named(name: str) -> Metric:
     """A metric of a trial, or of all its services together."""
     return METRICS[name] if name in METRICS else OF_SERVICES[name]
 
@@ -208,9 +208,9 @@ def find(name: str) -> Metric | None:
     """The metric of that column, wherever it is, also of a part (``cpu_share[B]``); None for one that is not of this
     project.
     """
-    whole, _, part = name.removesuffix("]").partition("[")
+    metric_name, _, part = name.removesuffix("]").partition("[")
     if part:
-        known = find(whole)
+        known = find(metric_name)
         return None if known is None else replace(known, name=name, label=f"{known.label} of {part}")
     return next((one for table in EVERY for one in table if one.name == name), None) or METRICS.get(name)
 

@@ -41,10 +41,10 @@ def arms_of(compare: str, arms: Sequence[str]) -> Iterator[None]:
 def name(arm: str) -> str:
     """``HTTP/3``, ``caddy``; the baseline's second run is ``HTTP/2 again``."""
     level, own = arm.removesuffix(AA_SUFFIX), _CURRENT.get()
-    said = arm_words(own.compare if level in own.arms else PROTOCOL_FACTOR, level)
-    if own.compare == "server" and said != level and [arm_words("server", arm) for arm in own.arms].count(said) > 1:
-        said = level  # the ends of their paths do not distinguish two builds
-    return said + (" again" if arm.endswith(AA_SUFFIX) else "")
+    words = arm_words(own.compare if level in own.arms else PROTOCOL_FACTOR, level)
+    if own.compare == "server" and words != level and [arm_words("server", arm) for arm in own.arms].count(words) > 1:
+        words = level  # the ends of their paths do not distinguish two builds
+    return words + (" again" if arm.endswith(AA_SUFFIX) else "")
 
 
 def begins(text: str) -> bool:
@@ -68,11 +68,11 @@ def factor() -> str:
 
 def title() -> str:
     """The same at the beginning of a line: ``Congestion control``, ``TLS version``."""
-    said = factor()
-    return said[0].upper() + said[1:]
+    words = factor()
+    return words[0].upper() + words[1:]
 
 
-def compared() -> str:
+def compared_factor() -> str:
     """The compared factor."""
     return _CURRENT.get().compare
 
@@ -84,8 +84,8 @@ def order() -> list[str]:
 
 def column(arm: str) -> str:
     """The beginning of a column of an arm, where a table has its arms side by side: ``h3``, ``bbr``, ``_10_kB``."""
-    said = re.sub(r"\W", "_", arm)
-    return said if said[0].isalpha() else f"_{said}"
+    column_name = re.sub(r"\W", "_", arm)
+    return column_name if column_name[0].isalpha() else f"_{column_name}"
 
 
 def columns_sql(names: Sequence[str]) -> str:

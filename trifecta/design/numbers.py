@@ -75,9 +75,9 @@ def size(octets: float | None) -> str:
     return _optional(octets, lambda value: _scaled(value, _SIZES, whole_last=True))
 
 
-def plain(text: str) -> str:
+def without_zeros(text: str) -> str:
     """A number that was asked for, not measured: ``10.0 kB`` as ``10 kB``."""
-    return _ZEROS.sub(lambda found: found[1].rstrip("."), text)
+    return _ZEROS.sub(lambda match: match[1].rstrip("."), text)
 
 
 def count(value: float | None) -> str:
@@ -194,7 +194,7 @@ def _optional(value: float | None, write: Callable[[float], str], infinite: str 
     return write(float(value))
 
 
-def _both(write: Callable[[float | None], str]) -> Callable[[tuple[float | None, float | None]], str]:
+def _write_interval(write: Callable[[float | None], str]) -> Callable[[tuple[float | None, float | None]], str]:
     """Write an interval whose ends are written so, each with its unit; nothing without both ends."""
     return lambda ends: NO_VALUE if None in ends else f"[{write(ends[0])}, {write(ends[1])}]"
 
@@ -216,17 +216,17 @@ FORMATS: dict[str, Callable[[Any], str]] = {
     "ratio": ratio,
     "interval": interval,
     "percent": percent,
-    "duration_interval": _both(duration),
-    "per_second_interval": _both(per_second),
-    "percent_interval": _both(percent),
-    "ratio_interval": _both(ratio),
-    "size_interval": _both(size),
+    "duration_interval": _write_interval(duration),
+    "per_second_interval": _write_interval(per_second),
+    "percent_interval": _write_interval(percent),
+    "ratio_interval": _write_interval(ratio),
+    "size_interval": _write_interval(size),
     "rate": rate,
-    "rate_interval": _both(rate),
+    "rate_interval": _write_interval(rate),
     "known_interval": lambda ends: NO_VALUE if ends == (None, None) else interval(ends),
-    "bit_rate_interval": _both(bit_rate),
+    "bit_rate_interval": _write_interval(bit_rate),
     "number": number,
-    "number_interval": _both(number),
+    "number_interval": _write_interval(number),
     "p_value": p_value,
     "evidence": evidence,
     "protocol": protocol,

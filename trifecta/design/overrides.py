@@ -59,17 +59,17 @@ def name_of(key: str) -> tuple[str, ...]:
 
 def refuse_twice(overrides: Sequence[str], options: Mapping[str, str]) -> None:
     """UserError where two of ``--set`` change the same, or one of them and an option (``blocks`` -> ``--blocks 3``)."""
-    seen: list[tuple[tuple[str, ...], str]] = []
+    earlier_names: list[tuple[tuple[str, ...], str]] = []
     for override in overrides:
         key, equals, _ = override.partition("=")
         name = name_of(key.strip())
-        for earlier, other in seen:
+        for earlier, other in earlier_names:
             if equals and earlier[: len(name)] == name:  # what goes into details after the whole undoes nothing
                 raise UserError(f"options --set {other} and --set {override}: both set {key.strip()}; leave one out")
         for field, option in options.items():
             if equals and name[0] == field:
                 raise UserError(f"options {option} and --set {override}: both set {field}; leave one out")
-        seen.append((name, override))
+        earlier_names.append((name, override))
 
 
 def unused(document: Document) -> dict[str, str]:
@@ -77,19 +77,19 @@ def unused(document: Document) -> dict[str, str]:
     used, modes = _levels(document, "path"), _levels(document, "connection") or ["reused"]
     paths = document.tree.get("paths")
     used = used or list(paths if isinstance(paths, dict) else ())
-    found: dict[str, str] = {}
+    unused_options: dict[str, str] = {}
     for place, option in document.options.items():
-        if place[0] != "paths" or len(place) < 2 or option in found:
+        if place[0] != "paths" or len(place) < 2 or option in unused_options:
             continue
         path = str(place[1])
         if path not in used:
             remedy = did_you_mean(path, used)
             if not remedy.startswith("did"):
                 remedy = f"add --set path={path}, or leave it out"
-            found[option] = f"option {option}: no cell has the path {path!r}; {remedy}"
+            unused_options[option] = f"option {option}: no cell has the path {path!r}; {remedy}"
         elif place[2:3] == ("trial",) and len(place) > 3 and place[3] in CONNECTION_LEVELS and place[3] not in modes:
-            found[option] = f"option {option}: no cell has {place[3]} connections; leave it out"
-    return found
+            unused_options[option] = f"option {option}: no cell has {place[3]} connections; leave it out"
+    return unused_options
 
 
 def _refuse_undoing(document: Document, place: Place, option: str) -> None:
@@ -107,13 +107,13 @@ def _refuse_undoing(document: Document, place: Place, option: str) -> None:
 
 def by_hand(document: Document) -> dict[Place, JsonValue]:
     """What options have set so far, by place; a copy."""
-    found: dict[Place, JsonValue] = {}
+    values: dict[Place, JsonValue] = {}
     for place in document.options:
         value: Any = document.tree
         for part in place:
             value = value.get(part) if isinstance(value, dict) else None
-        found[place] = deepcopy(value)
-    return found
+        values[place] = deepcopy(value)
+    return values
 
 
 def refuse_changed(document: Document, before: Mapping[Place, JsonValue], option: str) -> None:
@@ -136,7 +136,7 @@ def _lengthen_paths(document: Document) -> None:
     workload, paths = document.tree.get("workload"), document.tree.get("paths")
     if not isinstance(workload, dict) or not isinstance(paths, dict):
         return
-    asked = {
+    modes_used = {
         field: option
         for field in LENGTH_FIELDS
         if field in workload
@@ -148,13 +148,13 @@ def _lengthen_paths(document: Document) -> None:
         if not isinstance(trial, dict):
             continue
         modes = [mode for mode in CONNECTION_LEVELS if mode in trial]
-        whole: Place = ("paths", path, "trial")
-        own = [((*whole, mode), trial[mode]) for mode in modes if mode in used and isinstance(trial[mode], dict)]
-        for place, length in own if modes else [(whole, trial)]:
-            for field, option in asked.items():
+        trial_place: Place = ("paths", path, "trial")
+        own = [((*trial_place, mode), trial[mode]) for mode in modes if mode in used and isinstance(trial[mode], dict)]
+        for place, length in own if modes else [(trial_place, trial)]:
+            for field, option in modes_used.items():
                 here: Place = (*place, field)
                 by_hand = (document.options.get(here[:end], "") for end in range(2, len(here) + 1))
-                if not any(other and other not in asked.values() for other in by_hand):  # the nearer one wins
+                if not any(other and other not in modes_used.values() for other in by_hand):  # the nearer one wins
                     length[field] = workload[field]
                     document.options[here] = option
 

@@ -22,16 +22,16 @@ def in_words(spec: PathDocument) -> str:
     if spec.get("as_is"):
         return AS_IS
     there, back = (_by_kind(spec.get("forward") or ()), _by_kind(spec.get("backward") or ()))
-    said = [
+    parts = [
         phrase
         for name in sorted(there.keys() | back.keys(), key=_place)
         for phrase in KINDS[name].phrases(there.get(name), back.get(name))
     ]
     if spec.get("frames") == "wire":
-        said.append("frames of a wire's size")
+        parts.append("frames of a wire's size")
     if spec.get("emulator") == "netem":
-        said.append("by the kernel's netem")
-    return ", ".join(filter(None, said)) or NOTHING
+        parts.append("by the kernel's netem")
+    return ", ".join(filter(None, parts)) or NOTHING
 
 
 def _by_kind(documents: Sequence[ImpairmentDocument]) -> dict[str, ImpairmentDocument]:

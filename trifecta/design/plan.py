@@ -38,7 +38,7 @@ def levels_of(study: Study) -> list[str]:
     return [level_text(level) for level in study.factors[study.compare]]
 
 
-def others(study: Study) -> list[str]:
+def other_levels(study: Study) -> list[str]:
     """The levels that are compared with the baseline."""
     return [level for level in levels_of(study) if level != study.baseline.level]
 
@@ -47,12 +47,12 @@ def cells(study: Study) -> list[Cell]:
     """Every combination of the factors but the compared one, the last factor varying fastest; or those it names."""
     names = [name for name in study.factors if name != study.compare]
     if study.cells:
-        return [_named(study, key) for key in study.cells]
+        return [_cell_named(study, key) for key in study.cells]
     combinations = itertools.product(*(study.factors[name] for name in names))
     return [cell_of(dict(zip(names, levels, strict=True))) for levels in combinations]
 
 
-def _named(study: Study, key: str) -> Cell:
+def _cell_named(study: Study, key: str) -> Cell:
     """The cell of this key, whose levels are those of the study's factors."""
     texts = dict(part.split("=", 1) for part in key.split(","))
     levels = {name: {level_text(one): one for one in study.factors[name]}[text] for name, text in texts.items()}
@@ -104,7 +104,7 @@ def block_order(study: Study, cell: Cell, block: int) -> list[str]:
 def block_trials(study: Study, cell: Cell, block: int, first_trial_number: int) -> list[Trial]:
     """The trials of a block, in the order in which they are to run, numbered from ``first_trial_number``."""
     seed = block_seed(study, cell, block)
-    made = {one.arm: one for one in treatments_of(study, cell)}
+    by_arm = {one.arm: one for one in treatments_of(study, cell)}
     return [
         Trial(
             trial=trial_name(first_trial_number + place),
@@ -114,7 +114,7 @@ def block_trials(study: Study, cell: Cell, block: int, first_trial_number: int) 
             position=place,
             seed=seed,
             compare=study.compare,
-            level=made[arm.removesuffix(AA_SUFFIX)].level,
+            level=by_arm[arm.removesuffix(AA_SUFFIX)].level,
         )
         for place, arm in enumerate(block_order(study, cell, block))
     ]

@@ -80,23 +80,23 @@ def _scaled(text: object, units: dict[str, Decimal], what: str, accepted: str, e
     return value
 
 
-def _whole(value: Decimal) -> int:
+def _as_int(value: Decimal) -> int:
     return int(value.to_integral_value(ROUND_HALF_EVEN))
 
 
 def parse_time_ns(text: object) -> int:
     """A time such as ``80 ms`` in nanoseconds."""
-    return _whole(_scaled(text, _TIME, "a time", TIME_UNITS, "80 ms"))
+    return _as_int(_scaled(text, _TIME, "a time", TIME_UNITS, "80 ms"))
 
 
 def parse_rate_bits_per_s(text: object) -> int:
     """A rate such as ``20 Mbit/s`` in bits per second."""
-    return _whole(_scaled(text, _RATE, "a rate", RATE_UNITS, "20 Mbit/s"))
+    return _as_int(_scaled(text, _RATE, "a rate", RATE_UNITS, "20 Mbit/s"))
 
 
 def parse_size_bytes(text: object) -> int:
     """A size such as ``10 kB`` in octets."""
-    return _whole(_scaled(text, _SIZE, "a size", SIZE_UNITS, "10 kB"))
+    return _as_int(_scaled(text, _SIZE, "a size", SIZE_UNITS, "10 kB"))
 
 
 def parse_ratio(text: object) -> float:
@@ -153,7 +153,7 @@ def parse_queue(text: object) -> QueueSize:
         if number > 1_000:
             raise QuantityError(f"{text!r} is too large; a queue holds at most 1000 bdp")
         return QueueSize(_positive(float(number), text), "bdp")
-    size = _whole(_scaled(text, _SIZE, "a queue size", QUEUE_UNITS, "1 bdp"))
+    size = _as_int(_scaled(text, _SIZE, "a queue size", QUEUE_UNITS, "1 bdp"))
     return QueueSize(_positive(size, text), "bytes")
 
 

@@ -55,7 +55,7 @@ def switched(value: str, name: str) -> str:
     return of_names({*names(value)} ^ {name})
 
 
-def together(value: str, first: str, second: str) -> str:
+def combine(value: str, first: str, second: str) -> str:
     """``value`` with all that either of two others has otherwise than it."""
     own, one, other = ({*names(each)} for each in (value, first, second))
     return of_names(own ^ ((own ^ one) | (own ^ other)))

@@ -13,7 +13,7 @@ from trifecta.design.compared import read_baseline, read_compare, refuse_uncompa
 from trifecta.design.document import Document, Section, did_you_mean, one_of, parse_flag, parse_text
 from trifecta.design.emit import to_yaml
 from trifecta.design.factors import LENGTH_FIELDS, WORKLOAD_FIELDS
-from trifecta.design.hosts import read_direct, read_hosts, refuse_unplaced, written
+from trifecta.design.hosts import hosts_document, read_direct, read_hosts, refuse_unplaced
 from trifecta.design.lengths import read_length
 from trifecta.design.levels import CLEAN, Surroundings, named_things, read_cells, read_factors
 from trifecta.design.machine import MIDDLE
@@ -96,7 +96,7 @@ def resolve(document: Document, surroundings: Surroundings | None = None) -> Stu
     cells = read_cells(root, factors, around, compare)
     canonical |= {"cells": list(cells)} if cells else {}
     used = [str(level) for level in factors["path"]]
-    canonical |= {"paths": {path: path_text[path] for path in used}, **written(hosts)}
+    canonical |= {"paths": {path: path_text[path] for path in used}, **hosts_document(hosts)}
     baseline = read_baseline(root, factors, compare, around)
     if compare != PROTOCOL_FACTOR:  # else left out: the identity of studies from before stays
         canonical["compare"] = compare
@@ -245,14 +245,14 @@ def _read_capture(root: Section, between_hosts: bool) -> tuple[bool, bool]:
 
 def _refuse_impossible_cells(root: Section, study: Study) -> None:
     protocols = [str(protocol) for protocol in study.factors[PROTOCOL_FACTOR]]
-    seen = set()
+    checked = set()
     for one in plan.treatments(study):
         workload = plan.workload_as_written(study, one)
         path = study.paths[one.path]
-        asked = (workload, path.impaired, one.server, one.connection)
-        if asked in seen:
+        combination = (workload, path.impaired, one.server, one.connection)
+        if combination in checked:
             continue
-        seen.add(asked)
+        checked.add(combination)
         problem = workload.problem(protocols, path) or workload.program_problem(one.server, one.connection)
         if problem is not None:
             field, message = problem
@@ -262,18 +262,18 @@ def _refuse_impossible_cells(root: Section, study: Study) -> None:
 
 def _refuse_small_samples(root: Section, study: Study) -> None:
     """A percentile that the requests of a trial cannot hold is no metric: every trial would be without a value."""
-    said = metric_availability.short_of(study, METRICS[study.metric]) if study.workload.direct else ""
-    if said:
-        raise root.error("metric", said)
+    sentence = metric_availability.short_of(study, METRICS[study.metric]) if study.workload.direct else ""
+    if sentence:
+        raise root.error("metric", sentence)
 
 
 def _refuse_small_budget(root: Section, study: Study) -> None:
     needed_ns = _least_ns(study)
     if study.budget_ns is not None and needed_ns > study.budget_ns:
-        asked = quantity.format_time(study.budget_ns)
+        budget = quantity.format_time(study.budget_ns)
         raise root.error(
             "budget",
-            f"{asked} cannot hold {study.min_blocks} blocks of every cell, which take {needed_ns / 1e9:.0f} s at the "
+            f"{budget} cannot hold {study.min_blocks} blocks of every cell, which take {needed_ns / 1e9:.0f} s at the "
             "least; raise it, lower blocks.at_least, or shorten the trials",
         )
 

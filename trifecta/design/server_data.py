@@ -64,10 +64,10 @@ def read_known(section: Section, program: ServerProgram, *, at: Section) -> Serv
 
     UserError for the first that is wrong, and at the command of ``at`` where it is not told what it needs.
     """
-    made = replace(
+    completed = replace(
         program,
-        protocols=tuple(sorted(_listed(section, "protocols", parse_protocol, PROTOCOLS))),
-        methods=_listed(section, "methods", one_of("a method", *METHODS), SAFE_METHODS),
+        protocols=tuple(sorted(_unique_values(section, "protocols", parse_protocol, PROTOCOLS))),
+        methods=_unique_values(section, "methods", one_of("a method", *METHODS), SAFE_METHODS),
         ready_says=_ready(section).parse("says", _word, ""),
         ready_within_ns=_ready(section).parse("within", _wait, None),
         congestion_control=_congestion_control(section),
@@ -76,11 +76,11 @@ def read_known(section: Section, program: ServerProgram, *, at: Section) -> Serv
         tls_library=section.parse("tls_library", _word, ""),
         files=_pairs(section, "files", _FILE, "a file's name: letters, digits and ._-, no folder"),
     )
-    lacking = _lacking(made)
+    lacking = _lacking(completed)
     if lacking:
         raise at.error("command", lacking)
-    _refuse_unsettable(section, made)
-    return _with_control(made)
+    _refuse_unsettable(section, completed)
+    return _with_control(completed)
 
 
 def split_words(text: str) -> tuple[str, ...]:
@@ -128,14 +128,14 @@ def _ready(section: Section) -> Section:
     return ready
 
 
-def _listed(section: Section, key: str, parse: Callable[[Any], Any], usual: tuple[Any, ...]) -> tuple[Any, ...]:
+def _unique_values(section: Section, key: str, parse: Callable[[Any], Any], usual: tuple[Any, ...]) -> tuple[Any, ...]:
     """Each once, in the order of the list; all that is usual where nothing is listed."""
     if key not in section:
         return usual
-    found = [section.parse_value(place, item, parse) for place, item in section.items(key)]
-    if not found:
+    values = [section.parse_value(place, item, parse) for place, item in section.items(key)]
+    if not values:
         raise section.error(key, "lists nothing; list at least one, or remove the field")
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(values))
 
 
 def _congestion_control(section: Section) -> str | dict[str, str]:
@@ -156,28 +156,28 @@ def _pairs(section: Section, key: str, names: re.Pattern[str], what: str) -> dic
 
 
 def _refuse_unsettable(section: Section, program: ServerProgram) -> None:
-    told = any("{congestion_control}" in text for text in program.texts())
+    is_settable = any("{congestion_control}" in text for text in program.texts())
     control = program.congestion_control
-    if isinstance(control, str) and control and told:
+    if isinstance(control, str) and control and is_settable:
         what = "says that QUIC always has it, and {congestion_control} stands elsewhere, which would set it"
         raise section.error("congestion_control", f"{what}; list its names, as in {{cubic: cubic, bbr: bbr2}}")
-    if not isinstance(control, str) and control and not told:
+    if not isinstance(control, str) and control and not is_settable:
         what = "lists names, and {congestion_control} stands nowhere in command, environment or files"
         raise section.error("congestion_control", f"{what}; put it there, or give the one that QUIC always has")
 
 
 def _with_control(program: ServerProgram) -> ServerProgram:
     """One that is told the congestion control, and does not say how it calls them, calls them as we do."""
-    told = any("{congestion_control}" in text for text in program.texts())
-    if program.congestion_control or not told:
+    is_settable = any("{congestion_control}" in text for text in program.texts())
+    if program.congestion_control or not is_settable:
         return program
     return replace(program, congestion_control={name: name for name in CONGESTION_CONTROLS})
 
 
 def _lacking(program: ServerProgram) -> str:
     """What is wrong where a server is not told what it needs; empty when it is told."""
-    told = [text.replace("{endpoint}", "{address}:{port}") for text in program.texts()]
-    missing = [f"{{{name}}}" for name in NEEDED if not any(f"{{{name}}}" in text for text in told)]
+    sentences = [text.replace("{endpoint}", "{address}:{port}") for text in program.texts()]
+    missing = [f"{{{name}}}" for name in NEEDED if not any(f"{{{name}}}" in text for text in sentences)]
     return f"says nowhere {', '.join(missing)}; put it where the server reads it, as in {EXAMPLE!r}" if missing else ""
 
 

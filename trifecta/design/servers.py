@@ -38,20 +38,20 @@ def read_servers(
     UserError for the first that is wrong, and for one of an option that no level uses.
     """
     section, levels = root.section("servers"), root.section("factors").items("server")
-    found = {name: _read(section, name, around) for name in section.mapping}
-    asked = {parse_text(item): place for place, item in levels if not isinstance(item, dict | list)}
-    for text, place in asked.items():
+    servers = {name: _read(section, name, around) for name in section.mapping}
+    places = {parse_text(item): place for place, item in levels if not isinstance(item, dict | list)}
+    for text, place in places.items():
         if text.startswith(COMMAND) or (text.endswith(ENDINGS) and not text.startswith(COMPOSE)):
             remedy = "name it under servers, as in 'servers: {mine: ./server.yaml}', and list the name here"
             raise root.document.error(place, f"{text!r} has no name that results could have; {remedy}")
-        if _speaks(text) and text not in found:
-            found[text] = root.parse_value(place, text, partial(_of_text, around))
+        if _speaks(text) and text not in servers:
+            servers[text] = root.parse_value(place, text, partial(_of_text, around))
     for name in section.mapping:
-        if name not in asked and ("servers", name) in root.document.options:
+        if name not in places and ("servers", name) in root.document.options:
             raise section.error(name, f"no cell has the server {name!r}; add it to the levels, or leave it out")
-    used = {text: found[text] for text in asked if text in found}
+    used = {text: servers[text] for text in places if text in servers}
     if used and WORKLOADS[workload.kind].services:
-        place = asked[next(iter(used))]
+        place = places[next(iter(used))]
         what = f"servers of the workload {workload.kind} are services, and builds of a study's own are no services"
         raise root.document.error(place, f"{what}; name a program that `trifecta implementations` lists")
     if around.servers is not None:
@@ -73,8 +73,10 @@ def _read(section: Section, name: str, around: Surroundings) -> ServerDefinition
         raise section.error(name, f"is empty; give {_FORMS}")
     if isinstance(section.raw(name), dict):
         return _of_fields(section.section(name), around, near="")
-    made: ServerDefinition = section.parse_value((*section.place, name), section.raw(name), partial(_of_text, around))
-    return made
+    definition: ServerDefinition = section.parse_value(
+        (*section.place, name), section.raw(name), partial(_of_text, around)
+    )
+    return definition
 
 
 def _of_fields(section: Section, around: Surroundings, near: str) -> ServerDefinition:
@@ -86,7 +88,7 @@ def _of_fields(section: Section, around: Surroundings, near: str) -> ServerDefin
     section.allow("adapter", "program", "version")
     if ("program" in section) == ("version" in section):
         raise section.error("adapter", "needs a program or a version beside it; give one of the two")
-    adapter = section.parse("adapter", partial(_known, around), "")
+    adapter = section.parse("adapter", partial(_known_server, around), "")
     if "version" in section:
         return ServerBuild(adapter, version=section.parse("version", _version, ""))
     return ServerBuild(adapter, program=section.parse("program", lambda value: find(parse_text(value)), ""))
@@ -108,9 +110,9 @@ def _of_text(around: Surroundings, value: Any) -> ServerDefinition:
 
 def _build(value: Any, around: Surroundings) -> ServerBuild:
     find: FindProgram = partial(around.find_program, near="")
-    made = parse_build(parse_text(value), find)
-    _known(around, made.adapter)
-    return made
+    build = parse_build(parse_text(value), find)
+    _known_server(around, build.adapter)
+    return build
 
 
 def _version(value: Any) -> str:
@@ -120,7 +122,7 @@ def _version(value: Any) -> str:
     return text
 
 
-def _known(around: Surroundings, value: Any) -> str:
+def _known_server(around: Surroundings, value: Any) -> str:
     name = parse_text(value)
     if around.servers is not None and name not in around.servers:
         raise QuantityError(f"no server {name!r} that could have another build; {did_you_mean(name, around.servers)}")

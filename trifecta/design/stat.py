@@ -43,7 +43,7 @@ class Attempt:
 
 
 @dataclass(frozen=True)
-class Asked:
+class RequestOptions:
     """How every request is made."""
 
     method: Literal["GET", "HEAD"] = "GET"

@@ -88,11 +88,11 @@ def study(
 
     Raises :class:`~trifecta.design.errors.UserError` with one line for the first fault.
     """
-    tree: dict[str, Any] = {"study": name, **fields, "workload": _plain(workload.fields)}
+    tree: dict[str, Any] = {"study": name, **fields, "workload": _as_document(workload.fields)}
     if factors is not None:
-        tree["factors"] = _plain(factors)
+        tree["factors"] = _as_document(factors)
     if paths:
-        tree["paths"] = {each.name: _plain(each.fields) for each in paths}
+        tree["paths"] = {each.name: _as_document(each.fields) for each in paths}
     return resolve(Document(tree=tree, name=f"study {name}"), surroundings)
 
 
@@ -101,10 +101,10 @@ def to_yaml(of: Study) -> str:
     return of.source
 
 
-def _plain(value: Any) -> Any:
+def _as_document(value: Any) -> Any:
     """Mappings and sequences as the dicts and lists of a document."""
     if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): _as_document(item) for key, item in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return [_plain(item) for item in value]
+        return [_as_document(item) for item in value]
     return value

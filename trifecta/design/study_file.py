@@ -29,6 +29,6 @@ def parse_study(
     if change is not None:
         change(document)
     study = resolve(document, surroundings)
-    for said in unused(document).values():
-        raise UserError(said)
+    for message in unused(document).values():
+        raise UserError(message)
     return study

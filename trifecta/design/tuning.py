@@ -158,7 +158,7 @@ SWITCHES: dict[str, Switch] = {
 }
 
 
-class Tuned(Protocol):
+class TransportTuning(Protocol):
     """What a workload says of the switches, over one transport."""
 
     @property
@@ -218,43 +218,43 @@ class Tuned(Protocol):
         """Octets that a QUIC socket holds until its program reads them."""
 
 
-def engine(asked: Tuned) -> Tuning:
+def engine(tuning: TransportTuning) -> Tuning:
     """What the engine's programs are told."""
     return Tuning(
-        initial_window_packets=_whole(asked.initial_window),
-        pacing=_on(asked.pacing),
-        stream_window_bytes=_octets(asked.stream_window),
-        connection_window_bytes=_octets(asked.connection_window),
-        idle_window_restarts=None if asked.idle_window is None else asked.idle_window == "restart",
-        packet_threshold=_whole(asked.packet_threshold),
-        segmentation_offload=_on(asked.segmentation_offload),
-        ack_delay_ns=None if asked.ack_delay is None else quantity.parse_time_ns(asked.ack_delay),
-        ack_packets=_whole(asked.ack_packets),
-        tls_record_bytes=_octets(asked.tls_record),
-        tls_wait_ns=None if asked.tls_wait is None else quantity.parse_time_ns(asked.tls_wait),
-        udp_payload_bytes=None if asked.mtu is None else int(asked.mtu) - _QUIC_HEADERS,
-        udp_buffer_bytes=_octets(asked.udp_buffer),
+        initial_window_packets=_as_int(tuning.initial_window),
+        pacing=_on(tuning.pacing),
+        stream_window_bytes=_octets(tuning.stream_window),
+        connection_window_bytes=_octets(tuning.connection_window),
+        idle_window_restarts=None if tuning.idle_window is None else tuning.idle_window == "restart",
+        packet_threshold=_as_int(tuning.packet_threshold),
+        segmentation_offload=_on(tuning.segmentation_offload),
+        ack_delay_ns=None if tuning.ack_delay is None else quantity.parse_time_ns(tuning.ack_delay),
+        ack_packets=_as_int(tuning.ack_packets),
+        tls_record_bytes=_octets(tuning.tls_record),
+        tls_wait_ns=None if tuning.tls_wait is None else quantity.parse_time_ns(tuning.tls_wait),
+        udp_payload_bytes=None if tuning.mtu is None else int(tuning.mtu) - _QUIC_HEADERS,
+        udp_buffer_bytes=_octets(tuning.udp_buffer),
     )
 
 
-def kernel(asked: Tuned) -> TcpSettings:
+def kernel(tuning: TransportTuning) -> TcpSettings:
     """What the kernel is told for TCP."""
     own = TcpSettings()
     return TcpSettings(
-        initial_window=_whole(asked.initial_window),
-        reordering=_whole(asked.packet_threshold) or own.reordering,
-        idle_restarts=asked.idle_window != "keep",
-        mtu=_whole(asked.mtu),
+        initial_window=_as_int(tuning.initial_window),
+        reordering=_as_int(tuning.packet_threshold) or own.reordering,
+        idle_restarts=tuning.idle_window != "keep",
+        mtu=_as_int(tuning.mtu),
     )
 
 
-def of_programs(asked: Tuned, protocol: str) -> list[Switch]:
+def of_programs(tuning: TransportTuning, protocol: str) -> list[Switch]:
     """The switches that are not as they are by themselves, and that a program must be told over this protocol."""
-    every = [one for one in SWITCHES.values() if getattr(asked, one.name) not in (None, one.by_itself(protocol))]
+    every = [one for one in SWITCHES.values() if getattr(tuning, one.name) not in (None, one.by_itself(protocol))]
     return [one for one in every if one.set_by.get(protocol) == "engine"]
 
 
-def _whole(text: str | None) -> int | None:
+def _as_int(text: str | None) -> int | None:
     return None if text is None else int(text)
 
 
@@ -266,25 +266,25 @@ def _on(text: str | None) -> bool | None:
     return None if text is None else text == "on"
 
 
-def problem(asked: Tuned, congestion_control: str, protocol: str, rtt_ns: int) -> tuple[str, str] | None:
+def problem(tuning: TransportTuning, congestion_control: str, protocol: str, rtt_ns: int) -> tuple[str, str] | None:
     """What is impossible of the switches over a protocol: the field at fault, and how to mend it."""
-    if asked.idle_window == "restart" and congestion_control == "bbr":
+    if tuning.idle_window == "restart" and congestion_control == "bbr":
         return "idle_window", "BBR keeps its window after a rest; use another congestion_control, or 'keep'"
-    if asked.idle_window == "restart" and protocol == "h3" and "window-validation" not in quinn.names(asked.quinn):
+    if tuning.idle_window == "restart" and protocol == "h3" and "window-validation" not in quinn.names(tuning.quinn):
         return (
             "idle_window",
             "QUIC's window restarts with window-validation only; add it to 'quinn', or use 'keep'",
         )
-    if asked.pacing == "off" and congestion_control == "bbr" and protocol != "h3":
+    if tuning.pacing == "off" and congestion_control == "bbr" and protocol != "h3":
         return (
             "pacing",
             "BBR over TCP has a pace of its own; use another congestion_control, or leave it out",
         )
-    return None if protocol != "h3" else _ack_problem(asked, rtt_ns)
+    return None if protocol != "h3" else _ack_problem(tuning, rtt_ns)
 
 
-def _ack_problem(asked: Tuned, rtt_ns: int) -> tuple[str, str] | None:
-    delay_ns = 0 if asked.ack_delay is None else quantity.parse_time_ns(asked.ack_delay)
+def _ack_problem(tuning: TransportTuning, rtt_ns: int) -> tuple[str, str] | None:
+    delay_ns = 0 if tuning.ack_delay is None else quantity.parse_time_ns(tuning.ack_delay)
     if delay_ns <= max(_ALWAYS_ASKED_NS, rtt_ns):
         return None
     text = "quinn-proto asks for no more than 25 ms or the path's round trip, whichever is longer"

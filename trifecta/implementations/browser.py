@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from trifecta.contract.browser import ElsewhereConfig
+from trifecta.contract.browser import RemotePageConfig
 from trifecta.contract.common import Declared, Ip
 from trifecta.contract.errors import ErrorClass
 from trifecta.design import extras
@@ -77,7 +77,7 @@ class Job:
     har_dir: Path | None
     qlog_dir: Path | None
     """Where a browser that can write qlog leaves a file a QUIC connection."""
-    elsewhere: ElsewhereConfig | None = None
+    elsewhere: RemotePageConfig | None = None
     """Of a page of servers elsewhere: hosts without an address do not exist, and the user agent says who asks."""
 
     @property

@@ -83,12 +83,12 @@ def releases_here(table: Mapping[str, ServerAdapter]) -> list[str]:
     return [path.name for path in folders if (recipe := release(path.name, table)) is not None and recipe.installed()]
 
 
-def _adapter(level: str, one: ServerDefinition, table: Mapping[str, ServerAdapter]) -> ServerAdapter | None:
-    if isinstance(one, ServerProgram):
-        return FromData(level, one)
-    if isinstance(one, ServerService):
-        return FromCompose(level, one)
-    return _build(level, one, table[one.adapter]) if one.adapter in table else None
+def _adapter(level: str, definition: ServerDefinition, table: Mapping[str, ServerAdapter]) -> ServerAdapter | None:
+    if isinstance(definition, ServerProgram):
+        return FromData(level, definition)
+    if isinstance(definition, ServerService):
+        return FromCompose(level, definition)
+    return _build(level, definition, table[definition.adapter]) if definition.adapter in table else None
 
 
 def _build(level: str, build: ServerBuild, adapter: ServerAdapter) -> ServerAdapter:
@@ -116,14 +116,14 @@ def _of_path(adapter: ServerAdapter, path: Path) -> Path:
     name = adapter.program_name
     if not name:
         raise Unsupported(f"{adapter.name} cannot be pointed to another build; name a program as cmd:, or server.yaml")
-    found = path
+    program = path
     if path.is_dir():
         places = [path / place / name for place in PLACES]
         there = [place for place in places if place.is_file()]
         if not there:
             what = f"{path} holds no program {name}, nor do its {', '.join(PLACES[1:])}"
             raise Unsupported(f"{what}; build it, or name the program itself")
-        found = there[0]
-    if not found.is_file() or not os.access(found, os.X_OK):
-        raise Unsupported(f"{found} is no program that can be run; build it, or run chmod +x")
-    return found
+        program = there[0]
+    if not program.is_file() or not os.access(program, os.X_OK):
+        raise Unsupported(f"{program} is no program that can be run; build it, or run chmod +x")
+    return program

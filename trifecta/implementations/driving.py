@@ -30,13 +30,13 @@ class Failure(Exception):
 
 def say(key: str, document: ProgramOutput, to: IO[str] | None = None) -> None:
     """One line of JSON, on standard output unless ``to`` says where."""
-    said = to or sys.stdout
-    said.write(encode({key: document}).decode() + "\n")
-    said.flush()
+    stream = to or sys.stdout
+    stream.write(encode({key: document}).decode() + "\n")
+    stream.flush()
 
 
 @contextmanager
-def woken() -> Iterator[int]:
+def wake_descriptor() -> Iterator[int]:
     """A descriptor that can be read once a signal asks to end (SIGTERM, SIGINT)."""
     read, write = os.pipe()
     os.set_blocking(write, False)

@@ -26,7 +26,7 @@ _apart = False
 
 
 @dataclass(frozen=True)
-class Answer:
+class CallOutcome:
     """What a call returned, or why it did not."""
 
     value: Any = None
@@ -35,7 +35,7 @@ class Answer:
 
 def call_apart(
     calls: Mapping[Key, Callable[[], Any]], *, timeout_s: float, at_once: int | None = None
-) -> dict[Key, Answer]:
+) -> dict[Key, CallOutcome]:
     """Make every call in a child process, ``at_once`` of them at a time (two for each CPU), and wait for all.
 
     A call returns what JSON can hold. Each has ``timeout_s`` from its own start; whatever it started ends with it.
@@ -45,7 +45,7 @@ def call_apart(
     limit = at_once or max(2, 2 * len(os.sched_getaffinity(0)))
     waiting = list(calls.items())[::-1]
     running: dict[Key, _Child] = {}
-    answers: dict[Key, Answer] = {}
+    answers: dict[Key, CallOutcome] = {}
     try:
         while waiting or running:
             while waiting and len(running) < limit:
@@ -82,7 +82,7 @@ class _Child:
         """Whether it has ended, or has to."""
         return bool(select.select([self.descriptor], [], [], 0)[0]) or time.monotonic() >= self.deadline
 
-    def answer(self, timeout_s: float) -> Answer:
+    def answer(self, timeout_s: float) -> CallOutcome:
         """What it left behind; it is ended if it still runs."""
         in_time = bool(select.select([self.descriptor], [], [], 0)[0])
         self.result.seek(0)
@@ -92,14 +92,14 @@ class _Child:
         last = next((" ".join(line.split()) for line in reversed(lines) if line.strip()), "")
         status = self.end()
         if not in_time:
-            return Answer(problem=f"did not answer within {timeout_s:g} s" + (f": {last}" if last else ""))
+            return CallOutcome(problem=f"did not answer within {timeout_s:g} s" + (f": {last}" if last else ""))
         if status != 0:
             how = f"signal {-status}" if status < 0 else f"exit code {status}"
-            return Answer(problem=f"crashed ({how})" + (f": {last}" if last else ""))
+            return CallOutcome(problem=f"crashed ({how})" + (f": {last}" if last else ""))
         if len(text) > MAX_ANSWER_BYTES:
-            return Answer(problem="answered with more than 1 MB")
-        said = json.loads(text)
-        return Answer(said["value"], said["problem"])
+            return CallOutcome(problem="answered with more than 1 MB")
+        report = json.loads(text)
+        return CallOutcome(report["value"], report["problem"])
 
     def end(self) -> int:
         """End it and whatever it started (as long as the leader is not reaped, the group's number is its own)."""
@@ -120,7 +120,7 @@ def _wait(running: Mapping[Key, _Child]) -> None:
     select.select([child.descriptor for child in running.values()], [], [], max(0.0, first - time.monotonic()))
 
 
-def _be_child(call: Callable[[], Any], result: IO[bytes], said: IO[bytes], parent: int) -> NoReturn:
+def _be_child(call: Callable[[], Any], result: IO[bytes], stderr: IO[bytes], parent: int) -> NoReturn:
     """Answer, and end without what the parent would do at its end (handlers, buffers)."""
     global _apart  # noqa: PLW0603 - it says what this process is
     _apart = True
@@ -134,8 +134,8 @@ def _be_child(call: Callable[[], Any], result: IO[bytes], said: IO[bytes], paren
             signal.signal(number, signal.SIG_DFL)
         with open(os.devnull, "rb") as nothing:  # noqa: PTH123
             os.dup2(nothing.fileno(), 0)
-        os.dup2(said.fileno(), 1)
-        os.dup2(said.fileno(), 2)
+        os.dup2(stderr.fileno(), 1)
+        os.dup2(stderr.fileno(), 2)
         sys.stdin = os.fdopen(0, closefd=False)
         sys.stdout, sys.stderr = os.fdopen(1, "w", closefd=False), os.fdopen(2, "w", closefd=False)
         result.write(_answer_of(call).encode())

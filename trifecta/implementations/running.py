@@ -49,11 +49,11 @@ class _Program:
         """Whether the log has this since it was started: at every look, which reads what is new only."""
         with self.log.open("rb") as file:
             file.seek(self.log_start)
-            seen = b""
+            output = b""
             while True:
-                seen += file.read()
-                yield word in seen
-                seen = seen[-len(word) :]  # the rest of it may come later
+                output += file.read()
+                yield word in output
+                output = output[-len(word) :]  # the rest of it may come later
 
 
 class ServerFailed(CannotError):

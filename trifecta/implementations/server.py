@@ -137,8 +137,8 @@ class ServerAdapter(ABC):
 
     def program_files(self) -> tuple[Path, ...]:
         """What is run: what makes two of them the same build."""
-        found = self.program() if callable(self.program) else None  # adapters from outside may mean another thing
-        return (found,) if isinstance(found, Path) else ()
+        program = self.program() if callable(self.program) else None  # adapters from outside may mean another thing
+        return (program,) if isinstance(program, Path) else ()
 
     def identity(self) -> str | None:
         """SHA-256 of its program, as ``sha256sum`` has it; of several files, of their digests. None: not known."""

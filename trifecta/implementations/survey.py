@@ -18,7 +18,7 @@ from trifecta.entries import BUILT_IN
 from trifecta.implementations.browser import BrowserAdapter
 from trifecta.implementations.builds import release, released, releases_here
 from trifecta.implementations.client import ClientAdapter
-from trifecta.implementations.isolated import Answer, call_apart
+from trifecta.implementations.isolated import CallOutcome, call_apart
 from trifecta.implementations.registry import BROWSERS, CLIENTS, ONLY_BY_NAME, RECIPES, SERVERS, SERVICES
 from trifecta.implementations.server import ServerAdapter, ServerOptions, Unsupported
 from trifecta.implementations.services.program import ServicesProgram
@@ -94,14 +94,14 @@ def survey(
                 calls[kind, name] = _looking(kind, name, tables[kind])
     limit_s = FIND_TIMEOUT_S if timeout_s is None else timeout_s
     answers = call_apart(calls, timeout_s=limit_s)
-    found = [_implementation(kind, name, tables[kind], answer) for (kind, name), answer in answers.items()]
+    implementations = [_implementation(kind, name, tables[kind], answer) for (kind, name), answer in answers.items()]
     refused = [
         Implementation(kind, each.name, False, None, (), each.reason, each.package, each.reason)
         for kind in kinds
         for each in tables[kind].refused()
         if wanted is None or each.name in wanted
     ]
-    return [*found, *refused]
+    return [*implementations, *refused]
 
 
 class Finder:
@@ -123,8 +123,8 @@ class Finder:
         """The names found, in the order of the tables; CannotError when there is none."""
         kind: Kind = next((one for one in KINDS if one == factor), "server")
         if kind not in self.chosen:
-            seen = self._look([kind])
-            usual = [each for each in seen if each.name not in ONLY_BY_NAME and "@" not in each.name]
+            survey = self._look([kind])
+            usual = [each for each in survey if each.name not in ONLY_BY_NAME and "@" not in each.name]
             self.chosen[kind] = [each.name for each in usual if each.found]
             self.left_out += [
                 {
@@ -132,7 +132,7 @@ class Finder:
                     "level": each.name,
                     "reason": each.reason or "not found",
                 }
-                for each in seen
+                for each in survey
                 if not each.found
             ]
             if not self.chosen[kind]:
@@ -140,11 +140,11 @@ class Finder:
         return self.chosen[kind]
 
 
-def as_findings(seen: Sequence[Implementation]) -> list[Finding]:
+def as_findings(implementations: Sequence[Implementation]) -> list[Finding]:
     """What ``trifecta doctor`` says of them: a line a kind; no study needs more than those it names."""
     findings = []
     for kind in KINDS:
-        own = [each for each in seen if each.kind == kind]
+        own = [each for each in implementations if each.kind == kind]
         there = [f"{each.name} {each.short_version}" for each in own if each.found]
         get = [each.name for each in own if not each.found and each.get]
         evidence = f"{len(there)} of {len(own)} found: {'; '.join(there) or 'none'} (`trifecta implementations`)"
@@ -161,7 +161,7 @@ def shorten(version: str) -> str:
     return version if len(version) <= _SHORT else f"{version[:_SHORT].rpartition(' ')[0] or version[:_SHORT]} …"
 
 
-def known(kind: Kind) -> list[str]:
+def names_of_kind(kind: Kind) -> list[str]:
     """The names of a kind, found or not, without looking for any."""
     tables: dict[Kind, list[str]] = {
         "server": [*SERVERS],
@@ -188,7 +188,7 @@ def _looking(kind: Kind, name: str, table: Table[Any]) -> Callable[[], Any]:
 
 def _look_at(adapter: ServerAdapter | ClientAdapter | BrowserAdapter | ServicesProgram) -> dict[str, Any]:
     """Runs in a child: loading, finding and declaring are all foreign code."""
-    said: dict[str, Any] = {
+    facts: dict[str, Any] = {
         "protocols": [protocol for protocol in ("h1", "h2", "h3") if protocol in adapter.protocols],
         "source": adapter.source,
         "proxy": bool(getattr(adapter, "is_proxy", False)),
@@ -200,21 +200,21 @@ def _look_at(adapter: ServerAdapter | ClientAdapter | BrowserAdapter | ServicesP
         version = adapter.find()
         if not isinstance(version, str) or not version.strip():
             raise TypeError(f"find() returned {version!r}, no version")
-        said["version"] = " ".join(version.split())
+        facts["version"] = " ".join(version.split())
     except (Unsupported, TrifectaError) as error:
-        return said | {"reason": " ".join(str(error).split())}
+        return facts | {"reason": " ".join(str(error).split())}
     except (Exception, SystemExit) as error:
-        return said | {"reason": f"find() failed ({type(error).__name__}: {' '.join(str(error).split())})"}
+        return facts | {"reason": f"find() failed ({type(error).__name__}: {' '.join(str(error).split())})"}
     try:
         declared = adapter.declared(ServerOptions()) if isinstance(adapter, ServerAdapter) else adapter.declared()
         json.dumps(declared)
     except (Exception, SystemExit) as error:
-        return said | {"reason": f"declared() failed ({type(error).__name__}: {' '.join(str(error).split())})"}
-    return said | {"declared": dict(declared)}
+        return facts | {"reason": f"declared() failed ({type(error).__name__}: {' '.join(str(error).split())})"}
+    return facts | {"declared": dict(declared)}
 
 
 def _the_engine(source: str) -> dict[str, Any]:
-    said: dict[str, Any] = {
+    facts: dict[str, Any] = {
         "protocols": ["h1", "h2", "h3"],
         "source": source,
         "proxy": False,
@@ -225,12 +225,12 @@ def _the_engine(source: str) -> dict[str, Any]:
     try:
         versions = engine_versions(find_engine())
     except TrifectaError as error:
-        return said | {"reason": str(error)}
-    said["version"] = versions.engine
+        return facts | {"reason": str(error)}
+    facts["version"] = versions.engine
     libraries = {
         name: version for name, version in plain(versions).items() if isinstance(version, str) and name != "engine"
     }
-    return said | {
+    return facts | {
         "declared": {
             "congestion_control": "as asked",
             "libraries": libraries,
@@ -241,22 +241,22 @@ def _the_engine(source: str) -> dict[str, Any]:
     }
 
 
-def _implementation(kind: Kind, name: str, table: Table[Any], answer: Answer) -> Implementation:
+def _implementation(kind: Kind, name: str, table: Table[Any], answer: CallOutcome) -> Implementation:
     package = table.package(name) if name in table else BUILT_IN
     get = f"trifecta get {name}" if name in RECIPES or name not in table else None
     if answer.problem is not None:
         return Implementation(kind, name, False, None, (), "", package, answer.problem, get)
-    said = answer.value
+    facts = answer.value
     return Implementation(
         kind=kind,
         name=name,
-        found=said["reason"] is None,
-        version=said["version"],
-        protocols=tuple(said["protocols"]),
-        source=said["source"],
+        found=facts["reason"] is None,
+        version=facts["version"],
+        protocols=tuple(facts["protocols"]),
+        source=facts["source"],
         package=package,
-        reason=said["reason"],
+        reason=facts["reason"],
         get=get,
-        proxy=said["proxy"],
-        declared=said["declared"],
+        proxy=facts["proxy"],
+        declared=facts["declared"],
     )

@@ -47,7 +47,7 @@ def server_address(host: str, number: int = 0) -> str:
     return f"192.168.2.{_FURTHER[host] + number if number else _FIRST[host]}"
 
 
-def beside(address: str) -> str:
+def ipv6_address_of(address: str) -> str:
     """The address of IPv6 beside one of IPv4."""
     *_, network, host = address.split(".")
     return f"fd7a:{network}::{host}"
@@ -89,9 +89,9 @@ def _client(ipv6: bool) -> HostSpec:
     if ipv6:
         routes += [
             TO_LOOPBACK_6,
-            Route(f"{beside(near)}/128", "to-router"),
-            Route(_SERVERS_NETWORK_6, "to-router", via=beside(near)),
-            Route(f"{PROBED_BY_CHROMIUM}/128", "to-router", via=beside(near)),
+            Route(f"{ipv6_address_of(near)}/128", "to-router"),
+            Route(_SERVERS_NETWORK_6, "to-router", via=ipv6_address_of(near)),
+            Route(f"{PROBED_BY_CHROMIUM}/128", "to-router", via=ipv6_address_of(near)),
         ]
     return HostSpec("client", {"router": _device("client", "router", [own], ipv6)}, tuple(routes))
 
@@ -104,7 +104,7 @@ def _router(ipv6: bool) -> HostSpec:
     ]
     if ipv6:
         routes += [
-            Route(f"{beside(CLIENT_ADDRESS)}/128", "to-client", controlled=False),
+            Route(f"{ipv6_address_of(CLIENT_ADDRESS)}/128", "to-client", controlled=False),
             Route(_SERVERS_NETWORK_6, "to-switch", controlled=False),
         ]
     devices = {
@@ -129,7 +129,7 @@ def _serving(host: str, addresses: Sequence[str], ipv6: bool) -> HostSpec:
         routes += [
             TO_LOOPBACK_6,
             Route(_SERVERS_NETWORK_6, "to-switch"),
-            Route(f"{beside(CLIENT_ADDRESS)}/128", "to-switch", via=beside(far)),
+            Route(f"{ipv6_address_of(CLIENT_ADDRESS)}/128", "to-switch", via=ipv6_address_of(far)),
         ]
     return HostSpec(host, {"switch": _device(host, "switch", addresses, ipv6)}, tuple(routes))
 
@@ -137,5 +137,5 @@ def _serving(host: str, addresses: Sequence[str], ipv6: bool) -> HostSpec:
 def _device(host: str, towards: str, addresses: Sequence[str] = (), ipv6: bool = False) -> Device:
     mac = f"02:00:0a:4f:{_NAMES.index(host):02x}:{_NAMES.index(towards):02x}"
     own = [f"{address}/32" for address in addresses]
-    own += [f"{beside(address)}/128" for address in addresses if ipv6]
+    own += [f"{ipv6_address_of(address)}/128" for address in addresses if ipv6]
     return Device(f"to-{towards}", mac, tuple(own))

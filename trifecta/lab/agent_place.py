@@ -47,9 +47,9 @@ class AgentPlaces:
 
     def hear(self, timeout_s: float) -> None:
         """Give every place what came for it; waits for that, for so long at most."""
-        for key, said in self._launcher.read(timeout_s).items():
+        for key, output in self._launcher.read(timeout_s).items():
             if key in self._at:
-                self._at[key].take(said)
+                self._at[key].take(output)
 
 
 class AgentPlace:
@@ -69,7 +69,7 @@ class AgentPlace:
         self.lost: str | None = None
         """Why it cannot be used any more, in a few words; None while it can."""
 
-    def stand(self) -> agent_messages.Stands:
+    def ensure_started(self) -> agent_messages.Stands:
         """What stands there, which is started where it does not yet; CannotError when it does not come up."""
         if self._stands is None and self.lost is None:
             self._launcher.start(self._key, _PROGRAM)
@@ -86,7 +86,7 @@ class AgentPlace:
     def start(self, role: Role, log: Path, *, name: str = "", cpus: frozenset[int] | None = None) -> EngineProgram:
         """Start a program of the engine, as `Place.start`; which core it has is the place's affair, not of ``cpus``."""
         del cpus
-        self.stand()
+        self.ensure_started()
         number = next(self._numbers)
         program = self._programs[number] = AgentProgram(self, number, role, log, name)
         self.say(agent_messages.Begin(number, role))
@@ -95,7 +95,7 @@ class AgentPlace:
     def put(self, path: Path, *, writable: bool = False) -> None:
         """Have it below the folder of the place, as `Place.put`; CannotError when that fails."""
         path = path.absolute()
-        self.stand()
+        self.ensure_started()
         try:
             self.say(agent_messages.Put(str(path), None if writable else staged_files.pack(path), writable))
         except (OSError, ValueError) as error:
@@ -114,7 +114,7 @@ class AgentPlace:
 
     def relocated(self, config: Config) -> Config:
         """A configuration with the paths of the place."""
-        return staged_files.relocated(config, f"{self.stand().folder}/files", self._given)
+        return staged_files.relocated(config, f"{self.ensure_started().folder}/files", self._given)
 
     def say(self, order: agent_messages.Order) -> None:
         """Have the place do something; nothing where it is lost, which whoever waits for an answer is told."""
@@ -125,15 +125,15 @@ class AgentPlace:
         """Wait until something came from any place, for so long at most."""
         self._places.hear(timeout_s)
 
-    def take(self, said: Output) -> None:
+    def take(self, output: Output) -> None:
         """What came from it."""
         try:
-            for message in self._frames.feed(said.octets):
+            for message in self._frames.feed(output.octets):
                 self._sort(msgspec.msgpack.decode(message, type=agent_messages.Answer))
         except (msgspec.MsgspecError, ValueError) as error:
             self.give_up(f"it sent what cannot be read ({error})")
-        if said.ended is not None:
-            self.lose(said.ended)
+        if output.ended is not None:
+            self.lose(output.ended)
 
     def lose(self, reason: str) -> None:
         """It cannot be used any more, and neither can what runs there."""
@@ -198,7 +198,7 @@ class AgentProgram(RemoteProgram):
         super().__init__(role, name, log, place)
         self._place = place
         self._number = number
-        self._said: deque[bytes] = deque()
+        self._octets: deque[bytes] = deque()
         self._code: int | None = None
         self._ended = False
 
@@ -230,7 +230,7 @@ class AgentProgram(RemoteProgram):
             with self._log.open("ab") as log:
                 log.write(answer.octets)
         else:
-            self._said.append(answer.octets)
+            self._octets.append(answer.octets)
 
     def lose(self) -> None:
         """Its place is lost, and it with it."""
@@ -238,12 +238,12 @@ class AgentProgram(RemoteProgram):
 
     def _hears(self, timeout_s: float) -> bool:
         until = time.monotonic() + timeout_s
-        while not (self._said or self._ended):
+        while not (self._octets or self._ended):
             left = until - time.monotonic()
             self._place.hear(max(0.0, left))  # once at least, as poll(2) with no time does
             if left <= 0:
                 break
-        return bool(self._said) or self._ended
+        return bool(self._octets) or self._ended
 
     def _send(self, line: bytes) -> None:
         if self._ended:
@@ -251,8 +251,8 @@ class AgentProgram(RemoteProgram):
         self._place.say(agent_messages.Tell(self._number, line))
 
     def _receive(self) -> bytes | None:
-        said = b"".join(self._said.popleft() for _ in range(len(self._said)))
-        return said or (None if self._ended else b"")
+        octets = b"".join(self._octets.popleft() for _ in range(len(self._octets)))
+        return octets or (None if self._ended else b"")
 
     def _terminate(self) -> None:
         self._place.say(agent_messages.Signal(self._number, signal.SIGTERM))

@@ -74,16 +74,16 @@ def make_certificates(folder: Path, names: Sequence[str], addresses: Sequence[st
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key()), critical=False)
         .sign(authority_key, hashes.SHA256())
     )
-    made = Certificates(folder / "ca.pem", folder / "server.pem", folder / "server.key")
-    made.authority.write_bytes(authority.public_bytes(serialization.Encoding.PEM))
-    made.chain.write_bytes(server.public_bytes(serialization.Encoding.PEM))
+    certificates = Certificates(folder / "ca.pem", folder / "server.pem", folder / "server.key")
+    certificates.authority.write_bytes(authority.public_bytes(serialization.Encoding.PEM))
+    certificates.chain.write_bytes(server.public_bytes(serialization.Encoding.PEM))
     _write_private(
-        made.key,
+        certificates.key,
         server_key.private_bytes(
             serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
         ),
     )
-    return made
+    return certificates
 
 
 def _key_usage(*, signs_certificates: bool) -> x509.KeyUsage:

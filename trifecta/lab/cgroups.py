@@ -30,7 +30,7 @@ def cgroup_paths(pid: int) -> dict[str, Path]:
 def parse_cgroups(groups: str, mounts: str) -> dict[str, Path]:
     """Folders by the texts of /proc/PID/cgroup (cgroups(7)) and /proc/self/mountinfo (proc_pid_mountinfo(5))."""
     where = _hierarchies(mounts)
-    found = {}
+    folders = {}
     for line in groups.splitlines():
         _, _, rest = line.partition(":")
         controllers, _, path = rest.partition(":")
@@ -38,8 +38,8 @@ def parse_cgroups(groups: str, mounts: str) -> dict[str, Path]:
             if controller in where and controller in ("", *_CONTROLLERS) and path not in ("", "/"):
                 root, point = where[controller]
                 if not path.startswith("/..") and path.startswith(root):
-                    found[controller or "unified"] = Path(point) / path[len(root.rstrip("/")) :].lstrip("/")
-    return found
+                    folders[controller or "unified"] = Path(point) / path[len(root.rstrip("/")) :].lstrip("/")
+    return folders
 
 
 def mounted() -> bool:

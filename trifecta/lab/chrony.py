@@ -20,9 +20,9 @@ _OWN_CLOCK = "7F7F0101"
 _SYNCHRONISED = ("Normal", "Insert second", "Delete second")
 
 
-def read(said: str) -> ChronyTracking:
+def read(report: str) -> ChronyTracking:
     """The answer to `ASK`: one line of values between commas, or why there is none."""
-    last = said.strip().rpartition("\n")[2].strip()
+    last = report.strip().rpartition("\n")[2].strip()
     fields = last.split(",")
     if len(fields) != _FIELDS:
         words = "chrony is not installed" if last == _NONE else f"chronyc says: {last[:200]}"

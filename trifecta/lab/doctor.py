@@ -77,8 +77,10 @@ def _priority() -> Finding:
     nice = os.getpriority(os.PRIO_PROCESS, 0)
     if nice <= 0 or os.geteuid() == 0:
         return Finding(PRIORITY, "ok", f"niceness {nice}")
-    said = f"niceness {nice}, which an ordinary user cannot lower: programs yield to others"
-    return Finding(PRIORITY, "warn", said, "start it without nice; Ray with RAY_worker_niceness=0 in its environment")
+    sentence = f"niceness {nice}, which an ordinary user cannot lower: programs yield to others"
+    return Finding(
+        PRIORITY, "warn", sentence, "start it without nice; Ray with RAY_worker_niceness=0 in its environment"
+    )
 
 
 def _system() -> Iterator[Finding]:

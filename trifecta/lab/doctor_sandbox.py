@@ -83,8 +83,8 @@ def _fq() -> None:
 def _netem() -> None:
     """All that a path with ``emulator: netem`` needs; the error ends with its own remedy."""
     done = subprocess.run(["sh", "-c", netem.ASK], capture_output=True, text=True, check=False, timeout=10)
-    if lack := netem.lack(done.stdout, own_network=True):
-        raise OSError(f"{lack.said}; {lack.remedy}")
+    if lack := netem.missing_support(done.stdout, own_network=True):
+        raise OSError(f"{lack.problem}; {lack.remedy}")
 
 
 def _ifb() -> None:

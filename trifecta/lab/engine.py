@@ -65,8 +65,8 @@ def find_engine() -> Path:
     if (_CHECKOUT / "engine" / "Cargo.toml").is_file():
         built = _CHECKOUT / "engine" / "target" / "release" / _PROGRAM
         if not os.access(built, os.X_OK):
-            said = f"the engine is not built ({built} is missing)"
-            raise CannotError(f"{said}; run `{rebuild()}`, or set {ENGINE_VARIABLE}")
+            sentence = f"the engine is not built ({built} is missing)"
+            raise CannotError(f"{sentence}; run `{rebuild()}`, or set {ENGINE_VARIABLE}")
         return built
     installed = next(filter(None, (shutil.which(_PROGRAM, path=folder) for folder in _scripts())), None)
     if installed is None and _reads_only():
@@ -272,9 +272,9 @@ class EngineProgram(ABC):
             if stop is not None and stop():
                 raise Stopped
 
-    def _read_as(self, kind: type[Line], key: str, said: msgspec.Raw) -> Line:
+    def _read_as(self, kind: type[Line], key: str, raw: msgspec.Raw) -> Line:
         try:
-            return decode(kind, bytes(said))
+            return decode(kind, bytes(raw))
         except Misfit as error:
             raise EngineError(self.name, None, f"sent a {key} that cannot be read: {error}") from error
 

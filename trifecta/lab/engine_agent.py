@@ -27,7 +27,7 @@ _CHUNK = 1 << 16
 EXIT_TERMINATED = 128 + signal.SIGTERM
 
 
-class Standing:
+class AgentState:
     """The programs that run here, and the files that they find."""
 
     def __init__(self, engine: Path, folder: Path, out: BinaryIO) -> None:
@@ -108,8 +108,8 @@ class Standing:
                 [self._engine, order.role, "-"], stdin=pipe, stdout=pipe, stderr=pipe, cwd=self._folder, bufsize=0
             )
         except OSError as error:
-            said = f"the engine cannot be started: {error.strerror}\n".encode()
-            self.say(agent_messages.Heard(number, said, diagnostics=True))
+            message = f"the engine cannot be started: {error.strerror}\n".encode()
+            self.say(agent_messages.Heard(number, message, diagnostics=True))
             self.say(agent_messages.Ended(number, 126))
             return
         self._programs[number] = program
@@ -173,7 +173,7 @@ def main() -> int:
             out.write(agent_messages.framed(agent_messages.Refused(str(error))))
             out.flush()
             return 0
-        standing = Standing(engine, folder / "files", out)
+        standing = AgentState(engine, folder / "files", out)
         (folder / "files").mkdir()
         try:
             standing.say(agent_messages.Stands(str(folder)))

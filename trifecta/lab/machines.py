@@ -27,7 +27,7 @@ _FACTS_S = 20
 _CLOCK_S = 60  # chronyc asks a silent chronyd several times, at several addresses
 
 
-class StandingMachine(Protocol):
+class ConnectedMachine(Protocol):
     """A machine on which programs of the engine can be started, until it is closed or lost."""
 
     machine: Machine
@@ -84,32 +84,32 @@ class ThisMachine:
         """It is never lost."""
 
     def read(self, *files: str) -> dict[str, str]:
-        """As `StandingMachine.read`."""
-        found = {}
+        """As `ConnectedMachine.read`."""
+        contents = {}
         for name in files:
             with suppress(OSError):
-                found[name] = Path(name).read_text(encoding="ascii", errors="replace")
-        return found
+                contents[name] = Path(name).read_text(encoding="ascii", errors="replace")
+        return contents
 
     def used(self, program: EngineProgram) -> tuple[int, int] | None:
-        """As `StandingMachine.used` (schedstats of Linux)."""
-        told = []
+        """As `ConnectedMachine.used` (schedstats of Linux)."""
+        times = []
         with suppress(OSError):
             for file in Path(f"/proc/{program.pid}/task").glob("*/schedstat"):
                 cpu_ns, delay_ns, _ = file.read_text(encoding="ascii").split()
-                told.append((int(cpu_ns), int(delay_ns)))
-        return (sum(cpu for cpu, _ in told), sum(delay for _, delay in told)) if told else None
+                times.append((int(cpu_ns), int(delay_ns)))
+        return (sum(cpu for cpu, _ in times), sum(delay for _, delay in times)) if times else None
 
     def facts(self) -> HostFacts:
-        """As `StandingMachine.facts`."""
+        """As `ConnectedMachine.facts`."""
         done = subprocess.run(
             ["sh", "-c", machine_facts.ASK], capture_output=True, text=True, check=False, timeout=_FACTS_S
         )
-        found = machine_facts.read(self.machine, self.address, done.stdout)
-        return {**found, "engine": static_engine.facts(self._engine)}
+        host_facts = machine_facts.read(self.machine, self.address, done.stdout)
+        return {**host_facts, "engine": static_engine.facts(self._engine)}
 
     def clock(self) -> ChronyTracking:
-        """As `StandingMachine.clock`."""
+        """As `ConnectedMachine.clock`."""
         try:
             done = subprocess.run(
                 ["sh", "-c", chrony.ASK],
@@ -143,29 +143,29 @@ class RemoteMachine:
 
     @property
     def lost(self) -> str | None:
-        """As `StandingMachine.lost`."""
+        """As `ConnectedMachine.lost`."""
         return self._host.lost
 
     @property
     def address(self) -> str:
-        """As `StandingMachine.address`: that to which the connection was made."""
+        """As `ConnectedMachine.address`: that to which the connection was made."""
         return self._host.address
 
     @property
     def peer(self) -> str:
-        """As `StandingMachine.peer`."""
+        """As `ConnectedMachine.peer`."""
         return self._host.peer
 
     def reopen(self) -> None:
-        """As `StandingMachine.reopen`."""
+        """As `ConnectedMachine.reopen`."""
         self._host.reopen()
 
     def read(self, *files: str) -> dict[str, str]:
-        """As `StandingMachine.read`."""
+        """As `ConnectedMachine.read`."""
         return self._host.read(*files)
 
     def used(self, program: EngineProgram) -> tuple[int, int] | None:
-        """As `StandingMachine.used`."""
+        """As `ConnectedMachine.used`."""
         return program.used() if isinstance(program, SshProgram) else None
 
     def resolve(self, name: str) -> list[str]:
@@ -173,27 +173,27 @@ class RemoteMachine:
         return self._host.resolve(name)
 
     def facts(self) -> HostFacts:
-        """As `StandingMachine.facts`."""
+        """As `ConnectedMachine.facts`."""
         return self._host.facts()
 
     def clock(self) -> ChronyTracking:
-        """As `StandingMachine.clock`."""
+        """As `ConnectedMachine.clock`."""
         return self._host.clock()
 
     def close(self) -> None:
-        """As `StandingMachine.close`."""
+        """As `ConnectedMachine.close`."""
         self._host.close()
 
 
-class Machines(Mapping[str, StandingMachine]):
+class Machines(Mapping[str, ConnectedMachine]):
     """A `trifecta.lab.launcher.Launcher` over machines, by what a run calls each."""
 
     def __init__(self, engine: Path) -> None:
         """None stands yet. ``engine`` is the engine's program here, which is brought to those elsewhere."""
         self._engine = engine
-        self._standing: dict[str, StandingMachine] = {}
+        self._standing: dict[str, ConnectedMachine] = {}
 
-    def stand(self, key: str, machine: Machine, name: str = "") -> StandingMachine:
+    def connect(self, key: str, machine: Machine, name: str = "") -> ConnectedMachine:
         """Have a machine stand; CannotError in one line when it does not.
 
         ``name`` distinguishes it in messages, where that is not its key.
@@ -217,7 +217,7 @@ class Machines(Mapping[str, StandingMachine]):
             for one in self._standing.values():
                 stack.callback(one.close)
 
-    def __getitem__(self, key: str) -> StandingMachine:
+    def __getitem__(self, key: str) -> ConnectedMachine:
         """The machine that stands under this key."""
         return self._standing[key]
 

@@ -60,18 +60,18 @@ def answer(query: bytes, names: Mapping[str, Addresses], unknown: Callable[[str]
     if len(query) < _HEADER_BYTES or query[2] & 0x80:
         return None
     try:
-        asked = dns.message.from_wire(query)
+        request = dns.message.from_wire(query)
     except (dns.exception.DNSException, ValueError):
         # RFC 1035, section 4.1.1: the same id, QR set, rcode 1 (format error), nothing in the sections.
         return query[:2] + bytes([query[2] & 0x79 | 0x80, int(dns.rcode.FORMERR)]) + bytes(8)
-    reply = dns.message.make_response(asked)
+    reply = dns.message.make_response(request)
     # RFC 1035, section 4.1.1, for the codes; RFC 9619, section 4: one question, else it is a format error.
-    if asked.opcode() != dns.opcode.QUERY:
+    if request.opcode() != dns.opcode.QUERY:
         reply.set_rcode(dns.rcode.NOTIMP)
-    elif len(asked.question) != 1:
+    elif len(request.question) != 1:
         reply.set_rcode(dns.rcode.FORMERR)
-    elif not _resolve(asked.question[0], names, reply) and unknown is not None:
-        unknown(asked.question[0].name.to_text(omit_final_dot=True).lower())
+    elif not _resolve(request.question[0], names, reply) and unknown is not None:
+        unknown(request.question[0].name.to_text(omit_final_dot=True).lower())
     return reply.to_wire()
 
 
@@ -136,12 +136,12 @@ class Names:
 
     def _reply(self, query: bytes) -> bytes | None:
         """The same for the same question but for its id, at the pace of a name server in C."""
-        known, asked = self._known, query[_ID_BYTES:]
-        if asked in known:
-            return query[:_ID_BYTES] + known[asked]
+        known, question = self._known, query[_ID_BYTES:]
+        if question in known:
+            return query[:_ID_BYTES] + known[question]
         reply = answer(query, self._names, self._stray)
         if reply is not None and reply[3] & 15 == dns.rcode.NOERROR and len(known) < _MOST_KNOWN:
-            known[asked] = reply[_ID_BYTES:]
+            known[question] = reply[_ID_BYTES:]
         return reply
 
     def _stray(self, name: str) -> None:
@@ -194,8 +194,8 @@ class _Server:
         self._reply = reply
         self._selector = selectors.DefaultSelector()
         self._connections: list[_Connection] = []
-        self._wake, woken = socket.socketpair()
-        self._selector.register(woken, selectors.EVENT_READ, None)
+        self._wake, wake_reader = socket.socketpair()
+        self._selector.register(wake_reader, selectors.EVENT_READ, None)
         self._thread = threading.Thread(target=self._run, name="names", daemon=True)
 
     def listen(self, address: str) -> None:

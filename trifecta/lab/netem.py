@@ -34,16 +34,16 @@ _PACKAGES = {"ethtool": "ethtool", "unshare": "util-linux"}
 class MissingSupport:
     """What is missing for it, and what mends that."""
 
-    said: str
+    problem: str
     remedy: str
 
 
-def lack(told: str, *, own_network: bool = False) -> MissingSupport | None:
+def missing_support(output: str, *, own_network: bool = False) -> MissingSupport | None:
     """The first thing that the answer to `ASK` names; None when netem works.
 
     ``own_network``: of a lab, where no firewall of the machine is asked.
     """
-    lines = [line.partition(" ") for line in told.splitlines()]
+    lines = [line.partition(" ") for line in output.splitlines()]
     kinds = ("program", "user", "module", "filter")
     named = {kind: [name for each, _, name in lines if each == kind] for kind in kinds}
     if programs := named["program"]:
@@ -55,6 +55,6 @@ def lack(told: str, *, own_network: bool = False) -> MissingSupport | None:
     if modules := named["module"]:
         return MissingSupport(f"the kernel lacks {', '.join(modules)}", f"sudo modprobe -a {' '.join(modules)}")
     if filters := [] if own_network else named["filter"]:
-        said = "bridges there ask its firewall, which a run refuses"
-        return MissingSupport(said, f"sudo sysctl -w {' '.join(f'{each}=0' for each in filters)}")
+        sentence = "bridges there ask its firewall, which a run refuses"
+        return MissingSupport(sentence, f"sudo sysctl -w {' '.join(f'{each}=0' for each in filters)}")
     return None

@@ -89,16 +89,16 @@ def _with_6(client: HostSpec, server: HostSpec, balancer: HostSpec) -> list[Host
     near = Route("fd77:1::/64", _BALANCED_DEVICE)
     back = Route(f"{BALANCER_ADDRESS_6}/128", _BALANCED_DEVICE)
     beyond = Route(f"{_BALANCED_CLIENT_6}/128", _BALANCED_DEVICE, via=BALANCER_ADDRESS_6)
-    balancer = _more(balancer, "client", f"{BALANCER_ADDRESS_6}/64", replace(near, device=DEVICE))
+    balancer = _with_address(balancer, "client", f"{BALANCER_ADDRESS_6}/64", replace(near, device=DEVICE))
     onwards = Route(f"{SERVER_ADDRESS_6}/128", _BALANCED_DEVICE)
     return [
-        _more(client, BALANCER, f"{_BALANCED_CLIENT_6}/64", near),
-        _more(server, BALANCER, f"{SERVER_ADDRESS_6}/128", back, beyond),
-        _more(balancer, "server", f"{BALANCER_ADDRESS_6}/128", onwards),
+        _with_address(client, BALANCER, f"{_BALANCED_CLIENT_6}/64", near),
+        _with_address(server, BALANCER, f"{SERVER_ADDRESS_6}/128", back, beyond),
+        _with_address(balancer, "server", f"{BALANCER_ADDRESS_6}/128", onwards),
     ]
 
 
-def _more(host: HostSpec, towards: str, address: str, *routes: Route) -> HostSpec:
+def _with_address(host: HostSpec, towards: str, address: str, *routes: Route) -> HostSpec:
     """A host with one more address on the device of a wire, and more routes."""
     device = host.devices[towards]
     device = replace(device, addresses=(*device.addresses, address))

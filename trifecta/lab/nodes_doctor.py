@@ -22,7 +22,7 @@ _START_S = 20.0
 _SAME = "install there the versions installed here"
 
 
-class _Told(msgspec.Struct):
+class _DoctorOutput(msgspec.Struct):
     findings: list[Finding]
     code: dict[str, str]
 
@@ -35,44 +35,46 @@ def examine(launcher: StreamLauncher, log: Path, code: Mapping[str, str]) -> Map
     places = launcher.places()
     if not places:
         raise CannotError("the cluster has no node that offers a CPU; start one: `ray start --address HOST:PORT`")
-    told = _told_by_all(launcher, list(places), code)
+    findings = _findings_of_all(launcher, list(places), code)
     known = sorted(places, key=lambda key: [(len(part), part) for part in re.split(r"(\d+)", places[key])])
-    return {places[key]: [*told[key], _engine(launcher, key, log)] for key in known}
+    return {places[key]: [*findings[key], _engine(launcher, key, log)] for key in known}
 
 
-def _told_by_all(launcher: StreamLauncher, keys: Sequence[str], code: Mapping[str, str]) -> dict[str, list[Finding]]:
+def _findings_of_all(
+    launcher: StreamLauncher, keys: Sequence[str], code: Mapping[str, str]
+) -> dict[str, list[Finding]]:
     """What `trifecta doctor` says at each place; they run beside each other."""
-    said, ended = dict.fromkeys(keys, b""), dict.fromkeys(keys, "")
+    outputs, ended = dict.fromkeys(keys, b""), dict.fromkeys(keys, "")
     for key in keys:
         launcher.start(key, _DOCTOR)
     until = time.monotonic() + _LONGEST_S
     while not all(ended.values()) and (left := until - time.monotonic()) > 0:
         for key, one in launcher.read(min(left, 1.0)).items():
-            said[key] += one.octets
+            outputs[key] += one.octets
             ended[key] = ended[key] or one.ended or ""
     for key in keys:
         launcher.end(key)
-    return {key: list(_read(said[key], ended[key], code)) for key in keys}
+    return {key: list(_read(outputs[key], ended[key], code)) for key in keys}
 
 
-def _read(said: bytes, ended: str, code: Mapping[str, str]) -> Iterator[Finding]:
+def _read(output: bytes, ended: str, code: Mapping[str, str]) -> Iterator[Finding]:
     """What a node said of itself, and what a run would refuse it for."""
     try:
-        told = msgspec.json.decode(said, type=_Told)
+        report = msgspec.json.decode(output, type=_DoctorOutput)
     except msgspec.MsgspecError as error:
         if not ended:
-            found = f"no answer within {_LONGEST_S:.0f} s: others use its CPUs, or it hangs"
-            yield Finding("doctor", "missing", found, "ask again when the node is free", required=True)
+            problem = f"no answer within {_LONGEST_S:.0f} s: others use its CPUs, or it hangs"
+            yield Finding("doctor", "missing", problem, "ask again when the node is free", required=True)
         else:
-            found = f"its answer cannot be read ({error})" if said else f"it sent nothing: {ended}"
-            yield Finding("doctor", "missing", found, _SAME, required=True)
+            problem = f"its answer cannot be read ({error})" if output else f"it sent nothing: {ended}"
+            yield Finding("doctor", "missing", problem, _SAME, required=True)
         return
-    for finding in told.findings:
+    for finding in report.findings:
         refused = finding.name == PRIORITY and finding.status == "warn"
         yield replace(finding, status="missing", required=True) if refused else finding
-    other = [name for name, own in code.items() if told.code.get(name) != own]
+    other = [name for name, own in code.items() if report.code.get(name) != own]
     if other:
-        named = " and ".join(f"{name} {told.code.get(name)}, not {code[name]}" for name in other)
+        named = " and ".join(f"{name} {report.code.get(name)}, not {code[name]}" for name in other)
         yield Finding("same code", "missing", f"no run takes it: it has {named}", _SAME, required=True)
     else:
         yield Finding("same code", "ok", "Trifecta and its engine are those that are here", required=True)

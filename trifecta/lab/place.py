@@ -134,9 +134,9 @@ class LocalPlace:
         largest_file_bytes: int | None = None,
     ) -> Program:
         """Start any program, as `OpenPlace.run`."""
-        with log.open("ab") as said:
+        with log.open("ab") as log_file:
             process = self._host.popen(
-                command, cpus=cpus, environment=environment, stdin=subprocess.DEVNULL, stdout=said, stderr=said
+                command, cpus=cpus, environment=environment, stdin=subprocess.DEVNULL, stdout=log_file, stderr=log_file
             )
         if largest_file_bytes is not None:
             with suppress(ProcessLookupError, PermissionError):  # it has ended already, or is not ours to limit

@@ -41,7 +41,7 @@ def cover_names() -> None:
     CannotError as `cover`. Those that ask a name server themselves, or a cache through its socket, still do.
     """
     try:
-        kept = Path(ORDER).read_text(encoding="utf-8", errors="replace").splitlines()
+        lines = Path(ORDER).read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError as error:
         raise CannotError(f"{ORDER} cannot be read: {error.strerror}; run: sudo touch {ORDER}") from error
-    cover(ORDER, "\n".join([*(line for line in kept if not line.startswith("hosts:")), "hosts: files", ""]))
+    cover(ORDER, "\n".join([*(line for line in lines if not line.startswith("hosts:")), "hosts: files", ""]))

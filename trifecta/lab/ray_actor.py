@@ -24,12 +24,12 @@ class NodeActor:
 
     def __init__(self, arguments: Sequence[str]) -> None:
         """Start the program, in a session of its own."""
-        self._said = tempfile.TemporaryFile()  # noqa: SIM115 - it is there as long as the actor
+        self._output = tempfile.TemporaryFile()  # noqa: SIM115 - it is there as long as the actor
         self._process = subprocess.Popen(
             [sys.executable, *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=self._said,
+            stderr=self._output,
             start_new_session=True,
             bufsize=0,
         )
@@ -99,7 +99,7 @@ class NodeActor:
 
     def _ending(self) -> str:
         code = self._process.wait()
-        self._said.seek(0)
-        lines = self._said.read().decode(errors="replace").strip().splitlines()
+        self._output.seek(0)
+        lines = self._output.read().decode(errors="replace").strip().splitlines()
         how = f"it was killed by signal {-code}" if code < 0 else f"it ended with exit code {code}"
         return lines[-1].removeprefix("trifecta: ") if lines and code >= 0 else how

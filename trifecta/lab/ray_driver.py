@@ -30,7 +30,7 @@ from trifecta.lab.launcher import Output
 from trifecta.lab.ray_actor import NodeActor
 from trifecta.lab.ray_launcher import REMEDY, local_nodes
 
-ray = extras.Later("ray")
+ray = extras.LazyModule("ray")
 _ANSWER_S = 5.0  # an actor answers as often, also where there is nothing to say
 _SILENT_S = 20.0  # then it is lost; Ray itself notices a lost node after some 15 s
 _CLOSE_S = 10.0
@@ -50,7 +50,7 @@ class RayDriver:
         self._actors: dict[str, Any] = {}
         self._written: dict[str, int] = {}
         """How often was written to each place."""
-        self._asked: dict[Any, str] = {}
+        self._pending: dict[Any, str] = {}
         """By what is waited for the place that is to answer."""
         self._answered_at: dict[str, float] = {}
         """When each place answered last; none before its first answer, which it may have to wait for."""
@@ -80,12 +80,12 @@ class RayDriver:
             nodes = [one for one in ray.nodes() if one["Alive"] and one.get("Resources", {}).get("CPU", 0) > 0]
         except Exception as error:
             raise CannotError(f"the cluster does not answer ({_line(error)}); {REMEDY}") from error
-        found: dict[str, str] = {}
+        names: dict[str, str] = {}
         for one in sorted(nodes, key=lambda node: str(node["NodeID"])):
             given = str(one.get("NodeName") or "")
             name = given if given not in ("", one["NodeManagerAddress"]) else str(one["NodeManagerHostname"])
-            found[one["NodeID"]] = name if name not in found.values() else f"{name}-{one['NodeID'][:8]}"
-        return found
+            names[one["NodeID"]] = name if name not in names.values() else f"{name}-{one['NodeID'][:8]}"
+        return names
 
     def start(self, place: str, arguments: Sequence[str]) -> None:
         """As `Launcher.start`; it waits while others have the node's CPUs."""
@@ -109,47 +109,47 @@ class RayDriver:
 
     def read(self, timeout_s: float) -> Mapping[str, Output]:
         """As `Launcher.read`; a place that has answered, and does not any more, is lost, whatever Ray thinks of it."""
-        found: dict[str, Output] = {}
+        outputs: dict[str, Output] = {}
         until = time.monotonic() + timeout_s
         while True:
             for answer in self._ready(max(0.0, until - time.monotonic())):
-                place = self._asked.pop(answer)
+                place = self._pending.pop(answer)
                 if place not in self._actors:
                     continue
-                said = _answer(answer)
+                output = _answer(answer)
                 self._answered_at[place] = time.monotonic()
-                if said.octets or said.ended is not None:
-                    found[place] = said
-                if said.ended is None:
+                if output.octets or output.ended is not None:
+                    outputs[place] = output
+                if output.ended is None:
                     self._ask(place)
             late = time.monotonic() - _ANSWER_S - _SILENT_S
-            for place in [one for one in self._asked.values() if self._answered_at.get(one, late) < late]:
-                if place in self._actors and place not in found:
-                    found[place] = Output(ended=f"it has not answered for {_SILENT_S:.0f} s")
-            if found or time.monotonic() >= until:
-                return found
+            for place in [one for one in self._pending.values() if self._answered_at.get(one, late) < late]:
+                if place in self._actors and place not in outputs:
+                    outputs[place] = Output(ended=f"it has not answered for {_SILENT_S:.0f} s")
+            if outputs or time.monotonic() >= until:
+                return outputs
 
     def _ready(self, wait_s: float) -> list[Any]:
         """The answers that have come, waited for so long at most."""
-        if not self._asked:
+        if not self._pending:
             time.sleep(wait_s)
             return []
-        asked = list(self._asked)
-        if not ray.wait(asked, num_returns=1, timeout=wait_s)[0]:
+        pending = list(self._pending)
+        if not ray.wait(pending, num_returns=1, timeout=wait_s)[0]:
             return []
-        ready: list[Any] = ray.wait(asked, num_returns=len(asked), timeout=0)[0]
+        ready: list[Any] = ray.wait(pending, num_returns=len(pending), timeout=0)[0]
         return ready
 
     def _ask(self, place: str) -> None:
-        self._asked[self._actors[place].read.remote(_ANSWER_S)] = place
+        self._pending[self._actors[place].read.remote(_ANSWER_S)] = place
 
     def end(self, place: str) -> None:
         """As `Launcher.end`: an actor that nobody holds any more ends when it has done what it was asked."""
         actor = self._actors.pop(place, None)
         self._written.pop(place, None)
         self._answered_at.pop(place, None)
-        for answer in [answer for answer, asked in self._asked.items() if asked == place]:
-            del self._asked[answer]
+        for answer in [answer for answer, pending_place in self._pending.items() if pending_place == place]:
+            del self._pending[answer]
         if actor is not None:
             actor.end.remote()
 
@@ -177,15 +177,15 @@ def _answer(answer: Any) -> Output:
     return Output(octets, ended)
 
 
-def plainly(kind: str, said: str) -> str:
+def plainly(kind: str, sentence: str) -> str:
     """What an error of Ray's of this class says, without what tells a user nothing: identities, names of its code."""
-    said = " ".join(said.split())
-    if kind == "ActorDiedError" and (why := re.search(r"because (its (?:worker process|node) has died)", said)):
+    sentence = " ".join(sentence.split())
+    if kind == "ActorDiedError" and (why := re.search(r"because (its (?:worker process|node) has died)", sentence)):
         return why[1]
     if kind == "ActorUnavailableError":
-        why = re.search(r"RPC error: ([^:;]*?) rpc_code", said)
+        why = re.search(r"RPC error: ([^:;]*?) rpc_code", sentence)
         return f"Ray cannot reach it ({why[1]})" if why else "Ray cannot reach it"
-    return textwrap.shorten(said, _LONGEST_LINE, placeholder=" ...") or kind
+    return textwrap.shorten(sentence, _LONGEST_LINE, placeholder=" ...") or kind
 
 
 def _line(error: Exception) -> str:

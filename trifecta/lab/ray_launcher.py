@@ -42,7 +42,7 @@ class RayLauncher:
         """
         self.shared = local_nodes(address) > 1
         self._address = address
-        self._said = tempfile.TemporaryFile()  # noqa: SIM115 - it is there as long as the launcher
+        self._output = tempfile.TemporaryFile()  # noqa: SIM115 - it is there as long as the launcher
         self._talked = AgentPlaces(self)
         self._pipe, theirs = Pipe()
         environment = {
@@ -60,8 +60,8 @@ class RayLauncher:
             [sys.executable, "-P", "-m", "trifecta.lab.ray_driver", str(theirs.fileno()), address],
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
-            stdout=self._said,
-            stderr=self._said,
+            stdout=self._output,
+            stderr=self._output,
             env=environment,
             start_new_session=True,  # Ctrl-C is for this process
         )
@@ -76,8 +76,8 @@ class RayLauncher:
 
     def places(self) -> Mapping[str, str]:
         """As `Launcher.places`: by Ray's identity of a node what ``--node-name`` calls it, else its host's name."""
-        found: Mapping[str, str] = self._ask("places")
-        return found
+        place_names: Mapping[str, str] = self._ask("places")
+        return place_names
 
     def place(self, key: str) -> Place:
         """As `Launcher.place`: in the network of the node, as it is there."""
@@ -93,8 +93,8 @@ class RayLauncher:
 
     def read(self, timeout_s: float) -> Mapping[str, Output]:
         """As `Launcher.read`; a place that has answered, and does not any more, is lost, whatever Ray thinks of it."""
-        found: Mapping[str, Output] = self._ask("read", timeout_s)
-        return found
+        outputs: Mapping[str, Output] = self._ask("read", timeout_s)
+        return outputs
 
     def end(self, place: str) -> None:
         """As `Launcher.end`."""
@@ -130,8 +130,8 @@ class RayLauncher:
 
     def _gone(self) -> CannotError:
         """Ray has ended the process that is connected to it."""
-        self._said.seek(0)
-        lines = [line for line in self._said.read().decode(errors="replace").splitlines() if line.strip()]
+        self._output.seek(0)
+        lines = [line for line in self._output.read().decode(errors="replace").splitlines() if line.strip()]
         words = (
             re.sub(r"^\[[^]]*\] (\S+:\d+: )?", "", lines[-1].strip()) if lines else ""
         )  # Ray's mark of a line of its log
@@ -165,11 +165,11 @@ def reach(address: str) -> None:
     try:
         socket.create_connection((host.strip("[]"), int(port)), _REACH_S).close()
     except (OSError, OverflowError) as error:
-        said = getattr(error, "strerror", None) or str(error)
-        raise CannotError(f"--cluster {address}: nothing answers there ({said}); {REMEDY}") from error
-    asked = [sys.executable, "-m", "ray.scripts.scripts", "health-check", "--address", address]
+        message = getattr(error, "strerror", None) or str(error)
+        raise CannotError(f"--cluster {address}: nothing answers there ({message}); {REMEDY}") from error
+    command = [sys.executable, "-m", "ray.scripts.scripts", "health-check", "--address", address]
     try:  # in a process of its own: this one must have no threads yet, and Ray asks for as long as it likes
-        stands = subprocess.run(asked, capture_output=True, timeout=_HEALTH_S, check=False).returncode == 0
+        stands = subprocess.run(command, capture_output=True, timeout=_HEALTH_S, check=False).returncode == 0
     except subprocess.TimeoutExpired:
         stands = False
     if not stands:

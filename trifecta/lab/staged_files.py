@@ -42,14 +42,14 @@ def relocated(config: Config, folder: str, given: Mapping[Path, bool]) -> Config
     if fields is None:
         raise ValueError(f"it is not known which files {type(config).__name__} names")
     named = {name: value for name in fields if (value := getattr(config, name)) is not None}
-    return replace(config, **{name: _there(value, folder, given) for name, value in named.items()})
+    return replace(config, **{name: _staged_path(value, folder, given) for name, value in named.items()})
 
 
-def _there(value: object, folder: str, given: Mapping[Path, bool]) -> object:
+def _staged_path(value: object, folder: str, given: Mapping[Path, bool]) -> object:
     if isinstance(value, Message):
-        return value if value.folder is None else replace(value, folder=_there(value.folder, folder, given))
+        return value if value.folder is None else replace(value, folder=_staged_path(value.folder, folder, given))
     if isinstance(value, RelayConfig):
-        return value if value.ca_file is None else replace(value, ca_file=_there(value.ca_file, folder, given))
+        return value if value.ca_file is None else replace(value, ca_file=_staged_path(value.ca_file, folder, given))
     if not isinstance(value, str):
         raise ValueError(f"{type(value).__name__} cannot be used on a host")
     path = Path(value).absolute()
@@ -75,12 +75,12 @@ def unpack(archive: bytes, path: Path, at: Path | None = None) -> None:
     ValueError for anything else: the other end is not trusted with names, modes or links.
     """
     try:
-        _lay(archive, PurePosixPath(below(path)), at or path)
+        _unpack_into(archive, PurePosixPath(below(path)), at or path)
     except tarfile.TarError as error:
         raise ValueError(f"it is no archive: {error}") from error
 
 
-def _lay(archive: bytes, root: PurePosixPath, at: Path) -> None:
+def _unpack_into(archive: bytes, root: PurePosixPath, at: Path) -> None:
     with tarfile.open(fileobj=io.BytesIO(archive), mode="r:") as tar:
         for member in tar:
             name = PurePosixPath(member.name)

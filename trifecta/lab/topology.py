@@ -242,11 +242,11 @@ class Topology:
 
     def use_tcp(self, congestion_control: str, settings: TcpSettings) -> None:
         """Give new TCP connections of all hosts this congestion control and these settings."""
-        before, asked = (self.congestion_control, self.tcp), (congestion_control, settings)
-        if asked == before:
+        before, requested = (self.congestion_control, self.tcp), (congestion_control, settings)
+        if requested == before:
             return
-        self.congestion_control, self.tcp = asked
-        same_routes = _of_routes(*asked) == _of_routes(*before)
+        self.congestion_control, self.tcp = requested
+        same_routes = _of_routes(*requested) == _of_routes(*before)
         sysctls = [] if settings == before[1] else list(_sysctls(settings))
         for spec in self._specs.values():
             lines = [] if same_routes else [self._line(route) for route in spec.routes if route.controlled]
@@ -339,11 +339,11 @@ class Topology:
         if spec.bridge:
             return
         for towards, device in spec.devices.items():
-            for neighbour, mac in self._beside(spec.name, towards):
+            for neighbour, mac in self._reachable_from(spec.name, towards):
                 for address in neighbour:
                     yield f"neighbour replace {address} lladdr {mac} dev {device.name} nud permanent"
 
-    def _beside(self, host: str, towards: str) -> Iterator[tuple[tuple[str, ...], str]]:
+    def _reachable_from(self, host: str, towards: str) -> Iterator[tuple[tuple[str, ...], str]]:
         """Who can be reached at the end of a host's wire, without a router: addresses, and the MAC they are at."""
         peer = self._specs[towards]
         joined = [(name, towards) for name in peer.devices if name != host] if peer.bridge else [(towards, host)]
@@ -368,12 +368,12 @@ def _headers(to: str) -> int:
 
 def _sysctls(settings: TcpSettings) -> Iterator[tuple[str, str]]:
     """Of a host's network: what is no route's, in the order in which the kernel takes it."""
-    asked = settings.reordering
+    most = settings.reordering
     # No more than its own limit is taken, and that only follows.
     for name, value in (
-        ("tcp_reordering", min(asked, _MOST_REORDERING)),
-        ("tcp_max_reordering", max(asked, _MOST_REORDERING)),
-        ("tcp_reordering", asked),
+        ("tcp_reordering", min(most, _MOST_REORDERING)),
+        ("tcp_max_reordering", max(most, _MOST_REORDERING)),
+        ("tcp_reordering", most),
         ("tcp_slow_start_after_idle", int(settings.idle_restarts)),
     ):
         yield name, str(value)

@@ -103,12 +103,12 @@ class MachineObserver:
 
 def _pressure(names: Iterable[str]) -> dict[str, int]:
     """Stalled time so far in us, of some task (PSI, kernel documentation accounting/psi.rst)."""
-    found = {}
+    totals = {}
     for name in names:
         for line in (_read(f"/proc/pressure/{name}") or "").splitlines():
             if line.startswith("some"):
-                found[name] = int(line.rsplit("total=", 1)[1])
-    return found
+                totals[name] = int(line.rsplit("total=", 1)[1])
+    return totals
 
 
 def _frequencies() -> list[float] | None:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import cast
 
 from trifecta.contract.machine import HostGrowth, TransportGrowth
-from trifecta.lab.machines import StandingMachine
+from trifecta.lab.machines import ConnectedMachine
 from trifecta.observers.transport import COUNTED, counters_of
 
 _FOLDER = "/proc/net/"
@@ -19,7 +19,7 @@ _FOLDER = "/proc/net/"
 class MachinesObserver:
     """Reads the counters of machines before and after a trial, in between nothing."""
 
-    def __init__(self, machines: Mapping[str, StandingMachine]) -> None:
+    def __init__(self, machines: Mapping[str, ConnectedMachine]) -> None:
         """Watch these machines, by the name of the host in the trial."""
         self._machines = machines
         self._before: dict[str, dict[str, int]] = {}
@@ -38,6 +38,6 @@ class MachinesObserver:
         return grown
 
 
-def _counters(machine: StandingMachine) -> dict[str, int]:
+def _counters(machine: ConnectedMachine) -> dict[str, int]:
     texts = machine.read(*(_FOLDER + name for name in COUNTED))
     return counters_of({name.removeprefix(_FOLDER): text for name, text in texts.items()})

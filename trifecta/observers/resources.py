@@ -119,8 +119,8 @@ class ResourceObserver:
 
     def peak_rss_bytes(self, role: str) -> int | None:
         """Largest resident memory seen."""
-        seen = (row["rss_bytes"] for row in self.rows if row["process"] == role)
-        return max((rss for rss in seen if rss), default=None)
+        rss_values = (row["rss_bytes"] for row in self.rows if row["process"] == role)
+        return max((rss for rss in rss_values if rss), default=None)
 
     def cost(self) -> SamplerCost:
         """What observing cost so far: ``samples``, ``cpu_ns``, ``wall_ns`` and ``share`` of one core."""
@@ -173,8 +173,8 @@ class ResourceObserver:
 
 def _network_namespaces(pids: Iterable[int]) -> set[int]:
     """The inodes that name the network namespaces of processes, without those that are gone or hidden."""
-    found = set()
+    namespaces = set()
     for pid in pids:
         with suppress(OSError):
-            found.add(Path(f"/proc/{pid}/ns/net").stat().st_ino)
-    return found
+            namespaces.add(Path(f"/proc/{pid}/ns/net").stat().st_ino)
+    return namespaces

@@ -320,15 +320,15 @@ class _Reader:
 
 def _check_whole(page: Page, document: _Reader) -> None:
     """What no single field can say."""
-    seen: dict[tuple[str, str, str], int] = {}
+    first_index: dict[tuple[str, str, str], int] = {}
     sizes: dict[str, int] = {}
     for index, each in enumerate(page.responses):
-        first = seen.setdefault(each.key, index)
+        first = first_index.setdefault(each.key, index)
         if first != index:
             document.fail(f"responses[{index}]", f"answers the same request as responses[{first}]; leave one out")
         if each.body is not None and sizes.setdefault(each.body, each.bytes) != each.bytes:
             document.fail(f"responses[{index}].bytes", "another response has the same body with another length")
-    if ("GET", rules.host_of(page.start), rules.target_of(page.start)) not in seen:
+    if ("GET", rules.host_of(page.start), rules.target_of(page.start)) not in first_index:
         document.fail("start", f"no response answers GET {page.start[:200]}; record the page anew")
     others = [host for host in page.hosts if host != rules.host_of(page.start)]
     for index, host in enumerate(page.third_parties):

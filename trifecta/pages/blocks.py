@@ -51,7 +51,7 @@ def make(library: Path, folder: Path, versions: Mapping[str, str]) -> Page:
     html = _html([text for text, _ in blocks])
     page.add(f"{ORIGIN}/", 200, [("content-type", "text/html; charset=utf-8"), ("cache-control", "no-cache")], html)
     (library / "lato" / "lato.css").write_text(_LATO, encoding="utf-8")
-    pictures = [picture for _, found in blocks for picture in found]
+    pictures = [picture for _, block_pictures in blocks for picture in block_pictures]
     for path in dict.fromkeys([*_STYLES, *_SCRIPTS, *pictures]):
         content = (library / path).read_bytes()
         _add(page, path, content)
@@ -88,17 +88,17 @@ def _chosen(file: Path, count: int) -> list[tuple[str, list[str]]]:
     """Blocks of a page of the library with their pictures, in its order."""
     text = file.read_text(encoding="utf-8")
     # The first is the navigation of the library's own pages. Maps of others' sites are not for a lab.
-    found = [
+    texts = [
         match[0] for match in _BLOCK.finditer(text) if "<iframe" not in match[0] and 'id="navigator"' not in match[0]
     ]
-    blocks = [(_local(text), _pictures(text)) for text in found]
-    seen: set[str] = set()
+    blocks = [(_local(text), _pictures(text)) for text in texts]
+    pictures_taken: set[str] = set()
     taken: list[int] = []
     for _ in range(min(count, len(blocks))):
         rest = [index for index in range(len(blocks)) if index not in taken]
-        best = max(rest, key=lambda index: (len(set(blocks[index][1]) - seen), len(blocks[index][0]), -index))
+        best = max(rest, key=lambda index: (len(set(blocks[index][1]) - pictures_taken), len(blocks[index][0]), -index))
         taken.append(best)
-        seen |= set(blocks[best][1])
+        pictures_taken |= set(blocks[best][1])
     return [blocks[index] for index in sorted(taken)]
 
 

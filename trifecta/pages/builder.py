@@ -44,23 +44,25 @@ class Builder:
 
     def leave_out(self, method: str, url: str, reason: str) -> None:
         """Tell of a request that the archive does not answer."""
-        self.left_out[LeftOut(_plain(method, 200), _plain(url, rules.MAX_URL_CHARACTERS), _plain(reason, 1000))] = None
+        self.left_out[
+            LeftOut(_printable(method, 200), _printable(url, rules.MAX_URL_CHARACTERS), _printable(reason, 1000))
+        ] = None
 
     def add(
         self, url: str, status: int, headers: Iterable[tuple[str, str]], body: bytes, *, method: str = "GET",
         kind: str | None = None,
     ) -> Response | None:  # fmt: skip
         """Take a response in as it was sent; None when it cannot be replayed, which is then in ``left_out``."""
-        url, kept = rules.tidy_url(url), tidy_headers(headers)
-        problem = self._problem(method, url, status, kept, body)
+        url, kept_headers = rules.tidy_url(url), tidy_headers(headers)
+        problem = self._problem(method, url, status, kept_headers, body)
         if problem is not None:
             self.leave_out(method, url, problem)
             return None
         no_content = status in rules.WITHOUT_CONTENT or method == "HEAD" or not body
         digest = None if no_content else digest_of(body)
-        kind = kind if kind in rules.KINDS else kind_of(kept)
+        kind = kind if kind in rules.KINDS else kind_of(kept_headers)
         size = 0 if no_content else len(body)
-        response = Response(method, url, status, tuple(kept), digest, size, kind)
+        response = Response(method, url, status, tuple(kept_headers), digest, size, kind)
         former = self.responses.get(response.key)
         if former is not None:
             if (former.status, former.body) != (response.status, response.body):
@@ -100,7 +102,7 @@ class Builder:
         if rules.url_problem(start) or ("GET", rules.host_of(start), rules.target_of(start)) not in self.responses:
             why = next((each.reason for each in self.left_out if each.url == start), None)
             raise UserError(f"{start}: nothing that can be replayed answers it{f': {why}' if why else ''}")
-        title = _plain(title, 500)
+        title = _printable(title, 500)
         responses, left_out = tuple(self.responses.values()), tuple(self.left_out)
         return Page(self.name, title, start, source, responses, left_out, tuple(third_parties))
 
@@ -118,6 +120,6 @@ class Builder:
         return page
 
 
-def _plain(text: str, most: int) -> str:
+def _printable(text: str, most: int) -> str:
     """Printable and not too long, whatever it was."""
     return "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in text)[:most]

@@ -32,7 +32,7 @@ _CODERS: dict[str, tuple[Callable[[bytes], bytes], Callable[[bytes], bytes]]] = 
 }
 
 
-def known(coding: str) -> bool:
+def is_known_coding(coding: str) -> bool:
     """Whether content of this coding (one name, lower case) can be made here."""
     return coding in _CODERS
 

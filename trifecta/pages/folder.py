@@ -53,15 +53,15 @@ def read_folder(folder: Path, name: str, origin: str | None = None) -> tuple[Bui
         content = _read(path)
         response = page.add(url, 200, [("content-type", content_type(path))], content)
         if response is not None and response.kind == "document":
-            its_title, found = references.in_html(content.decode("utf-8", "replace"))
+            its_title, urls = references.in_html(content.decode("utf-8", "replace"))
             title = title or its_title
         elif response is not None and response.kind == "stylesheet":
-            found = references.in_css(content.decode("utf-8", "replace"))
+            urls = references.in_css(content.decode("utf-8", "replace"))
         else:
             continue
-        for asked in references.absolute(url, found):
-            if not asked.startswith(origin + "/"):
-                page.leave_out("GET", asked, "is on another origin; record the URL of the site to have it")
+        for referenced in references.absolute(url, urls):
+            if not referenced.startswith(origin + "/"):
+                page.leave_out("GET", referenced, "is on another origin; record the URL of the site to have it")
     for left in [each for each in page.left_out if "another origin" in each.reason]:
         if left.url.partition("//")[2] in {response.host + response.target for response in page.responses.values()}:
             del page.left_out[left]

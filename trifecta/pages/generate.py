@@ -89,14 +89,14 @@ def make(recipe: Recipe, folder: Path, seed: int = SEED) -> Page:
     page = Builder(recipe.name)
     for path, content_type, coding, body in _files(recipe, seed):
         encoded = [("content-encoding", coding), ("vary", "accept-encoding")] if coding else []
-        kept = ("cache-control", "no-cache") if path == "/" else _KEPT
+        caching = ("cache-control", "no-cache") if path == "/" else _KEPT
         # Fonts are fetched in CORS mode from wherever they are (CSS Fonts 4, section 4.8); real servers say so.
         shared = _FOR_ALL[:1] if path.endswith(".woff2") else []
         if path.startswith("/"):
             url = recipe.origin + path
         else:
             url, shared = path, _FOR_ALL
-        page.add(url, 200, [("content-type", content_type), *encoded, kept, *shared], body)
+        page.add(url, 200, [("content-type", content_type), *encoded, caching, *shared], body)
     others = [recipe.third_party] if recipe.third_party else []
     return page.write(folder, f"{recipe.origin}/", recipe.title, source(seed), others)
 

@@ -151,10 +151,10 @@ class _Log:
 
     def _sent(
         self, method: str, url: str, status: int,
-        told: tuple[dict[str, Any], dict[str, Any], list[tuple[str, str]], str],
+        parts: tuple[dict[str, Any], dict[str, Any], list[tuple[str, str]], str],
     ) -> bytes | str:  # fmt: skip
         """The content of a response, or the first reason why it cannot be replayed."""
-        response, content, headers, place = told
+        response, content, headers, place = parts
         if status == 304:
             return "was answered from the browser's cache (304); record with the cache off"
         if (problem := rules.url_problem(url)) is not None:
@@ -233,7 +233,7 @@ class _Log:
         codings = [value.strip().lower() for name, value in headers if name == "content-encoding"]
         if not body or not codings:
             return headers, body
-        if len(codings) == 1 and coding.known(codings[0]):
+        if len(codings) == 1 and coding.is_known_coding(codings[0]):
             if coding.is_encoded(body, codings[0]):
                 return headers, body
             self.recompressed += 1

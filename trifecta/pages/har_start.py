@@ -42,7 +42,7 @@ def choose(entries: Sequence[Entry]) -> tuple[str | None, str]:
                 return None, f"{where}, which the HAR has no answer to; save it with all requests"
             return None, f"{where}, in a circle: a replay gives the first answer alone; name the page with --start"
         if last.reason is not None:
-            return None, _why(entries, last)
+            return None, _why_not(entries, last)
         if last.document:
             # As far up the chain as there are answers: often only http:// leads to https://.
             lost = max((place for place, one in enumerate(chain) if one.reason is not None), default=-1)
@@ -50,24 +50,24 @@ def choose(entries: Sequence[Entry]) -> tuple[str | None, str]:
     return None, f"log.entries: none of {len(entries)} is a document that was answered; name the page with --start"
 
 
-def _may_be_page(one: Entry) -> bool:
-    return one.method == "GET" and one.status >= 200 and (one.document or one.status in MOVED)
+def _may_be_page(entry: Entry) -> bool:
+    return entry.method == "GET" and entry.status >= 200 and (entry.document or entry.status in MOVED)
 
 
-def _following(one: Entry, by_url: dict[str, Entry]) -> Entry | None:
-    if one.status not in MOVED or one.location is None:
+def _following(entry: Entry, by_url: dict[str, Entry]) -> Entry | None:
+    if entry.status not in MOVED or entry.location is None:
         return None
     try:
-        return by_url.get(rules.tidy_url(urljoin(one.url, one.location)))
+        return by_url.get(rules.tidy_url(urljoin(entry.url, entry.location)))
     except ValueError:
         return None
 
 
-def _why(entries: Sequence[Entry], one: Entry) -> str:
+def _why_not(entries: Sequence[Entry], entry: Entry) -> str:
     """Why this document cannot be replayed; of a HAR without any content, that."""
     empty = [each for each in entries if each.reason is not None and each.reason.startswith(_NO_CONTENT)]
     if empty and not any(each.reason is None and each.status not in MOVED for each in entries):
         return "the HAR has no content; save it with content (Chrome: Export HAR, Firefox: Save All As HAR)"
     other = next((each.url for each in entries if each.document and each.reason is None and each.status < 300), None)
     remedy = "" if other is None else f"; or name another document with --start, as {other[:200]}"
-    return f"log.entries[{one.index}]: {one.url[:200]}: {one.reason or 'is no document'}{remedy}"
+    return f"log.entries[{entry.index}]: {entry.url[:200]}: {entry.reason or 'is no document'}{remedy}"

@@ -24,7 +24,7 @@ def many(count: int, folder: Path, *, origins: int = 3, seed: int = SEED) -> Pag
         raise ValueError(f"a page of {count} responses; at least {_LEAST} are needed")
     hosts = [f"https://{name}.many.lab" for name in ("www", *(f"s{number}" for number in range(1, origins)))]
     redirects = count // 50
-    made: list[tuple[str, int, list[tuple[str, str]], bytes]] = []
+    responses: list[tuple[str, int, list[tuple[str, str]], bytes]] = []
     tags = []
     kinds = (
         (_png, '<img src="{}" alt="">'), (_svg, '<img src="{}" alt="">'), (_png, '<img src="{}" alt="">'),
@@ -34,21 +34,21 @@ def many(count: int, folder: Path, *, origins: int = 3, seed: int = SEED) -> Pag
         kind, tag = kinds[number % len(kinds)]
         path, head, body = kind(number, seed)
         url = hosts[number % len(hosts)] + path
-        made.append((url, 200, [*head, ("access-control-allow-origin", "*")], body))
+        responses.append((url, 200, [*head, ("access-control-allow-origin", "*")], body))
         tags.append(tag.format(url.replace("&", "&amp;")))
     for number in range(redirects):
         host = hosts[number % len(hosts)]
         status = (301, 302, 307, 308)[number % 4]
-        made.append((f"{host}/old/{number}", status, [("location", f"/new/{number}.png")], b""))
+        responses.append((f"{host}/old/{number}", status, [("location", f"/new/{number}.png")], b""))
         _, head, body = _png(number, seed)
-        made.append((f"{host}/new/{number}.png", 200, head, body))
+        responses.append((f"{host}/new/{number}.png", 200, head, body))
         tags.append(f'<img src="{host}/old/{number}" alt="">')
     tags.append('<script>fetch("/say", {method: "POST", body: "x"});</script>')
     html = "<!doctype html>\n<meta charset=utf-8>\n<title>Many</title>\n<link rel=icon href=data:,>\n" + "\n".join(tags)
 
     page = Builder("many")
     page.add(f"{hosts[0]}/", 200, [("content-type", "text/html; charset=utf-8")], html.encode())
-    for url, status, head, body in made:
+    for url, status, head, body in responses:
         page.add(url, status, head, body)
     page.add(f"{hosts[0]}/say", 200, [("content-type", "text/plain")], b"", method="POST", kind="fetch")
     return page.write(folder, f"{hosts[0]}/", f"A page of {count} responses", source(seed))

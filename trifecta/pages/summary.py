@@ -42,15 +42,15 @@ def reasons(left_out: Sequence[LeftOut]) -> list[tuple[str, list[LeftOut]]]:
 
 def describe(page: Page, responses: bool = False) -> JsonObject:
     """For a program to read."""
-    told: dict[str, Any] = {
+    document: dict[str, Any] = {
         "name": page.name, "title": page.title, "start": page.start, "source": dict(page.source), "bytes": page.bytes,
         "requests": len(page.responses),
         "hosts": [vars(each) for each in shares(page, "host")], "kinds": [vars(each) for each in shares(page, "kind")],
         "third_parties": list(page.third_parties), "left_out": [vars(each) for each in page.left_out],
     }  # fmt: skip
     if responses:
-        told["responses"] = [_response(each) for each in page.responses]
-    return told
+        document["responses"] = [_response(each) for each in page.responses]
+    return document
 
 
 def _response(each: Response) -> dict[str, Any]:

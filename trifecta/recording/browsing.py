@@ -47,17 +47,17 @@ def browsing(proxy_port: int, temporary: Path) -> Iterator[Browser]:
     extras.load("playwright.sync_api")
     from playwright.sync_api import Error, sync_playwright
 
-    found = next(filter(None, map(shutil.which, _COMMANDS)), None)
-    if found is None:
+    decision = next(filter(None, map(shutil.which, _COMMANDS)), None)
+    if decision is None:
         raise CannotError("recording a URL needs Chromium; run: sudo apt-get install -y chromium")
     flags = [*_FLAGS, *(["--no-sandbox"] if os.geteuid() == 0 else [])]  # its sandbox does not work for root
     with _temporary_files_in(temporary), sync_playwright() as driver:
         try:
             browser = driver.chromium.launch(
-                executable_path=found, proxy={"server": f"http://127.0.0.1:{proxy_port}"}, args=flags
+                executable_path=decision, proxy={"server": f"http://127.0.0.1:{proxy_port}"}, args=flags
             )
         except Error as error:
-            raise CannotError(f"{found} does not start: {' '.join(str(error).split())[:300]}") from error
+            raise CannotError(f"{decision} does not start: {' '.join(str(error).split())[:300]}") from error
         try:
             yield browser
         finally:
@@ -87,12 +87,12 @@ def load(browser: Browser, url: str, *, timeout_ns: int, settle_ns: int) -> Load
     context = browser.new_context(
         ignore_https_errors=True, viewport={"width": VIEWPORT[0], "height": VIEWPORT[1]}, service_workers="allow"
     )
-    seen, pending, last = Load(url), set(), time.monotonic_ns()
+    page_load, pending, last = Load(url), set(), time.monotonic_ns()
     end = last + timeout_ns
 
     def begun(request: Request) -> None:
         nonlocal last
-        seen.asked.setdefault((request.method, request.url), request.resource_type)
+        page_load.asked.setdefault((request.method, request.url), request.resource_type)
         pending.add(request)
         last = time.monotonic_ns()
 
@@ -105,7 +105,7 @@ def load(browser: Browser, url: str, *, timeout_ns: int, settle_ns: int) -> Load
     context.on("requestfinished", ended)
     context.on("requestfailed", ended)
     page = context.new_page()
-    page.on("websocket", lambda socket: seen.websockets.append(socket.url))
+    page.on("websocket", lambda socket: page_load.websockets.append(socket.url))
 
     def quiet(least_ns: int) -> None:
         since = time.monotonic_ns()
@@ -119,7 +119,7 @@ def load(browser: Browser, url: str, *, timeout_ns: int, settle_ns: int) -> Load
     try:
         page.goto(url, wait_until="load", timeout=max(1.0, timeout_ns / 1e6))
     except Error as error:
-        seen.problem = " ".join(str(error).split("Call log")[0].split())[:300]
+        page_load.problem = " ".join(str(error).split("Call log")[0].split())[:300]
     try:
         quiet(settle_ns)
         for _ in range(_SCREENS):
@@ -129,9 +129,9 @@ def load(browser: Browser, url: str, *, timeout_ns: int, settle_ns: int) -> Load
                 break
             page.wait_for_timeout(_TICK_MS)
         quiet(_QUIET_NS)
-        seen.url, seen.title = page.url, page.title()
+        page_load.url, page_load.title = page.url, page.title()
     except Error as error:
-        seen.problem = seen.problem or " ".join(str(error).split("Call log")[0].split())[:300]
+        page_load.problem = page_load.problem or " ".join(str(error).split("Call log")[0].split())[:300]
     with suppress(Error):
         context.close()
-    return seen
+    return page_load

@@ -47,9 +47,9 @@ class Recorded:
     notes: list[str] = field(default_factory=list)
 
 
-def cookie_notes(count: int, kept: bool) -> list[str]:
+def cookie_notes(count: int, are_kept: bool) -> list[str]:
     """What to say of ``set-cookie``."""
-    return [(_COOKIES_KEPT if kept else _COOKIES_DROPPED).format(count)] if count else []
+    return [(_COOKIES_KEPT if are_kept else _COOKIES_DROPPED).format(count)] if count else []
 
 
 def today() -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import urljoin
 
 from trifecta.design.errors import CannotError, UserError
-from trifecta.implementations.getting import ending_by_interrupt
+from trifecta.implementations.installation import ending_by_interrupt
 from trifecta.pages import rules
 from trifecta.pages.archive import Scalar
 from trifecta.pages.builder import Builder
@@ -44,9 +44,12 @@ def _loads(wanted: RecordingJob, start: str, proxy: Proxy, temporary: Path, say:
         for visit in range(1 if wanted.once else 2):
             say(f"load {visit + 1}: {start} in Chromium {version}")
             proxy.visit(visit)
-            seen = load(browser, start, timeout_ns=wanted.timeout_ns, settle_ns=wanted.settle_ns)
-            loads.append(seen)
-            say(f"load {visit + 1}: {len(seen.asked)} requests{f'; {seen.problem}' if seen.problem else ''}")
+            page_load = load(browser, start, timeout_ns=wanted.timeout_ns, settle_ns=wanted.settle_ns)
+            loads.append(page_load)
+            say(
+                f"load {visit + 1}: {len(page_load.asked)} "
+                f"requests{f'; {page_load.problem}' if page_load.problem else ''}"
+            )
     proxy.end()
     return loads
 
@@ -87,8 +90,8 @@ class _Site:
 
     def write(self, loads: list[Load], proxy: Proxy) -> Recorded:
         """Take in what was recorded; CannotError when the page itself did not come."""
-        kinds = {key: kind for seen in reversed(loads) for key, kind in _tidy(seen).items()}
-        sockets = dict.fromkeys(rules.tidy_url(url) for seen in loads for url in seen.websockets)
+        kinds = {key: kind for load in reversed(loads) for key, kind in _tidy(load).items()}
+        sockets = dict.fromkeys(rules.tidy_url(url) for load in loads for url in load.websockets)
         for flow in proxy.flows:
             # What the page asked for, and the questions before it (CORS preflight). The rest is the browser's own.
             key = (flow.method, rules.tidy_url(flow.url))
@@ -133,28 +136,28 @@ class _Site:
             value = value.replace(former, later)
         return value
 
-    def _start(self, seen: Load, flows: list[Flow]) -> str:
+    def _start(self, load: Load, flows: list[Flow]) -> str:
         """The URL that a replay begins with: the one asked for, or where http:// led to."""
-        candidates = [self.renamed(url) for url in (*_led_to(self.start, flows), rules.tidy_url(seen.url))]
+        candidates = [self.renamed(url) for url in (*_led_to(self.start, flows), rules.tidy_url(load.url))]
         why: str | None = None
         for url in candidates:
             key = ("GET", rules.host_of(url), rules.target_of(url))
-            found = None if rules.url_problem(url) else self.page.responses.get(key)
-            if found is not None and found.status < 400:
+            response = None if rules.url_problem(url) else self.page.responses.get(key)
+            if response is not None and response.status < 400:
                 return url
-            if found is not None:
-                why = why or f"it was answered with status {found.status}"
+            if response is not None:
+                why = why or f"it was answered with status {response.status}"
         why = why or next((flow.error for flow in flows if rules.tidy_url(flow.url) == self.start and flow.error), None)
-        why = why or next((each.reason for each in self.page.left_out if each.url in candidates), seen.problem)
+        why = why or next((each.reason for each in self.page.left_out if each.url in candidates), load.problem)
         raise CannotError(
             f"{self.start} cannot be recorded: {why or 'it was not answered'}; see whether a browser here can open it"
         )
 
     def _notes(self, loads: list[Load]) -> list[str]:
-        notes = [f"load {number + 1} ended without the load event: {seen.problem}"
-                 for number, seen in enumerate(loads) if seen.problem]  # fmt: skip
+        notes = [f"load {number + 1} ended without the load event: {load.problem}"
+                 for number, load in enumerate(loads) if load.problem]  # fmt: skip
         if len(loads) > 1:
-            first, second = (set(_tidy(seen)) for seen in loads)
+            first, second = (set(_tidy(load)) for load in loads)
             changing = sorted(first ^ second)
             if changing:
                 urls = ", ".join(url[:100] for _, url in changing[:3])
@@ -187,5 +190,5 @@ def _led_to(start: str, flows: list[Flow]) -> list[str]:
     return urls
 
 
-def _tidy(seen: Load) -> dict[tuple[str, str], str]:
-    return {(method, rules.tidy_url(url)): kind for (method, url), kind in seen.asked.items() if "://" in url}
+def _tidy(load: Load) -> dict[tuple[str, str], str]:
+    return {(method, rules.tidy_url(url)): kind for (method, url), kind in load.asked.items() if "://" in url}

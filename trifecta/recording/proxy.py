@@ -103,10 +103,10 @@ class Proxy:
                 return line
             self.flows.append(self._flow(line["flow"]))
 
-    def _flow(self, told: dict[str, Any]) -> Flow:
-        headers = tuple((name, value) for name, value in told.pop("headers"))
-        body = told.pop("body")
-        return Flow(**told, headers=headers, body=self._work / "bodies" / body if body else None)
+    def _flow(self, record: dict[str, Any]) -> Flow:
+        headers = tuple((name, value) for name, value in record.pop("headers"))
+        body = record.pop("body")
+        return Flow(**record, headers=headers, body=self._work / "bodies" / body if body else None)
 
 
 @contextmanager

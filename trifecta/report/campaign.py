@@ -25,10 +25,7 @@ from trifecta.contract.values import JsonObject
 from trifecta.design import numbers, phrases
 from trifecta.design.campaign import Campaign
 from trifecta.design.factors import CONNECTION_LEVELS
-from trifecta.report import (
-    grids,
-    verdict_words,
-)
+from trifecta.report import grids, verdict_words
 from trifecta.report.figures import style
 from trifecta.report.page_templates import page
 from trifecta.report.visits.published import ours, with_place
@@ -96,9 +93,10 @@ class Overview:
         for claim, _ in self.claims:
             counts.setdefault(claim.text, Counter())[claim.relation] += 1
         return [
-            f"{text.rstrip('.')}: {', '.join(f'{relation} in {number}' for relation, number in found.most_common())} "
-            f"of {phrases.counted(found.total(), 'cell')}."
-            for text, found in counts.items()
+            f"{text.rstrip('.')}: "
+            f"{', '.join(f'{relation} in {number}' for relation, number in relations.most_common())} of "
+            f"{phrases.counted(relations.total(), 'cell')}."
+            for text, relations in counts.items()
         ]
 
 
@@ -113,39 +111,45 @@ class RunRead:
 
 
 def overview(
-    campaign: Campaign, folder: Path, problems: dict[str, str], kept: MutableMapping[str, RunRead] | None = None
+    campaign: Campaign, folder: Path, problems: dict[str, str], known_runs: MutableMapping[str, RunRead] | None = None
 ) -> Overview:
     """Read the runs of a campaign below its folder; ``problems`` are studies that could not run, with the reason.
 
-    ``kept`` has runs that were read before and did not change since; the others are added to it.
+    ``known_runs`` has runs that were read before and did not change since; the others are added to it.
     """
     runs = {name: folder / name for name in campaign.studies if (folder / name / "run.json").is_file()}
     away = {name: f"its files are still in its store; `trifecta resume {folder}` fetches them"
             for name, run in runs.items() if manifest.absent(run)}  # fmt: skip
     problems = {**away, **problems}
-    made, kept = Overview(campaign, [], [], problems=left_out(campaign, folder, problems)), {} if kept is None else kept
+    campaign_overview, known_runs = (
+        Overview(campaign, [], [], problems=left_out(campaign, folder, problems)),
+        {} if known_runs is None else known_runs,
+    )
     for name, run in runs.items():
         if name in away:
             continue
-        if name not in kept:
-            kept[name] = _read(campaign, name, run)
-        about = kept[name].about
-        if about.metric_label not in made.metric.split(" or "):
-            made.metric = " or ".join(filter(None, (made.metric, about.metric_label)))
-        made.protocols = made.protocols or about.arms
-        made.pairs = made.pairs or about.pairs
+        if name not in known_runs:
+            known_runs[name] = _read(campaign, name, run)
+        about = known_runs[name].about
+        if about.metric_label not in campaign_overview.metric.split(" or "):
+            campaign_overview.metric = " or ".join(filter(None, (campaign_overview.metric, about.metric_label)))
+        campaign_overview.protocols = campaign_overview.protocols or about.arms
+        campaign_overview.pairs = campaign_overview.pairs or about.pairs
         if (run / "report.html").exists():
-            made.reports[name] = f"{name}/report.html"
-        claims = kept[name].claims
+            campaign_overview.reports[name] = f"{name}/report.html"
+        claims = known_runs[name].claims
         if claims is not None:
-            made.samples = "visits"
-            made.claims += claims
-        made.lines += kept[name].lines
-    order = {heading: place for place, heading in enumerate(dict.fromkeys(line.heading() for line in made.lines))}
-    texts = list(dict.fromkeys(claim.text for claim, _ in made.claims))
-    made.claims.sort(key=lambda one: texts.index(one[0].text))
-    made.lines.sort(key=lambda line: order[line.heading()])
-    return made
+            campaign_overview.samples = "visits"
+            campaign_overview.claims += claims
+        campaign_overview.lines += known_runs[name].lines
+    order = {
+        heading: place
+        for place, heading in enumerate(dict.fromkeys(line.heading() for line in campaign_overview.lines))
+    }
+    texts = list(dict.fromkeys(claim.text for claim, _ in campaign_overview.claims))
+    campaign_overview.claims.sort(key=lambda one: texts.index(one[0].text))
+    campaign_overview.lines.sort(key=lambda line: order[line.heading()])
+    return campaign_overview
 
 
 def _read(campaign: Campaign, name: str, run: Path) -> RunRead:
@@ -154,8 +158,8 @@ def _read(campaign: Campaign, name: str, run: Path) -> RunRead:
         arms = queries.ask(connection, ARMS)
         verdicts = queries.ask(connection, VERDICTS)
         cells = cells_in_order(about, dict.fromkeys(row["cell"] for row in arms))
-        found = comparisons_of(about, verdicts, cells)
-        seen = derive(connection, about, found)
+        comparisons = comparisons_of(about, verdicts, cells)
+        sections = derive(connection, about, comparisons)
     lines = []
     for cell in cells:
         own = levels(cell)
@@ -172,75 +176,76 @@ def _read(campaign: Campaign, name: str, run: Path) -> RunRead:
                 where=", ".join(where),
                 place=", ".join(shown) or campaign.studies[name].workload.kind,
                 arms={row["arm"]: row for row in arms if row["cell"] == cell},
-                comparisons={(one.arm, one.reference): one for one in found if one.cell == cell},
+                comparisons={(one.arm, one.reference): one for one in comparisons if one.cell == cell},
             )
         )
-    claims = [with_place(one, cell_words(one.cell)) for one in seen.claims] if seen else None
+    claims = [with_place(one, cell_words(one.cell)) for one in sections.claims] if sections else None
     return RunRead(about, lines, claims)
 
 
-def write_page(made: Overview, folder: Path) -> Path:
+def write_page(overview: Overview, folder: Path) -> Path:
     """Write ``index.html`` of a campaign and return its path."""
     from trifecta.store import files
 
     filters = {"name": style.name, "duration": _duration, "share": _share, "headline": verdict_words.headline,
                "ratio_interval": verdict_words.ratio_interval}  # fmt: skip
-    text = page("campaign.html.j2", filters, made=made)
+    text = page("campaign.html.j2", filters, overview=overview)
     target = folder / PAGE
     with files.disk_errors(target):
         files.write_text(target, text)
     return target
 
 
-def print_overview(made: Overview, folder: Path, console: Console | None = None) -> None:
+def print_overview(overview: Overview, folder: Path, console: Console | None = None) -> None:
     """Print a campaign's table."""
     out = console or Console(highlight=False)
-    out.print(Text(made.campaign.title, style="bold"))
+    out.print(Text(overview.campaign.title, style="bold"))
     out.print()
-    for heading, lines in groupby(made.lines, key=Line.heading):
+    for heading, lines in groupby(overview.lines, key=Line.heading):
         out.print(Text(heading, style="bold"))
-        grids.show(out, _grid(out, made, list(lines)))
+        grids.show(out, _grid(out, overview, list(lines)))
         out.print()
-    invalid = sum(row["trials"] - row["valid_trials"] for line in made.lines for row in line.arms.values())
+    invalid = sum(row["trials"] - row["valid_trials"] for line in overview.lines for row in line.arms.values())
     if invalid:
-        total = sum(row["trials"] for line in made.lines for row in line.arms.values())
+        total = sum(row["trials"] for line in overview.lines for row in line.arms.values())
         out.print(Text(f"{invalid} of {total} trials failed a check and do not count; the reports say which and why."))
-    if made.claims:
-        out.print(Text(f"Published: {made.claim_words()}"))
-        for said in made.by_claim():
-            out.print(Text(f"  {said}"))
-    for name, reason in made.problems.items():
+    if overview.claims:
+        out.print(Text(f"Published: {overview.claim_words()}"))
+        for sentence in overview.by_claim():
+            out.print(Text(f"  {sentence}"))
+    for name, reason in overview.problems.items():
         out.print(Text(f"{name}: {reason}"))
     out.print(
         Text(
-            f"Numbers: {made.metric}, and the share of {made.samples} that succeeded where it is not all.", style="dim"
+            f"Numbers: {overview.metric}, and the share of {overview.samples} that succeeded where it is not all.",
+            style="dim",
         )
     )
     out.print(f"Page: {folder / PAGE}", soft_wrap=True, markup=False)
 
 
-def _grid(out: Console, made: Overview, lines: list[Line]) -> Grid:
+def _grid(out: Console, overview: Overview, lines: list[Line]) -> Grid:
     grid = grids.grid(out)
     grid.add_column("cell", overflow="fold")
-    for protocol in made.protocols:
+    for protocol in overview.protocols:
         grid.add_column(style.name(protocol), no_wrap=True, justify="right")
-    for arm, reference in made.pairs:
+    for arm, reference in overview.pairs:
         grid.add_column(f"{style.name(arm)} vs\n{style.name(reference)}", no_wrap=True)
     for line in lines:
         cells = [f"{line.tests} {line.place}".strip()]
-        cells += [_arm(line.arms.get(protocol)) for protocol in made.protocols]
-        cells += [_verdict(line.comparisons.get(pair)) for pair in made.pairs]
+        cells += [_arm(line.arms.get(protocol)) for protocol in overview.protocols]
+        cells += [_verdict(line.comparisons.get(pair)) for pair in overview.pairs]
         grid.add_row(*cells)
     return grid
 
 
-def as_data(made: Overview, folder: Path) -> JsonObject:
+def as_data(overview: Overview, folder: Path) -> JsonObject:
     """The same for a program."""
     return {
-        "campaign": made.campaign.name,
-        "depth": made.campaign.depth,
+        "campaign": overview.campaign.name,
+        "depth": overview.campaign.depth,
         "folder": str(folder),
-        "problems": made.problems,
+        "problems": overview.problems,
         "cells": [
             {
                 "study": line.study,
@@ -252,23 +257,23 @@ def as_data(made: Overview, folder: Path) -> JsonObject:
                 "verdicts": [{"arm": arm, "reference": ref, "verdict": one.kind, "ratio": one.row["ratio"]}
                              for (arm, ref), one in line.comparisons.items()],
             }
-            for line in made.lines
+            for line in overview.lines
         ],
         "claims": [{"id": claim.id, "cell": claim.cell, "study": claim.study, "text": claim.text,
-                    "relation": claim.relation, "here": ours(claim.said)} for claim, _ in made.claims],
+                    "relation": claim.relation, "here": ours(claim.said)} for claim, _ in overview.claims],
     }  # fmt: skip
 
 
 def _arm(row: dict[str, Any] | None) -> str:
     if row is None:
         return numbers.NO_VALUE
-    said = _duration(row["latency_p50_ns"])
+    latency = _duration(row["latency_p50_ns"])
     rate = row["success_rate"]
-    return said if rate is None or rate == 1 else f"{said}\n{_share(rate)}"
+    return latency if rate is None or rate == 1 else f"{latency}\n{_share(rate)}"
 
 
-def _verdict(one: Comparison | None) -> str:
-    return numbers.NO_VALUE if one is None else verdict_words.headline(one, "x").replace(" ", "\n")
+def _verdict(comparison: Comparison | None) -> str:
+    return numbers.NO_VALUE if comparison is None else verdict_words.headline(comparison, "x").replace(" ", "\n")
 
 
 def _duration(value: float | None) -> str:

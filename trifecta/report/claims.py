@@ -56,7 +56,7 @@ class PlaceClaims:
     sentences: list[str]
 
 
-def whom(programs: Iterable[Program], everyone: Iterable[Program], only: str = "") -> str:
+def name_programs(programs: Iterable[Program], everyone: Iterable[Program], only: str = "") -> str:
     """``behind caddy``, ``with curl``, ``behind caddy, whatever the client``; ``only`` is put after the names."""
     chosen, known = list(dict.fromkeys(programs)), set(everyone)
     servers, clients = (
@@ -70,32 +70,34 @@ def whom(programs: Iterable[Program], everyone: Iterable[Program], only: str = "
         return f"behind {listed(servers)}{only}, whatever the client"
     if {one for one in known if one.client in clients} == set(chosen):
         return f"with {listed(clients)}{only}, whatever the server"
-    asked = [f"{server} (asked by {listed([p.client for p in chosen if p.server == server])})" for server in servers]
-    return f"behind {listed(asked)}{only}"
+    servers_with_clients = [
+        f"{server} (asked by {listed([p.client for p in chosen if p.server == server])})" for server in servers
+    ]
+    return f"behind {listed(servers_with_clients)}{only}"
 
 
-def _alone(programs: Iterable[Program], everyone: Iterable[Program]) -> bool:
+def _is_one_program(programs: Iterable[Program], everyone: Iterable[Program]) -> bool:
     """Whether these are one program, or one server or client with all the others that there are."""
     chosen, known = set(programs), set(everyone)
     if chosen == known:
         return False
     names = ({one.server for one in chosen}, {one.client for one in chosen})
-    whole = (
+    all_names = (
         {one for one in known if one.server in names[0]} == chosen,
         {one for one in known if one.client in names[1]} == chosen,
     )
-    return len(chosen) == 1 or any(len(here) == 1 and all_of for here, all_of in zip(names, whole, strict=True))
+    return len(chosen) == 1 or any(len(here) == 1 and all_of for here, all_of in zip(names, all_names, strict=True))
 
 
-def claims_by_place(found: Sequence[Comparison], pairs: Sequence[tuple[str, str]]) -> list[PlaceClaims]:
+def claims_by_place(comparisons: Sequence[Comparison], pairs: Sequence[tuple[str, str]]) -> list[PlaceClaims]:
     """For every place, a sentence for each pair: for which programs which verdict holds."""
-    places = list(dict.fromkeys(one.place for one in found))
-    made = []
+    places = list(dict.fromkeys(one.place for one in comparisons))
+    claims = []
     for place in places:
-        here = [one for one in found if one.place == place]
-        said = [_claim(pair, [one for one in here if (one.arm, one.reference) == pair]) for pair in pairs]
-        made.append(PlaceClaims(place, [one for one in said if one]))
-    return made
+        here = [one for one in comparisons if one.place == place]
+        pair_claims = [_claim(pair, [one for one in here if (one.arm, one.reference) == pair]) for pair in pairs]
+        claims.append(PlaceClaims(place, [one for one in pair_claims if one]))
+    return claims
 
 
 def is_(metric: Metric, kind: str) -> str:
@@ -117,28 +119,30 @@ def _claim(pair: tuple[str, str], ones: Sequence[Comparison]) -> str:
         return f"Whether {arm} or {reference} {is_(ones[0].metric, 'faster')} is not decided for any program."
     if len(there) == 1:
         if len(ones) == 1:
-            return sentence(f"{arm} {verbs[there[0]]} {whom(everyone, everyone)}, the only one that was measured here")
-        who = f", {whom(everyone, everyone)}" if len(ones) <= 4 else ""
+            return sentence(
+                f"{arm} {verbs[there[0]]} {name_programs(everyone, everyone)}, the only one that was measured here"
+            )
+        who = f", {name_programs(everyone, everyone)}" if len(ones) <= 4 else ""
         return sentence(f"{arm} {verbs[there[0]]} with all {len(ones)} programs{who}")
     # What holds for one program only is what a reader must know first.
     decided = sorted(
-        (kind for kind in there if kind != "undecided"), key=lambda kind: not _alone(groups[kind], everyone)
+        (kind for kind in there if kind != "undecided"), key=lambda kind: not _is_one_program(groups[kind], everyone)
     )
-    said: list[str] = []
+    sentences: list[str] = []
     for place, kind in enumerate(decided):
         # While others are open, nobody knows whether it is so for these only.
-        only = " only" if place == 0 and not groups["undecided"] and _alone(groups[kind], everyone) else ""
-        said.append(f"{'it' if said else arm} {verbs[kind]} {whom(groups[kind], everyone, only)}")
+        only = " only" if place == 0 and not groups["undecided"] and _is_one_program(groups[kind], everyone) else ""
+        sentences.append(f"{'it' if sentences else arm} {verbs[kind]} {name_programs(groups[kind], everyone, only)}")
     if groups["undecided"]:
-        said.append(f"it is undecided {whom(groups['undecided'], everyone)}")
-    return sentence("; ".join(said))
+        sentences.append(f"it is undecided {name_programs(groups['undecided'], everyone)}")
+    return sentence("; ".join(sentences))
 
 
-def claims(found: Sequence[Comparison], pairs: Sequence[tuple[str, str]]) -> list[str]:
+def claims(comparisons: Sequence[Comparison], pairs: Sequence[tuple[str, str]]) -> list[str]:
     """For each pair and direction: does the claim hold for one program, for some, or for all?"""
-    said = []
+    sentences = []
     for pair in pairs:
-        ones = [one for one in found if (one.arm, one.reference) == pair]
+        ones = [one for one in comparisons if (one.arm, one.reference) == pair]
         everyone = list(dict.fromkeys(program_at(one.cell) for one in ones))
         for kind in ("slower", "faster"):
             holding = [one for one in ones if one.kind == kind]
@@ -152,15 +156,15 @@ def claims(found: Sequence[Comparison], pairs: Sequence[tuple[str, str]]) -> lis
             claim = f"“{name(pair[0])} {claimed} than {name(pair[1])}” {'is shown' if open_cells else 'holds'}"
             cells = f"{len(holding)} of {counted(len(own), 'cell')}"
             if not others:
-                said.append(f"{claim} for every program somewhere ({cells}).")
+                sentences.append(f"{claim} for every program somewhere ({cells}).")
                 continue
             rest = f"; elsewhere {open_cells} of {counted(len(others), 'cell')} open" if open_cells else ""
-            if _alone(programs, everyone):
-                said.append(f"{claim} {whom(programs, everyone, ' only')} ({cells} there{rest}).")
+            if _is_one_program(programs, everyone):
+                sentences.append(f"{claim} {name_programs(programs, everyone, ' only')} ({cells} there{rest}).")
             else:
-                who = whom(programs, everyone)
-                said.append(f"{claim} for {len(programs)} of {len(everyone)} programs, {who} ({cells}{rest}).")
-    return said
+                who = name_programs(programs, everyone)
+                sentences.append(f"{claim} for {len(programs)} of {len(everyone)} programs, {who} ({cells}{rest}).")
+    return sentences
 
 
 def about_proxies(proxies: Sequence[str]) -> str:
@@ -175,46 +179,49 @@ def about_proxies(proxies: Sequence[str]) -> str:
 
 
 def briefly(
-    found: Sequence[Comparison], pairs: Sequence[tuple[str, str]], apart: Sequence[str], shares: Sequence[Decomposition]
+    comparisons: Sequence[Comparison],
+    pairs: Sequence[tuple[str, str]],
+    apart: Sequence[str],
+    shares: Sequence[Decomposition],
 ) -> list[str]:
     """Two sentences for a terminal: what is one program's, and what the newest protocol's effect is made of."""
-    told = [*apart, *(said for said in claims(found, pairs) if " only " in said)]
-    more = " More of this is in the report." if len(told) > 1 else ""
+    claims_to_show = [*apart, *(claim for claim in claims(comparisons, pairs) if " only " in claim)]
+    more = " More of this is in the report." if len(claims_to_show) > 1 else ""
     wholes = [one for one in shares if one.place == EVERYWHERE]
-    return [*(said + more for said in told[:1]), *(_whole_in_words(one, terse=True) for one in wholes[-1:])]
+    return [*(claim + more for claim in claims_to_show[:1]), *(_whole_in_words(one, terse=True) for one in wholes[-1:])]
 
 
-def shares_in_words(found: Sequence[Decomposition]) -> list[str]:
+def shares_in_words(decompositions: Sequence[Decomposition]) -> list[str]:
     """What the decomposition of a study says: arm by arm, then path by path, then what cannot be known."""
-    wholes = [one for one in found if one.place == EVERYWHERE]
+    wholes = [one for one in decompositions if one.place == EVERYWHERE]
     if not wholes:
         return ["The effect could not be split: in no place do two programs have two usable blocks each."]
-    said = [_whole_in_words(one) for one in reversed(wholes)]
-    said += [line for one in reversed(wholes) if (line := _by_path(one, found))]
-    whole = max(wholes, key=lambda one: (len(one.servers), len(one.clients)))
-    return said + _unknown(whole, [one for one in found if not one.pooled])
+    sentences = [_whole_in_words(one) for one in reversed(wholes)]
+    sentences += [line for one in reversed(wholes) if (line := _by_path(one, decompositions))]
+    widest = max(wholes, key=lambda one: (len(one.servers), len(one.clients)))
+    return sentences + _unknown(widest, [one for one in decompositions if not one.pooled])
 
 
-def _whole_in_words(one: Decomposition, terse: bool = False) -> str:
+def _whole_in_words(decomposition: Decomposition, terse: bool = False) -> str:
     """One arm over all places; which of two weighs more only where that does not turn with anything left out."""
-    parts = [f"{_percent(share)} is {_short(share.part)}" for share in _by_size(one.shares)]
-    protocol = one.share(PROTOCOL)
-    said = f"Of the variation of {name(one.arm)} to {name(one.reference)}, {listed(parts)}"
+    parts = [f"{_percent(share)} is {_short(share.part)}" for share in _by_size(decomposition.shares)]
+    protocol = decomposition.share(PROTOCOL)
+    sentence = f"Of the variation of {name(decomposition.arm)} to {name(decomposition.reference)}, {listed(parts)}"
     if protocol is not None and protocol.without_low is not None and protocol.without_high is not None:
-        ends = f"{_whole(protocol.without_low)} to {_whole(protocol.without_high)} %"
-        said += f"; with any one path or program left out the {naming.factor()}'s share is {ends}"
-    if one.weighs == "program":
-        said += f": the choice of program outweighs the {naming.factor()} in every case"
-    elif one.weighs == "protocol":
-        said += f": the {naming.factor()} outweighs the choice of program in every case"
+        ends = f"{_whole_percent(protocol.without_low)} to {_whole_percent(protocol.without_high)} %"
+        sentence += f"; with any one path or program left out the {naming.factor()}'s share is {ends}"
+    if decomposition.weighs == "program":
+        sentence += f": the choice of program outweighs the {naming.factor()} in every case"
+    elif decomposition.weighs == "protocol":
+        sentence += f": the {naming.factor()} outweighs the choice of program in every case"
     elif not terse:
-        said += ". Which of the two weighs more is not said: it is undecided, or changes with what is left out"
-    return f"{said}."
+        sentence += ". Which of the two weighs more is not said: it is undecided, or changes with what is left out"
+    return f"{sentence}."
 
 
-def _by_path(whole: Decomposition, found: Sequence[Decomposition]) -> str:
+def _by_path(decomposition: Decomposition, decompositions: Sequence[Decomposition]) -> str:
     """``HTTP/3 to HTTP/2 by path, the protocol's share: 80 % [70, 90] on far, ...``; empty with one path."""
-    here = [one for one in found if one.arm == whole.arm and one.place != EVERYWHERE and one.shares]
+    here = [one for one in decompositions if one.arm == decomposition.arm and one.place != EVERYWHERE and one.shares]
     by_path: dict[str, list[Decomposition]] = {}
     for one in here:
         by_path.setdefault(levels(one.place).get("path", ""), []).append(one)
@@ -224,27 +231,27 @@ def _by_path(whole: Decomposition, found: Sequence[Decomposition]) -> str:
     chosen = {path: next((one for one in ones if one.pooled), ones[0]) for path, ones in by_path.items()}
     shares = {path: share for path, one in chosen.items() if (share := one.share(PROTOCOL)) is not None}
     listed_shares = listed([f"{_percent(share)} on {path}" for path, share in shares.items()])
-    pair = f"{name(whole.arm)} to {name(whole.reference)}"
+    pair = f"{name(decomposition.arm)} to {name(decomposition.reference)}"
     return f"Path by path the {naming.factor()}'s share of {pair} is {listed_shares}."
 
 
 def definition(about: RunFacts) -> str:
     """What is split, and what the brackets mean."""
-    said = (
+    sentence = (
         f"The effect is the log ratio to {name(about.baseline)} in one block, its variation the mean square: "
         f"none if no {naming.noun()} ever differed from another. "
         f"In brackets: {100 * about.confidence:.0f} % intervals, for these programs."
     )
     if about.is_as_it_was:
-        return said
+        return sentence
     anew = f"On {listed(about.by_netem)} the kernel's netem draws the losses of every trial anew."
     if len(about.by_netem) == len(about.study.get("paths") or {}) > 0:
-        return f"{said} {anew}"
+        return f"{sentence} {anew}"
     alike = (
         "Block n has the same losses behind every server, and they are not independent of each other: what the losses "
         f"do to all of them alike counts as the {naming.factor()}'s."
     )
-    return " ".join([said, alike, *([anew] if about.by_netem else [])])
+    return " ".join([sentence, alike, *([anew] if about.by_netem else [])])
 
 
 def _by_size(shares: Sequence[Share]) -> list[Share]:
@@ -252,43 +259,43 @@ def _by_size(shares: Sequence[Share]) -> list[Share]:
     return sorted(shares, key=lambda one: (one.part == NOISE, -one.share))
 
 
-def _whole(share: float) -> str:
+def _whole_percent(share: float) -> str:
     """Whole per cents: more would be said than is known."""
     return "under 1" if 0 < share < 0.005 else "over 99" if 0.995 <= share < 1 else f"{100 * share:.0f}"
 
 
-def _percent(one: Share) -> str:
-    return f"{_whole(one.share)} % [{_whole(one.low)}, {_whole(one.high)}]"
+def _percent(share: Share) -> str:
+    return f"{_whole_percent(share.share)} % [{_whole_percent(share.low)}, {_whole_percent(share.high)}]"
 
 
-def _unknown(whole: Decomposition, split: Sequence[Decomposition]) -> list[str]:
+def _unknown(decomposition: Decomposition, split: Sequence[Decomposition]) -> list[str]:
     """What these programs cannot tell."""
-    said = []
-    for word, there in (("server", whole.servers), ("client", whole.clients)):
+    sentences = []
+    for word, there in (("server", decomposition.servers), ("client", decomposition.clients)):
         if len(there) == 1:
-            said.append(
+            sentences.append(
                 f"There was one {word} only, {there[0]}: what another {word} would change is not known, and "
                 f"what this one does counts as the {naming.factor()}'s."
             )
         elif len(there) == 2:
             wide = _widest(split, word)
-            said.append(
+            sentences.append(
                 f"Two {word}s, {listed(there)}, tell next to nothing about {word}s in general"
                 + (f": as a random sample of all {word}s they leave a share of {wide} possible." if wide else ".")
             )
     if any(one.share(PROGRAM) for one in split):
-        said.append(
+        sentences.append(
             "Where servers and clients were not crossed, whether the server or the client makes the difference is not "
             "known."
         )
     known = [one for one in split if one.elsewhere_low is not None and one.elsewhere_high is not None]
-    told = sum((one.elsewhere_low or 0) > 1 or (one.elsewhere_high or 2) < 1 for one in known)
+    predictable = sum((one.elsewhere_low or 0) > 1 or (one.elsewhere_high or 2) < 1 for one in known)
     if known:
-        said.append(
+        sentences.append(
             f"For programs that were not measured, if these are a random sample of them, "
-            f"the direction of the effect can be predicted in {told} of {counted(len(known), 'comparison')}."
+            f"the direction of the effect can be predicted in {predictable} of {counted(len(known), 'comparison')}."
         )
-    return said
+    return sentences
 
 
 def _widest(split: Sequence[Decomposition], word: str) -> str:
@@ -301,4 +308,4 @@ def _widest(split: Sequence[Decomposition], word: str) -> str:
     if not ends:
         return ""
     lows, highs = sorted(low for low, _ in ends), sorted(high for _, high in ends)
-    return f"{_whole(lows[len(lows) // 2])} to {_whole(highs[len(highs) // 2])} %"
+    return f"{_whole_percent(lows[len(lows) // 2])} to {_whole_percent(highs[len(highs) // 2])} %"

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from trifecta.conclude.queries import Answer
+from trifecta.conclude.queries import QueryResult
 from trifecta.conclude.query import Query
 from trifecta.contract.values import JsonObject
 from trifecta.design.conformance import CASES, LARGE, OUTCOME_WORDS, OWN, ConformanceCase, ConformanceResult
@@ -27,8 +27,8 @@ from trifecta.report.tables import Column
 
 HOP = "†"
 HOP_NOTE = (
-    "† adds a hop: a proxy in front of another server. Its times hold two programs and the connection between them, "
-    "so it is not to be ranked against a server that answers by itself."
+    "† adds a hop: a proxy in front of another server. Its times hold two programs and the connection between "
+    "them, so it is not to be ranked against a server that answers by itself."
 )
 _ASCII = {"✓": "ok", "✗": "X", "–": "-", "∅": "n/a", "…": "..."}
 _COLOURS = {"pass": "green", "fail": "bold red", "not_offered": "dim", "unsupported": "dim", "not_run": "yellow"}
@@ -43,8 +43,8 @@ MATRIX = Query(
     "coalesce(t.protocol, 'any') AS protocol,\n"
     + ",\n".join(
         f"       coalesce(min(t.result) FILTER (WHERE t.object {'LIKE' if case is OWN else '='} "
-        f"'{case.name}{'%' if case is OWN else ''}'), "
-        f"min(t.result) FILTER (WHERE t.object IS NULL)) AS {case.name}"
+        f"'{case.name}{'%' if case is OWN else ''}'), min(t.result) FILTER (WHERE t.object IS NULL)) AS "
+        f"{case.name}"
         for case in _OBJECTS
     )
     + "\nFROM (SELECT *, CASE WHEN error IS NULL THEN outcome ELSE outcome || ' ' || error END AS result "
@@ -80,10 +80,10 @@ FROM trials AS t WHERE (t.server_json ->> 'proxy') = 'true' ORDER BY t.server, b
 )
 
 
-def matrix_tables(answer: Answer, asked: Collection[str | None]) -> list[tables.Table]:
-    """The matrix of the report: a table for servers and one for clients, with the objects that were ``asked`` for."""
-    objects = [Column(case.label, case.name, "mark") for case in _OBJECTS if case.name in asked]
-    found = []
+def matrix_tables(answer: QueryResult, requested: Collection[str | None]) -> list[tables.Table]:
+    """The matrix of the report: a table for servers and one for clients, for the objects that were ``requested``."""
+    objects = [Column(case.label, case.name, "mark") for case in _OBJECTS if case.name in requested]
+    matrices = []
     for role, caption in (
         ("server", "Servers, asked by Trifecta's load"),
         ("client", "Clients, answered by Trifecta's origin"),
@@ -95,10 +95,10 @@ def matrix_tables(answer: Answer, asked: Collection[str | None]) -> list[tables.
             Column("protocol", "protocol", "protocol"),
             *objects,
         ]
-        found.append(
+        matrices.append(
             tables.build(tables.with_rows(answer, rows), f"conformance-{role}s", caption, (role, "name"), columns)
         )
-    return [table for table in found if table.lines]
+    return [table for table in matrices if table.lines]
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ class Content:
     legend: list[tuple[str, str]]
 
 
-def section(matrix: Answer, findings: Answer, results: Sequence[ConformanceResult]) -> Content:
+def section(matrix: QueryResult, findings: QueryResult, results: Sequence[ConformanceResult]) -> Content:
     """The part of the report; without a table when nothing was probed."""
     used = {one.outcome for one in results}
     return Content(
@@ -120,11 +120,11 @@ def section(matrix: Answer, findings: Answer, results: Sequence[ConformanceResul
         sentence(results),
         findings.rows,
         findings.query.text(),
-        [(MARKS[outcome], said) for outcome, said in OUTCOME_WORDS.items() if outcome in used],
+        [(MARKS[outcome], outcome_words) for outcome, outcome_words in OUTCOME_WORDS.items() if outcome in used],
     )
 
 
-def proxy_note(proxies: Answer) -> str:
+def proxy_note(proxies: QueryResult) -> str:
     """The footnote of ``†`` with the names; empty when no server of the run is a proxy."""
     if not proxies:
         return ""
@@ -132,29 +132,29 @@ def proxy_note(proxies: Answer) -> str:
     return f"{HOP_NOTE} Here: {who}."
 
 
-def hop(place: str, cell_levels: Mapping[str, str], proxies: Answer) -> str:
+def hop(place: str, cell_levels: Mapping[str, str], proxies: QueryResult) -> str:
     """The words for a cell, marked when its server adds a hop."""
     return f"{place} {HOP}" if cell_levels.get("server") in proxies.values("server") else place
 
 
 def sentence(results: Sequence[ConformanceResult]) -> str:
     """What came out, in a sentence or two; empty when nothing was probed."""
-    asked = [row for row in results if row.outcome in ("pass", "fail")]
-    failed = [row for row in asked if row.outcome == "fail"]
-    if not asked:
+    judged = [row for row in results if row.outcome in ("pass", "fail")]
+    failed = [row for row in judged if row.outcome == "fail"]
+    if not judged:
         return ""
-    made = [row for row in asked if row.object is not None]  # one that did not even start transferred nothing
+    made = [row for row in judged if row.object is not None]  # one that did not even start transferred nothing
     passed, who = sum(row.outcome == "pass" for row in made), sorted({row.name for row in made})
-    said = f"{passed} of {len(made)} transfers of {listed(who)} arrived complete, octet by octet."
+    text = f"{passed} of {len(made)} transfers of {listed(who)} arrived complete, octet by octet."
     if not made:
-        said = "Nothing was transferred."
+        text = "Nothing was transferred."
     if failed:
         places = dict.fromkeys(
             " ".join(part for part in (row.name, PROTOCOL_NAMES.get(row.protocol or "", "")) if part) for row in failed
         )
-        said += f" Failed: {listed(list(places))}."
+        text += f" Failed: {listed(list(places))}."
     not_run = sum(row.outcome == "not_run" for row in results)
-    return said + (f" {not_run} {'was' if not_run == 1 else 'were'} not requested." if not_run else "")
+    return text + (f" {not_run} {'was' if not_run == 1 else 'were'} not requested." if not_run else "")
 
 
 @dataclass(frozen=True)
@@ -216,17 +216,17 @@ def _terminal_table(
     results: Sequence[ConformanceResult], role: str, objects: Sequence[ConformanceCase], utf: bool
 ) -> RichTable:
     edges = box.SIMPLE_HEAD if utf else box.ASCII
-    made = RichTable(box=edges, padding=0, show_edge=False, pad_edge=False)  # 80 columns hold every object
-    made.add_column(role, no_wrap=True)
-    made.add_column("version", overflow="fold", min_width=4, max_width=10)
-    made.add_column("HTTP", no_wrap=True)
+    table = RichTable(box=edges, padding=0, show_edge=False, pad_edge=False)  # 80 columns hold every object
+    table.add_column(role, no_wrap=True)
+    table.add_column("version", overflow="fold", min_width=4, max_width=10)
+    table.add_column("HTTP", no_wrap=True)
     for case in objects:
         words = case.label.replace(" ", "\n", 2 if case == LARGE else 1).replace(" rough", "\nrough")
         width = max(len(word) for word in words.split("\n"))
-        made.add_column(words, justify="center", no_wrap=True, min_width=width)
+        table.add_column(words, justify="center", no_wrap=True, min_width=width)
     for line in _lines(results, objects, utf):
-        made.add_row(line.name, line.version, line.protocol, *line.cells)
-    return made
+        table.add_row(line.name, line.version, line.protocol, *line.cells)
+    return table
 
 
 def _lines(results: Sequence[ConformanceResult], objects: Sequence[ConformanceCase], utf: bool) -> Iterable[_Line]:

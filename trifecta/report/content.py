@@ -10,7 +10,7 @@ import duckdb
 
 from trifecta.conclude import catalogue, evidence_queries, exclusions, queries
 from trifecta.conclude.facts import RunFacts
-from trifecta.conclude.queries import Answer
+from trifecta.conclude.queries import QueryResult
 from trifecta.conclude.query import Query, for_metric
 from trifecta.report import conformance
 
@@ -42,31 +42,31 @@ _OVER_SAMPLES = (
 
 
 @dataclass
-class Answers:
+class QueryResults:
     """The answers of all queries; those over samples may still be on their way."""
 
-    small: dict[str, Answer]
-    large: dict[str, Future[Answer]]
+    small: dict[str, QueryResult]
+    large: dict[str, Future[QueryResult]]
 
-    def __getitem__(self, query: Query) -> Answer:
+    def __getitem__(self, query: Query) -> QueryResult:
         name = query.name
         return self.small[name] if name in self.small else self.large[name].result()
 
 
-def ask_all(connection: duckdb.DuckDBPyConnection, facts: RunFacts, pool: ThreadPoolExecutor) -> Answers:
+def ask_all(connection: duckdb.DuckDBPyConnection, facts: RunFacts, pool: ThreadPoolExecutor) -> QueryResults:
     """Ask everything; the large queries run one after the other in ``pool``."""
-    kept = pool.submit(queries.keep, connection, catalogue.CURVES)
-    large = {query.name: pool.submit(_of_curves, kept, connection, query) for query in _OF_CURVES}
+    curves_table = pool.submit(queries.keep, connection, catalogue.CURVES)
+    large = {query.name: pool.submit(_of_curves, curves_table, connection, query) for query in _OF_CURVES}
     large |= {query.name: pool.submit(queries.ask, connection, query) for query in _OVER_SAMPLES}
     small = {query.name: queries.ask(connection, query) for query in _WHOLE_RUN}
     for query in (catalogue.BLOCK_RATIOS, evidence_queries.NOISE):
         small[query.name] = queries.ask(connection, for_metric(query, facts.metric))
-    return Answers(small, large)
+    return QueryResults(small, large)
 
 
-def _of_curves(kept: Future[None], connection: duckdb.DuckDBPyConnection, query: Query) -> Answer:
-    kept.result()  # raises what went wrong with it
-    return Answer(query, queries.ask(connection, catalogue.FROM_CURVES[query.name]).rows)
+def _of_curves(curves_table: Future[None], connection: duckdb.DuckDBPyConnection, query: Query) -> QueryResult:
+    curves_table.result()  # raises what went wrong with it
+    return QueryResult(query, queries.ask(connection, catalogue.FROM_CURVES[query.name]).rows)
 
 
 class CellChecks(TypedDict, total=False):
@@ -79,7 +79,7 @@ class CellChecks(TypedDict, total=False):
     excluded: int
 
 
-def checks_of(answer: Answer, cell: str) -> CellChecks | None:
+def checks_of(answer: QueryResult, cell: str) -> CellChecks | None:
     """What the checks of a cell said; None where there was none."""
     return next(iter(answer.of(CellChecks, cell=cell)), None)
 

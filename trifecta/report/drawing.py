@@ -14,7 +14,7 @@ from trifecta.conclude.facts import RunFacts
 from trifecta.conclude.pairs import PairSeries
 from trifecta.conclude.query import Query
 from trifecta.design import numbers, phrases
-from trifecta.report.content import Answers
+from trifecta.report.content import QueryResults
 from trifecta.report.figure import Figure
 from trifecta.report.figures import latency, load, ratios, scales, style
 from trifecta.report.figures.ratios import ForestRow
@@ -45,14 +45,14 @@ def ratio_panels(
     number: int,
     *,
     rows: Sequence[Row],
-    found: Sequence[Comparison],
-    answers: Answers,
+    comparisons: Sequence[Comparison],
+    answers: QueryResults,
 ) -> list[Sketch]:
     """The two panels that need no samples: ratios by block, and their interval over blocks."""
-    series = pairs.series_of_cell(facts, cell, rows, found, answers.small[catalogue.BLOCK_RATIOS.name])
+    series = pairs.series_of_cell(facts, cell, rows, comparisons, answers.small[catalogue.BLOCK_RATIOS.name])
     if not series:
         return []
-    here = next((one for one in found if one.cell == cell), None)
+    here = next((one for one in comparisons if one.cell == cell), None)
     margin = here.row["margin"] if here else facts.margin
     label = facts.metric_label
     compared = [one for one in series if (one.arm, one.reference) in facts.pairs]
@@ -76,26 +76,26 @@ def ratio_panels(
 
 def _sequence_caption(series: Sequence[PairSeries]) -> str:
     against = [one for one in series if one.reference == "h1"]
-    said = (
+    sentence = (
         "Estimate and confidence sequence: valid under continuous monitoring, so stopping early does not invalidate it."
     )
     if against:
-        said += f" Dotted without a band: {phrases.listed([one.label for one in against])}."
-    return said
+        sentence += f" Dotted without a band: {phrases.listed([one.label for one in against])}."
+    return sentence
 
 
-def sample_panels(facts: RunFacts, cell: str, number: int, answers: Answers) -> list[Sketch]:
+def sample_panels(facts: RunFacts, cell: str, number: int, answers: QueryResults) -> list[Sketch]:
     """The four panels over samples and costs; of browsers only the distribution."""
     arms = facts.arms
-    made: list[Sketch] = []
+    sketches: list[Sketch] = []
 
     def by_arm(query: Query) -> dict[str, dict[str, Any]]:
-        found = {row["arm"]: row for row in answers[query].where(cell=cell)}
-        return {arm: found[arm] for arm in arms if arm in found}
+        rows_by_arm = {row["arm"]: row for row in answers[query].where(cell=cell)}
+        return {arm: rows_by_arm[arm] for arm in arms if arm in rows_by_arm}
 
     def add(title: str, caption: str, query: Query, draw: partial[str]) -> None:
         if answers[query].where(cell=cell):
-            made.append(Sketch(title, caption, draw, query.name))
+            sketches.append(Sketch(title, caption, draw, query.name))
 
     curves = {arm: row["latency_ns"] for arm, row in by_arm(catalogue.ECDF).items()}
     word = facts.latency_word
@@ -107,7 +107,7 @@ def sample_panels(facts: RunFacts, cell: str, number: int, answers: Answers) -> 
         partial(latency.ecdf, curves, catalogue.ECDF_SHARES, word, f"c{number}e", phrases.plural(facts.sample_word)),
     )
     if facts.is_browser:
-        return made  # phases and throughput of single requests: report.visits has them
+        return sketches  # phases and throughput of single requests: report.visits has them
     parts = by_arm(catalogue.PHASES)
     add(
         "Where the time went",
@@ -129,7 +129,7 @@ def sample_panels(facts: RunFacts, cell: str, number: int, answers: Answers) -> 
         catalogue.COST,
         partial(load.cpu, by_arm(catalogue.COST), f"c{number}u"),
     )
-    return made
+    return sketches
 
 
 def _line(rows: Sequence[dict[str, Any]]) -> list[tuple[float, float]]:
@@ -145,12 +145,12 @@ def _late(facts: RunFacts) -> str:
 
 
 def _phase_caption(rows: dict[str, dict[str, Any]]) -> str:
-    said = "Means, because the means of the phases add up."
+    sentence = "Means, because the means of the phases add up."
     if any(row["quic_handshake_ns"] is not None for row in rows.values()):
-        said += " HTTP/3 has no TCP connect: its QUIC handshake includes TLS."
+        sentence += " HTTP/3 has no TCP connect: its QUIC handshake includes TLS."
     elif not any(row["tcp_connect_ns"] or row["tls_ns"] for row in rows.values()):
-        said += " Connections were opened before, so no request waited for one."
-    return said
+        sentence += " Connections were opened before, so no request waited for one."
+    return sentence
 
 
 def warmup_ns(facts: RunFacts, cell: str) -> float:
@@ -161,14 +161,14 @@ def warmup_ns(facts: RunFacts, cell: str) -> float:
 
 
 def overviews(
-    facts: RunFacts, path: str, number: int, found: Sequence[Comparison], limits: tuple[float, float]
+    facts: RunFacts, path: str, number: int, comparisons: Sequence[Comparison], limits: tuple[float, float]
 ) -> list[Sketch]:
     """A forest plot for each pair over the cells of a path."""
     drawn = []
     for arm, reference in facts.pairs:
         here = [
             one
-            for one in found
+            for one in comparisons
             if (one.arm, one.reference) == (arm, reference) and levels(one.cell).get("path", "") == path
         ]
         if not here:
@@ -182,22 +182,28 @@ def overviews(
     return drawn
 
 
-def opening_forests(facts: RunFacts, made: Overview) -> list[str]:
+def opening_forests(facts: RunFacts, overview: Overview) -> list[str]:
     """The small forest of every row of the first screen, on one axis."""
-    limits = overview_limits(facts, [one for row in made.rows for one in row.comparisons])
+    limits = overview_limits(facts, [one for row in overview.rows for one in row.comparisons])
     return [
         ratios.small_forest(
-            [_forest_row(one) for one in row.comparisons], made.pair, limits, facts.margin, f"f{number}"
+            [_forest_row(one) for one in row.comparisons], overview.pair, limits, facts.margin, f"f{number}"
         )
-        for number, row in enumerate(made.rows)
+        for number, row in enumerate(overview.rows)
     ]
 
 
-def _forest_row(one: Comparison) -> ForestRow:
-    return ForestRow(place_words(one.cell), one.row["ratio"], one.row["low"], one.row["high"], one.decided)
+def _forest_row(comparison: Comparison) -> ForestRow:
+    return ForestRow(
+        place_words(comparison.cell),
+        comparison.row["ratio"],
+        comparison.row["low"],
+        comparison.row["high"],
+        comparison.decided,
+    )
 
 
-def overview_limits(facts: RunFacts, found: Sequence[Comparison]) -> tuple[float, float]:
+def overview_limits(facts: RunFacts, comparisons: Sequence[Comparison]) -> tuple[float, float]:
     """One axis for all overviews, so that they can be compared by eye."""
-    ends = [one.row[name] for one in found for name in ("ratio", "low", "high") if one.row[name]]
+    ends = [one.row[name] for one in comparisons for name in ("ratio", "low", "high") if one.row[name]]
     return scales.ratio_limits([min(max(value, 1 / 8), 8.0) for value in ends], facts.margin)

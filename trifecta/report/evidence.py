@@ -8,7 +8,7 @@ from trifecta.conclude import catalogue, evidence_queries
 from trifecta.conclude.facts import RunFacts
 from trifecta.design import naming, phrases
 from trifecta.report import tables
-from trifecta.report.content import Answers
+from trifecta.report.content import QueryResults
 from trifecta.report.tables import Column, Table
 
 CELL_NOTES = (
@@ -37,7 +37,7 @@ def cell_notes(facts: RunFacts) -> tuple[str, ...]:
     return _BROWSER_NOTES if facts.is_browser else CELL_NOTES
 
 
-def percentiles(facts: RunFacts, answers: Answers, cell: str, number: int) -> Table:
+def percentiles(facts: RunFacts, answers: QueryResults, cell: str, number: int) -> Table:
     """Percentiles of a cell's requests."""
     columns = [
         Column("done", "succeeded", "count"),
@@ -55,7 +55,7 @@ def percentiles(facts: RunFacts, answers: Answers, cell: str, number: int) -> Ta
     )
 
 
-def phases(facts: RunFacts, answers: Answers, cell: str, number: int) -> Table:
+def phases(facts: RunFacts, answers: QueryResults, cell: str, number: int) -> Table:
     """Mean time of each phase of a request."""
     columns = [
         Column("late start", "late_start_ns", "duration"),
@@ -73,7 +73,7 @@ def phases(facts: RunFacts, answers: Answers, cell: str, number: int) -> Table:
     )
 
 
-def cost(facts: RunFacts, answers: Answers, cell: str, number: int) -> Table:
+def cost(facts: RunFacts, answers: QueryResults, cell: str, number: int) -> Table:
     """What each arm sustained and cost."""
     columns = [
         Column("trials", "trials", "count"),
@@ -91,7 +91,7 @@ def cost(facts: RunFacts, answers: Answers, cell: str, number: int) -> Table:
     )
 
 
-def fixed(facts: RunFacts, answers: Answers, cell: str, number: int) -> Table:
+def fixed(facts: RunFacts, answers: QueryResults, cell: str, number: int) -> Table:
     """The comparisons of a cell with the fixed-size analysis beside the sequential one."""
     columns = [
         Column("against", "against"),
@@ -125,7 +125,7 @@ BROWSER_TABLES = (fixed, percentiles)
 """Those of a cell of browsers; ``report.visits`` has more."""
 
 
-def delivered(answers: Answers) -> list[Table]:
+def delivered(answers: QueryResults) -> list[Table]:
     """What the paths gave against what was requested: by the link's own account, and by the probe from outside."""
     link = [
         Column("direction", "direction"),
@@ -166,7 +166,7 @@ def delivered(answers: Answers) -> list[Table]:
     ]
 
 
-def parity(answers: Answers) -> list[Table]:
+def parity(answers: QueryResults) -> list[Table]:
     """What each arm really used."""
     order, over = naming.order(), [] if naming.of_protocols() else [Column("protocol", "protocol", "protocol")]
     used = [
@@ -222,7 +222,7 @@ def parity(answers: Answers) -> list[Table]:
     ]
 
 
-def instrument(facts: RunFacts, answers: Answers, cells: Sequence[str]) -> list[Table]:
+def instrument(facts: RunFacts, answers: QueryResults, cells: Sequence[str]) -> list[Table]:
     """Whether the instruments had room, and which requests failed."""
     headroom = [
         *([] if naming.of_protocols() else [Column("protocol", "protocol", "protocol")]),
@@ -234,7 +234,7 @@ def instrument(facts: RunFacts, answers: Answers, cells: Sequence[str]) -> list[
         Column("missed slots", "missed_slots", "count"),
         Column("UDP receive errors", "udp_receive_errors", "count"),
     ]
-    found = [
+    evidence_tables = [
         tables.build(
             answers[evidence_queries.HEADROOM],
             "headroom",
@@ -250,7 +250,7 @@ def instrument(facts: RunFacts, answers: Answers, cells: Sequence[str]) -> list[
             Column("error", "error"),
             Column(phrases.plural(facts.sample_word), "requests", "count"),
         ]
-        found.append(
+        evidence_tables.append(
             tables.build(
                 answers[evidence_queries.ERRORS],
                 "errors",
@@ -260,10 +260,10 @@ def instrument(facts: RunFacts, answers: Answers, cells: Sequence[str]) -> list[
                 order=cells,
             )
         )
-    return found
+    return evidence_tables
 
 
-def checks(answers: Answers) -> Table:
+def checks(answers: QueryResults) -> Table:
     """How often each check passed, warned, failed or could not be made."""
     columns = [
         Column(word, column, "count")
@@ -274,7 +274,7 @@ def checks(answers: Answers) -> Table:
     )
 
 
-def noise(answers: Answers, cells: Sequence[str]) -> Table:
+def noise(answers: QueryResults, cells: Sequence[str]) -> Table:
     """The baseline against itself."""
     columns = [
         Column("blocks", "blocks", "count"),
@@ -302,7 +302,7 @@ def noise(answers: Answers, cells: Sequence[str]) -> Table:
     )
 
 
-def totals(facts: RunFacts, answers: Answers) -> Table:
+def totals(facts: RunFacts, answers: QueryResults) -> Table:
     """The run in figures."""
     columns = [
         Column("trials", "trials", "count"),

@@ -23,14 +23,14 @@ def grid(out: Console) -> Table:
     return Table(box=edges, show_edge=False, padding=(0, 1, 0, 0))
 
 
-def plain(out: Console, said: str) -> str:
+def plain(out: Console, sentence: str) -> str:
     """What the terminal can show: the signs beyond ASCII only where its encoding has them."""
-    said = said.replace("×", "x")
+    sentence = sentence.replace("×", "x")
     if out.encoding.lower().startswith("utf"):
-        return said
+        return sentence
     for sign, simple in _ASCII.items():
-        said = said.replace(sign, simple)
-    return said
+        sentence = sentence.replace(sign, simple)
+    return sentence
 
 
 def show(out: Console, table: Table) -> None:
@@ -43,10 +43,10 @@ def show(out: Console, table: Table) -> None:
     heads = [_text(column.header) for column in table.columns]
     for row in zip(*(list(column.cells) for column in table.columns), strict=True):
         first, *others = (_text(cell) for cell in row)
-        said = [(head, cell) for head, cell in zip(heads[1:], others, strict=True) if cell.plain.strip()]
+        labelled_cells = [(head, cell) for head, cell in zip(heads[1:], others, strict=True) if cell.plain.strip()]
         label = Text(f"{heads[0].plain} " if heads[0].plain and first.plain.strip() else "", style="dim")
-        out.print(Text.assemble(label, first) if said else first, style="bold" if not said else "")
-        for head, cell in said:
+        out.print(Text.assemble(label, first) if labelled_cells else first, style="bold" if not labelled_cells else "")
+        for head, cell in labelled_cells:
             out.print(Padding(Text.assemble((f"{head.plain}: ", "dim"), cell), (0, 0, 0, 2)))
 
 
@@ -70,9 +70,9 @@ def _lines(cell: RenderableType) -> list[str]:
 
 def _text(cell: RenderableType) -> Text:
     """A cell in one line, with its colour."""
-    made = Text.from_markup(cell) if isinstance(cell, str) else cell
-    if not isinstance(made, Text):
+    text = Text.from_markup(cell) if isinstance(cell, str) else cell
+    if not isinstance(text, Text):
         return Text("")
-    one = made.copy()
-    one.plain = ", ".join(line.strip() for line in made.plain.split("\n") if line.strip())
+    one = text.copy()
+    one.plain = ", ".join(line.strip() for line in text.plain.split("\n") if line.strip())
     return one

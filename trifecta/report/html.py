@@ -20,7 +20,7 @@ import duckdb
 
 from trifecta.conclude import catalogue, derived, evidence_queries, exclusions, facts, queries
 from trifecta.conclude.cells import cells_in_order, comparisons_of, trial_values
-from trifecta.conclude.comparisons import Comparison, Standing, levels, standing
+from trifecta.conclude.comparisons import CellRanking, Comparison, levels, rank_arms
 from trifecta.conclude.facts import RunFacts
 from trifecta.conclude.packets.derive import Packets
 from trifecta.conclude.packets.dissected import dissect_run
@@ -53,7 +53,7 @@ from trifecta.report.figure import Figure
 from trifecta.report.figures import latency, parallel, style, svg
 from trifecta.report.figures.parallel import Drawer
 from trifecta.report.page_templates import TEMPLATES
-from trifecta.report.sections import Known, Run, Section, known
+from trifecta.report.sections import Run, Section, SectionIndex, load_sections
 from trifecta.report.tables import Table, row_key
 from trifecta.report.verdict_words import place_words
 from trifecta.store.run import RunDirectory
@@ -73,7 +73,7 @@ class CellSection:
     cell: str
     place: str
     comparisons: dict[tuple[str, str], Comparison]
-    standing: Standing
+    standing: CellRanking
     checks: content.CellChecks
     panels: list[Figure] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
@@ -115,7 +115,7 @@ def render(run_dir: Path) -> str:
 
 def _render(run_dir: Path, leave: Callable[[duckdb.DuckDBPyConnection, Views], None]) -> tuple[str, Packets | None]:
     """The page, and what is shown of packets; ``leave`` puts the derived tables where the page's SQL finds them."""
-    about, every = facts.read(run_dir), known()
+    about, every = facts.read(run_dir), load_sections()
     with ExitStack() as opened:
         opened.enter_context(about.naming())
         # It imports what it draws with while this process still looks at the run's files.
@@ -123,22 +123,22 @@ def _render(run_dir: Path, leave: Callable[[duckdb.DuckDBPyConnection, Views], N
         connection = opened.enter_context(queries.connect(run_dir))
         queries.hold(connection, "request_sums")
         answers = content.ask_all(connection, about, opened.enter_context(ThreadPoolExecutor(1)))
-        paths, found = _sections(about, answers)
+        paths, comparisons = _sections(about, answers)
         rows = trial_values(connection, about.metric)
         by_itself = single_protocol.ask(connection, about)
         single = None if by_itself is None else single_protocol.table(about, by_itself)
         totals, matrix = answers[catalogue.TOTALS].rows[0], answers[evidence_queries.CHECK_MATRIX]
-        first = overview.overview(about, found, overview.ask(connection, about), totals, matrix)
-        run = Run(connection, about, found)
-        concluded = [(one, made) for one in every.sections if (made := one.derive(run)) is not None]
-        leave(connection, {name: made for one, of in concluded for name, made in one.rows(of).items()})
+        first = overview.overview(about, comparisons, overview.ask(connection, about), totals, matrix)
+        run = Run(connection, about, comparisons)
+        concluded = [(one, result) for one in every.sections if (result := one.derive(run)) is not None]
+        leave(connection, {name: result for one, of in concluded for name, result in one.rows(of).items()})
         with svg.drawing():
             if not about.is_map:  # which has its picture on a page of its own
-                first_ones = _without_samples(about, answers, rows, paths, found)
+                first_ones = _without_samples(about, answers, rows, paths, comparisons)
                 _draw(about, answers, paths, first_ones, drawer)
             forests = opening_forests(about, first) if first else []
             shown = [(one, drawn) for one, of in concluded if (drawn := one.draw(run, of)) is not None]
-        page = _fill(about, answers, paths, found, _Parts(every, shown, single, first, forests))
+        page = _fill(about, answers, paths, comparisons, _Parts(every, shown, single, first, forests))
         captured = next((of for one, of in concluded if one.name == packets.SECTION.name), None)
         return page, captured
 
@@ -153,7 +153,7 @@ def _figures(about: RunFacts) -> int:
 class _Parts:
     """What the page has besides the verdicts of its cells."""
 
-    known: Known
+    known: SectionIndex
     shown: Sequence[tuple[Section, Any]]
     single: Table | None
     first: overview.Overview | None
@@ -161,35 +161,37 @@ class _Parts:
 
     def by_name(self) -> dict[str, Any]:
         """What each section shows, by the name that its template has it by; None where the run has nothing for it."""
-        return dict.fromkeys(one.name for one in self.known.sections) | {one.name: made for one, made in self.shown}
+        return dict.fromkeys(one.name for one in self.known.sections) | {
+            one.name: content for one, content in self.shown
+        }
 
     def of_cell(self, cell: str) -> list[tuple[str, Any]]:
         """(template, part) of the sections that have something for the cell."""
-        parts = ((one.cell, made.cells.get(cell)) for one, made in self.shown if one.cell)
+        parts = ((one.cell, content.cells.get(cell)) for one, content in self.shown if one.cell)
         return [(template, part) for template, part in parts if part is not None]
 
 
-def _sections(about: RunFacts, answers: content.Answers) -> tuple[list[PathSection], list[Comparison]]:
+def _sections(about: RunFacts, answers: content.QueryResults) -> tuple[list[PathSection], list[Comparison]]:
     known = {row["cell"] for row in answers[catalogue.COST]}
     if not about.is_map:  # most places of a map have no block
         known |= {row["cell"] for row in answers[catalogue.VERDICTS]}
     cells = cells_in_order(about, known)
-    found = [one for one in comparisons_of(about, answers[catalogue.VERDICTS], cells) if one.cell in known]
-    made = [_cell_section(about, answers, number, cell, found) for number, cell in enumerate(cells)]
-    grouped = groupby(made, key=lambda one: levels(one.cell).get("path", ""))
+    comparisons = [one for one in comparisons_of(about, answers[catalogue.VERDICTS], cells) if one.cell in known]
+    cell_sections = [_cell_section(about, answers, number, cell, comparisons) for number, cell in enumerate(cells)]
+    grouped = groupby(cell_sections, key=lambda one: levels(one.cell).get("path", ""))
     paths = [
         PathSection(number, path, about.path_words(path), list(here)) for number, (path, here) in enumerate(grouped)
     ]
-    return paths, found
+    return paths, comparisons
 
 
 def _cell_section(
-    about: RunFacts, answers: content.Answers, number: int, cell: str, found: Sequence[Comparison]
+    about: RunFacts, answers: content.QueryResults, number: int, cell: str, comparisons: Sequence[Comparison]
 ) -> CellSection:
-    here = {(one.arm, one.reference): one for one in found if one.cell == cell}
+    here = {(one.arm, one.reference): one for one in comparisons if one.cell == cell}
     checks = content.checks_of(answers[evidence_queries.CHECKS_BY_CELL], cell) or content.CellChecks()
     place = conformance.hop(place_words(cell), levels(cell), answers[conformance.PROXIES])
-    return CellSection(number, cell, place, here, standing(about.arms, here.values()), checks)
+    return CellSection(number, cell, place, here, rank_arms(about.arms, here.values()), checks)
 
 
 Wanted = list[tuple[list[Figure], Sequence[Sketch]]]
@@ -198,21 +200,26 @@ Wanted = list[tuple[list[Figure], Sequence[Sketch]]]
 
 def _without_samples(
     about: RunFacts,
-    answers: content.Answers,
+    answers: content.QueryResults,
     rows: dict[str, list[TrialRow]],
     paths: list[PathSection],
-    found: Sequence[Comparison],
+    comparisons: Sequence[Comparison],
 ) -> Wanted:
-    limits = overview_limits(about, found)
-    made: Wanted = [(path.overviews, overviews(about, path.path, path.number, found, limits)) for path in paths]
+    limits = overview_limits(about, comparisons)
+    wanted: Wanted = [(path.overviews, overviews(about, path.path, path.number, comparisons, limits)) for path in paths]
     for one in (cell for path in paths for cell in path.cells):
         trials = rows.get(one.cell, [])
-        made.append((one.panels, ratio_panels(about, one.cell, one.number, rows=trials, found=found, answers=answers)))
-    return made
+        wanted.append(
+            (
+                one.panels,
+                ratio_panels(about, one.cell, one.number, rows=trials, comparisons=comparisons, answers=answers),
+            )
+        )
+    return wanted
 
 
 def _draw(
-    about: RunFacts, answers: content.Answers, paths: list[PathSection], without_samples: Wanted, drawer: Drawer
+    about: RunFacts, answers: content.QueryResults, paths: list[PathSection], without_samples: Wanted, drawer: Drawer
 ) -> None:
     """Draw what needs no samples first: meanwhile the large queries run."""
     cells = [cell for path in paths for cell in path.cells]
@@ -220,7 +227,7 @@ def _draw(
     _fill_with(drawer, [(one.panels, sample_panels(about, one.cell, one.number, answers)) for one in cells])
     for one in cells:
         makers = evidence.BROWSER_TABLES if about.is_browser else evidence.TABLES
-        one.tables = [made for make in makers if (made := make(about, answers, one.cell, one.number)).lines]
+        one.tables = [table for make in makers if (table := make(about, answers, one.cell, one.number)).lines]
         texts = {query.name: query.text(one.cell) for query in content.queries_of_cells(about)}
         one.sql = {panel.title: texts[panel.query] for panel in one.panels}
 
@@ -245,17 +252,17 @@ def _environment(folders: tuple[Path, ...]) -> Environment:
     environment.globals["factor"] = naming.factor
     environment.globals["title"] = naming.title
     environment.filters["tie"] = lambda text: _UNIT.sub("\\1\u00a0\\2", str(text))
-    for said in ("headline", "needs", "ranks", "ratio_interval", "standing_words", "statement"):
-        environment.filters[said] = getattr(verdict_words, said)
+    for filter_name in ("headline", "needed_blocks", "ranks", "ratio_interval", "standing_words", "statement"):
+        environment.filters[filter_name] = getattr(verdict_words, filter_name)
     environment.filters["svg"] = Markup  # figures come from svg.render, which escapes their text
     return environment
 
 
 def _fill(
     about: RunFacts,
-    answers: content.Answers,
+    answers: content.QueryResults,
     paths: list[PathSection],
-    found: Sequence[Comparison],
+    comparisons: Sequence[Comparison],
     parts: _Parts,
 ) -> str:
     from markupsafe import Markup
@@ -278,7 +285,9 @@ def _fill(
         ratio_of=overview.ratio,
         winners=lambda row: overview.winners(row, len(about.arms)),
         value_form=FORM_OF_UNIT[about.of.unit],
-        words=words.compose(about, found, totals, answers[evidence_queries.CHECK_MATRIX], answers[exclusions.BY_ARM]),
+        words=words.compose(
+            about, comparisons, totals, answers[evidence_queries.CHECK_MATRIX], answers[exclusions.BY_ARM]
+        ),
         missing=parts.known.missing,
         sections=[one for one, _ in parts.shown if one.page],
         of_cell=parts.of_cell,
@@ -355,5 +364,5 @@ def _text(path: Path) -> str:
 def _decisions(run: Path) -> list[str]:
     """The planner's last decisions, newest last, without how verdicts stood; a line cut by a crash is left out."""
     last = RunDirectory.open(run).decisions()[-5:]
-    said = ({name: value for name, value in one.items() if name != "intervals"} for one in last)
-    return [json.dumps(one, ensure_ascii=False).encode(errors="replace").decode() for one in said]
+    decisions = ({name: value for name, value in one.items() if name != "intervals"} for one in last)
+    return [json.dumps(one, ensure_ascii=False).encode(errors="replace").decode() for one in decisions]

@@ -21,33 +21,33 @@ def command_line(argv: Sequence[str]) -> str:
 
 def command(facts: RunFacts, more: int | None) -> str | None:
     """The command line that asks for so many more blocks; None for none."""
-    return None if more is None else f"trifecta resume {shlex.quote(near(facts.folder))} --blocks {more}"
+    return None if more is None else f"trifecta resume {shlex.quote(relative_folder(facts.folder))} --blocks {more}"
 
 
-def estimate(facts: RunFacts, found: Iterable[Comparison], trials: int) -> str:
+def estimate(facts: RunFacts, comparisons: Iterable[Comparison], trials: int) -> str:
     """How long that takes if nothing is decided before: ``about 4 min at most``; empty where it cannot be known."""
-    took_ns = more_blocks.estimated_ns(facts, found, trials)
+    took_ns = more_blocks.estimated_ns(facts, comparisons, trials)
     return "" if took_ns is None else f"about {numbers.wall(took_ns)} at most"
 
 
-def sentence(facts: RunFacts, found: Iterable[Comparison], trials: int) -> str:
+def sentence(facts: RunFacts, comparisons: Iterable[Comparison], trials: int) -> str:
     """``More blocks: `trifecta resume runs/race --blocks 12` (about 4 min at most).``; empty where they are no help."""
-    ones = list(found)
-    line, took = command(facts, more_blocks.asked(facts, ones)), estimate(facts, ones, trials)
+    ones = list(comparisons)
+    line, took = command(facts, more_blocks.blocks_needed(facts, ones)), estimate(facts, ones, trials)
     return f"More blocks: `{line}`{took and f' ({took})'}." if line else ""
 
 
-def causes(facts: RunFacts, found: Iterable[Comparison]) -> str | None:
+def causes(facts: RunFacts, comparisons: Iterable[Comparison]) -> str | None:
     """The command line that removes causes of the largest difference; None where none to the baseline is decided,
     it has no ratio, or it was seen at a server elsewhere, from which `trifecta why` can remove nothing.
     """
-    decided = any(one.kind in ("faster", "slower") and one.reference == facts.baseline for one in found)
+    decided = any(one.kind in ("faster", "slower") and one.reference == facts.baseline for one in comparisons)
     if facts.is_outside or not decided or METRICS[facts.metric].name in BY_DIFFERENCE:
         return None
-    return f"trifecta why {shlex.quote(near(facts.folder))}"
+    return f"trifecta why {shlex.quote(relative_folder(facts.folder))}"
 
 
-def near(folder: Path) -> str:
+def relative_folder(folder: Path) -> str:
     """The folder as it is typed from here, where it lies below."""
     full, here = folder.resolve(), Path.cwd()
     return str(full.relative_to(here)) if full.is_relative_to(here) and full != here else str(full)

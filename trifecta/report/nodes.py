@@ -12,14 +12,14 @@ from trifecta.contract.run import RunDocument
 from trifecta.design.arms import node_words
 
 
-def sentences(found: Sequence[Comparison], run: RunDocument) -> list[str]:
+def sentences(comparisons: Sequence[Comparison], run: RunDocument) -> list[str]:
     """Sentences, from the verdicts and what stands in ``run.json`` besides; none of a run on one machine."""
-    known = nodes.of(found)
+    known = nodes.of(comparisons)
     return [*([] if known is None else _sentences(known)), *_happened(run, {} if known is None else known.left_out)]
 
 
-def _happened(run: RunDocument, told: Container[str]) -> Iterable[str]:
-    """What came about while it ran; ``told`` are nodes of which it is said already that they are left out."""
+def _happened(run: RunDocument, listed_nodes: Container[str]) -> Iterable[str]:
+    """What came about while it ran; ``listed_nodes`` are nodes of which it is said already that they are left out."""
     if run.get("nodes_share_machine"):
         yield "These nodes share a machine and disturb each other: do not rely on these verdicts."
     lost = run.get("lost_blocks") or []
@@ -27,13 +27,13 @@ def _happened(run: RunDocument, told: Container[str]) -> Iterable[str]:
         why = dict.fromkeys(f"{node_words(one['node'])}: {one['reason']}" for one in lost)
         yield f"{len(lost)} {'block was' if len(lost) == 1 else 'blocks were'} lost, and run again ({'; '.join(why)})."
     for node, reason in (run.get("nodes_left_out") or {}).items():
-        if node not in told:
+        if node not in listed_nodes:
             yield f"Not used: {node_words(node)}, because {reason}."
 
 
-def left_out(found: Sequence[Comparison]) -> dict[str, str]:
+def left_out(comparisons: Sequence[Comparison]) -> dict[str, str]:
     """The nodes that do not count, with the reason."""
-    known = nodes.of(found)
+    known = nodes.of(comparisons)
     return {} if known is None else known.left_out
 
 

@@ -11,9 +11,9 @@ from itertools import groupby
 import duckdb
 
 from trifecta.conclude import more_blocks, queries
-from trifecta.conclude.comparisons import Comparison, levels, standing
+from trifecta.conclude.comparisons import Comparison, levels, rank_arms
 from trifecta.conclude.facts import RunFacts
-from trifecta.conclude.queries import Answer
+from trifecta.conclude.queries import QueryResult
 from trifecta.conclude.query import Query
 from trifecta.design import numbers, percentiles
 from trifecta.design.metrics import METRICS
@@ -72,11 +72,11 @@ class Overview:
 
     rows: list[PathRow]
     pair: tuple[str, str]
-    answer: Answer
+    answer: QueryResult
     next: str
 
 
-def ask(connection: duckdb.DuckDBPyConnection, facts: RunFacts) -> Answer | None:
+def ask(connection: duckdb.DuckDBPyConnection, facts: RunFacts) -> QueryResult | None:
     """The numbers of the first screen; None where nothing is compared, or cells are places of a map."""
     if not facts.pairs or facts.is_map:
         return None
@@ -94,22 +94,26 @@ def ask(connection: duckdb.DuckDBPyConnection, facts: RunFacts) -> Answer | None
 
 
 def overview(
-    facts: RunFacts, found: Sequence[Comparison], answer: Answer | None, totals: Mapping[str, int], checks: Answer
+    facts: RunFacts,
+    comparisons: Sequence[Comparison],
+    answer: QueryResult | None,
+    totals: Mapping[str, int],
+    checks: QueryResult,
 ) -> Overview | None:
     """Make the first screen, of the answers of `ask`, ``catalogue.TOTALS`` and ``evidence_queries.CHECK_MATRIX``."""
-    if answer is None or not found:
+    if answer is None or not comparisons:
         return None
-    rows = [_row(facts, path, list(here), answer) for path, here in groupby(found, key=_path)]
-    return Overview(rows, facts.pairs[0], answer, _next(facts, found, totals, checks))
+    rows = [_row(facts, path, list(here), answer) for path, here in groupby(comparisons, key=_path)]
+    return Overview(rows, facts.pairs[0], answer, _next(facts, comparisons, totals, checks))
 
 
-def _path(one: Comparison) -> str:
-    return levels(one.cell).get("path", "")
+def _path(comparison: Comparison) -> str:
+    return levels(comparison.cell).get("path", "")
 
 
-def _row(facts: RunFacts, path: str, found: list[Comparison], answer: Answer) -> PathRow:
-    cells = list(dict.fromkeys(one.cell for one in found))
-    first = Counter(standing(facts.arms, [one for one in found if one.cell == cell]).places[0] for cell in cells)
+def _row(facts: RunFacts, path: str, comparisons: list[Comparison], answer: QueryResult) -> PathRow:
+    cells = list(dict.fromkeys(one.cell for one in comparisons))
+    first = Counter(rank_arms(facts.arms, [one for one in comparisons if one.cell == cell]).places[0] for cell in cells)
     arm, reference = facts.pairs[0]
     by_arm = {row["arm"]: row for row in answer if row["path"] == path or not path}
     ratio = by_arm.get(arm, dict.fromkeys(("least_ratio", "most_ratio", "low", "high")))
@@ -122,46 +126,46 @@ def _row(facts: RunFacts, path: str, found: list[Comparison], answer: Answer) ->
         keys={one: row_key(row[name] for name in answer.query.key) for one, row in by_arm.items()},
         ratio=(ratio["least_ratio"], ratio["most_ratio"]),
         interval=(ratio["low"], ratio["high"]),
-        comparisons=[one for one in found if (one.arm, one.reference) == (arm, reference)],
-        next=_open(facts, found),
+        comparisons=[one for one in comparisons if (one.arm, one.reference) == (arm, reference)],
+        next=_open(facts, comparisons),
     )
 
 
 def winners(row: PathRow, arms: int) -> list[tuple[str, str]]:
     """(``HTTP/3``, ``in 3 of 4 cells``) and so on; ``open`` where no arm is known to come first."""
-    said = []
+    places = []
     for first, cells in row.first:
         who = "no difference" if len(first) == arms else " = ".join(map(name, first)) if first else "open"
         where = "" if row.cells == 1 else f"in all {row.cells} cells" if cells == row.cells else f"in {cells}"
-        said.append((who, where))
-    if len(said) > 1:
-        said[0] = (said[0][0], f"{said[0][1]} of {row.cells} cells")
-    return said
+        places.append((who, where))
+    if len(places) > 1:
+        places[0] = (places[0][0], f"{places[0][1]} of {row.cells} cells")
+    return places
 
 
-def _open(facts: RunFacts, found: Sequence[Comparison]) -> str:
-    opened = [one for one in found if not one.decided]
+def _open(facts: RunFacts, comparisons: Sequence[Comparison]) -> str:
+    opened = [one for one in comparisons if not one.decided]
     if not opened:
         return "decided"
-    more = more_blocks.asked(facts, opened)
-    left = f"{len(opened)} of {len(found)} open"
+    more = more_blocks.blocks_needed(facts, opened)
+    left = f"{len(opened)} of {len(comparisons)} open"
     return left if more is None else f"{left}: {counted(more, 'more block')}"
 
 
-def _next(facts: RunFacts, found: Sequence[Comparison], totals: Mapping[str, int], checks: Answer) -> str:
+def _next(facts: RunFacts, comparisons: Sequence[Comparison], totals: Mapping[str, int], checks: QueryResult) -> str:
     """The one thing to do: fix what spoils most trials, else measure what is open, else ask where and why."""
     remedy = checks.rows[0]["remedy"] if checks else ""
     excluded, trials = totals["excluded_trials"], totals["trials"]
     if remedy and 2 * excluded >= trials:
         many = "All trials" if excluded == trials else "Most trials" if 2 * excluded > trials else "Half of the trials"
         return f"{many} failed a check. {remedy[:1].upper()}{remedy[1:].rstrip('.')}, then measure again."
-    more = more_blocks.asked(facts, found)
+    more = more_blocks.blocks_needed(facts, comparisons)
     if more is not None:
-        took = next_commands.estimate(facts, found, totals["trials"])
+        took = next_commands.estimate(facts, comparisons, totals["trials"])
         return f"Measure more: `{next_commands.command(facts, more)}`{took and f' ({took})'}."
-    said = f"See where the time is: `trifecta explain {shlex.quote(next_commands.near(facts.folder))}`"
-    line = next_commands.causes(facts, found)
-    return f"{said}; remove causes: `{line}`." if line else f"{said}."
+    sentence = f"See where the time is: `trifecta explain {shlex.quote(next_commands.relative_folder(facts.folder))}`"
+    line = next_commands.causes(facts, comparisons)
+    return f"{sentence}; remove causes: `{line}`." if line else f"{sentence}."
 
 
 def spread(row: PathRow, arm: str, metric: str) -> str:

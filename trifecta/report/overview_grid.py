@@ -21,21 +21,21 @@ WIDE = 110  # from which what is open gets a column of its own
 _FOREST = (11, 25)  # characters, with and without `WIDE`
 
 
-def show(out: Console, facts: RunFacts, made: Overview) -> None:
+def show(out: Console, facts: RunFacts, overview: Overview) -> None:
     """Print the rows of the first screen."""
     wide, forest = out.width >= WIDE, out.width >= WITH_FOREST
     grid = grids.grid(out)
-    arm, reference = map(name, made.pair)
+    arm, reference = map(name, overview.pair)
     for heading in ("path", "first", *map(name, facts.arms), f"{arm} ÷\n{reference}"):
         grid.add_column(grids.plain(out, heading), overflow="fold")
     if forest:
         grid.add_column(grids.plain(out, "cell by cell: ○ open, ● decided") if wide else "by cell", no_wrap=True)
     if wide:
         grid.add_column("verdicts", overflow="fold")
-    drawn = [one for row in made.rows for one in row.comparisons]
+    drawn = [one for row in overview.rows for one in row.comparisons]
     ends = [one.row[end] for one in drawn for end in ("ratio", "low", "high") if one.row[end]]
     limits = scales.ratio_limits([min(max(value, 1 / 8), 8.0) for value in ends], facts.margin)
-    for row in made.rows:
+    for row in overview.rows:
         if len(row.comparisons) > 1:
             grid.add_section()
         _add(out, grid, facts, row, limits if forest else None)
@@ -44,7 +44,7 @@ def show(out: Console, facts: RunFacts, made: Overview) -> None:
 
 def _add(out: Console, grid: Table, facts: RunFacts, row: PathRow, limits: tuple[float, float] | None) -> None:
     wide = out.width >= WIDE
-    first = [" ".join(part for part in said if part) for said in overview.winners(row, len(facts.arms))]
+    first = [" ".join(part for part in winner if part) for winner in overview.winners(row, len(facts.arms))]
     cells = [
         row.path or "all cells",
         "\n".join(first if wide else [*first, f"({row.next})"]),
@@ -58,7 +58,7 @@ def _add(out: Console, grid: Table, facts: RunFacts, row: PathRow, limits: tuple
     grid.add_row(*(Text(grids.plain(out, cell)) for cell in cells))
 
 
-def forest(found: Sequence[Comparison], limits: tuple[float, float], width: int) -> str:
+def forest(comparisons: Sequence[Comparison], limits: tuple[float, float], width: int) -> str:
     """A line a cell: its interval, its estimate (``●`` decided, ``○`` open) and ``│`` at 1, on a logarithmic axis."""
     low, high = map(math.log, limits)
 
@@ -67,7 +67,7 @@ def forest(found: Sequence[Comparison], limits: tuple[float, float], width: int)
         return round(min(1.0, max(0.0, share)) * (width - 1))
 
     lines = []
-    for one in found:
+    for one in comparisons:
         line = [" "] * width
         left, right = one.row["low"], one.row["high"]
         if one.has_interval:

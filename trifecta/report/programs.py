@@ -16,7 +16,7 @@ from trifecta.conclude.cells import cells_in_order
 from trifecta.conclude.comparisons import Comparison, levels
 from trifecta.conclude.facts import RunFacts
 from trifecta.conclude.programs import Derived, derive, part_name
-from trifecta.conclude.queries import Answer
+from trifecta.conclude.queries import QueryResult
 from trifecta.design import naming, numbers
 from trifecta.design.metrics import METRICS
 from trifecta.design.phrases import listed
@@ -60,16 +60,16 @@ class Content:
 
 
 def draw(
-    connection: duckdb.DuckDBPyConnection, about: RunFacts, derived: Derived, found: Sequence[Comparison]
+    connection: duckdb.DuckDBPyConnection, about: RunFacts, derived: Derived, comparisons: Sequence[Comparison]
 ) -> Content | None:
     """Everything the section shows; None when the study has one program only. Ask within ``svg.drawing()``."""
     if not derived.standings and not derived.shares:
         return None
     standings = queries.ask(connection, catalogue.LEAGUE)
     return Content(
-        claims=claims.claims(found, about.pairs),
+        claims=claims.claims(comparisons, about.pairs),
         apart=apart.sentences(derived.apart, about.metric),
-        places=claims.claims_by_place(found, about.pairs),
+        places=claims.claims_by_place(comparisons, about.pairs),
         words=claims.shares_in_words(derived.shares),
         definition=claims.definition(about),
         legend=_legend(derived.shares),
@@ -82,8 +82,8 @@ def draw(
     )
 
 
-def _legend(found: Sequence[Decomposition]) -> list[tuple[str, str, str]]:
-    there = {share.part for one in found for share in one.shares}
+def _legend(decompositions: Sequence[Decomposition]) -> list[tuple[str, str, str]]:
+    there = {share.part for one in decompositions for share in one.shares}
     looks = figures.LOOKS
     return [
         (part_name(part).replace("_", " "), looks[part].texture, style.CSS_VARIABLES[looks[part].colour])
@@ -92,22 +92,22 @@ def _legend(found: Sequence[Decomposition]) -> list[tuple[str, str, str]]:
     ]
 
 
-def _figures(found: Sequence[Decomposition]) -> list[Figure]:
-    made = [
+def _figures(decompositions: Sequence[Decomposition]) -> list[Figure]:
+    drawn = [
         Figure(
             f"{style.name(one.arm)} ÷ {style.name(one.reference)}: shares of the variation",
             "All places together, with equal weight. Mark: share. Line: interval, for these programs. The parts "
             "add up to 100 %.",
             figures.intervals(one.shares, claims.parts(), f"dw-{one.arm}"),
         )
-        for one in found
+        for one in decompositions
         if one.place == EVERYWHERE
     ]
-    split = [one for one in found if one.shares and not one.pooled]
+    split = [one for one in decompositions if one.shares and not one.pooled]
     split.sort(key=lambda one: one.arm, reverse=True)  # the newest protocol first, as everywhere
     rows = [figures.Bar(_bar_label(one), one.shares) for one in split]
     if rows:
-        made.append(
+        drawn.append(
             Figure(
                 "The same for every comparison",
                 f"Parts from left to right as in the legend. Thin line: interval of the {naming.factor()}'s share. "
@@ -115,15 +115,19 @@ def _figures(found: Sequence[Decomposition]) -> list[Figure]:
                 figures.bars(rows, "db"),
             )
         )
-    return made
+    return drawn
 
 
-def _bar_label(one: Decomposition) -> str:
-    where = place_words(one.place, without="")
-    return f"{style.name(one.arm)} ÷ {style.name(one.reference)}, {where}" if where else style.name(one.arm)
+def _bar_label(decomposition: Decomposition) -> str:
+    where = place_words(decomposition.place, without="")
+    return (
+        f"{style.name(decomposition.arm)} ÷ {style.name(decomposition.reference)}, {where}"
+        if where
+        else style.name(decomposition.arm)
+    )
 
 
-def _ordered(derived: Derived, answer: Answer) -> list[dict[str, Any]]:
+def _ordered(derived: Derived, answer: QueryResult) -> list[dict[str, Any]]:
     """Rows in the order of the places of the study, and of the parts."""
     places = list(dict.fromkeys((one.place, one.arm) for one in derived.shares))
     parts = [part_name(part) for part in PARTS]
@@ -134,7 +138,7 @@ def _ordered(derived: Derived, answer: Answer) -> list[dict[str, Any]]:
     return sorted(answer.rows, key=position)
 
 
-def _effects(about: RunFacts, derived: Derived, answer: Answer) -> Table:
+def _effects(about: RunFacts, derived: Derived, answer: QueryResult) -> Table:
     columns = [
         Column(naming.factor(), "arm", "protocol"),
         Column("ratio", "ratio", "ratio"),
@@ -158,7 +162,7 @@ def _effects(about: RunFacts, derived: Derived, answer: Answer) -> Table:
     )
 
 
-def _shares(derived: Derived, answer: Answer) -> Table:
+def _shares(derived: Derived, answer: QueryResult) -> Table:
     columns = [
         Column(naming.factor(), "arm"),
         Column("part", "part"),
@@ -182,7 +186,7 @@ def _shares(derived: Derived, answer: Answer) -> Table:
     )
 
 
-def _leagues(about: RunFacts, derived: Derived, answer: Answer) -> list[LeaguePlace]:
+def _leagues(about: RunFacts, derived: Derived, answer: QueryResult) -> list[LeaguePlace]:
     metric = METRICS[about.metric]
     form = numbers.FORM_OF_UNIT[metric.unit]
     columns = [
@@ -198,7 +202,7 @@ def _leagues(about: RunFacts, derived: Derived, answer: Answer) -> list[LeaguePl
         columns = columns[:-1]
     if not any(row["censored"] for row in answer):
         columns = [column for column in columns if column.name != "censored"]
-    made = []
+    places = []
     for number, place in enumerate(cells_in_order(about, {row["cell"] for row in answer})):
         there = []
         for arm in about.arms:
@@ -217,8 +221,8 @@ def _leagues(about: RunFacts, derived: Derived, answer: Answer) -> list[LeaguePl
                         notes=[f"Without a usable trial: {listed(missing)}."] if missing else [],
                     )
                 )
-        made.append(LeaguePlace(_place(place), there))
-    return made
+        places.append(LeaguePlace(_place(place), there))
+    return places
 
 
 def _place(place: str) -> str:
@@ -232,6 +236,6 @@ SECTION = Section(
     "programs",
     "Protocol or program",
     derive=lambda run: derive(run.about.folder, run.connection, run.about),
-    draw=lambda run, derived: draw(run.connection, run.about, derived, run.found),
+    draw=lambda run, derived: draw(run.connection, run.about, derived, run.comparisons),
     page="programs.html.j2",
 )

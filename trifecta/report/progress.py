@@ -47,7 +47,7 @@ class LiveProgress:
         """
         self._tolerated = tolerated
         self._told: set[str] = set()
-        self._asked = planned
+        self._requested = planned
         self.console = console or Console(stderr=True, highlight=False)
         self._live: Live | None = None
         self._drawn_s = -1e9
@@ -82,7 +82,7 @@ class LiveProgress:
     def study_started(self, study: Study, run_path: str, committed_trials: int) -> None:
         """The run directory is there."""
         self._budget_ns = study.budget_ns
-        self._done, self._planned = committed_trials, self._asked or duration.trials(study)
+        self._done, self._planned = committed_trials, self._requested or duration.trials(study)
         self._captured = not study.gives_verdicts
         resumed = f", continuing after {committed_trials} trials" if committed_trials else ""
         self._say(f"{study.title or study.name}: {run_path}{resumed}")
@@ -134,10 +134,10 @@ class LiveProgress:
         self._verdicts, self._reason, self._budget_ns = verdicts, reason, budget_ns
         self._spent_ns, self._spent_at_s = elapsed_ns, time.monotonic()
         of = "" if self._planned is None else f" of {self._planned}"
-        said = [f"{self._done}{of} trials{self._left_words()}"]
+        sentences = [f"{self._done}{of} trials{self._left_words()}"]
         if self._planned is None and (verdicts or reason):  # with blocks set in advance nothing ends when it is decided
-            said.insert(0, self._decided_words())
-        self._show(plain=", ".join(said))
+            sentences.insert(0, self._decided_words())
+        self._show(plain=", ".join(sentences))
 
     def note(self, text: str) -> None:
         """Something to know at once."""
@@ -204,8 +204,8 @@ class LiveProgress:
 
     def _kinds(self, kinds: Counter[str], decided: int) -> str:
         word = METRICS[self._verdicts[0].metric].word if self._verdicts else str
-        told = ", ".join(f"{kinds[kind]} {word(kind)}" for kind in ("faster", "slower", "same") if kinds[kind])
-        return f"{decided} of {len(self._verdicts)} decided" + (f" ({told})" if told else "")
+        sentence = ", ".join(f"{kinds[kind]} {word(kind)}" for kind in ("faster", "slower", "same") if kinds[kind])
+        return f"{decided} of {len(self._verdicts)} decided" + (f" ({sentence})" if sentence else "")
 
     def _where(self) -> str:
         if self._trial is None:

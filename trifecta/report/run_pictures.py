@@ -16,9 +16,9 @@ from trifecta.design import naming, phrases
 from trifecta.design.metric import Metric
 from trifecta.report import drawing
 from trifecta.report.figures import latency, ratios, svg
-from trifecta.report.figures.by_block import Measured, by_block
+from trifecta.report.figures.by_block import TrialValue, by_block
 from trifecta.report.figures.notebook import Where, displayed
-from trifecta.report.figures.panels import Drawn
+from trifecta.report.figures.panels import DescribedFigure
 from trifecta.report.verdict_words import place_words
 
 # Trials that do not count are in it: a picture of the run shows what was left out.
@@ -37,13 +37,13 @@ ORDER BY t.cell, t.arm, t.block, t.trial
 def distribution(about: RunFacts, connection: duckdb.DuckDBPyConnection, cell: str) -> Figure:
     """How long the requests of a cell took, arm by arm; a share that failed is never done."""
 
-    def draw() -> tuple[Drawn, Sequence[str]]:
-        found = {row["arm"]: row["latency_ns"] for row in queries.ask(connection, catalogue.ECDF, cell)}
-        curves = {arm: found[arm] for arm in about.arms if arm in found}
+    def draw() -> tuple[DescribedFigure, Sequence[str]]:
+        latencies = {row["arm"]: row["latency_ns"] for row in queries.ask(connection, catalogue.ECDF, cell)}
+        curves = {arm: latencies[arm] for arm in about.arms if arm in latencies}
         samples = phrases.plural(about.sample_word)
         return latency.distribution(curves, catalogue.ECDF_SHARES, about.latency_word, samples), [*curves]
 
-    return _drawn(about, draw, "lower right")
+    return _show(about, draw, "lower right")
 
 
 def cell_ratios(
@@ -51,16 +51,16 @@ def cell_ratios(
 ) -> Figure:
     """The ratio of an arm to a reference with its interval, a line a cell: filled when decided, hollow when open."""
 
-    def draw() -> tuple[Drawn, Sequence[str]]:
+    def draw() -> tuple[DescribedFigure, Sequence[str]]:
         verdicts = queries.ask(connection, catalogue.VERDICTS)
         every = comparisons_of(about, verdicts, cells_in_order(about, (row["cell"] for row in verdicts)))
-        found = [one for one in every if (one.arm, one.reference) == (arm, reference) and one.cell in cells]
-        limits = drawing.overview_limits(about, found)
-        rows = [_row(one) for one in found]
+        comparisons = [one for one in every if (one.arm, one.reference) == (arm, reference) and one.cell in cells]
+        limits = drawing.overview_limits(about, comparisons)
+        rows = [_row(one) for one in comparisons]
         axis = f"{naming.name(arm)} ÷ {naming.name(reference)}: ratio of {about.metric_label} (log)"
         return ratios.cells(rows, (arm, reference), limits, about.margin, sides=about.sides, axis=axis), []
 
-    return _drawn(about, draw)
+    return _show(about, draw)
 
 
 def trials_by_block(
@@ -68,22 +68,26 @@ def trials_by_block(
 ) -> Figure:
     """A metric of every trial of a cell, block by block; trials that do not count stand apart."""
 
-    def draw() -> tuple[Drawn, Sequence[str]]:
-        found: dict[str, list[Measured]] = {}
+    def draw() -> tuple[DescribedFigure, Sequence[str]]:
+        trial_values: dict[str, list[TrialValue]] = {}
         for row in queries.ask(connection, for_metric(BY_BLOCK, metric.name), cell):
-            found.setdefault(row["arm"], []).append(Measured(row["block"], row["value"], row["valid"]))
-        return by_block(found, label, metric.unit), [*found]
+            trial_values.setdefault(row["arm"], []).append(TrialValue(row["block"], row["value"], row["valid"]))
+        return by_block(trial_values, label, metric.unit), [*trial_values]
 
-    return _drawn(about, draw)
+    return _show(about, draw)
 
 
-def _row(one: Comparison) -> ratios.ForestRow:
+def _row(comparison: Comparison) -> ratios.ForestRow:
     return ratios.ForestRow(
-        place_words(one.cell, without=""), one.row["ratio"], one.row["low"], one.row["high"], one.decided
+        place_words(comparison.cell, without=""),
+        comparison.row["ratio"],
+        comparison.row["low"],
+        comparison.row["high"],
+        comparison.decided,
     )
 
 
-def _drawn(about: RunFacts, draw: Callable[[], tuple[Drawn, Sequence[str]]], where: Where = "best") -> Figure:
+def _show(about: RunFacts, draw: Callable[[], tuple[DescribedFigure, Sequence[str]]], where: Where = "best") -> Figure:
     with about.naming(), svg.drawing():
-        made, arms = draw()
-        return displayed(made, arms, where)
+        figure, arms = draw()
+        return displayed(figure, arms, where)

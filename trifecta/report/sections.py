@@ -43,7 +43,7 @@ class Run:
 
     connection: duckdb.DuckDBPyConnection
     about: RunFacts
-    found: Sequence[Comparison]
+    comparisons: Sequence[Comparison]
 
 
 @dataclass(frozen=True)
@@ -77,21 +77,21 @@ class CellPart:
 
 
 @dataclass(frozen=True)
-class Known:
+class SectionIndex:
     """All sections, and why one is missing."""
 
     sections: tuple[Section, ...]
     missing: tuple[str, ...]
 
 
-def known() -> Known:
+def load_sections() -> SectionIndex:
     """Trifecta's sections, then those of other packages by name; one that cannot be loaded is named in ``missing``."""
     from trifecta import entries as packages
 
-    found = [EntryPoint("", value, GROUP).load() for value in SECTIONS]
+    sections = [EntryPoint("", value, GROUP).load() for value in SECTIONS]
     entries, refused = packages.installed(GROUP)
     missing = [f"{one.package}: {one.reason}" for one in refused]
-    taken = {one.name for one in found}
+    taken = {one.name for one in sections}
     for entry in sorted(entries, key=lambda one: (one.name, one.value)):
         try:
             added = entry.load()
@@ -104,5 +104,5 @@ def known() -> Known:
             missing.append(f"{entry.name} ({entry.value}): there is a section {added.name!r} already")
         else:
             taken.add(added.name)
-            found.append(added)
-    return Known(tuple(found), tuple(missing))
+            sections.append(added)
+    return SectionIndex(tuple(sections), tuple(missing))

@@ -10,7 +10,7 @@ from rich.text import Text
 from trifecta.conclude import queries
 from trifecta.conclude.comparisons import levels
 from trifecta.conclude.facts import RunFacts
-from trifecta.conclude.queries import Answer
+from trifecta.conclude.queries import QueryResult
 from trifecta.conclude.query import Query
 from trifecta.contract.values import JsonObject
 from trifecta.design import numbers, percentiles
@@ -42,8 +42,8 @@ ORDER BY cell
     ("cell",),
 )
 NOTE = (
-    "Of all valid trials together, warm-up excluded; they describe these trials and compare nothing. ∞: that large a "
-    "share failed. A percentile is left out where less than one request lies beyond it."
+    "Of all valid trials together, warm-up excluded; they describe these trials and compare nothing. ∞: that large "
+    "a share failed. A percentile is left out where less than one request lies beyond it."
 )
 _TIMES = (
     ("mean", "mean_ns"),
@@ -57,7 +57,7 @@ _TIMES = (
 )
 
 
-def ask(connection: duckdb.DuckDBPyConnection, about: RunFacts) -> Answer | None:
+def ask(connection: duckdb.DuckDBPyConnection, about: RunFacts) -> QueryResult | None:
     """The numbers of a run of one protocol; None where there are several, or a map."""
     if len(about.arms) != 1 or about.is_map:
         return None
@@ -70,7 +70,7 @@ def headline(about: RunFacts) -> str:
     return f"{protocol} alone: nothing is compared, so there is no verdict; the numbers of every cell follow."
 
 
-def table(about: RunFacts, answer: Answer) -> Table:
+def table(about: RunFacts, answer: QueryResult) -> Table:
     """The same in the report."""
     columns = [
         Column("done", "succeeded", "count"),
@@ -82,28 +82,28 @@ def table(about: RunFacts, answer: Answer) -> Table:
     return tables.build(answer, "alone", caption, ("cell", "cell"), columns, notes=[NOTE])
 
 
-def show(out: Console, about: RunFacts, answer: Answer) -> None:
+def show(out: Console, about: RunFacts, answer: QueryResult) -> None:
     """Print them."""
     if not answer.rows:
         out.print("No trial counts, so there are no numbers to show.")
         return
-    made: Grid = grids.grid(out)
-    made.add_column("cell", overflow="fold")
+    grid: Grid = grids.grid(out)
+    grid.add_column("cell", overflow="fold")
     shown = [(title, column) for title, column in _TIMES if any(row[column] is not None for row in answer)]
     for title in ("done", "failed", "per second", *(title for title, _ in shown)):
-        made.add_column(title, justify="right", no_wrap=True)
+        grid.add_column(title, justify="right", no_wrap=True)
     for row in answer:
         place = ", ".join(filter(None, (levels(row["cell"]).get("path", ""), place_words(row["cell"]))))
         counts = [numbers.count(row["succeeded"]), numbers.count(row["failed"])]
         times = [numbers.duration(row[column]) for _, column in shown]
         cells = [place, *counts, numbers.per_second(row["requests_per_s"]), *times]
-        made.add_row(*(Text(grids.plain(out, cell)) for cell in cells))
+        grid.add_row(*(Text(grids.plain(out, cell)) for cell in cells))
     out.print(Text(f"{about.latency_word.capitalize()} of {name(about.arms[0])}:", style="bold"))
-    grids.show(out, made)
+    grids.show(out, grid)
     out.print(Text(grids.plain(out, NOTE), style="dim"))
 
 
-def as_data(answer: Answer) -> list[JsonObject]:
+def as_data(answer: QueryResult) -> list[JsonObject]:
     """The same for a program; what is infinite is null, as is a percentile beyond the sample."""
     infinite = float("inf")
     return [{name: None if value == infinite else value for name, value in row.items()} for row in answer]

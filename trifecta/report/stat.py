@@ -17,7 +17,7 @@ from rich.text import Text
 from trifecta.contract.values import JsonObject
 from trifecta.design import failures, numbers
 from trifecta.design.model import PROTOCOL_NAMES
-from trifecta.design.stat import PHASES, Asked, Attempt, Target
+from trifecta.design.stat import PHASES, Attempt, RequestOptions, Target
 
 Attempts = Mapping[str, Sequence[Attempt]]
 
@@ -49,40 +49,42 @@ def waiting(protocol: str, number: int, count: int) -> str:
     return f"{PROTOCOL_NAMES[protocol]}, request {number + 1} of {count}"
 
 
-def as_data(target: Target, asked: Asked, attempts: Attempts) -> JsonObject:
+def as_data(target: Target, request_options: RequestOptions, attempts: Attempts) -> JsonObject:
     """The same as plain data; keys are stable, times in nanoseconds."""
     return {
         "url": target.url,
         "host": target.host,
         "port": target.port,
         "path": target.path,
-        **asdict(asked),
+        **asdict(request_options),
         "protocols": {
             protocol: {
-                "answered": sum(attempt.error is None for attempt in made),
-                "asked": len(made),
+                "answered": sum(attempt.error is None for attempt in protocol_attempts),
+                "asked": len(protocol_attempts),
                 "median_ns": {
-                    name: _median(_values(made, value)) for name, value in _VALUES.items() if _values(made, value)
+                    name: _median(_values(protocol_attempts, value))
+                    for name, value in _VALUES.items()
+                    if _values(protocol_attempts, value)
                 },
-                "attempts": [asdict(attempt) for attempt in made],
+                "attempts": [asdict(attempt) for attempt in protocol_attempts],
             }
-            for protocol, made in attempts.items()
+            for protocol, protocol_attempts in attempts.items()
         },
     }
 
 
-def show(out: Console, target: Target, asked: Asked, attempts: Attempts) -> None:
+def show(out: Console, target: Target, request_options: RequestOptions, attempts: Attempts) -> None:
     """Print the view: numbers, bars, what failed and why, and what this cannot say."""
-    count = max(len(made) for made in attempts.values())
+    count = max(len(protocol_attempts) for protocol_attempts in attempts.values())
     times = "one request" if count == 1 else f"{count} requests"
-    out.print(f"{asked.method} {target.url}", style="bold", soft_wrap=True, markup=False)
+    out.print(f"{request_options.method} {target.url}", style="bold", soft_wrap=True, markup=False)
     out.print(f"{times} over each protocol, from this machine, over its own network\n")
-    if any(attempt.phases_ns for made in attempts.values() for attempt in made):
+    if any(attempt.phases_ns for protocol_attempts in attempts.values() for attempt in protocol_attempts):
         out.print(_table(attempts, count))
     _print_bars(out, attempts)
-    for protocol, made in attempts.items():
-        for line in _failures(protocol, made, target):
-            out.print(Text(line, "red" if not any(one.error is None for one in made) else "yellow"))
+    for protocol, protocol_attempts in attempts.items():
+        for line in _failures(protocol, protocol_attempts, target):
+            out.print(Text(line, "red" if not any(one.error is None for one in protocol_attempts) else "yellow"))
     for line in _notes(attempts, count):
         out.print(Text(line, "dim"))
 
@@ -97,10 +99,10 @@ _VALUES: dict[str, Callable[[Attempt], int | None]] = {
 }
 
 
-def _values(made: Sequence[Attempt], value: Callable[[Attempt], int | None]) -> list[int]:
+def _values(attempts: Sequence[Attempt], value: Callable[[Attempt], int | None]) -> list[int]:
     """Of the requests that were answered; of none answered, of those that failed, as far as they came."""
-    good = [attempt for attempt in made if attempt.error is None]
-    return [found for attempt in good or made if (found := value(attempt)) is not None]
+    good = [attempt for attempt in attempts if attempt.error is None]
+    return [number for attempt in good or attempts if (number := value(attempt)) is not None]
 
 
 def _median(values: Sequence[int]) -> float:
@@ -128,13 +130,16 @@ def _table(attempts: Attempts, count: int) -> Table:
     for protocol in attempts:
         table.add_column(PROTOCOL_NAMES[protocol], justify="right", overflow="fold")
     for name, value in _VALUES.items():
-        found = [_values(made, value) for made in attempts.values()]
-        if any(found):
+        columns = [_values(protocol_attempts, value) for protocol_attempts in attempts.values()]
+        if any(columns):
             last = name == "total"
             label = _NAMES.get(name, "total")
-            table.add_row(label, *map(_times, found), style="bold" if last else None, end_section=last)
+            table.add_row(label, *map(_times, columns), style="bold" if last else None, end_section=last)
     for label, write in _FACTS.items():
-        texts = [", ".join(dict.fromkeys(write(attempt) for attempt in made)) for made in attempts.values()]
+        texts = [
+            ", ".join(dict.fromkeys(write(attempt) for attempt in protocol_attempts))
+            for protocol_attempts in attempts.values()
+        ]
         if any(text != numbers.NO_VALUE for text in texts):
             table.add_row(label, *texts)
     return table
@@ -168,7 +173,11 @@ _FACTS: dict[str, Callable[[Attempt], str]] = {
 
 def _print_bars(out: Console, attempts: Attempts) -> None:
     """A bar a protocol, all on one time axis."""
-    shown = {protocol: middle for protocol, made in attempts.items() if (middle := _middle(made)) is not None}
+    shown = {
+        protocol: middle
+        for protocol, protocol_attempts in attempts.items()
+        if (middle := _middle(protocol_attempts)) is not None
+    }
     longest = max((attempt.total_ns or 0 for attempt in shown.values()), default=0)
     out.print()
     if not longest:
@@ -182,14 +191,14 @@ def _print_bars(out: Console, attempts: Attempts) -> None:
         out.print(line, no_wrap=True, overflow="crop")
     used = [name for name in PHASES if any(name in attempt.phases_ns for attempt in shown.values())]
     out.print(Columns([Text.assemble(_SIGNS[name], f" {_NAMES[name]}") for name in used], padding=(0, 3)))
-    if max(len(made) for made in attempts.values()) > 1:
+    if max(len(protocol_attempts) for protocol_attempts in attempts.values()) > 1:
         out.print("Each bar is its protocol's median request by total time.")
     out.print()
 
 
-def _middle(made: Sequence[Attempt]) -> Attempt | None:
+def _middle(attempts: Sequence[Attempt]) -> Attempt | None:
     """The answered request with the median total, the lower one of two."""
-    good = sorted((attempt for attempt in made if attempt.error is None), key=lambda attempt: attempt.total_ns or 0)
+    good = sorted((attempt for attempt in attempts if attempt.error is None), key=lambda attempt: attempt.total_ns or 0)
     return good[(len(good) - 1) // 2] if good else None
 
 
@@ -204,12 +213,12 @@ def bar(phases: Mapping[str, float], scale: float) -> list[tuple[str, str]]:
     return drawn
 
 
-def _failures(protocol: str, made: Sequence[Attempt], target: Target) -> list[str]:
+def _failures(protocol: str, attempts: Sequence[Attempt], target: Target) -> list[str]:
     """A line for each class of failure: what it is, how often, and what to do."""
     lines = []
-    for error in dict.fromkeys(attempt.error for attempt in made if attempt.error is not None):
-        number = sum(attempt.error == error for attempt in made)
-        often = "" if len(made) == 1 else f" ({number} of {len(made)} requests)"
+    for error in dict.fromkeys(attempt.error for attempt in attempts if attempt.error is not None):
+        number = sum(attempt.error == error for attempt in attempts)
+        often = "" if len(attempts) == 1 else f" ({number} of {len(attempts)} requests)"
         lines.append(f"{PROTOCOL_NAMES[protocol]}: {error}{often}: {reason(protocol, error, target)}")
     return lines
 
@@ -217,14 +226,14 @@ def _failures(protocol: str, made: Sequence[Attempt], target: Target) -> list[st
 def reason(protocol: str, error: str, target: Target) -> str:
     """What an error class means for somebody who asked a server of theirs, and the remedy."""
     if error.startswith("socket"):
-        return _refused_here(error.partition(":")[2])
+        return _has_local_refusal(error.partition(":")[2])
     name, what = PROTOCOL_NAMES[protocol], failures.failure(error)
     place = f"{'UDP' if protocol == 'h3' else 'TCP'} port {target.port}"
-    asked = (what.ask or what.remedy).format(protocol=name)
-    return f"{what.said.format(protocol=name)} ({place}); {asked}"
+    advice = (what.ask or what.remedy).format(protocol=name)
+    return f"{what.said.format(protocol=name)} ({place}); {advice}"
 
 
-def _refused_here(number: str) -> str:
+def _has_local_refusal(number: str) -> str:
     """``number`` is the name of an errno, or empty."""
     why = f" ({os.strerror(getattr(errno, number))})" if hasattr(errno, number) else ""
     remedy = {
@@ -258,8 +267,18 @@ def _unexpected(statuses: Collection[int], kind: Callable[[int], bool], said: tu
 
 
 def _notes(attempts: Attempts, count: int) -> list[str]:
-    statuses = {attempt.status for made in attempts.values() for attempt in made if attempt.status is not None}
-    sizes = {attempt.bytes_in for made in attempts.values() for attempt in made if attempt.error is None}
+    statuses = {
+        attempt.status
+        for protocol_attempts in attempts.values()
+        for attempt in protocol_attempts
+        if attempt.status is not None
+    }
+    sizes = {
+        attempt.bytes_in
+        for protocol_attempts in attempts.values()
+        for attempt in protocol_attempts
+        if attempt.error is None
+    }
     notes = []
     notes += _unexpected(statuses, lambda status: 300 <= status < 400 and status != 304, _REDIRECT)
     notes += _unexpected(statuses, lambda status: 400 <= status < 500, _REFUSAL)

@@ -51,9 +51,9 @@ class Content:
 
 def draw(connection: duckdb.DuckDBPyConnection, derived: Sweep) -> Content:
     """Everything the page shows. Ask within ``svg.drawing()``."""
-    found = derived.knees
+    knees = derived.knees
     ends, steps = queries.ask(connection, KNEES), queries.ask(connection, STEPS)
-    places = list(dict.fromkeys(one.place or EVERYWHERE for one in found))
+    places = list(dict.fromkeys(one.place or EVERYWHERE for one in knees))
     made_ends, made_steps, figures = [], [], []
     for number, place in enumerate(places):
         here = tables.with_rows(ends, ends.where(place=place))
@@ -62,24 +62,24 @@ def draw(connection: duckdb.DuckDBPyConnection, derived: Sweep) -> Content:
             own = tables.with_rows(steps, steps.where(place=place, arm=arm))
             title = f"{place}, {style.name(arm)}"
             made_steps.append(tables.build(own, f"sweep-{number}-{arm}", title, ("state", "state"), _STEPS))
-        figures.append(Figure(place, "", _figure([one for one in found if (one.place or EVERYWHERE) == place], number)))
-    return Content([sentence(one) for one in found], made_ends, made_steps, figures)
+        figures.append(Figure(place, "", _figure([one for one in knees if (one.place or EVERYWHERE) == place], number)))
+    return Content([sentence(one) for one in knees], made_ends, made_steps, figures)
 
 
-def sentence(one: Knee) -> str:
+def sentence(knee: Knee) -> str:
     """From which rate on a program sets the pace, in words."""
     write = numbers.per_second
-    who = f"{one.place or EVERYWHERE}, {style.name(one.arm)}"
-    last = one.steps[-1].rate_per_s
-    if one.high is not None and one.low is not None:
-        return f"{who}: becomes the bottleneck between {write(one.low)} and {write(one.high)}."
-    if one.high is not None:
-        return f"{who}: is the bottleneck at {write(one.high)}, perhaps below."
-    if one.low is None:
+    who = f"{knee.place or EVERYWHERE}, {style.name(knee.arm)}"
+    last = knee.steps[-1].rate_per_s
+    if knee.high is not None and knee.low is not None:
+        return f"{who}: becomes the bottleneck between {write(knee.low)} and {write(knee.high)}."
+    if knee.high is not None:
+        return f"{who}: is the bottleneck at {write(knee.high)}, perhaps below."
+    if knee.low is None:
         return f"{who}: where it becomes the bottleneck is open."
-    if one.low == last:
+    if knee.low == last:
         return f"{who}: keeps up at every requested rate, {write(last)} the highest."
-    return f"{who}: keeps up to {write(one.low)}; open from there to {write(last)}."
+    return f"{who}: keeps up to {write(knee.low)}; open from there to {write(last)}."
 
 
 _KNEE = [
@@ -101,7 +101,7 @@ _STEPS = [
 ]
 
 
-def _figure(found: Sequence[Knee], number: int) -> str:
+def _figure(knees: Sequence[Knee], number: int) -> str:
     points = {
         one.arm: [
             curves.Point(
@@ -110,7 +110,7 @@ def _figure(found: Sequence[Knee], number: int) -> str:
             )
             for step in one.steps
         ]
-        for one in found
+        for one in knees
     }  # fmt: skip
     return curves.values(points, "requested rate", "median latency", "ns", f"sweep{number}")
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from trifecta.conclude.queries import Answer, Row
+from trifecta.conclude.queries import QueryResult, Row
 from trifecta.design import naming, numbers
 from trifecta.report.figures import style
 from trifecta.report.verdict_words import place_words
@@ -70,27 +70,27 @@ class Table:
 
 def values_of_arms(arms: Sequence[str], form: str = "unit", ending: str = "") -> list[Column]:
     """A value of every arm and its interval, side by side; ``ending`` is that of the columns' names."""
-    made = []
+    columns = []
     for arm in arms:
         own = naming.column(arm)
-        made.append(Column(style.name(arm), f"{own}_value{ending}", form))
-        made.append(Column("interval", f"{own}_low{ending},{own}_high{ending}", f"{form}_interval"))
-    return made
+        columns.append(Column(style.name(arm), f"{own}_value{ending}", form))
+        columns.append(Column("interval", f"{own}_low{ending},{own}_high{ending}", f"{form}_interval"))
+    return columns
 
 
 def changes_of_arms(arms: Sequence[str], baseline: str) -> list[Column]:
     """Of every other arm, the newest first, its ratio to the baseline and its difference from it, with intervals."""
-    made, base = [], style.name(baseline)
+    columns, base = [], style.name(baseline)
     for arm in reversed(arms):
         if arm != baseline:
             name, own = style.name(arm), naming.column(arm)
-            made += [
+            columns += [
                 Column(f"{name} ÷ {base}", f"{own}_ratio", "ratio"),
                 Column("interval", f"{own}_ratio_low,{own}_ratio_high", "known_interval"),
                 Column(f"{name} less {base}", f"{own}_difference", "unit"),
                 Column("interval", f"{own}_difference_low,{own}_difference_high", "unit_interval"),
             ]
-    return made
+    return columns
 
 
 def row_key(values: Iterable[object]) -> str:
@@ -98,13 +98,13 @@ def row_key(values: Iterable[object]) -> str:
     return "|".join(map(str, values))
 
 
-def with_rows(answer: Answer, rows: list[dict[str, Any]]) -> Answer:
+def with_rows(answer: QueryResult, rows: list[dict[str, Any]]) -> QueryResult:
     """The answer with these of its rows, in this order."""
-    return Answer(answer.query, rows)
+    return QueryResult(answer.query, rows)
 
 
 def build(
-    answer: Answer,
+    answer: QueryResult,
     identity: str,
     caption: str,
     heading: tuple[str, str],

@@ -18,10 +18,10 @@ from rich.text import Text
 from trifecta.analysis.verdict import SAME_BLOCKS
 from trifecta.conclude import catalogue, evidence_queries, exclusions, facts, more_blocks, queries
 from trifecta.conclude.cells import cells_in_order, comparisons_of
-from trifecta.conclude.comparisons import UNTOLD, Comparison, Standing, levels, standing
+from trifecta.conclude.comparisons import UNTOLD, CellRanking, Comparison, levels, rank_arms
 from trifecta.conclude.facts import RunFacts
 from trifecta.conclude.programs import Derived, derive
-from trifecta.conclude.queries import Answer
+from trifecta.conclude.queries import QueryResult
 from trifecta.conclude.services.derive import Services
 from trifecta.conclude.services.derive import derive as derive_services
 from trifecta.conclude.visits.derive import Visits
@@ -63,17 +63,17 @@ class Summary:
     about: RunFacts
     cells: list[str]
     comparisons: list[Comparison]
-    checks: Answer
+    checks: QueryResult
     words: words.Words
     totals: dict[str, Any]
     programs: Derived
     program_words: list[str]  # empty with one program only
-    proxies: Answer  # servers that add a hop
+    proxies: QueryResult  # servers that add a hop
     services: Services | None  # what was worked out of services, None without any
     service_words: list[str]
     visits: Visits | None  # the same of browsers
     visit_words: list[str]
-    single: Answer | None  # the numbers of a study of one protocol
+    single: QueryResult | None  # the numbers of a study of one protocol
     opening: Overview | None  # the first screen
 
 
@@ -90,20 +90,20 @@ def summarise(run_dir: Path) -> Summary:
         programs = derive(run_dir, connection, about)
         proxies = queries.ask(connection, conformance.PROXIES)
         cells = cells_in_order(about, (row["cell"] for row in verdicts))
-        found = comparisons_of(about, verdicts, cells)
+        comparisons = comparisons_of(about, verdicts, cells)
         calls = derive_services(connection, about)
-        loads = derive_visits(connection, about, found)
+        loads = derive_visits(connection, about, comparisons)
         queries.attach(connection, calls.rows if calls else {})
-        told = services.brief(connection, about, calls, found) if calls else []
-        said = []
+        service_lines = services.brief(connection, about, calls, comparisons) if calls else []
+        claim_lines = []
         if programs.shares:
             stands_apart = interactions.sentences(programs.apart, about.metric)
-            said = claims.briefly(found, about.pairs, stands_apart, programs.shares)
-        answer = words.compose(about, found, totals, matrix, by_arm)
-        seen = visits.brief(about, loads) if loads else []
-        first = overview.overview(about, found, values, totals, matrix)
-        parts = (programs, said, proxies, calls, told, loads, seen, single, first)
-        return Summary(about, cells, found, checks, answer, totals, *parts)
+            claim_lines = claims.briefly(comparisons, about.pairs, stands_apart, programs.shares)
+        answer = words.compose(about, comparisons, totals, matrix, by_arm)
+        visit_lines = visits.brief(about, loads) if loads else []
+        first = overview.overview(about, comparisons, values, totals, matrix)
+        parts = (programs, claim_lines, proxies, calls, service_lines, loads, visit_lines, single, first)
+        return Summary(about, cells, comparisons, checks, answer, totals, *parts)
 
 
 def as_json(run_dir: Path) -> str:
@@ -130,12 +130,12 @@ def _print(out: Console, summary: Summary) -> None:
         _print_notes(out, summary)
     elif summary.single is not None:
         single_protocol.show(out, summary.about, summary.single)
-        for said in (
+        for line in (
             summary.words.checks,
-            *(f"Left out: {said}" for said in summary.words.left_out),
+            *(f"Left out: {line}" for line in summary.words.left_out),
             summary.words.seed,
         ):
-            out.print(Text(grids.plain(out, said)))
+            out.print(Text(grids.plain(out, line)))
 
 
 def as_data(run_dir: Path) -> JsonObject:
@@ -150,7 +150,7 @@ def _data(run_dir: Path, summary: Summary) -> dict[str, Any]:
     cells = []
     for cell in summary.cells:
         here = [one for one in summary.comparisons if one.cell == cell]
-        places = standing(summary.about.arms, here).places
+        places = rank_arms(summary.about.arms, here).places
         checks = content.checks_of(summary.checks, cell) or content.CellChecks()
         cells.append(
             {
@@ -185,7 +185,7 @@ def _data(run_dir: Path, summary: Summary) -> dict[str, Any]:
         "seed": summary.about.seed,
         "decided": sum(one.decided for one in summary.comparisons),
         "verdicts": len(summary.comparisons),
-        "resume": next_commands.command(summary.about, more_blocks.asked(summary.about, summary.comparisons)),
+        "resume": next_commands.command(summary.about, more_blocks.blocks_needed(summary.about, summary.comparisons)),
         "trials": summary.totals["trials"],
         "excluded_trials": summary.totals["excluded_trials"],
         "warnings": summary.words.warnings,
@@ -228,11 +228,11 @@ def _finite(row: Mapping[str, Any]) -> dict[str, Any]:
 def _print_words(out: Console, summary: Summary) -> None:
     out.print(Text(grids.plain(out, summary.about.title), style="bold"))
     out.print()
-    for said in summary.words.warnings:
-        out.print(Text(grids.plain(out, said), style="bold red"))
+    for warning in summary.words.warnings:
+        out.print(Text(grids.plain(out, warning), style="bold red"))
     out.print(Text(grids.plain(out, summary.words.headline), style="bold"))
-    for said in (*summary.words.uneven, *summary.words.elsewhere, *summary.words.nodes):
-        out.print(Text(grids.plain(out, said)))
+    for warning in (*summary.words.uneven, *summary.words.elsewhere, *summary.words.nodes):
+        out.print(Text(grids.plain(out, warning)))
     out.print()
     if summary.opening is not None:
         overview_grid.show(out, summary.about, summary.opening)
@@ -249,19 +249,19 @@ def _print_notes(out: Console, summary: Summary) -> None:
                 grids.plain(out, " ".join(summary.program_words)),
             )
         )
-    for number, told in enumerate(summary.service_words):
-        out.print(Text.assemble(("Services. " if not number else "", "bold"), grids.plain(out, told)))
-    for told in summary.visit_words:
-        out.print(Text(grids.plain(out, told)))
-    left_out = [f"Left out: {said}" for said in summary.words.left_out]
+    for number, line in enumerate(summary.service_words):
+        out.print(Text.assemble(("Services. " if not number else "", "bold"), grids.plain(out, line)))
+    for line in summary.visit_words:
+        out.print(Text(grids.plain(out, line)))
+    left_out = [f"Left out: {service_line}" for service_line in summary.words.left_out]
     probed = conformance.sentence(summary.about.conformance)
     notes = [f"Conformance: {probed}"] if probed else []
     notes += [note] if (note := conformance.proxy_note(summary.proxies)) else []
     out.print(Text(grids.plain(out, summary.words.open)))
     if summary.words.more and summary.opening is None:  # not wrapped: a command must stay in one piece to be copied
         out.print(Text(grids.plain(out, summary.words.more.replace("`", "").rstrip("."))), soft_wrap=True)
-    for said in (summary.words.checks, summary.words.noise, *left_out, *notes):
-        out.print(Text(grids.plain(out, said)))
+    for service_line in (summary.words.checks, summary.words.noise, *left_out, *notes):
+        out.print(Text(grids.plain(out, service_line)))
     label = summary.about.metric_label
     metric = METRICS[summary.about.metric]
     how = f"1.43x {metric.word('faster')}: " + (
@@ -274,7 +274,8 @@ def _print_notes(out: Console, summary: Summary) -> None:
         Text(
             f"Metric: {label}. {how}. [a, b]: {level} confidence sequence of the median ratio of the first to the "
             "second, an interval that stays valid under continuous monitoring, for this comparison alone; {a, b}: "
-            f"corrected for {_all(len(summary.comparisons))}; the verdict rests on it (on average at most "
+            f"corrected for {_comparison_count(len(summary.comparisons))}; the verdict rests on it (on "
+            "average at most "
             f"{1 - summary.about.confidence:.0%} of the verdicts are false). likely: would be decided if it were the "
             f"only comparison; same from {SAME_BLOCKS} blocks on. more: further blocks needed, right in four of five "
             "cases. All of it holds for this "
@@ -289,26 +290,26 @@ def _table(out: Console, summary: Summary) -> Table:
     """A row a cell, paths as headings; narrow terminals get stacked cells."""
     wide = out.width >= WIDE
     edges = box.SIMPLE_HEAD if out.encoding.lower().startswith("utf") else box.ASCII
-    made = Table(box=edges, padding=0, show_edge=False)
-    made.add_column("cell", overflow="fold", min_width=10)
-    made.add_column("order", no_wrap=True)
+    table = Table(box=edges, padding=0, show_edge=False)
+    table.add_column("cell", overflow="fold", min_width=10)
+    table.add_column("order", no_wrap=True)
     between = " vs " if wide else " vs\n"
     for arm, reference in summary.about.pairs:
-        made.add_column(f"{style.name(arm)}{between}{style.name(reference)}", no_wrap=True)
-    made.add_column("checks", no_wrap=True)
+        table.add_column(f"{style.name(arm)}{between}{style.name(reference)}", no_wrap=True)
+    table.add_column("checks", no_wrap=True)
     for path, cells in groupby(summary.cells, key=lambda cell: levels(cell).get("path", "")):
         if path:
-            if made.row_count:
-                made.add_section()
-            made.add_row(Text(grids.plain(out, path), style="bold"))
+            if table.row_count:
+                table.add_section()
+            table.add_row(Text(grids.plain(out, path), style="bold"))
         for cell in cells:
-            made.add_row(*_row(out, summary, cell, wide))
-    return made
+            table.add_row(*_row(out, summary, cell, wide))
+    return table
 
 
 def _row(out: Console, summary: Summary, cell: str, wide: bool) -> list[Text]:
     here = {(one.arm, one.reference): one for one in summary.comparisons if one.cell == cell}
-    places = standing(summary.about.arms, here.values())
+    places = rank_arms(summary.about.arms, here.values())
     place = conformance.hop(_place(cell), levels(cell), summary.proxies)
     shown = [Text(grids.plain(out, place)), _order(places, wide)]
     for pair in summary.about.pairs:
@@ -336,7 +337,7 @@ def _short(factor: str, level: str) -> str:
     return level if factor == "connection" else f"{factor} {level}"
 
 
-def _order(places: Standing, wide: bool) -> Text:
+def _order(places: CellRanking, wide: bool) -> Text:
     """``HTTP/3 > HTTP/2 = HTTP/1.1`` where there is room, else a line an arm as in a result list: ``1= HTTP/2``."""
     if not any(places.places):
         return Text("open", style="dim")
@@ -352,29 +353,33 @@ def _order(places: Standing, wide: bool) -> Text:
     return Text("\n".join(lines))
 
 
-def _pair(one: Comparison, wide: bool) -> str:
-    headline = verdict_words.headline(one, "x")
-    if one.likely is not None and not wide:
+def _pair(comparison: Comparison, wide: bool) -> str:
+    headline = verdict_words.headline(comparison, "x")
+    if comparison.likely is not None and not wide:
         headline = headline.replace(" ", "\n", 1)
-    parts = [headline, verdict_words.ratio_interval(one) if one.has_interval else "no interval"]
-    parts.append(verdict_words.more(one) if one.kind == "undecided" else verdict_words.family_interval(one))
+    parts = [headline, verdict_words.ratio_interval(comparison) if comparison.has_interval else "no interval"]
+    parts.append(
+        verdict_words.needed_short(comparison)
+        if comparison.kind == "undecided"
+        else verdict_words.family_interval(comparison)
+    )
     return (" " if wide else "\n").join(parts)
 
 
 def _checks(row: content.CellChecks | None, wide: bool) -> Text:
     if row is None:
         return Text("none", style="red")
-    said = Text()
+    text = Text()
     for count, word, colour in (
         (row["failed"], "failed", "red"),
         (row["warned"], "warned", "yellow"),
         (row["unknown"], "unknown", "yellow"),
     ):
         if count:
-            said.append((", " if wide else "\n") if said else "")
-            said.append(f"{count} {word}", style=colour)
-    return said or Text("passed")
+            text.append((", " if wide else "\n") if text else "")
+            text.append(f"{count} {word}", style=colour)
+    return text or Text("passed")
 
 
-def _all(comparisons: int) -> str:
+def _comparison_count(comparisons: int) -> str:
     return "the one comparison" if comparisons == 1 else f"all {comparisons} comparisons"

@@ -14,13 +14,13 @@ from rich.table import Table
 from rich.text import Text
 
 from trifecta.contract.threats import (
-    EffectFound,
+    DecompositionDocument,
+    EffectDocument,
     EffectRow,
-    KneeFound,
-    MeanFound,
-    RoundTripsFound,
-    SplitFound,
-    ThreatFound,
+    KneeDocument,
+    MeanDocument,
+    RoundTripsDocument,
+    ThreatDocument,
 )
 from trifecta.design import numbers
 from trifecta.design.metrics import BY_DIFFERENCE
@@ -106,7 +106,7 @@ def print_list(threats: Sequence[Threat]) -> None:
     )
 
 
-def print_one(threat: Threat) -> None:
+def print_threat(threat: Threat) -> None:
     """One threat in full."""
     out = Console(highlight=False)
     out.print(Text(f"{threat.id}: {threat.title}", "bold"))
@@ -118,8 +118,11 @@ def print_one(threat: Threat) -> None:
     table.add_row("detected by", f"the check {threat.check}" if threat.check else f"no check: {threat.undetected}")
     for option, change in (("--with", threat.on), ("--without", threat.off)):
         if change is not None:
-            said = _change(change)
-            table.add_row(f"{option} {threat.id}", said if isinstance(said, str) else "; ".join(said or ()))
+            change_words = _change(change)
+            table.add_row(
+                f"{option} {threat.id}",
+                change_words if isinstance(change_words, str) else "; ".join(change_words or ()),
+            )
     if threat.on is None and threat.off is None:
         table.add_row("switch", f"none: {threat.no_switch}")
     if threat.experiment:
@@ -134,10 +137,10 @@ def print_one(threat: Threat) -> None:
     out.print(table)
 
 
-def print_measured(found: Sequence[ThreatFound], folder: Path) -> None:
+def print_measured(threats: Sequence[ThreatDocument], folder: Path) -> None:
     """What the experiments showed: a table for each, and what that says in words."""
     out = Console(highlight=False)
-    for one in found:
+    for one in threats:
         out.print(Text(f"{one['threat']}: {one['title']}", "bold"))
         for line in sentences(one):
             out.print(line, markup=False)
@@ -151,34 +154,34 @@ def print_measured(found: Sequence[ThreatFound], folder: Path) -> None:
     out.print(f"all of it: {folder}/threats.json", soft_wrap=True, markup=False)
 
 
-def sentences(one: ThreatFound) -> list[str]:
+def sentences(threat: ThreatDocument) -> list[str]:
     """What was found of a threat, in words: what it does to the comparison, and whether it was noticed."""
-    if one["outcome"] == "not measured":
-        return [f"not measured here: {one['reason']}"]
-    if "resampled" in one or one["outcome"] == "resampled":  # there is no traffic of its own
-        return [*([_OUTCOMES[one["outcome"]]] if one["outcome"] in _OUTCOMES else []), str(one["reason"])]
-    said = [f"{_OUTCOMES[one['outcome']]}"]
-    for effect in one["effects"]:
+    if threat["outcome"] == "not measured":
+        return [f"not measured here: {threat['reason']}"]
+    if "resampled" in threat or threat["outcome"] == "resampled":  # there is no traffic of its own
+        return [*([_OUTCOMES[threat["outcome"]]] if threat["outcome"] in _OUTCOMES else []), str(threat["reason"])]
+    lines = [f"{_OUTCOMES[threat['outcome']]}"]
+    for effect in threat["effects"]:
         if effect["metric"] in BY_DIFFERENCE:
-            said.append(_rates(effect))
+            lines.append(_rates(effect))
             continue
         compared = [row for row in effect["rows"] if row["reference"]]
         known = [row for row in compared if row["ratio"] is not None]
-        said += [_comparison(effect, row) for row in (known or compared)[:1]]
-    if one["reason"]:
-        said.append(f"left out: {one['reason']}")
-    check = next((effect["detected"] for effect in one["effects"] if effect["detected"]), None)
+        lines += [_comparison(effect, row) for row in (known or compared)[:1]]
+    if threat["reason"]:
+        lines.append(f"left out: {threat['reason']}")
+    check = next((effect["detected"] for effect in threat["effects"] if effect["detected"]), None)
     if check:
-        said.append(
+        lines.append(
             f"the check {check['check']} warned or failed in {check['on']} of {check['on_trials']} trials with it, "
             f"in {check['off']} of {check['off_trials']} without"
         )
-    elif not one["check"]:
-        said.append(f"no check detects it: {one['undetected']}")
-    return said
+    elif not threat["check"]:
+        lines.append(f"no check detects it: {threat['undetected']}")
+    return lines
 
 
-def _rates(effect: EffectFound) -> str:
+def _rates(effect: EffectDocument) -> str:
     """Success rates off and on, by protocol."""
     words = []
     for row in effect["rows"]:
@@ -189,9 +192,9 @@ def _rates(effect: EffectFound) -> str:
     return f"{effect['title'] or 'requests that succeed'}: {'; '.join(words)}"
 
 
-def _model_lines(model: Sequence[RoundTripsFound | KneeFound | SplitFound]) -> list[str]:
+def _model_lines(model: Sequence[RoundTripsDocument | KneeDocument | DecompositionDocument]) -> list[str]:
     """Measured ratios beside those that round trips alone make, the rate a program reaches, or a decomposition."""
-    said = []
+    sentences = []
     for item in model:
         if "trips" in item:
             levels = item["levels"]
@@ -200,61 +203,63 @@ def _model_lines(model: Sequence[RoundTripsFound | KneeFound | SplitFound]) -> l
             arms = f"{PROTOCOL_NAMES[item['arm']]} : {PROTOCOL_NAMES[item['reference']]}"
             ends = numbers.interval((item["low"], item["high"]))
             round_trips = f"{item['trips'][0]} : {item['trips'][1]} round trips = {numbers.ratio(item['expected'])}"
-            said.append(f"{place}: {arms} {numbers.ratio(item['ratio'])} {ends}; {round_trips}")
+            sentences.append(f"{place}: {arms} {numbers.ratio(item['ratio'])} {ends}; {round_trips}")
         elif "steps" in item:
-            said += _knee_lines(item)
+            sentences += _knee_lines(item)
         elif item["shares"]:
             shares = (
                 f"{one['part']} {numbers.percent(one['share'])} "
                 f"[{numbers.percent(one['low'])}, {numbers.percent(one['high'])}]"
                 for one in item["shares"]
             )
-            said.append(f"{item['place']}: of the effect {', '.join(shares)}")
-    return said
+            sentences.append(f"{item['place']}: of the effect {', '.join(shares)}")
+    return sentences
 
 
-def _knee_lines(item: KneeFound) -> list[str]:
+def _knee_lines(item: KneeDocument) -> list[str]:
     """Where a program becomes the bottleneck, and its sweep."""
     from trifecta.analysis.knee import Knee
     from trifecta.report import sweep  # draws, which takes a while to load
 
-    found = msgspec.convert(item, Knee)
-    most = f"{numbers.per_second(found.most_per_s)} {numbers.interval((found.most_low, found.most_high))}"
-    said = [f"{sweep.sentence(found)} It did {most} at most."]
-    for step in found.steps:
+    knee = msgspec.convert(item, Knee)
+    most = f"{numbers.per_second(knee.most_per_s)} {numbers.interval((knee.most_low, knee.most_high))}"
+    sentences = [f"{sweep.sentence(knee)} It did {most} at most."]
+    for step in knee.steps:
         compared = ""
         if step.ratio is not None:
             ends = numbers.interval((step.low, step.high))
-            compared = f", {numbers.ratio(step.ratio)} {ends} times that {found.against}"
+            compared = f", {numbers.ratio(step.ratio)} {ends} times that {knee.against}"
         missing = "no answer in time" if step.trials else "no trial that counts"
         latency = missing if step.latency_ns is None else numbers.duration(step.latency_ns)
         used = "" if step.used is None else f", {numbers.percent(step.used)} of its CPU time"
-        heard = f"the check warned or failed in {step.loud} of {step.trials}"
-        said.append(f"  {numbers.per_second(step.rate_per_s)}: {latency}{compared}{used}; {heard}: {step.state}")
-    return said
+        notes = f"the check warned or failed in {step.loud} of {step.trials}"
+        sentences.append(f"  {numbers.per_second(step.rate_per_s)}: {latency}{compared}{used}; {notes}: {step.state}")
+    return sentences
 
 
-def _comparison(effect: EffectFound, row: EffectRow) -> str:
+def _comparison(effect: EffectDocument, row: EffectRow) -> str:
     arm, reference = PROTOCOL_NAMES[row["arm"]], PROTOCOL_NAMES[row["reference"] or ""]
     ends = numbers.interval((row["low"], row["high"]))
     change = f"{numbers.ratio(row['ratio'])} {ends} times {arm} : {reference} of the {effect['metric_label']}"
-    said = {
+    sentence = {
         "more": f"with it {change} is larger",
         "less": f"with it {change} is smaller",
         "same": f"{arm} : {reference} stays within {numbers.percent(effect['margin'])}",
         "undecided": f"whether {arm} : {reference} changes is open",
     }[row["outcome"]]
     if row["outcome"] in ("more", "less"):
-        said = f"it multiplies {arm} : {reference} ({effect['metric_label']}) by {numbers.ratio(row['ratio'])} {ends}"
-        said += _turned(row)
+        sentence = (
+            f"it multiplies {arm} : {reference} ({effect['metric_label']}) by {numbers.ratio(row['ratio'])} {ends}"
+        )
+        sentence += _changed_verdict(row)
     elif row["ratio"] is not None:
-        said = f"{said}: times {numbers.ratio(row['ratio'])} {ends}"
+        sentence = f"{sentence}: times {numbers.ratio(row['ratio'])} {ends}"
     if row["outcome"] == "undecided":
-        said += f" ({_why_open(effect, row)})"
-    return f"{effect['title']}: {said}" if effect["title"] else said
+        sentence += f" ({_why_open(effect, row)})"
+    return f"{effect['title']}: {sentence}" if effect["title"] else sentence
 
 
-def _turned(row: EffectRow) -> str:
+def _changed_verdict(row: EffectRow) -> str:
     """What a study would have concluded without it and with it, where both are decided and not the same."""
     sides = [(_side(mean), mean) for mean in (row["off"], row["on"]) if mean]
     if len(sides) < 2 or None in (sides[0][0], sides[1][0]) or sides[0][0] == sides[1][0]:
@@ -263,28 +268,28 @@ def _turned(row: EffectRow) -> str:
     return f", which reverses the comparison: {ends[0]} without it, {ends[1]} with it"
 
 
-def _side(mean: MeanFound) -> bool | None:
+def _side(mean: MeanDocument) -> bool | None:
     """Whether a ratio lies above 1; None where its interval holds 1, or there is none."""
     if mean["low"] is None or mean["high"] is None or mean["low"] <= 1 <= mean["high"]:
         return None
     return bool(mean["low"] > 1)
 
 
-def _why_open(effect: EffectFound, row: EffectRow) -> str:
+def _why_open(effect: EffectDocument, row: EffectRow) -> str:
     """Why an effect is not decided: trials that do not count, or too few for their variation."""
     missing = effect.get("left_out")
     none = row["low"] is None or row["high"] is None
     why = "too few for an interval" if none else "too few for their variation"
     if row["ratio"] is None and row["blocks"]:
         why = "without a value where most requests failed"
-    said = f"blocks: {row['blocks']}, {why}"
+    sentence = f"blocks: {row['blocks']}, {why}"
     if missing and missing["count"]:
         checks = ", ".join(f"{name.replace('_', ' ')} {number}" for name, number in missing["checks"].items())
-        said += f"; trials that do not count: {missing['count']} of {missing['trials']}, by {checks}"
-    return said
+        sentence += f"; trials that do not count: {missing['count']} of {missing['trials']}, by {checks}"
+    return sentence
 
 
-def _table(effect: EffectFound) -> Table:
+def _table(effect: EffectDocument) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), show_edge=False)
     places = any(row["place"] for row in effect["rows"])
     heads = [f"{effect['metric_label']}", effect["off"], effect["on"], "with : without", "interval", "blocks"]

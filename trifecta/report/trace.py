@@ -46,8 +46,8 @@ def show(
         )
         table.add_row(*(escape(cell) for cell in cells))
     grids.show(console, table)
-    for said in published(captures):
-        console.print(said, markup=False, highlight=False)
+    for line in published(captures):
+        console.print(line, markup=False, highlight=False)
     for one in captures:
         _connections(console, one["capture"], [row for row in connections if row["capture"] == one["capture"]])
     if any(row["time_to_response_ns"] is not None for row in connections):
@@ -71,27 +71,29 @@ def published(captures: Sequence[CaptureSummary]) -> list[str]:
     same, others = 0, []
     for one in captures:
         metrics = cells.get(f"{one['endpoint']}-{one['connection_mode']}", [])
-        told = [
+        compared = [
             (_COLUMNS[metric["metric"]], value)
             for metric in metrics
             if metric["metric"] in _COLUMNS and (value := given(metric, one["named_protocol"] or "")) is not None
         ]
-        if not told:
+        if not compared:
             continue
         ours = {"packets": one["packets"], "seconds": one["seconds"], "wire_bytes": one["wire_bytes"]}
-        if all(abs(ours[column] - value * scale) <= off for (column, scale, off), value in told):
+        if all(abs(ours[column] - value * scale) <= off for (column, scale, off), value in compared):
             same += 1
         else:
-            said = ", ".join(f"{column.replace('_', ' ')} {value * scale:,.10g}" for (column, scale, _), value in told)
-            others.append(f"{study.id} published of {one['capture']}: {said}.")
+            sentence = ", ".join(
+                f"{column.replace('_', ' ')} {value * scale:,.10g}" for (column, scale, _), value in compared
+            )
+            others.append(f"{study.id} published of {one['capture']}: {sentence}.")
     if not same and not others:
         return []
     if same:
-        others.insert(0, f"{study.id} published the same packets, seconds and bytes of {_counted(same)}.")
+        others.insert(0, f"{study.id} published the same packets, seconds and bytes of {_captures_in_words(same)}.")
     return [*others, f"loopback-offload: {study.threats['loopback-offload']}."]
 
 
-def _counted(captures: int) -> str:
+def _captures_in_words(captures: int) -> str:
     return "one of these captures" if captures == 1 else f"{captures} of these captures"
 
 

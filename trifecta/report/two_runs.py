@@ -43,90 +43,95 @@ _COLOURS = {OTHERWISE: "bold red", ALIKE: "green", OPEN_IN_BOTH: "dim", NOT_COMP
 _SIDES = ("first", "second")
 
 
-def warnings(made: Compared) -> list[str]:
+def warnings(comparison: Compared) -> list[str]:
     """Why agreement or disagreement of these two may say less than it seems."""
-    found, seeds = made.differences, [side.study.seed for side in (made.first, made.second)]
-    began = [side.facts.get("started_utc") for side in (made.first, made.second)]
-    said = [days(*began)]
+    differences, seeds = comparison.differences, [side.study.seed for side in (comparison.first, comparison.second)]
+    began = [side.facts.get("started_utc") for side in (comparison.first, comparison.second)]
+    sentences = [days(*began)]
     if seeds[0] == seeds[1]:
-        what = "orders and arrivals" if made.first.study.by_netem else "orders, losses and arrivals"
-        said.append(f"both have the seed {seeds[0]}: the same {what}, so they are not independent")
+        what = "orders and arrivals" if comparison.first.study.by_netem else "orders, losses and arrivals"
+        sentences.append(f"both have the seed {seeds[0]}: the same {what}, so they are not independent")
         if began[0] == began[1] is not None:
-            said.append("they began at the same second: one may be a copy of the other")
-    versions = [one.name for one in found if one.of == "version"]
+            sentences.append("they began at the same second: one may be a copy of the other")
+    versions = [one.name for one in differences if one.of == "version"]
     if versions:
-        said.append(f"not the same versions ({', '.join(versions)}): differences may come from them")
-    if not all(side.facts.get("code") for side in (made.first, made.second)):
-        said.append("runs of earlier versions do not record which code made them, and a version number does not tell")
-    if any(one.of == "machine" for one in found):
-        said.append("not the same machine: differences may come from it")
-    settings = [one.name for one in found if one.of == "settings"]
+        sentences.append(f"not the same versions ({', '.join(versions)}): differences may come from them")
+    if not all(side.facts.get("code") for side in (comparison.first, comparison.second)):
+        sentences.append(
+            "runs of earlier versions do not record which code made them, and a version number does not tell"
+        )
+    if any(one.of == "machine" for one in differences):
+        sentences.append("not the same machine: differences may come from it")
+    settings = [one.name for one in differences if one.of == "settings"]
     if settings:
-        said.append(f"not the same settings ({', '.join(settings)}): differences may come from them")
-    if made.first.study.confidence != made.second.study.confidence:
-        said.append("the verdicts have different confidence levels; intervals use the higher one")
-    return [one for one in said if one]
+        sentences.append(f"not the same settings ({', '.join(settings)}): differences may come from them")
+    if comparison.first.study.confidence != comparison.second.study.confidence:
+        sentences.append("the verdicts have different confidence levels; intervals use the higher one")
+    return [one for one in sentences if one]
 
 
-def print_compared(made: Compared, console: Console | None = None) -> None:
+def print_compared(comparison: Compared, console: Console | None = None) -> None:
     """Print the answer in counts, what warns, a row a question, and what else is not the same."""
-    with naming.arms_of(made.first.study.compare, made.arms):
-        _print(made, console or Console(highlight=False))
+    with naming.arms_of(comparison.first.study.compare, comparison.arms):
+        _print(comparison, console or Console(highlight=False))
 
 
-def _print(made: Compared, out: Console) -> None:
+def _print(comparison: Compared, out: Console) -> None:
     def say(text: str, style: str = "") -> None:
         out.print(Text(grids.plain(out, text), style=style), soft_wrap=True)
 
-    for name, side in zip(_SIDES, (made.first, made.second), strict=True):
+    for name, side in zip(_SIDES, (comparison.first, comparison.second), strict=True):
         say(f"{name:7} {about_words(side)}")
     out.print()
-    for line in answer_lines(made):
+    for line in answer_lines(comparison):
         say(line, "bold")
     out.print()
-    warned = warnings(made)
+    warned = warnings(comparison)
     for line in warned:
         say(f"! {line}", "bold yellow")
     if warned:
         out.print()
-    grids.show(out, _table(out, made))
+    grids.show(out, _table(out, comparison))
     out.print()
-    for line in below_lines(made):
+    for line in below_lines(comparison):
         say(line)
-    for one in made.differences:
+    for one in comparison.differences:
         say(f"not the same: {difference_words(one)}", "yellow")
-    if made.comparable:
-        out.print(Text(grids.plain(out, how_words(made)), style="dim"))
-        told = any(made.counts[one] for one in (ALIKE, OTHERWISE, INDISTINGUISHABLE))
-        say(closing_words(made), "bold yellow" if not told else "bold green" if made.agree else "bold red")
+    if comparison.comparable:
+        out.print(Text(grids.plain(out, reading_words(comparison)), style="dim"))
+        has_differences = any(comparison.counts[one] for one in (ALIKE, OTHERWISE, INDISTINGUISHABLE))
+        say(
+            closing_words(comparison),
+            "bold yellow" if not has_differences else "bold green" if comparison.agree else "bold red",
+        )
 
 
-def closing_words(made: Compared) -> str:
+def closing_words(comparison: Compared) -> str:
     """What all of it comes to."""
-    if not any(made.counts[one] for one in (ALIKE, OTHERWISE, INDISTINGUISHABLE)):
+    if not any(comparison.counts[one] for one in (ALIKE, OTHERWISE, INDISTINGUISHABLE)):
         return "No question is decided in both."
-    return f"{'Nothing' if made.agree else 'Something'} that both decided is decided differently."
+    return f"{'Nothing' if comparison.agree else 'Something'} that both decided is decided differently."
 
 
 def about_words(side: Side) -> str:
     """Which run it is: folder, study, when, version, seed, trials."""
     left = sum(not row.get("valid") for row in side.trials)
-    said = [
+    sentences = [
         f"{side.folder}: {side.study.title or side.study.name}",
         f"begun {side.facts.get('started_utc', 'unknown')}",
         f"version {side.facts['trifecta']}",
         f"seed {side.study.seed}",
         f"{counted(len(side.trials), 'trial')}, {left or 'none'} left out",
     ]
-    return ", ".join(said)
+    return ", ".join(sentences)
 
 
-def answer_lines(made: Compared) -> Iterator[str]:
+def answer_lines(comparison: Compared) -> Iterator[str]:
     """``Of 36 questions that both runs ask (median latency):`` and a line for each outcome."""
-    total = len(made.questions)
-    yield f"Of {counted(total, 'question')} that both runs ask ({_metrics(made.metrics)}):"
+    total = len(comparison.questions)
+    yield f"Of {counted(total, 'question')} that both runs ask ({_metrics(comparison.metrics)}):"
     for outcome in (*_ALWAYS, INDISTINGUISHABLE, OPEN_IN_BOTH, NOT_COMPARABLE):
-        ones = [one for one in made.questions if outcome_of(one) == outcome]
+        ones = [one for one in comparison.questions if outcome_of(one) == outcome]
         if not ones and outcome not in _ALWAYS:
             continue
         sizes = [(sum(one.size == size for one in ones), size) for size in ("larger", "smaller")]
@@ -134,27 +139,27 @@ def answer_lines(made: Compared) -> Iterator[str]:
         yield f"{len(ones):5} {_SAID[outcome]}{f' ({more})' if more and outcome == ALIKE else ''}"
 
 
-def _metrics(found: tuple[Metric, Metric]) -> str:
-    return found[0].label if found[0] == found[1] else f"{found[0].label} and {found[1].label}"
+def _metrics(metrics: tuple[Metric, Metric]) -> str:
+    return metrics[0].label if metrics[0] == metrics[1] else f"{metrics[0].label} and {metrics[1].label}"
 
 
-def outcome_of(one: Question) -> str:
+def outcome_of(question: Question) -> str:
     """What became of it, as `ORDER` has it."""
-    return one.became or NOT_COMPARABLE
+    return question.became or NOT_COMPARABLE
 
 
-def _table(out: Console, made: Compared) -> Table:
+def _table(out: Console, comparison: Compared) -> Table:
     grid = grids.grid(out)
     grid.add_column("question", overflow="fold", ratio=4)
     grid.add_column("first", overflow="fold", ratio=3)
     grid.add_column("second", overflow="fold", ratio=3)
     grid.add_column(grids.plain(out, "second ÷ first"), overflow="fold", ratio=3)
     grid.add_column("became", overflow="fold", ratio=3)
-    for one in sorted(made.questions, key=lambda one: ORDER.index(outcome_of(one))):
+    for one in sorted(comparison.questions, key=lambda one: ORDER.index(outcome_of(one))):
         shown = [
             f"{place_words(one.cell, '')}: {naming.name(one.arm)} ÷ {naming.name(one.reference)}",
-            verdict_of(one.first, made.metrics[0]),
-            verdict_of(one.second, made.metrics[1]),
+            verdict_of(one.first, comparison.metrics[0]),
+            verdict_of(one.second, comparison.metrics[1]),
             apart_words(one),
             became_words(one),
         ]
@@ -164,96 +169,98 @@ def _table(out: Console, made: Compared) -> Table:
     return grid
 
 
-def verdict_of(one: Verdict, metric: Metric) -> str:
+def verdict_of(verdict: Verdict, metric: Metric) -> str:
     """``faster 0.70 [0.67, 0.72]``."""
-    if not one.blocks:
+    if not verdict.blocks:
         return "no block"
-    return f"{metric.word(one.verdict)} {numbers.ratio(one.ratio)} {numbers.interval((one.low, one.high))}"
+    return (
+        f"{metric.word(verdict.verdict)} {numbers.ratio(verdict.ratio)} {numbers.interval((verdict.low, verdict.high))}"
+    )
 
 
-def apart_words(one: Question) -> str:
+def apart_words(question: Question) -> str:
     """The ratio of both ratios, with its intervals alone and among all."""
-    if one.apart is None:
+    if question.apart is None:
         return numbers.NO_VALUE
-    alone, among = (numbers.interval(_ends(each)) for each in (one.apart.alone, one.apart.among))
-    if one.apart.alone.low is None and one.apart.alone.high is None:
-        return f"{numbers.ratio(ratio(one.apart.alone.value))} {alone}"
-    return f"{numbers.ratio(ratio(one.apart.alone.value))} {alone}\n{{{among[1:-1]}}}"
+    alone, among = (numbers.interval(_ends(each)) for each in (question.apart.alone, question.apart.among))
+    if question.apart.alone.low is None and question.apart.alone.high is None:
+        return f"{numbers.ratio(ratio(question.apart.alone.value))} {alone}"
+    return f"{numbers.ratio(ratio(question.apart.alone.value))} {alone}\n{{{among[1:-1]}}}"
 
 
-def _ends(one: Estimate) -> tuple[float | None, float | None]:
-    return ratio(one.low), ratio(one.high)
+def _ends(estimate: Estimate) -> tuple[float | None, float | None]:
+    return ratio(estimate.low), ratio(estimate.high)
 
 
-def became_words(one: Question) -> str:
+def became_words(question: Question) -> str:
     """What became of the verdict, or why nothing is compared."""
-    if one.became is None:
-        return f"{NOT_COMPARABLE}: {', '.join(_name(each) for each in one.hindrances)}"
-    size = f"; effect {one.size}" if one.size and one.became != OTHERWISE else ""
-    return f"{_IN_TABLE.get(one.became, one.became)}{size}"
+    if question.became is None:
+        return f"{NOT_COMPARABLE}: {', '.join(_name(each) for each in question.hindrances)}"
+    size = f"; effect {question.size}" if question.size and question.became != OTHERWISE else ""
+    return f"{_IN_TABLE.get(question.became, question.became)}{size}"
 
 
-def _name(one: Difference) -> str:
-    return one.name if one.of == "study" else f"{one.of} {one.name}"
+def _name(difference: Difference) -> str:
+    return difference.name if difference.of == "study" else f"{difference.of} {difference.name}"
 
 
-def below_lines(made: Compared) -> Iterator[str]:
+def below_lines(comparison: Compared) -> Iterator[str]:
     """What is not in the table: questions of one run only, why some are not comparable, how far ratios lie apart."""
-    if made.moved is not None:
-        yield moved_words(made.moved)
-    for one in dict.fromkeys(each for question in made.questions for each in question.hindrances):
+    if comparison.session_spread is not None:
+        yield moved_words(comparison.session_spread)
+    for one in dict.fromkeys(each for question in comparison.questions for each in question.hindrances):
         remedy = "; `--metric NAME` compares both by one" if (one.of, one.name) == ("study", "metric") else ""
         yield f"not comparable: {difference_words(one)}{remedy}"
-    for name, lone in zip(_SIDES, (made.only_first, made.only_second), strict=True):
-        yield from _only(name, lone)
+    for name, lone in zip(_SIDES, (comparison.only_first, comparison.only_second), strict=True):
+        yield from _unmatched_lines(name, lone)
 
 
-def _only(name: str, lone: Sequence[Unmatched]) -> Iterator[str]:
+def _unmatched_lines(name: str, lone: Sequence[Unmatched]) -> Iterator[str]:
     """``only in the first: far, new connections (HTTP/3 ÷ HTTP/2)``, a line a cell."""
     for cell, ones in groupby(lone, key=lambda one: one.cell):
         pairs = ", ".join(f"{naming.name(one.arm)} ÷ {naming.name(one.reference)}" for one in ones)
         yield f"only in the {name}: {place_words(cell, '')} ({pairs})"
 
 
-def difference_words(one: Difference) -> str:
+def difference_words(difference: Difference) -> str:
     """``machine kernel: 6.18 | 6.19``."""
-    return f"{one.of} {one.name}: {one.first} | {one.second}"
+    return f"{difference.of} {difference.name}: {difference.first} | {difference.second}"
 
 
-def how_words(made: Compared) -> str:
+def reading_words(comparison: Compared) -> str:
     """How to read the columns."""
-    level = numbers.percent(made.confidence)
+    level = numbers.percent(comparison.confidence)
     sessions = "no spread between sessions (of shares none is known)"
-    if made.sessions:
-        sessions = f"a standard deviation between sessions of {numbers.percent(made.sessions)} for each run"
-    among = "the one question" if made.among == 1 else f"all {made.among} questions"
+    if comparison.sessions:
+        sessions = f"a standard deviation between sessions of {numbers.percent(comparison.sessions)} for each run"
+    among = "the one question" if comparison.among == 1 else f"all {comparison.among} questions"
     return (
         f"first, second: the verdict of each run, its median ratio with the {level} confidence sequence. second ÷ "
-        f"first: the ratio of both; [a, b]: its {level} interval, with {sessions}; {{a, b}}: the same among {among}. "
-        "An effect is different, larger or smaller only where {a, b} excludes 1. That one run decided what the other "
-        "left open is no change by itself."
+        f"first: the ratio of both; [a, b]: its {level} interval, with {sessions}; {{a, b}}: the same among "
+        f"{among}. An effect is different, larger or smaller only where {{a, b}} excludes 1. That one run decided "
+        "what the other left open is no change by itself."
     )
 
 
-def as_data(made: Compared) -> JsonObject:
+def as_data(comparison: Compared) -> JsonObject:
     """The same for a program; keys are stable (docs/compare.md)."""
-    with naming.arms_of(made.first.study.compare, made.arms):
-        counts = {outcome: sum(outcome_of(one) == outcome for one in made.questions) for outcome in ORDER}
+    with naming.arms_of(comparison.first.study.compare, comparison.arms):
+        counts = {outcome: sum(outcome_of(one) == outcome for one in comparison.questions) for outcome in ORDER}
         return {
-            "agree": made.agree,
-            "first": _side_data(made.first, made.metrics[0]),
-            "second": _side_data(made.second, made.metrics[1]),
-            "compare": made.first.study.compare,
-            "confidence": made.confidence,
-            "sessions": made.sessions,
-            "among": made.among,
+            "agree": comparison.agree,
+            "first": _side_data(comparison.first, comparison.metrics[0]),
+            "second": _side_data(comparison.second, comparison.metrics[1]),
+            "compare": comparison.first.study.compare,
+            "confidence": comparison.confidence,
+            "sessions": comparison.sessions,
+            "among": comparison.among,
             "counts": counts,
-            "moved": None if made.moved is None else asdict(made.moved),
-            "warnings": warnings(made),
-            "differences": [asdict(one) for one in made.differences],
-            "only_first": [asdict(one) for one in made.only_first],
-            "only_second": [asdict(one) for one in made.only_second],
-            "questions": [_question(one) for one in made.questions],
+            "moved": None if comparison.session_spread is None else asdict(comparison.session_spread),
+            "warnings": warnings(comparison),
+            "differences": [asdict(one) for one in comparison.differences],
+            "only_first": [asdict(one) for one in comparison.only_first],
+            "only_second": [asdict(one) for one in comparison.only_second],
+            "questions": [_question(one) for one in comparison.questions],
         }
 
 
@@ -271,36 +278,36 @@ def _side_data(side: Side, metric: Metric) -> JsonObject:
     }
 
 
-def _question(one: Question) -> JsonObject:
+def _question(question: Question) -> JsonObject:
     apart: JsonObject = {"ratio": None, "low": None, "high": None, "among_low": None, "among_high": None}
-    if one.apart is not None:
-        low, high = _ends(one.apart.alone)
-        among = _ends(one.apart.among)
-        value = ratio(one.apart.alone.value)
+    if question.apart is not None:
+        low, high = _ends(question.apart.alone)
+        among = _ends(question.apart.among)
+        value = ratio(question.apart.alone.value)
         apart = {"ratio": value, "low": low, "high": high, "among_low": among[0], "among_high": among[1]}
     return {
-        "cell": one.cell,
-        "levels": levels(one.cell),
-        "arm": one.arm,
-        "reference": one.reference,
-        "became": outcome_of(one),
-        "size": one.size,
-        "hindrances": [asdict(each) for each in one.hindrances],
-        "first": _verdict_data(one.first),
-        "second": _verdict_data(one.second),
+        "cell": question.cell,
+        "levels": levels(question.cell),
+        "arm": question.arm,
+        "reference": question.reference,
+        "became": outcome_of(question),
+        "size": question.size,
+        "hindrances": [asdict(each) for each in question.hindrances],
+        "first": _verdict_data(question.first),
+        "second": _verdict_data(question.second),
         "apart": apart,
     }
 
 
-def _verdict_data(one: Verdict) -> JsonObject:
+def _verdict_data(verdict: Verdict) -> JsonObject:
     return {
-        "metric": one.metric,
-        "verdict": one.verdict,
-        "likely": one.likely,
-        "ratio": one.ratio,
-        "low": one.low,
-        "high": one.high,
-        "blocks": one.blocks,
-        "margin": one.margin,
-        "reason": one.reason,
+        "metric": verdict.metric,
+        "verdict": verdict.verdict,
+        "likely": verdict.likely,
+        "ratio": verdict.ratio,
+        "low": verdict.low,
+        "high": verdict.high,
+        "blocks": verdict.blocks,
+        "margin": verdict.margin,
+        "reason": verdict.reason,
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trifecta.conclude.comparisons import UNTOLD, Comparison, Standing, levels
+from trifecta.conclude.comparisons import UNTOLD, CellRanking, Comparison, levels
 from trifecta.design import naming, numbers
 from trifecta.design.arms import server_words
 from trifecta.design.model import PROTOCOL_FACTOR, PROTOCOL_NAMES
@@ -11,64 +11,64 @@ from trifecta.design.phrases import counted
 _BRACES = str.maketrans("[]", "{}")
 
 
-def headline(one: Comparison, times: str = "×") -> str:
+def headline(comparison: Comparison, times: str = "×") -> str:
     """``1.43× faster`` (by the metric: ``1.43× higher``), ``same``, ``likely 1.43× faster`` or ``undecided``."""
-    if one.likely is not None:
-        return f"likely {_said(one, one.likely, times)}"
-    return _said(one, one.kind, times)
+    if comparison.likely is not None:
+        return f"likely {_quantified(comparison, comparison.likely, times)}"
+    return _quantified(comparison, comparison.kind, times)
 
 
-def _said(one: Comparison, kind: str, times: str) -> str:
-    if kind in ("faster", "slower") and one.row["factor"] is not None:
-        return f"{numbers.ratio(one.row['factor'])}{times} {one.metric.word(kind)}"
+def _quantified(comparison: Comparison, kind: str, times: str) -> str:
+    if kind in ("faster", "slower") and comparison.row["factor"] is not None:
+        return f"{numbers.ratio(comparison.row['factor'])}{times} {comparison.metric.word(kind)}"
     return kind
 
 
-def interval(one: Comparison) -> str:
+def interval(comparison: Comparison) -> str:
     """The confidence sequence in prose, in the direction of the headline: ``[1.38, 1.49]``."""
-    return numbers.interval((one.row["factor_low"], one.row["factor_high"]))
+    return numbers.interval((comparison.row["factor_low"], comparison.row["factor_high"]))
 
 
-def ratio_interval(one: Comparison) -> str:
+def ratio_interval(comparison: Comparison) -> str:
     """The confidence sequence in a column, where all are of the ratio arm / reference: ``[0.67, 0.72]``."""
-    return numbers.interval((one.row["low"], one.row["high"]))
+    return numbers.interval((comparison.row["low"], comparison.row["high"]))
 
 
-def family_interval(one: Comparison) -> str:
+def family_interval(comparison: Comparison) -> str:
     """The same among all comparisons of the study, on which the verdict rests: ``{0.66, 0.73}``."""
-    return numbers.interval((one.row["family_low"], one.row["family_high"])).translate(_BRACES)
+    return numbers.interval((comparison.row["family_low"], comparison.row["family_high"])).translate(_BRACES)
 
 
-def more(one: Comparison) -> str:
+def needed_short(comparison: Comparison) -> str:
     """The range in short: ``2 to 9 more``, ``8 or more``, ``far off``, ``too early`` or ``no block``."""
-    if not one.row["blocks"]:
+    if not comparison.row["blocks"]:
         return "no block"
-    if one.blocks_more is None:
-        return "too early" if one.too_early else "far off"
-    low, high = one.blocks_more
+    if comparison.blocks_more is None:
+        return "too early" if comparison.too_early else "far off"
+    low, high = comparison.blocks_more
     if high is None:
         return f"{numbers.count(low)}+ more"
     return f"{numbers.count(low)} more" if low == high else f"{numbers.count(low)}-{numbers.count(high)} more"
 
 
-def statement(one: Comparison, metric: str) -> str:
+def statement(comparison: Comparison, metric: str) -> str:
     """In full: ``HTTP/3 has 0.70 × the median latency of HTTP/2: 1.43× faster [1.38, 1.49]``."""
-    arm, reference = naming.name(one.arm), naming.name(one.reference)
-    if not one.decided:
-        return f"{arm} against {reference}: {headline(one)} {interval(one)}, {needs(one)}"
-    ratio = numbers.ratio(one.row["ratio"])
-    return f"{arm} has {ratio} × the {metric} of {reference}: {headline(one)} {interval(one)}"
+    arm, reference = naming.name(comparison.arm), naming.name(comparison.reference)
+    if not comparison.decided:
+        return f"{arm} against {reference}: {headline(comparison)} {interval(comparison)}, {needed_blocks(comparison)}"
+    ratio = numbers.ratio(comparison.row["ratio"])
+    return f"{arm} has {ratio} × the {metric} of {reference}: {headline(comparison)} {interval(comparison)}"
 
 
-def needs(one: Comparison) -> str:
+def needed_blocks(comparison: Comparison) -> str:
     """What an open verdict still needs: ``needs 2 to 9 more blocks``; empty when decided."""
-    if one.decided:
+    if comparison.decided:
         return ""
-    if not one.row["blocks"]:
+    if not comparison.row["blocks"]:
         return "no valid block"
-    if one.blocks_more is None:
-        return "too few blocks for a forecast" if one.too_early else "not within reach"
-    low, high = one.blocks_more
+    if comparison.blocks_more is None:
+        return "too few blocks for a forecast" if comparison.too_early else "not within reach"
+    low, high = comparison.blocks_more
     if high is None:
         return f"needs {numbers.count(low)} or more further blocks"
     if low == high:
@@ -76,28 +76,28 @@ def needs(one: Comparison) -> str:
     return f"needs {numbers.count(low)} to {numbers.count(high)} more blocks"
 
 
-def ranks(found: Standing) -> list[tuple[str, tuple[str, ...]]]:
+def ranks(ranking: CellRanking) -> list[tuple[str, tuple[str, ...]]]:
     """(``1st``, its arms) in order; arms that share places come once, as ``2nd–3rd``; open places have no arm.
 
     Where every place is open there is one entry, without a rank.
     """
-    if not any(found.places):
+    if not any(ranking.places):
         return [("", ())]
-    made: list[tuple[str, tuple[str, ...]]] = []
-    for place, arms in enumerate(found.places):
-        if len(arms) != 1 and place and found.places[place - 1] == arms:
-            first = made.pop()[0].split("–")[0]
-            made.append((f"{first}–{ordinal(place + 1)}", arms))
+    rank_rows: list[tuple[str, tuple[str, ...]]] = []
+    for place, arms in enumerate(ranking.places):
+        if len(arms) != 1 and place and ranking.places[place - 1] == arms:
+            first = rank_rows.pop()[0].split("–")[0]
+            rank_rows.append((f"{first}–{ordinal(place + 1)}", arms))
         else:
-            made.append((ordinal(place + 1), arms))
-    return made
+            rank_rows.append((ordinal(place + 1), arms))
+    return rank_rows
 
 
-def standing_words(found: Standing) -> list[str]:
+def standing_words(ranking: CellRanking) -> list[str]:
     """``1st HTTP/3`` and so on; ``2nd–3rd open`` where verdicts do not report, ``open`` where they tell nothing."""
     return [
         f"{rank} {' = '.join(naming.name(arm) for arm in arms) if arms else 'open'}".strip()
-        for rank, arms in ranks(found)
+        for rank, arms in ranks(ranking)
     ]
 
 
@@ -112,8 +112,8 @@ def place_words(cell: str, without: str = "path") -> str:
     if "=" not in cell:
         return cell  # the name of a trial, or "run"
     there = {name: value for name, value in levels(cell).items() if (name, value) not in UNTOLD}
-    said = [_level_words(name, value) for name, value in there.items() if name != without]
-    return ", ".join(said) or cell
+    level_names = [_level_words(name, value) for name, value in there.items() if name != without]
+    return ", ".join(level_names) or cell
 
 
 def _level_words(factor: str, level: str) -> str:

@@ -12,8 +12,8 @@ from trifecta.analysis.verdict import SAME_BLOCKS
 from trifecta.conclude.comparisons import Comparison, levels
 from trifecta.conclude.exclusions import UnevenExclusions, uneven
 from trifecta.conclude.facts import RunFacts
-from trifecta.conclude.far import together
-from trifecta.conclude.queries import Answer
+from trifecta.conclude.far import arms_over_places
+from trifecta.conclude.queries import QueryResult
 from trifecta.contract.run import RunDocument
 from trifecta.design import naming, numbers
 from trifecta.design.metric import TIME
@@ -56,27 +56,33 @@ class Words:
 
 
 def compose(
-    facts: RunFacts, found: Sequence[Comparison], totals: dict[str, int], check_matrix: Answer, by_arm: Answer
+    facts: RunFacts,
+    comparisons: Sequence[Comparison],
+    totals: dict[str, int],
+    check_matrix: QueryResult,
+    by_arm: QueryResult,
 ) -> Words:
     """Put the answer into words; nothing is said that a verdict does not say. ``by_arm``: `exclusions.BY_ARM`."""
-    answer, rows = _headline(facts, found), check_matrix.rows
+    answer, rows = _headline(facts, comparisons), check_matrix.rows
     if facts.is_map:
-        answer = f"A map: blocks at {counted(len({one.cell for one in found}), 'place')}."
+        answer = f"A map: blocks at {counted(len({one.cell for one in comparisons}), 'place')}."
         rows = [row for row in rows if row["check_name"] not in _OF_CELLS]
     return Words(
         headline=answer + _mostly_excluded(totals),
         uneven=[_uneven_words(one) for one in uneven(by_arm)],
-        elsewhere=_elsewhere(facts, found) if facts.is_outside else list(_hosts(facts)),
-        nodes=nodes.sentences(found, cast(RunDocument, facts.rest)),
+        elsewhere=_elsewhere(facts, comparisons) if facts.is_outside else list(_hosts(facts)),
+        nodes=nodes.sentences(comparisons, cast(RunDocument, facts.rest)),
         scope=_scope(facts, totals),
-        count=f"{sum(one.decided for one in found)} of {numbers.count(len(found))} decided",
+        count=f"{sum(one.decided for one in comparisons)} of {numbers.count(len(comparisons))} decided",
         size=f"{counted(totals['trials'], 'trial')}, {totals['excluded_trials'] or 'none'} excluded",
-        by_path=[] if facts.is_map else list(_by_path(facts, found)),
-        open=_OF_A_MAP if facts.is_map else " ".join(part for part in (_open(facts, found), _modes(found)) if part),
+        by_path=[] if facts.is_map else list(_by_path(facts, comparisons)),
+        open=_OF_A_MAP
+        if facts.is_map
+        else " ".join(part for part in (_open(facts, comparisons), _modes(comparisons)) if part),
         checks=_checks(totals, replace(check_matrix, rows=rows)),
-        noise=_NOISE_OF_A_MAP if facts.is_map else _noise(facts, found),
+        noise=_NOISE_OF_A_MAP if facts.is_map else _noise(facts, comparisons),
         seed=_seed(facts),
-        more=next_commands.sentence(facts, found, totals["trials"]),
+        more=next_commands.sentence(facts, comparisons, totals["trials"]),
         left_out=[f"{item.get('factor')} {item.get('level')}: {item.get('reason')}" for item in facts.left_out],
         warnings=list(_warnings(facts)),
     )
@@ -92,25 +98,26 @@ _NOISE_OF_A_MAP = "How far the baseline differs from itself, over all places tog
 _OF_CELLS = ("blocks", "noise_floor")  # they ask of each place for more blocks than a map gives it
 
 
-def _uneven_words(one: UnevenExclusions) -> str:
+def _uneven_words(exclusions: UnevenExclusions) -> str:
     """Two sentences for the headline, with the remedy."""
-    where = "in one cell" if one.cells == 1 else f"in {one.cells} cells"
-    said = (
-        f"Trials of {name(one.arm)} were excluded more often than others: {numbers.count(one.excluded)} of "
-        f"{numbers.count(one.trials)}, against {numbers.count(one.others_excluded)} of "
-        f"{numbers.count(one.others)} ({where}"
+    where = "in one cell" if exclusions.cells == 1 else f"in {exclusions.cells} cells"
+    sentence = (
+        f"Trials of {name(exclusions.arm)} were excluded more often than others: "
+        f"{numbers.count(exclusions.excluded)} of "
+        f"{numbers.count(exclusions.trials)}, against {numbers.count(exclusions.others_excluded)} of "
+        f"{numbers.count(exclusions.others)} ({where}"
     )
-    said += f", mostly by the check {one.check.replace('_', ' ')})" if one.check else ")"
-    said += ", so its results rest on the remaining trials."
-    return f"{said} To fix this: {one.remedy}." if one.remedy else said
+    sentence += f", mostly by the check {exclusions.check.replace('_', ' ')})" if exclusions.check else ")"
+    sentence += ", so its results rest on the remaining trials."
+    return f"{sentence} To fix this: {exclusions.remedy}." if exclusions.remedy else sentence
 
 
 def _warnings(facts: RunFacts) -> Iterable[str]:
     if facts.faults:
         faults = listed(sorted(facts.faults))
         yield f"This run has deliberate faults ({faults}): it tests the checks and says nothing about {naming.noun(2)}."
-    for said in facts.doubts:
-        yield sentence(f"Stored results are not used unchanged: {said}")
+    for doubt in facts.doubts:
+        yield sentence(f"Stored results are not used unchanged: {doubt}")
     yield from map(sentence, facts.alike)
     if facts.removed:
         yield (
@@ -123,18 +130,23 @@ def _warnings(facts: RunFacts) -> Iterable[str]:
 
 def _seed(facts: RunFacts) -> str:
     """What the seed repeats, and what not."""
-    said, drawn = f"Seed {facts.seed}. `--seed {facts.seed}` repeats the same orders", "Without it a new seed is drawn."
+    sentence, drawn = (
+        f"Seed {facts.seed}. `--seed {facts.seed}` repeats the same orders",
+        "Without it a new seed is drawn.",
+    )
     if facts.is_as_it_was:
-        return f"{said} and arrivals; what the network does is not repeated. {drawn}"
+        return f"{sentence} and arrivals; what the network does is not repeated. {drawn}"
     if facts.by_netem:
         where = f"on {listed(facts.by_netem)}, where the kernel's netem draws its own"
-        return f"{said} and arrivals, but not the losses {where}; such a run is not an independent repetition. {drawn}"
-    return f"{said}, losses and arrivals, so such a run is not an independent repetition. {drawn}"
+        return (
+            f"{sentence} and arrivals, but not the losses {where}; such a run is not an independent repetition. {drawn}"
+        )
+    return f"{sentence}, losses and arrivals, so such a run is not an independent repetition. {drawn}"
 
 
-def _elsewhere(facts: RunFacts, found: Sequence[Comparison]) -> list[str]:
+def _elsewhere(facts: RunFacts, comparisons: Sequence[Comparison]) -> list[str]:
     """Of a server elsewhere: over which path, and, where it was asked from several places, what each of them says."""
-    by_place = together(one for one in found if one.reference == facts.baseline)
+    by_place = arms_over_places(one for one in comparisons if one.reference == facts.baseline)
     return [*far.here_lines(facts.looks, _hours(facts)), *far.together_lines(by_place, METRICS[facts.metric])]
 
 
@@ -143,18 +155,18 @@ def _hosts(facts: RunFacts) -> Iterable[str]:
     if not facts.is_between_hosts:
         return
     known = facts.rest.get("hosts") or {}
-    said = []
+    sentences = []
     for role, machine in facts.study["hosts"].items():
         address = (known.get(role) or {}).get("address")
-        said.append(f"{role} on {machine['at']}{f' ({address})' if address else ''}")
+        sentences.append(f"{role} on {machine['at']}{f' ({address})' if address else ''}")
     if facts.is_as_it_was:
-        yield f"Nothing is emulated: {listed(said)}, over the network between them as it was."
+        yield f"Nothing is emulated: {listed(sentences)}, over the network between them as it was."
         return
-    yield f"Between machines: {listed(said)}, where the paths are emulated. What the network adds is part of them."
+    yield f"Between machines: {listed(sentences)}, where the paths are emulated. What the network adds is part of them."
 
 
-def _pair(found: Iterable[Comparison], arm: str, reference: str) -> list[Comparison]:
-    return [one for one in found if one.arm == arm and one.reference == reference]
+def _pair(comparisons: Iterable[Comparison], arm: str, reference: str) -> list[Comparison]:
+    return [one for one in comparisons if one.arm == arm and one.reference == reference]
 
 
 def _span(ones: Sequence[Comparison]) -> str:
@@ -167,7 +179,7 @@ def _outcome(facts: RunFacts, ones: Sequence[Comparison], arm: str, reference: s
     """What came out for one pair over some cells, most telling first."""
     total, margin = len(ones), _margin(facts)
     metric = ones[0].metric
-    verb, _, what = facts.deed.partition(" ")
+    verb, _, what = facts.verb_phrase.partition(" ")
     was = f"{verb}ed {what}" if verb else metric.wording.was
     alike = f"{was} the same, {margin}," if verb else f"were the same {margin}"
     groups = {kind: [one for one in ones if one.kind == kind] for kind in ("faster", "slower", "same", "undecided")}
@@ -186,31 +198,31 @@ def _outcome(facts: RunFacts, ones: Sequence[Comparison], arm: str, reference: s
         if groups[kind]:
             than, of = (f" than {name(reference)}", f" of {total} cells") if not parts else ("", "")
             parts.append(f"{metric.has(kind)}{than} in {len(groups[kind])}{of} ({_span(groups[kind])})")
-    said = f"{name(arm)} {was} {listed(parts)}" if parts else ""
+    sentence = f"{name(arm)} {was} {listed(parts)}" if parts else ""
     if groups["same"]:
         count = len(groups["same"])
         both = f"{name(arm)} and {name(reference)} {alike} in {count} of {total} cells"
-        said = f"{said}, the same {margin} in {count}" if said else both
+        sentence = f"{sentence}, the same {margin} in {count}" if sentence else both
     if groups["undecided"]:
-        said += f"; {len(groups['undecided'])} stay{'s' if len(groups['undecided']) == 1 else ''} open"
-    return said
+        sentence += f"; {len(groups['undecided'])} stay{'s' if len(groups['undecided']) == 1 else ''} open"
+    return sentence
 
 
 def _margin(facts: RunFacts) -> str:
     return f"within {numbers.percent(facts.margin)}"
 
 
-def _headline(facts: RunFacts, found: Sequence[Comparison]) -> str:
+def _headline(facts: RunFacts, comparisons: Sequence[Comparison]) -> str:
     if len(facts.arms) == 1:
         return single_protocol.headline(facts)
-    said = []
+    sentences = []
     for arm, reference in facts.pairs:
-        ones = _pair(found, arm, reference)
+        ones = _pair(comparisons, arm, reference)
         if ones and (naming.of_protocols() or reference == facts.baseline):
-            said.append(sentence(_outcome(facts, ones, arm, reference)))
+            sentences.append(sentence(_outcome(facts, ones, arm, reference)))
     if naming.of_protocols():
-        del said[1:]  # the newest two are what is asked most; of other levels none is
-    return " ".join(said) or "Nothing can be said yet: no block is complete."
+        del sentences[1:]  # the newest two are what is asked most; of other levels none is
+    return " ".join(sentences) or "Nothing can be said yet: no block is complete."
 
 
 def _mostly_excluded(totals: dict[str, int]) -> str:
@@ -237,7 +249,7 @@ def _scope(facts: RunFacts, totals: dict[str, int]) -> str:
     of = "" if facts.is_browser else " of a request"
     samples = counted(totals["samples"], facts.sample_word)
     single = len(facts.arms) == 1
-    said = (
+    sentence = (
         f"{_levels(facts)}Metric: {facts.metric_label}{of} ({better} is {best}), for {facts.workload_words()}. "
         f"A cell is one combination of {where}. {counted(totals['trials'], 'trial')} in up to "
         f"{counted(totals['blocks'] or 0, 'block')} per cell, {samples}. "
@@ -245,24 +257,24 @@ def _scope(facts: RunFacts, totals: dict[str, int]) -> str:
         f"{_machines(facts)} and this session, and for no others."
     )
     if not facts.is_outside:
-        said += (
+        sentence += (
             " Starts of the same program differ by about 1 %, which "
             f"the {'numbers' if single else 'verdicts'} include only where the server was restarted for every block."
         )
     if facts.ending:
-        said += f" The run ended because {facts.ending[0].lower()}{facts.ending[1:].rstrip('.')}."
+        sentence += f" The run ended because {facts.ending[0].lower()}{facts.ending[1:].rstrip('.')}."
     for entry in facts.rest.get("extended") or []:
-        asked = f"`{entry['asked']}`" if entry.get("asked") else "more"
-        said += (
-            f" It had ended after {counted(entry['after_trials'], 'trial')} and was extended by {asked}, "
+        extension = f"`{entry['asked']}`" if entry.get("asked") else "more"
+        sentence += (
+            f" It had ended after {counted(entry['after_trials'], 'trial')} and was extended by {extension}, "
             "which intervals that stay valid at any time allow."
         )
     if facts.closed_loop and not facts.is_browser and facts.metric.startswith("latency"):
-        said += (
+        sentence += (
             " In a closed loop the next request waits for the previous one, so this is service time: "
             "a user behind a queue would wait longer."
         )
-    return said
+    return sentence
 
 
 def _machines(facts: RunFacts) -> str:
@@ -297,11 +309,11 @@ def _hours(facts: RunFacts) -> tuple[str, str] | None:
     return f"{first:%Y-%m-%d %H:%M}", f"{last:{same_day}}"
 
 
-def _by_path(facts: RunFacts, found: Sequence[Comparison]) -> Iterable[PathAnswer]:
-    def path_of(one: Comparison) -> str:
-        return levels(one.cell).get("path", "")
+def _by_path(facts: RunFacts, comparisons: Sequence[Comparison]) -> Iterable[PathAnswer]:
+    def path_of(comparison: Comparison) -> str:
+        return levels(comparison.cell).get("path", "")
 
-    for path, ones in groupby(found, key=path_of):
+    for path, ones in groupby(comparisons, key=path_of):
         here = list(ones)
         sentences = []
         for arm, reference in facts.pairs:
@@ -311,47 +323,48 @@ def _by_path(facts: RunFacts, found: Sequence[Comparison]) -> Iterable[PathAnswe
         yield PathAnswer(path, facts.path_words(path), sentences)
 
 
-def _open(facts: RunFacts, found: Sequence[Comparison]) -> str:
+def _open(facts: RunFacts, comparisons: Sequence[Comparison]) -> str:
     if len(facts.arms) == 1:
         return "Nothing: one protocol alone gives no verdict."
-    undecided = [one for one in found if not one.decided]
+    undecided = [one for one in comparisons if not one.decided]
     if not undecided:
-        if len(found) == 1:
+        if len(comparisons) == 1:
             return "The one verdict is decided."
-        return f"All {len(found)} verdicts are decided." if found else "There is no verdict yet."
+        return f"All {len(comparisons)} verdicts are decided." if comparisons else "There is no verdict yet."
     places = list(dict.fromkeys(one.cell for one in undecided))
     stay = "stays" if len(undecided) == 1 else "stay"
-    opening = f"{len(undecided)} of {counted(len(found), 'verdict')} {stay} open"
+    opening = f"{len(undecided)} of {counted(len(comparisons), 'verdict')} {stay} open"
     fewest, most = facts.fewest_blocks, facts.study.get("max_blocks")
     if most is not None and most < fewest:
         ends = f"and this study ends at {counted(most, 'block')}"
         return f"{opening}: none can be decided before a cell's block {fewest}, {ends}."
     if len(places) > 3:
         return f"{opening}, in {len(places)} cells. {reach(undecided)}"
-    said = []
+    sentences = []
     for cell in places:
         here = [one for one in undecided if one.cell == cell]
         pairs = [
-            f"{name(one.arm)} against {name(one.reference)} {verdict_words.interval(one)} {verdict_words.needs(one)}"
+            f"{name(one.arm)} against {name(one.reference)} {verdict_words.interval(one)} "
+            f"{verdict_words.needed_blocks(one)}"
             for one in here
         ]
         where = ", ".join(part for part in (levels(cell).get("path", ""), place_words(cell)) if part)
-        said.append(f"{where}: {listed(pairs)}")
-    return f"{opening}. In {'; '.join(said)}."
+        sentences.append(f"{where}: {listed(pairs)}")
+    return f"{opening}. In {'; '.join(sentences)}."
 
 
-def _modes(found: Sequence[Comparison]) -> str:
+def _modes(comparisons: Sequence[Comparison]) -> str:
     """Trials that fall into modes, by cell: a median does not see the smaller one."""
-    told: dict[str, list[str]] = {}
-    for one in found:
-        for said in (one.row["modes"] or "").split("; "):
-            if said and not said.startswith("1 of "):
-                told.setdefault(said, [one.cell])
-    if not told:
+    notes: dict[str, list[str]] = {}
+    for one in comparisons:
+        for mode in (one.row["modes"] or "").split("; "):
+            if mode and not mode.startswith("1 of "):
+                notes.setdefault(mode, [one.cell])
+    if not notes:
         return ""
     parts = [
-        f"{', '.join(part for part in (levels(cell).get('path', ''), place_words(cell)) if part)}: {said}"
-        for said, (cell,) in told.items()
+        f"{', '.join(part for part in (levels(cell).get('path', ''), place_words(cell)) if part)}: {mode}"
+        for mode, (cell,) in notes.items()
     ]
     more = f"; and {len(parts) - 4} more" if len(parts) > 4 else ""
     return f"A median hides the smaller of two modes. {'; '.join(parts[:4])}{more}."
@@ -365,13 +378,15 @@ def reach(undecided: Sequence[Comparison]) -> str:
     empty = sum(not one.row["blocks"] for one in undecided)
     early = sum(one.too_early for one in undecided) - empty
     far = len(undecided) - len(reach) - empty - early
-    said = []
+    sentences = []
     if likely:
         alone = "it were" if likely == 1 else "each were"
-        said.append(f"{likely} would be decided if {alone} the only comparison (likely).")
+        sentences.append(f"{likely} would be decided if {alone} the only comparison (likely).")
     if within:
         lie, need = ("lies", "needs") if within == 1 else ("lie", "need")
-        said.append(f"{within} {lie} within the margin but {need} {SAME_BLOCKS} blocks to be called the same (likely).")
+        sentences.append(
+            f"{within} {lie} within the margin but {need} {SAME_BLOCKS} blocks to be called the same (likely)."
+        )
     if reach:
         first = min(low for low, _ in reach)
         ends = [high for _, high in reach if high is not None]
@@ -379,48 +394,50 @@ def reach(undecided: Sequence[Comparison]) -> str:
         last = last or ("+" if len(ends) < len(reach) else "")
         block = "block" if first == 1 and not last else "blocks"
         each = " each" if len(reach) > 1 else ""
-        said.append(f"{len(reach)} would need an estimated {numbers.count(first)}{last} more {block}{each}.")
+        sentences.append(f"{len(reach)} would need an estimated {numbers.count(first)}{last} more {block}{each}.")
     if far:
-        said.append(f"{far} would need more than ten times the blocks so far.")
+        sentences.append(f"{far} would need more than ten times the blocks so far.")
     if early:
         has = "has" if early == 1 else "have"
-        said.append(f"{early} {has} too few blocks for a forecast.")
+        sentences.append(f"{early} {has} too few blocks for a forecast.")
     if empty:
         has = "has" if empty == 1 else "have"
-        said.append(f"{empty} {has} no valid block at all.")
-    return " ".join(said)
+        sentences.append(f"{empty} {has} no valid block at all.")
+    return " ".join(sentences)
 
 
-def _checks(totals: dict[str, int], matrix: Answer) -> str:
+def _checks(totals: dict[str, int], matrix: QueryResult) -> str:
     failed = [f"{row['check_name'].replace('_', ' ')} ({row['failed']})" for row in matrix if row["failed"]]
     warned = [f"{row['check_name'].replace('_', ' ')} ({row['warned']})" for row in matrix if row["warned"]]
     unknown = [f"{row['check_name'].replace('_', ' ')} ({row['unknown']})" for row in matrix if row["unknown"]]
     if not matrix:
         return "No check was recorded: there is no evidence for the numbers below."
     excluded = totals["excluded_trials"]
-    said = []
+    sentences = []
     if failed:
-        said.append(f"Failed checks: {listed(failed)}.")
+        sentences.append(f"Failed checks: {listed(failed)}.")
     if excluded:
         are = "is" if excluded == 1 else "are"
-        said.append(f"{excluded} of {counted(totals['trials'], 'trial')} {are} kept but left out of every verdict.")
+        sentences.append(
+            f"{excluded} of {counted(totals['trials'], 'trial')} {are} kept but left out of every verdict."
+        )
         remedy = matrix.rows[0]["remedy"]
         if 2 * excluded >= totals["trials"] and remedy:
-            said.append(f"To fix most of them: {remedy}.")
+            sentences.append(f"To fix most of them: {remedy}.")
     if warned:
-        said.append(f"Warnings: {listed(warned)}.")
+        sentences.append(f"Warnings: {listed(warned)}.")
     if unknown:
-        said.append(f"Could not be checked: {listed(unknown)}.")
+        sentences.append(f"Could not be checked: {listed(unknown)}.")
     if not failed:
-        said.insert(0, "No check failed.")
-    return " ".join(said)
+        sentences.insert(0, "No check failed.")
+    return " ".join(sentences)
 
 
-def _noise(facts: RunFacts, found: Sequence[Comparison]) -> str:
+def _noise(facts: RunFacts, comparisons: Sequence[Comparison]) -> str:
     if len(facts.arms) == 1:
         return "The check noise floor of every cell shows how well the two runs of a block agree."
     base = name(facts.baseline)
-    same, across = _floors(found, "noise_floor"), _floors(found, "weather_floor")
+    same, across = _floors(comparisons, "noise_floor"), _floors(comparisons, "weather_floor")
     if not same:
         return f"The noise floor is not known yet: too few blocks in which {base} ran twice."
     return (
@@ -430,9 +447,9 @@ def _noise(facts: RunFacts, found: Sequence[Comparison]) -> str:
     )
 
 
-def _floors(found: Sequence[Comparison], column: str) -> str:
+def _floors(comparisons: Sequence[Comparison], column: str) -> str:
     """``1.01``, or ``1.01 to 1.20 (by cell)``."""
-    floors = {one.cell: one.row[column] for one in found if one.row[column] is not None}
+    floors = {one.cell: one.row[column] for one in comparisons if one.row[column] is not None}
     if not floors:
         return ""
     low, high = (numbers.ratio(1 + end) for end in (min(floors.values()), max(floors.values())))

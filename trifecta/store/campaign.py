@@ -23,9 +23,9 @@ _ASKED = {
 }
 
 
-def create(folder: Path, campaign: Campaign, asked: CampaignInvocation) -> Path:
-    """Make the folder of a campaign; ``asked`` is what it takes to read the campaign again."""
-    document = {**asked, "campaign": campaign.name, "studies": list(campaign.studies)}
+def create(folder: Path, campaign: Campaign, invocation: CampaignInvocation) -> Path:
+    """Make the folder of a campaign; ``invocation`` is what it takes to read the campaign again."""
+    document = {**invocation, "campaign": campaign.name, "studies": list(campaign.studies)}
     return files.make_with(folder, CAMPAIGN_FILE, files.to_document(document))
 
 
@@ -41,14 +41,14 @@ def read(folder: Path) -> CampaignInvocation:
 
 def asked_in(path: Path, remedy: str) -> CampaignInvocation:
     """What was asked of a campaign, from a file of its folder; UserError with the first field that is not of ours."""
-    asked = cast(CampaignInvocation, documents.read_object(path, remedy, {}))
-    check_asked(asked, path, remedy)
-    return asked
+    invocation = cast(CampaignInvocation, documents.read_object(path, remedy, {}))
+    check_asked(invocation, path, remedy)
+    return invocation
 
 
-def check_asked(asked: CampaignInvocation, path: Path, remedy: str, within: str = "") -> None:
+def check_asked(invocation: CampaignInvocation, path: Path, remedy: str, within: str = "") -> None:
     """UserError for the first field of what was asked of a campaign that is missing or of another type."""
-    document: Mapping[str, Any] = asked
+    document: Mapping[str, Any] = invocation
     for name, kind in _ASKED.items():
         if name not in document and name not in ("threats_on", "threats_off"):
             raise UserError(f"{path}: field {within + name!r} is missing; {remedy}")

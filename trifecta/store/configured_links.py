@@ -39,12 +39,12 @@ def _rows(study: Study) -> list[str]:
     ]
 
 
-def _row(path: str, wire: str | None, direction: str, asked: Sequence[ImpairmentDocument]) -> str:
-    lost, _ = lost_share(asked)
-    scheduled = any("drop" in impairment for impairment in asked)
-    traced = any("opportunities_ms" in impairment for impairment in asked)
-    delay_ns = sum(int(impairment["delay_ns"]) for impairment in asked if impairment["kind"] == "delay")
-    rates = [float(impairment["bits_per_s"]) for impairment in asked if impairment["kind"] == "rate"]
+def _row(path: str, wire: str | None, direction: str, impairments: Sequence[ImpairmentDocument]) -> str:
+    lost, _ = lost_share(impairments)
+    scheduled = any("drop" in impairment for impairment in impairments)
+    traced = any("opportunities_ms" in impairment for impairment in impairments)
+    delay_ns = sum(int(impairment["delay_ns"]) for impairment in impairments if impairment["kind"] == "delay")
+    rates = [float(impairment["bits_per_s"]) for impairment in impairments if impairment["kind"] == "rate"]
     rate = f"{min(rates)!r}::DOUBLE" if rates else "NULL::DOUBLE"
     named = "NULL::VARCHAR" if wire is None else quoted(wire)
     return (

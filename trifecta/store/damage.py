@@ -19,7 +19,7 @@ _looked_at: dict[Path, tuple[int, int, int]] = {}  # of this process; by size, t
 
 
 @contextmanager
-def named(run: Path) -> Iterator[None]:
+def naming_damaged_file(run: Path) -> Iterator[None]:
     """Turn whatever a damaged Parquet file of a run raises into a UserError that names the file.
 
     The files are looked at only when something fails; where all are whole the error stays what it is.
@@ -29,11 +29,11 @@ def named(run: Path) -> Iterator[None]:
     except TrifectaError:
         raise
     except Exception as error:
-        found = first_damaged(run)
-        if found is None:
+        damaged = first_damaged(run)
+        if damaged is None:
             raise
-        path, said = found
-        raise UserError(f"{path}: {said}; {_remedy(run, path)}") from error
+        path, problem = damaged
+        raise UserError(f"{path}: {problem}; {_remedy(run, path)}") from error
 
 
 def first_damaged(run: Path) -> tuple[Path, str] | None:
@@ -41,8 +41,8 @@ def first_damaged(run: Path) -> tuple[Path, str] | None:
     count.
     """
     for path in sorted(run.rglob("*.parquet")):
-        if not path.name.startswith(".") and (said := of_file(path, path.relative_to(run).parts[0])) is not None:
-            return path, said
+        if not path.name.startswith(".") and (problem := of_file(path, path.relative_to(run).parts[0])) is not None:
+            return path, problem
     return None
 
 
@@ -52,14 +52,14 @@ def refuse_links(run: Path) -> None:
     Links that no view reads, and drafts of an interrupted trial, are nobody's business.
     """
     folders = (*TABLES, "link", "trace")
-    whole = {*folders, *(f"{name}.parquet" for name in _schemas())}
+    whole_files = {*folders, *(f"{name}.parquet" for name in _schemas())}
     for place in (run, *(run / folder for folder in folders)):
         links = [entry.name for entry in os.scandir(place) if entry.is_symlink()] if place.is_dir() else []
         for name in sorted(links):
-            read = name in whole if place == run else name.endswith(".parquet") and not name.startswith(".")
+            read = name in whole_files if place == run else name.endswith(".parquet") and not name.startswith(".")
             if read and leads_out(run, place / name):
-                said = "is a link out of the run's folder, which is not followed"
-                raise UserError(f"{place / name}: {said}; put what it leads to in its place")
+                sentence = "is a link out of the run's folder, which is not followed"
+                raise UserError(f"{place / name}: {sentence}; put what it leads to in its place")
 
 
 def leads_out(run: Path, path: Path) -> bool:
@@ -75,13 +75,13 @@ def refuse_foreign(run: Path) -> None:
     unseen: dict[str, dict[Path, tuple[int, int, int]]] = {}
     for table, path in _of_tables(run):
         state = path.stat()
-        seen = state.st_size, state.st_mtime_ns, state.st_ino
-        if _looked_at.get(path) != seen:
-            unseen.setdefault(table, {})[path] = seen
+        state_now = state.st_size, state.st_mtime_ns, state.st_ino
+        if _looked_at.get(path) != state_now:
+            unseen.setdefault(table, {})[path] = state_now
     for table, states in unseen.items():
         for path in _first_of_each_kind(list(states)):
-            if (said := of_file(path, table, content=False)) is not None:
-                raise UserError(f"{path}: {said}; {_remedy(run, path)}")
+            if (problem := of_file(path, table, content=False)) is not None:
+                raise UserError(f"{path}: {problem}; {_remedy(run, path)}")
         _looked_at.update(states)
 
 
@@ -122,10 +122,10 @@ def of_file(path: Path, table: str, *, content: bool = True) -> str | None:
     except (duckdb.Error, OSError, ValueError):  # a ValueError: the name of a column is no UTF-8
         return _NOT_WHOLE
     wanted = _schemas().get(table.removesuffix(".parquet"))
-    said = None if wanted is None else _column(there, wanted, table)
-    if said is None and content:
+    problem = None if wanted is None else _column(there, wanted, table)
+    if problem is None and content:
         return _content(path, there) or (_not_json(path, there) if table == "trials" else None)
-    return said
+    return problem
 
 
 def _column(there: Mapping[str, str], wanted: Schema, table: str) -> str | None:
@@ -135,9 +135,9 @@ def _column(there: Mapping[str, str], wanted: Schema, table: str) -> str | None:
             if name in _younger(table):
                 continue
             return f"lacks the column {name!r}"
-        found = there[name]
-        if _kind(found) != _kind(kind) and found != _NULLS:
-            return f"column {name!r} is of type {found}, not {kind}"
+        actual = there[name]
+        if _kind(actual) != _kind(kind) and actual != _NULLS:
+            return f"column {name!r} is of type {actual}, not {kind}"
     return None
 
 

@@ -42,19 +42,19 @@ def read_json(path: Path, remedy: str) -> Any:
     except RecursionError:
         raise UserError(f"{path}: is not valid JSON (nested too deeply); {remedy}") from None
     except ValueError as error:
-        said = "it is empty" if not text.strip() else str(error)
-        raise UserError(f"{path}: is not valid JSON ({said}); {remedy}") from None
-    found = _unusable(content, "")
-    if found is not None:
-        raise UserError(f"{path}: {found}; {remedy}")
+        sentence = "it is empty" if not text.strip() else str(error)
+        raise UserError(f"{path}: is not valid JSON ({sentence}); {remedy}") from None
+    unusable = _unusable(content, "")
+    if unusable is not None:
+        raise UserError(f"{path}: {unusable}; {remedy}")
     return content
 
 
 def read_object(
-    path: Path, remedy: str, fields: Mapping[str, type | tuple[type, ...]], *, whole: bool = False
+    path: Path, remedy: str, fields: Mapping[str, type | tuple[type, ...]], *, complete: bool = False
 ) -> dict[str, Any]:
     """A JSON object of a folder whose fields, where they are there, have these types; UserError names the first that
-    has not. Of one that is ``whole`` every field is there.
+    has not. Of one that is ``complete`` every field is there.
     """
     content = read_json(path, remedy)
     if not isinstance(content, dict):
@@ -62,7 +62,7 @@ def read_object(
     for name, kinds in fields.items():
         if name in content:
             expect(content[name], kinds, name, path, remedy)
-        elif whole:
+        elif complete:
             raise UserError(f"{path}: field {name!r} is missing; {remedy}")
     return content
 
@@ -71,28 +71,28 @@ def expect(value: Any, kinds: type | tuple[type, ...], name: str, path: Path, re
     """UserError unless the field ``name`` is of one of these types; a boolean is not a number."""
     wanted = kinds if isinstance(kinds, tuple) else (kinds,)
     if type(value) not in wanted:
-        said = " or ".join(_NAMES.get(kind, "null" if kind is type(None) else "a number") for kind in wanted)
-        raise UserError(f"{path}: field {name!r} is not {said}; {remedy}")
+        sentence = " or ".join(_NAMES.get(kind, "null" if kind is type(None) else "a number") for kind in wanted)
+        raise UserError(f"{path}: field {name!r} is not {sentence}; {remedy}")
 
 
 def _unusable(value: Any, name: str) -> str | None:
     """The first part of a document that nothing can be done with, in words."""
     where = f"field {name!r}" if name else "it"
     inside: Iterable[tuple[str, Any]] = ()
-    said = None
+    sentence = None
     if isinstance(value, str) and not _is_text(value):
-        said = f"{where} holds half of a surrogate pair"
+        sentence = f"{where} holds half of a surrogate pair"
     elif isinstance(value, int) and abs(value) >= _LARGEST_INTEGER:
-        said = f"{where} is beyond 64 bits"
+        sentence = f"{where} is beyond 64 bits"
     elif isinstance(value, float) and not math.isfinite(value):
-        said = f"{where} is too large for a number"
+        sentence = f"{where} is too large for a number"
     elif isinstance(value, dict):
         if not all(map(_is_text, value)):
-            said = f"a name in {where} holds half of a surrogate pair"
+            sentence = f"a name in {where} holds half of a surrogate pair"
         inside = ((f"{name}.{key}" if name else key, inner) for key, inner in value.items())
     elif isinstance(value, list):
         inside = ((f"{name}[{place}]", inner) for place, inner in enumerate(value))
-    return said or next((found for at, inner in inside if (found := _unusable(inner, at))), None)
+    return sentence or next((problem for at, inner in inside if (problem := _unusable(inner, at))), None)
 
 
 def _is_text(value: str) -> bool:

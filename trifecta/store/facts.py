@@ -122,11 +122,11 @@ def _parts(facts: dict[str, Any], *names: str) -> Iterator[tuple[tuple[str, str]
 
 
 def _refuse_other_versions(path: Path, facts: dict[str, Any]) -> None:
-    schema, made = facts.get("schema"), facts.get("trifecta", "")
-    by = f" by Trifecta {made}" if made else ""
+    schema, version = facts.get("schema"), facts.get("trifecta", "")
+    by = f" by Trifecta {version}" if version else ""
     if schema is None:
         raise UserError(f"{path}: field 'schema' is missing; {REMEDY}")
-    if schema > SCHEMA_VERSION or _numbers(made) > _numbers(__version__):
+    if schema > SCHEMA_VERSION or _numbers(version) > _numbers(__version__):
         what = f"schema {schema}" if schema > SCHEMA_VERSION else "a later version"
         raise UserError(
             f"{path}: was written{by} in {what}; this is {__version__}, which reads schemas up to {SCHEMA_VERSION}: "
@@ -139,8 +139,8 @@ def _refuse_other_versions(path: Path, facts: dict[str, Any]) -> None:
 
 def _numbers(text: str) -> tuple[int, ...]:
     """``1.12.0.dev3`` as (1, 12, 0): what is behind the numbers does not change what can be read."""
-    found = re.match(r"\d+(\.\d+)*", text)
-    numbers = [int(part) for part in found.group().split(".")] if found else []
+    match = re.match(r"\d+(\.\d+)*", text)
+    numbers = [int(part) for part in match.group().split(".")] if match else []
     while numbers and numbers[-1] == 0:
         numbers.pop()
     return tuple(numbers)

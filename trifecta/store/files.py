@@ -44,20 +44,20 @@ def full(error: OSError, folder: Path | None = None) -> CannotError | None:
 def free_bytes(folder: Path) -> int | None:
     """The room on the disk of a folder; None where it does not say."""
     try:
-        found = os.statvfs(folder)
+        space = os.statvfs(folder)
     except OSError:
         return None
-    if found.f_files and not found.f_favail:
+    if space.f_files and not space.f_favail:
         return 0  # every name is taken
-    return found.f_bavail * found.f_frsize
+    return space.f_bavail * space.f_frsize
 
 
 def check_room(folder: Path, needed: int = TRIAL_BYTES) -> None:
     """CannotError where the disk of a folder has no room for so many octets."""
     free = free_bytes(folder)
     if free is not None and free < needed:
-        said = f"{free // 1000} kB are free, and a trial needs {needed // 1000} kB"
-        raise CannotError(f"cannot write {folder}: the disk is full ({said}); {_RETRY_HINT}")
+        sentence = f"{free // 1000} kB are free, and a trial needs {needed // 1000} kB"
+        raise CannotError(f"cannot write {folder}: the disk is full ({sentence}); {_RETRY_HINT}")
 
 
 @contextmanager
@@ -66,10 +66,10 @@ def full_disk(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        found = full(error, folder)
-        if found is None:
+        disk_error = full(error, folder)
+        if disk_error is None:
             raise
-        raise found from error
+        raise disk_error from error
     except CannotError as error:
         free = free_bytes(folder)
         if free is None or free >= _PAGES or "disk" in str(error):

@@ -22,8 +22,8 @@ _RUN = "the folder that `trifecta run` made"
 
 def instead(folder: Path) -> str:
     """What a folder without ``run.json`` is, where that is known, and what to give in its place: ends a message."""
-    what = next((f"it is {said}: " for name, said in _KINDS.items() if (folder / name).is_file()), "")
+    what = next((f"it is {kind}: " for name, kind in _KINDS.items() if (folder / name).is_file()), "")
     below: list[Path] = []
     with suppress(OSError):  # a hint, and a folder may vanish under it
-        below = [found.parent for pattern in ("*/run.json", "*/*/run.json") for found in sorted(folder.glob(pattern))]
+        below = [match.parent for pattern in ("*/run.json", "*/*/run.json") for match in sorted(folder.glob(pattern))]
     return f"{what}give " + (f"one of the {len(below)} below it, such as {below[0]}" if below else _RUN)

@@ -9,7 +9,7 @@ from pathlib import Path
 from trifecta.contract import codec
 from trifecta.contract.gate import SCHEMA, GateDocument
 from trifecta.contract.machine import StaticFacts
-from trifecta.contract.run import AskedGate, RunDocument
+from trifecta.contract.run import GateRequest, RunDocument
 from trifecta.design.errors import UserError
 from trifecta.store import documents, facts, files
 
@@ -22,10 +22,10 @@ def is_gate(about: RunDocument) -> bool:
     return "gate" in about
 
 
-def asked(run: Path, about: RunDocument) -> AskedGate:
+def gate_request(run: Path, about: RunDocument) -> GateRequest:
     """What the gate of a run was asked; UserError where that is damaged."""
     try:
-        return codec.convert(AskedGate, about["gate"])
+        return codec.convert(GateRequest, about["gate"])
     except codec.Misfit as error:
         raise UserError(f"{run / facts.FILE}: gate.{error}; {facts.REMEDY}") from None
 
@@ -36,7 +36,7 @@ def reference_file(folder: Path, study: str, factor: str, asked_sha256: str, mac
     return folder / f"{study}-{factor}-{asked_sha256[:_DIGITS]}-{of_machine[:_DIGITS]}.json"
 
 
-def others(path: Path) -> int:
+def count_others(path: Path) -> int:
     """How many states of the same study and factor lie beside this file."""
     stem = re.escape(path.stem[: -2 * (_DIGITS + 1)])
     name = re.compile(rf"{stem}(-[0-9a-f]{{{_DIGITS}}}){{2}}\.json")
@@ -49,16 +49,16 @@ def read(path: Path) -> GateDocument | None:
     if not path.exists():
         return None
     try:
-        kept = codec.decode(GateDocument, documents.read_text(path, _REMEDY))
+        document = codec.decode(GateDocument, documents.read_text(path, _REMEDY))
     except codec.Misfit as error:
         raise UserError(f"{path}: {error}; {_REMEDY}") from None
-    if kept["schema"] != SCHEMA:
-        raise UserError(f"{path}: schema: {kept['schema']} is of another version of Trifecta; {_REMEDY}")
-    return kept
+    if document["schema"] != SCHEMA:
+        raise UserError(f"{path}: schema: {document['schema']} is of another version of Trifecta; {_REMEDY}")
+    return document
 
 
-def keep(path: Path, made: GateDocument) -> None:
+def keep(path: Path, document: GateDocument) -> None:
     """Make a gate the last good state. CannotError on a bad disk."""
     with files.disk_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-    files.write_text(path, codec.encode_pretty(made) + "\n")
+    files.write_text(path, codec.encode_pretty(document) + "\n")

@@ -60,23 +60,23 @@ class Written:
         """The comparisons that say something else than they did, each a `contract.run.IntervalThen`."""
         if self._file is not None and self._file.exists() and self._file.stat().st_size > MOST_BYTES:
             return []
-        made = []
+        documents = []
         for one in judged:
             which = tuple(str(getattr(one, name)) for name in _WHICH)
-            says = one.blocks, one.ratio, one.low, one.high, one.verdict
-            if self._last.get(which, self._otherwise) != says:
-                made.append(_then(one))
-            self._last[which] = says
-        return made
+            state = one.blocks, one.ratio, one.low, one.high, one.verdict
+            if self._last.get(which, self._otherwise) != state:
+                documents.append(_interval_data(one))
+            self._last[which] = state
+        return documents
 
 
-def _then(one: Verdict) -> JsonObject:
+def _interval_data(verdict: Verdict) -> JsonObject:
     """Without what is null, or a number that JSON has not; plain Python's, which it has."""
-    found = {name: _plain(getattr(one, name), VERDICTS.types[name]) for name in _OF_VERDICT}
-    return {name: value for name, value in found.items() if value is not None}
+    values = {name: _json_value(getattr(verdict, name), VERDICTS.types[name]) for name in _OF_VERDICT}
+    return {name: value for name, value in values.items() if value is not None}
 
 
-def _plain(value: Any, kind: str) -> str | float | None:
+def _json_value(value: Any, kind: str) -> str | float | None:
     if value is None or kind == TEXT:
         return cast(str | None, value)
     if not math.isfinite(value):

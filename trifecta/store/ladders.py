@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import cast
 
-from trifecta.contract.ladder import AskedLadders
+from trifecta.contract.ladder import LaddersRequest
 from trifecta.design.errors import UserError
 from trifecta.store import documents, files
 
@@ -23,9 +23,9 @@ _FIELDS: dict[str, type | tuple[type, ...]] = {
 _REMEDY = "start new ladders with --out"
 
 
-def create(folder: Path, asked: AskedLadders) -> Path:
-    """Make the folder; ``asked`` is what it takes to go on later."""
-    return files.make_with(folder, LADDERS_FILE, files.to_document(asked))
+def create(folder: Path, request: LaddersRequest) -> Path:
+    """Make the folder; ``request`` is what it takes to go on later."""
+    return files.make_with(folder, LADDERS_FILE, files.to_document(request))
 
 
 def is_ladders(folder: Path) -> bool:
@@ -38,10 +38,10 @@ def around(run: Path) -> Path | None:
     return next((folder for folder in run.resolve().parents[1:2] if is_ladders(folder)), None)
 
 
-def same(folder: Path, asked: AskedLadders) -> AskedLadders:
+def require_same(folder: Path, request: LaddersRequest) -> LaddersRequest:
     """What the folder was made for, where that is what is asked for again; UserError where not."""
     there = read(folder)
-    if (there["ladders"], there["depth"], there["blocks"]) != (asked["ladders"], asked["depth"], asked["blocks"]):
+    if (there["ladders"], there["depth"], there["blocks"]) != (request["ladders"], request["depth"], request["blocks"]):
         raise UserError(
             f"{folder} holds other ladders; choose another folder with --out, or go on with them: "
             f"`trifecta resume {folder}`"
@@ -49,12 +49,12 @@ def same(folder: Path, asked: AskedLadders) -> AskedLadders:
     return there
 
 
-def read(folder: Path) -> AskedLadders:
+def read(folder: Path) -> LaddersRequest:
     """What was asked when the folder was made; UserError with the first field that is not of ours."""
     path = folder / LADDERS_FILE
-    found = documents.read_object(path, _REMEDY, _FIELDS, whole=True)
-    for name, one in found["ladders"].items():
+    document = documents.read_object(path, _REMEDY, _FIELDS, complete=True)
+    for name, one in document["ladders"].items():
         documents.expect(one, dict, f"ladders.{name}", path, _REMEDY)
         for key in ("file", "text"):
             documents.expect(one.get(key), str, f"ladders.{name}.{key}", path, _REMEDY)
-    return cast(AskedLadders, found)
+    return cast(LaddersRequest, document)

@@ -64,14 +64,14 @@ class Manifest:
         try:
             text = self.path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            raise UserError(f"{self.path}: cannot be read ({_told(error)}); {COPY}") from None
-        found: dict[str, list[str]] = {}
+            raise UserError(f"{self.path}: cannot be read ({_error_in_words(error)}); {COPY}") from None
+        names_by_digest: dict[str, list[str]] = {}
         for number, line in enumerate(text[: text.rfind("\n") + 1].splitlines(), 1):
             matched = LINE.fullmatch(line)
             if matched is None:
                 raise UserError(f"{self.path}: line {number} is not a SHA-256 and a name; {COPY}")
-            found.setdefault(matched[2], []).append(matched[1])
-        return found
+            names_by_digest.setdefault(matched[2], []).append(matched[1])
+        return names_by_digest
 
     def faults(self, unlisted: Collection[str] = ()) -> list[Fault]:
         """What is not as it was written; `RESULTS` too. UserError where the manifest itself cannot be read.
@@ -79,19 +79,19 @@ class Manifest:
         ``unlisted``: folders and files of which the run that wrote it kept no lines.
         """
         entries = self.entries()
-        found = list(self._faults(entries, unlisted))
+        found_faults = list(self._faults(entries, unlisted))
         # A run that still writes may have got on since the manifest was read.
-        while found and (now := self.entries()) != entries:
+        while found_faults and (now := self.entries()) != entries:
             entries = now
-            found = list(self._faults(entries, unlisted))
-        return found
+            found_faults = list(self._faults(entries, unlisted))
+        return found_faults
 
     def _faults(self, entries: Mapping[str, list[str]], unlisted: Collection[str]) -> Iterator[Fault]:
         undone = {trial for name, known in entries.items() if (trial := _row(name)) and self._begun(name, known)}
         for name, known in entries.items():
             if trial_of(name) not in undone and (what := self._fault(name, known)):
                 yield Fault(name, what)
-        for name in self._there():
+        for name in self._stored_files():
             if name in entries or name.partition("/")[0] in unlisted:
                 continue
             trial = trial_of(name)
@@ -123,7 +123,7 @@ class Manifest:
         except OSError:
             return False
 
-    def _there(self) -> Iterator[str]:
+    def _stored_files(self) -> Iterator[str]:
         """The files that lie in the folders of trials, and what the planner decided."""
         for table in (*TABLES, *NESTED):
             place = self.folder / table
@@ -148,16 +148,16 @@ class Manifest:
 
         Call it while the drafts of an interrupted trial are still there.
         """
-        kept: dict[str, str] = {}
+        digests: dict[str, str] = {}
         for name, known in self.entries().items():
             trial = trial_of(name)
             if trial is not None and not (self.folder / f"trials/{trial}.parquet").exists():
                 continue
             if not (self._draft_fits(name, known[-1]) and self._differs(name, known[-1])):
-                kept[name] = known[-1]
+                digests[name] = known[-1]
             elif len(known) > 1:
-                kept[name] = known[-2]
-        self._write(kept)
+                digests[name] = known[-2]
+        self._write(digests)
 
     def _differs(self, name: str, wanted: str) -> bool:
         path = self.folder / name
@@ -236,24 +236,24 @@ def results_changed(run: Path) -> dict[str, str]:
     if not manifest.exists():
         return {}
     entries = manifest.entries()
-    found = {name: what for name in RESULTS if name in entries and (what := manifest._fault(name, entries[name]))}
-    return found | {name: "added" for name in RESULTS if name not in entries and (run / name).exists()}
+    changed = {name: what for name in RESULTS if name in entries and (what := manifest._fault(name, entries[name]))}
+    return changed | {name: "added" for name in RESULTS if name not in entries and (run / name).exists()}
 
 
 def _words(run: Path, faults: list[Fault]) -> str:
     """All of it in one line: the first by name with what to do, how many more there are."""
     rows = {_row(one.name) for one in faults if one.what == "missing"} - {None}
     # What lies beside a row that is gone is no news.
-    told = [one for one in faults if one.name.startswith("trials/") or trial_of(one.name) not in rows]
-    first = told[0]
-    same = [one.name for one in told if one.what == first.what]
+    shown_faults = [one for one in faults if one.name.startswith("trials/") or trial_of(one.name) not in rows]
+    first = shown_faults[0]
+    same = [one.name for one in shown_faults if one.what == first.what]
     names = ", ".join(str(run / name) if not i else name for i, name in enumerate(same[:3]))
-    more = len(told) - len(same[:3])
+    more = len(shown_faults) - len(same[:3])
     others = f", and {more} more that {'is' if more == 1 else 'are'} not what the run wrote" if more else ""
-    return f"{names}{others}: {_told_of(run, first, len(same))}; {_remedy(run, first)}"
+    return f"{names}{others}: {_fault_in_words(run, first, len(same))}; {_remedy(run, first)}"
 
 
-def _told_of(run: Path, fault: Fault, many: int) -> str:
+def _fault_in_words(run: Path, fault: Fault, many: int) -> str:
     are = "is" if many == 1 else "are"
     if fault.what == "missing":
         return f"{are} missing, and {FILE} lists {'it' if many == 1 else 'them'}"
@@ -261,8 +261,8 @@ def _told_of(run: Path, fault: Fault, many: int) -> str:
         return f"{are} not in {FILE}: this run did not write {'it' if many == 1 else 'them'}"
     from trifecta.store import damage
 
-    said = damage.of_file(run / fault.name, fault.name.partition("/")[0]) if many == 1 else None
-    return said or f"{'was' if many == 1 else 'were'} changed after the run wrote {'it' if many == 1 else 'them'}"
+    problem = damage.of_file(run / fault.name, fault.name.partition("/")[0]) if many == 1 else None
+    return problem or f"{'was' if many == 1 else 'were'} changed after the run wrote {'it' if many == 1 else 'them'}"
 
 
 def _remedy(run: Path, fault: Fault) -> str:
@@ -295,14 +295,14 @@ def _row(name: str) -> str | None:
 
 def digests(drafts: Iterable[tuple[Path, str]]) -> dict[str, str]:
     """By name the digests of files, and of every file of folders, that get their names next."""
-    found: dict[str, str] = {}
+    digest_by_name: dict[str, str] = {}
     for draft, name in drafts:
         if draft.is_dir():
             names = below(draft, name)
-            found |= {one: sha256_of(draft / one.removeprefix(f"{name}/")) for one in names}
+            digest_by_name |= {one: sha256_of(draft / one.removeprefix(f"{name}/")) for one in names}
         else:
-            found[name] = sha256_of(draft)
-    return found
+            digest_by_name[name] = sha256_of(draft)
+    return digest_by_name
 
 
 def below(folder: Path, name: str) -> list[str]:
@@ -311,5 +311,5 @@ def below(folder: Path, name: str) -> list[str]:
     return sorted(f"{name}/{entry.relative_to(folder).as_posix()}" for entry in there if entry.is_file())
 
 
-def _told(error: OSError | UnicodeDecodeError) -> str:
+def _error_in_words(error: OSError | UnicodeDecodeError) -> str:
     return str(error.strerror) if isinstance(error, OSError) else "it is not UTF-8"

@@ -31,13 +31,13 @@ _STORED = "stored.json"
 def of_trials(run: Path, trials: Iterable[str]) -> list[tuple[str, Path]]:
     """The files of committed trials, by their names from the run's folder."""
     wanted = set(trials)
-    found: list[tuple[str, Path]] = []
+    entries: list[tuple[str, Path]] = []
     for folder in _KEPT:
         for entry in sorted((run / folder).iterdir()) if (run / folder).is_dir() else ():
             if _trial_of(entry.name) in wanted:
                 name = f"{folder}/{entry.name}"
-                found += [(one, run / one) for one in (manifest.below(entry, name) if entry.is_dir() else [name])]
-    return found
+                entries += [(one, run / one) for one in (manifest.below(entry, name) if entry.is_dir() else [name])]
+    return entries
 
 
 def stage(
@@ -62,10 +62,10 @@ def stage(
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(octets)
         paths = sorted((draft / "trials").iterdir(), key=lambda one: (len(one.name), one.name))
-        rows = cast(list[TrialRow], parquet.select(schema.trials_select(parquet.listed(paths))))
-        asked = [(one.trial, one.cell.key, one.block, one.arm, one.seed, node) for one in trials]
-        found = [(row["trial"], row["cell"], row["block"], row["arm"], row["seed"], row["node"]) for row in rows]
-        if found != asked or [path.stem for path in paths] != [one.trial for one in trials]:
+        rows = cast(list[TrialRow], parquet.select(schema.trials_select(parquet.sql_list(paths))))
+        expected = [(one.trial, one.cell.key, one.block, one.arm, one.seed, node) for one in trials]
+        actual = [(row["trial"], row["cell"], row["block"], row["arm"], row["seed"], row["node"]) for row in rows]
+        if actual != expected or [path.stem for path in paths] != [one.trial for one in trials]:
             which = f"block {trials[0].block + 1} of {trials[0].cell.key}"
             raise CannotError(f"node {node} ran {which} otherwise than it was asked; install the same version there")
         if stored:
@@ -96,8 +96,8 @@ def _finish_block(run: Path, staged: Path, is_committed: Callable[[str], bool], 
     stored: dict[str, str] = json.loads(listed.read_text(encoding="utf-8")) if listed.exists() else {}
     for path in sorted(staged.rglob("*")):
         if path.is_file() and path != listed:
-            kept = path.relative_to(staged)
-            by_trial.setdefault(_trial_of(kept.parts[1]), []).append(kept.as_posix())
+            relative = path.relative_to(staged)
+            by_trial.setdefault(_trial_of(relative.parts[1]), []).append(relative.as_posix())
     for trial in sorted(by_trial, key=lambda name: (len(name), name)):
         if is_committed(trial):
             continue

@@ -64,8 +64,8 @@ def read(path: Path, names: Sequence[str] | None = None) -> list[dict[str, Any]]
 def read_arrays(path: Path, names: Sequence[str]) -> dict[str, NDArray[Any]]:
     """By name these columns of a file; one with nulls is a masked array. duckdb.Error as `read`."""
     with _cursor() as cursor:
-        found: dict[str, NDArray[Any]] = cursor.execute(f"SELECT {_chosen(names)} FROM {scan([path])}").fetchnumpy()
-    return found
+        arrays: dict[str, NDArray[Any]] = cursor.execute(f"SELECT {_chosen(names)} FROM {scan([path])}").fetchnumpy()
+    return arrays
 
 
 def select(statement: str) -> list[dict[str, Any]]:
@@ -86,11 +86,11 @@ def types_of(path: Path) -> dict[str, str]:
 def alike(paths: Sequence[Path]) -> list[list[Path]]:
     """Files together whose columns have the same names and types, by one query; duckdb.Error when one is damaged."""
     fields = "name, type, repetition_type, num_children, converted_type, logical_type, duckdb_type"
-    found = select(
+    groups = select(
         f"SELECT list(file_name ORDER BY file_name) AS files FROM (SELECT file_name, list(row({fields}) "
-        f"ORDER BY column_id) AS layout FROM parquet_schema({listed(paths)}) GROUP BY file_name) GROUP BY layout"
+        f"ORDER BY column_id) AS layout FROM parquet_schema({sql_list(paths)}) GROUP BY file_name) GROUP BY layout"
     )
-    return [[Path(name) for name in row["files"]] for row in found]
+    return [[Path(name) for name in row["files"]] for row in groups]
 
 
 def warm_up() -> None:
@@ -100,10 +100,10 @@ def warm_up() -> None:
 
 def scan(paths: Sequence[Path], *, union: bool = False) -> str:
     """The files in SQL, one after the other; with ``union`` a column that some of them lack is null there."""
-    return f"read_parquet({listed(paths)}, hive_partitioning = false, union_by_name = {str(union).lower()})"
+    return f"read_parquet({sql_list(paths)}, hive_partitioning = false, union_by_name = {str(union).lower()})"
 
 
-def listed(paths: Sequence[Path]) -> str:
+def sql_list(paths: Sequence[Path]) -> str:
     """A list of paths in SQL."""
     return "[" + ", ".join(quoted(no_glob(str(path))) for path in paths) + "]"
 
@@ -139,14 +139,14 @@ def _typed(value: Any, name: str, kind: str) -> Any:
     if not isinstance(value, bool | np.bool_):
         if kind == DOUBLE and isinstance(value, int | float | np.number):
             return float(value)
-        if kind in INTEGERS and (number := _whole(value)) is not None:
+        if kind in INTEGERS and (number := _as_int(value)) is not None:
             low, high = INTEGERS[kind]
             if low <= number <= high:
                 return number
     raise ValueError(f"column {name}: {value!r} is no {kind}")
 
 
-def _whole(value: Any) -> int | None:
+def _as_int(value: Any) -> int | None:
     if isinstance(value, float) and value.is_integer():
         return int(value)
     try:
@@ -185,6 +185,6 @@ def without_progress(connection: duckdb.DuckDBPyConnection) -> None:
 
 def os_error(error: duckdb.IOException, path: Path) -> OSError:
     """What the system said, which DuckDB has in its message only."""
-    found = _NUMBER.search(str(error))
-    number = int(found[1]) if found else next((one for one in _SAID if os.strerror(one) in str(error)), errno.EIO)
+    match = _NUMBER.search(str(error))
+    number = int(match[1]) if match else next((one for one in _SAID if os.strerror(one) in str(error)), errno.EIO)
     return OSError(number, os.strerror(number), str(path))

@@ -64,7 +64,7 @@ def bring(run: Path) -> int:
         files.disk_errors(run),
         ThreadPoolExecutor(_AT_A_TIME) as pool,
     ):
-        place = _found(url)
+        place = _place_of_run(url)
         every = list(wanted.items())
         for begin in range(0, len(every), _BATCH):
             pairs = list(pool.map(partial(_fetched, place, run), every[begin : begin + _BATCH]))
@@ -75,14 +75,14 @@ def bring(run: Path) -> int:
     return len(wanted)
 
 
-def _found(url: str) -> Place:
+def _place_of_run(url: str) -> Place:
     """The run's place; CannotError where it is not found: what is not there now need not be gone."""
     place = object_store.opened(url, patient=True, make=False)
     try:
         place.get("study.yaml")
     except FileNotFoundError:
-        said = "the run's files are not found there; see that it is the same store (is it mounted? AWS_ENDPOINT?)"
-        raise CannotError(f"{error_messages.place(url)}: {said}") from None
+        sentence = "the run's files are not found there; see that it is the same store (is it mounted? AWS_ENDPOINT?)"
+        raise CannotError(f"{error_messages.place(url)}: {sentence}") from None
     return place
 
 
@@ -110,7 +110,7 @@ def is_complete(run: Path) -> bool:
     """Whether the run's store has its manifest as it is here: that is put there last."""
     url = facts.read(run)["stored"]
     with object_store.clear(url, f"see to it, then `trifecta resume {run}` goes on"):
-        place = _found(url)
+        place = _place_of_run(url)
         try:
             return place.get(manifest.FILE) == (run / manifest.FILE).read_bytes()
         except FileNotFoundError:
@@ -124,7 +124,7 @@ def complete(run: Path) -> None:
     listed.compact()  # as it is when the run is closed
     entries = listed.entries()
     with object_store.clear(url, f"see to it, then `trifecta resume {run}` puts the rest"):
-        place = _found(url)
+        place = _place_of_run(url)
         there = place.names("")
         wanted = {object_name(name, known[-1]): run / name for name, known in entries.items() if manifest.belongs(name)}
         put_all(place, [(name, path) for name, path in wanted.items() if name not in there])

@@ -30,34 +30,34 @@ AS_PUBLISHED_FOLDER = "as-published"
 BUDGET_FILE = "budget.jsonl"
 
 
-def create(folder: Path, asked: ReproductionInvocation) -> Path:
-    """Make the folder; ``asked`` is what it takes to go on later."""
-    return files.make_with(folder, REPRODUCTION_FILE, files.to_document(asked))
+def create(folder: Path, invocation: ReproductionInvocation) -> Path:
+    """Make the folder; ``invocation`` is what it takes to go on later."""
+    return files.make_with(folder, REPRODUCTION_FILE, files.to_document(invocation))
 
 
-def write(folder: Path, asked: ReproductionInvocation) -> None:
+def write(folder: Path, invocation: ReproductionInvocation) -> None:
     """Keep what was asked for, and how long its parts took so far."""
     with files.disk_errors(folder):
-        files.write_text(folder / REPRODUCTION_FILE, json.dumps(asked, indent=2) + "\n")
+        files.write_text(folder / REPRODUCTION_FILE, json.dumps(invocation, indent=2) + "\n")
 
 
-def same(folder: Path, asked: ReproductionInvocation) -> ReproductionInvocation:
+def require_same(folder: Path, invocation: ReproductionInvocation) -> ReproductionInvocation:
     """What the folder of a reproduction was made for, where that is what is asked for again; UserError where not."""
     there = read(folder)
     before: Mapping[str, object] = there
-    wanted: Mapping[str, object] = asked
+    wanted: Mapping[str, object] = invocation
     for name in ("studies", "all", "depth", "threats", "budget_ns", "as_published"):
         if (before.get(name) or None) != (wanted.get(name) or None):
-            raise _other(folder, name.removesuffix("_ns"))
-    for study, one in asked["campaigns"].items():
-        kept: Mapping[str, object] = there.get("campaigns", {}).get(study, {})
+            raise _other_folder(folder, name.removesuffix("_ns"))
+    for study, one in invocation["campaigns"].items():
+        campaign: Mapping[str, object] = there.get("campaigns", {}).get(study, {})
         for name, value in one.items():
-            if (kept.get(name) or None) != (value or None):  # older folders lack what was not asked for
-                raise _other(folder, f"{name} of {study}" if name != "text" else f"the campaign {study} itself")
+            if (campaign.get(name) or None) != (value or None):  # older folders lack what was not asked for
+                raise _other_folder(folder, f"{name} of {study}" if name != "text" else f"the campaign {study} itself")
     return there
 
 
-def _other(folder: Path, what: str) -> UserError:
+def _other_folder(folder: Path, what: str) -> UserError:
     return UserError(
         f"{folder} holds another reproduction ({what} differs); choose another folder with --out, "
         f"or continue it: `trifecta resume {folder}`"
@@ -105,7 +105,7 @@ def steps(folder: Path) -> list[Step]:
     path, remedy = folder / BUDGET_FILE, "remove it; what was measured stays, and `trifecta resume` goes on"
     if not path.is_file():
         return []
-    found: list[Step] = []
+    all_steps: list[Step] = []
     for number, line in enumerate(documents.read_text(path, remedy).splitlines(), 1):
         try:
             one = json.loads(line)
@@ -114,11 +114,11 @@ def steps(folder: Path) -> list[Step]:
         documents.expect(one, dict, f"line {number}", path, remedy)
         for name, kinds in (("claim", str), ("targets", dict), ("step_s", (int, float))):
             documents.expect(one.get(name), kinds, f"line {number}, {name}", path, remedy)
-        found.append(cast(Step, one))
-    return found
+        all_steps.append(cast(Step, one))
+    return all_steps
 
 
-def write_steps(folder: Path, made: Sequence[Step]) -> None:
+def write_steps(folder: Path, steps: Sequence[Step]) -> None:
     """Keep them, whole or not at all."""
     with files.disk_errors(folder):
-        files.write_text(folder / BUDGET_FILE, "".join(files.to_json(one) + "\n" for one in made))
+        files.write_text(folder / BUDGET_FILE, "".join(files.to_json(one) + "\n" for one in steps))

@@ -22,8 +22,8 @@ def note(folder: Path, names: Iterable[str]) -> None:
     """Keep the digests of files that a command left in ``folder``, beside those kept before that are still there."""
     noted = known(folder) or {}
     noted |= {name: digest(folder / name) for name in names}
-    kept = sorted(name for name in noted if (folder / name).exists())
-    files.write_text(folder / FILE, "".join(f"{noted[name]}  {name}\n" for name in kept))
+    present = sorted(name for name in noted if (folder / name).exists())
+    files.write_text(folder / FILE, "".join(f"{noted[name]}  {name}\n" for name in present))
 
 
 def check(folder: Path, names: Iterable[str], remedy: str) -> None:
@@ -54,12 +54,12 @@ def known(folder: Path) -> dict[str, str] | None:
     path = folder / FILE
     if not path.is_file():
         return None
-    found = {}
+    digests = {}
     for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
         matched = LINE.fullmatch(line)
         if matched is not None:
-            found[matched[2]] = matched[1]
-    return found
+            digests[matched[2]] = matched[1]
+    return digests
 
 
 _UNLIKE = f"is not what {FILE} says that was written there"

@@ -164,8 +164,8 @@ class RunDirectory:
                 written: Path | None = getattr(attached, folder)
                 if written is not None:
                     drafts.append((written, self.path / folder / f"{trial}.parquet"))
-            kept = (("link", attached.link_logs, ".parquet"), ("captures", attached.captures, ".pcapng"))
-            for folder, by_wire, suffix in kept:
+            by_wire_files = (("link", attached.link_logs, ".parquet"), ("captures", attached.captures, ".pcapng"))
+            for folder, by_wire, suffix in by_wire_files:
                 for wire, written in by_wire.items():
                     drafts.append((written, self.path / folder / f"{trial}{wire and '-' + wire}{suffix}"))
             keys = self.path / "captures" / f"{trial}.keys"
@@ -183,10 +183,10 @@ class RunDirectory:
             parquet.write([row], schema.trials_of(row), row_draft)
             logs = self.path / "qlog" / trial  # as keys; those of servers come later (`add_files`)
             of_client = logs if logs.is_dir() else None
-            for folder, made in (("har", attached.har), ("frames", attached.frames), ("qlog", of_client)):
-                if made is not None:
-                    files.sync_all([entry for entry in made.rglob("*") if entry.is_file()])
-                    drafts.append((made, self.path / folder / trial))
+            for folder, document in (("har", attached.har), ("frames", attached.frames), ("qlog", of_client)):
+                if document is not None:
+                    files.sync_all([entry for entry in document.rglob("*") if entry.is_file()])
+                    drafts.append((document, self.path / folder / trial))
             files.sync_all([row_draft, *(draft for draft, _ in drafts)])
             announced = self._announce([(row_draft, row_path), *drafts])
             for draft, final in drafts:
@@ -268,8 +268,8 @@ class RunDirectory:
         paths = [self.path / "trials" / f"{name}.parquet" for name in self.trial_names()]
         if not paths:
             return []
-        with damage.named(self.path):
-            return cast(list[TrialRow], parquet.select(schema.trials_select(parquet.listed(paths))))
+        with damage.naming_damaged_file(self.path):
+            return cast(list[TrialRow], parquet.select(schema.trials_select(parquet.sql_list(paths))))
 
     def write_checks(self, checks: Iterable[CheckResult]) -> None:
         """Replace ``checks.parquet``: every check of every trial and of the run."""
@@ -332,16 +332,16 @@ class RunDirectory:
         if not path.exists():
             return []
         remedy = "copy it again, or remove it: only the time that the run took so far is lost with it"
-        found: list[Decision] = []
+        all_decisions: list[Decision] = []
         for number, line in enumerate(documents.read_text(path, remedy).splitlines(), 1):
             try:
-                made = json.loads(line)
+                decision = json.loads(line)
             except (ValueError, RecursionError):
                 continue  # cut off by a crash; its block is in the trials
-            if not isinstance(made, dict) or type(made.get("elapsed_ns")) is not int:
+            if not isinstance(decision, dict) or type(decision.get("elapsed_ns")) is not int:
                 raise UserError(f"{path}: line {number} is not a decision with a whole number elapsed_ns; {remedy}")
-            found.append(cast(Decision, made))
-        return found
+            all_decisions.append(cast(Decision, decision))
+        return all_decisions
 
     def _write_records(
         self, name: str, records: Iterable[CheckResult | Verdict | ConformanceResult], table_schema: Schema
@@ -362,7 +362,7 @@ class RunDirectory:
         path = self.path / name
         if not path.exists():
             return []
-        with damage.named(self.path):
+        with damage.naming_damaged_file(self.path):
             records = parquet.read(path)
         columns = {"verdicts": schema.VERDICTS, "checks": schema.CHECKS, "conformance": schema.CONFORMANCE}
         names = columns[path.stem].names

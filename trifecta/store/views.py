@@ -140,24 +140,24 @@ def connect(run_path: Path, *, threads: int | None = None, writes: Path | None =
     connection.execute(f"CREATE VIEW request_sums AS {request_sums.SQL}")
     connection.execute("CREATE VIEW spans AS " + _SPANS_VIEW.format(source=_spans(spans)))
     for name, columns in BROWSER_TABLES.items():
-        found = _existing(folder / name, names)
-        connection.execute(f"CREATE VIEW {name} AS SELECT * FROM {_widened(found, columns)}")
+        paths = _existing(folder / name, names)
+        connection.execute(f"CREATE VIEW {name} AS SELECT * FROM {_widened(paths, columns)}")
     connection.execute(f"CREATE VIEW resources AS SELECT * FROM {_widened(resources, schema.RESOURCES)}")
     changed = manifest.results_changed(folder)  # nobody reads those: `conclude.results` puts others in their place
     connection.execute(f"CREATE VIEW checks AS {_checks_select(folder, changed)}")
     for name, columns in (("verdicts", schema.VERDICTS), ("conformance", schema.CONFORMANCE)):
         connection.execute(
-            f"CREATE VIEW {name} AS SELECT * FROM {_whole(folder / f'{name}.parquet', columns, changed)}"
+            f"CREATE VIEW {name} AS SELECT * FROM {_run_table(folder / f'{name}.parquet', columns, changed)}"
         )
     connection.execute(f"CREATE VIEW intervals AS {intervals.select(folder)}")
     for name, columns in DERIVED.items():
-        connection.execute(f"CREATE VIEW {name} AS SELECT * FROM {_whole(folder / f'{name}.parquet', columns)}")
+        connection.execute(f"CREATE VIEW {name} AS SELECT * FROM {_run_table(folder / f'{name}.parquet', columns)}")
     connection.execute(f"CREATE VIEW link AS {_link_select(run.study_text)}")
     if logs and has_trials:
         connection.execute(
             "CREATE VIEW link_packets AS SELECT regexp_extract(parse_filename(filename, true), '^t[0-9]+') AS trial, "
             "nullif(regexp_extract(parse_filename(filename, true), '^t[0-9]+-(.*)$', 1), '') AS wire, "
-            f"* EXCLUDE (filename) FROM read_parquet({parquet.listed(logs)}, filename = true)"
+            f"* EXCLUDE (filename) FROM read_parquet({parquet.sql_list(logs)}, filename = true)"
         )
     for name, columns in trace.SCHEMAS.items():
         dissected = folder / "trace" / f"{name}.parquet"
@@ -183,7 +183,7 @@ def _trials(paths: list[Path]) -> str:
     there = set(parquet.types_of(paths[0])) if paths else set(schema.TRIALS.names)
     source = _scan(paths, schema.TRIALS)
     if there != set(schema.TRIALS.names):  # of an earlier version, or with metrics of another package
-        source = f"({schema.trials_select(parquet.listed(paths))})"
+        source = f"({schema.trials_select(parquet.sql_list(paths))})"
     missing = [f"NULL::DOUBLE AS {name}" for name in METRICS if name not in there | set(schema.TRIALS.names)]
     return f"(SELECT *, {', '.join(missing)} FROM {source})" if missing else source
 
@@ -196,7 +196,7 @@ def of_requests(*samples: Path) -> str:
 def _samples(paths: list[Path]) -> str:
     if _is_of_this_version(paths, schema.SAMPLES):
         return _scan(paths, schema.SAMPLES)
-    return f"({schema.samples_select(parquet.listed(paths))})"
+    return f"({schema.samples_select(parquet.sql_list(paths))})"
 
 
 def _spans(paths: list[Path]) -> str:
@@ -211,7 +211,7 @@ def _widened(paths: list[Path], table_schema: Schema) -> str:
     """Files of trials; those of an earlier version get the columns that they lack, as nulls."""
     if _is_of_this_version(paths, table_schema):
         return _scan(paths, table_schema)
-    return f"({schema.widened_select(table_schema, parquet.listed(paths))})"
+    return f"({schema.widened_select(table_schema, parquet.sql_list(paths))})"
 
 
 def _is_of_this_version(paths: list[Path], table_schema: Schema) -> bool:
@@ -220,26 +220,26 @@ def _is_of_this_version(paths: list[Path], table_schema: Schema) -> bool:
 
 
 def _scan(paths: list[Path], table_schema: Schema) -> str:
-    return f"read_parquet({parquet.listed(paths)})" if paths else f"({schema.empty_select(table_schema)})"
+    return f"read_parquet({parquet.sql_list(paths)})" if paths else f"({schema.empty_select(table_schema)})"
 
 
-def _whole(path: Path, table_schema: Schema, left_out: Collection[str] = ()) -> str:
+def _run_table(path: Path, table_schema: Schema, left_out: Collection[str] = ()) -> str:
     """A file of the whole run; one of an earlier version gets the columns that it lacks, as nulls."""
     if not path.exists() or path.name in left_out:
         return _scan([], table_schema)
     if _is_of_this_version([path], table_schema):
         return _scan([path], table_schema)
-    return f"({schema.widened_select(table_schema, parquet.listed([path]))})"
+    return f"({schema.widened_select(table_schema, parquet.sql_list([path]))})"
 
 
 def _checks_select(folder: Path, left_out: Collection[str]) -> str:
     """Checks of trials come with their rows; those of cells and of the run from ``checks.parquet``."""
     checks = folder / "checks.parquet"
-    whole = _whole(checks, schema.CHECKS, left_out)
+    checks_scan = _run_table(checks, schema.CHECKS, left_out)
     return f"""
 SELECT unnest(from_json(checks_json, '{_CHECK_STRUCT}'), recursive := true) FROM trials WHERE checks_json IS NOT NULL
 UNION ALL
-SELECT * FROM {whole} WHERE scope NOT IN (SELECT trial FROM trials)
+SELECT * FROM {checks_scan} WHERE scope NOT IN (SELECT trial FROM trials)
 """
 
 

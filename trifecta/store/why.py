@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import cast
 
-from trifecta.contract.why import AskedWhy, WhyFound
+from trifecta.contract.why import WhyDocument, WhyRequest
 from trifecta.store import documents, files, results_manifest
 
 ASKED_FILE, FILE = "why-asked.json", "why.json"
@@ -39,9 +39,9 @@ _MISSING: dict[str, type | tuple[type, ...]] = {"cause": str, "title": str, "why
 _REMEDY = "ask anew with --out"
 
 
-def create(folder: Path, asked: AskedWhy) -> Path:
-    """Make the folder; ``asked`` is what it takes to go on later."""
-    return files.make_with(folder, ASKED_FILE, files.to_document(asked))
+def create(folder: Path, request: WhyRequest) -> Path:
+    """Make the folder; ``request`` is what it takes to go on later."""
+    return files.make_with(folder, ASKED_FILE, files.to_document(request))
 
 
 def is_why(folder: Path) -> bool:
@@ -54,33 +54,33 @@ def around(run: Path) -> Path | None:
     return next((folder for folder in run.resolve().parents[:1] if is_why(folder)), None)
 
 
-def read(folder: Path) -> AskedWhy:
+def read(folder: Path) -> WhyRequest:
     """What was asked when the folder was made; UserError with the first field that is not of ours."""
     path = folder / ASKED_FILE
-    found = documents.read_object(path, _REMEDY, _FIELDS, whole=True)
+    document = documents.read_object(path, _REMEDY, _FIELDS, complete=True)
     for name, fields in (("causes", _CAUSE), ("not_switched", _MISSING), ("not_measured", _MISSING)):
-        for number, one in enumerate(found[name]):
+        for number, one in enumerate(document[name]):
             documents.expect(one, dict, f"{name}[{number}]", path, _REMEDY)
             for key, kinds in fields.items():
                 documents.expect(one.get(key), kinds, f"{name}[{number}].{key}", path, _REMEDY)
-    return cast(AskedWhy, found)
+    return cast(WhyRequest, document)
 
 
-def write(folder: Path, found: WhyFound) -> None:
+def write(folder: Path, document: WhyDocument) -> None:
     """Leave ``why.json`` in the folder of the search."""
     with files.disk_errors(folder):
-        files.write_text(folder / FILE, files.to_json(found) + "\n")
+        files.write_text(folder / FILE, files.to_json(document) + "\n")
         results_manifest.note(folder, [FILE])
 
 
-def load(folder: Path) -> WhyFound:
+def load(folder: Path) -> WhyDocument:
     """What was written there; UserError where it is not what was."""
     remedy = "make it again: `trifecta resume` with its folder"
     results_manifest.check(folder, [FILE], remedy)
     fields: dict[str, type | tuple[type, ...]] = {"causes": list, "effect": dict, "planned": int}
-    return cast(WhyFound, documents.read_object(folder / FILE, remedy, fields))
+    return cast(WhyDocument, documents.read_object(folder / FILE, remedy, fields))
 
 
-def of_run(run: Path) -> list[tuple[Path, WhyFound]]:
+def of_run(run: Path) -> list[tuple[Path, WhyDocument]]:
     """The finished searches in the folder of a run, by name, each with its folder."""
     return [(path.parent, load(path.parent)) for path in sorted((run / FOLDER).glob(f"*/{FILE}"))]

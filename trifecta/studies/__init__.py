@@ -51,8 +51,8 @@ def published(*, as_published: bool = False) -> dict[str, Published]:
 
     reader = YAML(typ="safe", pure=True)
     files = sorted((_FOLDER / "published").glob("*.yaml"))
-    made = [parse_published(reader.load(path), as_published=as_published) for path in files]
-    return {one.id: one for one in sorted(made, key=lambda one: one.year)}
+    studies = [parse_published(reader.load(path), as_published=as_published) for path in files]
+    return {one.id: one for one in sorted(studies, key=lambda one: one.year)}
 
 
 def experiment(name: str, overrides: Sequence[str] = ()) -> Study:
@@ -78,12 +78,12 @@ def load(
     servers: Collection[str] | None = None,
     *,
     clients: Collection[str] | None = None,
-    found: FoundLevels | None = None,
+    found_levels: FoundLevels | None = None,
     change: Callable[[Document], None] | None = None,
 ) -> Study:
     """The study of this name or path, with ``KEY=VALUE`` overrides applied.
 
-    ``servers`` and ``clients`` are the names a study may use; None takes every name. ``found`` says what ``any`` stands
+    ``servers`` and ``clients`` are the names a study may use; None: any name. ``found_levels`` says what ``any`` stands
     for; without it this machine is looked at. ``change`` is made to the document after them.
     Raises UserError or CannotError with one line.
     """
@@ -101,7 +101,7 @@ def load(
         find_folder=lambda name: find_messages(beside, name),
         find_program=partial(find_program, beside),
         read_server=partial(read_server, beside),
-        found=found or _found_here,
+        found=found_levels or _found_here,
     )
     return parse_study(text, str(path), overrides, around, change)
 
@@ -180,10 +180,10 @@ def find_program(folder: Path | None, text: str, near: str = "") -> str:
     It is looked for beside the file that names it (``near``, else a study in ``folder``), then where the user is.
     """
     if "/" not in text:
-        found = shutil.which(text)
-        if found is None:
+        program = shutil.which(text)
+        if program is None:
             raise QuantityError(f"no program {text!r} on PATH; install it, or write its path, such as ./{text}")
-        return str(Path(found).absolute())
+        return str(Path(program).absolute())
     bases = [Path(near).parent if near else folder or Path(), Path()]
     for path in ((base / text).expanduser().absolute() for base in bases):
         if path.exists():
@@ -238,23 +238,23 @@ def describe(study: Study, path: Path) -> Described:
 
 def known_servers() -> list[str]:
     """The servers that have an adapter here."""
-    from trifecta.implementations.survey import known
+    from trifecta.implementations.survey import names_of_kind
 
-    return known("server")
+    return names_of_kind("server")
 
 
 def known_clients() -> list[str]:
     """The clients that have an adapter here, and the engine's own."""
-    from trifecta.implementations.survey import known
+    from trifecta.implementations.survey import names_of_kind
 
-    return known("client")
+    return names_of_kind("client")
 
 
 def known_services() -> list[str]:
     """The programs that can be services here, and the engine's own."""
-    from trifecta.implementations.survey import known
+    from trifecta.implementations.survey import names_of_kind
 
-    return known("service")
+    return names_of_kind("service")
 
 
 def _found_here(factor: str) -> Sequence[str]:

@@ -28,23 +28,23 @@ def claims() -> dict[str, Statement]:
 
 def read(text: str, file: str) -> Ladder:
     """The ladder in a text; UserError with one line where it, or what it names, is not there."""
-    made, known = parse_ladder(text, file), claims()
-    if made.claim not in known:
-        raise UserError(f"{file}: claim: no published claim {made.claim!r}; {did_you_mean(made.claim, known)}")
-    says = known[made.claim].says
-    if says is None or says.between_cells or says.by_difference or says.over or not says.to:
-        raise UserError(f"{file}: claim: {made.claim} compares no two protocols by their ratio; name one that does")
-    for name, protocol, asked in (("arm", made.arm, says.arms), ("to", made.to, says.to)):
-        if protocol not in asked:
-            raise UserError(f"{file}: {name}: {made.claim} is about {', '.join(asked)}; name one of them")
-    if made.metric != says.metric:
+    ladder, known = parse_ladder(text, file), claims()
+    if ladder.claim not in known:
+        raise UserError(f"{file}: claim: no published claim {ladder.claim!r}; {did_you_mean(ladder.claim, known)}")
+    assertion = known[ladder.claim].says
+    if assertion is None or assertion.between_cells or assertion.by_difference or assertion.over or not assertion.to:
+        raise UserError(f"{file}: claim: {ladder.claim} compares no two protocols by their ratio; name one that does")
+    for name, protocol, requested in (("arm", ladder.arm, assertion.arms), ("to", ladder.to, assertion.to)):
+        if protocol not in requested:
+            raise UserError(f"{file}: {name}: {ladder.claim} is about {', '.join(requested)}; name one of them")
+    if ladder.metric != assertion.metric:
         raise UserError(
-            f"{file}: study.metric: {made.claim} is about {says.metric}; begin with it, a step exchanges it"
+            f"{file}: study.metric: {ladder.claim} is about {assertion.metric}; begin with it, a step exchanges it"
         )
-    for step in made.steps:
+    for step in ladder.steps:
         if step.threat and step.threat not in THREATS:
             raise UserError(f"{file}: {step.id}: no threat {step.threat!r}; {did_you_mean(step.threat, THREATS)}")
-    return made
+    return ladder
 
 
 def find(name: str) -> dict[str, Path]:
@@ -58,21 +58,21 @@ def find(name: str) -> dict[str, Path]:
     if path.suffix in (".yaml", ".yml"):
         return {path.stem: path}
     about = {ladder: read(studies.read_text(path), path.name).claim for ladder, path in known.items()}
-    found = {
+    files = {
         ladder: known[ladder]
         for ladder, claim in about.items()
         if name in (claim, claim.partition(".")[0], claim.partition(".")[2])
     }
-    if not found:
+    if not files:
         choices = [*known, *dict.fromkeys(claim.partition(".")[0] for claim in about.values()), ALL]
         if name in studies.published() or name in claims():
             raise UserError(f"there is no ladder of {name} yet; choose from {', '.join(choices)}, or give a file")
         raise UserError(f"no ladder, claim or study {name!r}; {did_you_mean(name, choices)}")
-    return found
+    return files
 
 
 def tolerated(ladder: Ladder, rung: Rung) -> frozenset[str]:
     """The checks that see a published condition at work which a rung still has: trials that fail no other count."""
-    steps = ladder.ahead(rung)
+    steps = ladder.unapplied_steps(rung)
     own = {check for step in steps for check in step.checks}
     return frozenset(own | {check for step in steps if step.threat and (check := THREATS[step.threat].check)})

@@ -5,8 +5,8 @@ A new one is a file here, a line in ``table.py`` and, where traffic shows its ef
 
 from __future__ import annotations
 
-from trifecta.threats.switching import Switches, compared, find, switches
+from trifecta.threats.switching import Switches, compared_factor, find, switches
 from trifecta.threats.table import THREATS
 from trifecta.threats.threat import Change, Effect, Threat
 
-__all__ = ["THREATS", "Change", "Effect", "Switches", "Threat", "compared", "find", "switches"]
+__all__ = ["THREATS", "Change", "Effect", "Switches", "Threat", "compared_factor", "find", "switches"]

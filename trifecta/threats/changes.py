@@ -48,16 +48,16 @@ def factors(document: Document) -> Tree:
 
 
 def _section(document: Document, name: str) -> Tree:
-    found = document.tree.setdefault(name, {})
-    if not isinstance(found, dict):
+    tree = document.tree.setdefault(name, {})
+    if not isinstance(tree, dict):
         raise document.error((name,), "is a single value; write 'name: value' lines below it")
-    return found
+    return tree
 
 
 def levels(document: Document, factor: str, usual: str) -> list[Node]:
     """The levels that a study lists of a factor, as they are written; ``usual`` where it lists none."""
-    found = factors(document).get(factor, usual)
-    return list(found) if isinstance(found, list) else [found]
+    level = factors(document).get(factor, usual)
+    return list(level) if isinstance(level, list) else [level]
 
 
 def services_only(document: Document) -> None:
@@ -75,9 +75,9 @@ def on_go(document: Document) -> None:
     given = levels(document, "server", SERVER_LEVEL)
     if SERVER_LEVEL not in given and ANY not in given:
         return
-    asked = next((option for place, option in document.options.items() if place[:2] == ("factors", "server")), None)
-    if asked is not None or ANY in given:
-        who = asked or f"server: {ANY}"
+    decision = next((option for place, option in document.options.items() if place[:2] == ("factors", "server")), None)
+    if decision is not None or ANY in given:
+        who = decision or f"server: {ANY}"
         raise UserError(f"the engine's own services cannot do that, and {who} asks for them; set server={GO_SERVICES}")
     factors(document)["server"] = list(dict.fromkeys(GO_SERVICES if one == SERVER_LEVEL else one for one in given))
 
@@ -109,10 +109,10 @@ def set_jitter(field: str, value: Node) -> Callable[[Document], None]:
     """A change of a field of every jitter of the study's paths."""
 
     def change(document: Document) -> None:
-        found = [jitter for path in paths(document) for jitter in mappings(path.get("jitter"))]
-        if not found:
+        jitters = [jitter for path in paths(document) for jitter in mappings(path.get("jitter"))]
+        if not jitters:
             raise UserError("no path of this study has jitter; add it, for example --set paths.NAME.jitter.sigma=20ms")
-        for jitter in found:
+        for jitter in jitters:
             jitter[field] = value
 
     change.__doc__ = f"Every jitter of the study's paths has {field}: {_word(value)}."

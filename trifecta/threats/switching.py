@@ -39,20 +39,20 @@ class Switches:
         """Change the document of a study; UserError with one line where a switch cannot apply."""
         for option, ids in (("--with", self.on), ("--without", self.off)):
             for one in ids:
-                said = f"{option} {one}"
+                sentence = f"{option} {one}"
                 try:
-                    _apply(document, _change(option, one), said)
-                    self._applied.add(said)
+                    _apply(document, _change(option, one), sentence)
+                    self._applied.add(sentence)
                 except UserError as error:
-                    refusal = UserError(f"option {said}: {str(error).removeprefix(f'option {said}: ')}")
+                    refusal = UserError(f"option {sentence}: {str(error).removeprefix(f'option {sentence}: ')}")
                     if not self.many:
                         raise refusal from None
-                    self._refused.setdefault(said, refusal)
+                    self._refused.setdefault(sentence, refusal)
 
     def refuse_unused(self) -> None:
         """UserError for the first switch that no study of a campaign had a use for."""
-        for said, refusal in self._refused.items():
-            if said not in self._applied:
+        for option_text, refusal in self._refused.items():
+            if option_text not in self._applied:
                 raise refusal
 
 
@@ -63,16 +63,16 @@ def find(threat: str) -> Threat:
     return THREATS[threat]
 
 
-def compared(threat: str) -> tuple[str, str] | None:
+def compared_factor(threat: str) -> tuple[str, str] | None:
     """The factor that a threat is, and its levels off and on, for ``--compare``; None for a name that is no threat.
 
     UserError for a threat that is no factor of any study: its paths are those of its experiment, or it has no switch.
     """
-    found = THREATS.get(threat)
-    if found is None:
+    threat_data = THREATS.get(threat)
+    if threat_data is None:
         return None
     # What is done on paper has levels of its own, whatever factor bears that name.
-    effects = () if found.procedure else found.effects
+    effects = () if threat_data.procedure else threat_data.effects
     one = next((effect for effect in effects if effect.factor in KNOWN_FACTORS and effect.factor != "path"), None)
     if one is None:
         raise UserError(
@@ -89,20 +89,20 @@ def switches(on: Sequence[str] = (), off: Sequence[str] = (), *, many: bool = Fa
 
 def _change(option: str, threat: str) -> Change:
     try:
-        found = find(threat)
+        threat_data = find(threat)
     except UserError as error:
         raise UserError(f"option {option}: {error}") from None
-    change = found.on if option == "--with" else found.off
+    change = threat_data.on if option == "--with" else threat_data.off
     if change is None:
-        reason = found.no_switch or f"it has no switch for {option}"
+        reason = threat_data.no_switch or f"it has no switch for {option}"
         raise UserError(f"option {option} {threat}: {reason}")
     return change
 
 
-def _apply(document: Document, change: Change, said: str) -> None:
+def _apply(document: Document, change: Change, option_text: str) -> None:
     if callable(change):
         before = by_hand(document)
         change(document)
-        refuse_changed(document, before, said)
+        refuse_changed(document, before, option_text)
     else:
-        apply_overrides(document, change, said)
+        apply_overrides(document, change, option_text)

@@ -37,9 +37,11 @@ def _on(document: Document) -> None:
     _requests_only(document)
     given = levels(document, "client", _CLIENT)
     if given != [_CLIENT]:
-        asked = next((option for place, option in document.options.items() if place[:2] == ("factors", "client")), None)
-        if asked is not None or ANY in given:
-            who = asked or f"client: {ANY}"
+        decision = next(
+            (option for place, option in document.options.items() if place[:2] == ("factors", "client")), None
+        )
+        if decision is not None or ANY in given:
+            who = decision or f"client: {ANY}"
             raise UserError(f"only {_CLIENT} can wait before TLS, and {who} asks for others; set client={_CLIENT}")
         factors(document)["client"] = [_CLIENT]
     put(document, "tls_wait", WAIT)

@@ -50,14 +50,14 @@ _found: Dissection | None = None  # what the worker processes inherit
 _one_side = False
 
 
-def analyse(found: Dissection, processes: int | None = None) -> Analysis:
+def analyse(dissection: Dissection, processes: int | None = None) -> Analysis:
     """Of all connections. ``processes``: how many; None: as many as there are cores, one for what is small."""
     global _found, _one_side  # noqa: PLW0603 - what the workers inherit
-    parts = _parts(found, processes)
+    parts = _parts(dissection, processes)
     if len(parts) < 2:
-        done = [_analyse(found, None)]
+        done = [_analyse(dissection, None)]
         return Analysis(done[0].metrics.cast(METRICS), done[0].connections)
-    _found, _one_side = found, _has_one_side(found)
+    _found, _one_side = dissection, _has_one_side(dissection)
     try:
         # fork: no other thread runs here, and the workers need the whole dissection.
         fork = multiprocessing.get_context("fork")
@@ -70,11 +70,11 @@ def analyse(found: Dissection, processes: int | None = None) -> Analysis:
     return Analysis(metrics, [row for one in done for row in one.connections])
 
 
-def _analyse(found: Dissection, one_side: bool | None) -> Analysis:
-    of = overview.connections(found)
-    told = Analysis(encoded_metrics(found, of, one_side=one_side), overview.by_connection(found, of))
+def _analyse(dissection: Dissection, one_side: bool | None) -> Analysis:
+    of = overview.connections(dissection)
+    analysis = Analysis(encoded_metrics(dissection, of, one_side=one_side), overview.by_connection(dissection, of))
     of.clear()  # it is through this list that they know one another: a worker, which looks for no rubbish, forgets them
-    return told
+    return analysis
 
 
 def _begin() -> None:
@@ -96,13 +96,13 @@ def _between(table: pa.Table, part: _Part) -> pa.Table:
     return table.filter(pc.and_(pc.greater_equal(number, first), pc.less_equal(number, last)))
 
 
-def _parts(found: Dissection, processes: int | None) -> list[_Part]:
+def _parts(dissection: Dissection, processes: int | None) -> list[_Part]:
     """Neighbouring connections, about as much work in each part. No metric of one needs another."""
-    numbers = _numbers(found.connections)
+    numbers = _numbers(dissection.connections)
     if processes == 1 or len(numbers) < 2 or (np.diff(numbers) <= 0).any():
         return []
     work = np.full(len(numbers), _CONNECTION, dtype=np.int64)
-    for table in (found.packets, found.frames):
+    for table in (dissection.packets, dissection.frames):
         rows = np.searchsorted(numbers, _numbers(table), side="right") - 1
         work += np.bincount(rows[rows >= 0], minlength=len(numbers))
     done = np.cumsum(work)
@@ -127,8 +127,8 @@ def _numbers(table: pa.Table) -> Ints:
     return np.asarray(pc.drop_null(table["connection"]).to_numpy(), dtype=np.int64)
 
 
-def _has_one_side(found: Dissection) -> bool:
+def _has_one_side(dissection: Dissection) -> bool:
     """Whether some packets are of a capture of one side, for that is said of all connections."""
-    packets = found.packets
+    packets = dissection.packets
     known = pc.and_(pc.is_valid(packets["connection"]), pc.is_in(packets["direction"], pa.array(["up", "down"])))
     return bool(pc.any(pc.and_(known, pc.is_null(packets["side"]))).as_py())

@@ -84,11 +84,11 @@ def assemble(source: Path, out: Path, *, keys: Iterable[Path] = (), log: Path | 
 
 def key_lines(files: Iterable[Path]) -> list[bytes]:
     """The lines of key logs (NSS key log format, RFC 9850), each once; what is no such line is left out."""
-    found: dict[bytes, None] = {}
+    keys: dict[bytes, None] = {}
     for file in files:
         if file.exists():
-            found.update(dict.fromkeys(line for line in file.read_bytes().split(b"\n") if _KEY_LINE.fullmatch(line)))
-    return list(found)
+            keys.update(dict.fromkeys(line for line in file.read_bytes().split(b"\n") if _KEY_LINE.fullmatch(line)))
+    return list(keys)
 
 
 def _private(path: Path) -> BinaryIO:
@@ -149,16 +149,16 @@ def _touched(log: Path | None, not_left: NDArray[np.uint64]) -> Mapping[int, lis
 
     from trifecta.store import parquet
 
-    found: dict[int, list[str]] = {}
+    fates_by_packet: dict[int, list[str]] = {}
     logged = parquet.read_arrays(log, ["direction", "ordinal"])
     direction, ordinal = (np.asarray(logged[name]).astype(np.uint64) for name in ("direction", "ordinal"))
     named = np.isin(not_left, direction << np.uint64(63) | ordinal)
     touched = f"SELECT direction, ordinal, fate FROM {parquet.scan([log])} WHERE fate <> 'delivered'"  # noqa: S608
     for row in parquet.select(touched):
-        fates = found.setdefault(row["direction"] << 63 | row["ordinal"], [])
+        fates = fates_by_packet.setdefault(row["direction"] << 63 | row["ordinal"], [])
         if row["fate"] not in fates:
             fates.append(row["fate"])
-    return found | {identity: ["under_way"] for identity in not_left[~named].tolist()}
+    return fates_by_packet | {identity: ["under_way"] for identity in not_left[~named].tolist()}
 
 
 class _Index:
@@ -199,13 +199,13 @@ class _Index:
         if not touched:
             return {}
         originals = self._ids & np.uint64(~_COPY_BITS & (1 << 64) - 1)
-        found: dict[int, str] = {}
+        comments_by_number: dict[int, str] = {}
         for number in np.flatnonzero(np.isin(originals, np.array(list(touched), dtype=np.uint64))).tolist():
             left = int(self._sides[number]) != int(self._ids[number]) >> 63
             fates = [fate for fate in touched[int(originals[number])] if not left or fate in _AT_BOTH_SIDES]
             if fates:
-                found[number] = "; ".join(_SAID.get(fate, fate) for fate in fates)
-        return found
+                comments_by_number[number] = "; ".join(_SAID.get(fate, fate) for fate in fates)
+        return comments_by_number
 
     def in_order_of_time(self, view: memoryview, comments: Mapping[int, str]) -> Iterator[bytes | memoryview]:
         """The blocks; neighbours that are in order already come in one piece."""

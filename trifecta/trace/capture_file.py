@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from trifecta.design.errors import UserError
 from trifecta.trace import pcapng
-from trifecta.trace.pcapng import NO_ID, Found, Ints, octets_at
+from trifecta.trace.pcapng import NO_ID, Ints, PacketIndex, octets_at
 
 __all__ = ["CaptureFile", "Ints", "read_capture"]
 
@@ -57,58 +57,58 @@ def read_capture(path: Path) -> CaptureFile:
         raise UserError(f"{path}: {error.strerror or error}; name a pcap or pcapng file") from error
     head = bytes(view[:4])
     if head in _PCAP and len(view) >= 24:
-        found = _read_pcap(view, *_PCAP[head])
+        index = _read_pcap(view, *_PCAP[head])
     elif head == b"\n\r\r\n" and len(view) >= 28:
-        found = pcapng.read(view)
+        index = pcapng.read(view)
     elif head[:2] == b"\x1f\x8b":
         raise UserError(f"{path}: is compressed; unpack it with gunzip first")
     else:
         what = "is empty" if not len(view) else "is neither pcap nor pcapng"
         raise UserError(f"{path}: {what}; write it with tcpdump -w, dumpcap, or trifecta run --capture")
     # Both sides of our link, joined by a number of ours. Other writers number packets otherwise, if at all.
-    ids = found.packet_id
-    ours = len(found.link_types) == 2 and len(ids) > 0 and not bool((ids == NO_ID).any())
+    ids = index.packet_id
+    ours = len(index.link_types) == 2 and len(ids) > 0 and not bool((ids == NO_ID).any())
     return CaptureFile(
         path,
         np.frombuffer(view, dtype=np.uint8),
-        found.offset,
-        found.captured,
-        np.maximum(found.wire, found.captured),
-        found.time_ns,
-        found.interface,
+        index.offset,
+        index.captured,
+        np.maximum(index.wire, index.captured),
+        index.time_ns,
+        index.interface,
         ids if ours else None,
-        found.link_types,
-        found.comments,
-        bytes(found.secrets),
-        found.dropped,
-        found.notes,
+        index.link_types,
+        index.comments,
+        bytes(index.secrets),
+        index.dropped,
+        index.notes,
     )
 
 
-def _read_pcap(view: bytes | mmap.mmap, order: str, unit_ns: int) -> Found:
-    found = Found()
+def _read_pcap(view: bytes | mmap.mmap, order: str, unit_ns: int) -> PacketIndex:
+    index = PacketIndex()
     (link_type,) = struct.unpack_from(order + "I", view, 20)
-    found.link_types.append(link_type & 0x03FFFFFF)  # the upper bits say whether there is an FCS, and how long
+    index.link_types.append(link_type & 0x03FFFFFF)  # the upper bits say whether there is an FCS, and how long
     unpack = struct.Struct(order + "IIII").unpack_from
     at, size, starts = 24, len(view), array("q")
     while at < size:
         number = len(starts) + 1
         if at + 16 > size:
-            found.notes.append(f"the file is cut in packet {number}: what came after it is not known")
+            index.notes.append(f"the file is cut in packet {number}: what came after it is not known")
             break
         _, fraction, captured, _ = unpack(view, at)
         if captured > _MOST_OCTETS or fraction * unit_ns >= 2_000_000_000:
-            found.notes.append(f"the file is damaged at packet {number} (octet {at}): nothing after it could be read")
+            index.notes.append(f"the file is damaged at packet {number} (octet {at}): nothing after it could be read")
             break
         if at + 16 + captured > size:
-            found.notes.append(f"the file is cut in packet {number}: what came after it is not known")
+            index.notes.append(f"the file is cut in packet {number}: what came after it is not known")
             break
         starts.append(at)
         at += 16 + captured
     place = np.asarray(starts, dtype=np.int64)
     words = octets_at(view, place, 16).view(order + "u4").astype(np.int64)
-    found.offset, found.captured, found.wire = place + 16, words[:, 2], words[:, 3]
-    found.time_ns = words[:, 0] * 1_000_000_000 + words[:, 1] * unit_ns
-    found.interface = np.zeros(len(place), dtype=np.int64)
-    found.packet_id = np.full(len(place), NO_ID, dtype=np.uint64)
-    return found
+    index.offset, index.captured, index.wire = place + 16, words[:, 2], words[:, 3]
+    index.time_ns = words[:, 0] * 1_000_000_000 + words[:, 1] * unit_ns
+    index.interface = np.zeros(len(place), dtype=np.int64)
+    index.packet_id = np.full(len(place), NO_ID, dtype=np.uint64)
+    return index

@@ -32,16 +32,18 @@ def begins(data: npt.NDArray[np.uint8], stream: Stream, direction: int) -> int:
     return first if end < 0 else first + end + len(_HEAD_ENDS)
 
 
-def name_upgraded(messages: Sequence[Message], asked: Sequence[http1.Seen], stream: Stream, until: int) -> list[str]:
+def name_upgraded(
+    messages: Sequence[Message], requests: Sequence[http1.DissectedMessage], stream: Stream, until: int
+) -> list[str]:
     """The request that asked for the upgrade is that of stream 1 (RFC 7540, 3.2); its octets end at ``until``."""
-    if not asked:
+    if not requests:
         return []
-    one, first = asked[-1], next((each for each in messages if each.stream == 1), None)
+    one, first = requests[-1], next((each for each in messages if each.stream == 1), None)
     if first is not None:
         half = first.halves[0]
         first.method, first.path, first.authority = one.method, one.path, one.authority
-        half.ended, half.begins = True, len(asked) == 1
+        half.ended, half.begins = True, len(requests) == 1
         half.header_bytes, half.body_bytes = one.head, one.content_length or 0
         half.ranges = [(int(stream.start[0]) if half.begins else until - 1, until)]
-    before = len(asked) - 1
+    before = len(requests) - 1
     return [f"{before} requests of HTTP/1.1 came before the upgrade to HTTP/2: they are left out"] if before else []

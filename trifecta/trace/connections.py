@@ -6,13 +6,13 @@ from collections.abc import Set
 
 import numpy as np
 
+from trifecta.trace.correlation import CorrelatedTrace
 from trifecta.trace.documents import ConnectionRow
 from trifecta.trace.headers import FIN, RST, TCP
-from trifecta.trace.joined import Joined
 from trifecta.trace.rows import Facts
 
 
-def facts_of(joined: Joined) -> dict[int, Facts]:
+def facts_of(joined: CorrelatedTrace) -> dict[int, Facts]:
     """What the parts found, by connection."""
     return {
         numbers[key]: facts
@@ -22,18 +22,18 @@ def facts_of(joined: Joined) -> dict[int, Facts]:
     }
 
 
-def protocols(joined: Joined) -> dict[int, str | None]:
+def protocols(joined: CorrelatedTrace) -> dict[int, str | None]:
     """The protocol of every connection, where it is known."""
-    found = facts_of(joined)
-    return {int(one): found[int(one)].protocol if int(one) in found else None for one in np.unique(joined.connection)}
+    facts = facts_of(joined)
+    return {int(one): facts[int(one)].protocol if int(one) in facts else None for one in np.unique(joined.connection)}
 
 
-def connections(joined: Joined, protocol: dict[int, str | None], left_out: Set[int]) -> list[ConnectionRow]:
+def connections(joined: CorrelatedTrace, protocol: dict[int, str | None], left_out: Set[int]) -> list[ConnectionRow]:
     """A row a connection. Packets are those of the client's side, so that each counts once.
 
     ``left_out``: connections of which the link may have left out packets.
     """
-    trace, found = joined.trace, facts_of(joined)
+    trace, facts_by_number = joined.trace, facts_of(joined)
     headers, flows = trace.headers, trace.flows
     order = np.argsort(joined.connection, kind="stable")
     edges = np.flatnonzero(np.diff(joined.connection[order])) + 1
@@ -42,7 +42,7 @@ def connections(joined: Joined, protocol: dict[int, str | None], left_out: Set[i
         if not len(mine):
             continue
         connection = int(joined.connection[mine[0]])
-        facts = found.get(connection, Facts())
+        facts = facts_by_number.get(connection, Facts())
         near = mine[flows.side[mine] <= 0]
         side = near if len(near) else mine
         first = int(mine[0])

@@ -50,10 +50,10 @@ class Delays:
     def __init__(
         self, tables: Mapping[str, pa.Table], of: Sequence[Connection], *, one_side: bool | None = None
     ) -> None:
-        seen = passage(tables["packets"], tables["frames"], tables["connections"], one_side=one_side)
-        recovered, said = recovery(tables, seen)
-        waited = blocking(tables, seen)
-        times, unsplit = attribute(tables, seen=seen, recovered=recovered, of=of)
+        all_passages = passage(tables["packets"], tables["frames"], tables["connections"], one_side=one_side)
+        recovered, recovery_notes = recovery(tables, all_passages)
+        waited = blocking(tables, all_passages)
+        times, unsplit = attribute(tables, known_passage=all_passages, recovered=recovered, of=of)
         self._recovered = {(one.connection, one.direction): one for one in recovered}
         self._requests: dict[tuple[int, str], list[RequestBlocking]] = defaultdict(list)
         self._holes: dict[tuple[int, str], list[int | None]] = defaultdict(list)
@@ -67,7 +67,7 @@ class Delays:
             self._times[time.connection].append(time)
         # What holds for a whole capture names no connection.
         self._notes = {
-            "recovery": _by_connection(said), "blocking": _by_connection(waited.notes),
+            "recovery": _by_connection(recovery_notes), "blocking": _by_connection(waited.notes),
             "attribution": _by_connection(unsplit),
         }  # fmt: skip
 
@@ -75,10 +75,10 @@ class Delays:
         """Those of one connection."""
         for up, direction in ((True, "up"), (False, "down")):
             one = self._recovered.get((connection, direction))
-            yield "recovery", up, _recovery(one), self._said("recovery", connection)
+            yield "recovery", up, _recovery(one), self._notes_of("recovery", connection)
         for up, direction in ((True, "up"), (False, "down")):
             requests = self._requests.get((connection, direction), [])
-            notes = self._said("blocking", connection)
+            notes = self._notes_of("blocking", connection)
             yield (
                 "blocking",
                 up,
@@ -91,33 +91,33 @@ class Delays:
                 ],
             )
         times = self._times.get(connection, [])
-        notes = self._said("attribution", connection)
+        notes = self._notes_of("attribution", connection)
         yield "attribution", None, _attribution(times), notes if times else [*notes, _NO_SPLIT]
 
-    def _said(self, family: str, connection: int) -> list[str]:
+    def _notes_of(self, family: str, connection: int) -> list[str]:
         notes = self._notes[family]
         return list(dict.fromkeys([*notes[connection], *notes[None]]))
 
 
 def _by_connection(notes: Iterable[str]) -> Mapping[int | None, list[str]]:
     """Notes by the connection that they begin with (``connection 3, up: ...``); None: of all."""
-    found: Mapping[int | None, list[str]] = defaultdict(list)
+    by_number: Mapping[int | None, list[str]] = defaultdict(list)
     for note in notes:
         words = note.removeprefix("connection ").split(",")[0].split(":")[0]
-        found[int(words) if note.startswith("connection ") and words.isdigit() else None].append(note)
-    return found
+        by_number[int(words) if note.startswith("connection ") and words.isdigit() else None].append(note)
+    return by_number
 
 
-def _recovery(one: Recovery | None) -> list[Found]:
-    rows: list[Found] = [(name, None if one is None else getattr(one, name), "1", None) for name in _COUNTS]
-    took = [] if one is None else [each.took_ns for each in one.repairs if each.took_ns is not None]
+def _recovery(recovery: Recovery | None) -> list[Found]:
+    rows: list[Found] = [(name, None if recovery is None else getattr(recovery, name), "1", None) for name in _COUNTS]
+    took = [] if recovery is None else [each.took_ns for each in recovery.repairs if each.took_ns is not None]
     unrepaired = (
         None
-        if one is None or one.lost is None or one.retransmissions is None
-        else sum(each.took_ns is None for each in one.repairs)
+        if recovery is None or recovery.lost is None or recovery.retransmissions is None
+        else sum(each.took_ns is None for each in recovery.repairs)
     )
     rows += [
-        ("retransmitted_bytes", None if one is None else one.retransmitted_octets, "B", None),
+        ("retransmitted_bytes", None if recovery is None else recovery.retransmitted_octets, "B", None),
         ("repair_p50", median(took) if took else None, "ns", None),
         ("repair_most", max(took) if took else None, "ns", None),
         ("not_repaired", unrepaired, "1", 0.0),

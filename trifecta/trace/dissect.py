@@ -51,19 +51,19 @@ def dissect(
     """
     tshark.find()
     key_log = _read_keys(keys)
-    found: list[dict[str, pa.Table]] = []
+    file_tables: list[dict[str, pa.Table]] = []
     notes: list[str] = []
     first = 0
     for file in files:
-        one, said = _dissect_file(file, key_log, first, (link_logs or {}).get(file))
+        one, file_notes = _dissect_file(file, key_log, first, (link_logs or {}).get(file))
         first += one["connections"].num_rows
-        found.append(one)
+        file_tables.append(one)
         prefix = f"{file.name}: " if len(files) > 1 else ""
-        notes += [prefix + note for note in dict.fromkeys(said)]
-    whole = {name: pa.concat_tables([one[name] for one in found]) for name in TABLES}
+        notes += [prefix + note for note in dict.fromkeys(file_notes)]
+    joined_tables = {name: pa.concat_tables([one[name] for one in file_tables]) for name in TABLES}
     if out is not None:
-        tables.write(whole, out, csv=csv)
-    return Dissection(**whole, notes=notes)
+        tables.write(joined_tables, out, csv=csv)
+    return Dissection(**joined_tables, notes=notes)
 
 
 def _read_keys(keys: Path | None) -> bytes:
@@ -99,8 +99,8 @@ def _dissect_file(file: Path, keys: bytes, first: int, log: Path | None) -> tupl
     parts = _run(trace, _jobs(trace), capture.secrets + keys)
     for part in parts:
         notes += part.notes
-    result, told = tables.build(trace, parts, file, first, log)
-    notes += told
+    result, table_notes = tables.build(trace, parts, file, first, log)
+    notes += table_notes
     rows = zip(*(result["connections"][name].to_pylist() for name in ("decrypted", "truncated")), strict=True)
     encrypted = sum(opened is False and "keys" in (lacks or "") and "start" not in lacks for opened, lacks in rows)
     if encrypted:
@@ -121,10 +121,10 @@ def _note_sizes(trace: Trace, notes: list[str]) -> None:
         return
     largest = int(headers.ip_bytes.max())
     if largest > _ETHERNET:
-        whole = int(capture.wire[headers.index].max())
+        largest_frame = int(capture.wire[headers.index].max())
         notes.append(
-            f"frames are not wire packets here: the largest has {whole} octets, put together or not yet cut by the "
-            "system (segmentation offload, loopback); counts and gaps of packets cannot be compared"
+            f"frames are not wire packets here: the largest has {largest_frame} octets, put together or not yet cut by "
+            "the system (segmentation offload, loopback); counts and gaps of packets cannot be compared"
         )
     cut = int((headers.payload_captured < headers.payload).sum())
     if cut:

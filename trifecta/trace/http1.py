@@ -28,7 +28,7 @@ FIELDS = (
 
 
 @dataclass(slots=True)
-class Seen:
+class DissectedMessage:
     """A message as tshark told of it, when it was whole."""
 
     packet: int  # in the order in which tshark was fed
@@ -47,7 +47,7 @@ class Seen:
 class Direction:
     """The messages of a direction in their order. Interim responses (RFC 9110 15.2) are part of the next final one."""
 
-    messages: list[Seen] = field(default_factory=list)
+    messages: list[DissectedMessage] = field(default_factory=list)
     interim: int | None = 0
 
     def learn(self, direction: int, row: dict[str, str], packet: int, packet_end: int) -> None:
@@ -61,7 +61,7 @@ class Direction:
         head = None if head is None or self.interim is None else head + self.interim
         self.interim = 0 if final else head
         for place in final:
-            one = Seen(packet, packet_end, alone=len(final) == 1, head=head if len(final) == 1 else None)
+            one = DissectedMessage(packet, packet_end, alone=len(final) == 1, head=head if len(final) == 1 else None)
             if direction == 0:
                 one.method = starts[place]
                 one.path = _one(texts(row["http.request.uri"]), place, len(starts))
@@ -123,14 +123,14 @@ def place_messages(
     # Where one message ends and the next one begins in the same packet, only what a message says of itself parts them.
     pipelined = not all(one.alone for one in requests + responses)
     pipelined |= any(after.packet < one.packet for after, one in zip(requests[1:], responses, strict=False))
-    for direction, found in enumerate((requests, responses)):
+    for direction, placed in enumerate((requests, responses)):
         plain, place = plains[direction], 0
         at = 0 if from_start else -1  # what the first octets belong to is not known
-        while place < min(len(found), len(messages)):
+        while place < min(len(placed), len(messages)):
             stop = place + 1
-            while stop < len(found) and found[stop].packet == found[place].packet:
+            while stop < len(placed) and placed[stop].packet == placed[place].packet:
                 stop += 1
-            block = found[place:stop]
+            block = placed[place:stop]
             mine = messages[place : place + len(block)]
             place += len(block)
             for message, one in zip(mine, block, strict=False):
@@ -156,16 +156,16 @@ def place_messages(
     return messages, notes
 
 
-def _size(one: Seen, *, bodyless: bool) -> int:
+def _size(message: DissectedMessage, *, bodyless: bool) -> int:
     """Octets of a message by what it says itself (RFC 9112 6.3); 0 where it does not."""
-    if one.head is None or (one.chunks is not None and not bodyless):
+    if message.head is None or (message.chunks is not None and not bodyless):
         return 0
-    if bodyless or one.status == 101:
-        return one.head
-    return one.head + (one.content_length or 0) if one.method or one.content_length is not None else 0
+    if bodyless or message.status == 101:
+        return message.head
+    return message.head + (message.content_length or 0) if message.method or message.content_length is not None else 0
 
 
-def _name(message: Message, half: Half, one: Seen) -> None:
+def _name(message: Message, half: Half, one: DissectedMessage) -> None:
     half.ended = True
     half.header_bytes, half.body_bytes = one.head, None
     message.method = message.method or one.method
@@ -179,36 +179,36 @@ def _name(message: Message, half: Half, one: Seen) -> None:
 
 def _share(mine: list[Half], begin: int, end: int, plain: Plaintext, stream: Stream) -> None:
     """Messages that end in the same packet, the first of them at ``begin`` (-1: where is not known)."""
-    last, whole = plain.tcp_range(end - 1, 1), plain.tcp_range(max(begin, 0), end - max(begin, 0))
-    if last is None or whole is None:
+    last, first = plain.tcp_range(end - 1, 1), plain.tcp_range(max(begin, 0), end - max(begin, 0))
+    if last is None or first is None:
         return
-    together = begin >= 0 and stream.piece(whole[0]) == stream.piece(whole[1] - 1)
+    together = begin >= 0 and stream.piece(first[0]) == stream.piece(first[1] - 1)
     for place, half in enumerate(mine):
         half.begins = together or (place == 0 and begin >= 0)
         half.shared = not together
-        half.ranges.append(whole if half.begins else last)
+        half.ranges.append(first if half.begins else last)
 
 
-def _measure(half: Half, one: Seen, total: int, *, bodyless: bool) -> None:
+def _measure(half: Half, message: DissectedMessage, total: int, *, bodyless: bool) -> None:
     """Part the octets of a message into head and content (RFC 9112 6.3)."""
-    if bodyless or one.status == 101:
+    if bodyless or message.status == 101:
         half.header_bytes, half.body_bytes = total, 0
-    elif one.chunks is not None:
-        half.header_bytes, half.body_bytes = one.head, sum(one.chunks)
-    elif one.content_length is not None and one.content_length <= total:
-        half.header_bytes, half.body_bytes = total - one.content_length, one.content_length
-    elif one.method is not None:
+    elif message.chunks is not None:
+        half.header_bytes, half.body_bytes = message.head, sum(message.chunks)
+    elif message.content_length is not None and message.content_length <= total:
+        half.header_bytes, half.body_bytes = total - message.content_length, message.content_length
+    elif message.method is not None:
         half.header_bytes, half.body_bytes = total, 0
-    elif one.head is not None and one.head <= total:
-        half.header_bytes, half.body_bytes = one.head, total - one.head
+    elif message.head is not None and message.head <= total:
+        half.header_bytes, half.body_bytes = message.head, total - message.head
 
 
 def _add_frames(
     connection: int, direction: int, half: Half, at: int, end: int, *, plain: Plaintext, stream: Stream, frames: Frames
 ) -> None:
-    whole = plain.tcp_range(at, end - at)
-    if whole is not None:
-        half.ranges.append(whole)
+    octet_range = plain.tcp_range(at, end - at)
+    if octet_range is not None:
+        half.ranges.append(octet_range)
     head = half.header_bytes if half.header_bytes is not None else end - at
     for kind, begin, until in (("HEADERS", at, at + head), ("DATA", at + head, end)):
         span = plain.tcp_range(begin, until - begin) if until > begin else None

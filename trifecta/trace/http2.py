@@ -49,7 +49,7 @@ _PSEUDO = ("method", "authority", "path", "status")
 
 
 @dataclass(slots=True)
-class Seen:
+class DissectedFrame:
     """A frame as tshark told of it, with the TCP octet at which the packet ends that completed it."""
 
     kind: int
@@ -67,7 +67,7 @@ class Seen:
 class Direction:
     """The frames of one direction in their order."""
 
-    frames: list[Seen] = field(default_factory=list)
+    frames: list[DissectedFrame] = field(default_factory=list)
     preface: bool = False
     odd: bool = False  # tshark's lists do not fit each other
 
@@ -81,29 +81,29 @@ class Direction:
         if not len(kinds) == len(lengths) == len(streams) == len(flags):
             self.odd = True
             return
-        found = [Seen(*one, packet_end) for one in zip(kinds, lengths, streams, flags, strict=True)]
+        frames = [DissectedFrame(*one, packet_end) for one in zip(kinds, lengths, streams, flags, strict=True)]
         increments = numbers(row["http2.window_update.window_size_increment"])
-        windows = [one for one in found if one.kind == _WINDOW_UPDATE]
+        windows = [one for one in frames if one.kind == _WINDOW_UPDATE]
         for one, value in zip(windows, increments, strict=False):
             one.value = value
-        settings = [one for one in found if one.kind == _SETTINGS and not one.flags & _ACK]
+        settings = [one for one in frames if one.kind == _SETTINGS and not one.flags & _ACK]
         initial = numbers(row["http2.settings.initial_window_size"])
         if len(settings) == len(initial):
             for one, value in zip(settings, initial, strict=True):
                 one.value = value
-        padded = [one for one in found if one.flags & _PADDED and one.kind in (_DATA, _HEADERS, _PUSH_PROMISE)]
+        padded = [one for one in frames if one.flags & _PADDED and one.kind in (_DATA, _HEADERS, _PUSH_PROMISE)]
         paddings = numbers(row["http2.padding"])
         for place, one in enumerate(padded):
             one.padding = paddings[place] + 1 if len(paddings) == len(padded) else None
-        promises = [one for one in found if one.kind == _PUSH_PROMISE]
+        promises = [one for one in frames if one.kind == _PUSH_PROMISE]
         promised = numbers(row["http2.push_promise.promised_stream_id"])
         for one, stream in zip(promises, promised, strict=False):
             one.promised = stream
-        _give_fields(row, [one for one in found if one.kind in (_HEADERS, _PUSH_PROMISE, _CONTINUATION)])
-        self.frames += found
+        _give_fields(row, [one for one in frames if one.kind in (_HEADERS, _PUSH_PROMISE, _CONTINUATION)])
+        self.frames += frames
 
 
-def _give_fields(row: dict[str, str], pieces: list[Seen]) -> None:
+def _give_fields(row: dict[str, str], pieces: list[DissectedFrame]) -> None:
     """Give pseudo-header fields to the frames of their sections (RFC 9113 4.3), in their order."""
     counts, names = numbers(row["http2.header.count"]), texts(row["http2.header.name"])
     # tshark 4.0 reads each piece of a section for itself, later versions the whole with its last piece.
@@ -124,13 +124,13 @@ def _give_fields(row: dict[str, str], pieces: list[Seen]) -> None:
 
 
 def place_frames(
-    connection: int, direction: int, found: Direction, *, plain: Plaintext | None, stream: Stream, frames: Frames
+    connection: int, direction: int, own: Direction, *, plain: Plaintext | None, stream: Stream, frames: Frames
 ) -> str | None:
     """Add the rows of a direction. What is wrong with their TCP ranges, in words; these are null then."""
-    at = _PREFACE if found.preface else 0
+    at = _PREFACE if own.preface else 0
     places: list[tuple[int, tuple[int, int] | None]] = []
-    wrong = None if plain is not None and not found.odd else "where records begin and end is not known"
-    for one in found.frames:
+    wrong = None if plain is not None and not own.odd else "where records begin and end is not known"
+    for one in own.frames:
         span = plain.tcp_range(at, 9 + one.length) if plain is not None else None
         # tshark completes a frame in the packet that has its last octet: the two ways to count must agree.
         if wrong is None and (span is None or _end_of_packet(stream, span[1]) != one.packet_end):
@@ -138,7 +138,7 @@ def place_frames(
             wrong = f"HTTP/2 frames and {what} do not fit together"
         places.append((at, span))
         at += 9 + one.length
-    for one, (offset, span) in zip(found.frames, places, strict=True):
+    for one, (offset, span) in zip(own.frames, places, strict=True):
         good = span if wrong is None else None
         frames.add(
             _row_at(stream, one.packet_end),
@@ -172,10 +172,10 @@ def gather(
 ) -> list[Message]:
     """Requests with their responses, by stream (RFC 9113 8.1)."""
     messages: dict[int, Message] = {}
-    for direction, found in enumerate(directions):
-        plain, at = plains[direction], _PREFACE if found.preface else 0
+    for direction, direction_frames in enumerate(directions):
+        plain, at = plains[direction], _PREFACE if direction_frames.preface else 0
         section, promise = 0, False  # the stream that a CONTINUATION goes on with
-        for one in found.frames:
+        for one in direction_frames.frames:
             offset, at = at, at + 9 + one.length
             if one.kind == _PUSH_PROMISE:
                 section, promise = one.promised or 0, True
@@ -196,9 +196,11 @@ def gather(
             if span is not None:
                 half.ranges.append(span)
     for message in messages.values():
-        for half, found in zip(message.halves, directions, strict=True):
-            half.header_bytes = None if half.vague or found.odd else half.header_bytes
-            half.body_bytes = None if found.odd else half.body_bytes  # some of its frames may not be among these
+        for half, direction_frames in zip(message.halves, directions, strict=True):
+            half.header_bytes = None if half.vague or direction_frames.odd else half.header_bytes
+            half.body_bytes = (
+                None if direction_frames.odd else half.body_bytes
+            )  # some of its frames may not be among these
     return [messages[one] for one in sorted(messages)]
 
 
@@ -207,26 +209,26 @@ def pushed(directions: tuple[Direction, Direction]) -> int:
     return sum(one.kind == _PUSH_PROMISE for one in directions[1].frames)
 
 
-def _take(message: Message, half: Half, direction: int, one: Seen) -> None:
-    if one.kind == _DATA:
-        known = half.body_bytes is not None and one.padding is not None
-        half.body_bytes = (half.body_bytes or 0) + one.length - (one.padding or 0) if known else None
+def _take(message: Message, half: Half, direction: int, frame: DissectedFrame) -> None:
+    if frame.kind == _DATA:
+        known = half.body_bytes is not None and frame.padding is not None
+        half.body_bytes = (half.body_bytes or 0) + frame.length - (frame.padding or 0) if known else None
     else:
         # RFC 9113 6.2: padding, and the five octets of a priority, are no part of the field section.
-        extra = 5 if one.kind == _HEADERS and one.flags & _PRIORITY else 0
-        half.header_bytes = (half.header_bytes or 0) + one.length - extra - (one.padding or 0)
-        half.vague |= one.padding is None
-        _name(message, direction, one)
-    if one.kind in (_DATA, _HEADERS) and one.flags & _END_STREAM:
+        extra = 5 if frame.kind == _HEADERS and frame.flags & _PRIORITY else 0
+        half.header_bytes = (half.header_bytes or 0) + frame.length - extra - (frame.padding or 0)
+        half.vague |= frame.padding is None
+        _name(message, direction, frame)
+    if frame.kind in (_DATA, _HEADERS) and frame.flags & _END_STREAM:
         half.ended = True
 
 
-def _name(message: Message, direction: int, one: Seen) -> None:
+def _name(message: Message, direction: int, frame: DissectedFrame) -> None:
     if direction == 0:
-        message.method = message.method or one.fields.get("method")
-        message.authority = message.authority or one.fields.get("authority")
-        message.path = message.path or one.fields.get("path")
-    elif one.fields.get("status", "").isdigit():
-        status = int(one.fields["status"])
+        message.method = message.method or frame.fields.get("method")
+        message.authority = message.authority or frame.fields.get("authority")
+        message.path = message.path or frame.fields.get("path")
+    elif frame.fields.get("status", "").isdigit():
+        status = int(frame.fields["status"])
         if message.status is None and 200 <= status <= 65535:  # RFC 9110 15.2: interim responses come first
             message.status = status

@@ -8,14 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from trifecta.design.extras import Later
+from trifecta.design.extras import LazyModule
 from trifecta.trace.rows import Frames, Half, Message
 from trifecta.trace.segments import Coverage
 
 if TYPE_CHECKING:
     import pylsqpack
 else:
-    pylsqpack = Later("pylsqpack")
+    pylsqpack = LazyModule("pylsqpack")
 
 # RFC 9114 7.2, RFC 9218 7.2
 TYPES = {
@@ -62,7 +62,7 @@ class StreamReader:
     lost: str | None = None  # why nobody can read on
 
     @property
-    def whole(self) -> bool:
+    def is_complete(self) -> bool:
         """All octets up to the end were seen, and the last frame ends there."""
         return self.final is not None and self.seen.end >= self.final and self.read_to_its_end
 
@@ -164,11 +164,11 @@ class Connection:
 
     def _read(self, row: int, direction: int, stream: int, reader: StreamReader) -> None:
         if reader.control and reader.kind is None:
-            found = read_varint(reader.buffer, 0)
-            if found is None:
+            varint = read_varint(reader.buffer, 0)
+            if varint is None:
                 return
-            reader.kind = found[0]
-            reader.advance(found[1])
+            reader.kind = varint[0]
+            reader.advance(varint[1])
             self.is_http3 |= reader.kind == _CONTROL
         if reader.control and reader.kind == _ENCODER:
             octets = bytes(reader.buffer)
@@ -277,13 +277,18 @@ class Connection:
                 reader = self.readers.get((direction, stream))
                 if reader is not None:
                     half: Half = message.halves[direction]
-                    half.ended = reader.whole
+                    half.ended = reader.is_complete
                     half.shared = reader.hole > 0
         for (direction, stream), reader in self.readers.items():
             which = f"stream {stream}, {('up', 'down')[direction]}"
             if reader.lost is not None:
                 self.notes.add(f"{which}: {reader.lost}; its messages are not known from octet {reader.skip_to} on")
-            elif not stream & 3 and reader.final is not None and reader.final <= reader.seen.end and not reader.whole:
+            elif (
+                not stream & 3
+                and reader.final is not None
+                and reader.final <= reader.seen.end
+                and not reader.is_complete
+            ):
                 self.notes.add(f"{which}: its last frame does not end where the stream ends: its message is not known")
         if self._blocked:
             count = len(self._blocked)

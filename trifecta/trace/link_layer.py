@@ -31,10 +31,10 @@ class Octets:
     def number(self, at: Ints, size: int, *, little: bool = False) -> Ints:
         """An unsigned integer of ``size`` octets."""
         value = np.zeros(len(at), dtype=np.int64)
-        whole = (at >= 0) & (at + size <= self.end)
+        is_inside = (at >= 0) & (at + size <= self.end)
         for i in range(size - 1, -1, -1) if little else range(size):
             value = value << 8 | self.data[np.clip(at + i, 0, self.last)]
-        return np.where(whole, value, 0)
+        return np.where(is_inside, value, 0)
 
 
 Reader = Callable[[Octets, Ints], Ints]
@@ -57,15 +57,15 @@ def _of_type(octets: Octets, at: Ints, kind: Ints) -> Ints:
         if not tagged.any():
             break
         kind, at = np.where(tagged, octets.number(at + 2, 2), kind), np.where(tagged, at + 4, at)
-    found = np.where(np.isin(kind, (0x0800, 0x86DD)), at, _NONE)
+    indices = np.where(np.isin(kind, (0x0800, 0x86DD)), at, _NONE)
     for mine, reader in (
         (kind <= _LLC, _llc),
-        (kind == 0x8864, partial(_then, 6, _ppp)),  # PPPoE session (RFC 2516)
+        (kind == 0x8864, partial(_behind_header, 6, _ppp)),  # PPPoE session (RFC 2516)
         (np.isin(kind, (0x8847, 0x8848)), _mpls),
     ):
         if mine.any():
-            found = np.where(mine, reader(octets, at), found)
-    return found
+            indices = np.where(mine, reader(octets, at), indices)
+    return indices
 
 
 def _llc(octets: Octets, at: Ints) -> Ints:
@@ -94,9 +94,9 @@ def _ppp(octets: Octets, at: Ints) -> Ints:
     short = first & 1 == 1
     protocol = np.where(short, first, octets.number(at, 2))
     at = np.where(short, at + 1, at + 2)
-    found = np.where(np.isin(protocol, (0x21, 0x57)), at, _NONE)
+    inner = np.where(np.isin(protocol, (0x21, 0x57)), at, _NONE)
     mpls = protocol == 0x0281
-    return np.where(mpls, _mpls(octets, at), found) if mpls.any() else found
+    return np.where(mpls, _mpls(octets, at), inner) if mpls.any() else inner
 
 
 def _ppp_serial(octets: Octets, at: Ints) -> Ints:
@@ -105,7 +105,7 @@ def _ppp_serial(octets: Octets, at: Ints) -> Ints:
     return np.where(cisco, _typed(2, 4, octets, at), _ppp(octets, at))
 
 
-def _then(size: int, reader: Reader, octets: Octets, at: Ints) -> Ints:
+def _behind_header(size: int, reader: Reader, octets: Octets, at: Ints) -> Ints:
     """Another link layer behind a header of one size."""
     return reader(octets, at + size)
 
@@ -171,8 +171,8 @@ def _ppi(octets: Octets, at: Ints) -> Ints:
 def _pktap(octets: Octets, at: Ints) -> Ints:
     """Apple's: the length of its header, and a DLT_ number, of which Ethernet, loopback and raw IP are read."""
     behind, kind = at + octets.number(at, 4, little=True), octets.number(at + 8, 4, little=True)
-    found = np.where(kind == _ETHERNET, _typed(12, 14, octets, behind), _NONE)
-    return np.select([kind == 0, np.isin(kind, (12, 14, 101))], [behind + 4, behind], found)
+    inner = np.where(kind == _ETHERNET, _typed(12, 14, octets, behind), _NONE)
+    return np.select([kind == 0, np.isin(kind, (12, 14, 101))], [behind + 4, behind], inner)
 
 
 def _pflog(octets: Octets, at: Ints) -> Ints:
@@ -182,12 +182,12 @@ def _pflog(octets: Octets, at: Ints) -> Ints:
 
 def _nflog(octets: Octets, at: Ints) -> Ints:
     """Values of Linux's NFLOG, in the order of the machine that captured (nearly always little-endian); 9: packet."""
-    at, found = at + 4, np.full(len(at), _NONE, dtype=np.int64)
+    at, indices = at + 4, np.full(len(at), _NONE, dtype=np.int64)
     for _ in range(_MOST_VALUES):
         length, kind = octets.number(at, 2, little=True), octets.number(at + 2, 2, little=True)
-        found = np.where((found < 0) & (kind == 9) & (length > 4), at + 4, found)
+        indices = np.where((indices < 0) & (kind == 9) & (length > 4), at + 4, indices)
         at = at + np.maximum(length + 3 & ~3, 4)
-    return found
+    return indices
 
 
 _RAW: Reader = partial(_after, 0)
@@ -196,11 +196,11 @@ _READERS: dict[int, Reader] = {
     _ETHERNET: partial(_typed, 12, 14),
     8: partial(_after, 16),  # SLIP
     9: _ppp,
-    10: partial(_then, 13, _llc),  # FDDI
+    10: partial(_behind_header, 13, _llc),  # FDDI
     12: _RAW,
     14: _RAW,
     50: _ppp_serial,  # PPP_HDLC
-    51: partial(_then, 6, _ppp),  # PPP_ETHER: PPPoE
+    51: partial(_behind_header, 6, _ppp),  # PPP_ETHER: PPPoE
     100: _llc,  # ATM_RFC1483
     101: _RAW,
     104: partial(_typed, 2, 4),  # C_HDLC
@@ -214,9 +214,9 @@ _READERS: dict[int, Reader] = {
     _RADIOTAP: _radiotap,
     138: partial(_typed, 16, 18),  # APPLE_IP_OVER_IEEE1394
     163: _avs,
-    166: partial(_then, 2, _ppp),  # PPP_PPPD: a direction in place of the address
+    166: partial(_behind_header, 2, _ppp),  # PPP_PPPD: a direction in place of the address
     192: _ppi,
-    204: partial(_then, 1, _ppp),  # PPP_WITH_DIR
+    204: partial(_behind_header, 1, _ppp),  # PPP_WITH_DIR
     226: partial(_after, 24),  # IPNET
     228: _RAW,
     229: _RAW,

@@ -10,16 +10,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trifecta.trace.capture_file import Ints
+from trifecta.trace.correlation import CorrelatedTrace
 from trifecta.trace.documents import MessageRow
 from trifecta.trace.headers import TCP
-from trifecta.trace.joined import Joined
 from trifecta.trace.rows import Half
 from trifecta.trace.segments import Coverage, Stream, assemble
 
 Seen = tuple[int | None, int | None, int | None]  # first and last time in ns, packets
 
 
-def messages(joined: Joined, frames: dict[str, pa.Array[Any]], lacking: Set[int]) -> list[MessageRow]:
+def messages(joined: CorrelatedTrace, frames: dict[str, pa.Array[Any]], lacking: Set[int]) -> list[MessageRow]:
     """A row a request, in the order of their beginnings. ``lacking``: connections whose packets nobody can count."""
     rows: list[MessageRow] = []
     quic = _quic_streams(joined, frames)
@@ -67,7 +67,7 @@ def messages(joined: Joined, frames: dict[str, pa.Array[Any]], lacking: Set[int]
     return rows
 
 
-def _rows_by_direction(joined: Joined) -> Callable[[int, int], Ints]:
+def _rows_by_direction(joined: CorrelatedTrace) -> Callable[[int, int], Ints]:
     """The packets of a TCP connection and direction, in the order of the file."""
     flows = joined.trace.flows
     tcp = np.flatnonzero(joined.trace.headers.transport == TCP)
@@ -82,7 +82,7 @@ def _rows_by_direction(joined: Joined) -> Callable[[int, int], Ints]:
     return of
 
 
-def _streams(joined: Joined, connection: int, mine: Ints) -> tuple[Stream, Stream]:
+def _streams(joined: CorrelatedTrace, connection: int, mine: Ints) -> tuple[Stream, Stream]:
     """The octets of a direction as they came to the client's side, and as they were sent."""
     flows, headers = joined.trace.flows, joined.trace.headers
     from_start = bool(flows.begins[connection])
@@ -97,7 +97,7 @@ def _streams(joined: Joined, connection: int, mine: Ints) -> tuple[Stream, Strea
     )
 
 
-def _tcp_times(joined: Joined, streams: tuple[Stream, Stream], half: Half) -> Seen:
+def _tcp_times(joined: CorrelatedTrace, streams: tuple[Stream, Stream], half: Half) -> Seen:
     near, sent = streams
     if not half.ranges:
         return None, None, None
@@ -115,7 +115,7 @@ def _tcp_times(joined: Joined, streams: tuple[Stream, Stream], half: Half) -> Se
     return begin, until, len(packets)
 
 
-def _quic_streams(joined: Joined, frames: dict[str, pa.Array[Any]]) -> dict[tuple[int, int, int], Seen]:
+def _quic_streams(joined: CorrelatedTrace, frames: dict[str, pa.Array[Any]]) -> dict[tuple[int, int, int], Seen]:
     """First and last new octets of every stream and direction at the client, and the packets that hold them."""
     layers, types = pa.array(["quic"]), pa.array(["STREAM"])
     mine: Any = pc.and_(pc.is_in(frames["layer"], layers), pc.is_in(frames["type"], types))
@@ -123,23 +123,23 @@ def _quic_streams(joined: Joined, frames: dict[str, pa.Array[Any]]) -> dict[tupl
         name: frames[name].filter(mine).to_numpy(zero_copy_only=False).astype(np.int64)
         for name in ("connection", "direction_index", "stream", "offset", "length", "row")
     }
-    seen = joined.seen_by_client(part["row"], part["direction_index"])
-    time = np.where(seen >= 0, joined.time_ns[np.maximum(seen, 0)], np.iinfo(np.int64).max)
+    indices = joined.seen_by_client(part["row"], part["direction_index"])
+    time = np.where(indices >= 0, joined.time_ns[np.maximum(indices, 0)], np.iinfo(np.int64).max)
     order = np.lexsort((time, part["stream"], part["direction_index"], part["connection"]))
     keys = np.stack([part[name][order] for name in ("connection", "direction_index", "stream")], axis=1)
     edges = np.flatnonzero((np.diff(keys, axis=0) != 0).any(axis=1)) + 1
-    found: dict[tuple[int, int, int], Seen] = {}
+    spans: dict[tuple[int, int, int], Seen] = {}
     for rows in np.split(order, edges):
         if not len(rows):
             continue
         key = (int(part["connection"][rows[0]]), int(part["direction_index"][rows[0]]), int(part["stream"][rows[0]]))
-        begin, until = _last_new(part["offset"][rows], part["length"][rows], time[rows], seen[rows])
-        found[key] = begin, until, len(np.unique(part["row"][rows]))
-    return found
+        begin, until = _last_new(part["offset"][rows], part["length"][rows], time[rows], indices[rows])
+        spans[key] = begin, until, len(np.unique(part["row"][rows]))
+    return spans
 
 
-def _last_new(offset: Ints, length: Ints, time: Ints, seen: Ints) -> tuple[int | None, int | None]:
-    there, end = seen >= 0, int((offset + length).max())
+def _last_new(offset: Ints, length: Ints, time: Ints, indices: Ints) -> tuple[int | None, int | None]:
+    there, end = indices >= 0, int((offset + length).max())
     if not bool(there.any()):
         return None, None
     offset, length, time = offset[there], length[there], time[there]

@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from trifecta.trace.capture_file import CaptureFile, Ints
+from trifecta.trace.correlation import CorrelatedTrace
 from trifecta.trace.documents import ConnectionRow
 from trifecta.trace.headers import ACK, FIN, RST, SYN, Headers
-from trifecta.trace.joined import Joined
 from trifecta.trace.segments import Numbers
 
 _ORDINAL = (1 << 48) - 1
@@ -30,15 +30,15 @@ UNKNOWN = "what packets count and how long things took is not known of this conn
 class PacketNumbers:
     """Of one QUIC connection: packet numbers that were seen, and those that the other end acknowledged."""
 
-    _seen: dict[tuple[int, str], array[int]] = field(default_factory=dict)
+    _numbers_seen: dict[tuple[int, str], array[int]] = field(default_factory=dict)
     _acknowledged: dict[tuple[int, str], dict[int, int]] = field(default_factory=dict)  # last by first of a range
     unread: list[int] = field(default_factory=lambda: [0, 0])  # captured packets by direction whose number is not known
 
     def see(self, direction: int, space: str, number: int) -> None:
         """A packet of this direction is in the capture."""
-        mine = self._seen.get((direction, space))
+        mine = self._numbers_seen.get((direction, space))
         if mine is None:
-            mine = self._seen[direction, space] = array("Q")
+            mine = self._numbers_seen[direction, space] = array("Q")
         mine.append(number)
 
     def acknowledge(self, direction: int, space: str, ranges: Sequence[tuple[int, int]]) -> None:
@@ -50,21 +50,21 @@ class PacketNumbers:
 
     def missing(self, direction: int) -> int:
         """How many packets of a direction were acknowledged and are not in the capture, at least."""
-        found = 0
+        missing_count = 0
         for (acknowledged, space), ranges in self._acknowledged.items():
             if acknowledged == direction:
-                seen = np.unique(np.asarray(self._seen.get((direction, space), ()), dtype=np.uint64))
-                found += _without(sorted(ranges.items()), seen)
-        return max(0, found - self.unread[direction])
+                seen_numbers = np.unique(np.asarray(self._numbers_seen.get((direction, space), ()), dtype=np.uint64))
+                missing_count += _without(sorted(ranges.items()), seen_numbers)
+        return max(0, missing_count - self.unread[direction])
 
 
-def _without(ranges: list[tuple[int, int]], seen: npt.NDArray[np.uint64]) -> int:
+def _without(ranges: list[tuple[int, int]], seen_numbers: npt.NDArray[np.uint64]) -> int:
     """How many numbers of these ranges, both ends included, are not among those seen; both are in order."""
     total, reached = 0, -1
     for first, last in ranges:
         new = max(first, reached + 1)
         if last >= new:
-            low, high = np.searchsorted(seen, np.asarray([new, last + 1], dtype=np.uint64)).tolist()
+            low, high = np.searchsorted(seen_numbers, np.asarray([new, last + 1], dtype=np.uint64)).tolist()
             total += last - new + 1 - (high - low)
             reached = last
     return total
@@ -77,11 +77,11 @@ def tcp_octets(headers: Headers, numbers: Numbers, rows: Ints, back: Ints, *, be
     connection was seen. The last acknowledgement counts, for one of a former connection on these ports comes before it.
     """
     flags = headers.flags[back]
-    told = back[(flags & ACK > 0) & (flags & RST == 0) & (numbers.acknowledged[back] >= 0)]
+    acknowledging = back[(flags & ACK > 0) & (flags & RST == 0) & (numbers.acknowledged[back] >= 0)]
     # One that began before the capture has octets that were sent before it, too.
-    if not begins or not len(told) or not len(rows):
+    if not begins or not len(acknowledging) or not len(rows):
         return 0, False
-    acknowledged = int(numbers.acknowledged[told[-1]])
+    acknowledged = int(numbers.acknowledged[acknowledging[-1]])
     opening, ending = headers.flags[rows] & SYN > 0, headers.flags[rows] & FIN > 0
     start = numbers.sequence[rows] + opening
     end = start + headers.payload[rows]
@@ -116,14 +116,14 @@ def link_numbers(capture: CaptureFile) -> LinkNumbers | None:
         return None
     directions = (capture.packet_id >> np.uint64(63)).astype(np.int64)
     ordinal = (capture.packet_id & np.uint64(_ORDINAL)).astype(np.int64)
-    seen, missing = [], 0
+    numbers_by_side, missing = [], 0
     for direction in (0, 1):
         mine = directions == direction
         near = np.unique(ordinal[mine & (capture.interface == direction)])
-        seen.append(near)
+        numbers_by_side.append(near)
         missing += int(ordinal[mine].max()) + 1 - len(near) if bool(mine.any()) else 0
     says_none = set(capture.dropped) == {0, 1} and not any(capture.dropped.values())
-    return LinkNumbers((seen[0], seen[1]), missing, says_none)
+    return LinkNumbers((numbers_by_side[0], numbers_by_side[1]), missing, says_none)
 
 
 def notes_on(capture: CaptureFile, link: LinkNumbers | None) -> list[str]:
@@ -143,7 +143,7 @@ def notes_on(capture: CaptureFile, link: LinkNumbers | None) -> list[str]:
     return notes
 
 
-def left_out(joined: Joined, link: LinkNumbers | None) -> set[int]:
+def left_out(joined: CorrelatedTrace, link: LinkNumbers | None) -> set[int]:
     """Connections of which the link left out packets, or may have.
 
     Their numbers lie between those of the connection; or what was delivered is not seen at the far side. Where the
@@ -152,21 +152,21 @@ def left_out(joined: Joined, link: LinkNumbers | None) -> set[int]:
     if link is None or link.taken_out:
         return set()
     delivered, unknown = joined.unseen
-    found = set(np.unique(joined.connection[delivered]).tolist())
+    excluded = set(np.unique(joined.connection[delivered]).tolist())
     if link.missing or any(joined.trace.capture.dropped.values()):
-        found |= set(np.unique(joined.connection[unknown]).tolist())
+        excluded |= set(np.unique(joined.connection[unknown]).tolist())
     if link.missing:
-        found |= _between(joined, link)
-    return found
+        excluded |= _between(joined, link)
+    return excluded
 
 
-def _between(joined: Joined, link: LinkNumbers) -> set[int]:
+def _between(joined: CorrelatedTrace, link: LinkNumbers) -> set[int]:
     """Connections with a missing number between two of their own."""
     flows = joined.trace.flows
     assert flows.packet_id is not None
     directions = (flows.packet_id >> np.uint64(63)).astype(np.int64)
     ordinal = (flows.packet_id & np.uint64(_ORDINAL)).astype(np.int64)
-    found: set[int] = set()
+    excluded: set[int] = set()
     for direction in (0, 1):
         rows = np.flatnonzero((directions == direction) & (flows.side == direction))
         connection = joined.connection[rows]
@@ -174,8 +174,8 @@ def _between(joined: Joined, link: LinkNumbers) -> set[int]:
         order = np.lexsort((below, connection))
         connection, below = connection[order], below[order]
         edges = np.flatnonzero((np.diff(connection) == 0) & (np.diff(below) > 0))
-        found |= set(np.unique(connection[edges]).tolist())
-    return found
+        excluded |= set(np.unique(connection[edges]).tolist())
+    return excluded
 
 
 def headless(connections: Sequence[ConnectionRow]) -> list[str]:
@@ -187,10 +187,13 @@ def headless(connections: Sequence[ConnectionRow]) -> list[str]:
     }
     if not unknown:
         return []
-    return [f"{named(unknown)}: UDP that is not read here; QUIC whose first packets are not in the capture looks alike"]
+    return [
+        f"{connections_in_words(unknown)}: UDP that is not read here; QUIC whose first packets are not in the "
+        "capture looks alike"
+    ]
 
 
-def named(connections: set[int]) -> str:
+def connections_in_words(connections: set[int]) -> str:
     """Some of them by number."""
     numbers = sorted(connections)
     more = f" and {len(numbers) - _NAMED} more" if len(numbers) > _NAMED else ""

@@ -55,13 +55,13 @@ def note_tables(run: Path) -> None:
     results_manifest.note(run, [path.relative_to(run).as_posix() for path in sorted((run / "trace").glob("*.parquet"))])
 
 
-def by_capture(found: Dissection) -> list[CaptureSummary]:
+def by_capture(dissection: Dissection) -> list[CaptureSummary]:
     """A row a capture: what the study ding2022 counted of each, and what its name says."""
-    names = found.packets["capture"]
+    names = dissection.packets["capture"]
     rows: list[CaptureSummary] = []
-    requests = found.messages["capture"].to_pylist()
+    requests = dissection.messages["capture"].to_pylist()
     for name in (str(one) for one in names.unique().to_pylist()):
-        mine = found.packets.filter(pc.is_in(names, pa.array([name])))
+        mine = dissection.packets.filter(pc.is_in(names, pa.array([name])))
         # Of a link that was captured on both sides each packet counts once, at the client.
         near = mine.filter(pc.invert(pc.is_in(mine["side"], pa.array(["b"]))))
         near = near if near.num_rows else mine
@@ -85,19 +85,19 @@ def by_capture(found: Dissection) -> list[CaptureSummary]:
     return rows
 
 
-def connections(found: Dissection) -> list[Connection]:
+def connections(dissection: Dissection) -> list[Connection]:
     """The connections of a dissection, for `by_connection` and `summary.trace_metrics`."""
-    return columns.connections(found.packets, found.frames, found.messages, found.connections)
+    return columns.connections(dissection.packets, dissection.frames, dissection.messages, dissection.connections)
 
 
-def by_connection(found: Dissection, of: list[Connection] | None = None) -> list[ConnectionSummary]:
+def by_connection(dissection: Dissection, of: list[Connection] | None = None) -> list[ConnectionSummary]:
     """A row a connection: its size, and what passed until the first octet of a response."""
     rows = []
-    for one in connections(found) if of is None else of:
+    for one in connections(dissection) if of is None else of:
         result = setup(one)
         first = result.to_response
         row = one.row
-        made = {
+        columns = {
             **{name: row[name] for name in ("capture", "connection", "protocol", "transport", "client", "server")},
             **{name: row[name] for name in ("client_port", "server_port", "tls_version", "decrypted", "truncated")},
             **{name: row[name] for name in ("quic_version", "cipher", "alpn", "alpn_offered", "server_name")},
@@ -110,5 +110,5 @@ def by_connection(found: Dissection, of: list[Connection] | None = None) -> list
             "time_to_response_ns": first.time_ns if first else None,
             "notes": result.notes,
         }
-        rows.append(cast(ConnectionSummary, made))
+        rows.append(cast(ConnectionSummary, columns))
     return rows

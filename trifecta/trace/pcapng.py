@@ -25,7 +25,7 @@ def _none() -> Ints:
 
 
 @dataclass(slots=True)
-class Found:
+class PacketIndex:
     """The packets of a file, by position, and what is told of them all."""
 
     offset: Ints = field(default_factory=_none)
@@ -42,7 +42,7 @@ class Found:
 
 
 @dataclass(slots=True)
-class _Walk:
+class _BlockScan:
     """What one pass over the blocks gives. ``changes``: packets before, big-endian, first interface, interfaces."""
 
     starts: array[int] = field(default_factory=lambda: array("q"))
@@ -56,56 +56,56 @@ def octets_at(view: bytes | mmap.mmap, place: Ints, count: int) -> npt.NDArray[n
     return np.ascontiguousarray(data[place[:, None] + np.arange(count)])
 
 
-def read(view: bytes | mmap.mmap) -> Found:
+def read(view: bytes | mmap.mmap) -> PacketIndex:
     """All packets; of a damaged file those before the damage, and a note."""
-    found = Found()
-    wrong = _take(view, _walk(view, len(view), found), found)
+    index = PacketIndex()
+    wrong = _take(view, _walk(view, len(view), index), index)
     if wrong is not None:  # nothing after it counts, whatever it is
-        found = Found()
+        index = PacketIndex()
         at, note = wrong
-        _take(view, _walk(view, at, found), found)
-        found.notes.append(note)
-    return found
+        _take(view, _walk(view, at, index), index)
+        index.notes.append(note)
+    return index
 
 
-def _walk(view: bytes | mmap.mmap, size: int, found: Found) -> _Walk:
-    walk, at, order, first_interface = _Walk(), 0, "<", 0
+def _walk(view: bytes | mmap.mmap, size: int, index: PacketIndex) -> _BlockScan:
+    walk, at, order, first_interface = _BlockScan(), 0, "<", 0
     unpack, starts = struct.Struct("<II").unpack_from, walk.starts
     while at < size:
         if at + 12 > size:
-            found.notes.append(f"the file is cut in packet {len(starts) + 1}: what came after it is not known")
+            index.notes.append(f"the file is cut in packet {len(starts) + 1}: what came after it is not known")
             break
         kind, total = unpack(view, at)
         if kind == _SECTION:  # the same octets in both orders
             magic = view[at + 8 : at + 12]
             if magic not in (b"\x4d\x3c\x2b\x1a", b"\x1a\x2b\x3c\x4d"):
-                found.notes.append(f"the section at octet {at} is damaged: nothing after it could be read")
+                index.notes.append(f"the section at octet {at} is damaged: nothing after it could be read")
                 break
             order = "<" if magic == b"\x4d\x3c\x2b\x1a" else ">"
             unpack = struct.Struct(order + "II").unpack_from
             kind, total = unpack(view, at)
-            first_interface = len(found.link_types)
-            walk.changes.append((len(starts), order == ">", first_interface, len(found.link_types)))
+            first_interface = len(index.link_types)
+            walk.changes.append((len(starts), order == ">", first_interface, len(index.link_types)))
         if total < 12 or total % 4:
             what = f"the file is damaged at packet {len(starts) + 1} (octet {at}): nothing after it could be read"
-            found.notes.append(what)
+            index.notes.append(what)
             break
         end = at + total
         if end > size:
-            found.notes.append(f"the file is cut in packet {len(starts) + 1}: what came after it is not known")
+            index.notes.append(f"the file is cut in packet {len(starts) + 1}: what came after it is not known")
             break
         if kind == _ENHANCED and total >= 32:
             starts.append(at)
         elif kind == _INTERFACE and total >= 20:
-            walk.clocks.append(_interface(view, at, end - 4, order, found))
-            walk.changes.append((len(starts), order == ">", first_interface, len(found.link_types)))
+            walk.clocks.append(_interface(view, at, end - 4, order, index))
+            walk.changes.append((len(starts), order == ">", first_interface, len(index.link_types)))
         else:
-            _read_other(view, (kind, at, end - 4), order, first_interface, found)
+            _read_other(view, (kind, at, end - 4), order, first_interface, index)
         at = end
     return walk
 
 
-def _interface(view: bytes | mmap.mmap, at: int, end: int, order: str, found: Found) -> tuple[int, int, int]:
+def _interface(view: bytes | mmap.mmap, at: int, end: int, order: str, index: PacketIndex) -> tuple[int, int, int]:
     """One interface: its link type and its clock."""
     (link_type,) = struct.unpack_from(order + "H", view, at + 8)
     multiply, divide, add = 1000, 1, 0  # microseconds, unless it says otherwise
@@ -120,33 +120,33 @@ def _interface(view: bytes | mmap.mmap, at: int, end: int, order: str, found: Fo
                 multiply, divide = 1, 10 ** (power - 9)
         elif code == _TIME_OFFSET and len(value) == 8:
             add = int(struct.unpack(order + "q", value)[0]) * 1_000_000_000
-    found.link_types.append(link_type)
+    index.link_types.append(link_type)
     return multiply, divide, add
 
 
 def _read_other(
-    view: bytes | mmap.mmap, block: tuple[int, int, int], order: str, first_interface: int, found: Found
+    view: bytes | mmap.mmap, block: tuple[int, int, int], order: str, first_interface: int, index: PacketIndex
 ) -> None:
     """A block that is neither a packet nor an interface: its type, where it begins, where its last field does."""
     kind, at, end = block
     if kind == _SECRETS and end - at >= 16:
         secrets_type, length = struct.unpack_from(order + "II", view, at + 8)
         if secrets_type == _TLS_KEY_LOG:
-            found.secrets += bytes(view[at + 16 : min(at + 16 + length, end)]).rstrip(b"\n") + b"\n"
+            index.secrets += bytes(view[at + 16 : min(at + 16 + length, end)]).rstrip(b"\n") + b"\n"
     elif kind == _STATISTICS and end - at >= 20:
         interface = int(struct.unpack_from(order + "I", view, at + 8)[0]) + first_interface
-        told = [
+        drop_counts = [
             int(struct.unpack(order + "Q", value)[0])
             for code, value in _options(view, at + 20, end, order)
             if code in (_INTERFACE_DROPPED, _SYSTEM_DROPPED) and len(value) == 8
         ]
         # Counts since the beginning: of several blocks of an interface the last one holds.
-        if told and interface < len(found.link_types):
-            found.dropped[interface] = sum(told)
+        if drop_counts and interface < len(index.link_types):
+            index.dropped[interface] = sum(drop_counts)
     elif kind == _SIMPLE:
         note = "some packets are in blocks without a time: they are left out"
-        if note not in found.notes:
-            found.notes.append(note)
+        if note not in index.notes:
+            index.notes.append(note)
 
 
 def _options(view: bytes | mmap.mmap, at: int, end: int, order: str) -> list[tuple[int, bytes]]:
@@ -160,7 +160,7 @@ def _options(view: bytes | mmap.mmap, at: int, end: int, order: str) -> list[tup
     return options
 
 
-def _take(view: bytes | mmap.mmap, walk: _Walk, found: Found) -> tuple[int, str] | None:
+def _take(view: bytes | mmap.mmap, walk: _BlockScan, index: PacketIndex) -> tuple[int, str] | None:
     """Read the headers of all packets. Where one of them cannot be: its octet, and what to say of it."""
     starts = np.asarray(walk.starts, dtype=np.int64)
     if not len(starts):
@@ -182,9 +182,9 @@ def _take(view: bytes | mmap.mmap, walk: _Walk, found: Found) -> tuple[int, str]
         if broken[number]:
             return at, f"the file is damaged at packet {number + 1} (octet {at}): nothing after it could be read"
         return at, f"packet {number + 1} has no time that can be (octet {at}): nothing after it was read"
-    found.offset, found.captured, found.wire = starts + 28, captured, words[:, 6]
-    found.time_ns, found.interface = time_ns, interface
-    found.packet_id = _read_options(view, options, end, big, found)
+    index.offset, index.captured, index.wire = starts + 28, captured, words[:, 6]
+    index.time_ns, index.interface = time_ns, interface
+    index.packet_id = _read_options(view, options, end, big, index)
     return None
 
 
@@ -196,7 +196,7 @@ def _words(octets: npt.NDArray[np.uint8], kind: str, big: npt.NDArray[np.bool_])
     return words.astype(np.int64)
 
 
-def _times(raw: npt.NDArray[np.uint64], interface: Ints, walk: _Walk) -> tuple[Ints, npt.NDArray[np.bool_]]:
+def _times(raw: npt.NDArray[np.uint64], interface: Ints, walk: _BlockScan) -> tuple[Ints, npt.NDArray[np.bool_]]:
     """Times in ns by the clock of each interface; where they are none that 64 bits hold."""
     time_ns, never = np.zeros(len(raw), dtype=np.int64), np.zeros(len(raw), dtype=np.bool_)
     for which in np.unique(interface).tolist() if walk.clocks else []:
@@ -207,14 +207,14 @@ def _times(raw: npt.NDArray[np.uint64], interface: Ints, walk: _Walk) -> tuple[I
             times = raw[mine].astype(np.int64) * multiply
             time_ns[mine] = (times if divide == 1 else times // min(divide, _MOST - 1)) + add
         else:  # beyond 64 bits on the way
-            told = [one * multiply // divide + add for one in raw[mine].tolist()]
-            never[mine] = [not -_MOST <= one < _MOST for one in told]
-            time_ns[mine] = [one if -_MOST <= one < _MOST else 0 for one in told]
+            exact_times = [one * multiply // divide + add for one in raw[mine].tolist()]
+            never[mine] = [not -_MOST <= one < _MOST for one in exact_times]
+            time_ns[mine] = [one if -_MOST <= one < _MOST else 0 for one in exact_times]
     return time_ns, never
 
 
 def _read_options(
-    view: bytes | mmap.mmap, at: Ints, end: Ints, big: npt.NDArray[np.bool_], found: Found
+    view: bytes | mmap.mmap, at: Ints, end: Ints, big: npt.NDArray[np.bool_], index: PacketIndex
 ) -> npt.NDArray[np.uint64]:
     """The ids of all packets, and comments on some: option by option, of all packets at once."""
     identity = np.full(len(at), NO_ID, dtype=np.uint64)
@@ -223,14 +223,14 @@ def _read_options(
         head = _words(octets_at(view, at[rows], 4), "u2", big[rows])
         code, length, here = head[:, 0], head[:, 1], at[rows] + 4
         go = (code != 0) & (here + length <= end[rows])
-        told = go & (code == _PACKET_ID) & (length == 8)
-        if told.any():
-            octets = octets_at(view, here[told], 8)
-            swap = big[rows[told]]
-            identity[rows[told]] = np.where(swap, octets.view(">u8").ravel(), octets.view("<u8").ravel())
+        has_packet_id = go & (code == _PACKET_ID) & (length == 8)
+        if has_packet_id.any():
+            octets = octets_at(view, here[has_packet_id], 8)
+            swap = big[rows[has_packet_id]]
+            identity[rows[has_packet_id]] = np.where(swap, octets.view(">u8").ravel(), octets.view("<u8").ravel())
         for one in np.flatnonzero(go & (code == _COMMENT)).tolist():
             text = bytes(view[int(here[one]) : int(here[one] + length[one])])
-            found.comments[int(rows[one])] = text.decode("utf-8", "replace")
+            index.comments[int(rows[one])] = text.decode("utf-8", "replace")
         at[rows] = here + (length + 3 & ~3)
         rows = rows[go]
         rows = rows[at[rows] + 4 <= end[rows]]

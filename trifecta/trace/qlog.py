@@ -29,19 +29,19 @@ def mend(file: Path, side: str) -> bool:
     """
     with file.open("rb") as source:
         head = _record(source.readline())
-        told = head.get("trace") if head else None
-        if head is None or not isinstance(told, dict) or told.get("vantage_point") != {"type": "unknown"}:
+        trace_head = head.get("trace") if head else None
+        if head is None or not isinstance(trace_head, dict) or trace_head.get("vantage_point") != {"type": "unknown"}:
             return False
         draft = file.with_name(f".tmp-{file.name}")
         with draft.open("wb", buffering=1 << 20) as out:
             first, group = source.readline(), None
-            if found := _GROUP.search(first):
-                group = found[0].split(b'"')[3].decode()
+            if match := _GROUP.search(first):
+                group = match[0].split(b'"')[3].decode()
             common: dict[str, Any] = {"protocol_type": ["QUIC"], "time_format": "relative", "reference_time": 0}
             trace = {"vantage_point": {"name": "trifecta", "type": side}, "title": head.get("title")}
             trace["common_fields"] = common | ({} if group is None else {"group_id": group})
-            kept = {"qlog_version": head.get("qlog_version"), "qlog_format": head.get("qlog_format")}
-            out.write(_RECORD + _dumped({**kept, "title": head.get("title"), "trace": trace}))
+            head_without_events = {"qlog_version": head.get("qlog_version"), "qlog_format": head.get("qlog_format")}
+            out.write(_RECORD + _dumped({**head_without_events, "title": head.get("title"), "trace": trace}))
             for line in itertools.chain((first,), source):
                 if line.startswith(_RECORD) and line.endswith(b"}\n"):
                     out.write(_event(line))

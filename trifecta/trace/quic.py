@@ -156,16 +156,16 @@ def read_packets(row: dict[str, str]) -> list[Packet]:
     long = iter(kinds)
     packets = [Packet(next(long) if form else "1-RTT", length) for form, length in zip(forms, lengths, strict=True)]
     protected = [one for one in packets if one.kind in SPACES]
-    found, sizes = numbers(row["quic.packet_number"]), numbers(row["quic.packet_number_length"])
+    packet_numbers, sizes = numbers(row["quic.packet_number"]), numbers(row["quic.packet_number_length"])
     # Without keys only Initial packets can be opened, whose keys are in the clear (RFC 9001 5.2).
-    opened = protected if len(found) == len(protected) else [one for one in protected if one.kind == "Initial"]
-    if len(found) != len(opened) or len(sizes) != len(found):
+    opened = protected if len(packet_numbers) == len(protected) else [one for one in protected if one.kind == "Initial"]
+    if len(packet_numbers) != len(opened) or len(sizes) != len(packet_numbers):
         return packets
     rests = numbers(row["quic.length"])
     rest = dict(zip([id(one) for one in protected if one.kind != "1-RTT"], rests, strict=False))
     ids = texts(row["quic.dcid"])
     short_id = ids[-1] if len(ids) > sum(1 for one in numbers(row["quic.dcil"]) if one) else ""
-    for one, value, bits in zip(opened, found, sizes, strict=True):
+    for one, value, bits in zip(opened, packet_numbers, sizes, strict=True):
         one.number, size = value, bits + 1  # as encoded (RFC 9000 17.2)
         if one.kind == "1-RTT":
             one.header = 1 + len(short_id) // 2 + size
@@ -182,10 +182,10 @@ def _read_short(row: dict[str, str]) -> list[Packet]:
     if len(lengths) != 1:
         return []
     packet = Packet("1-RTT", lengths[0])
-    found, sizes = numbers(row["quic.packet_number"]), numbers(row["quic.packet_number_length"])
-    if len(found) == len(sizes) == 1:
+    packet_numbers, sizes = numbers(row["quic.packet_number"]), numbers(row["quic.packet_number_length"])
+    if len(packet_numbers) == len(sizes) == 1:
         ids = texts(row["quic.dcid"])
-        packet.number = found[0]
+        packet.number = packet_numbers[0]
         packet.header = 2 + (len(ids[-1]) // 2 if ids else 0) + sizes[0]
     return [packet]
 

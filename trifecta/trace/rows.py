@@ -52,12 +52,12 @@ class Frames:
 
     def arrays(self) -> dict[str, pa.Array[Any]]:
         """The columns as Arrow arrays."""
-        found = dict(zip(_COLUMNS, zip(*self._values, strict=True), strict=True)) if self._values else {}
+        columns = dict(zip(_COLUMNS, zip(*self._values, strict=True), strict=True)) if self._values else {}
         if self.connection:
-            found["connection"] = tuple(self.connection)
+            columns["connection"] = tuple(self.connection)
         if self.ack_delay_ns:
-            found["ack_delay_ns"] = tuple(map(self.ack_delay_ns.get, range(len(self.row))))
-        return {name: pa.array(found.get(name, ()), FRAMES.arrow().field(name).type) for name in _COLUMNS}
+            columns["ack_delay_ns"] = tuple(map(self.ack_delay_ns.get, range(len(self.row))))
+        return {name: pa.array(columns.get(name, ()), FRAMES.arrow().field(name).type) for name in _COLUMNS}
 
 
 @dataclass(slots=True)

@@ -48,14 +48,14 @@ class Stream:
 
     def octets(self, data: npt.NDArray[np.uint8], first: int, count: int) -> bytes:
         """Octets from ``first``, fewer where the stream ends."""
-        found, at = b"", self.piece(first)
-        while len(found) < count and at < len(self.start):
-            skip = first + len(found) - int(self.start[at])
-            take = min(count - len(found), int(self.end[at] - self.start[at]) - skip)
+        content, at = b"", self.piece(first)
+        while len(content) < count and at < len(self.start):
+            skip = first + len(content) - int(self.start[at])
+            take = min(count - len(content), int(self.end[at] - self.start[at]) - skip)
             begin = int(self.offset[at]) + skip
-            found += data[begin : begin + take].tobytes()
+            content += data[begin : begin + take].tobytes()
             at += 1
-        return found
+        return content
 
 
 class Coverage:
@@ -136,10 +136,10 @@ def _before(headers: Headers, back: Ints | None, first: int) -> int:
     """How far before ``first`` (0 or less) the octets begin that the other end acknowledged first: after a lost SYN."""
     if back is None:
         return 0
-    told = back[headers.flags[back] & (ACK | RST) == ACK]
-    if not len(told):
+    acknowledging = back[headers.flags[back] & (ACK | RST) == ACK]
+    if not len(acknowledging):
         return 0
-    step = (int(headers.acknowledged[told[0]]) - first + (1 << 31)) % (1 << 32) - (1 << 31)
+    step = (int(headers.acknowledged[acknowledging[0]]) - first + (1 << 31)) % (1 << 32) - (1 << 31)
     return min(step, 0)
 
 
@@ -230,7 +230,7 @@ def _options(capture: CaptureFile, headers: Headers, row: int) -> list[tuple[int
     end = int(headers.payload_offset[row])
     at = end - int(headers.transport_header[row]) + 20
     limit = int(capture.offset[headers.index[row]] + capture.captured[headers.index[row]])
-    raw, found, at = capture.data[at : min(end, limit)].tobytes(), [], 0
+    raw, options, at = capture.data[at : min(end, limit)].tobytes(), [], 0
     while at < len(raw) and raw[at] != 0:
         if raw[at] == 1:
             at += 1
@@ -238,9 +238,9 @@ def _options(capture: CaptureFile, headers: Headers, row: int) -> list[tuple[int
         length = raw[at + 1] if at + 1 < len(raw) else 0
         if length < 2 or at + length > len(raw):
             break
-        found.append((raw[at], raw[at + 2 : at + length]))
+        options.append((raw[at], raw[at + 2 : at + length]))
         at += length
-    return found
+    return options
 
 
 def assemble(headers: Headers, numbers: Numbers, rows: Ints, *, from_start: bool) -> Stream:

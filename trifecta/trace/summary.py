@@ -50,28 +50,32 @@ _HIDDEN = {True: _OF_HTTP, False: (*_OF_QUIC, *_OF_HTTP)}
 Found = tuple[str, Any, str, float | None]  # metric, value, unit, bound
 
 
-def trace_metrics(found: Dissection, of: list[Connection] | None = None, *, one_side: bool | None = None) -> pa.Table:
+def trace_metrics(
+    dissection: Dissection, of: list[Connection] | None = None, *, one_side: bool | None = None
+) -> pa.Table:
     """The table, with the columns of `METRICS`.
 
     ``of``: the connections of this dissection, where they are there. ``one_side``: `delivery.passage`.
     """
-    return encoded_metrics(found, of, one_side=one_side).cast(METRICS)
+    return encoded_metrics(dissection, of, one_side=one_side).cast(METRICS)
 
 
-def encoded_metrics(found: Dissection, of: list[Connection] | None = None, *, one_side: bool | None = None) -> pa.Table:
+def encoded_metrics(
+    dissection: Dissection, of: list[Connection] | None = None, *, one_side: bool | None = None
+) -> pa.Table:
     """`trace_metrics` with each text once: small enough to pass on."""
     heads: list[tuple[Any, ...]] = []  # what rows of one family and direction have in common
     counts: list[int] = []
     rows: list[Found] = []
     if of is None:
-        of = connections(found.packets, found.frames, found.messages, found.connections)
-    delays = Delays({name: getattr(found, name) for name in TABLES}, of, one_side=one_side)
+        of = connections(dissection.packets, dissection.frames, dissection.messages, dissection.connections)
+    delays = Delays({name: getattr(dissection, name) for name in TABLES}, of, one_side=one_side)
     for connection in of:
         whose = [connection.row[name] for name in ("capture", "connection", "protocol")]
-        for family, up, found_here, told in (*_families(connection), *delays.families(connection.number)):
+        for family, up, found_here, family_notes in (*_families(connection), *delays.families(connection.number)):
             lacks = connection.lacks_packets
             metrics = [(name, None, unit, bound) for name, _, unit, bound in found_here] if lacks else found_here
-            notes = [LACKS.format(connection.number)] if lacks else told
+            notes = [LACKS.format(connection.number)] if lacks else family_notes
             direction = None if up is None else "up" if up else "down"
             heads.append((*whose, direction, family, "; ".join(notes) or None))
             counts.append(len(metrics))
@@ -82,8 +86,8 @@ def encoded_metrics(found: Dissection, of: list[Connection] | None = None, *, on
 def _table(heads: list[tuple[Any, ...]], counts: list[int], rows: list[Found]) -> pa.Table:
     columns: dict[str, pa.Array[Any]] = {}
     place = np.repeat(np.arange(len(heads)), np.asarray(counts, dtype=np.int64))
-    for name, told in zip(_HEAD, zip(*heads, strict=True) if heads else [()] * len(_HEAD), strict=True):
-        columns[name] = _encoded(told, METRICS.field(name).type, place)
+    for name, column_values in zip(_HEAD, zip(*heads, strict=True) if heads else [()] * len(_HEAD), strict=True):
+        columns[name] = _encoded(column_values, METRICS.field(name).type, place)
     metrics, values, units, bounds = zip(*rows, strict=True) if rows else ((), (), (), ())
     for name, texts in (("metric", metrics), ("unit", units)):
         columns[name] = _encoded(texts, pa.string(), slice(None))
@@ -103,11 +107,11 @@ def _encoded(values: Sequence[Any], kind: pa.DataType, place: Any) -> pa.Array[A
 
 def by_connection(metrics: pa.Table) -> dict[int, Families]:
     """The same for a program: by connection."""
-    found: dict[int, Families] = {}
+    families: dict[int, Families] = {}
     names = ("connection", "family", "direction", "metric", "value")
     for number, family, direction, metric, value in zip(*(metrics[name].to_pylist() for name in names), strict=True):
-        found.setdefault(number, {}).setdefault(family, {}).setdefault(direction or "both", {})[metric] = value
-    return found
+        families.setdefault(number, {}).setdefault(family, {}).setdefault(direction or "both", {})[metric] = value
+    return families
 
 
 def _families(connection: Connection) -> Iterator[tuple[str, bool | None, list[Found], list[str]]]:
@@ -126,12 +130,16 @@ def _families(connection: Connection) -> Iterator[tuple[str, bool | None, list[F
 
 
 def _setup(connection: Connection) -> tuple[list[Found], list[str]]:
-    found = setup(connection)
-    least = None if found.bound is None or found.rtt_ns is None else float(found.bound * found.rtt_ns)
-    rows: list[Found] = [("rtt", found.rtt_ns, "ns", None), ("ratio", found.ratio, "1", 1.0)]
+    setup_result = setup(connection)
+    least = (
+        None
+        if setup_result.bound is None or setup_result.rtt_ns is None
+        else float(setup_result.bound * setup_result.rtt_ns)
+    )
+    rows: list[Found] = [("rtt", setup_result.rtt_ns, "ns", None), ("ratio", setup_result.ratio, "1", 1.0)]
     for name, passed, bound in (
-        ("request", found.to_request, None if found.bound is None else found.bound - 1),
-        ("response", found.to_response, found.bound),
+        ("request", setup_result.to_request, None if setup_result.bound is None else setup_result.bound - 1),
+        ("response", setup_result.to_response, setup_result.bound),
     ):
         values = (
             (None,) * 6
@@ -159,22 +167,22 @@ def _setup(connection: Connection) -> tuple[list[Found], list[str]]:
             (f"{one}_to_{name}", value, unit, limit)
             for one, value, unit, limit in zip(names, values, units, bounds, strict=True)
         ]
-    rows += [(f"cost_{cost.name}", cost.times, "1", 0.0) for cost in found.costs]
-    return rows, found.notes
+    rows += [(f"cost_{cost.name}", cost.times, "1", 0.0) for cost in setup_result.costs]
+    return rows, setup_result.notes
 
 
 def _overhead(connection: Connection) -> Iterator[tuple[str, bool | None, list[Found], list[str]]]:
-    found = overhead(connection)
-    whole: list[Found] = [
-        ("wire_bytes", found.wire_bytes, "B", None),
-        ("content_bytes", found.content_bytes, "B", None),
-        ("wire_by_content", found.ratio, "1", 1.0),
+    costs = overhead(connection)
+    measured: list[Found] = [
+        ("wire_bytes", costs.wire_bytes, "B", None),
+        ("content_bytes", costs.content_bytes, "B", None),
+        ("wire_by_content", costs.ratio, "1", 1.0),
     ]
-    yield "overhead", None, whole, found.notes
-    for up, parts in ((True, found.up), (False, found.down)):
+    yield "overhead", None, measured, costs.notes
+    for up, parts in ((True, costs.up), (False, costs.down)):
         hidden = _HIDDEN[connection.tcp] if connection.row["decrypted"] is False and parts["unknown"] else ()
         values = {name: None if name in hidden and not octets else octets for name, octets in parts.items()}
-        yield "overhead", up, [(name, octets, "B", None) for name, octets in values.items()], found.notes
+        yield "overhead", up, [(name, octets, "B", None) for name, octets in values.items()], costs.notes
 
 
 def _rate(connection: Connection, up: bool) -> tuple[list[Found], list[str]]:
@@ -189,41 +197,41 @@ def _rate(connection: Connection, up: bool) -> tuple[list[Found], list[str]]:
 
 
 def _acknowledgements(connection: Connection, up: bool) -> tuple[list[Found], list[str]]:
-    found = acknowledgements(connection, up=up)
-    delay, said = found.delay_ns, found.said_delay_ns
+    acks = acknowledgements(connection, up=up)
+    delay, reported = acks.delay_ns, acks.said_delay_ns
     return [
-        ("count", found.count, "1", None),
-        ("packets", found.packets, "1", None),
-        ("packets_wire_bytes", found.packets_wire_bytes, "B", None),
-        ("mean_packet_bytes", found.mean_packet_bytes, "B", None),
-        ("data_packets_per_acknowledgement", found.data_packets_per_acknowledgement, "1", None),
-        ("eliciting_share", found.eliciting_share, "1", None),
-        ("with_holes", found.with_holes, "1", None),
-        ("duplicates", found.duplicates, "1", None),
+        ("count", acks.count, "1", None),
+        ("packets", acks.packets, "1", None),
+        ("packets_wire_bytes", acks.packets_wire_bytes, "B", None),
+        ("mean_packet_bytes", acks.mean_packet_bytes, "B", None),
+        ("data_packets_per_acknowledgement", acks.data_packets_per_acknowledgement, "1", None),
+        ("eliciting_share", acks.eliciting_share, "1", None),
+        ("with_holes", acks.with_holes, "1", None),
+        ("duplicates", acks.duplicates, "1", None),
         ("delay_p50", delay.p50 if delay else None, "ns", None),
         ("delay_most", delay.most if delay else None, "ns", None),
-        ("said_delay_p50", said.p50 if said else None, "ns", None),
-    ], found.notes
+        ("said_delay_p50", reported.p50 if reported else None, "ns", None),
+    ], acks.notes
 
 
 def _slow_start(connection: Connection, up: bool) -> tuple[list[Found], list[str]]:
-    found, pauses = slow_start(connection, up=up), restarts(connection, up=up)
+    start, pauses = slow_start(connection, up=up), restarts(connection, up=up)
     rows: list[Found] = []
     notes: list[str] = []
-    if found is None:
+    if start is None:
         notes.append("no acknowledgement of data of this direction can be read")
     else:
-        notes += [*found.notes, f"slow start ended with: {found.exit}"]
+        notes += [*start.notes, f"slow start ended with: {start.exit}"]
         rows += [
-            ("initial_window", found.initial_window, "B", None),
-            ("exit_window", found.exit_window, "B", None),
-            ("round_trips", found.rounds, "1", None),
-            ("duration", found.duration_ns, "ns", None),
-            ("growth", found.growth, "1", 2.0),
+            ("initial_window", start.initial_window, "B", None),
+            ("exit_window", start.exit_window, "B", None),
+            ("round_trips", start.rounds, "1", None),
+            ("duration", start.duration_ns, "ns", None),
+            ("growth", start.growth, "1", 2.0),
         ]
-    rows.append(("pauses", len(pauses) if found is not None else None, "1", None))
+    rows.append(("pauses", len(pauses) if start is not None else None, "1", None))
     rows.append(
-        ("pauses_window_lost", sum(one.kept is False for one in pauses) if found is not None else None, "1", 0.0)
+        ("pauses_window_lost", sum(one.kept is False for one in pauses) if start is not None else None, "1", 0.0)
     )
     return rows, notes
 
@@ -234,29 +242,31 @@ def _repeated(connection: Connection) -> tuple[list[Found], list[str]]:
         return [(name, None, unit, None) for name, unit in names], [
             "without keys it is unknown which responses there were"
         ]
-    found = window_reuses(connection)
-    known = [one for one in found if one.kept is not None]
+    reuses = window_reuses(connection)
+    known = [one for one in reuses if one.kept is not None]
     notes = [] if known else ["no later response that began alone and was large enough to show a window"]
-    kept = [one.kept for one in known if one.kept is not None]
+    kept_windows = [one.kept for one in known if one.kept is not None]
     ramp = [one.ramp_ns for one in known if one.ramp_ns is not None]
     return [
         ("responses", len(known), "1", None),
-        ("window_kept", median(kept) if kept else None, "1", 1.0),
+        ("window_kept", median(kept_windows) if kept_windows else None, "1", 1.0),
         ("ramp", median(ramp) if ramp else None, "ns", 0.0),
         ("not_regained", sum(one.regained is False for one in known), "1", 0.0),
     ], notes
 
 
 def _stalls(connection: Connection, up: bool) -> tuple[list[Found], list[str]]:
-    found = stalls(connection, up=up)
-    readable = found.total_ns or connection.row["decrypted"]  # without messages nobody knows what was waited for
-    rows: list[Found] = [("total", found.total_ns if readable else None, "ns", None)]
-    rows += [(name, ns if readable else None, "ns", None) for name, ns in found.causes.items()]
-    streams = None if found.stream_held_ns is None else sum(found.stream_held_ns.values())
+    stall_summary = stalls(connection, up=up)
+    readable = (
+        stall_summary.total_ns or connection.row["decrypted"]
+    )  # without messages nobody knows what was waited for
+    rows: list[Found] = [("total", stall_summary.total_ns if readable else None, "ns", None)]
+    rows += [(name, ns if readable else None, "ns", None) for name, ns in stall_summary.causes.items()]
+    streams = None if stall_summary.stream_held_ns is None else sum(stall_summary.stream_held_ns.values())
     rows += [
         ("streams_held", streams, "ns", 0.0),
-        ("connection_held", found.connection_held_ns, "ns", 0.0),
-        ("zero_windows", found.zero_windows, "1", 0.0),
-        ("blocked_frames", found.blocked_frames, "1", 0.0),
+        ("connection_held", stall_summary.connection_held_ns, "ns", 0.0),
+        ("zero_windows", stall_summary.zero_windows, "1", 0.0),
+        ("blocked_frames", stall_summary.blocked_frames, "1", 0.0),
     ]
-    return rows, found.notes
+    return rows, stall_summary.notes

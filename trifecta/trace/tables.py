@@ -21,9 +21,9 @@ from trifecta.trace import connections as by_connection
 from trifecta.trace import messages as by_message
 from trifecta.trace import missing_packets
 from trifecta.trace.capture_file import Ints
+from trifecta.trace.correlation import CorrelatedTrace
 from trifecta.trace.flows import Flows
 from trifecta.trace.headers import TCP
-from trifecta.trace.joined import Joined
 from trifecta.trace.link_layer import Flags
 from trifecta.trace.pcapng import NO_ID
 from trifecta.trace.rows import DIRECTIONS, QUIC_COLUMNS, Packed, Trace
@@ -38,7 +38,7 @@ def build(
     trace: Trace, parts: list[Packed], file: Path, first: int, log: Path | None
 ) -> tuple[dict[str, pa.Table], list[str]]:
     """The four tables of one capture, and notes on connections; these are numbered from ``first``."""
-    joined = Joined(trace, parts, first)
+    joined = CorrelatedTrace(trace, parts, first)
     notes = [
         f"connection {numbers[key]}: {note}"
         for part, numbers in zip(parts, joined.numbers, strict=True)
@@ -56,7 +56,10 @@ def build(
     proven = {one for one, facts in by_connection.facts_of(joined).items() if "packets" in facts.missing}
     left_out = missing_packets.left_out(joined, link)
     if left_out - proven:
-        notes.append(f"{missing_packets.named(left_out - proven)}: packets may be missing: {missing_packets.UNKNOWN}")
+        notes.append(
+            f"{missing_packets.connections_in_words(left_out - proven)}: packets may be missing: "
+            f"{missing_packets.UNKNOWN}"
+        )
     messages = by_message.messages(joined, frames, proven | left_out)
     connections = by_connection.connections(joined, protocol, left_out)
     notes += [*_unfinished(parts), *missing_packets.headless(connections)]
@@ -73,12 +76,12 @@ def build(
 
 def _unfinished(parts: list[Packed]) -> list[str]:
     """What has no end in the capture; a pushed response (even streams: RFC 9113, 5.1.1) has no request to end."""
-    asked = [one for part in parts for one in part.messages if one.protocol != "h2" or (one.stream or 0) % 2]
-    count = sum(not all(half.ended for half in one.halves) for one in asked)
+    requests = [one for part in parts for one in part.messages if one.protocol != "h2" or (one.stream or 0) % 2]
+    count = sum(not all(half.ended for half in one.halves) for one in requests)
     if not count:
         return []
     verb = "is" if count == 1 else "are"
-    return [f"{count} of {len(asked)} requests {verb} not whole in the capture: what is not known of them is null"]
+    return [f"{count} of {len(requests)} requests {verb} not whole in the capture: what is not known of them is null"]
 
 
 def _constant(text: str, count: int) -> pa.Array[Any]:
@@ -93,12 +96,12 @@ def choose(codes: npt.NDArray[Any], words: tuple[str, ...] | list[str]) -> pa.Ar
     ).dictionary_decode()
 
 
-def _known(values: Ints, kind: pa.DataType, unknown: Flags | None = None) -> pa.Array[Any]:
+def _with_nulls(values: Ints, kind: pa.DataType, unknown: Flags | None = None) -> pa.Array[Any]:
     mask = values < 0 if unknown is None else unknown
     return pa.array(np.where(mask, 0, values), mask=mask).cast(kind)
 
 
-def _packets(joined: Joined, name: str, protocol: dict[int, str | None], log: Path | None) -> pa.Table:
+def _packets(joined: CorrelatedTrace, name: str, protocol: dict[int, str | None], log: Path | None) -> pa.Table:
     trace = joined.trace
     headers, flows, numbers, index = trace.headers, trace.flows, trace.numbers, trace.headers.index
     count, tcp = len(index), trace.headers.transport == TCP
@@ -125,28 +128,28 @@ def _packets(joined: Joined, name: str, protocol: dict[int, str | None], log: Pa
         "ip_header_bytes": pa.array(headers.ip_header).cast(pa.uint32()),
         "transport_header_bytes": pa.array(headers.transport_header).cast(pa.uint32()),
         "payload_bytes": pa.array(headers.payload).cast(pa.uint32()),
-        "sequence": _known(numbers.sequence, pa.uint64()),
-        "acknowledged": _known(numbers.acknowledged, pa.uint64()),
-        "window": _known(numbers.window, pa.uint32()),
+        "sequence": _with_nulls(numbers.sequence, pa.uint64()),
+        "acknowledged": _with_nulls(numbers.acknowledged, pa.uint64()),
+        "window": _with_nulls(numbers.window, pa.uint32()),
         "flags": choose(np.where(tcp, headers.flags, -1), flags),
         "sack": _texts_at(
             count, np.asarray(list(numbers.sack), dtype=np.int64), pa.array(list(numbers.sack.values()), pa.string())
         ),
         "info": _info(joined),
         "protocol": choose(of[joined.connection], words),
-        "retransmission": _known(numbers.retransmission, pa.bool_()),
+        "retransmission": _with_nulls(numbers.retransmission, pa.bool_()),
     }
     columns.update(_quic(joined))
     columns.update(_fates(joined, log))
     return pa.table({name: columns[name] for name in PACKETS.names}).cast(PACKETS.arrow())
 
 
-def _quic(joined: Joined) -> dict[str, pa.Array[Any]]:
+def _quic(joined: CorrelatedTrace) -> dict[str, pa.Array[Any]]:
     count = len(joined.connection)
     place = np.full(count, -1, dtype=np.int64)
     start = 0
-    told = [part for part in joined.parts if len(part.quic_rows)]
-    for part in told:
+    quic_parts = [part for part in joined.parts if len(part.quic_rows)]
+    for part in quic_parts:
         place[part.quic_rows] = np.arange(start, start + len(part.quic_rows))
         start += len(part.quic_rows)
     place = place[joined.trace.flows.origin]
@@ -154,12 +157,12 @@ def _quic(joined: Joined) -> dict[str, pa.Array[Any]]:
     columns: dict[str, pa.Array[Any]] = {}
     for name in QUIC_COLUMNS:
         kind = PACKETS.arrow().field(name).type
-        whole = pa.concat_arrays([part.quic[name] for part in told]) if told else pa.nulls(0, kind)
-        columns[name] = whole.take(taken) if start else pa.nulls(count, kind)
+        joined_column = pa.concat_arrays([part.quic[name] for part in quic_parts]) if quic_parts else pa.nulls(0, kind)
+        columns[name] = joined_column.take(taken) if start else pa.nulls(count, kind)
     return columns
 
 
-def _info(joined: Joined) -> pa.Array[Any]:
+def _info(joined: CorrelatedTrace) -> pa.Array[Any]:
     trace = joined.trace
     headers, numbers = trace.headers, trace.numbers
     count = len(joined.connection)
@@ -182,9 +185,9 @@ def _info(joined: Joined) -> pa.Array[Any]:
     segment = (" [", bits, "] Seq=", text(numbers.sequence[own]), " Ack=", text(acknowledged))
     segment_text = pc.if_else(pa.array(tcp), pc.binary_join_element_wise(*segment, ""), "")
     ours: Any = pc.binary_join_element_wise(*ends, segment_text, " Len=", text(headers.payload[own]), "")
-    whole: pa.Array[Any] = pa.concat_arrays([*(part.info_texts for part in joined.parts), ours])
+    texts: pa.Array[Any] = pa.concat_arrays([*(part.info_texts for part in joined.parts), ours])
     taken: Any = pa.array(place)
-    return whole.take(taken)
+    return texts.take(taken)
 
 
 def _texts_at(count: int, rows: Ints, texts: pa.Array[Any]) -> pa.Array[Any]:
@@ -195,7 +198,7 @@ def _texts_at(count: int, rows: Ints, texts: pa.Array[Any]) -> pa.Array[Any]:
     return texts.take(taken)
 
 
-def _fates(joined: Joined, log: Path | None) -> dict[str, pa.Array[Any]]:
+def _fates(joined: CorrelatedTrace, log: Path | None) -> dict[str, pa.Array[Any]]:
     flows, count = joined.trace.flows, len(joined.connection)
     if flows.packet_id is None:
         return {"fate": pa.nulls(count, pa.string()), "delay_ns": pa.nulls(count, pa.int64())}
@@ -236,21 +239,21 @@ def _take_fates(log: Path, flows: Flows, fate: Ints) -> None:
     order = np.lexsort((np.arange(len(named)), words != 0, named))
     named, words = np.append(named[order], NO_ID), np.append(words[order], 0)
     at = np.searchsorted(named[:-1], flows.packet_id, side="right") - 1
-    told = np.where(named[at] == flows.packet_id, words[at], _WORDS.index("under_way"))
+    fates = np.where(named[at] == flows.packet_id, words[at], _WORDS.index("under_way"))
     sent = flows.side == (flows.packet_id >> np.uint64(63)).astype(np.int64)
-    mine = sent & ((fate < 0) | (named[at] == flows.packet_id) & (told > 0))
-    fate[mine] = told[mine]
+    mine = sent & ((fate < 0) | (named[at] == flows.packet_id) & (fates > 0))
+    fate[mine] = fates[mine]
 
 
-def _frames(joined: Joined, name: str) -> dict[str, pa.Array[Any]]:
+def _frames(joined: CorrelatedTrace, name: str) -> dict[str, pa.Array[Any]]:
     """The columns of the frames of all parts, with what follows from their packets; and `row`."""
     columns: dict[str, list[pa.Array[Any]]] = {one: [] for one in (*FRAMES.names, "row", "direction_index")}
     trace, index = joined.trace, joined.trace.headers.index
     for part, numbers in zip(joined.parts, joined.numbers, strict=True):
-        rows, directions, found = part.frame_rows, part.frame_directions, part.frames
+        rows, directions, frame_columns = part.frame_rows, part.frame_directions, part.frames
         if not len(rows):
             continue
-        keys = found["connection"].to_numpy()
+        keys = frame_columns["connection"].to_numpy()
         known, place = np.unique(keys, return_inverse=True)
         names = np.asarray([numbers[int(one)] for one in known], dtype=np.int64)
         columns["connection"].append(pa.array(names[place]).cast(pa.uint32()))
@@ -260,7 +263,7 @@ def _frames(joined: Joined, name: str) -> dict[str, pa.Array[Any]]:
         columns["direction"].append(choose(directions, DIRECTIONS))
         columns["row"].append(pa.array(rows))
         columns["direction_index"].append(pa.array(directions))
-        for key, values in found.items():
+        for key, values in frame_columns.items():
             if key != "connection":
                 columns[key].append(values)
     kinds = {"row": pa.int64(), "direction_index": pa.int64()}
@@ -271,22 +274,22 @@ def _frames(joined: Joined, name: str) -> dict[str, pa.Array[Any]]:
     return result
 
 
-def write(found: dict[str, pa.Table], out: Path, *, csv: bool) -> None:
+def write(tables: dict[str, pa.Table], out: Path, *, csv: bool) -> None:
     """Write the tables into a folder, which is made if need be; each is there whole or not at all."""
     try:
         out.mkdir(parents=True, exist_ok=True)
-        for name, table in found.items():
-            with _whole(out / f"{name}.parquet") as draft:
+        for name, table in tables.items():
+            with _write_whole(out / f"{name}.parquet") as draft:
                 pq.write_table(table, draft, compression="zstd")
             if csv:
-                with _whole(out / f"{name}.csv") as draft:
+                with _write_whole(out / f"{name}.csv") as draft:
                     pyarrow.csv.write_csv(table, draft)
     except OSError as error:
         raise CannotError(f"{out}: {error.strerror or error}; name a folder that can be written with --out") from error
 
 
 @contextmanager
-def _whole(path: Path) -> Iterator[Path]:
+def _write_whole(path: Path) -> Iterator[Path]:
     """The name to write a file under; it gets its own at the end, and nothing is left of it after an error."""
     draft = path.with_name(f".tmp-{path.name}")
     try:

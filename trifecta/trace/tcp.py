@@ -59,10 +59,10 @@ def dissect_tcp(trace: Trace, connections: list[int], keys: bytes) -> Part:
             stream = streams[connection, direction] = assemble(headers, trace.numbers, mine, from_start=from_start)
             if stream.hole is None and (len(stream.end) or from_start):
                 # A packet without octets tells how far its sender had come (RFC 9293, 3.4), a reset does not.
-                told = mine[headers.flags[mine] & (SYN | RST) == 0]
+                data_rows = mine[headers.flags[mine] & (SYN | RST) == 0]
                 reached = int(stream.end[-1]) if len(stream.end) else 1
                 # Behind a FIN it is one more.
-                come = trace.numbers.sequence[told] - (headers.flags[told] & FIN == 0)
+                come = trace.numbers.sequence[data_rows] - (headers.flags[data_rows] & FIN == 0)
                 stream.hole = reached if bool((come > reached).any()) else None
             ends = mine[headers.flags[mine] & FIN > 0]
             last = trace.numbers.sequence[ends] + headers.payload[ends]
@@ -70,7 +70,7 @@ def dissect_tcp(trace: Trace, connections: list[int], keys: bytes) -> Part:
                 finished.add((connection, direction))
     records = {key: tls.walk_records(trace.capture.data, stream) for key, stream in streams.items()}
     feed = TcpFeed(trace.capture, streams, {key: one.end for key, one in records.items()}, finished)
-    found = {connection: _Connection() for connection in connections}
+    state_by_number = {connection: _Connection() for connection in connections}
     if len(feed.key):
         for line in tshark.dissect(feed.packets(), _FIELDS, keys, _OPTIONS, empty=False):
             row = dict(zip(_FIELDS, line, strict=True))
@@ -80,13 +80,13 @@ def dissect_tcp(trace: Trace, connections: list[int], keys: bytes) -> Part:
             connection, direction = divmod(int(feed.key[number[0] - 1]), 2)
             place = int(feed.place[number[0] - 1])
             stream = streams[connection, direction]
-            found[connection].learn(direction, row, number[0], int(stream.end[place]))
+            state_by_number[connection].learn(direction, row, number[0], int(stream.end[place]))
             if row["tls.record.length"] or row["http2.type"] or row["http.request.method"]:
                 part.info[int(stream.row[place])] = row[tshark.INFO]
     for connection in connections:
         directions = (streams[connection, 0], streams[connection, 1])
-        whole = (records[connection, 0], records[connection, 1])
-        _finish(trace, connection, found[connection], both=directions, records=whole, part=part)
+        complete = (records[connection, 0], records[connection, 1])
+        _finish(trace, connection, state_by_number[connection], both=directions, records=complete, part=part)
         _missing(connection, lacks[connection], part)
     return part
 
@@ -110,13 +110,13 @@ def _missing(connection: int, lacks: list[tuple[int, bool]], part: Part) -> None
 def _finish(
     trace: Trace,
     connection: int,
-    found: _Connection,
+    state: _Connection,
     *,
     both: tuple[Stream, Stream],
     records: tuple[tls.Records, tls.Records],
     part: Part,
 ) -> None:
-    session, notes = found.session, []
+    session, notes = state.session, []
     facts = part.facts[connection] = Facts(
         None,
         session.version,
@@ -138,27 +138,27 @@ def _finish(
             )
     plains = []
     for direction, stream in enumerate(both):
-        plains.append(_records(trace, records[direction], connection, direction, found, stream=stream, part=part))
+        plains.append(_records(trace, records[direction], connection, direction, state, stream=stream, part=part))
     if facts.secured:
-        facts.decrypted = bool(found.http2[0].frames or found.http2[1].frames or found.http1[0].messages)
-        inner = [one for direction in (0, 1) for one in found.content[direction]]
+        facts.decrypted = bool(state.http2[0].frames or state.http2[1].frames or state.http1[0].messages)
+        inner = [one for direction in (0, 1) for one in state.content[direction]]
         if not facts.decrypted and not (session.version == "1.3" and 23 in inner):
             facts.missing.add("keys")
-    if found.http2[0].frames or found.http2[1].frames:
+    if state.http2[0].frames or state.http2[1].frames:
         facts.protocol = "h2"
-        notes += _http2(trace, connection, found, plains, both=both, part=part)
-    elif found.http1[0].messages or found.http1[1].messages:
+        notes += _http2(trace, connection, state, plains, both=both, part=part)
+    elif state.http1[0].messages or state.http1[1].messages:
         facts.protocol = "h1"
-        messages, said = http1.place_messages(
+        messages, problem = http1.place_messages(
             connection,
-            found.http1,
+            state.http1,
             tuple(plains),
             both,
             part.frames,
             from_start=bool(trace.flows.begins[connection]),
         )
         part.messages += messages
-        notes += said
+        notes += problem
     elif session.alpn in ("h2", "http/1.1"):
         facts.protocol = {"h2": "h2", "http/1.1": "h1"}[session.alpn]
     part.connection_notes += [(connection, note) for note in notes]
@@ -167,7 +167,7 @@ def _finish(
 def _http2(
     trace: Trace,
     connection: int,
-    found: _Connection,
+    state: _Connection,
     plains: list[tls.Plaintext | None],
     *,
     both: tuple[Stream, Stream],
@@ -177,17 +177,17 @@ def _http2(
     notes = []
     for direction, stream in enumerate(both):
         wrong = http2.place_frames(
-            connection, direction, found.http2[direction], plain=plains[direction], stream=stream, frames=part.frames
+            connection, direction, state.http2[direction], plain=plains[direction], stream=stream, frames=part.frames
         )
-        if wrong and found.http2[direction].frames:
+        if wrong and state.http2[direction].frames:
             plains[direction] = None
             notes.append(f"{wrong} ({('up', 'down')[direction]}): times and TCP ranges of its frames are not known")
-    messages = http2.gather(connection, found.http2, tuple(plains))
-    if any(one.status == 101 for one in found.http1[1].messages) and len(both[0].start):
+    messages = http2.gather(connection, state.http2, tuple(plains))
+    if any(one.status == 101 for one in state.http1[1].messages) and len(both[0].start):
         until = cleartext.begins(trace.capture.data, both[0], 0)
-        notes += cleartext.name_upgraded(messages, found.http1[0].messages, both[0], until)
+        notes += cleartext.name_upgraded(messages, state.http1[0].messages, both[0], until)
     part.messages += messages
-    if count := http2.pushed(found.http2):
+    if count := http2.pushed(state.http2):
         notes.append(f"{count} responses were pushed: their requests were promised, not sent")
     return notes
 
@@ -197,7 +197,7 @@ def _records(
     records: tls.Records,
     connection: int,
     direction: int,
-    found: _Connection,
+    state: _Connection,
     *,
     stream: Stream,
     part: Part,
@@ -206,13 +206,13 @@ def _records(
     if not len(stream.start):
         return None
     if not len(records.start):
-        is_http2 = bool(found.http2[direction].frames)
+        is_http2 = bool(state.http2[direction].frames)
         base = cleartext.begins(trace.capture.data, stream, direction) if is_http2 else int(stream.start[0])
-        if is_http2 or found.http1[direction].messages:
+        if is_http2 or state.http1[direction].messages:
             return tls.Plaintext(stream.start, stream.end, stream.end - base, base)
         return None
     part.facts[connection].secured = True
-    tls.see_inside(records, found.content[direction], found.lengths[direction], found.padding[direction])
+    tls.see_inside(records, state.content[direction], state.lengths[direction], state.padding[direction])
     rows = stream.row[np.searchsorted(stream.end, records.end - 1, side="right")]
     columns = (rows, records.start, records.end, records.inner)
     for row, start, end, inner in zip(*(one.tolist() for one in columns), strict=True):
@@ -228,4 +228,4 @@ def _records(
             tcp_start=start,
             tcp_end=end,
         )
-    return tls.plaintext(records, found.session)
+    return tls.plaintext(records, state.session)

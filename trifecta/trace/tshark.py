@@ -28,10 +28,10 @@ _BUFFER = 1 << 20
 
 def find() -> str:
     """The path of tshark."""
-    found = shutil.which("tshark")
-    if found is None:
+    path = shutil.which("tshark")
+    if path is None:
         raise CannotError("tshark is not installed; install it with: apt-get install tshark")
-    return found
+    return path
 
 
 @functools.lru_cache(maxsize=1)
@@ -50,8 +50,8 @@ def usable_fields(fields: tuple[str, ...]) -> tuple[str, ...]:
         empty.write_bytes(_PCAP_HEADER)
         names = list(fields)
         for _ in range(2):
-            asked = [part for name in names if name for part in ("-e", name)]
-            command = [find(), "-n", "-r", str(empty), "-T", "fields", *asked]
+            arguments = [part for name in names if name for part in ("-e", name)]
+            command = [find(), "-n", "-r", str(empty), "-T", "fields", *arguments]
             done = subprocess.run(
                 command, capture_output=True, text=True, check=False, timeout=60, env=_environment(folder)
             )
@@ -112,8 +112,8 @@ def dissect(
                     yield row
             code = process.wait()
             if code != 0:
-                said = " ".join(errors.read_text(errors="replace").split())[-300:]
-                raise CannotError(f"tshark ended with {code}: {said or 'no word'}; try fewer packets (editcap -c)")
+                message = " ".join(errors.read_text(errors="replace").split())[-300:]
+                raise CannotError(f"tshark ended with {code}: {message or 'no word'}; try fewer packets (editcap -c)")
         finally:
             if process.poll() is None:
                 process.kill()

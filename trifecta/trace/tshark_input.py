@@ -137,8 +137,8 @@ def _cut(stream: Stream, ends: Ints | None) -> tuple[Ints, Ints, Ints]:
     """
     until = stream.end
     if ends is not None and len(ends) and int((stream.end - stream.start).max()) <= _MOST_PIECE:
-        whole = np.concatenate([stream.start[:1], ends])[np.searchsorted(ends, stream.end, side="right")]
-        until = np.where(stream.end <= ends[-1], whole, stream.end)
+        record_ends = np.concatenate([stream.start[:1], ends])[np.searchsorted(ends, stream.end, side="right")]
+        until = np.where(stream.end <= ends[-1], record_ends, stream.end)
     start = np.concatenate([stream.start[:1], until[:-1]])
     some = np.flatnonzero(until > start)
     return some, start[some], until[some]

@@ -80,7 +80,7 @@ def dissect_udp(trace: Trace, connections: list[int], keys: bytes) -> Part:
     flows, headers = trace.flows, trace.headers
     mine = np.isin(flows.connection, connections) & flows.view & (headers.payload > 0)
     rows = np.flatnonzero(mine)
-    found: dict[int, _Connection] = {}
+    by_number: dict[int, _Connection] = {}
     google: dict[str, set[int]] = {}
     owner: list[int] = []  # QUIC connection by frame row
     directions = flows.direction
@@ -96,9 +96,9 @@ def dissect_udp(trace: Trace, connections: list[int], keys: bytes) -> Part:
             if row["gquic.version"]:
                 google.setdefault(row["gquic.version"], set()).add(int(flows.connection[at]))
             continue
-        one = found.get(numbers[0])
+        one = by_number.get(numbers[0])
         if one is None:
-            one = found[numbers[0]] = _Connection(part)
+            one = by_number[numbers[0]] = _Connection(part)
             one.flow = int(flows.connection[at])
         part.quic.append((numbers[0], *_learn(part, one, at, int(directions[at]), row)))
         owner += [numbers[0]] * (len(part.frames.row) - len(owner))
@@ -106,12 +106,12 @@ def dissect_udp(trace: Trace, connections: list[int], keys: bytes) -> Part:
     for version, of in sorted(google.items()):
         count = "1 connection is" if len(of) == 1 else f"{len(of)} connections are"
         part.notes.append(f"{count} Google's QUIC from before RFC 9000 ({version}): that is not read here")
-    for key, one in found.items():
+    for key, one in by_number.items():
         _finish(part, key, one)
     return part
 
 
-def _learn(part: Part, one: _Connection, at: int, direction: int, row: dict[str, str]) -> tuple[Any, ...]:
+def _learn(part: Part, connection: _Connection, at: int, direction: int, row: dict[str, str]) -> tuple[Any, ...]:
     """Take what tshark says of a datagram; its columns of the packets."""
     packets = quic.read_packets(row)
     frames = quic.read_frames(row, packets) if packets else []
@@ -119,15 +119,15 @@ def _learn(part: Part, one: _Connection, at: int, direction: int, row: dict[str,
         part.notes.append("some QUIC packets have frames that could not be distinguished: their rows have no frames")
         frames = []
     if row["tls.handshake.type"]:
-        one.session.learn(direction, row)
-        _parameters(one, direction, row)
-        one.client_hello |= 1 in values.numbers(row["tls.handshake.type"])
-    one.zero_rtt |= any(packet.kind == "0-RTT" for packet in packets)
-    if row["quic.version"] and one.version is None:
+        connection.session.learn(direction, row)
+        _parameters(connection, direction, row)
+        connection.client_hello |= 1 in values.numbers(row["tls.handshake.type"])
+    connection.zero_rtt |= any(packet.kind == "0-RTT" for packet in packets)
+    if row["quic.version"] and connection.version is None:
         version = next((value for value in values.numbers(row["quic.version"]) if value), None)
         # RFC 9000 15, RFC 9369 3.1.
-        one.version = None if version is None else {1: "1", 0x6B3343CF: "2"}.get(version, f"0x{version:08x}")
-    one.see(direction, packets, row)
+        connection.version = None if version is None else {1: "1", 0x6B3343CF: "2"}.get(version, f"0x{version:08x}")
+    connection.see(direction, packets, row)
     part.rows.append(at)
     part.info[at] = row[tshark.INFO]
     for frame in frames:
@@ -148,18 +148,18 @@ def _learn(part: Part, one: _Connection, at: int, direction: int, row: dict[str,
             packet_space=space,
         )
         if frame.delay is not None and space is not None:
-            exponent = _HANDSHAKE_EXPONENT if space != "application" else one.exponent(direction)
+            exponent = _HANDSHAKE_EXPONENT if space != "application" else connection.exponent(direction)
             if exponent is None:
-                one.early.append((place, frame.delay))
-                one.directions.append(direction)
+                connection.early.append((place, frame.delay))
+                connection.directions.append(direction)
             elif frame.delay << exponent < 1 << 50:
                 # In microseconds by a power of two (RFC 9000 19.3).
                 part.frames.ack_delay_ns[place] = (frame.delay << exponent) * 1000
         if frame.ranges and space is not None:
-            one.numbers.acknowledge(direction, space, frame.ranges)
+            connection.numbers.acknowledge(direction, space, frame.ranges)
         if frame.kind == "STREAM" and frame.stream is not None:
             piece = (frame.offset or 0, frame.length or 0, frame.data, bool(frame.fin))
-            one.http3.add(at, direction, frame.stream, piece)
+            connection.http3.add(at, direction, frame.stream, piece)
     return _columns(row, packets, frames)
 
 
@@ -167,7 +167,7 @@ def _columns(row: dict[str, str], packets: list[quic.Packet], frames: list[quic.
     """As in `rows.QUIC_COLUMNS`."""
     forms = ["short" if packet.kind == "1-RTT" else "long" for packet in packets]
     sizes = [packet.header for packet in packets]
-    whole = [size for size in sizes if size is not None]
+    known_sizes = [size for size in sizes if size is not None]
     known = [packet.number for packet in packets]
     numbers = ",".join(["" if number is None else str(number) for number in known])
     streams = [str(frame.stream) for frame in frames if frame.kind == "STREAM"]
@@ -179,7 +179,7 @@ def _columns(row: dict[str, str], packets: list[quic.Packet], frames: list[quic.
         numbers if len(known) > known.count(None) else None,
         _distinct(values.texts(row["quic.dcid"])),
         _distinct(values.texts(row["quic.scid"])),
-        sum(whole) if whole and len(whole) == len(sizes) else None,
+        sum(known_sizes) if known_sizes and len(known_sizes) == len(sizes) else None,
         _names(frames) or None,
         _distinct(streams),
         json.dumps(ranges) if ranges else None,
@@ -200,73 +200,73 @@ def _names(frames: list[quic.Frame]) -> str:
     return text
 
 
-def _parameters(one: _Connection, direction: int, row: dict[str, str]) -> None:
-    found: dict[str, int] = {}
+def _parameters(connection: _Connection, direction: int, row: dict[str, str]) -> None:
+    parameters: dict[str, int] = {}
     for name in _PARAMETERS:
-        told = values.numbers(row[f"tls.quic.parameter.{name}"])
-        if told:
-            found[name] = told[0]
-    if found and DIRECTIONS[direction] not in one.parameters:
-        one.parameters[DIRECTIONS[direction]] = found
+        field_values = values.numbers(row[f"tls.quic.parameter.{name}"])
+        if field_values:
+            parameters[name] = field_values[0]
+    if parameters and DIRECTIONS[direction] not in connection.parameters:
+        connection.parameters[DIRECTIONS[direction]] = parameters
 
 
-def _finish(part: Part, key: int, one: _Connection) -> None:
-    for (place, delay), direction in zip(one.early, one.directions, strict=True):
-        exponent = one.exponent(direction)
+def _finish(part: Part, key: int, connection: _Connection) -> None:
+    for (place, delay), direction in zip(connection.early, connection.directions, strict=True):
+        exponent = connection.exponent(direction)
         if exponent is not None and delay << exponent < 1 << 50:
             part.frames.ack_delay_ns[place] = (delay << exponent) * 1000
-    session = one.session
+    session = connection.session
     if session.alpn is None and len(session.offered) == 1 and session.cipher is not None:
         session.alpn = session.offered[0]  # QUIC goes on with an offered protocol or not at all (RFC 9001 8.1)
     facts: Any = Facts(
         None,
-        session.version or ("1.3" if one.version is not None else None),  # RFC 9001: always
+        session.version or ("1.3" if connection.version is not None else None),  # RFC 9001: always
         session.cipher_text,
         session.alpn,
         session.resumed,
-        one.zero_rtt,
+        connection.zero_rtt,
         session.key_exchange,
-        one.version,
-        decrypted=one.opened,
+        connection.version,
+        decrypted=connection.opened,
         secured=True,
-        transport_parameters=json.dumps(one.parameters) if one.parameters else None,
+        transport_parameters=json.dumps(connection.parameters) if connection.parameters else None,
         server_name=session.server_name,
         alpn_offered=session.offers,
     )
-    if not one.client_hello or (one.answered and session.cipher is None):
+    if not connection.client_hello or (connection.answered and session.cipher is None):
         facts.missing.add("start")
         # What only has short headers is left over of a connection that began before the capture.
-        if one.version is not None:
-            hello = "ServerHello" if one.client_hello else "ClientHello"
+        if connection.version is not None:
+            hello = "ServerHello" if connection.client_hello else "ClientHello"
             part.connection_notes.append(
                 (key, f"its {hello} is not in the capture: nothing that is encrypted after it is known")
             )
-    if one.closed and not one.opened:
+    if connection.closed and not connection.opened:
         facts.missing.add("keys")
-    elif one.closed:
+    elif connection.closed:
         facts.missing.add("octets")
         part.connection_notes.append(
-            (key, f"{one.closed} QUIC packets could not be opened: their frames are not known")
+            (key, f"{connection.closed} QUIC packets could not be opened: their frames are not known")
         )
-    messages = one.http3.finish()
-    _missing(part, key, one, facts)
-    if one.http3.is_http3 or (session.alpn or "").startswith("h3"):
+    messages = connection.http3.finish()
+    _missing(part, key, connection, facts)
+    if connection.http3.is_http3 or (session.alpn or "").startswith("h3"):
         facts.protocol = "h3"
         for message in messages:
             message.connection = key
         part.messages += messages
-    part.connection_notes += [(key, note) for note in sorted(one.http3.notes)]
+    part.connection_notes += [(key, note) for note in sorted(connection.http3.notes)]
     part.facts[key] = facts
 
 
-def _missing(part: Part, key: int, one: _Connection, facts: Facts) -> None:
+def _missing(part: Part, key: int, connection: _Connection, facts: Facts) -> None:
     """Say what is not in the capture: packets that the other end got, octets of streams before others."""
-    up, down = one.numbers.missing(0), one.numbers.missing(1)
+    up, down = connection.numbers.missing(0), connection.numbers.missing(1)
     if up or down:
         facts.missing |= {"packets", "octets"}
         which = f"{up + down} QUIC packets that were acknowledged are not in the capture ({up} up, {down} down)"
         part.connection_notes.append((key, f"{which}: {UNKNOWN}"))
-    octets, streams = one.http3.holes()
+    octets, streams = connection.http3.holes()
     if octets:
         facts.missing.add("octets")
         of = "1 stream" if streams == 1 else f"{streams} streams"

@@ -43,8 +43,8 @@ def numbers(field: str) -> list[int]:
     if AGGREGATOR not in field:
         one = number(field)
         return [] if one is None else [one]
-    found = [number(text) for text in field.split(AGGREGATOR)]
-    return [] if None in found else [one for one in found if one is not None]
+    parsed = [number(text) for text in field.split(AGGREGATOR)]
+    return [] if None in parsed else [one for one in parsed if one is not None]
 
 
 def truths(field: str) -> list[bool]:

@@ -75,17 +75,17 @@ class Guard:
                 for name, value in HEADERS.items():
                     headers.setdefault(name, value)
                 if entering and not refusal:
-                    kept = f"{self._cookie}={self._known.entry}; Path=/; HttpOnly; SameSite=Strict"
-                    headers.append("set-cookie", kept)
+                    cookie = f"{self._cookie}={self._known.entry}; Path=/; HttpOnly; SameSite=Strict"
+                    headers.append("set-cookie", cookie)
             await send(message)
 
-        told = PlainTextResponse(f"{refusal}\n", 403) if refusal else self._app
-        await told(scope, receive, answer)
+        response = PlainTextResponse(f"{refusal}\n", 403) if refusal else self._app
+        await response(scope, receive, answer)
 
     def _enters(self, scope: Scope) -> bool:
         """Whether it is the address of the terminal that is opened."""
         given = dict(parse_qsl(scope.get("query_string", b"").decode("latin-1"))).get("token", "")
-        return scope["path"] == "/" and scope["method"] in SAFE and _same(given, self._known.entry)
+        return scope["path"] == "/" and scope["method"] in SAFE and _is_equal(given, self._known.entry)
 
     def _refusal(self, scope: Scope, *, entering: bool) -> str:
         """Why this request is refused; empty where it is not."""
@@ -98,21 +98,21 @@ class Guard:
         if origin not in (None, f"http://{hosts[0]}") or (elsewhere and not entering):
             return "refused: another site asks"
         if scope["path"] == METRICS and scope["method"] in SAFE and self._known.metrics:
-            may = _same(_bearer(headers), self._known.metrics)
+            may = _is_equal(_bearer(headers), self._known.metrics)
             return "" if may else "refused: no token of --metrics as Authorization: Bearer"
-        if not entering and not _same(_cookies(headers).get(self._cookie, ""), self._known.entry):
+        if not entering and not _is_equal(_cookies(headers).get(self._cookie, ""), self._known.entry):
             return "refused: no token; open the address that `trifecta ui` printed"
         return "" if scope["method"] in SAFE else self._may_not_change(scope["method"], origin, headers)
 
     def _may_not_change(self, method: str, origin: str | None, headers: Headers) -> str:
         if method != "POST" or origin is None:
             return "refused: only this page may change something"
-        if not _same(headers.get(CHANGE_HEADER, ""), self._known.change):
+        if not _is_equal(headers.get(CHANGE_HEADER, ""), self._known.change):
             return f"refused: no token in the header {CHANGE_HEADER}"
         return ""
 
 
-def _same(given: str, wanted: str) -> bool:
+def _is_equal(given: str, wanted: str) -> bool:
     return hmac.compare_digest(given.encode(), wanted.encode())
 
 

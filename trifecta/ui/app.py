@@ -59,24 +59,24 @@ class Site:
             async with background(self.watcher, self.answering):
                 yield
 
-        asked: dict[str, Callable[[Request], Any]] = {
+        makers: dict[str, Callable[[Request], Any]] = {
             "/api/run": self._run, "/api/cell": self._cell, "/api/values": self._values, "/api/trial": self._trial,
-            "/api/compare": self._compare, "/api/found": self._found,
+            "/api/compare": self._compare, "/api/found": self._run_document,
         }  # fmt: skip
         routes: list[Route | Mount] = [
             Route("/", self._page),
             Route("/report.css", _palette),
             Route("/api/runs", self._runs),
-            *(Route(path, _answered(self._reading(make))) for path, make in asked.items()),
-            Route("/api/first", _answered(self._first)),
-            Route("/api/file", _answered(self._file)),
-            Route("/api/report", _answered(self._report)),
-            Route("/api/known", _answered(self._is_known)),
-            Route("/api/live", _answered(self._live)),
+            *(Route(path, _with_errors(self._reading(make))) for path, make in makers.items()),
+            Route("/api/first", _with_errors(self._first)),
+            Route("/api/file", _with_errors(self._file)),
+            Route("/api/report", _with_errors(self._report)),
+            Route("/api/known", _with_errors(self._is_known)),
+            Route("/api/live", _with_errors(self._live)),
             Route("/api/jobs", self._jobs),
-            Route("/api/stop", _answered(self._stop), methods=["POST"]),
-            Route("/api/resume", _answered(self._resume), methods=["POST"]),
-            Route("/api/start", _answered(self._start), methods=["POST"]),
+            Route("/api/stop", _with_errors(self._stop), methods=["POST"]),
+            Route("/api/resume", _with_errors(self._resume), methods=["POST"]),
+            Route("/api/start", _with_errors(self._start), methods=["POST"]),
             Mount("/assets", StaticFiles(directory=ASSETS)),
         ]
         if self.known.metrics:
@@ -112,51 +112,51 @@ class Site:
 
         async def answer(request: Request) -> Response:
             self.answering.asked()
-            made = await anyio.to_thread.run_sync(lambda: make(request), limiter=self.watcher.reading)
-            return JSONResponse(made)
+            document = await anyio.to_thread.run_sync(lambda: make(request), limiter=self.watcher.reading)
+            return JSONResponse(document)
 
         return answer
 
     def _folder(self, request: Request, field: str = "name") -> Path:
-        return self.index.path(_asked(request, field))
+        return self.index.path(_text_field(request, field))
 
     async def _first(self, request: Request) -> Response:
         """The first picture of a run, before its files are compared with its manifest: `_run` does that."""
         self.answering.asked()
-        follower = Follower(self._folder(request), _asked(request, "name"))
-        made = await anyio.to_thread.run_sync(follower.document, limiter=self.watcher.looking)
-        return JSONResponse(made)
+        follower = Follower(self._folder(request), _text_field(request, "name"))
+        document = await anyio.to_thread.run_sync(follower.document, limiter=self.watcher.looking)
+        return JSONResponse(document)
 
     def _run(self, request: Request) -> JsonObject:
-        return reading.run(self._folder(request), _asked(request, "name"))
+        return reading.run(self._folder(request), _text_field(request, "name"))
 
     def _cell(self, request: Request) -> JsonObject:
-        return reading.cell(self._folder(request), _asked(request, "cell"))
+        return reading.cell(self._folder(request), _text_field(request, "cell"))
 
     def _values(self, request: Request) -> JsonObject:
-        return values.against(self._folder(request), _asked(request, "metric"), _asked(request, "factor"))
+        return values.against(self._folder(request), _text_field(request, "metric"), _text_field(request, "factor"))
 
     def _trial(self, request: Request) -> JsonObject:
-        return values.trial(self._folder(request), _asked(request, "trial"))
+        return values.trial(self._folder(request), _text_field(request, "trial"))
 
     def _compare(self, request: Request) -> JsonObject:
         folders = self._folder(request, "first"), self._folder(request, "second")
         return comparison.side_by_side(*folders, request.query_params.get("metric") or None)
 
-    def _found(self, request: Request) -> JsonObject:
-        one = self.index.entry(_asked(request, "name"))
+    def _run_document(self, request: Request) -> JsonObject:
+        one = self.index.entry(_text_field(request, "name"))
         if one.kind == "run":
             raise UserError(f"{one.name} is a run, and no map, ladder or reproduction")
         return results.show(self.index.path(one.name), one.kind, one.name)
 
     async def _file(self, request: Request) -> Response:
-        names = [_asked(request, field) for field in ("trial", "kind", "file")]
+        names = [_text_field(request, field) for field in ("trial", "kind", "file")]
         folder = self._folder(request)
         content = await anyio.to_thread.run_sync(lambda: trial_files.read(folder, *names))
         if names[1] == "frames":
             return Response(content, media_type="image/jpeg")
-        told = {"content-disposition": f'attachment; filename="{names[0]}-{names[2].replace("/", "-")}"'}
-        return Response(content, media_type="application/json", headers=told)
+        headers = {"content-disposition": f'attachment; filename="{names[0]}-{names[2].replace("/", "-")}"'}
+        return Response(content, media_type="application/json", headers=headers)
 
     async def _report(self, request: Request) -> Response:
         """The report that lies in a run's folder, to be kept: in this page's origin it is not opened."""
@@ -166,10 +166,10 @@ class Site:
         return FileResponse(path, filename=f"{path.parent.name}.html", media_type="application/octet-stream")
 
     async def _is_known(self, request: Request) -> Response:
-        return JSONResponse({"kind": self.index.entry(_asked(request, "name")).kind})
+        return JSONResponse({"kind": self.index.entry(_text_field(request, "name")).kind})
 
     async def _live(self, request: Request) -> Response:
-        name = _asked(request, "name")
+        name = _text_field(request, "name")
         events = self.watcher.follow(self._folder(request), name)
         return StreamingResponse(events, media_type="text/event-stream")
 
@@ -191,7 +191,7 @@ class Site:
         folder = self.index.path(name)
         if writers.writer(folder) is not None:
             raise UserError(f"{name} is being measured already")
-        words = ["resume", str(folder), *_more(body)]
+        words = ["resume", str(folder), *_extension_options(body)]
         self.jobs.start(words, name)
         return JSONResponse({"run": name})
 
@@ -210,7 +210,7 @@ class Site:
         if folder.exists():
             raise UserError(f"{name} is there already; start it again in a second")
         changes = [word for one in settings for word in ("--set", one)]
-        self.jobs.start(["run", study, *changes, *_more(body), "--out", str(folder)], name)
+        self.jobs.start(["run", study, *changes, *_extension_options(body), "--out", str(folder)], name)
         return JSONResponse({"run": name})
 
 
@@ -219,7 +219,7 @@ async def _palette(_: Request) -> Response:
     return FileResponse(TEMPLATES / "report.css", media_type="text/css")
 
 
-def _more(body: dict[str, Any]) -> list[str]:
+def _extension_options(body: dict[str, Any]) -> list[str]:
     """``--blocks`` and ``--budget``, where they were asked for."""
     words: list[str] = []
     blocks, budget = body.get("blocks"), body.get("budget")
@@ -238,7 +238,7 @@ def _more(body: dict[str, Any]) -> list[str]:
     return words
 
 
-def _answered(make: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
+def _with_errors(make: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
     """Errors that a user can mend are one line."""
 
     async def answer(request: Request) -> Response:
@@ -251,7 +251,7 @@ def _answered(make: Callable[[Request], Awaitable[Response]]) -> Callable[[Reque
     return answer
 
 
-def _asked(request: Request, field: str) -> str:
+def _text_field(request: Request, field: str) -> str:
     value = request.query_params.get(field)
     if not value:
         raise UserError(f"field {field!r} is missing")

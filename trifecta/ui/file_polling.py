@@ -73,8 +73,8 @@ class Watcher:
     async def follow(self, folder: Path, name: str) -> AsyncIterator[str]:
         """Server-sent events: how the run's intervals closed in and where it stands now, and both after each change."""
         queue: asyncio.Queue[str] = asyncio.Queue()
-        made = Follower(folder, name), History(folder), set[asyncio.Queue[str]]()
-        follower, history, queues = self._followed.setdefault(folder, made)
+        followed = Follower(folder, name), History(folder), set[asyncio.Queue[str]]()
+        follower, history, queues = self._followed.setdefault(folder, followed)
         queues.add(queue)  # before the past is told, so that nothing falls between
         if folder in self._last:
             queue.put_nowait(self._last[folder])
@@ -102,7 +102,9 @@ class Watcher:
                 await self._woken.wait()
             spent_s = 0.0
             for folder, (follower, history, queues) in list(self._followed.items()):
-                news, event, cost_s = await anyio.to_thread.run_sync(_look, follower, history, limiter=self.looking)
+                news, event, cost_s = await anyio.to_thread.run_sync(
+                    _read_changes, follower, history, limiter=self.looking
+                )
                 spent_s += cost_s
                 if event is not None:
                     self._last[folder] = event
@@ -111,7 +113,7 @@ class Watcher:
             await asyncio.sleep(allowance.spend(spent_s, time.monotonic()))
 
 
-def _look(follower: Follower, history: History) -> tuple[str, str | None, float]:
+def _read_changes(follower: Follower, history: History) -> tuple[str, str | None, float]:
     """What is new of the intervals and what to say after it, as events, and what it cost in s of a processor."""
     began = time.thread_time()
     news, event = "", None
@@ -120,8 +122,8 @@ def _look(follower: Follower, history: History) -> tuple[str, str | None, float]
             document = follower.document()
             about = follower.about
             with about.naming():
-                found = history.news(about)
-            news = _event("past", found) if found else ""
+                documents = history.changes(about)
+            news = _event("past", documents) if documents else ""
             event = _event("state", document)
         except TrifectaError as error:
             event = _event("problem", {"error": " ".join(str(error).split())})

@@ -32,20 +32,20 @@ def query(source: str, cell: str | None = None) -> str:
 
 def comparisons(rows: Iterable[VerdictRow], about: RunFacts) -> dict[Key, list[Comparison]]:
     """What the rows of `query` say of the study's metric, in the order of blocks."""
-    found: dict[Key, list[Comparison]] = {}
+    by_pair: dict[Key, list[Comparison]] = {}
     for one in sorted(from_rows(rows, about.metric), key=lambda one: cast(int, one.row["blocks"])):
         if one.row["ratio"] is not None:
-            found.setdefault((one.cell, one.arm, one.reference), []).append(one)
-    return found
+            by_pair.setdefault((one.cell, one.arm, one.reference), []).append(one)
+    return by_pair
 
 
-def point(one: Comparison) -> JsonObject:
+def point(comparison: Comparison) -> JsonObject:
     """What was said after so many blocks; while arms have their names (`RunFacts.naming`)."""
     return {
-        "block": one.row["blocks"],
-        "said": verdict_words.statement(one, one.metric.label),
-        "mark": tables.arm(one.arm)["mark"],
-        **{name: tables.plain(one.row[name]) for name in _ENDS},
+        "block": comparison.row["blocks"],
+        "said": verdict_words.statement(comparison, comparison.metric.label),
+        "mark": tables.arm(comparison.arm)["mark"],
+        **{name: tables.json_value(comparison.row[name]) for name in _ENDS},
     }
 
 
@@ -65,7 +65,7 @@ class History:
         self._known: dict[Key, list[Comparison]] = {}
         self._points: dict[Key, list[JsonObject]] = {}
 
-    def news(self, about: RunFacts) -> list[JsonObject]:
+    def changes(self, about: RunFacts) -> list[JsonObject]:
         """By comparison that says something else than when this was asked last: of the points known then the first
         ``keep``, and these ``points`` after them; while arms have their names. duckdb.Error where there is no reading
         the file.
@@ -75,22 +75,22 @@ class History:
             return []
         rows = cast(list[VerdictRow], parquet.select(query(f"({intervals.select(self._folder)})")))
         before, self._known, self._of = self._known, comparisons(rows, about), state
-        made = []
+        documents = []
         for key in {**before, **self._known}:
             old, new = before.get(key, []), self._known.get(key, [])
             keep = sum(1 for _ in takewhile(lambda two: two[0] == two[1], zip(old, new, strict=False)))
             if keep < max(len(old), len(new)):
                 after = [point(one) for one in new[keep:]]
                 self._points[key] = [*self._points.get(key, [])[:keep], *after]
-                made.append(_news(key, keep, after))
-        return made
+                documents.append(_changed_comparison(key, keep, after))
+        return documents
 
     def document(self) -> list[JsonObject]:
         """All that is known, as `news` has it."""
-        return [_news(key, 0, points) for key, points in self._points.items() if points]
+        return [_changed_comparison(key, 0, points) for key, points in self._points.items() if points]
 
 
-def _news(key: Key, keep: int, points: list[JsonObject]) -> JsonObject:
+def _changed_comparison(key: Key, keep: int, points: list[JsonObject]) -> JsonObject:
     cell, arm, reference = key
     return {"cell": cell, "arm": arm, "reference": reference, "keep": keep, "points": points}
 
@@ -98,7 +98,7 @@ def _news(key: Key, keep: int, points: list[JsonObject]) -> JsonObject:
 def _state(path: Path) -> object:
     """Changes when the file does; each block makes a new one."""
     try:
-        found = path.stat()
+        state = path.stat()
     except OSError:
         return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
+    return state.st_mtime_ns, state.st_size, state.st_ino

@@ -60,18 +60,18 @@ class Index:
         self.folder = folder.resolve()
         self._entries: dict[str, Entry] = {}
         key = hashlib.sha256(os.fsencode(self.folder)).hexdigest()[:24]
-        self._kept = cache.cache_folder() / "ui" / f"{key}.json"
-        self._known = _read(self._kept)
+        self._cache_file = cache.cache_folder() / "ui" / f"{key}.json"
+        self._known = _read(self._cache_file)
 
     def look(self) -> list[Entry]:
         """What is there now, the latest first."""
-        found: dict[str, Entry] = {}
+        entries: dict[str, Entry] = {}
         for name, path, seals in _walk(self.folder):
             seal = ";".join(seals.values())
             known = self._entries.get(name) or self._known.get(name)
-            found[name] = known if known and known.seal == seal else _brief(name, path, seals, seal)
-        self._entries = found
-        return sorted(found.values(), key=lambda one: (one.began_utc, one.name), reverse=True)
+            entries[name] = known if known and known.seal == seal else _brief(name, path, seals, seal)
+        self._entries = entries
+        return sorted(entries.values(), key=lambda one: (one.began_utc, one.name), reverse=True)
 
     def path(self, name: str) -> Path:
         """The folder of an entry; UserError for a name that is none."""
@@ -94,21 +94,21 @@ class Index:
     def answer(self, one: Entry, work_out: Answers) -> Entry:
         """Work out the answer of an entry; what keeps it from being read is its ``problem``."""
         try:
-            made = replace(one, answer=work_out(self.path(one.name), one.kind))
+            entry = replace(one, answer=work_out(self.path(one.name), one.kind))
         except TrifectaError as error:
-            made = replace(one, problem=str(error))
+            entry = replace(one, problem=str(error))
         except OSError as error:
-            made = replace(one, problem=f"{error.filename}: {error.strerror}")
+            entry = replace(one, problem=f"{error.filename}: {error.strerror}")
         if self._entries.get(one.name) == one:  # else it changed meanwhile, and comes again
-            self._entries[one.name] = made
-        return made
+            self._entries[one.name] = entry
+        return entry
 
     def keep(self) -> None:
         """Leave what is known in the cache; a cache that cannot be written is no cache."""
         document = {"version": __version__, "entries": [asdict(one) for one in self._entries.values() if one.answer]}
         try:
-            self._kept.parent.mkdir(parents=True, exist_ok=True)
-            files.write_text(self._kept, json.dumps(document))
+            self._cache_file.parent.mkdir(parents=True, exist_ok=True)
+            files.write_text(self._cache_file, json.dumps(document))
         except (OSError, TrifectaError):
             return
 
@@ -161,7 +161,7 @@ def _brief(name: str, path: Path, seals: dict[str, str], seal: str) -> Entry:
 
 def _object(path: Path) -> dict[str, Any]:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        document = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
         return {}  # whoever opens it is told
-    return found if isinstance(found, dict) else {}
+    return document if isinstance(document, dict) else {}

@@ -62,9 +62,9 @@ class Jobs:
             job = Job(name, tuple(words), run, Path(self._logs.name) / f"{name}.log")
             self._jobs[name] = job
             argv = [*self._command, *words]
-            asked = {"id": name, "argv": argv, "cwd": str(self._cwd), "log": str(job.log)}
+            order = {"id": name, "argv": argv, "cwd": str(self._cwd), "log": str(job.log)}
             try:
-                self._starter.stdin.write(json.dumps(asked).encode() + b"\n")
+                self._starter.stdin.write(json.dumps(order).encode() + b"\n")
                 self._starter.stdin.flush()
             except OSError as error:
                 raise CannotError("the starter of runs has ended; start `trifecta ui` again") from error
@@ -88,9 +88,9 @@ class Jobs:
     def _listen(self) -> None:
         assert self._starter.stdout is not None
         for line in self._starter.stdout:
-            said = json.loads(line)
+            message = json.loads(line)
             with self._lock:
-                self._jobs[said["id"]] = replace(self._jobs[said["id"]], code=said["code"])
+                self._jobs[message["id"]] = replace(self._jobs[message["id"]], code=message["code"])
 
 
 def _last_lines(log: Path) -> list[str]:

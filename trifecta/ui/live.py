@@ -17,7 +17,7 @@ import duckdb
 from trifecta.conclude import catalogue, facts
 from trifecta.conclude.cells import cells_in_order, comparisons_of
 from trifecta.conclude.facts import RunFacts
-from trifecta.conclude.queries import Answer
+from trifecta.conclude.queries import QueryResult
 from trifecta.contract.values import JsonObject
 from trifecta.design import duration, numbers
 from trifecta.design.errors import UserError
@@ -34,7 +34,7 @@ MOST_FAILED = 200
 
 
 @dataclass
-class _Seen:
+class _TrialsRead:
     """What was read of the trials so far."""
 
     names: set[str] = field(default_factory=set)
@@ -48,7 +48,7 @@ class Follower:
     def __init__(self, folder: Path, name: str) -> None:
         """The run in ``folder``, which the page calls ``name``."""
         self._folder, self._name = folder, name
-        self._seen = _Seen()
+        self._trials = _TrialsRead()
         self._about: RunFacts | None = None
         self._study: Study | None = None
         self._state: object = None
@@ -106,12 +106,12 @@ class Follower:
                 "budget_ns": study.budget_ns,
                 "reason": reason,
                 "blocks": len(decisions),
-                "last": self._seen.last,
+                "last": self._trials.last,
                 "failed": [
-                    {"trial": trial, "check": check, "said": told}
-                    for trial, check, told in self._seen.failed[: -MOST_FAILED - 1 : -1]
+                    {"trial": trial, "check": check, "said": evidence}
+                    for trial, check, evidence in self._trials.failed[: -MOST_FAILED - 1 : -1]
                 ],
-                "failed_trials": len({trial for trial, _, _ in self._seen.failed}),
+                "failed_trials": len({trial for trial, _, _ in self._trials.failed}),
                 "sides": about.sides,
                 "margin": about.margin,
                 "arms": [tables.arm(arm) for arm in about.arms],
@@ -129,7 +129,7 @@ class Follower:
 
     def _read_trials(self, names: Sequence[str]) -> None:
         """Of the trials that came since: whether they count, and why not."""
-        fresh = [name for name in names if name not in self._seen.names]
+        fresh = [name for name in names if name not in self._trials.names]
         if not fresh:
             return
         paths = [self._folder / "trials" / f"{name}.parquet" for name in fresh]
@@ -137,16 +137,16 @@ class Follower:
         rows = _select(f"SELECT trial, valid, error, checks_json FROM {source} ORDER BY trial", paths)  # noqa: S608
         for row in rows:
             if not row["valid"]:
-                self._seen.failed += _why(row)
-        self._seen.names |= set(fresh)
-        self._seen.last = str(rows[-1]["trial"]) if rows else ""
+                self._trials.failed += _failures(row)
+        self._trials.names |= set(fresh)
+        self._trials.last = str(rows[-1]["trial"]) if rows else ""
 
     def _read_verdicts(self, about: RunFacts) -> None:
         path = self._folder / "verdicts.parquet"
         if (state := _time(path)) == self._verdicts_of or not path.exists():
             return
         query = f"WITH verdicts AS (SELECT * FROM {parquet.scan([path])}) {catalogue.VERDICTS.text()}"  # noqa: S608
-        answer = Answer(catalogue.VERDICTS, _select(query, [path]))
+        answer = QueryResult(catalogue.VERDICTS, _select(query, [path]))
         cells = cells_in_order(about, (str(row["cell"]) for row in answer))
         every = comparisons_of(about, answer, cells)
         self._kinds = [one.kind for one in every]
@@ -170,23 +170,23 @@ def _select(query: str, paths: Sequence[Path]) -> list[dict[str, Any]]:
         return parquet.select(query)
     except duckdb.Error as error:
         for path in paths:
-            if said := damage.of_file(path, path.parent.name if path.parent.name == "trials" else path.name):
-                raise UserError(f"{path}: {said}") from error
+            if problem := damage.of_file(path, path.parent.name if path.parent.name == "trials" else path.name):
+                raise UserError(f"{path}: {problem}") from error
         raise
 
 
-def _why(row: dict[str, Any]) -> list[tuple[str, str, str]]:
+def _failures(row: dict[str, Any]) -> list[tuple[str, str, str]]:
     """Each check that a trial failed, with its evidence; or why it has no samples."""
     trial = str(row["trial"])
     checks = cast(list[dict[str, Any]], json.loads(row["checks_json"] or "[]"))
     against = [one for one in checks if one["status"] == "fail"]
     if not against:
         return [(trial, "", progress.counts_not(trial, str(row["error"] or "")))]
-    told = []
+    failures = []
     for one in against:
         remedy = f"; {one['remedy']}" if one.get("remedy") else ""
-        told.append((trial, str(one["check"]), progress.counts_not(trial, f"{one['evidence']}{remedy}")))
-    return told
+        failures.append((trial, str(one["check"]), progress.counts_not(trial, f"{one['evidence']}{remedy}")))
+    return failures
 
 
 def _time(path: Path) -> int:

@@ -103,7 +103,7 @@ class _Run:
     def _trials(self, families: Families, of_run: Mapping[str, str]) -> None:
         """The metrics of the last trial of each arm in each cell."""
         for one in METRICS.values():
-            name, scale, unit = grafana.named(one.name)
+            name, scale, unit = grafana.exported_name(one.name)
             for row in self._latest.values():
                 if (value := row.get(one.name)) is not None:
                     labels = {label: row.get(label) for label in LABELS} | {"valid": _truth(row["valid"])}

@@ -16,18 +16,18 @@ LEAST = 20
 def of_file(path: Path) -> str:
     """The token in a file; a new one, which this user alone can read, where there is none. UserError otherwise."""
     try:
-        made = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
-        return _kept(path)
+        return _read_token(path)
     except OSError as error:
         raise UserError(f"--metrics {path}: {error.strerror}; name a file in a folder that is yours") from None
     token = secrets.token_urlsafe(32)
-    with os.fdopen(made, "w", encoding="ascii") as file:
+    with os.fdopen(descriptor, "w", encoding="ascii") as file:
         file.write(f"{token}\n")
     return token
 
 
-def _kept(path: Path) -> str:
+def _read_token(path: Path) -> str:
     try:
         state = path.stat()
         if not stat.S_ISREG(state.st_mode):

@@ -9,7 +9,7 @@ from typing import cast
 import duckdb
 
 from trifecta.conclude import catalogue, facts, ladder_results, maps, queries
-from trifecta.conclude.comparisons import Comparison, VerdictRow, standing
+from trifecta.conclude.comparisons import Comparison, VerdictRow, rank_arms
 from trifecta.conclude.facts import RunFacts
 from trifecta.contract.values import JsonObject
 from trifecta.design import numbers
@@ -29,35 +29,37 @@ _WITH_CHECKS = ("failed", "warned", "unknown", "passed")
 def answer(folder: Path, kind: str) -> str:
     """What a folder of this kind says, in a line or two."""
     if kind == "map":
-        made = maps.load(folder)
-        with map_page.naming_of(made):
-            return map_words.headline(made)
+        result = maps.load(folder)
+        with map_page.naming_of(result):
+            return map_words.headline(result)
     if kind == "ladder":
         return ladder_words.answer(ladder_results.load(folder))
     if kind == "reproduction":
         return results.reproduction_answer(folder)
-    with damage.named(folder):
-        said = terminal.summarise(folder).words
-    return " ".join([said.headline, *said.uneven])
+    with damage.naming_damaged_file(folder):
+        words = terminal.summarise(folder).words
+    return " ".join([words.headline, *words.uneven])
 
 
 def run(folder: Path, name: str) -> JsonObject:
     """A run, whole or not, without its samples: the first screen, its cells, and what can be asked of it."""
-    with damage.named(folder):
+    with damage.naming_damaged_file(folder):
         summary = terminal.summarise(folder)
     about = summary.about
     with about.naming():
-        said = summary.words
+        texts = summary.words
         return {
             "name": name,
             "title": about.title,
             "state": str(about.rest.get("state", "")),
-            "headline": said.headline,
-            "uneven": said.uneven,
-            "warnings": said.warnings,
-            "elsewhere": said.elsewhere,
-            "lines": [line for line in (said.open, said.checks, said.noise, said.scope, said.seed, said.more) if line],
-            "left_out": said.left_out,
+            "headline": texts.headline,
+            "uneven": texts.uneven,
+            "warnings": texts.warnings,
+            "elsewhere": texts.elsewhere,
+            "lines": [
+                line for line in (texts.open, texts.checks, texts.noise, texts.scope, texts.seed, texts.more) if line
+            ],
+            "left_out": texts.left_out,
             "said": [*summary.program_words, *summary.service_words, *summary.visit_words],
             "next": "" if summary.opening is None else summary.opening.next,
             "arms": [tables.arm(arm) for arm in about.arms],
@@ -72,24 +74,26 @@ def run(folder: Path, name: str) -> JsonObject:
         }
 
 
-def verdict(one: Comparison) -> JsonObject:
+def verdict(comparison: Comparison) -> JsonObject:
     """A comparison: its numbers for the picture, its words for everything else."""
-    numbers_of = {name: tables.plain(one.row[name]) for name in ("ratio", "low", "high", "family_low", "family_high")}
+    numbers_of = {
+        name: tables.json_value(comparison.row[name]) for name in ("ratio", "low", "high", "family_low", "family_high")
+    }
     return {
-        "cell": one.cell,
-        "place": verdict_words.place_words(one.cell, without=""),
-        "arm": one.arm,
-        "reference": one.reference,
-        "pair": pair_words(one.arm, one.reference),
-        "mark": cast(int, tables.arm(one.arm)["mark"]),
-        "kind": one.kind,
-        "likely": one.likely,
-        "headline": verdict_words.headline(one),
-        "interval": verdict_words.ratio_interval(one),
-        "family": verdict_words.family_interval(one),
-        "needs": verdict_words.needs(one),
-        "statement": verdict_words.statement(one, one.metric.label),
-        "blocks": one.row["blocks"],
+        "cell": comparison.cell,
+        "place": verdict_words.place_words(comparison.cell, without=""),
+        "arm": comparison.arm,
+        "reference": comparison.reference,
+        "pair": pair_words(comparison.arm, comparison.reference),
+        "mark": cast(int, tables.arm(comparison.arm)["mark"]),
+        "kind": comparison.kind,
+        "likely": comparison.likely,
+        "headline": verdict_words.headline(comparison),
+        "interval": verdict_words.ratio_interval(comparison),
+        "family": verdict_words.family_interval(comparison),
+        "needs": verdict_words.needed_blocks(comparison),
+        "statement": verdict_words.statement(comparison, comparison.metric.label),
+        "blocks": comparison.row["blocks"],
         **numbers_of,
     }
 
@@ -109,7 +113,7 @@ def verdicts_table(comparisons: Sequence[Comparison]) -> JsonObject:
             verdict_words.ratio_interval(one),
             verdict_words.family_interval(one),
             numbers.count(one.row["blocks"]),
-            verdict_words.needs(one),
+            verdict_words.needed_blocks(one),
         ]
         for one in comparisons
     ]
@@ -119,21 +123,21 @@ def verdicts_table(comparisons: Sequence[Comparison]) -> JsonObject:
 
 def order_words(arms: list[str], comparisons: Sequence[Comparison]) -> list[str]:
     """``1st HTTP/3`` and so on."""
-    return verdict_words.standing_words(standing(arms, comparisons)) if comparisons else []
+    return verdict_words.standing_words(rank_arms(arms, comparisons)) if comparisons else []
 
 
 def cell(folder: Path, key: str) -> JsonObject:
     """What the samples of a cell say: the report's tables, and the curve of each arm."""
     about = facts.read(folder)
-    with damage.named(folder), about.naming(), queries.connect(folder) as connection:
+    with damage.naming_damaged_file(folder), about.naming(), queries.connect(folder) as connection:
         queries.hold(connection, "request_sums")
         wanted = (catalogue.VERDICTS, catalogue.PERCENTILES, catalogue.ECDF, catalogue.PHASES, catalogue.COST)
-        made = content.Answers({one.name: queries.ask(connection, one, key) for one in wanted}, {})
+        results = content.QueryResults({one.name: queries.ask(connection, one, key) for one in wanted}, {})
         makers = evidence.BROWSER_TABLES if about.is_browser else evidence.TABLES
-        shown = [one for make in makers if (one := make(about, made, key, 0)).lines]
+        shown = [one for make in makers if (one := make(about, results, key, 0)).lines]
         curves = [
-            {**tables.arm(row["arm"]), "ns": tables.plain(row["latency_ns"])}
-            for row in sorted(made[catalogue.ECDF].rows, key=lambda row: about.arms.index(row["arm"]))
+            {**tables.arm(row["arm"]), "ns": tables.json_value(row["latency_ns"])}
+            for row in sorted(results[catalogue.ECDF].rows, key=lambda row: about.arms.index(row["arm"]))
         ]
         if not curves and not shown:
             raise UserError(f"{folder} has no cell {key!r} with a trial that counts")
@@ -174,24 +178,24 @@ def _cell(summary: Summary, number: int, key: str) -> JsonObject:
     }
 
 
-def _opening(about: RunFacts, made: overview.Overview | None) -> JsonObject | None:
+def _opening(about: RunFacts, first_screen: overview.Overview | None) -> JsonObject | None:
     """The first screen as a table: a row a path."""
-    if made is None:
+    if first_screen is None:
         return None
     rows = [
         [
             row.path or "all cells",
-            "; ".join(" ".join(part for part in said if part) for said in overview.winners(row, len(about.arms))),
+            "; ".join(" ".join(part for part in winner if part) for winner in overview.winners(row, len(about.arms))),
             *(overview.spread(row, arm, about.metric) for arm in about.arms),
             f"{overview.ratio(row)} {overview.interval(row)}",
             row.next,
         ]
-        for row in made.rows
+        for row in first_screen.rows
     ]
     names = [str(tables.arm(arm)["name"]) for arm in about.arms]
-    columns = ["path", "first", *names, pair_words(*made.pair), "verdicts"]
+    columns = ["path", "first", *names, pair_words(*first_screen.pair), "verdicts"]
     wide = range(2, 3 + len(names))
-    return tables.table(about.metric_label, columns, rows, numeric=list(wide), sql=made.answer.query.text())
+    return tables.table(about.metric_label, columns, rows, numeric=list(wide), sql=first_screen.answer.query.text())
 
 
 def _choices(about: RunFacts) -> JsonObject:

@@ -9,7 +9,7 @@ from typing import Any, cast
 from trifecta.analysis.answers import Answer
 from trifecta.analysis.mapping.result import MapResult
 from trifecta.conclude import ladder_results, maps
-from trifecta.contract.ladder import Ends, LadderFound
+from trifecta.contract.ladder import LadderDocument, RatioInterval
 from trifecta.contract.values import JsonObject
 from trifecta.design import numbers
 from trifecta.design.errors import UserError
@@ -26,32 +26,32 @@ from trifecta.ui import tables
 
 def show(folder: Path, kind: str, name: str) -> JsonObject:
     """What a folder of this kind holds."""
-    made = {"map": _map, "ladder": _ladder, "reproduction": _reproduction}[kind](folder)
-    return {"name": name, "kind": kind, **made}
+    content = {"map": _map, "ladder": _ladder, "reproduction": _reproduction}[kind](folder)
+    return {"name": name, "kind": kind, **content}
 
 
 def _map(folder: Path) -> JsonObject:
-    made = maps.load(folder)
-    with page.naming_of(made):
-        return _of_map(made)
+    result = maps.load(folder)
+    with page.naming_of(result):
+        return _of_map(result)
 
 
-def _of_map(made: MapResult) -> JsonObject:
-    x, y = made.plan.x, made.plan.y
-    places = _places(made)
-    metric = METRICS[made.metric]
+def _of_map(result: MapResult) -> JsonObject:
+    x, y = result.plan.x, result.plan.y
+    places = _places(result)
+    metric = METRICS[result.metric]
     rows = [
         [y.texts[j], *(f"{places[i * len(y.values) + j]['text']}" for i in range(len(x.values)))]
         for j in reversed(range(len(y.values)))
         if places
     ]
-    arm, reference, better = style.name(made.plan.arm), style.name(made.plan.reference), is_(metric, "faster")
+    arm, reference, better = style.name(result.plan.arm), style.name(result.plan.reference), is_(metric, "faster")
     return {
         "title": f"{arm} ÷ {reference}",
-        "headline": words.headline(made),
+        "headline": words.headline(result),
         "lines": [
-            words.noise(made.noise, made.plan.reference),
-            *([nodes] if (nodes := words.nodes(made)) else []),
+            words.noise(result.noise, result.plan.reference),
+            *([nodes] if (nodes := words.nodes(result)) else []),
             f"Metric: {metric.label}.",
             f"▲ {arm} {better}, ▼ {reference} {better}, = the same, ? open",
         ],
@@ -62,16 +62,16 @@ def _of_map(made: MapResult) -> JsonObject:
     }
 
 
-def _places(made: MapResult) -> list[dict[str, Any]]:
+def _places(result: MapResult) -> list[dict[str, Any]]:
     """What the map says at each place of its grid, by the functions that its page says it with."""
-    if (sides := made.sides()) is None:
+    if (sides := result.sides()) is None:
         return []
-    up = len(made.plan.y.values)
-    found = []
+    up = len(result.plan.y.values)
+    rows = []
     for number, outcome in enumerate(sides.outcomes):
         i, j = divmod(number, up)
-        here = made.at(made.plan.x.values[i], made.plan.y.values[j])
-        found.append(
+        here = result.at(result.plan.x.values[i], result.plan.y.values[j])
+        rows.append(
             {
                 "i": i,
                 "j": j,
@@ -82,35 +82,43 @@ def _places(made: MapResult) -> list[dict[str, Any]]:
                 "evidence": words.evidence(here),
             }
         )
-    return found
+    return rows
 
 
 def _ladder(folder: Path) -> JsonObject:
-    found = ladder_results.load(folder)
-    rungs, steps = found["rungs"], found["steps"]
+    document = ladder_results.load(folder)
+    rungs, steps = document["rungs"], document["steps"]
     titles = ["published conditions, here", *(f"{one['title']} ({ladder_words.exchanged(one)})" for one in steps)]
     changes = ["", *(f"× {ladder_words.ratio(one)}" for one in steps)]
-    rows = [[f"published: {found['published']}", ladder_words.published(found), "", "", ""]]
+    rows = [[f"published: {document['published']}", ladder_words.published(document), "", "", ""]]
     for title, rung, change, step in zip(titles, rungs, changes, [None, *steps], strict=True):
         why = "" if step is None else f"{step['why']} ({step['source']})"
         rows.append([title, ladder_words.ratio(rung), change, numbers.count(rung["blocks"]), why])
     return {
-        "title": found["title"],
-        "headline": ladder_words.answer(found),
-        "lines": [f"{found['text']} ({found['claim']}, {found['source']})", *_closing(found)],
-        "quantity": ladder_words.quantity(found),
+        "title": document["title"],
+        "headline": ladder_words.answer(document),
+        "lines": [f"{document['text']} ({document['claim']}, {document['source']})", *_closing(document)],
+        "quantity": ladder_words.quantity(document),
         "rungs": [_rung(title, rung, f"{title}: {ladder_words.ratio(rung)}") for title, rung in zip(titles, rungs,
                   strict=True)],
         "table": tables.table("Rungs", ["rung", "ratio", "step", "rounds", "why"], rows, numeric=[1, 2, 3]),
     }  # fmt: skip
 
 
-def _rung(title: str, one: Ends, told: str) -> dict[str, Any]:
-    return {"title": title, "said": told, **{name: tables.plain(one[name]) for name in ("ratio", "low", "high")}}
+def _rung(title: str, interval: RatioInterval, text: str) -> dict[str, Any]:
+    return {
+        "title": title,
+        "said": text,
+        **{name: tables.json_value(interval[name]) for name in ("ratio", "low", "high")},
+    }
 
 
-def _closing(found: LadderFound) -> list[str]:
-    lines = [ladder_words.closing(found), *map(ladder_words.order, found["orders"]), ladder_words.left_out(found)]
+def _closing(document: LadderDocument) -> list[str]:
+    lines = [
+        ladder_words.closing(document),
+        *map(ladder_words.order, document["orders"]),
+        ladder_words.left_out(document),
+    ]
     return [one for one in lines if one]
 
 
@@ -154,7 +162,7 @@ def _reproduction(folder: Path) -> JsonObject:
             "answer": _answer(row),
             "study": row["study"],
             "said": f"{row['text']} {_answer(row)}: {cells[4]} {cells[5]}",
-            **{name: tables.plain(row.get(name)) for name in ("ratio", "low", "high")},
+            **{name: tables.json_value(row.get(name)) for name in ("ratio", "low", "high")},
         }
         for row, cells in zip(claims, rows, strict=True)
         if isinstance(row.get("ratio"), float)

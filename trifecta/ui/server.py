@@ -42,7 +42,9 @@ def serve(
         step_back()
         known = Secrets(metrics=of_metrics)
         own = listening.getsockname()[1]
-        server = made(Site(folder, jobs, known), own, lambda: opened(f"http://{ADDRESS}:{own}/?token={known.entry}"))
+        server = server_of(
+            Site(folder, jobs, known), own, lambda: opened(f"http://{ADDRESS}:{own}/?token={known.entry}")
+        )
         with contextlib.suppress(KeyboardInterrupt):  # how it is meant to end
             server.run(sockets=[listening])
         if running := jobs.running():
@@ -81,7 +83,7 @@ class Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def made(site: Site, port: int, opened: Callable[[], None] = lambda: None) -> Server:
+def server_of(site: Site, port: int, opened: Callable[[], None] = lambda: None) -> Server:
     """The server of a site; it writes no log, in which tokens would stand. ``opened`` is called once it answers."""
     config = uvicorn.Config(
         site.app(port), log_level="error", access_log=False, ws="none", proxy_headers=False, http="h11", loop="asyncio",

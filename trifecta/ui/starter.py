@@ -50,18 +50,18 @@ def main() -> None:
         one.wait()
 
 
-def _start(asked: dict[str, str], running: Running) -> None:
+def _start(order: dict[str, str], running: Running) -> None:
     try:
-        with Path(asked["log"]).open("wb") as log:
-            made = subprocess.Popen(
-                asked["argv"], cwd=asked["cwd"], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+        with Path(order["log"]).open("wb") as log:
+            process = subprocess.Popen(
+                order["argv"], cwd=order["cwd"], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                 start_new_session=True, preexec_fn=_listen,  # noqa: PLW1509 - no thread here
             )  # fmt: skip
     except OSError as error:
-        Path(asked["log"]).write_text(f"{error}\n", encoding="utf-8")
-        _say({"id": asked["id"], "code": 127})
+        Path(order["log"]).write_text(f"{error}\n", encoding="utf-8")
+        _write_message({"id": order["id"], "code": 127})
     else:
-        running[asked["id"]] = made
+        running[order["id"]] = process
 
 
 def _listen() -> None:
@@ -74,10 +74,10 @@ def _reap(running: Running) -> None:
     for name, one in list(running.items()):
         if one.poll() is not None:
             del running[name]
-            _say({"id": name, "code": one.returncode})
+            _write_message({"id": name, "code": one.returncode})
 
 
-def _say(document: dict[str, str | int]) -> None:
+def _write_message(document: dict[str, str | int]) -> None:
     sys.stdout.write(json.dumps(document) + "\n")
     sys.stdout.flush()
 

@@ -11,14 +11,14 @@ from trifecta.report.figures import style
 from trifecta.report.tables import Table
 
 
-def plain(value: object) -> JsonValue:
+def json_value(value: object) -> JsonValue:
     """A value for JSON: what is infinite or no number is null."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
-        return {str(name): plain(one) for name, one in value.items()}
+        return {str(name): json_value(one) for name, one in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(one) for one in value]
+        return [json_value(one) for one in value]
     return value if value is None or isinstance(value, str | int) else str(value)
 
 
@@ -29,12 +29,18 @@ def table(
     return {"caption": caption, "columns": columns, "numeric": numeric, "rows": list(rows), "sql": sql}
 
 
-def of_report(made: Table) -> JsonObject:
+def of_report(report_table: Table) -> JsonObject:
     """A table of the report, with the query that gives it again."""
-    columns = [made.heading, *(column.heading for column in made.columns)]
-    numeric = [number for number, column in enumerate(made.columns, 1) if column.numeric]
-    rows = [[line.heading, *(cell.text for cell in line.cells)] for line in made.lines]
-    return cast(JsonObject, {**table(made.caption, columns, rows, numeric=numeric, sql=made.sql), "notes": made.notes})
+    columns = [report_table.heading, *(column.heading for column in report_table.columns)]
+    numeric = [number for number, column in enumerate(report_table.columns, 1) if column.numeric]
+    rows = [[line.heading, *(cell.text for cell in line.cells)] for line in report_table.lines]
+    return cast(
+        JsonObject,
+        {
+            **table(report_table.caption, columns, rows, numeric=numeric, sql=report_table.sql),
+            "notes": report_table.notes,
+        },
+    )
 
 
 def arm(name: str) -> JsonObject:

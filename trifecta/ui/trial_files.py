@@ -48,19 +48,19 @@ def _below(folder: Path, kind: str, trial: str) -> list[str]:
     place = folder / kind / trial
     if not _TRIAL.fullmatch(trial) or any(part.is_symlink() for part in (place, place.parent)):
         return []
-    found = []
+    files = []
     for there, folders, names in os.walk(place, followlinks=False):
         folders.sort()
         for name in sorted(names):
             path = Path(there) / name
             if stat.S_ISREG(path.lstat().st_mode) and not name.startswith("."):
-                found.append(path.relative_to(place).as_posix())
-    return found
+                files.append(path.relative_to(place).as_posix())
+    return files
 
 
 def trace(connection: duckdb.DuckDBPyConnection, trial: str) -> list[JsonObject]:
     """What `trifecta trace` found in the packets of a trial: its connections and its messages."""
-    made = []
+    documents = []
     for view in ("connections", "messages"):
         cursor = connection.execute(
             f"SELECT * FROM {view} WHERE regexp_extract(capture, '^t[0-9]+') = ? LIMIT {MOST_MESSAGES}",  # noqa: S608
@@ -75,5 +75,5 @@ def trace(connection: duckdb.DuckDBPyConnection, trial: str) -> list[JsonObject]
             texts = [
                 [numbers.NO_VALUE if row[number] is None else str(row[number]) for number in shown] for row in rows
             ]
-            made.append(tables.table(f"{view.capitalize()} on the wire{more}", columns, texts))
-    return made
+            documents.append(tables.table(f"{view.capitalize()} on the wire{more}", columns, texts))
+    return documents

@@ -40,7 +40,7 @@ _PHASES = {
 def against(folder: Path, metric: str, factor: str) -> JsonObject:
     """Every trial's value of a metric, by the levels of a factor; trials that do not count are marked."""
     about = facts.read(folder)
-    with damage.named(folder), about.naming(), views.connect(folder) as connection:
+    with damage.naming_damaged_file(folder), about.naming(), views.connect(folder) as connection:
         if metric not in METRICS:
             raise UserError(f"metric {metric!r} is not known; known are {', '.join(METRICS)}")
         of = METRICS[metric]
@@ -79,7 +79,7 @@ def _point(about: RunFacts, of: Metric, factor: str, row: dict[str, Any]) -> dic
     return {
         "trial": row["trial"],
         "level": level,
-        "value": tables.plain(float(row["value"])),
+        "value": tables.json_value(float(row["value"])),
         "valid": row["valid"],
         "said": f"{row['trial']}, block {row['block'] + 1}, {style.name(row['arm'])}, {place}: {value}{counts}",
         **tables.arm(row["arm"]),
@@ -104,11 +104,11 @@ def _table(
             by_group.setdefault((one["level"], one["name"]), []).append(one["value"])
     arms = [style.name(arm) for arm in (*about.arms, f"{about.baseline}{AA_SUFFIX}")]
     rows = [
-        [level, arm, numbers.count(len(found)), *(numbers.in_unit(float(made), of.unit) for made in
-         (np.median(found), min(found), max(found)))]
+        [level, arm, numbers.count(len(values)), *(numbers.in_unit(float(statistic), of.unit) for statistic in
+         (np.median(values), min(values), max(values)))]
         for level in levels
         for arm in arms
-        if (found := by_group.get((level, arm)))
+        if (values := by_group.get((level, arm)))
     ]  # fmt: skip
     columns = [factor.replace("_", " "), about.compare.replace("_", " "), "trials", "median", "least", "largest"]
     return tables.table(f"{of.label}, trials that count", columns, rows, numeric=[2, 3, 4, 5])
@@ -117,7 +117,7 @@ def _table(
 def trial(folder: Path, name: str) -> JsonObject:
     """A trial: its checks, its samples in the order of time, and what else the run kept of it."""
     about = facts.read(folder)
-    with damage.named(folder), about.naming(), views.connect(folder) as connection:
+    with damage.naming_damaged_file(folder), about.naming(), views.connect(folder) as connection:
         row = connection.execute(
             "SELECT cell, arm, block, position, valid, samples, errors, wall_started_utc, error FROM trials "
             "WHERE trial = ?",
@@ -156,18 +156,18 @@ def _samples(connection: duckdb.DuckDBPyConnection, about: RunFacts, name: str) 
 SELECT request, origin_ns, latency_ns, warmup, status, coalesce(error, '') AS error, connection, bytes_in,
        connect_ns, tls_ns, wait_ns, transfer_ns
 FROM samples WHERE trial = ? ORDER BY origin_ns, request"""
-    made = connection.execute(sql, [name]).fetchnumpy()
-    total = len(made["request"])
+    columns = connection.execute(sql, [name]).fetchnumpy()
+    total = len(columns["request"])
     if not total:
         return {"points": None, "total": 0, "tables": [], "word": about.latency_word, "said": "", "bucketed": False}
-    start = int(made["origin_ns"][0])
-    at_ms = (made["origin_ns"].astype(np.int64) - start) / 1e6
-    latency = np.ma.filled(np.ma.asarray(made["latency_ns"]).astype(float), np.nan) / 1e6
+    start = int(columns["origin_ns"][0])
+    at_ms = (columns["origin_ns"].astype(np.int64) - start) / 1e6
+    latency = np.ma.filled(np.ma.asarray(columns["latency_ns"]).astype(float), np.nan) / 1e6
     bucketed = total > MOST_POINTS
-    points = _buckets(at_ms, latency) if bucketed else _every(made, at_ms, latency)
-    said = f"{numbers.count(total)} samples"
+    points = _buckets(at_ms, latency) if bucketed else _every(columns, at_ms, latency)
+    sentence = f"{numbers.count(total)} samples"
     if bucketed:
-        said += f": the least, the median and the largest of each of {numbers.count(BUCKETS)} spans of time"
+        sentence += f": the least, the median and the largest of each of {numbers.count(BUCKETS)} spans of time"
     failed = int(np.count_nonzero(np.isnan(latency)))
     order = np.argsort(np.where(np.isnan(latency), np.inf, latency), kind="stable")[::-1][:SLOWEST]
     return {
@@ -175,18 +175,18 @@ FROM samples WHERE trial = ? ORDER BY origin_ns, request"""
         "bucketed": bucketed,
         "total": total,
         "word": about.latency_word,
-        "said": said + (f"; {numbers.count(failed)} failed" if failed else ""),
-        "tables": [_slowest(about, made, at_ms, latency, order)],
+        "said": sentence + (f"; {numbers.count(failed)} failed" if failed else ""),
+        "tables": [_slowest(about, columns, at_ms, latency, order)],
     }
 
 
-def _every(made: Any, at_ms: Any, latency: Any) -> dict[str, Any]:
+def _every(columns: Any, at_ms: Any, latency: Any) -> dict[str, Any]:
     return {
         "at_ms": [round(float(one), 4) for one in at_ms],
         "ms": [None if np.isnan(one) else round(float(one), 5) for one in latency],
-        "warmup": [bool(one) for one in made["warmup"]],
-        "request": [int(one) for one in made["request"]],
-        "error": [str(one) for one in made["error"]],
+        "warmup": [bool(one) for one in columns["warmup"]],
+        "request": [int(one) for one in columns["request"]],
+        "error": [str(one) for one in columns["error"]],
     }
 
 
@@ -203,20 +203,20 @@ def _buckets(at_ms: Any, latency: Any) -> dict[str, Any]:
     }
 
 
-def _slowest(about: RunFacts, made: Any, at_ms: Any, latency: Any, order: Any) -> JsonObject:
+def _slowest(about: RunFacts, samples: Any, at_ms: Any, latency: Any, order: Any) -> JsonObject:
     def ns(column: str, number: int) -> str:
-        value = np.ma.asarray(made[column])[number]
+        value = np.ma.asarray(samples[column])[number]
         return numbers.NO_VALUE if value is np.ma.masked or np.isnan(value) else numbers.duration(float(value))
 
-    shown = [name for name in _PHASES if np.ma.asarray(made[name]).count()]
+    shown = [name for name in _PHASES if np.ma.asarray(samples[name]).count()]
     rows = [
         [
-            str(int(made["request"][number])),
+            str(int(samples["request"][number])),
             numbers.duration(float(at_ms[number]) * 1e6),
             "∞" if np.isnan(latency[number]) else numbers.duration(float(latency[number]) * 1e6),
             *(ns(column, number) for column in shown),
-            str(made["error"][number]) or _status(made["status"][number]),
-            "yes" if made["warmup"][number] else "",
+            str(samples["error"][number]) or _status(samples["status"][number]),
+            "yes" if samples["warmup"][number] else "",
         ]
         for number in order
     ]

@@ -26,7 +26,7 @@ def writers(folders: Iterable[Path]) -> dict[Path, int]:
         held = {int(inode): int(pid) for pid, inode in _LINE.findall(LOCKS.read_text(encoding="ascii"))}
     except OSError:
         return {}
-    found: dict[Path, int] = {}
+    counts: dict[Path, int] = {}
     for folder in folders if held else ():
         try:
             lock = (folder / ".lock").stat()
@@ -34,8 +34,8 @@ def writers(folders: Iterable[Path]) -> dict[Path, int]:
             continue
         # By number alone first: overlays and btrfs show another device there than stat(2) does.
         if lock.st_ino in held and _holds(held[lock.st_ino], lock):
-            found[folder] = held[lock.st_ino]
-    return found
+            counts[folder] = held[lock.st_ino]
+    return counts
 
 
 def writer(folder: Path) -> int | None:
@@ -50,8 +50,8 @@ def _holds(pid: int, lock: os.stat_result) -> bool:
     try:
         for entry in os.scandir(f"/proc/{pid}/fd"):
             with suppress(OSError):
-                seen = Path(entry.path).stat()
-                if (seen.st_ino, seen.st_dev) == (lock.st_ino, lock.st_dev):
+                state = Path(entry.path).stat()
+                if (state.st_ino, state.st_dev) == (lock.st_ino, lock.st_dev):
                     return True
     except PermissionError:
         return True

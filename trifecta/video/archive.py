@@ -61,10 +61,10 @@ def prepare(workload: VideoWorkload, say: Say, *, unit_ns: int | None = None) ->
     ladder = prepare_ladder(workload, say, least_ns=unit_ns)
     live = workload.mode != "on-demand"
     least_ns = len(workload.ladder) * FLOOR_STEP_NS
-    whole = _archive(ladder, math.ceil((max(workload.watch_ns, least_ns) + AHEAD_NS) / ladder.unit_ns), say)
+    local_archive = _archive(ladder, math.ceil((max(workload.watch_ns, least_ns) + AHEAD_NS) / ladder.unit_ns), say)
     return Video(
-        archive=_archive(ladder, 0, say) if live else whole,
-        local=whole,
+        archive=_archive(ladder, 0, say) if live else local_archive,
+        local=local_archive,
         ladder=ladder,
         places={PLAYER_HOST: "web", VIDEO_HOST: "video"},
         player_url=player_url(live=live),
@@ -90,14 +90,14 @@ def player_url(
     ``epoch_ns`` (wall clock) and ``period_ns``: play is pressed a whole number of periods after the epoch, so that
     watches of a live video begin at the same place of a segment.
     """
-    said = {"source": source or source_url(live=live)}
+    parameters = {"source": source or source_url(live=live)}
     if live:
-        said["live"] = "1"
+        parameters["live"] = "1"
     if step_ns is not None:
-        said["step"] = f"{step_ns / 1e6:.3f}"
+        parameters["step"] = f"{step_ns / 1e6:.3f}"
     if epoch_ns is not None and period_ns is not None:
-        said |= {"epoch": f"{epoch_ns / 1e6:.3f}", "period": f"{period_ns / 1e6:.3f}"}
-    return f"{page}#{urlencode(said)}"
+        parameters |= {"epoch": f"{epoch_ns / 1e6:.3f}", "period": f"{period_ns / 1e6:.3f}"}
+    return f"{page}#{urlencode(parameters)}"
 
 
 def _archive(ladder: Ladder, repeats: int, say: Say) -> Path:

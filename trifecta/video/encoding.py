@@ -69,8 +69,8 @@ def prepare_ladder(workload: VideoWorkload, say: Say, *, least_ns: int | None = 
     ffmpeg.need_encoders(*_ENCODERS[workload.codec])
     clip = find_clip(workload.clip)
     unit = unit_ns(workload.segment_ns) if least_ns is None else least_ns
-    asked = json.dumps([clip.identity, workload.codec, workload.ladder, workload.segment_ns, unit, FRAME_RATE])
-    digest = digest_of([], _FORMAT, ffmpeg.version(), asked)
+    inputs = json.dumps([clip.identity, workload.codec, workload.ladder, workload.segment_ns, unit, FRAME_RATE])
+    digest = digest_of([], _FORMAT, ffmpeg.version(), inputs)
     folder = cache_folder() / "video" / f"ladder-{clip.name}-{workload.codec}-{digest[:16]}"
     if not is_whole(folder, digest):
         rungs = ", ".join(f"{height}p" for height, _ in workload.ladder)
@@ -134,19 +134,19 @@ def _sound(codec: str) -> list[str]:
     return ["-c:a", _ENCODERS[codec][1], "-ac", "2", "-ar", "48000", "-b:a", str(_SOUND_BITS_PER_S)]
 
 
-def _measure(path: Path, asked: int, segment_ns: int, unit: int) -> Rendition:
+def _measure(path: Path, requested_bits_per_s: int, segment_ns: int, unit: int) -> Rendition:
     """What came out: size of the picture, rates, codecs."""
     entries = "packet=pts_time,size:stream=codec_type,width,height"
-    found = ffmpeg.probe(path, "-show_entries", entries)
-    picture = next(stream for stream in found["streams"] if stream["codec_type"] == "video")
+    probed = ffmpeg.probe(path, "-show_entries", entries)
+    picture = next(stream for stream in probed["streams"] if stream["codec_type"] == "video")
     by_segment: dict[int, int] = defaultdict(int)
     last = unit // segment_ns - 1  # frames of sound neither begin nor end where pictures do
-    for packet in found["packets"]:
+    for packet in probed["packets"]:
         by_segment[max(0, min(last, int(float(packet["pts_time"]) * 1e9 // segment_ns)))] += int(packet["size"])
     return Rendition(
         height=picture["height"],
         width=picture["width"],
-        asked_bits_per_s=asked,
+        asked_bits_per_s=requested_bits_per_s,
         average_bits_per_s=round(sum(by_segment.values()) * 8e9 / unit),
         peak_bits_per_s=round(max(by_segment.values()) * 8e9 / segment_ns),
         codecs=codecs_of(path.read_bytes()),

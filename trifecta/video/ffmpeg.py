@@ -24,18 +24,18 @@ BIT_EXACT = ("-fflags", "+bitexact", "-flags", "+bitexact", "-map_metadata", "-1
 
 def program(name: str = "ffmpeg") -> str:
     """The path of ffmpeg or ffprobe; Unsupported with the remedy when it is missing."""
-    found = shutil.which(name)
-    if found is None:
+    path = shutil.which(name)
+    if path is None:
         raise Unsupported(f"{name} is not installed, and video needs it; run: apt-get install ffmpeg")
-    return found
+    return path
 
 
 @cache
 def version() -> str:
     """Version of ffmpeg."""
-    said = _output([program(), "-hide_banner", "-version"])
-    found = re.match(r"ffmpeg version (\S+)", said)
-    return found[1] if found else "unknown"
+    output = _output([program(), "-hide_banner", "-version"])
+    match = re.match(r"ffmpeg version (\S+)", output)
+    return match[1] if match else "unknown"
 
 
 @cache
@@ -67,15 +67,15 @@ def run(*arguments: str | Path, what: str) -> None:
 
 def probe(path: Path, *entries: str) -> dict[str, Any]:
     """What ffprobe tells of a file of the user's; UserError when it is no media file."""
-    asked = [program("ffprobe"), "-v", "error", *LOCAL_ONLY, "-of", "json", *entries, "-i", str(path)]
-    done = _run(asked)
+    arguments = [program("ffprobe"), "-v", "error", *LOCAL_ONLY, "-of", "json", *entries, "-i", str(path)]
+    done = _run(arguments)
     try:
-        found = json.loads(done.stdout) if done.returncode == 0 else None
+        document = json.loads(done.stdout) if done.returncode == 0 else None
     except ValueError:
-        found = None
-    if not isinstance(found, dict):
+        document = None
+    if not isinstance(document, dict):
         raise UserError(f"{path}: ffmpeg cannot read it as video ({_words(done.stderr)}); give another file")
-    return found
+    return document
 
 
 def _output(arguments: Sequence[str]) -> str:
@@ -97,5 +97,5 @@ def _run(arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:
         raise CannotError(f"{arguments[0]} cannot be run ({error.strerror}); install it again") from error
 
 
-def _words(said: str) -> str:
-    return " ".join(said.split())[-400:] or "it said nothing"
+def _words(stderr: str) -> str:
+    return " ".join(stderr.split())[-400:] or "it said nothing"

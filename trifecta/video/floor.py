@@ -25,7 +25,7 @@ _PAUSE_S = 0.02
 _END_S = 2.0
 
 
-class Shown(TypedDict):
+class FrameCounts(TypedDict):
     """What of a row of PLAYBACK tells of frames: so many so far, at this rung."""
 
     rung: int | None
@@ -46,25 +46,25 @@ class LocalVideo:
         self.host = ADDRESS
 
     def __enter__(self) -> LocalVideo:
-        told = self._log.with_suffix(".url")
-        told.unlink(missing_ok=True)
+        url_file = self._log.with_suffix(".url")
+        url_file.unlink(missing_ok=True)
         self._place.put(self._video.local)
-        self._place.put(told.parent, writable=True)
-        command: list[str | Path] = [sys.executable, "-P", "-m", "trifecta.video.local", self._video.local, told]
+        self._place.put(url_file.parent, writable=True)
+        command: list[str | Path] = [sys.executable, "-P", "-m", "trifecta.video.local", self._video.local, url_file]
         self._program = self._place.run(command, self._log)
         try:
-            self.url = self._wait_url(self._program, told)
+            self.url = self._wait_url(self._program, url_file)
         except BaseException:
             self.__exit__()
             raise
         return self
 
-    def _wait_url(self, program: Program, told: Path) -> str:
+    def _wait_url(self, program: Program, url_file: Path) -> str:
         began = time.monotonic()
         while program.running() and time.monotonic() - began < _READY_S:
-            program.get(told)
-            if told.exists():
-                return told.read_text(encoding="utf-8")
+            program.get(url_file)
+            if url_file.exists():
+                return url_file.read_text(encoding="utf-8")
             time.sleep(_PAUSE_S)
         raise CannotError(f"the video cannot be served to its own host; see {self._log}")
 
@@ -83,7 +83,7 @@ class LocalVideo:
         return FLOOR_STEP_NS * len(self._video.ladder.renditions)
 
 
-def shares_of(playback: Sequence[Shown], rungs: int) -> list[float] | None:
+def shares_of(playback: Sequence[FrameCounts], rungs: int) -> list[float] | None:
     """The share of frames that were dropped at each rung, of rows of PLAYBACK in order; None when one was not seen."""
     total, dropped = [0] * rungs, [0] * rungs
     before: tuple[int, int] = (0, 0)

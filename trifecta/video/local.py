@@ -80,7 +80,7 @@ def main(arguments: list[str]) -> int:
     ends = {signal.SIGTERM, signal.SIGINT}
     signal.pthread_sigmask(signal.SIG_BLOCK, ends)  # before there is a thread, so that every one of them inherits it
     try:
-        folder, told = arguments
+        folder, url_file = arguments
         server = LocalServer(Path(folder))
     except ValueError:
         print("error: arguments: give the folder of one page archive, and a file for the URL", file=sys.stderr)
@@ -89,9 +89,9 @@ def main(arguments: list[str]) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 2
     with server:
-        draft = Path(f"{told}.part")
+        draft = Path(f"{url_file}.part")
         draft.write_text(server.url, encoding="utf-8")
-        draft.replace(told)
+        draft.replace(url_file)
         signal.sigwait(ends)
     return 0
 

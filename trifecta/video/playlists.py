@@ -81,14 +81,14 @@ def read_media_playlist(text: str, name: str) -> MediaPlaylist:
         if tag == "#EXTINF":
             length = _nanoseconds(line, name, number)
         elif tag == "#EXT-X-TARGETDURATION":
-            target = _whole(value, name, number) * 1_000_000_000
+            target = _as_int(value, name, number) * 1_000_000_000
         elif tag == "#EXT-X-MEDIA-SEQUENCE":
-            sequence = _whole(value, name, number)
+            sequence = _as_int(value, name, number)
         elif tag == "#EXT-X-MAP":
-            found = re.search(r'(?:^|,)URI="([^"]+)"', value)
-            if not found:
+            match = re.search(r'(?:^|,)URI="([^"]+)"', value)
+            if not match:
                 raise UserError(f"{name}:{number}: EXT-X-MAP has no URI (RFC 8216, section 4.3.2.5)")
-            initialization = found[1]
+            initialization = match[1]
         elif tag == "#EXT-X-PROGRAM-DATE-TIME":
             dated = True
         elif tag == "#EXT-X-ENDLIST":
@@ -102,14 +102,14 @@ def read_media_playlist(text: str, name: str) -> MediaPlaylist:
 
 
 def _nanoseconds(line: str, name: str, number: int) -> int:
-    found = _DURATION.fullmatch(line if "," in line else f"{line},")
-    if not found:
+    match = _DURATION.fullmatch(line if "," in line else f"{line},")
+    if not match:
         raise UserError(f"{name}:{number}: {line[:60]!r} is not the length of a segment (RFC 8216, section 4.3.2.1)")
-    whole, _, fraction = found[1].partition(".")
-    return int(whole) * 1_000_000_000 + int(fraction.ljust(9, "0"))
+    seconds, _, fraction = match[1].partition(".")
+    return int(seconds) * 1_000_000_000 + int(fraction.ljust(9, "0"))
 
 
-def _whole(value: str, name: str, number: int) -> int:
+def _as_int(value: str, name: str, number: int) -> int:
     if not re.fullmatch(r"[0-9]{1,18}", value.strip()):
         raise UserError(f"{name}:{number}: {value[:40]!r} is not a whole number")
     return int(value)

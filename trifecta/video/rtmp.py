@@ -35,7 +35,7 @@ class RtmpSource(LiveSource):
     @staticmethod
     def find() -> str:
         """Versions of nginx and ffmpeg; Unsupported when either or the module is missing."""
-        program, _ = _found()
+        program, _ = _find_programs()
         version = program.tells("-V", r"nginx version: nginx/(\S+)")
         return f"nginx {version} with its RTMP module, ffmpeg {ffmpeg.version()}"
 
@@ -46,7 +46,7 @@ class RtmpSource(LiveSource):
             raise Unsupported(f"RTMP carries no {workload.codec} here; take 'codec: h264', or 'mode: live'")
 
     def _launch(self) -> None:
-        program, module = _found()
+        program, module = _find_programs()
         state = self.folder.with_name(f"{self.folder.name}-nginx")
         state.mkdir(parents=True, exist_ok=True)
         values = {
@@ -85,7 +85,7 @@ def push_command(source: RtmpSource) -> list[str]:
     return ffmpeg.command(*inputs, *outputs)
 
 
-def _found() -> tuple[Program, Path]:
+def _find_programs() -> tuple[Program, Path]:
     """nginx and the module that was built for it: those of the private root, or the system's."""
     rooted = NGINX_RTMP.folder() / _MODULE
     program = NGINX_RTMP.locate("usr/sbin/nginx")

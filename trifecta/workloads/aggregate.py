@@ -62,11 +62,11 @@ def aggregate(samples_file: Path, lasted_ns: int = 0) -> Aggregate:
     """
     every = parquet.read_arrays(samples_file, [*_TIMES, *_OTHERS])
     measured = ~np.asarray(every["warmup"], dtype=np.bool_)
-    found = {name: column[measured] for name, column in every.items()}
-    success = ~_told(found["error"])
-    base = found["started_ns"].min() if measured.any() else 0
-    numbers = {name: _since(base, found[name]) for name in _TIMES}
-    good_ones = {name: column[success] for name, column in found.items()}
+    measured_columns = {name: column[measured] for name, column in every.items()}
+    success = ~_has_value(measured_columns["error"])
+    base = measured_columns["started_ns"].min() if measured.any() else 0
+    numbers = {name: _since(base, measured_columns[name]) for name in _TIMES}
+    good_ones = {name: column[success] for name, column in measured_columns.items()}
     started, intended = numbers["started_ns"], numbers["intended_ns"]
     origin = np.where(np.isnan(intended), started, intended)
     done = numbers["done_ns"]
@@ -81,7 +81,7 @@ def aggregate(samples_file: Path, lasted_ns: int = 0) -> Aggregate:
     window_ns = float(np.nanmax(done) - np.nanmin(started)) if success.any() else 0.0
     if success.any() and not success.all():
         window_ns = max(window_ns, float(lasted_ns))
-    errors = _counts(found["error"])
+    errors = _counts(measured_columns["error"])
     columns: dict[str, Any] = {
         "samples": total,
         "errors": int(total - success.sum()),
@@ -97,17 +97,17 @@ def aggregate(samples_file: Path, lasted_ns: int = 0) -> Aggregate:
         "tls_p50_ns": percentile((secured - handshake_start)[success], 0.5),
         "wait_p50_ns": percentile((first_byte - numbers["request_sent_ns"])[success], 0.5),
         "transfer_p50_ns": percentile((done - first_byte)[success], 0.5),
-        "bytes_in": _sum(found["bytes_in"]),
-        "bytes_out": _sum(found["bytes_out"]),
+        "bytes_in": _sum(measured_columns["bytes_in"]),
+        "bytes_out": _sum(measured_columns["bytes_out"]),
         **_of_packages(views.of_requests(samples_file)),
     }
     first, second = _halves(latency[success], done[success])
     return Aggregate(
         columns=cast(TrialRow, columns),
         protocols=_counts(good_ones["protocol"]),
-        tls_versions=_counts(found["tls_version"]),
-        ciphers=_counts(found["cipher"]),
-        statuses=_counts(found["status"]),
+        tls_versions=_counts(measured_columns["tls_version"]),
+        ciphers=_counts(measured_columns["cipher"]),
+        statuses=_counts(measured_columns["status"]),
         bytes_in={int(size): count for size, count in _counts(good_ones["bytes_in"]).items()},
         errors=errors,
         handshakes=_handshakes(good_ones),
@@ -125,21 +125,21 @@ def load() -> None:
 
 def _of_packages(requests: str) -> dict[str, float | None]:
     """The metrics of other packages, over these requests; null where one is infinite, as a censored percentile is."""
-    found: dict[str, float | None] = {}
+    metrics: dict[str, float | None] = {}
     for name, metric in METRICS.items():
         if metric.sql:
             try:
-                asked = f"SELECT ({metric.sql})::DOUBLE AS value FROM ({requests}) WHERE NOT warmup"  # noqa: S608
-                (row,) = parquet.select(asked)
+                query = f"SELECT ({metric.sql})::DOUBLE AS value FROM ({requests}) WHERE NOT warmup"  # noqa: S608
+                (row,) = parquet.select(query)
             except duckdb.Error as error:
-                said = " ".join(str(error).split())
-                raise UserError(f"metric {name!r} cannot be computed ({said}); report it to its author") from error
+                sentence = " ".join(str(error).split())
+                raise UserError(f"metric {name!r} cannot be computed ({sentence}); report it to its author") from error
             value = row["value"]
-            found[name] = value if value is not None and math.isfinite(value) else None
-    return found
+            metrics[name] = value if value is not None and math.isfinite(value) else None
+    return metrics
 
 
-def _told(column: Column) -> NDArray[np.bool_]:
+def _has_value(column: Column) -> NDArray[np.bool_]:
     """Where a column has a value."""
     return ~np.ma.getmaskarray(column)
 
@@ -157,7 +157,7 @@ def _sum(column: Column) -> int:
 
 def _handshakes(successful: Mapping[str, Column]) -> dict[str, int]:
     """Requests that opened a connection: in ``full`` handshakes, ``resumed`` ones, and those with ``early`` data."""
-    opened = _told(successful["connect_start_ns"])
+    opened = _has_value(successful["connect_start_ns"])
     resumed, early = (_sum(successful[name][opened]) for name in ("resumed", "zero_rtt"))
     counts = {"full": int(opened.sum()) - resumed, "resumed": resumed - early, "early": early}
     return {kind: count for kind, count in counts.items() if count > 0}
@@ -192,7 +192,7 @@ def error_summary(errors: Mapping[str, int]) -> str:
 
 def _counts(column: Column) -> dict[str, int]:
     """How many requests have each value."""
-    return {str(value): count for value, count in Counter(np.asarray(column[_told(column)]).tolist()).items()}
+    return {str(value): count for value, count in Counter(np.asarray(column[_has_value(column)]).tolist()).items()}
 
 
 def _halves(latency: Numbers, done: Numbers) -> tuple[float | None, float | None]:

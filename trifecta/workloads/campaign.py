@@ -14,7 +14,7 @@ from trifecta.store.run import RunDirectory, clear_unmade
 _OVER = ("decided", "budget", "blocks", "unmeasurable", "captured")  # states of a run that needs nothing more
 
 
-def standing(folder: Path, name: str) -> str:
+def study_state(folder: Path, name: str) -> str:
     """How far a study of the campaign is: ``new``, ``begun``, or ``over``."""
     run = folder / name
     if not (run / "run.json").is_file():
@@ -35,7 +35,7 @@ def run_all(
     for name, study in campaign.studies.items():
         if stop():
             return
-        state = standing(folder, name)
+        state = study_state(folder, name)
         if state == "over":
             continue
         clear_unmade(folder / name)

@@ -56,9 +56,9 @@ class TrialCapture:
             return config
         end = f"-{wire}" if wire else ""
         raw = self._run.draft("captures", self._trial, f"{end}.raw")
-        whole = self._run.draft("captures", self._trial, f"{end}.pcapng")
+        pcapng = self._run.draft("captures", self._trial, f"{end}.pcapng")
         log = self._run.draft("link", self._trial, f"{end}.parquet")
-        self._wires[wire] = raw, whole, log
+        self._wires[wire] = raw, pcapng, log
         return replace(config, capture_file=str(raw), log_file=str(log))
 
     def lingering(self, config: LinkConfig, linger_ns: int) -> LinkConfig:
@@ -66,18 +66,18 @@ class TrialCapture:
 
         For longer than it can, it does not at all: then the trial waits.
         """
-        kept = config.capture_file or config.log_file
-        return config if kept or linger_ns > LONGEST_LINGER_NS else replace(config, linger_ns=linger_ns)
+        records_packets = config.capture_file or config.log_file
+        return config if records_packets or linger_ns > LONGEST_LINGER_NS else replace(config, linger_ns=linger_ns)
 
-    def finish(self, said: Mapping[str, LinkSummary | None], errors: list[str]) -> None:
+    def finish(self, summaries: Mapping[str, LinkSummary | None], errors: list[str]) -> None:
         """Put the captures together, once the links have ended; what is in them is added to their summaries."""
         with disk_errors(self._run.path):
-            for wire, (raw, whole, log) in self._wires.items():
-                summary = said.get(wire)
+            for wire, (raw, pcapng, log) in self._wires.items():
+                summary = summaries.get(wire)
                 if summary is not None and log.exists():  # a link that died leaves a log without its end
                     self.logs[wire] = log
                 if raw.exists():
-                    self._assemble(wire, raw, whole, summary, errors)
+                    self._assemble(wire, raw, pcapng, summary, errors)
                 raw.unlink(missing_ok=True)
                 if wire not in self.logs:
                     log.unlink(missing_ok=True)
@@ -91,16 +91,20 @@ class TrialCapture:
                     if not any(folder.iterdir()):
                         folder.rmdir()
 
-    def _assemble(self, wire: str, raw: Path, whole: Path, summary: LinkSummary | None, errors: list[str]) -> None:
+    def _assemble(self, wire: str, raw: Path, pcapng: Path, summary: LinkSummary | None, errors: list[str]) -> None:
         try:
-            made = assemble(raw, whole, keys=self._keylogs, log=self.logs.get(wire))
+            assembled = assemble(raw, pcapng, keys=self._keylogs, log=self.logs.get(wire))
         except NotOfLink as error:
-            whole.unlink(missing_ok=True)
+            pcapng.unlink(missing_ok=True)
             errors.append(f"the capture{f' of {wire}' if wire else ''} cannot be used: {error}")
             return
-        self.captures[wire] = whole
+        self.captures[wire] = pcapng
         if summary is not None:
             written = None if self.qlog_dir is None else sum(1 for _ in self.qlog_dir.iterdir())
             summary.capture = CaptureFacts(
-                packets=made.packets, comments=made.comments, keys=made.keys, whole=made.whole, client_qlog=written
+                packets=assembled.packets,
+                comments=assembled.comments,
+                keys=assembled.keys,
+                whole=assembled.whole,
+                client_qlog=written,
             )

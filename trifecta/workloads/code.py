@@ -20,10 +20,10 @@ def digests(engine: Path) -> dict[str, str]:
 @cache
 def of_folder(folder: Path) -> str:
     """Of every file below it but what Python compiled; the order of the file system does not matter."""
-    whole = hashlib.sha256()
+    digest = hashlib.sha256()
     for file in sorted(path for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc"):
-        whole.update(f"{file.relative_to(folder).as_posix()}\0{of_file(file)}\0".encode())
-    return whole.hexdigest()[:_DIGITS]
+        digest.update(f"{file.relative_to(folder).as_posix()}\0{of_file(file)}\0".encode())
+    return digest.hexdigest()[:_DIGITS]
 
 
 @cache

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any, cast
 
 from trifecta import studies
 from trifecta.contract.threats import (
+    DecompositionDocument,
     DetectedBy,
-    EffectFound,
+    EffectDocument,
     EffectRow,
-    KneeFound,
-    MeanFound,
-    RoundTripsFound,
-    SplitFound,
-    ThreatFound,
+    KneeDocument,
+    MeanDocument,
+    RoundTripsDocument,
+    ThreatDocument,
     TrialsLeftOut,
 )
 from trifecta.design import plan
@@ -34,7 +34,7 @@ from trifecta.threats import Effect, Threat
 if TYPE_CHECKING:
     from trifecta.analysis.estimate import Row
     from trifecta.analysis.means import Mean
-    from trifecta.analysis.switched import Asked, Detected, Switched
+    from trifecta.analysis.switched import Detected, FactorContrast, Switched
 
 RunOne = Callable[[Study, Path, bool], Any]
 RESULT_FILE = "threats.json"
@@ -65,7 +65,7 @@ def run_experiment(
     overrides: Sequence[str] = (),
     without: Sequence[str] = (),
     stop: Callable[[], bool] = lambda: False,
-) -> ThreatFound:
+) -> ThreatDocument:
     """Run the experiments but for ``without`` into ``folder / NAME``, or go on with them, and say what they show.
 
     Once ``stop`` says so none of them is begun.
@@ -76,13 +76,13 @@ def run_experiment(
     if not threat.experiments:
         return not_measured(threat, threat.elsewhere)
     from trifecta.store.run import clear_unmade
-    from trifecta.workloads.campaign import standing
+    from trifecta.workloads.campaign import study_state
 
     problems = []
     for name in threat.experiments:
         if stop():
             break
-        state = standing(folder, name)
+        state = study_state(folder, name)
         if name in without or state == "over":
             continue
         try:
@@ -96,17 +96,17 @@ def run_experiment(
         if left_out:
             problems.append(f"{', '.join(left_out)}: left out (`trifecta threats measure {threat.id}`)")
         return not_measured(threat, "; ".join(problems))
-    found = measured(threat, folder)
-    found["reason"] = "; ".join((*problems, *([found["reason"]] if found["reason"] else [])))
-    return found
+    document = threat_document(threat, folder)
+    document["reason"] = "; ".join((*problems, *([document["reason"]] if document["reason"] else [])))
+    return document
 
 
-def not_measured(threat: Threat, reason: str) -> ThreatFound:
+def not_measured(threat: Threat, reason: str) -> ThreatDocument:
     """A threat whose experiment could not run, or that has none."""
     return {**_head(threat), "outcome": "not measured", "reason": reason, "runs": [], "effects": [], "model": []}
 
 
-def measured(threat: Threat, folder: Path) -> ThreatFound:
+def threat_document(threat: Threat, folder: Path) -> ThreatDocument:
     """What the runs of its experiments say of a threat, as plain data (docs/threats.md)."""
     runs = {name: _Run(folder / name) for name in threat.experiments if (folder / name / "run.json").is_file()}
     effects = []
@@ -115,7 +115,7 @@ def measured(threat: Threat, folder: Path) -> ThreatFound:
         if run is not None and not threat.procedure:
             effects.append(_effect(threat, effect, run))
     if threat.procedure:
-        effects = [found for run in runs.values() for found in _carried_out(run)]
+        effects = [document for run in runs.values() for document in _carried_out(run)]
     outcome = _outcome(effects)
     left_out = [reason for run in runs.values() for reason in run.left_out]
     missing = [name for name in threat.experiments if name not in runs]
@@ -127,9 +127,15 @@ def measured(threat: Threat, folder: Path) -> ThreatFound:
         if threat.procedure:
             reason = "no request of a valid trial failed, so there is nothing to retry"
     model = [item for run in runs.values() for item in _model(threat, run)]
-    told = [str(run.path) for run in runs.values()]
-    found: ThreatFound = {"outcome": outcome, "reason": reason, "runs": told, "effects": effects, "model": model}
-    return {**_head(threat), **cast(ThreatFound, _finite(found))}
+    run_paths = [str(run.path) for run in runs.values()]
+    document: ThreatDocument = {
+        "outcome": outcome,
+        "reason": reason,
+        "runs": run_paths,
+        "effects": effects,
+        "model": model,
+    }
+    return {**_head(threat), **cast(ThreatDocument, _finite(document))}
 
 
 def _finite(value: Any) -> Any:
@@ -163,13 +169,13 @@ def _with_totals(path: Path, rows: Sequence[Row]) -> list[Row]:
     from trifecta.store import views
 
     with views.connect(path) as connection:
-        found = services.read(connection, facts.read(path)).trials.values()
-    totals = {row["trial"]: row for trials in found for row in trials}
-    told = ({name: dict(totals.get(row["trial"], {})).get(name) for name in OF_SERVICES} for row in rows)
-    return [cast("Row", {**row, **one}) for row, one in zip(rows, told, strict=True)]
+        trials_of_cells = services.read(connection, facts.read(path)).trials.values()
+    totals = {row["trial"]: row for trials in trials_of_cells for row in trials}
+    extended = ({name: dict(totals.get(row["trial"], {})).get(name) for name in OF_SERVICES} for row in rows)
+    return [cast("Row", {**row, **one}) for row, one in zip(rows, extended, strict=True)]
 
 
-def _head(threat: Threat) -> ThreatFound:
+def _head(threat: Threat) -> ThreatDocument:
     return {
         "threat": threat.id,
         "title": threat.title,
@@ -180,7 +186,7 @@ def _head(threat: Threat) -> ThreatFound:
     }
 
 
-def _carried_out(run: _Run) -> list[EffectFound]:
+def _carried_out(run: _Run) -> list[EffectDocument]:
     """What a procedure makes of the requests of a run."""
     from trifecta.store import views
     from trifecta.workloads import retry_experiment
@@ -189,16 +195,18 @@ def _carried_out(run: _Run) -> list[EffectFound]:
         return retry_experiment.effects(connection, run.study)
 
 
-def _effect(threat: Threat, effect: Effect, run: _Run) -> EffectFound:
-    from trifecta.analysis.switched import Asked, countable, left_out, switched
-    from trifecta.design.metrics import named
+def _effect(threat: Threat, effect: Effect, run: _Run) -> EffectDocument:
+    from trifecta.analysis.switched import FactorContrast, countable, left_out, switched
+    from trifecta.design.metrics import metric_named
 
     study = run.study
     arms = tuple(plan.levels_of(study))
     baseline = study.baseline.level
-    asked = Asked(effect.factor, effect.off, effect.on, effect.metric, arms, baseline, study.confidence, effect.where)
-    metric = named(effect.metric)
-    told = None if not threat.check else cast(DetectedBy, dataclasses.asdict(_detected(asked, threat, run)))
+    contrast = FactorContrast(
+        effect.factor, effect.off, effect.on, effect.metric, arms, baseline, study.confidence, effect.where
+    )
+    metric = metric_named(effect.metric)
+    detection = None if not threat.check else cast(DetectedBy, dataclasses.asdict(_detected(contrast, threat, run)))
     rows = countable(run.rows, threat.check, effect.metric)
     return {
         "title": effect.title,
@@ -212,27 +220,29 @@ def _effect(threat: Threat, effect: Effect, run: _Run) -> EffectFound:
         "baseline": baseline,
         "margin": study.margin,
         "confidence": study.confidence,
-        "detected": told,
-        "left_out": cast(TrialsLeftOut, dataclasses.asdict(left_out(rows, asked))),
-        "rows": [_row(one, study) for one in switched(rows, asked)],
+        "detected": detection,
+        "left_out": cast(TrialsLeftOut, dataclasses.asdict(left_out(rows, contrast))),
+        "rows": [_row(one, study) for one in switched(rows, contrast)],
     }
 
 
-def _detected(asked: Asked, threat: Threat, run: _Run) -> Detected:
+def _detected(contrast: FactorContrast, threat: Threat, run: _Run) -> Detected:
     from trifecta.analysis.checks import RUN_CHECKS
     from trifecta.analysis.switched import detected
 
     check = threat.check or ""
     if check not in RUN_CHECKS:
-        return detected(run.rows, asked, check, threat.evidence_words)
+        return detected(run.rows, contrast, check, threat.evidence_words)
     # A check of cells: every trial of a cell stands for what was said of it.
     loud = {one.scope for one in run.checks if one.check == check and one.status in ("fail", "warn")}
-    said = json.dumps([{"check": check, "status": "warn"}])
-    return detected([{**row, "checks_json": said if row["cell"] in loud else "[]"} for row in run.rows], asked, check)
+    checks_json = json.dumps([{"check": check, "status": "warn"}])
+    return detected(
+        [{**row, "checks_json": checks_json if row["cell"] in loud else "[]"} for row in run.rows], contrast, check
+    )
 
 
 def _row(one: Switched, study: Study) -> EffectRow:
-    found = one.contrast
+    contrast = one.contrast
     return {
         "place": one.place,
         "levels": dict(one.levels),
@@ -240,20 +250,20 @@ def _row(one: Switched, study: Study) -> EffectRow:
         "reference": one.reference,
         "off": _mean(one.off),
         "on": _mean(one.on),
-        "ratio": found.ratio,
-        "low": found.low,
-        "high": found.high,
-        "p_holm": found.p_holm,
-        "outcome": found.outcome(study.margin, 1 - study.confidence),
-        "blocks": min(found.blocks, found.against_blocks),
+        "ratio": contrast.ratio,
+        "low": contrast.low,
+        "high": contrast.high,
+        "p_holm": contrast.p_holm,
+        "outcome": contrast.outcome(study.margin, 1 - study.confidence),
+        "blocks": min(contrast.blocks, contrast.against_blocks),
     }
 
 
-def _mean(mean: Mean | None) -> MeanFound | None:
+def _mean(mean: Mean | None) -> MeanDocument | None:
     return None if mean is None else {"value": mean.value, "low": mean.low, "high": mean.high, "blocks": mean.blocks}
 
 
-def _outcome(effects: Sequence[EffectFound]) -> str:
+def _outcome(effects: Sequence[EffectDocument]) -> str:
     """``effect`` when anything it compares differs, ``no effect`` when all of it is the same, else ``not decided``."""
     rows = [row for effect in effects for row in effect["rows"] if row["blocks"]]
     if not rows:
@@ -264,27 +274,27 @@ def _outcome(effects: Sequence[EffectFound]) -> str:
     return "no effect" if outcomes == {"same"} else "not decided"
 
 
-def _model(threat: Threat, run: _Run) -> list[RoundTripsFound | KneeFound | SplitFound]:
+def _model(threat: Threat, run: _Run) -> list[RoundTripsDocument | KneeDocument | DecompositionDocument]:
     """What a model makes of the same trials: round trips alone, the parts of the effect, the rate a program reaches."""
     from trifecta.analysis.decomposition import decompose
     from trifecta.analysis.knee import knees
     from trifecta.analysis.round_trips import explained
 
     if threat.model == "round-trips":
-        return [cast(RoundTripsFound, dataclasses.asdict(one)) for one in explained(run.study, run.rows)]
+        return [cast(RoundTripsDocument, dataclasses.asdict(one)) for one in explained(run.study, run.rows)]
     if threat.model == "knee":
-        return [cast(KneeFound, dataclasses.asdict(one)) for one in knees(run.study, run.rows, threat.check or "")]
+        return [cast(KneeDocument, dataclasses.asdict(one)) for one in knees(run.study, run.rows, threat.check or "")]
     if threat.model == "decomposition":
-        return [cast(SplitFound, dataclasses.asdict(one)) for one in decompose(run.study, run.rows)]
+        return [cast(DecompositionDocument, dataclasses.asdict(one)) for one in decompose(run.study, run.rows)]
     return []
 
 
-def write(folder: Path, found: Sequence[ThreatFound]) -> Path:
+def write(folder: Path, threats: Sequence[ThreatDocument]) -> Path:
     """Leave what was measured in ``threats.json`` of the folder."""
     from trifecta.store import files, results_manifest
 
     path = folder / RESULT_FILE
     with files.disk_errors(folder):
-        files.write_text(path, files.to_json(list(found)) + "\n")
+        files.write_text(path, files.to_json(list(threats)) + "\n")
         results_manifest.note(folder, [RESULT_FILE])
     return path

@@ -32,7 +32,7 @@ ENTRY: Final = "extended"  # of run.json: a list, one mapping for each time
 
 
 @dataclass(frozen=True)
-class More:
+class RunExtension:
     """How much more of a run: so many blocks of every cell that is open, so much time, or whichever ends first.
 
     ``cells``: how many blocks these cells are to have in all, whatever their verdicts; the others get none.
@@ -52,10 +52,10 @@ class More:
         """As it is asked for on a command line; of single cells, which no command line names, by how many they are."""
         if self.cells is not None:
             return f"reproduce --budget, {counted(len(self.cells), 'cell')}"
-        said = [f"--blocks {self.blocks}"] if self.blocks is not None else []
+        options = [f"--blocks {self.blocks}"] if self.blocks is not None else []
         if self.budget_ns is not None:
-            said.append(f'--budget "{quantity.format_time(self.budget_ns)}"')
-        return " ".join(said)
+            options.append(f'--budget "{quantity.format_time(self.budget_ns)}"')
+        return " ".join(options)
 
 
 def current(run: RunDirectory, study: Study) -> Study:
@@ -71,7 +71,7 @@ def current(run: RunDirectory, study: Study) -> Study:
     return study
 
 
-def extend(run: RunDirectory, study: Study, cells: Sequence[Cell], more: More) -> Study:
+def extend(run: RunDirectory, study: Study, cells: Sequence[Cell], more: RunExtension) -> Study:
     """Put off the end of a run that this process writes; the study with its new end. UserError where nothing is open.
 
     ``cells`` are those that can run.
@@ -84,8 +84,10 @@ def extend(run: RunDirectory, study: Study, cells: Sequence[Cell], more: More) -
     open_cells = {one.cell for one in judged if one.verdict == "undecided"} if study.gives_verdicts else set()
     if not open_cells and more.blocks is None and more.cells is None and not more.of_gate:
         every = "the one verdict is" if len(judged) == 1 else f"all {len(judged)} verdicts are"
-        said = f"{every} decided" if judged else "it has no verdict that could be open"
-        raise UserError(f"option --budget: {said}, so no block would be chosen; --blocks N measures every cell longer")
+        sentence = f"{every} decided" if judged else "it has no verdict that could be open"
+        raise UserError(
+            f"option --budget: {sentence}, so no block would be chosen; --blocks N measures every cell longer"
+        )
     most: dict[str, int] = {}
     at_least, at_most = study.min_blocks, max(study.max_blocks, max(done.values(), default=0) + DEFAULT_MAX_BLOCKS)
     if more.blocks is not None:
@@ -95,7 +97,7 @@ def extend(run: RunDirectory, study: Study, cells: Sequence[Cell], more: More) -
     if more.cells is not None:
         most = {cell.key: max(done.get(cell.key, 0), more.cells.get(cell.key, 0)) for cell in cells}
         at_least = at_most = max(most.values())
-    spent_ns = max((int(made["elapsed_ns"]) for made in run.decisions()), default=0)
+    spent_ns = max((int(decision["elapsed_ns"]) for decision in run.decisions()), default=0)
     budget = "none" if more.budget_ns is None else quantity.format_time(spent_ns + more.budget_ns)
     blocks = {"at_least": at_least, "at_most": at_most}
     longer = _changed(study, blocks, budget, f"resume {more.words()}")
@@ -145,7 +147,7 @@ def _ends(study: Study) -> dict[str, Any]:
 
 def _blocks(rows: Sequence[Row]) -> dict[str, int]:
     """How many blocks each cell has, one that is not complete too."""
-    found: dict[str, int] = {}
+    blocks: dict[str, int] = {}
     for row in rows:
-        found[str(row["cell"])] = max(found.get(str(row["cell"]), 0), int(row["block"]) + 1)
-    return found
+        blocks[str(row["cell"])] = max(blocks.get(str(row["cell"]), 0), int(row["block"]) + 1)
+    return blocks

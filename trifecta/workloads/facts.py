@@ -10,7 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from trifecta.contract.codec import plain
-from trifecta.contract.run import LeftOut, ProgramFound, RunDocument
+from trifecta.contract.run import InstalledProgram, LeftOut, RunDocument
 from trifecta.contract.values import JsonObject
 from trifecta.design import plan, quinn
 from trifecta.design.errors import UserError
@@ -71,7 +71,7 @@ def first_facts(
 def _parity(study: Study) -> JsonObject:
     """What is the same for every arm by construction; each trial's checks compare what was really used."""
     workload = study.workload
-    told: JsonObject = {
+    document: JsonObject = {
         "tls_version": workload.tls_version,
         "cipher": BETWEEN.join(CIPHER[part] for part in workload.tls_version.split(BETWEEN)),
         "key_exchange": workload.key_exchange,
@@ -82,9 +82,9 @@ def _parity(study: Study) -> JsonObject:
         "udp_receive_buffer_bytes": UDP_RECEIVE_BUFFER_BYTES,
     }
     if workload.ip is not None:  # else left out: that of runs from before stays
-        told = {**told, "ip": workload.ip}
+        document = {**document, "ip": workload.ip}
     # A path that is none of ours has the MTU that it has, and UDP payloads that pass.
-    return told if workload.outside or study.hosts else {**told, "mtu_bytes": MTU}
+    return document if workload.outside or study.hosts else {**document, "mtu_bytes": MTU}
 
 
 def check_same_study(facts: RunDocument, study: Study, unsupported: Sequence[LeftOut]) -> None:
@@ -98,7 +98,7 @@ def check_same_study(facts: RunDocument, study: Study, unsupported: Sequence[Lef
         raise UserError(f"what is supported here changed since the run began ({changed}); start a new run with --out")
 
 
-def check_same_builds(facts: RunDocument, study: Study, servers: Mapping[str, ProgramFound]) -> None:
+def check_same_builds(facts: RunDocument, study: Study, servers: Mapping[str, InstalledProgram]) -> None:
     """Refuse to resume a run with another program behind the name of a build: its blocks would not compare."""
     for level in study.servers:
         before = facts.get("servers", {}).get(level, {}).get("sha256")

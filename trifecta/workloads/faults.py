@@ -26,18 +26,18 @@ class Faults:
 
     def describe(self) -> JsonObject:
         """As recorded; empty when there are none."""
-        found: dict[str, Any] = {}
+        document: dict[str, Any] = {}
         if self.load:
-            found["load"] = {arm: dict(changes) for arm, changes in self.load.items()}
+            document["load"] = {arm: dict(changes) for arm, changes in self.load.items()}
         if self.link:
-            found["link"] = dict(self.link)
+            document["link"] = dict(self.link)
         if self.services:
-            found["services"] = {name: dict(changes) for name, changes in self.services.items()}
+            document["services"] = {name: dict(changes) for name, changes in self.services.items()}
         if self.client_competitors:
-            found["client_competitors"] = self.client_competitors
+            document["client_competitors"] = self.client_competitors
         if self.browser_driver:
-            found["browser_driver"] = list(self.browser_driver)
-        return found
+            document["browser_driver"] = list(self.browser_driver)
+        return document
 
     def load_changes(self, arm: str) -> dict[str, Any]:
         """The changes to the load of one arm."""

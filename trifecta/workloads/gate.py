@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Measured:
+class GateRun:
     """A gate's run: the gate (with its end put off, where it was), the rows of its trials, the cells that it began
     with, and its ``run.json``.
     """
@@ -43,14 +43,14 @@ def run_gate(
     resume: bool = False,
     budget_ns: int | None = None,
     cluster: Cluster | None = None,
-) -> Measured:
+) -> GateRun:
     """Measure a gate into a new folder, or go on with it (``budget_ns``: for so much longer); inside the sandbox, as
     `run_study`, or with ``cluster`` on the nodes of a cluster, as `run_on_cluster`. ``facts``: what ``any`` stood for,
     and what was asked, for a new one's ``run.json``.
     """
     from trifecta.analysis.gate_planner import GatePlanner
     from trifecta.workloads.cluster.head import runner_on
-    from trifecta.workloads.extending import More
+    from trifecta.workloads.extending import RunExtension
 
     family: list[Cell] = []
     gates: list[GatePlan] = [gate]
@@ -61,8 +61,8 @@ def run_gate(
         gates[:] = [replace(gate, study=study)]
         return GatePlanner(gates[0], family, cells, now_ns)
 
-    more = More(budget_ns=budget_ns, of_gate=True)
+    more = RunExtension(budget_ns=budget_ns, of_gate=True)
     run_it = runner_on(cluster)
     outcome = run_it(gate.study, folder, progress, stop, resume=resume, any_levels=facts, planner=planner, more=more)
     run = RunDirectory.open(outcome.run_path)
-    return Measured(outcome.run_path, gates[0], run.rows(), family, run.facts, outcome.interrupted)
+    return GateRun(outcome.run_path, gates[0], run.rows(), family, run.facts, outcome.interrupted)

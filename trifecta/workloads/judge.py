@@ -111,8 +111,10 @@ class Judge:
 
     def _visits(self, trial: str) -> Visits | None:
         """What a browser did in a trial, from the files it left beside its samples."""
-        kept = self._samples_folder.parent
-        visits, fetches, playback = (kept / name / f"{trial}.parquet" for name in ("visits", "fetches", "playback"))
+        run_folder = self._samples_folder.parent
+        visits, fetches, playback = (
+            run_folder / name / f"{trial}.parquet" for name in ("visits", "fetches", "playback")
+        )
         return aggregate_visits(visits, fetches, playback).visits if visits.exists() and fetches.exists() else None
 
     def took(self, row: TrialRow) -> list[CheckResult]:
@@ -158,8 +160,8 @@ class Judge:
             for item in json.loads(row["checks_json"] or "[]"):
                 if echo.REMEDY in item["remedy"]:  # no matter of chance: one trial is enough
                     self._lied.setdefault(str(row["path"]), f"in {row['trial']} {item['evidence']}")
-        for path, said in lies(self._study, rows).items():
-            self._lied.setdefault(path, said)
+        for path, problem in lies(self._study, rows).items():
+            self._lied.setdefault(path, problem)
         if not self._lied:
             return []
         changed = []

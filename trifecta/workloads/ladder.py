@@ -46,14 +46,14 @@ def measure(
     CannotError where one of its rungs cannot run here: a ladder without it would be another one.
     """
     from trifecta.conclude import ladder as concluded
-    from trifecta.workloads.campaign import standing
+    from trifecta.workloads.campaign import study_state
 
-    if standing(folder, concluded.STEPS) != "over":
+    if study_state(folder, concluded.STEPS) != "over":
         study, rungs = study_of(ladder, depth=depth, blocks=blocks, seed=seed), ladder.rungs()
         keys = dict(zip(cells_of(rungs), (cell.key for cell in plan.cells(study)), strict=True))
         ends = tuple(dict.fromkeys((keys[rungs[0].cell], keys[rungs[-1].cell])))
         run_rounds(study, folder / concluded.STEPS, ends, run_one)
-    if stop() or standing(folder, concluded.STEPS) != "over":
+    if stop() or study_state(folder, concluded.STEPS) != "over":
         return ""
     problems = []
     for first, second in concluded.ranked_pairs(folder, ladder):
@@ -65,7 +65,7 @@ def measure(
         except (CannotError, UserError) as error:  # one step needs the other, as a program its own switches
             problems.append(f"{ladder.steps[second].id} before {ladder.steps[first].id} cannot be ({error})")
             continue
-        if standing(folder, concluded.ORDERS) != "over":
+        if study_state(folder, concluded.ORDERS) != "over":
             run_rounds(study, folder / concluded.ORDERS, (), run_one)
         break
     return "; ".join(problems)
@@ -77,7 +77,7 @@ def run_rounds(study: Study, run: Path, ends: Sequence[str], run_one: RunOne, wi
     """
     from trifecta.analysis.ladder_planner import LadderPlanner
     from trifecta.store.run import clear_unmade
-    from trifecta.workloads.campaign import standing
+    from trifecta.workloads.campaign import study_state
 
     def planner(of: Study, cells: Sequence[Cell], _: int) -> LadderPlanner:
         lost = {cell.key for cell in plan.cells(of)} - {cell.key for cell in cells}
@@ -88,7 +88,7 @@ def run_rounds(study: Study, run: Path, ends: Sequence[str], run_one: RunOne, wi
     clear_unmade(run)
     _refuse_lacking(study)
     trials = study.min_blocks * (len(plan.cells(study)) + len(ends)) * len(plan.arms(study))
-    run_one(study, run, standing(run.parent, run.name) == "begun", planner, trials)
+    run_one(study, run, study_state(run.parent, run.name) == "begun", planner, trials)
 
 
 def _refuse_lacking(study: Study) -> None:

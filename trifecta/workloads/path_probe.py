@@ -34,7 +34,7 @@ _REPLY_TIMEOUT_NS = 2_000_000_000
 
 
 @dataclass(frozen=True)
-class Measured:
+class PathMeasurement:
     """What the probe saw from the hosts, and what the link says of itself (architecture, sections 1.3 and 1.4)."""
 
     path: PathSpec
@@ -64,7 +64,7 @@ def measure(
     stop: Callable[[], bool] | None = None,
     given: PathSpec | None = None,
     ipv6: bool = False,
-) -> Measured:
+) -> PathMeasurement:
     """Probe a path with ``packets`` packets, one every ``interval_ns``, over IPv4 or IPv6. Must run inside the sandbox.
 
     ``given``: what the link is given instead of the path, so that tests can see a link that lies.
@@ -104,15 +104,15 @@ def measure(
             if path.rate_bits_per_s:
                 longest_s += TRAIN_PACKETS * 1514 * 8 / path.rate_bits_per_s
             probe = near.wait_summary(MeasureSummary, longest_s, stop)
-            said = link.finish(LinkSummary)
+            link_summary = link.finish(LinkSummary)
         except EngineError as error:
             raise CannotError(f"{error}; run `trifecta doctor`") from error
     if probe.received == 0 and path.loss < 1:
         raise CannotError("no packet of the probe came back; run `trifecta doctor`")
-    return Measured(path=path, seed=seed, probe=probe, link=said, ip=version_of(address))
+    return PathMeasurement(path=path, seed=seed, probe=probe, link=link_summary, ip=version_of(address))
 
 
-def compare(measured: Measured) -> list[Line]:
+def compare(measured: PathMeasurement) -> list[Line]:
     """What was asked beside what was given, a line each."""
     path, probe = measured.path, measured.probe
     lines = [Line("round trip, median", path.rtt_ns / 1e6, _ms(probe.rtt_ns.p50), "ms")]
@@ -154,9 +154,9 @@ def _lateness(title: str, lateness: Quantiles, dropped: int, packets: int, untim
     return Line(f"{title} lateness, 99th percentile", 0.0, late, "us", note)
 
 
-def judge(measured: Measured) -> list[Finding]:
+def judge(measured: PathMeasurement) -> list[Finding]:
     """Whether the path was as asked, by the limits of the check `path`: what the link says, and what the probe saw."""
-    return path_check.alone(measured.path, measured.seed, plain(measured.link), plain(measured.probe))
+    return path_check.findings_of_link(measured.path, measured.seed, plain(measured.link), plain(measured.probe))
 
 
 def _ms(value_ns: int | None) -> float | None:

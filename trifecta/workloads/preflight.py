@@ -47,20 +47,20 @@ class Preflight:
     def lines(self) -> list[str]:
         """In words, a line each."""
         low, high = (_wall(ns) for ns in self.time_ns)
-        said = (
+        sentence = (
             f"{counted(self.cells, 'cell')} x {counted(self.arms, 'arm')} x {counted(self.blocks, 'block')}: "
             f"{counted(self.trials, 'trial')}, {low if low == high else f'{low} to {high}'}"
         )
         if self.as_is:
-            said += " (without the round trips between the hosts)"
+            sentence += " (without the round trips between the hosts)"
         if self.budget_ns is not None:
-            said += f" of a budget of {quantity.format_time(self.budget_ns)}"
+            sentence += f" of a budget of {quantity.format_time(self.budget_ns)}"
         if self.sent_bytes is not None:
-            said += f", {_size(self.sent_bytes)} to send"
+            sentence += f", {_size(self.sent_bytes)} to send"
         if self.kept_bytes is not None:
-            said += f", {_size(self.kept_bytes)} to keep"
+            sentence += f", {_size(self.kept_bytes)} to keep"
         left_out = [f"left out: {item['factor']} {item['level']}: {item['reason']}" for item in self.left_out]
-        return [said, *left_out, *(f"warning: {warning}" for warning in self.warnings)]
+        return [sentence, *left_out, *(f"warning: {warning}" for warning in self.warnings)]
 
     def as_data(self) -> JsonObject:
         """For a program."""
@@ -117,8 +117,8 @@ def _warnings(study: Study, fewest: int, cells: int, each_ns: int) -> list[str]:
     blocks = counted(study.max_blocks, "block")
     if study.max_blocks < fewest:
         return [
-            f"nothing can be decided: no verdict is possible before a cell's block {fewest}, and this study ends at "
-            f"{blocks}; read it as a first look, or continue with `trifecta resume RUN --blocks N`"
+            f"nothing can be decided: no verdict is possible before a cell's block {fewest}, and this study "
+            f"ends at {blocks}; read it as a first look, or continue with `trifecta resume RUN --blocks N`"
         ]
     if study.budget_ns is None:
         return []
@@ -127,8 +127,8 @@ def _warnings(study: Study, fewest: int, cells: int, each_ns: int) -> list[str]:
         return []
     budget, short = quantity.format_time(study.budget_ns), "is" if low > study.budget_ns else "may be"
     return [
-        f"the budget of {budget} {short} too short for {fewest} blocks of every cell, the fewest that a verdict needs: "
-        f"they take an estimated {_wall(low)} to {_wall(high)}; raise it, or remove levels"
+        f"the budget of {budget} {short} too short for {fewest} blocks of every cell, the fewest that a verdict "
+        f"needs: they take an estimated {_wall(low)} to {_wall(high)}; raise it, or remove levels"
     ]
 
 

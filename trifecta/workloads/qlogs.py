@@ -28,33 +28,33 @@ def began_ns(file: Path) -> int | None:
             if head.startswith(_RECORD):
                 return _reference(json.loads(head.split(b"\n", 1)[0].removeprefix(_RECORD)).get("trace"))
             source.seek(0)
-            told = json.load(source)
-        trace = told["traces"][0]
-        found = _reference(trace)
-        return found if found is not None else _wall(trace["events"][0].get("time"))
+            document = json.load(source)
+        trace = document["traces"][0]
+        reference_ns = _reference(trace)
+        return reference_ns if reference_ns is not None else _wall(trace["events"][0].get("time"))
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return None
 
 
 def _reference(trace: Any) -> int | None:
     common = trace.get("common_fields", {}) if isinstance(trace, dict) else {}
-    told = common.get("reference_time")
-    if isinstance(told, dict):  # as of draft-ietf-quic-qlog-main-schema-11
-        told = told.get("wall_clock_time")
-        return _since_1970(told) if isinstance(told, str) else None
-    return _wall(told)
+    reference_time = common.get("reference_time")
+    if isinstance(reference_time, dict):  # as of draft-ietf-quic-qlog-main-schema-11
+        reference_time = reference_time.get("wall_clock_time")
+        return _since_1970(reference_time) if isinstance(reference_time, str) else None
+    return _wall(reference_time)
 
 
 def _since_1970(text: str) -> int | None:
     """ns of a date and time (RFC 3339), of which Python takes microseconds."""
-    found = _RFC_3339.fullmatch(text)
-    if not found:
+    match = _RFC_3339.fullmatch(text)
+    if not match:
         return None
     try:
-        whole = datetime.fromisoformat(found[1] + found[3].replace("Z", "+00:00"))
+        seconds = datetime.fromisoformat(match[1] + match[3].replace("Z", "+00:00"))
     except ValueError:
         return None
-    ns = int(whole.timestamp()) * 1_000_000_000 + int(f"{found[2] or '':0<9}"[:9])
+    ns = int(seconds.timestamp()) * 1_000_000_000 + int(f"{match[2] or '':0<9}"[:9])
     return None if _wall(ns / _NS_PER_MS) is None else ns
 
 

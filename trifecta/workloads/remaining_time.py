@@ -9,7 +9,7 @@ from pathlib import Path
 from trifecta.design import duration
 from trifecta.design.model import Study
 from trifecta.store.run import RunDirectory
-from trifecta.workloads.campaign import standing
+from trifecta.workloads.campaign import study_state
 
 _ENOUGH_NS = 20_000_000_000  # a forecast is corrected by runs that took so long together
 
@@ -26,12 +26,12 @@ class Remaining:
     left_ns: int
 
 
-def look(parts: Mapping[Path, Study]) -> Remaining:
+def remaining(parts: Mapping[Path, Study]) -> Remaining:
     """What is left of these runs, by their folders; nothing is kept but what lies there."""
     took = forecast = left = done = runs = 0
     trials: int | None = 0
     for folder, study in parts.items():
-        state, planned = standing(folder.parent, folder.name), duration.trials(study)
+        state, planned = study_state(folder.parent, folder.name), duration.trials(study)
         expected = duration.study_ns(study)
         there = 0 if state == "new" else _committed(folder)
         done += there

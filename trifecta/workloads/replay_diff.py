@@ -119,8 +119,8 @@ def _run(
     asking = place.run(script, state / "log", environment=environment)
     asking.wait_end(_TIMEOUT_S + transfers / 10)
     asking.close()
-    told = (state / "told").read_text(encoding="ascii", errors="replace") if (state / "told").exists() else ""
-    lines = [json.loads(line) for line in told.splitlines() if line.endswith("}")]
+    output = (state / "told").read_text(encoding="ascii", errors="replace") if (state / "told").exists() else ""
+    lines = [json.loads(line) for line in output.splitlines() if line.endswith("}")]
     return {int(line["number"]): line for line in lines}
 
 

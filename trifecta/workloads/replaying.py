@@ -92,16 +92,16 @@ class _Replay:
         """Replay it by one server."""
         scratch = Path(tempfile.mkdtemp(prefix=f".tmp-{name}-", dir=self.work))
         version, reason = "", ""
-        asked: tuple[ProtocolReplay, ...] = ()
+        replays: tuple[ProtocolReplay, ...] = ()
         try:
             version = adapter.find()
             adapter.check_workload(PageWorkload())
-            asked = tuple(self._ask(name, adapter, version, scratch))
+            replays = tuple(self._ask(name, adapter, version, scratch))
         except (Unsupported, ServerFailed) as error:
             reason = str(error)
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
-        return Replayed(name, version, len(self.page.responses), self.page.bytes, asked, reason)
+        return Replayed(name, version, len(self.page.responses), self.page.bytes, replays, reason)
 
     def _ask(self, name: str, adapter: ServerAdapter, version: str, scratch: Path) -> Iterator[ProtocolReplay]:
         there, address = Namespaces(self.lab).place(_HOST), self.address
@@ -132,8 +132,8 @@ def ready(running: RunningServer, place: OpenPlace, name: str, stop: Callable[[]
         asking = place.run([*command, *words, f"https://{name}{WELL_KNOWN}"], answer, environment=environment)
         asking.wait_end(_ASKED_S)
         asking.close()
-        said = answer.read_text(encoding="utf-8", errors="replace").strip()
-        return None if said.endswith("200") else said or "no answer"
+        output = answer.read_text(encoding="utf-8", errors="replace").strip()
+        return None if output.endswith("200") else output or "no answer"
 
     try:
         running.start()

@@ -14,7 +14,7 @@ import numpy as np
 
 from trifecta.analysis.resampling import NO_NOISE_FLOOR, Block, Change, by_block, change, failures, retries_hidden
 from trifecta.analysis.success import success_rate
-from trifecta.contract.threats import EffectFound, EffectRow, MeanFound
+from trifecta.contract.threats import EffectDocument, EffectRow, MeanDocument
 from trifecta.design import plan
 from trifecta.design.metrics import METRICS
 from trifecta.design.model import Study
@@ -24,16 +24,16 @@ FACTOR = "retries"  # no factor of the study: what is done with its failures
 OFF, ON = "counted", "hidden"
 
 
-def effects(connection: duckdb.DuckDBPyConnection, study: Study) -> list[EffectFound]:
+def effects(connection: duckdb.DuckDBPyConnection, study: Study) -> list[EffectDocument]:
     """What hidden retries do in each cell of a run; nothing where no request failed."""
-    made: list[EffectFound] = []
+    effect_documents: list[EffectDocument] = []
     for cell in plan.cells(study):
         limits = (study.workload.request_timeout_ns, study.workload.connect_timeout_ns)
-        made += of_blocks(by_block(request_times.of_cell(connection, cell.key, *limits)), study, cell.key)
-    return made
+        effect_documents += of_blocks(by_block(request_times.of_cell(connection, cell.key, *limits)), study, cell.key)
+    return effect_documents
 
 
-def of_blocks(blocks: Sequence[Block], study: Study, cell: str = "") -> list[EffectFound]:
+def of_blocks(blocks: Sequence[Block], study: Study, cell: str = "") -> list[EffectDocument]:
     """The success rates, and the mean time with and without, of each protocol and of their ratio."""
     arms = plan.levels_of(study)
     if not failures(blocks):
@@ -43,10 +43,12 @@ def of_blocks(blocks: Sequence[Block], study: Study, cell: str = "") -> list[Eff
     confidence = 1 - (1 - study.confidence) / len(pairs)  # they hold together (Bonferroni)
     rows: list[EffectRow] = []
     for arm, reference in pairs:
-        found = change(blocks, arm, reference, retries_hidden(), NO_NOISE_FLOOR, seed=study.seed, confidence=confidence)
-        if found is not None:
-            rows.append(_row(arm, reference, _mean(blocks, arm, reference), found, study.margin))
-    head: EffectFound = {
+        changed = change(
+            blocks, arm, reference, retries_hidden(), NO_NOISE_FLOOR, seed=study.seed, confidence=confidence
+        )
+        if changed is not None:
+            rows.append(_row(arm, reference, _mean(blocks, arm, reference), changed, study.margin))
+    head: EffectDocument = {
         "factor": FACTOR,
         "off": OFF,
         "on": ON,
@@ -62,7 +64,7 @@ def of_blocks(blocks: Sequence[Block], study: Study, cell: str = "") -> list[Eff
     ]  # fmt: skip
 
 
-def _of(name: str) -> EffectFound:
+def _of(name: str) -> EffectDocument:
     metric = METRICS[name]
     return {
         "metric": name, "metric_label": metric.label, "unit": metric.unit, "lower_is_better": metric.lower_is_better,
@@ -80,16 +82,16 @@ def _mean(blocks: Sequence[Block], arm: str, reference: str | None) -> float | N
     return means[0] if reference is None else means[0] / means[1]
 
 
-def _row(arm: str, reference: str | None, off: float | None, found: Change, margin: float) -> EffectRow:
+def _row(arm: str, reference: str | None, off: float | None, change: Change, margin: float) -> EffectRow:
     outcome = "undecided"
-    if found.low is not None and found.high is not None:
-        if found.low > 1 or found.high < 1:
-            outcome = "more" if found.low > 1 else "less"
-        elif found.low >= 1 / (1 + margin) and found.high <= 1 + margin:
+    if change.low is not None and change.high is not None:
+        if change.low > 1 or change.high < 1:
+            outcome = "more" if change.low > 1 else "less"
+        elif change.low >= 1 / (1 + margin) and change.high <= 1 + margin:
             outcome = "same"
-    on = None if off is None else off * found.ratio
-    sides = _value(off, found.blocks), _value(on, found.blocks)
-    return _row_of((arm, reference), sides, (found.ratio, found.low, found.high), outcome, found.blocks)
+    on = None if off is None else off * change.ratio
+    sides = _value(off, change.blocks), _value(on, change.blocks)
+    return _row_of((arm, reference), sides, (change.ratio, change.low, change.high), outcome, change.blocks)
 
 
 def _success(blocks: Sequence[Block], arm: str, confidence: float) -> EffectRow:
@@ -107,13 +109,13 @@ def _success(blocks: Sequence[Block], arm: str, confidence: float) -> EffectRow:
     return _row_of((arm, None), (off, on), (1 / rate.rate if rate.rate else None, None, None), outcome, len(blocks))
 
 
-def _value(value: float | None, blocks: int) -> MeanFound | None:
+def _value(value: float | None, blocks: int) -> MeanDocument | None:
     return None if value is None else {"value": value, "low": None, "high": None, "blocks": blocks}
 
 
 def _row_of(
     arms: tuple[str, str | None],
-    sides: tuple[MeanFound | None, MeanFound | None],
+    sides: tuple[MeanDocument | None, MeanDocument | None],
     ratio: tuple[float | None, float | None, float | None],
     outcome: str,
     blocks: int,

@@ -31,7 +31,7 @@ from trifecta.store.run import RunDirectory
 from trifecta.workloads import aggregate, extending
 from trifecta.workloads.conformance import study as conformance
 from trifecta.workloads.executors import AnySession, AnyTrialRunner, executor_of
-from trifecta.workloads.extending import More
+from trifecta.workloads.extending import RunExtension
 from trifecta.workloads.facts import check_same_builds, check_same_study, first_facts
 from trifecta.workloads.faults import NO_FAULTS, Faults
 from trifecta.workloads.judge import Judge
@@ -43,7 +43,7 @@ from trifecta.workloads.supported import Supported
 
 PROBE_EVERY_S = 60.0  # a path that was delivered; see StudyRun._probe_when_due
 
-NO_MORE = More()
+NO_MORE = RunExtension()
 MakePlanner = Callable[[Study, Sequence[Cell], int], AnyPlanner]
 
 
@@ -85,7 +85,7 @@ def run_study(
     faults: Faults = NO_FAULTS,
     any_levels: RunDocument | None = None,
     planner: MakePlanner = Planner,
-    more: More = NO_MORE,
+    more: RunExtension = NO_MORE,
     node: str | None = None,
 ) -> StudyOutcome:
     """Run a study into a new run directory, or go on with one (``resume``), ``more`` than it was to be.
@@ -101,8 +101,8 @@ def run_study(
     if executor_of(study).lab and not sandbox.entered():
         raise RuntimeError("run_study needs the sandbox: call trifecta.lab.sandbox.enter() first")
     known = Adapters(adapters, clients, browsers).for_study(study)
-    told = progress or NoProgress()
-    run = StudyRun(study, run_path, told, stop or (lambda: False), known, faults, planner, node=node)
+    display = progress or NoProgress()
+    run = StudyRun(study, run_path, display, stop or (lambda: False), known, faults, planner, node=node)
     with files.full_disk(run_path):
         return run.go(resume, any_levels or {}, more)
 
@@ -127,7 +127,7 @@ class StudyRun:
     """Whether the planner chooses among all cells that have verdicts: none has been given up."""
     node: str | None = None
 
-    def go(self, resume: bool, any_levels: RunDocument, more: More) -> StudyOutcome:
+    def go(self, resume: bool, any_levels: RunDocument, more: RunExtension) -> StudyOutcome:
         """From the first look for programs to the last verdict; arguments and errors as `run_study`."""
         checks.load()
         aggregate.load()
@@ -172,7 +172,7 @@ class StudyRun:
         finally:
             self.run.close()
 
-    def _resume(self, here: Supported, more: More) -> None:
+    def _resume(self, here: Supported, more: RunExtension) -> None:
         """The study as it stands now, refused where it is another than the run's."""
         try:
             self.study = extending.current(self.run, self.study)
@@ -319,8 +319,8 @@ class StudyRun:
                 known.append(item)
                 self.progress.level_unsupported(factor, level, reason)
         # Cells that have trials keep their verdicts; the judge holds the same list.
-        seen = {row["cell"] for row in self.rows}
-        self.cells[:] = [cell for cell in self.cells if reasons[cell.key] is None or cell.key in seen]
+        cells_with_trials = {row["cell"] for row in self.rows}
+        self.cells[:] = [cell for cell in self.cells if reasons[cell.key] is None or cell.key in cells_with_trials]
         # The cells are the family of the verdicts: a reader who works them out again needs them.
         self.run.write_facts(self.run.facts | {"failed": known, "cells": [cell.key for cell in self.cells]})
         self.planner = self._planner(alive) if alive else None
@@ -357,8 +357,8 @@ class StudyRun:
         distinct = {session.probe_key(one): one for one in reversed(plan.treatments_of(self.study, cell))}
         for at in reversed(distinct.values()):
             workload = plan.workload_for(self.study, at)
-            found = session.probe_of(at)
-            stands = was_delivered(self.study.paths[at.path], workload, None if found is None else plain(found))
+            summary = session.probe_of(at)
+            stands = was_delivered(self.study.paths[at.path], workload, None if summary is None else plain(summary))
             if not session.probe_due(at, PROBE_EVERY_S if stands else 0.0):
                 continue
             self.progress.phase("probe", at.path)

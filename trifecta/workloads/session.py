@@ -133,7 +133,7 @@ class Session(ABC, Generic[Work, Key]):
         """How this ended, in words; None while it runs, and where nothing runs between trials or is not ours to see."""
         return None
 
-    def _stand(self, key: Key) -> None:
+    def _restart(self, key: Key) -> None:
         """Start this again, and wait until it answers; ServerFailed when it does not."""
 
     def _end(self, key: Key) -> None:
@@ -204,7 +204,7 @@ class Session(ABC, Generic[Work, Key]):
         for key in self.keys_of(cell):
             if key not in self.failed and self.problem(key) is not None:
                 try:
-                    self._stand(key)
+                    self._restart(key)
                 except ServerFailed as error:
                     self.fail(key, str(error))
         return self.has_failed(cell) is None

@@ -18,7 +18,7 @@ from urllib.parse import quote, urlsplit
 from trifecta.contract.common import Protocol
 from trifecta.contract.load import ClosedLoop, LoadConfig, LoadReady, LoadSummary
 from trifecta.design.errors import CannotError, UserError
-from trifecta.design.stat import Asked, Attempt, Target
+from trifecta.design.stat import Attempt, RequestOptions, Target
 from trifecta.lab.engine import EXIT_BAD_INPUT, EXIT_CANNOT, EXIT_UNSUPPORTED, EngineError
 from trifecta.lab.host import LocalHost
 from trifecta.lab.place import LocalPlace
@@ -62,22 +62,24 @@ def system_roots() -> Path:
     )
 
 
-def ask_once(engine: Path, target: Target, protocol: str, asked: Asked, authorities: Path) -> Attempt:
+def ask_once(
+    engine: Path, target: Target, protocol: str, request_options: RequestOptions, authorities: Path
+) -> Attempt:
     """Make one request over one protocol. UserError and CannotError for what would fail on every protocol."""
     with tempfile.TemporaryDirectory(prefix="trifecta-stat-") as folder:
         samples = Path(folder) / "samples.parquet"
-        limit_s = 3 * asked.timeout_ns / 1e9 + _GRACE_S
+        limit_s = 3 * request_options.timeout_ns / 1e9 + _GRACE_S
         deadline = time.monotonic() + limit_s
         with LocalPlace(LocalHost(), engine).start("load", Path(folder) / "log") as load:
             try:
-                load.configure(_config(target, protocol, asked, authorities, samples))
+                load.configure(_config(target, protocol, request_options, authorities, samples))
                 ready = load.wait_ready(LoadReady, limit_s)
                 summary = load.wait_summary(LoadSummary, deadline - time.monotonic())
             except EngineError as error:
                 if error.code is None and time.monotonic() >= deadline:
                     late = f"the load did not end within {limit_s:g} s; look at the machine's resolver"
                     raise CannotError(late) from None
-                raise _as_said(error, target, authorities) from None
+                raise _as_error(error, target, authorities) from None
             load.get(samples)
         return _attempt(protocol, ready, summary, _last_row(samples))
 
@@ -86,7 +88,7 @@ def ask(
     engine: Path,
     target: Target,
     protocols: Sequence[str],
-    asked: Asked,
+    request_options: RequestOptions,
     authorities: Path,
     *,
     count: int = 1,
@@ -99,15 +101,17 @@ def ask(
         for place in range(len(protocols)):
             protocol = protocols[(number + place) % len(protocols)]
             tell(protocol, number)
-            attempts[protocol].append(ask_once(engine, target, protocol, asked, authorities))
+            attempts[protocol].append(ask_once(engine, target, protocol, request_options, authorities))
     return attempts
 
 
-def _config(target: Target, protocol: str, asked: Asked, authorities: Path, samples: Path) -> LoadConfig:
+def _config(
+    target: Target, protocol: str, request_options: RequestOptions, authorities: Path, samples: Path
+) -> LoadConfig:
     return LoadConfig(
         trial="stat",
         protocol=cast(Protocol, protocol),
-        address=asked.address,
+        address=request_options.address,
         port=target.port,
         server_name=target.host,
         ca_file=str(authorities.resolve()),
@@ -115,33 +119,35 @@ def _config(target: Target, protocol: str, asked: Asked, authorities: Path, samp
         loop=ClosedLoop(),
         requests=1,
         # The first one fetches the session ticket that the measured one resumes with.
-        warmup_requests=1 if asked.resume else 0,
-        resumption=asked.resume,
-        method=asked.method,
+        warmup_requests=1 if request_options.resume else 0,
+        resumption=request_options.resume,
+        method=request_options.method,
         path=target.path,
         verify_content=False,
-        connect_timeout_ns=asked.timeout_ns,
-        request_timeout_ns=asked.timeout_ns,
-        total_timeout_ns=3 * asked.timeout_ns + 1_000_000_000,
-        tls_version="1.3" if protocol == "h3" else asked.tls_version,
+        connect_timeout_ns=request_options.timeout_ns,
+        request_timeout_ns=request_options.timeout_ns,
+        total_timeout_ns=3 * request_options.timeout_ns + 1_000_000_000,
+        tls_version="1.3" if protocol == "h3" else request_options.tls_version,
         # As the kernel has it: setting one may be refused to an ordinary user (tcp_allowed_congestion_control).
         congestion_control=None,
         samples_file=str(samples),
     )
 
 
-def _as_said(error: EngineError, target: Target, authorities: Path) -> UserError | CannotError:
+def _as_error(error: EngineError, target: Target, authorities: Path) -> UserError | CannotError:
     """What the load said of its end, for the user."""
-    said = error.message.removeprefix("error: ")
-    if said.startswith("server_name:") and error.code == EXIT_CANNOT:
-        return CannotError(f"URL {target.url!r}: {said.removeprefix('server_name: ')}; check the name and the resolver")
-    if said.startswith("ca_file:"):
-        return UserError(f"certificate authorities {authorities}: {said.removeprefix('ca_file: ')}; give --ca FILE")
+    message = error.message.removeprefix("error: ")
+    if message.startswith("server_name:") and error.code == EXIT_CANNOT:
+        return CannotError(
+            f"URL {target.url!r}: {message.removeprefix('server_name: ')}; check the name and the resolver"
+        )
+    if message.startswith("ca_file:"):
+        return UserError(f"certificate authorities {authorities}: {message.removeprefix('ca_file: ')}; give --ca FILE")
     if error.code == EXIT_BAD_INPUT:
-        return UserError(f"URL {target.url!r}: {said}")
+        return UserError(f"URL {target.url!r}: {message}")
     if error.code in (EXIT_CANNOT, EXIT_UNSUPPORTED):
-        return CannotError(said)
-    return CannotError(f"the load failed: {said}")
+        return CannotError(message)
+    return CannotError(f"the load failed: {message}")
 
 
 def _last_row(samples: Path) -> dict[str, Any] | None:
@@ -157,13 +163,13 @@ def _attempt(protocol: str, ready: LoadReady, summary: LoadSummary, row: dict[st
     if row is None:
         return Attempt(protocol, None, ready.address, {}, None, None, 0, 0, None, None, False, "timeout")
     phases = _phases(row) if dns_ns is None else {"dns": int(dns_ns), **_phases(row)}
-    whole = row["error"] is None and row["done_ns"] is not None
+    complete = row["error"] is None and row["done_ns"] is not None
     return Attempt(
         protocol=protocol,
         spoken=row["protocol"],
         address=ready.address,
         phases_ns=phases,
-        total_ns=int(row["done_ns"] - row["started_ns"]) + int(dns_ns or 0) if whole else None,
+        total_ns=int(row["done_ns"] - row["started_ns"]) + int(dns_ns or 0) if complete else None,
         status=row["status"],
         bytes_in=row["bytes_in"],
         header_bytes_in=row["header_bytes_in"],

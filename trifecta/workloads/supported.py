@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 
-from trifecta.contract.run import LeftOut, ProgramFound
+from trifecta.contract.run import InstalledProgram, LeftOut
 from trifecta.design import plan
 from trifecta.design.errors import CannotError, UserError
 from trifecta.design.factors import CLIENT_FACTOR, DEFAULT_CLIENT
@@ -29,8 +29,8 @@ class Supported:
     """What of a study can run here, and what cannot, with the reason for each."""
 
     cells: list[Cell]
-    servers: dict[str, ProgramFound]
-    clients: dict[str, ProgramFound]
+    servers: dict[str, InstalledProgram]
+    clients: dict[str, InstalledProgram]
     """Other clients than the engine's own."""
     left_out: list[LeftOut] = field(default_factory=list)
     """``factor``, ``level`` (with the cells meant, where not all of it are left out), ``reason``."""
@@ -51,19 +51,19 @@ Question = Callable[[Study, Sequence[Cell]], Iterable[Refusal]]
 
 
 @dataclass(frozen=True)
-class Found:
+class SupportedPrograms:
     """The programs of a study that are here, and what was left out while they were looked for."""
 
-    servers: dict[str, ProgramFound]
-    clients: dict[str, ProgramFound]
+    servers: dict[str, InstalledProgram]
+    clients: dict[str, InstalledProgram]
     left_out: list[LeftOut]
 
 
 def supported(
-    study: Study, found: Found, questions: Iterable[Question], nothing: Callable[[Sequence[str]], str]
+    study: Study, programs: SupportedPrograms, questions: Iterable[Question], nothing: Callable[[Sequence[str]], str]
 ) -> Supported:
     """The cells that no question refuses; CannotError when none is left, as ``nothing`` words the reasons."""
-    left_out = list(found.left_out)
+    left_out = list(programs.left_out)
     cells = plan.cells(study)
     for question in questions:
         refused: set[str] = set()
@@ -78,13 +78,13 @@ def supported(
     used = plan.treatments(study, cells)
     return Supported(
         cells,
-        _of(found.servers, (one.server for one in used)),
-        _of(found.clients, (one.client for one in used)),
+        _of(programs.servers, (one.server for one in used)),
+        _of(programs.clients, (one.client for one in used)),
         left_out,
     )
 
 
-def _of(programs: Mapping[str, ProgramFound], names: Iterable[str]) -> dict[str, ProgramFound]:
+def _of(programs: Mapping[str, InstalledProgram], names: Iterable[str]) -> dict[str, InstalledProgram]:
     used = set(names)
     return {name: facts for name, facts in programs.items() if name in used}
 
@@ -98,9 +98,9 @@ def known_here(factor: str, levels: Iterable[object], adapters: Mapping[str, Ada
     return {name: adapters[name] for name in names}
 
 
-def found_here(factor: str, adapters: Mapping[str, Adapter], left_out: list[LeftOut]) -> dict[str, ProgramFound]:
+def found_here(factor: str, adapters: Mapping[str, Adapter], left_out: list[LeftOut]) -> dict[str, InstalledProgram]:
     """Those that are found, each asked in a process of its own: one that hangs or crashes is as good as missing."""
-    found: dict[str, ProgramFound] = {}
+    programs: dict[str, InstalledProgram] = {}
     calls = {name: partial(_ask, adapter) for name, adapter in adapters.items()}
     for name, answer in call_apart(calls, timeout_s=FIND_TIMEOUT_S).items():
         if answer.problem is not None:
@@ -110,8 +110,8 @@ def found_here(factor: str, adapters: Mapping[str, Adapter], left_out: list[Left
         elif "reason" in answer.value:
             left_out.append({"factor": factor, "level": name, "reason": answer.value["reason"]})
         else:
-            found[name] = answer.value
-    return found
+            programs[name] = answer.value
+    return programs
 
 
 def _ask(adapter: ServerAdapter | ClientAdapter | BrowserAdapter | ServicesProgram) -> dict[str, Any]:
@@ -152,7 +152,7 @@ def _refused(study: Study, adapter: ServerAdapter, name: str, own: Sequence[Cell
     spoken = [cell for cell in own if not any(cell in without for without in silent.values())]
     unable = _unanswerable(study, adapter, [one for one in plan.treatments(study, spoken) if one.server == name])
     for why, without in silent.items():
-        yield Refusal(without, "server", f"{name}{where(without, own)}", why)
+        yield Refusal(without, "server", f"{name}{cells_in_words(without, own)}", why)
     if unable is not None:
         yield Refusal(spoken, "server", name, unable)
 
@@ -194,12 +194,12 @@ def refused_clients(
                 refused.setdefault(found, []).append(cell)
         for (name, reason), without in refused.items():
             own = [cell for cell in cells if any(one.client == name for one in plan.treatments_of(study, cell))]
-            yield Refusal(without, CLIENT_FACTOR, f"{name}{where(without, own)}", reason)
+            yield Refusal(without, CLIENT_FACTOR, f"{name}{cells_in_words(without, own)}", reason)
 
     return question
 
 
-def where(without: Collection[Cell], own: Collection[Cell]) -> str:
+def cells_in_words(without: Collection[Cell], own: Collection[Cell]) -> str:
     """Which of its own cells are meant, in words: nothing when it is all, a level when it is all of that level."""
     if len(without) == len(own):
         return ""
@@ -223,10 +223,10 @@ def without_needs(study: Study, cells: Sequence[Cell]) -> Iterator[Refusal]:
                     yield Refusal([cell], factor, level, reason)
 
 
-def why_no_rules(asked: str) -> str | None:
+def why_no_rules(requested: str) -> str | None:
     """Why connections cannot be tracked, or addresses translated, here as asked; None when they can."""
     try:
-        if asked != "off":
+        if requested != "off":
             find_nft()
     except CannotError as error:
         return str(error)

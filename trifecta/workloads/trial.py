@@ -61,7 +61,7 @@ class Outcome:
 
 
 @dataclass(kw_only=True)
-class Staged:
+class StagedTrial:
     """A trial under way: what was prepared for it, and what was said and seen until now."""
 
     trial: Trial
@@ -88,7 +88,7 @@ class Observed:
 
 
 Own = TypeVar("Own", bound=Session[Any, Any])
-One = TypeVar("One", bound=Staged)
+One = TypeVar("One", bound=StagedTrial)
 
 
 class TrialRunner(ABC, Generic[Own, One]):
@@ -117,10 +117,12 @@ class TrialRunner(ABC, Generic[Own, One]):
         with ExitStack() as stack:
             self._start(one, stack)
             marks.append(time.monotonic_ns())
-            seen = self._watched(one)
-            transport = TransportObserver(seen.counted)
+            observed = self._observed(one)
+            transport = TransportObserver(observed.counted)
             resources = stack.enter_context(
-                closing(ResourceObserver(trial.trial, seen.processes, cgroups=seen.cgroups, hosts=seen.hosts))
+                closing(
+                    ResourceObserver(trial.trial, observed.processes, cgroups=observed.cgroups, hosts=observed.hosts)
+                )
             )
             wall = datetime.now(UTC)
             transport.begin()
@@ -133,33 +135,33 @@ class TrialRunner(ABC, Generic[Own, One]):
             one.ended_ns = time.monotonic_ns()
             marks.append(one.ended_ns)
             resources.sample()
-            self._worked(one)
+            self._after_client(one)
             shares = self._machine.end(time.monotonic_ns(), self._own_cpu_ns(one, resources))
             details.machine = self._around(one, {**shares, "transport": transport.end(), "sampler": resources.cost()})
-            found = self._condense(one)
+            aggregate = self._condense(one)
             marks.append(time.monotonic_ns())
             self._end_links(one)
         marks.append(time.monotonic_ns())
-        self._describe(one, found, resources, wall_ns=marks[3] - marks[2])
+        self._describe(one, aggregate, resources, wall_ns=marks[3] - marks[2])
         return Outcome(
             trial=trial,
-            row=self._row(one, row_of(trial, found, details, one.errors, measured=(marks[2], marks[3]), wall=wall)),
-            files=self._files(one, found, resources),
-            aggregate=found,
+            row=self._row(one, row_of(trial, aggregate, details, one.errors, measured=(marks[2], marks[3]), wall=wall)),
+            files=self._files(one, aggregate, resources),
+            aggregate=aggregate,
             details=details,
             phase_ns=phases(marks),
             visits=self._visits(one),
         )
 
-    def _await_client(self, one: One, resources: ResourceObserver) -> LoadSummary | None:
+    def _await_client(self, staged: One, resources: ResourceObserver) -> LoadSummary | None:
         """Have the client do its work; its summary, or None and an error of the trial."""
         try:
-            return self._work(one, resources)
+            return self._work(staged, resources)
         except EngineError as error:
-            if error.code in self._codes_for_all(one):
+            if error.code in self._codes_for_all(staged):
                 # Every other trial would meet the same; what the disk or the machine refuses is not a result.
                 raise as_user_error(error) from error
-            one.errors.append(self._blame(one, error))
+            staged.errors.append(self._blame(staged, error))
             return None
 
     @abstractmethod
@@ -167,59 +169,59 @@ class TrialRunner(ABC, Generic[Own, One]):
         """Configurations and drafts, before anything is started."""
 
     @abstractmethod
-    def _start(self, one: One, stack: ExitStack) -> None:
+    def _start(self, staged: One, stack: ExitStack) -> None:
         """Start programs and links, which ``stack`` ends, and wait until they can be used."""
 
     @abstractmethod
-    def _watched(self, one: One) -> Observed:
+    def _observed(self, staged: One) -> Observed:
         """Whose resources and counters are read."""
 
-    def _about_to_work(self, one: One) -> None:
+    def _about_to_work(self, staged: One) -> None:
         """What is to be done last, before the client works."""
 
     @abstractmethod
-    def _work(self, one: One, resources: ResourceObserver) -> LoadSummary:
+    def _work(self, staged: One, resources: ResourceObserver) -> LoadSummary:
         """Set the client to work and wait for its summary; EngineError when there is none."""
 
     @abstractmethod
-    def _codes_for_all(self, one: One) -> Collection[int]:
+    def _codes_for_all(self, staged: One) -> Collection[int]:
         """Exit codes of the client that every other trial would meet too."""
 
     @abstractmethod
-    def _blame(self, one: One, error: EngineError) -> str:
+    def _blame(self, staged: One, error: EngineError) -> str:
         """The error of a trial whose client did not do its work."""
 
-    def _worked(self, one: One) -> None:
+    def _after_client(self, staged: One) -> None:
         """What is to be done first, when the client has worked."""
 
-    def _around(self, one: One, machine: MachineFacts) -> MachineFacts:
+    def _around(self, staged: One, machine: MachineFacts) -> MachineFacts:
         """What was seen around the trial: of this machine, where its programs ran on it."""
         return machine
 
-    def _own_cpu_ns(self, one: One, resources: ResourceObserver) -> int:
+    def _own_cpu_ns(self, staged: One, resources: ResourceObserver) -> int:
         """CPU time of this process and of everything it runs for the trial, as of the last reading."""
         return time.process_time_ns() + sum(resources.latest_cpu_ns().values())
 
     @abstractmethod
-    def _condense(self, one: One) -> Aggregate | None:
+    def _condense(self, staged: One) -> Aggregate | None:
         """What the samples say; None when they are not whole."""
 
-    def _end_links(self, one: One) -> None:
+    def _end_links(self, staged: One) -> None:
         """Let the last packets pass and end the links, where there are some that have not ended."""
 
     @abstractmethod
-    def _describe(self, one: One, found: Aggregate | None, resources: ResourceObserver, *, wall_ns: int) -> None:
+    def _describe(self, staged: One, aggregate: Aggregate | None, resources: ResourceObserver, *, wall_ns: int) -> None:
         """Add to the details what is known of links and servers, and of all programs from outside."""
 
     @abstractmethod
-    def _files(self, one: One, found: Aggregate | None, resources: ResourceObserver) -> TrialFiles:
+    def _files(self, staged: One, aggregate: Aggregate | None, resources: ResourceObserver) -> TrialFiles:
         """The files that the trial leaves."""
 
-    def _row(self, one: One, row: TrialRow) -> TrialRow:
+    def _row(self, staged: One, row: TrialRow) -> TrialRow:
         """The row of the trial, with the columns that only this workload has."""
         return row
 
-    def _visits(self, one: One) -> Visits | None:
+    def _visits(self, staged: One) -> Visits | None:
         """What a browser did; None in other workloads."""
         return None
 
@@ -300,7 +302,7 @@ def finish_link(link: EngineProgram, errors: list[str]) -> LinkSummary | None:
 
 def row_of(
     trial: Trial,
-    found: Aggregate | None,
+    aggregate: Aggregate | None,
     details: Details,
     errors: list[str],
     *,
@@ -310,7 +312,7 @@ def row_of(
     """The row of the trial; ``valid`` and ``checks_json`` are added by the judge."""
     load = details.load
     client_cpu = None if load is None else load.cpu_ns - (load.start_cpu_ns or 0)
-    requests = found.samples + found.warmup_samples if found else 0
+    requests = aggregate.samples + aggregate.warmup_samples if aggregate else 0
     started, ended = measured
     row: TrialRow = {
         "trial": trial.trial,
@@ -333,7 +335,7 @@ def row_of(
         "samples": 0,
         "errors": 0,
         "error_classes_json": "{}",
-        **(found.columns if found else {}),
+        **(aggregate.columns if aggregate else {}),
         "client_cpu_ns_per_request": cpu_per_request(None if client_cpu is None else max(0, client_cpu), requests),
         "server_cpu_ns_per_request": cpu_per_request(details.server["cpu_ns"], requests),
         "valid": not errors,

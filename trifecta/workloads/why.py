@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from trifecta.contract.why import AskedCause, AskedWhy, NotMeasured
+from trifecta.contract.why import CauseRequest, NotMeasured, WhyRequest
 from trifecta.design import plan
 from trifecta.design.errors import CannotError, TrifectaError, UserError
 from trifecta.design.model import Study
@@ -21,44 +21,44 @@ Possible = Callable[[Study], str]
 """Why one of the cells of a study cannot run here; empty where all can."""
 
 
-def here(study: Study) -> str:
+def why_not_here(study: Study) -> str:
     """Why one of the cells of a study cannot run on this machine."""
     from trifecta.lab.engine import find_engine
     from trifecta.workloads.executors import executor_of
     from trifecta.workloads.session import Adapters
 
     try:
-        found = executor_of(study).cells(study, find_engine(), Adapters())
+        supported = executor_of(study).cells(study, find_engine(), Adapters())
     except CannotError as error:
         return str(error)
-    if len(found.cells) == len(plan.cells(study)):
+    if len(supported.cells) == len(plan.cells(study)):
         return ""
-    return "; ".join(dict.fromkeys(item["reason"] for item in found.left_out))
+    return "; ".join(dict.fromkeys(item["reason"] for item in supported.left_out))
 
 
-def candidates(case: Case, seed: int, possible: Possible = here) -> list[Candidate]:
+def candidates(case: Case, seed: int, possible: Possible = why_not_here) -> list[Candidate]:
     """The causes that the cell may have, the most suspected first, and whether each can be removed here."""
-    asked = [(cause, suspect, case.change(suspect)) for cause, suspect in suspects(case.seen)]
-    removed = [Rung((cause.id,), change) for cause, _, change in asked if isinstance(change, Change)]
-    whole = not _reason(case, [Rung(), *removed], seed, possible)  # else each is asked about by itself
-    made = []
-    for cause, suspect, change in asked:
+    changes = [(cause, suspect, case.change(suspect)) for cause, suspect in suspects(case.evidence)]
+    removed = [Rung((cause.id,), change) for cause, _, change in changes if isinstance(change, Change)]
+    all_possible = not _reason(case, [Rung(), *removed], seed, possible)  # else each is asked about by itself
+    found_candidates = []
+    for cause, suspect, change in changes:
         if isinstance(change, str):
-            made.append(Candidate(cause, suspect, None, change))
+            found_candidates.append(Candidate(cause, suspect, None, change))
             continue
-        nearest, reason = (False, "") if whole else _where(case, cause.id, change, seed, possible)
-        made.append(Candidate(cause, suspect, change, reason, nearest, case.only(change)))
-    return made
+        nearest, reason = (False, "") if all_possible else _where_possible(case, cause.id, change, seed, possible)
+        found_candidates.append(Candidate(cause, suspect, change, reason, nearest, case.only(change)))
+    return found_candidates
 
 
-def unable(case: Case, seed: int, possible: Possible = here) -> str:
+def unable(case: Case, seed: int, possible: Possible = why_not_here) -> str:
     """Why the cell as it is cannot run here; empty where it can."""
     return _reason(case, [Rung()], seed, possible)
 
 
 def ask(
-    case: Case, block_ns: float, budget_ns: int, seed: int, possible: Possible = here
-) -> tuple[list[AskedCause], int, list[NotMeasured], list[NotMeasured]]:
+    case: Case, block_ns: float, budget_ns: int, seed: int, possible: Possible = why_not_here
+) -> tuple[list[CauseRequest], int, list[NotMeasured], list[NotMeasured]]:
     """The causes to measure, the most suspected first, in how many rounds; those that cannot be switched, and those
     that the budget has no room for.
 
@@ -66,7 +66,7 @@ def ask(
     """
     if reason := unable(case, seed, possible):
         raise CannotError(f"the unchanged cell cannot run here: {reason}")
-    made: list[AskedCause] = []
+    causes: list[CauseRequest] = []
     refused: list[NotMeasured] = []
     titles: dict[str, str] = {}
     for one in candidates(case, seed, possible):
@@ -75,21 +75,21 @@ def ask(
             if one.problem != ABSENT:
                 refused.append({"cause": one.cause.id, "title": one.cause.title, "why": one.problem})
             continue
-        made.append(
+        causes.append(
             {
                 "cause": one.cause.id,
                 "suspicion": one.suspect.suspicion,
-                "suspected": one.suspect.said,
+                "suspected": one.suspect.reason,
                 "levels": dict(one.change.levels),
                 "path": {name: value for name, value in one.change.path if isinstance(value, str | bool | None)},
                 "nearest": one.nearest,
             }
         )
-    if not made:
-        told = "; ".join(f"{each['title']}: {each['why']}" for each in refused)
-        raise CannotError(f"no cause of it can be removed here ({told or 'there is none that this cell may have'})")
-    near = any(each["nearest"] for each in made)
-    count, rounds = budget.chosen([each["suspicion"] for each in made], budget_ns, block_ns, nearest=near)
+    if not causes:
+        sentence = "; ".join(f"{each['title']}: {each['why']}" for each in refused)
+        raise CannotError(f"no cause of it can be removed here ({sentence or 'there is none that this cell may have'})")
+    near = any(each["nearest"] for each in causes)
+    count, rounds = budget.chosen([each["suspicion"] for each in causes], budget_ns, block_ns, nearest=near)
     if not count:
         blocks = budget.search_blocks(1, nearest=near) * budget.LEAST_ROUNDS
         least_s = (blocks * block_ns + budget.RUN_NS) / budget.SEARCH_SHARE / 1e9
@@ -103,12 +103,12 @@ def ask(
             "title": titles[each["cause"]],
             "why": f"{each['suspected']}, and the budget has no room",
         }
-        for each in made[count:]
+        for each in causes[count:]
     ]
-    return made[:count], rounds, refused, late
+    return causes[:count], rounds, refused, late
 
 
-def _where(case: Case, cause: str, change: Change, seed: int, possible: Possible) -> tuple[bool, str]:
+def _where_possible(case: Case, cause: str, change: Change, seed: int, possible: Possible) -> tuple[bool, str]:
     """Whether a cause is removed on the nearest stack, as it cannot be on the cell's own; why it cannot at all."""
     reason = _reason(case, [Rung(), Rung((cause,), change)], seed, possible)
     if not reason or not case.has_nearest:
@@ -124,35 +124,35 @@ def _reason(case: Case, rungs: Sequence[Rung], seed: int, possible: Possible) ->
         return str(error).removeprefix("study.yaml: ")
 
 
-def study_of(asked: AskedWhy, case: Case) -> Study:
+def study_of(request: WhyRequest, case: Case) -> Study:
     """The study of the cell as it is and without each cause."""
-    return case.study_of(rungs_of(asked), rounds=asked["rounds"], seed=asked["seed"], title="why-causes")
+    return case.study_of(rungs_of(request), rounds=request["rounds"], seed=request["seed"], title="why-causes")
 
 
-def measure(asked: AskedWhy, case: Case, folder: Path, run_one: RunOne, stop: Callable[[], bool]) -> str:
+def measure(request: WhyRequest, case: Case, folder: Path, run_one: RunOne, stop: Callable[[], bool]) -> str:
     """Measure what is not over into the folder; must run inside the sandbox. Why the largest two could not be measured
     together, which loses nothing of what was measured before; empty where they were.
     """
     from trifecta.conclude.why import result
     from trifecta.store.run import RunDirectory
-    from trifecta.workloads.campaign import standing
+    from trifecta.workloads.campaign import study_state
 
-    budget_ns = int(asked["budget_s"] * 1e9)
-    if standing(folder, result.SEARCH) != "over":
-        study = study_of(asked, case)
+    budget_ns = int(request["budget_s"] * 1e9)
+    if study_state(folder, result.SEARCH) != "over":
+        study = study_of(request, case)
         keys = [cell.key for cell in plan.cells(study)]
-        twice = 2 if any(one["nearest"] for one in asked["causes"]) else 1
+        twice = 2 if any(one["nearest"] for one in request["causes"]) else 1
         run_rounds(study, folder / result.SEARCH, keys[:twice], run_one, budget.search_within_ns(budget_ns))
-    if stop() or standing(folder, result.SEARCH) != "over" or standing(folder, result.PAIR) == "over":
+    if stop() or study_state(folder, result.SEARCH) != "over" or study_state(folder, result.PAIR) == "over":
         return ""
-    pair = result.pair_of(folder, asked)
+    pair = result.pair_of(folder, request)
     if pair is None:
         return ""
-    rungs = together_of(case, asked, *pair)
+    rungs = together_of(case, request, *pair)
     blocks = len(case.distinct(rungs))
-    rounds = budget.pair_rounds(budget_ns, blocks, asked["block_s"] * 1e9)
+    rounds = budget.pair_rounds(budget_ns, blocks, request["block_s"] * 1e9)
     spent_ns = int(RunDirectory.open(folder / result.SEARCH).facts.get("elapsed_ns") or 0)
-    other = plan.stable_seed(asked["seed"], "together") % 2**31
+    other = plan.stable_seed(request["seed"], "together") % 2**31
     try:
         study = case.study_of(rungs, rounds=rounds, seed=other, title="why-together")
         run_rounds(study, folder / result.PAIR, (), run_one, budget.pair_within_ns(budget_ns, spent_ns))

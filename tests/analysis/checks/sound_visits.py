@@ -4,7 +4,7 @@ import dataclasses
 
 from tests.analysis.checks import sound
 from trifecta.analysis.checks import TRIAL_CHECKS
-from trifecta.analysis.checks.visits import Got, Visit, Visits
+from trifecta.analysis.checks.visits import FetchResult, Visit, Visits
 from trifecta.design import plan
 from trifecta.design.model import PageWorkload, PathSpec, VideoWorkload
 
@@ -14,14 +14,14 @@ VIDEO = VideoWorkload(visits=1, warmup_visits=0, watch_ns=20_000 * MS)
 BARE = PathSpec(name="clean")
 SEGMENTS = {(0, 0): 150_000, (1, 1): 450_000, (1, 2): 440_000}
 GOT = {
-    "GET https://www.light.lab/": Got(1, 200, 40_000),
-    "GET https://www.light.lab/a.css": Got(1, 200, 9_000),
-    "GET https://cdn.light.lab/b.png": Got(2, 200, 120_000),
+    "GET https://www.light.lab/": FetchResult(1, 200, 40_000),
+    "GET https://www.light.lab/a.css": FetchResult(1, 200, 9_000),
+    "GET https://cdn.light.lab/b.png": FetchResult(2, 200, 120_000),
 }
 
 
 def page(number, **changes):
-    given = {"load_ns": 900 * MS, "cpu_ns": 500 * MS, "got": GOT, "connections": 2, "resumed_connections": 0}
+    given = {"load_ns": 900 * MS, "cpu_ns": 500 * MS, "fetched": GOT, "connections": 2, "resumed_connections": 0}
     return Visit(number, **(given | changes))
 
 

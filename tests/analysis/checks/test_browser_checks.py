@@ -21,7 +21,7 @@ from tests.analysis.checks.sound_visits import (
 )
 from trifecta.analysis.checks import check_trial, is_valid
 from trifecta.analysis.checks.same_page import difference
-from trifecta.analysis.checks.visits import Got
+from trifecta.analysis.checks.visits import FetchResult
 
 ARMS = ("h1", "h2", "h3", "h2#aa")
 
@@ -117,20 +117,20 @@ def test_of_a_repeated_view_the_cache_may_have_all_of_third_parties():
 
 
 def test_what_came_from_third_parties_is_said():
-    got = GOT | {"GET https://fonts.b.lab/a.css": Got(1, 200, 500)}
-    result = judge("same_page", visits=seen("h3", page(1, got=got), page(2, got=got), **THIRD))
+    got = GOT | {"GET https://fonts.b.lab/a.css": FetchResult(1, 200, 500)}
+    result = judge("same_page", visits=seen("h3", page(1, fetched=got), page(2, fetched=got), **THIRD))
     assert (result.status, result.value) == ("pass", 5)
     assert "the same 5 requests (1 of them to third parties) for 169500 B" in result.evidence
 
 
 def of_study(requests):
     """A page of so many requests, as one of the loads of the published study."""
-    return {f"GET https://www.heavy.lab/{number}": Got(1, 200, 60_000) for number in range(requests)}
+    return {f"GET https://www.heavy.lab/{number}": FetchResult(1, 200, 60_000) for number in range(requests)}
 
 
 def test_the_published_study_would_have_failed():
-    siblings = (evidence("h1", visits=seen("h1", page(1, got=of_study(134)))),)
-    result = judge("same_page", visits=seen("h3", page(1, got=of_study(120))), siblings=siblings)
+    siblings = (evidence("h1", visits=seen("h1", page(1, fetched=of_study(134)))),)
+    result = judge("same_page", visits=seen("h3", page(1, fetched=of_study(120))), siblings=siblings)
     assert result.status == "fail"
     assert (result.value, result.limit) == (120, 134)
     assert "lacks 14 of 134 requests" in result.evidence
@@ -141,26 +141,26 @@ def test_the_published_study_would_have_failed():
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
-        ({"GET https://www.light.lab/": Got(1, 200, 40_001)}, "40001 B, not 40000 B"),
-        ({"GET https://www.light.lab/": Got(1, 203, 40_000)}, "status 203, not 200"),
-        ({"GET https://cdn.light.lab/b.png": Got(1, 200, 60_000)}, "1 times, not 2"),
-        ({"GET https://www.light.lab/new": Got(1, 200, 1)}, "has 1 more (GET https://www.light.lab/new)"),
+        ({"GET https://www.light.lab/": FetchResult(1, 200, 40_001)}, "40001 B, not 40000 B"),
+        ({"GET https://www.light.lab/": FetchResult(1, 203, 40_000)}, "status 203, not 200"),
+        ({"GET https://cdn.light.lab/b.png": FetchResult(1, 200, 60_000)}, "1 times, not 2"),
+        ({"GET https://www.light.lab/new": FetchResult(1, 200, 1)}, "has 1 more (GET https://www.light.lab/new)"),
     ],
 )
 def test_visits_of_one_trial_that_differ_fail(changed, words):
-    result = judge("same_page", visits=seen("h3", page(1), page(2, got=GOT | changed)))
+    result = judge("same_page", visits=seen("h3", page(1), page(2, fetched=GOT | changed)))
     assert result.status == "fail"
     assert words in result.evidence
 
 
 def test_octets_that_are_not_told_are_not_compared():
-    silent = {url: Got(got.times, got.status, None) for url, got in GOT.items()}
+    silent = {url: FetchResult(got.times, got.status, None) for url, got in GOT.items()}
     assert difference(silent, GOT) == ""
-    assert judge("same_page", visits=seen("h3", page(1, got=silent))).status == "unknown"
+    assert judge("same_page", visits=seen("h3", page(1, fetched=silent))).status == "unknown"
 
 
 def test_an_arm_without_a_visit_that_loaded_is_no_reference():
-    siblings = (evidence("h1", visits=seen("h1", page(1, error="timeout", got={}))),)
+    siblings = (evidence("h1", visits=seen("h1", page(1, error="timeout", fetched={}))),)
     assert judge("same_page", siblings=siblings).status == "pass"
     assert judge("same_page", visits=seen("h3", page(1, error="timeout"))).status == "unknown"
 
@@ -199,7 +199,7 @@ def test_a_cold_visit_takes_nothing_from_the_cache_and_a_repeated_one_does():
 
 
 def test_a_player_may_fetch_other_rungs_in_another_arm():
-    other = watched("h1", watch(got=of_study(5)))
+    other = watched("h1", watch(fetched=of_study(5)))
     siblings = (evidence("h1", VIDEO, visits=other),)
     assert judge("same_page", workload=VIDEO, siblings=siblings).status == "pass"
     assert judge("same_page", workload=VIDEO, visits=watched("h3", unfinished=1)).status == "pass"

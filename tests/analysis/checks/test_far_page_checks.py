@@ -8,7 +8,7 @@ from tests.analysis.checks.sound import Facts
 from tests.analysis.checks.test_far_checks import MACHINE, fields
 from trifecta.analysis.checks import TRIAL_CHECKS, check_trial, is_valid
 from trifecta.analysis.checks.evidence import Evidence
-from trifecta.analysis.checks.visits import Got, Visit, Visits
+from trifecta.analysis.checks.visits import FetchResult, Visit, Visits
 from trifecta.design import plan
 from trifecta.design.study_file import parse_study
 
@@ -19,12 +19,12 @@ STUDY = parse_study(
     "p",
 )
 MS = 1_000_000
-GOT = {f"GET {URL}{number}.css": Got(1, 200, 1000) for number in range(50)}
+GOT = {f"GET {URL}{number}.css": FetchResult(1, 200, 1000) for number in range(50)}
 STRANGER = "https://cdn.b.example/x.js"
 
 
-def visits(protocol, got=None, cpu_ns=100 * MS, **changes):
-    page = [Visit(n, load_ns=900 * MS, cpu_ns=cpu_ns, got=got or GOT, first_protocol=protocol) for n in (1, 2)]
+def visits(protocol, fetched=None, cpu_ns=100 * MS, **changes):
+    page = [Visit(n, load_ns=900 * MS, cpu_ns=cpu_ns, fetched=fetched or GOT, first_protocol=protocol) for n in (1, 2)]
     given = {
         "warmup_visits": 1, "fetches": 100, "protocols": {protocol: 100}, "examples": {protocol: (URL,)},
         "third_parties": ("cdn.b.example",), "third_party_protocols": {"h2": 4},
@@ -138,7 +138,7 @@ def test_places_and_caches_of_the_documents_are_compared():
 
 
 def test_other_browsers_of_a_block_are_not_compared():
-    firefox = evidence("h2", visits=visits("h2", {"GET https://a.example/": Got(1, 200, 9)}))
+    firefox = evidence("h2", visits=visits("h2", {"GET https://a.example/": FetchResult(1, 200, 9)}))
     apart = plan.cell_of(firefox.trial.cell.levels | {"client": "firefox"})
     other = dataclasses.replace(firefox, trial=dataclasses.replace(firefox.trial, cell=apart))
     assert judge("same_page", siblings=(other,)).status == "pass"

@@ -13,7 +13,7 @@ from tests.analysis.mapping.test_surface import UNKNOWNS, _kernel, _scatter
 from trifecta.analysis import node_faults
 from trifecta.analysis.mapping.documents import read_surface, surface_document
 from trifecta.analysis.mapping.likelihood import Point, as_data, log_likelihood
-from trifecta.analysis.mapping.planner import MapPlanner, measured
+from trifecta.analysis.mapping.planner import MapPlanner, blocks_of_rows
 from trifecta.analysis.mapping.result import read, work_out
 from trifecta.analysis.mapping.search import first_blocks, first_points, sides_of
 from trifecta.analysis.mapping.surface import fit
@@ -293,11 +293,11 @@ def test_where_one_of_two_nodes_counts_nothing_is_decided_and_that_is_said():
 def test_a_node_that_is_left_out_takes_no_place_with_it(spread):
     plan, study, rows, _, _ = spread
     marked = _left_out(rows, "n2")
-    found = measured(plan, study, marked)
+    found = blocks_of_rows(plan, study, marked)
     assert any(block.left_out for block in found.blocks)
     assert found.barred() == set()
     spoiled = [row | {"valid": False} if row["node"] == "n2" else row for row in rows]
-    assert measured(plan, study, spoiled).barred() != set(), "by another check it does"
+    assert blocks_of_rows(plan, study, spoiled).barred() != set(), "by another check it does"
 
 
 def test_what_stops_counting_is_not_decided_on_any_more():

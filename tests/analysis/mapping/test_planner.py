@@ -8,7 +8,7 @@ import pytest
 
 from tests.analysis.mapping.plane import SECOND_NS, a_plan, a_study, explore, rows_of
 from trifecta.analysis.mapping.noise import noise_of
-from trifecta.analysis.mapping.planner import MapPlanner, measured
+from trifecta.analysis.mapping.planner import MapPlanner, blocks_of_rows
 from trifecta.analysis.mapping.result import read, work_out
 from trifecta.analysis.mapping.search import first_blocks
 from trifecta.analysis.planner import Decision, Stop
@@ -99,7 +99,7 @@ def test_the_sign_is_that_of_the_metric():
          "success_rate": 1.0}
         for arm, rate in (("h2", 100.0), ("h2#aa", 100.0), ("h3", 150.0))
     ]  # fmt: skip
-    assert measured(plan, study, rows).blocks[0].value == pytest.approx(math.log(1.5))
+    assert blocks_of_rows(plan, study, rows).blocks[0].value == pytest.approx(math.log(1.5))
 
 
 def test_it_ends_with_its_blocks_or_its_budget(done):
@@ -117,7 +117,7 @@ def test_a_place_where_nothing_counts_is_not_tried_a_third_time(done):
     plan, study, rows, _, taken = done
     bad = taken[0].cell.key
     spoiled = [row | {"valid": row["cell"] != bad} for row in rows[: 3 * 40]]
-    found = measured(plan, study, spoiled)
+    found = blocks_of_rows(plan, study, spoiled)
     assert found.barred() == {plan.place_of(taken[0].cell)}
     planner = MapPlanner(plan, study, design_plan.cells(study))
     decision = planner.next(spoiled[: 3 * 24], 0)
@@ -144,9 +144,9 @@ def test_a_censored_arm_counts_as_slow_and_a_censored_pair_not_at_all(done):
     plan, study, rows, _, _ = done
     dead = {"success_rate": 0.2, "latency_mean_ns": None}
     one = [row | (dead if row["arm"] == "h3" else {}) for row in rows[:3]]
-    assert measured(plan, study, one).blocks[0].value == -math.inf
+    assert blocks_of_rows(plan, study, one).blocks[0].value == -math.inf
     both = [row | dead for row in rows[:3]]
-    assert measured(plan, study, both).blocks[0].value is None
+    assert blocks_of_rows(plan, study, both).blocks[0].value is None
 
 
 def test_answers_between_the_places(done):

@@ -6,7 +6,7 @@ import pytest
 from tests.analysis.transport.flows import SEGMENT, bursts
 from tests.analysis.transport.scene import MS, Scene
 from trifecta.analysis.transport.flow_control import spans_at_limit
-from trifecta.analysis.transport.silences import CAUSES, Window
+from trifecta.analysis.transport.idle_periods import CAUSES, Window
 from trifecta.analysis.transport.stalls import Stalls, stalls
 
 QUIC = {"packet_type": "1-RTT", "quic_header_bytes": 12}

@@ -61,16 +61,16 @@ def check(evidence: Evidence) -> list[CheckResult]:
             evidence, "answers", [*findings, Finding("unknown", "no header field of the responses was recorded")]
         )
     for sign in _SIGNS:
-        findings += _compared(evidence, sign, own)
-    said = [f"{sign.name} {', '.join(found)}" for sign in _SIGNS if (found := sign.read(own))]
+        findings += _compare_sign(evidence, sign, own)
+    sentences = [f"{sign.name} {', '.join(values)}" for sign in _SIGNS if (values := sign.read(own))]
     states = far.cache_states(own)
     if len(states) > 1:
         findings.append(Finding("warn", f"the responses show several cache states ({counts(states)})", remedy=_WARM))
-    findings.append(Finding("pass", "; ".join(said) or "the responses name no place and no cache"))
+    findings.append(Finding("pass", "; ".join(sentences) or "the responses name no place and no cache"))
     return worst(evidence, "answers", findings)
 
 
-def _compared(evidence: Evidence, sign: _Sign, own: Fields) -> list[Finding]:
+def _compare_sign(evidence: Evidence, sign: _Sign, own: Fields) -> list[Finding]:
     """What is told of one sign, where another arm of the block was told otherwise."""
     here = sign.read(own)
     for sibling in evidence.siblings:
@@ -79,7 +79,7 @@ def _compared(evidence: Evidence, sign: _Sign, own: Fields) -> list[Finding]:
             continue
         there = sign.read(fields)
         if here != there:
-            words = (", ".join(found) or "none" for found in (here, there))
+            words = (", ".join(values) or "none" for values in (here, there))
             text = f"{sign.name} {next(words)} here, {next(words)} in {sibling.trial.arm}"
             return [Finding(sign.status, text, remedy=sign.remedy)]
     return []

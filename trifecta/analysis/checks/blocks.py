@@ -34,24 +34,24 @@ def check(evidence: RunEvidence) -> list[CheckResult]:
         for row in rows:
             if usable(row):
                 good.setdefault(int(row["block"]), set()).add(str(row["arm"]))
-        whole = sum(seen >= arms for seen in good.values())
+        complete = sum(arms_usable >= arms for arms_usable in good.values())
         excluded = Counter(str(row["arm"]) for row in rows if not usable(row))
         left_out = sum(excluded.values())
         share = left_out / len(rows) if rows else 0.0
         needed = min(evidence.study.min_blocks, evidence.study.max_blocks)
         by_arm = ", ".join(f"{arm} {count}" for arm, count in sorted(excluded.items()))
-        text = f"{whole} blocks with every arm usable, {needed} required; "
+        text = f"{complete} blocks with every arm usable, {needed} required; "
         text += f"{left_out} of {len(rows)} trials left out"
         text += f" ({by_arm})" if by_arm else ""
         status: CheckStatus = "pass"
         remedy = ""
-        if share > EXCLUDED_FAIL or not whole:
+        if share > EXCLUDED_FAIL or not complete:
             status, remedy = "fail", "look at the failed checks of its trials"
-        elif whole < needed or share > EXCLUDED_WARN:
+        elif complete < needed or share > EXCLUDED_WARN:
             status = "warn"
-            remedy = "raise `--budget`" if whole < needed else "look at the failed checks of its trials"
+            remedy = "raise `--budget`" if complete < needed else "look at the failed checks of its trials"
         elif evidence.study.max_blocks < 2:
             text += "; one block does not show how much its loads vary"
             status, remedy = "warn", "set blocks: {at_least: 6}, or read it as a first look, not a comparison"
-        results.append(CheckResult("blocks", cell.key, status, text, float(whole), float(needed), remedy))
+        results.append(CheckResult("blocks", cell.key, status, text, float(complete), float(needed), remedy))
     return results

@@ -109,8 +109,8 @@ def _strays(evidence: Evidence) -> list[Finding]:
 def _same_program(evidence: Evidence) -> list[Finding]:
     def facts(of: Evidence) -> dict[str, str]:
         load = of.load or {}
-        told = {**(load.get("declared") or {}), "version": load.get("version")}
-        return {name: str(told[name]) for name in _SAME if told.get(name) is not None}
+        declared = {**(load.get("declared") or {}), "version": load.get("version")}
+        return {name: str(declared[name]) for name in _SAME if declared.get(name) is not None}
 
     own = facts(evidence)
     for sibling in evidence.siblings:
@@ -127,10 +127,10 @@ def _same_program(evidence: Evidence) -> list[Finding]:
 def _resumed(workload: RequestsWorkload, visits: Visits | None) -> list[Finding]:
     if workload.view != "repeat" or visits is None or not visits.loaded:
         return []
-    told = [visit.resumed_connections for visit in visits.loaded if visit.resumed_connections is not None]
-    if not told:
+    resumed = [visit.resumed_connections for visit in visits.loaded if visit.resumed_connections is not None]
+    if not resumed:
         return [Finding("unknown", "the browser does not report whether TLS sessions were resumed")]
-    if not sum(told):
+    if not sum(resumed):
         text = "a repeated view was asked for, but no connection resumed a TLS session"
         return [Finding("warn", text, 0.0, None, "check that the server hands out session tickets on every protocol")]
-    return [Finding("pass", f"{sum(told)} connections resumed a TLS session")]
+    return [Finding("pass", f"{sum(resumed)} connections resumed a TLS session")]

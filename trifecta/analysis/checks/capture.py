@@ -34,7 +34,7 @@ def check(evidence: Evidence) -> list[CheckResult]:
 
 def _of_wire(wire: str, link: OneLink) -> Iterator[Finding]:
     of = f" of {wire}" if wire else ""
-    captured, made = link.get("captured_packets"), link.get("capture") or {}
+    captured, capture = link.get("captured_packets"), link.get("capture") or {}
     if captured is None:
         yield Finding("warn", f"the link{of} captured nothing")
         return
@@ -42,16 +42,16 @@ def _of_wire(wire: str, link: OneLink) -> Iterator[Finding]:
     directions = (link.get("a_to_b"), link.get("b_to_a"))
     unread = sum(int((way or {}).get("device_drops") or 0) for way in directions)
     unlogged = int(link.get("log_rows_dropped") or 0)
-    if missed or unread or unlogged or not made.get("whole", False):
+    if missed or unread or unlogged or not capture.get("whole", False):
         text = (
             f"the capture{of} lacks packets: {missed} because the disk was too slow, {unread} that the device dropped; "
             f"{unlogged} rows of the log are missing"
         )
         yield Finding("warn", text, float(missed + unread), 0.0, "write to a faster disk, or reduce the load")
-    elif not made.get("keys"):
+    elif not capture.get("keys"):
         yield Finding("warn", f"the capture{of} has no keys: the client writes none, so nothing in it can be decrypted")
     else:
         text = f"{captured} packets captured{of} on both sides, none missing, with keys"
         # Only over HTTP/3 was one asked for.
-        text += "; the client wrote no qlog" if made.get("client_qlog") == 0 else ""
+        text += "; the client wrote no qlog" if capture.get("client_qlog") == 0 else ""
         yield Finding("pass", text, float(missed), 0.0)

@@ -13,14 +13,14 @@ from trifecta.design.model import CheckResult
 
 HEADINGS = ("Fails when", "Warns when", "Why")
 FURTHER = ("Sources",)
-_Asked = TypeVar("_Asked", Evidence, RunEvidence)
+_Evidence = TypeVar("_Evidence", Evidence, RunEvidence)
 
 
 @dataclass(frozen=True)
-class Check(Generic[_Asked]):
+class Check(Generic[_Evidence]):
     """A check: what it asks and when it fails stand in the docstring of its function's file, under fixed headings."""
 
-    function: Callable[[_Asked], list[CheckResult]]
+    function: Callable[[_Evidence], list[CheckResult]]
     package: str = ""
     """The package that it comes from; empty for Trifecta's own."""
 
@@ -34,7 +34,7 @@ class Check(Generic[_Asked]):
         """What it asks, for reports."""
         return self.documentation.title
 
-    def results(self, name: str, scope: str, evidence: _Asked) -> list[CheckResult]:
+    def results(self, name: str, scope: str, evidence: _Evidence) -> list[CheckResult]:
         """What it says. A fault in the check of another package is *unknown* of ``scope``, and named."""
         if not self.package:
             return self.function(evidence)

@@ -93,10 +93,13 @@ def _by_chrony(evidence: Evidence) -> list[Finding]:
     if packets is None or chrony is None:
         return []
     off, limit = abs(packets.offset_ns - chrony.offset_ns), packets.bound_ns + chrony.bound_ns
-    told = [f"{one.offset_ns / 1e9:.6f} s, give or take {duration(one.bound_ns)}" for one in (packets, chrony)]
+    sentences = [f"{one.offset_ns / 1e9:.6f} s, give or take {duration(one.bound_ns)}" for one in (packets, chrony)]
     if agree(packets, chrony):
-        return [Finding("pass", f"chronyd on both hosts agrees ({told[1]})", off, limit)]
-    text = f"the far clock is ahead by {told[0]} according to the probe's packets, by {told[1]} according to chronyd"
+        return [Finding("pass", f"chronyd on both hosts agrees ({sentences[1]})", off, limit)]
+    text = (
+        f"the far clock is ahead by {sentences[0]} according to the probe's packets, by {sentences[1]} according to "
+        "chronyd"
+    )
     remedy = "check the time servers of both hosts (`chronyc sources`); one-way times use the packets alone"
     return [Finding("warn", f"{text}: they contradict each other", off, limit, remedy)]
 

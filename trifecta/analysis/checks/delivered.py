@@ -47,8 +47,10 @@ def _cell(key: str, of_path: list[Stream]) -> CheckResult:
         text = "; ".join(stream.text for stream in failed[:3])
         share = first.hits / first.packets if first.packets else 0.0
         return CheckResult("delivered", key, "fail", text, share, first.asked, _REMEDY)
-    seen = [stream for stream in pooled if stream.packets]
-    if not seen:
+    with_packets = [stream for stream in pooled if stream.packets]
+    if not with_packets:
         return CheckResult("delivered", key, "unknown", "no packet has met this path's impairments yet")
-    text = "; ".join(stream.text for stream in seen)
-    return CheckResult("delivered", key, "pass", text, seen[0].hits / seen[0].packets, seen[0].asked)
+    text = "; ".join(stream.text for stream in with_packets)
+    return CheckResult(
+        "delivered", key, "pass", text, with_packets[0].hits / with_packets[0].packets, with_packets[0].asked
+    )

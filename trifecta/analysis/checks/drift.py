@@ -56,9 +56,9 @@ def _cell(key: str, baseline: str, rows: Sequence[Row]) -> CheckResult | None:
 
 def by_block(baseline: str, rows: Sequence[Row]) -> list[tuple[int, float]]:
     """(block, median latency of the baseline's trials in ns), in order of the blocks, of usable trials."""
-    found: dict[int, list[float]] = {}
+    values_by_block: dict[int, list[float]] = {}
     for row in rows:
         took = row.get("latency_p50_ns")
         if str(row["arm"]).removesuffix(AA_SUFFIX) == baseline and usable(row) and took:
-            found.setdefault(int(row["block"]), []).append(float(took))
-    return [(block, median(values)) for block, values in sorted(found.items())]
+            values_by_block.setdefault(int(row["block"]), []).append(float(took))
+    return [(block, median(values)) for block, values in sorted(values_by_block.items())]

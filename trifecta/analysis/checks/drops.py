@@ -49,12 +49,12 @@ def check(evidence: Evidence) -> list[CheckResult]:
     findings = []
     load = evidence.load or {}
     corrupting = any(kind_of(document).damages for document in (*evidence.path.forward, *evidence.path.backward))
-    for whose, told in _sockets(evidence).items():
+    for whose, lost in _sockets(evidence).items():
         # A socket counts datagrams with a wrong checksum among those that it dropped (SO_RXQ_OVFL, socket(7)). Where
         # the path damages packets, the host's counters are believed alone: they distinguish the two.
-        if told and not (corrupting and evidence.transport is not None):
-            text = f"{whose} UDP receive buffer overflowed: {counted(told, 'datagram')} lost"
-            findings.append(_drop(text, told, "raise net.core.rmem_max"))
+        if lost and not (corrupting and evidence.transport is not None):
+            text = f"{whose} UDP receive buffer overflowed: {counted(lost, 'datagram')} lost"
+            findings.append(_drop(text, lost, "raise net.core.rmem_max"))
     if evidence.foreign and evidence.transport is None:
         findings.append(Finding("unknown", f"{evidence.client} does not report whether its receive buffer overflowed"))
     if load.get("udp_receive_errors") is not None or evidence.transport:
@@ -74,10 +74,10 @@ def check(evidence: Evidence) -> list[CheckResult]:
 
 def _sockets(evidence: Evidence) -> dict[str, int]:
     """Datagrams that sockets dropped, as the programs themselves say."""
-    told = {"the client's": int((evidence.load or {}).get("udp_receive_errors") or 0)}
+    drops = {"the client's": int((evidence.load or {}).get("udp_receive_errors") or 0)}
     for name, service in ((evidence.server or {}).get("services") or {}).items():
-        told[f"service {name}'s"] = int((service.get("summary") or {}).get("udp_receive_drops") or 0)
-    return told
+        drops[f"service {name}'s"] = int((service.get("summary") or {}).get("udp_receive_drops") or 0)
+    return drops
 
 
 def _host(host: str, grown: HostGrowth, corrupting: bool) -> list[Finding]:

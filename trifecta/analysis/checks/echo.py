@@ -41,39 +41,43 @@ def of_link(path: PathSpec, seed: int, wire: str, link: OneLink) -> list[Finding
     ]
 
 
-def of_direction(name: str, key: DirectionKey, link: OneLink, asked: Sequence[ImpairmentDocument]) -> list[Finding]:
+def of_direction(
+    name: str, key: DirectionKey, link: OneLink, impairments: Sequence[ImpairmentDocument]
+) -> list[Finding]:
     """The impairments of a direction, one by one, and how many packets each one hit."""
     report = link[key]
     tallies = report.get("impairments")
     if tallies is None:
         return []
     kinds = [str(tally["kind"]) for tally in tallies]
-    planned = [str(impairment["kind"]) for impairment in asked]
+    planned = [str(impairment["kind"]) for impairment in impairments]
     if kinds != planned:
         text = f"{name}: the link had {', '.join(kinds) or 'no impairment'}, planned {', '.join(planned) or 'none'}"
         return [Finding("fail", text, None, None, REMEDY)]
     findings = [
-        Finding("fail", f"{name}: the link had {kind} {field} {said}, planned {value}", None, None, REMEDY)
-        for kind, tally, impairment in zip(kinds, tallies, asked, strict=True)
-        for field, said, value in _differences(tally.get("asked"), impairment)
+        Finding("fail", f"{name}: the link had {kind} {field} {recorded}, planned {value}", None, None, REMEDY)
+        for kind, tally, impairment in zip(kinds, tallies, impairments, strict=True)
+        for field, recorded, value in _differences(tally.get("asked"), impairment)
     ]
-    return findings or _recounted(name, key, link, asked, tallies)
+    return findings or _recounted(name, key, link, impairments, tallies)
 
 
-def _differences(said: Mapping[str, object] | None, impairment: ImpairmentDocument) -> list[tuple[str, object, object]]:
-    if said is None:  # a run from before links said it
+def _differences(
+    recorded: Mapping[str, object] | None, impairment: ImpairmentDocument
+) -> list[tuple[str, object, object]]:
+    if recorded is None:  # a run from before links said it
         return []
-    found = []
+    differing = []
     planned = dict(impairment.items())
-    for field in sorted((set(said) | set(planned)) - {"kind"}):
+    for field in sorted((set(recorded) | set(planned)) - {"kind"}):
         value = planned.get(field)
         value = len(value) if isinstance(value, list | tuple) else value
-        if not _same(said.get(field), value):
-            found.append((field, said.get(field), value))
-    return found
+        if not _is_equal(recorded.get(field), value):
+            differing.append((field, recorded.get(field), value))
+    return differing
 
 
-def _same(one: object, other: object) -> bool:
+def _is_equal(one: object, other: object) -> bool:
     if isinstance(one, float) or isinstance(other, float):
         numbers = isinstance(one, int | float) and isinstance(other, int | float)
         return numbers and math.isclose(cast(float, one), cast(float, other), rel_tol=1e-12)
@@ -81,7 +85,11 @@ def _same(one: object, other: object) -> bool:
 
 
 def _recounted(
-    name: str, key: DirectionKey, link: OneLink, asked: Sequence[ImpairmentDocument], tallies: Sequence[Tally]
+    name: str,
+    key: DirectionKey,
+    link: OneLink,
+    impairments: Sequence[ImpairmentDocument],
+    tallies: Sequence[Tally],
 ) -> list[Finding]:
     """The link's counts against those that its draws must have given: nothing of this is chance."""
     report = link[key]
@@ -90,7 +98,10 @@ def _recounted(
     packets = int(report.get("wire_packets") or 0)
     findings = []
     for impairment, tally, expected in zip(
-        asked, tallies, expected_hits(int(link["seed"]), key, asked, packets, tallies), strict=True
+        impairments,
+        tallies,
+        expected_hits(int(link["seed"]), key, impairments, packets, tallies),
+        strict=True,
     ):
         if expected is None or expected == int(tally["hit"]):
             continue

@@ -119,8 +119,10 @@ class Evidence:
     @property
     def lossy(self) -> bool:
         """Whether the path may lose packets: it was asked to, or is of others or a network as it is."""
-        both = (*self.path.forward, *self.path.backward)
-        return self.path.as_is or self.workload.outside or any(kind_of(impairment).removes for impairment in both)
+        impairments = (*self.path.forward, *self.path.backward)
+        return (
+            self.path.as_is or self.workload.outside or any(kind_of(impairment).removes for impairment in impairments)
+        )
 
     @property
     def links(self) -> dict[str, stored.OneLink]:

@@ -44,6 +44,6 @@ def check(evidence: Evidence) -> list[CheckResult]:
 
 def _calls_at_home(evidence: Evidence) -> bool:
     """Whether services of one host call each other."""
-    told = (evidence.server or {}).get("services") or {}
-    at = {name: one.get("host") for name, one in told.items()}
-    return any(at.get(callee) == at[name] for name, one in told.items() for callee in one.get("asked") or ())
+    services = (evidence.server or {}).get("services") or {}
+    at = {name: one.get("host") for name, one in services.items()}
+    return any(at.get(callee) == at[name] for name, one in services.items() for callee in one.get("asked") or ())

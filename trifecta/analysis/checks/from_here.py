@@ -25,8 +25,10 @@ def findings(evidence: Evidence) -> list[Finding]:
             continue
         apart, limit = abs(own - other), max(APART_FLOOR_NS, APART_SHARE * min(own, other))
         if apart > limit:
-            said = f"minimum RTT {duration(own)} here, {duration(other)} in {sibling.trial.arm}, to the same address"
-            return [Finding("warn", said, float(apart), limit, _REMEDY)]
+            sentence = (
+                f"minimum RTT {duration(own)} here, {duration(other)} in {sibling.trial.arm}, to the same address"
+            )
+            return [Finding("warn", sentence, float(apart), limit, _REMEDY)]
     return [Finding("pass", text, float(own))]
 
 
@@ -42,5 +44,5 @@ def _lost(load: Load | None) -> int:
     return int(tcp.get("retransmits") or 0) + int(quic.get("lost_packets") or 0)
 
 
-def _one_address(one: Evidence, other: Evidence) -> bool:
-    return (one.server or {}).get("address") == (other.server or {}).get("address")
+def _one_address(evidence: Evidence, other: Evidence) -> bool:
+    return (evidence.server or {}).get("address") == (other.server or {}).get("address")

@@ -34,7 +34,7 @@ def check(evidence: Evidence) -> list[CheckResult]:
     if gap_ns <= GAP_FLOOR_NS:
         return evidence.result("gaps", "pass", text, value=share, limit=GAP_SHARE)
     # Less than its core was asked for, or many clients on one: then standing still is what is measured (headroom).
-    asked = evidence.workload.client_cpu is not None or evidence.workload.crowd
+    pinned = evidence.workload.client_cpu is not None or evidence.workload.crowd
     remedy = "do not pause the client (debugger, frozen cgroup, suspended machine); give it its own core"
-    status: CheckStatus = "fail" if share > GAP_SHARE and not asked else "warn"
+    status: CheckStatus = "fail" if share > GAP_SHARE and not pinned else "warn"
     return evidence.result("gaps", status, text, value=share, limit=GAP_SHARE, remedy=remedy)

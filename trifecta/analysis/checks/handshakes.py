@@ -50,12 +50,12 @@ def check(evidence: RunEvidence) -> list[CheckResult]:
 
 def _shares(rows: Sequence[Row]) -> dict[str, float]:
     """By arm, where every request opens a connection and the phases are known."""
-    found: dict[str, list[float]] = {}
+    shares_by_arm: dict[str, list[float]] = {}
     for row in rows:
         latency, tls = row.get("latency_p50_ns"), row.get("tls_p50_ns")
         if row.get("connection") != "new" or not usable(row) or not latency or tls is None:
             continue
         share = (float(row.get("connect_p50_ns") or 0.0) + float(tls)) / float(latency)
         if math.isfinite(share):
-            found.setdefault(str(row["arm"]).removesuffix(AA_SUFFIX), []).append(share)
-    return {arm: median(values) for arm, values in sorted(found.items())}
+            shares_by_arm.setdefault(str(row["arm"]).removesuffix(AA_SUFFIX), []).append(share)
+    return {arm: median(values) for arm, values in sorted(shares_by_arm.items())}

@@ -19,7 +19,7 @@ import itertools
 
 from trifecta.analysis.checks.cpu_utilization import client_busy, server_busy, span_ns
 from trifecta.analysis.checks.evidence import Evidence, Finding, duration, worst
-from trifecta.contract.stored import Load, OneLink, Ran, RanWithShare, Server
+from trifecta.contract.stored import Load, OneLink, RanWithShare, SchedStat, Server
 from trifecta.design.model import CheckResult, CheckStatus
 
 BUSY_LIMIT = 0.9  # share of one core; above, the client or link sets the pace
@@ -78,15 +78,15 @@ def _of_its_share(
     share = summary.get("cpu_share")
     if share is None:
         return [_limit(f"{who} used", busy, "of its core", remedy, beyond)]
-    found = [
+    findings = [
         _limit(f"{who} used", busy / float(share), f"of the {float(share):.0%} of a core it was given", remedy, beyond)
     ]
     if wall_ns > 0:
         waited = _run_delay(
             who, {"run_delay_ns": summary.get("throttled_ns"), "wall_ns": wall_ns}, beyond, "for its share"
         )
-        found += waited
-    return found
+        findings += waited
+    return findings
 
 
 def _most(programs: list[list[Finding]]) -> list[Finding]:
@@ -118,7 +118,7 @@ def _limit(who: str, busy: float, of: str, remedy: str, beyond: CheckStatus = "f
     return Finding("pass", text, busy, BUSY_LIMIT)
 
 
-def _run_delay(who: str, summary: Ran, beyond: CheckStatus = "fail", what: str = "for a core") -> list[Finding]:
+def _run_delay(who: str, summary: SchedStat, beyond: CheckStatus = "fail", what: str = "for a core") -> list[Finding]:
     """Time that a program was ready to run but had no core: CPU time alone does not show a starved program."""
     delay = summary.get("run_delay_ns")
     wall = summary.get("wall_ns") or (int(summary.get("ended_ns") or 0) - int(summary.get("started_ns") or 0))

@@ -20,33 +20,33 @@ def findings(evidence: Evidence) -> list[Finding]:
     """Fail where a trial of the block was shown other certificates, warn where its handshakes took other flights."""
     own, flights = chain(evidence.load), server_flights(evidence.load)
     if own is None:
-        if _told(evidence):  # a session that was resumed has none
+        if _reports_handshake(evidence):  # a session that was resumed has none
             return []
         return [Finding("unknown", f"{evidence.client} does not report the certificates it received")]
     others = {each.trial.arm: chain(each.load) for each in evidence.siblings}
     odd = {arm: other for arm, other in others.items() if other is not None and other != own}
     by_arm = {each.trial.arm: server_flights(each.load) for each in evidence.siblings if _comparable(evidence, each)}
     if odd:
-        said = ", ".join(f"{words}{_took(by_arm.get(arm))} in {arm}" for arm, words in odd.items())
+        sentence = ", ".join(f"{words}{_took(by_arm.get(arm))} in {arm}" for arm, words in odd.items())
         # What a server of others shows over each protocol is part of what its protocols are.
         status: CheckStatus = "warn" if evidence.workload.outside else "fail"
-        return [Finding(status, f"the server sends {own}{_took(flights)} here and {said}", remedy=_ONE_CHAIN)]
-    found = [Finding("pass", f"certificate chain: {own}")]
+        return [Finding(status, f"the server sends {own}{_took(flights)} here and {sentence}", remedy=_ONE_CHAIN)]
+    chain_findings = [Finding("pass", f"certificate chain: {own}")]
     longer = [f"{other} in {arm}" for arm, other in by_arm.items() if other is not None and other != flights]
     if flights is None:
-        return found
+        return chain_findings
     if longer and not _loses(evidence):
         text = f"handshakes took {flights} server flights here and {', '.join(longer)}, with the same chain ({own})"
         remedy = "read it as what this chain costs over this protocol, or give the server a shorter one"
-        return [*found, Finding("warn", text, remedy=remedy)]
-    return [*found, Finding("pass", f"server flights in a handshake: {flights}")]
+        return [*chain_findings, Finding("warn", text, remedy=remedy)]
+    return [*chain_findings, Finding("pass", f"server flights in a handshake: {flights}")]
 
 
 def chain(load: Load | None) -> str | None:
     """The certificates of all handshakes in words, octets in DER: ``2 certificates of 1042 B``; None where not told."""
     chains = ((load or {}).get("handshakes") or {}).get("chains") or []
-    said = [f"{counted(each['certificates'], 'certificate')} of {each['octets']} B" for each in chains]
-    return " + ".join(said) or None
+    sentences = [f"{counted(each['certificates'], 'certificate')} of {each['octets']} B" for each in chains]
+    return " + ".join(sentences) or None
 
 
 def server_flights(load: Load | None) -> int | None:
@@ -56,7 +56,7 @@ def server_flights(load: Load | None) -> int | None:
     return every[len(every) // 2] if every else None
 
 
-def _told(evidence: Evidence) -> bool:
+def _reports_handshake(evidence: Evidence) -> bool:
     """Whether the client tells what it was shown; a trial without a summary has its own check."""
     return not evidence.load or "handshakes" in evidence.load or not evidence.foreign
 

@@ -27,16 +27,19 @@ def check(evidence: RunEvidence) -> list[CheckResult]:
     return [_node(one) for one in node_baselines(evidence.study, evidence.rows)]
 
 
-def _node(one: NodeBaseline) -> CheckResult:
-    name = node_words(one.node)
-    if one.reason:
-        return CheckResult(CHECK, "run", "fail", f"{name} is left out: {one.reason}", one.ratio, 1.0, REMEDY)
-    if one.low is None or one.high is None:
-        text = f"{name}: {one.blocks} blocks are too few to say whether its baseline agrees with itself"
-        return CheckResult(CHECK, "run", "unknown", text, one.ratio, 1.0, "run more blocks")
-    ratio = "none" if one.ratio is None else f"{one.ratio:.4g}"
-    text = f"{name}: baseline against itself {ratio} [{one.low:.4g}, {one.high:.4g}] over {one.blocks} blocks"
-    if one.low > 1 or one.high < 1:
-        said = f"{text}, which excludes 1, as one node in twenty may by chance"
-        return CheckResult(CHECK, "run", "warn", said, one.ratio, 1.0, REMEDY)
-    return CheckResult(CHECK, "run", "pass", text, one.ratio, 1.0)
+def _node(baseline: NodeBaseline) -> CheckResult:
+    name = node_words(baseline.node)
+    if baseline.reason:
+        return CheckResult(CHECK, "run", "fail", f"{name} is left out: {baseline.reason}", baseline.ratio, 1.0, REMEDY)
+    if baseline.low is None or baseline.high is None:
+        text = f"{name}: {baseline.blocks} blocks are too few to say whether its baseline agrees with itself"
+        return CheckResult(CHECK, "run", "unknown", text, baseline.ratio, 1.0, "run more blocks")
+    ratio = "none" if baseline.ratio is None else f"{baseline.ratio:.4g}"
+    text = (
+        f"{name}: baseline against itself {ratio} [{baseline.low:.4g}, {baseline.high:.4g}] over {baseline.blocks} "
+        "blocks"
+    )
+    if baseline.low > 1 or baseline.high < 1:
+        sentence = f"{text}, which excludes 1, as one node in twenty may by chance"
+        return CheckResult(CHECK, "run", "warn", sentence, baseline.ratio, 1.0, REMEDY)
+    return CheckResult(CHECK, "run", "pass", text, baseline.ratio, 1.0)

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 
 from trifecta.analysis.checks.evidence import Evidence, Finding
 from trifecta.contract.machine import HostGrowth
-from trifecta.design.ip import IPV4, IPV6, written
+from trifecta.design.ip import IPV4, IPV6, ip_document
 
 # Of the packets, those of the other version. Over wires: the last words of connections of the trial before. Within a
 # host: names that are looked up at 127.0.0.53, which are few, but so may be the packets of a small trial.
@@ -22,7 +22,7 @@ def findings(evidence: Evidence) -> list[Finding]:
     """Fail where the packets were of the other version than asked for; nothing where no lab of ours carried them."""
     if evidence.workload.outside or evidence.study.hosts:
         return []
-    asked = written(evidence.workload.ip)
+    requested = ip_document(evidence.workload.ip)
     hosts = [evidence.hosts[name] for name in _of_client(evidence) if name in evidence.hosts]
     devices = [device for host in hosts for device in _wires(host)]
     limit = OTHER_OVER_WIRES
@@ -32,12 +32,12 @@ def findings(evidence: Evidence) -> list[Finding]:
     counted = [device for device in devices if "rx_ipv6_packets" in device]
     every = sum(int(device.get("rx_packets") or 0) for device in counted)
     if not every:
-        unseen = f"the client's host counted no packet by IP version, requested: {asked}"
-        return [] if asked == IPV4 else [Finding("unknown", unseen)]
+        unseen = f"the client's host counted no packet by IP version, requested: {requested}"
+        return [] if requested == IPV4 else [Finding("unknown", unseen)]
     six = sum(int(device["rx_ipv6_packets"]) for device in counted)
     given = {IPV6: six, IPV4: every - six}
-    other = (every - given[asked]) / every
-    text = f"{given[asked]} of {every} packets that the client's host received were {asked}"
+    other = (every - given[requested]) / every
+    text = f"{given[requested]} of {every} packets that the client's host received were {requested}"
     if other > limit:
         return [Finding("fail", f"{text}, but all should be", other, limit, _REMEDY)]
     return [Finding("pass", text, other, limit)]

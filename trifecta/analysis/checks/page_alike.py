@@ -17,16 +17,16 @@ Difference = Callable[[Visit, Visit], str]
 
 def findings(evidence: Evidence, visits: Visits, difference: Difference) -> list[Finding]:
     """Compare requests and octets of the visits with those of the block's first, and tell what failed."""
-    return [*_failed(evidence, visits), *unfinished(visits), _compared(evidence, visits, difference)]
+    return [*_failed(evidence, visits), *unfinished(visits), _compare_visits(evidence, visits, difference)]
 
 
-def _compared(evidence: Evidence, visits: Visits, difference: Difference) -> Finding:
+def _compare_visits(evidence: Evidence, visits: Visits, difference: Difference) -> Finding:
     others = [(f"{arm} ", each.loaded) for arm, each in _siblings(evidence)]
     arm, first = next(((arm, loaded[0]) for arm, loaded in others if loaded), ("", visits.loaded[0]))
     worst, what, other = 0.0, "", visits.loaded[0]
     for visit in visits.loaded:
         words = difference(visit, first)
-        if words and (apart := max(_apart(visit, first), ALIKE)) > worst:
+        if words and (apart := max(_relative_difference(visit, first), ALIKE)) > worst:
             worst, what, other = apart, words, visit
     if what:
         text = (
@@ -44,7 +44,7 @@ def _siblings(evidence: Evidence) -> list[tuple[str, Visits]]:
     return [(each.trial.arm, each.visits) for each in alike if each.visits is not None]
 
 
-def _apart(visit: Visit, other: Visit) -> float:
+def _relative_difference(visit: Visit, other: Visit) -> float:
     """By which share of the larger one requests differ, or octets, whichever is more."""
     pairs = ((requests(visit), requests(other)), (_octets(visit), _octets(other)))
     return max(abs(one - two) / max(one, two, 1) for one, two in pairs)
@@ -52,12 +52,12 @@ def _apart(visit: Visit, other: Visit) -> float:
 
 def requests(visit: Visit) -> int:
     """How many a visit made."""
-    return sum(got.times for got in visit.got.values())
+    return sum(fetch.times for fetch in visit.fetched.values())
 
 
 def _octets(visit: Visit) -> int:
     """As far as they are told."""
-    return sum(got.octets or 0 for got in visit.got.values())
+    return sum(fetch.octets or 0 for fetch in visit.fetched.values())
 
 
 def _failed(evidence: Evidence, visits: Visits) -> list[Finding]:
@@ -67,18 +67,20 @@ def _failed(evidence: Evidence, visits: Visits) -> list[Finding]:
     for arm, other in _siblings(evidence):
         alone = own ^ {url for url in other.failed if _host(url) == host}
         if alone:
-            text = f"requests to the page's host failed here or in {arm} alone ({_some(alone)})"
+            text = f"requests to the page's host failed here or in {arm} alone ({_some_urls(alone)})"
             return [
                 Finding("fail", text, float(len(alone)), 0.0, "check that the server and the path can carry the page")
             ]
     if not visits.failed:
         return []
     number = sum(visits.failed.values())
-    text = f"{number} requests failed in visits that loaded ({counts(visits.failed_classes)}: {_some(visits.failed)})"
+    text = (
+        f"{number} requests failed in visits that loaded ({counts(visits.failed_classes)}: {_some_urls(visits.failed)})"
+    )
     return [Finding("warn", text, float(number), 0.0, _FAILS)]
 
 
-def _some(urls: Iterable[str]) -> str:
+def _some_urls(urls: Iterable[str]) -> str:
     return ", ".join(sorted(urls)[:_SHOWN])
 
 

@@ -76,9 +76,9 @@ def check(evidence: Evidence) -> list[CheckResult]:
             if evidence.foreign and trait.applies(evidence):
                 untold.append(trait.name)
             continue
-        asked = trait.asked(evidence)
-        if asked is not None and given != asked:
-            findings.append(Finding("fail", f"{trait.name} is {given}, requested: {asked}", remedy=trait.remedy))
+        requested = trait.asked(evidence)
+        if requested is not None and given != requested:
+            findings.append(Finding("fail", f"{trait.name} is {given}, requested: {requested}", remedy=trait.remedy))
             continue
         # A study may ask for other values over TCP than over QUIC: that is told below, and is no fault of the trial.
         others = [(s.trial.arm, trait.given(s)) for s in evidence.siblings if trait.along(s) == trait.along(evidence)]
@@ -90,7 +90,7 @@ def check(evidence: Evidence) -> list[CheckResult]:
             findings.append(Finding("pass", f"{trait.name} {given}"))
     findings += inside_handshakes.findings(evidence)
     findings += over_ip.findings(evidence)
-    findings += _apart(evidence)
+    findings += _separate_settings(evidence)
     findings += _quinn(evidence)
     findings += _tuned(evidence)
     findings += _windows(evidence)
@@ -104,30 +104,31 @@ def check(evidence: Evidence) -> list[CheckResult]:
     return worst(evidence, "parity", findings)
 
 
-def _apart(evidence: Evidence) -> list[Finding]:
+def _separate_settings(evidence: Evidence) -> list[Finding]:
     """What the study itself gives TCP and QUIC apart: then the arms differ in that as well."""
     workload = plan.workload_for(evidence.study, evidence.trial)
-    found = []
+    findings = []
     for name in workload.apart:
         tcp, quic = (over(getattr(workload, name), protocol) for protocol in ("h2", "h3"))
         what = name.replace("tls", "TLS").replace("_", " ")
         text = f"the study asks for {what} {tcp} over TCP and {quic} over QUIC"
-        found.append(Finding("warn", text, remedy=f"read it as a difference of both, or set one {what}"))
-    return found
+        findings.append(Finding("warn", text, remedy=f"read it as a difference of both, or set one {what}"))
+    return findings
 
 
 def _quinn(evidence: Evidence) -> list[Finding]:
     """How the engine's QUIC library is adapted: what the client says it did, against what the study asks."""
     if evidence.trial.protocol != "h3":
         return []
-    asked = quinn.names(evidence.workload.quinn)
+    requested = quinn.names(evidence.workload.quinn)
     given = _transport(evidence).get("adaptations")
-    if given is not None and given != asked:
+    if given is not None and given != requested:
         text = (
-            f"{quinn.LIBRARY} has the adaptations {', '.join(given) or 'none'}, requested: {', '.join(asked) or 'none'}"
+            f"{quinn.LIBRARY} has the adaptations {', '.join(given) or 'none'}, requested: "
+            f"{', '.join(requested) or 'none'}"
         )
         return [Finding("fail", text, remedy="reinstall the engine: run `trifecta doctor` for the command")]
-    lacking = [name for name in quinn.ADAPTATIONS if name not in asked]
+    lacking = [name for name in quinn.ADAPTATIONS if name not in requested]
     if lacking:
         text = f"the study asks for {quinn.LIBRARY} without {', '.join(lacking)}"
         return [Finding("warn", text, remedy="read it as this library's behaviour, or leave `quinn` out")]
@@ -138,11 +139,13 @@ def _tuned(evidence: Evidence) -> list[Finding]:
     """What is set of the client's transports: what it says, against what the study asks."""
     if evidence.foreign or evidence.load is None:
         return []
-    given, asked = dict(evidence.load.get("tuning") or {}), plain(tuning.engine(evidence.workload))
-    if given == asked:
-        told = [Finding("pass", f"transport settings: {_listed(given)}")] if asked else []
-        return told + _tls_wait(evidence)
-    text = f"the client's transport settings are {_listed(given)}, requested: {_listed(asked)}"
+    given, requested = dict(evidence.load.get("tuning") or {}), plain(tuning.engine(evidence.workload))
+    if given == requested:
+        settings = [Finding("pass", f"transport settings: {_settings_in_words(given)}")] if requested else []
+        return settings + _tls_wait(evidence)
+    text = (
+        f"the client's transport settings are {_settings_in_words(given)}, requested: {_settings_in_words(requested)}"
+    )
     return [Finding("fail", text, remedy="reinstall the engine: run `trifecta doctor` for the command")]
 
 
@@ -155,7 +158,7 @@ def _tls_wait(evidence: Evidence) -> list[Finding]:
     return [Finding("warn", text, remedy="read times over TCP as including the wait, or leave `tls_wait` out")]
 
 
-def _listed(settings: Mapping[str, object]) -> str:
+def _settings_in_words(settings: Mapping[str, object]) -> str:
     return ", ".join(f"{name} {value}" for name, value in settings.items()) or "nothing"
 
 
@@ -169,12 +172,12 @@ def _verification(evidence: Evidence) -> list[Finding]:
 
 def _switches(evidence: Evidence) -> list[Finding]:
     """What the study has a program of services do wrong on purpose, or wait for."""
-    found = []
+    findings = []
     for name, what, remedy in _SWITCHES if evidence.workload.family == "services" else ():
         if getattr(evidence.workload, name, None):
             field = name.removesuffix("_ns")
-            found.append(Finding("warn", f"{evidence.client} {what}", remedy=f"{remedy}, or leave `{field}` out"))
-    return found
+            findings.append(Finding("warn", f"{evidence.client} {what}", remedy=f"{remedy}, or leave `{field}` out"))
+    return findings
 
 
 _SWITCHES = (
@@ -216,16 +219,20 @@ def _windows(evidence: Evidence) -> list[Finding]:
 
 def _other_window(evidence: Evidence, own: int) -> Finding | None:
     """What is wrong with the client's initial window, where the study says how many packets it has."""
-    asked, used = evidence.workload.initial_window, _transport(evidence)
+    requested, used = evidence.workload.initial_window, _transport(evidence)
     segment = used.get("mss_bytes") or used.get("mtu_bytes")
-    if asked is None or not segment or (evidence.trial.protocol == "h3" and "settings" not in _adaptations(evidence)):
+    if (
+        requested is None
+        or not segment
+        or (evidence.trial.protocol == "h3" and "settings" not in _adaptations(evidence))
+    ):
         return None  # quinn-proto as it comes looks for the size of its packets
     given = own // segment
-    if given == int(asked):
+    if given == int(requested):
         return None
-    text = f"the initial congestion window has {given} packets, requested: {asked}"
+    text = f"the initial congestion window has {given} packets, requested: {requested}"
     return Finding(
-        "fail", text, given, int(asked), "run `trifecta doctor`: this kernel accepts no initial window for a route"
+        "fail", text, given, int(requested), "run `trifecta doctor`: this kernel accepts no initial window for a route"
     )
 
 
@@ -252,10 +259,10 @@ def _server(evidence: Evidence) -> list[Finding]:
         what = "the server's congestion control"
         unseen = f"{what}: not observable" if evidence.workload.outside else f"{what} for this protocol is not known"
         return [Finding("unknown", unseen)]
-    asked = evidence.workload.congestion_control
-    if given != asked:
+    requested = evidence.workload.congestion_control
+    if given != requested:
         # A program that has one congestion control only is compared as it is: the difference is named, not left out.
-        text = f"the server's congestion control is {given}, requested: {asked}"
+        text = f"the server's congestion control is {given}, requested: {requested}"
         return [Finding("warn", text, remedy=f"read it as a property of this server, or ask for {given}")]
     return [Finding("pass", f"server's congestion control {given}")]
 
@@ -265,9 +272,9 @@ def _backend(evidence: Evidence) -> list[Finding]:
     given = (evidence.server or {}).get("backend_congestion_control")
     if given is None:
         return []
-    asked = evidence.workload.congestion_control
-    if given != asked:
-        text = f"the proxy's connections to its backend have congestion control {given}, requested: {asked}"
+    requested = evidence.workload.congestion_control
+    if given != requested:
+        text = f"the proxy's connections to its backend have congestion control {given}, requested: {requested}"
         return [Finding("warn", text, remedy="run `trifecta doctor`: this kernel accepts none for the loopback route")]
     return [Finding("pass", f"congestion control {given} between proxy and backend")]
 
@@ -285,13 +292,13 @@ def _transport(evidence: Evidence) -> Transport:
     return load.get("tcp") or load.get("quic") or {}
 
 
-def _only(values: Collection[str]) -> str | None:
+def _single_value(values: Collection[str]) -> str | None:
     """The one value that all requests had; all of them where they differ."""
     return "+".join(sorted(values)) or None
 
 
 def _tls_version(evidence: Evidence) -> str | None:
-    given = _only(evidence.samples.tls_versions) if evidence.samples else None
+    given = _single_value(evidence.samples.tls_versions) if evidence.samples else None
     return given.replace("TLSv", "").replace("TLS", "").strip() if given else None
 
 
@@ -300,7 +307,7 @@ def _cipher(evidence: Evidence) -> str | None:
 
     In TLS 1.3 it names the suite (RFC 8446, B.4); key exchange and certificates are traits of their own.
     """
-    return _only({_NOT_AEAD.sub("", name) for name in evidence.samples.ciphers}) if evidence.samples else None
+    return _single_value({_NOT_AEAD.sub("", name) for name in evidence.samples.ciphers}) if evidence.samples else None
 
 
 _NOT_AEAD = re.compile(r"^TLS(13)?_(.*_WITH_)?|_SHA\d+$")
@@ -322,8 +329,8 @@ def _session(evidence: Evidence, kinds: tuple[str, ...]) -> str | None:
     if any(samples.handshakes.get(kind) for kind in kinds):
         return "taken"
     # The first request of every place in flight has no session yet.
-    asked = evidence.workload
-    places = max(asked.in_flight, (asked.connections or 1) * (asked.streams or 1))
+    workload = evidence.workload
+    places = max(workload.in_flight, (workload.connections or 1) * (workload.streams or 1))
     return "refused" if sum(samples.handshakes.values()) + samples.warmup_samples > places else None
 
 
@@ -338,12 +345,12 @@ def _server_nodelay(evidence: Evidence) -> list[Finding]:
     given = None if evidence.trial.protocol == "h3" else (evidence.server or {}).get("tcp_nodelay")
     if given is None:
         return []
-    asked = evidence.workload.tcp_nodelay
-    text = f"the server's TCP_NODELAY is {given}, requested: {asked}"
-    if given and not asked:
+    workload = evidence.workload.tcp_nodelay
+    text = f"the server's TCP_NODELAY is {given}, requested: {workload}"
+    if given and not workload:
         # Many programs have it on whatever is asked: then Nagle's algorithm is the client's alone.
         return [Finding("warn", text, remedy="read it as the client's alone, or set server: origin, nginx or quic-go")]
-    if given != asked:
+    if given != workload:
         return [Finding("fail", text, remedy="set TCP_NODELAY alike in every arm")]
     return [Finding("pass", f"the server's TCP_NODELAY {given}")]
 

@@ -58,7 +58,7 @@ def check(evidence: Evidence) -> list[CheckResult]:
         Finding("fail", f"path {path.name} is impaired, but had no link{f' on wire {name}' if name else ''}")
         for name in sorted(missing)
     ]
-    findings += _together(links)
+    findings += _worst_by_wire(links)
     findings += _of_probes(path, evidence.workload, evidence.probe)
     findings += _balancer(evidence)
     if not findings and not evidence.workload.wires:
@@ -91,10 +91,10 @@ def _as_it_is(probe: OneProbe) -> list[Finding]:
         return [Finding("unknown", text, 0.0, None, "allow UDP to the port one below the server's")]
     findings = _size("probe", probe, "warn", "read HTTP/3 as over a path too small for its packets")
     way = f" on {probe['wire']}" if probe.get("wire") else ""  # of several, the first
-    said = [f"median RTT {duration(float((probe.get('rtt_ns') or {}).get('p50') or 0))}{way}"]
+    sentences = [f"median RTT {duration(float((probe.get('rtt_ns') or {}).get('p50') or 0))}{way}"]
     for name, share in (("to the server", probe.get("loss_forward")), ("to the client", probe.get("loss_backward"))):
-        said += [] if share is None else [f"{share:.2%} lost {name}"]
-    text = f"the network between the hosts is not emulated: {', '.join(said)} in the last probe"
+        sentences += [] if share is None else [f"{share:.2%} lost {name}"]
+    text = f"the network between the hosts is not emulated: {', '.join(sentences)} in the last probe"
     return [*findings, Finding("unknown", text)]
 
 
@@ -115,32 +115,32 @@ def _wires(path: PathSpec, workload: RequestsWorkload) -> set[str]:
 
 def _link(evidence: Evidence, wire: str, link: OneLink) -> list[Finding]:
     path = evidence.path
-    asked = (path.forward, path.backward) if not wire or wire in _wires(path, evidence.workload) else ((), ())
+    planned = (path.forward, path.backward) if not wire or wire in _wires(path, evidence.workload) else ((), ())
     near, _, far = wire.partition("-")
     names = (f"{wire} to {far}", f"{wire} to {near}") if wire else ("to the server", "to the client")
-    found = _directions(path, link, names, asked, of_median=lateness.tail_is_free(evidence.study.metric))
-    return echo.of_link(path, evidence.trial.seed, wire, link) + found
+    by_direction = _directions(path, link, names, planned, of_median=lateness.tail_is_free(evidence.study.metric))
+    return echo.of_link(path, evidence.trial.seed, wire, link) + by_direction
 
 
-def alone(path: PathSpec, seed: int, link: OneLink, probe: Probe | None) -> list[Finding]:
+def findings_of_link(path: PathSpec, seed: int, link: OneLink, probe: Probe | None) -> list[Finding]:
     """What a link without any study did, and what a probe saw of it (`trifecta link measure`)."""
-    said = _directions(path, link, ("to the server", "to the client"), (path.forward, path.backward))
-    seen = [] if probe is None else _probed(path, "probe", probe)
-    return echo.of_link(path, seed, "", link) + said + seen
+    by_link = _directions(path, link, ("to the server", "to the client"), (path.forward, path.backward))
+    by_probe = [] if probe is None else _probed(path, "probe", probe)
+    return echo.of_link(path, seed, "", link) + by_link + by_probe
 
 
 def _directions(
     path: PathSpec,
     link: OneLink,
     names: tuple[str, str],
-    asked: tuple[Sequence[ImpairmentDocument], Sequence[ImpairmentDocument]],
+    planned: tuple[Sequence[ImpairmentDocument], Sequence[ImpairmentDocument]],
     *,
     of_median: bool = False,
 ) -> list[Finding]:
     """``of_median``: what is compared is a median of requests, which late packets of a tail do not move."""
     findings = []
     keys: tuple[echo.DirectionKey, echo.DirectionKey] = ("a_to_b", "b_to_a")
-    for key, name, impairments in zip(keys, names, asked, strict=True):
+    for key, name, impairments in zip(keys, names, planned, strict=True):
         report = link.get(key)
         if report is None:
             findings.append(Finding("fail", f"the link did not report on the packets {name}"))
@@ -152,7 +152,7 @@ def _directions(
     return findings
 
 
-def _together(links: Mapping[str, list[Finding]]) -> list[Finding]:
+def _worst_by_wire(links: Mapping[str, list[Finding]]) -> list[Finding]:
     """All findings of one link; of several the worst, so that a sentence stays one."""
     every = [finding for findings in links.values() for finding in findings]
     wrong = [finding for finding in every if finding.status != "pass"]
@@ -179,15 +179,15 @@ def _use_of_limit(finding: Finding) -> float:
 
 
 def _direction(
-    path: PathSpec, name: str, report: Direction, asked: Sequence[ImpairmentDocument], late: str
+    path: PathSpec, name: str, report: Direction, impairments: Sequence[ImpairmentDocument], late: str
 ) -> list[Finding]:
     """``late``: what helps a link that is too slow."""
     packets = int(report.get("wire_packets") or 0)
     findings = []
     if packets:
-        findings += _delay(name, report, asked, late, one_by_one=path.frames == "wire")
-        findings += _loss(name, report, asked, packets)
-        findings += _rate(name, report, asked)
+        findings += _delay(name, report, impairments, late, one_by_one=path.frames == "wire")
+        findings += _loss(name, report, impairments, packets)
+        findings += _rate(name, report, impairments)
     for what, lost in (("device drops", report.get("device_drops")), ("send errors", report.get("send_errors"))):
         count = int(lost or 0)
         if count:
@@ -197,15 +197,15 @@ def _direction(
 
 
 def _delay(
-    name: str, report: Direction, asked: Sequence[ImpairmentDocument], late: str, *, one_by_one: bool
+    name: str, report: Direction, impairments: Sequence[ImpairmentDocument], late: str, *, one_by_one: bool
 ) -> list[Finding]:
     given = (report.get("delay_given_ns") or {}).get("p50")
     if given is None:
         return []
-    delay_ns = sum(int(impairment["delay_ns"]) for impairment in asked if impairment["kind"] == "delay")
+    delay_ns = sum(int(impairment["delay_ns"]) for impairment in impairments if impairment["kind"] == "delay")
     limit = max(DELAY_FLOOR_NS, DELAY_SHARE * delay_ns)
     off = int(given) - delay_ns
-    kinds = [kind_of(impairment) for impairment in asked]
+    kinds = [kind_of(impairment) for impairment in impairments]
     # The frames of a super-packet that leave one by one wait for each other.
     variable = one_by_one or any(kind.wavers or kind.queues for kind in kinds)
     text = f"{name}: median delay {duration(float(given))}, requested {duration(delay_ns)}"
@@ -219,15 +219,15 @@ def _delay(
     return [Finding("pass", text, float(off), limit)]
 
 
-def _loss(name: str, report: Direction, asked: Sequence[ImpairmentDocument], packets: int) -> list[Finding]:
-    kinds = [kind_of(impairment) for impairment in asked]
+def _loss(name: str, report: Direction, impairments: Sequence[ImpairmentDocument], packets: int) -> list[Finding]:
+    kinds = [kind_of(impairment) for impairment in impairments]
     if any(kind.uncounted for kind in kinds):
         return []
     first_loss = next((i for i, kind in enumerate(kinds) if kind.loses), len(kinds))
     met = packets
     if any(kind.queues for kind in kinds[:first_loss]):
         met -= int(report.get("queue_dropped") or 0)  # the queue comes first: what it dropped met no loss
-    probability, inflation = lost_share(asked)
+    probability, inflation = lost_share(impairments)
     lost = int(report.get("lost") or 0)
     given = lost / met if met else 0.0
     low, high = plausible_share(met, probability, inflation)
@@ -238,8 +238,8 @@ def _loss(name: str, report: Direction, asked: Sequence[ImpairmentDocument], pac
     return [Finding("pass", text, given, probability, bounded=False)]
 
 
-def _rate(name: str, report: Direction, asked: Sequence[ImpairmentDocument]) -> list[Finding]:
-    rates = [float(impairment["bits_per_s"]) for impairment in asked if impairment["kind"] == "rate"]
+def _rate(name: str, report: Direction, impairments: Sequence[ImpairmentDocument]) -> list[Finding]:
+    rates = [float(impairment["bits_per_s"]) for impairment in impairments if impairment["kind"] == "rate"]
     given = report.get("rate_given_bits_per_s")
     if not rates or not given:
         return []
@@ -255,7 +255,7 @@ def _rate(name: str, report: Direction, asked: Sequence[ImpairmentDocument]) -> 
     bursts = float(
         report["rate_busy_periods"]
         if "rate_busy_periods" in report
-        else int(report.get("wire_packets") or 0) * math.sqrt(2 * lost_share(asked)[0] / 3)
+        else int(report.get("wire_packets") or 0) * math.sqrt(2 * lost_share(impairments)[0] / 3)
     )
     unsure = 4 * float(late.get("p99") or 0) + bursts * float(late.get("p50") or 0)
     limit = RATE_SHARE + (unsure / float(busy_ns) if busy_ns else 0.0)
@@ -269,9 +269,9 @@ def _probed(path: PathSpec, who: str, probe: OneProbe) -> list[Finding]:
         text = f"{who}: none of {probe.get('sent', 0)} packets came back"
         return [Finding("fail", text, 0.0, None, "check that the path carries UDP")]
     findings = []
-    both = (*path.forward, *path.backward)
+    impairments = (*path.forward, *path.backward)
     rtt = (probe.get("rtt_ns") or {}).get("p50")
-    if rtt is not None and not any(kind_of(impairment).wavers for impairment in both):
+    if rtt is not None and not any(kind_of(impairment).wavers for impairment in impairments):
         limit = max(RTT_FLOOR_NS, RTT_SHARE * path.rtt_ns)
         off = float(rtt) - path.rtt_ns
         text = f"{who}: median RTT {duration(float(rtt))}, requested {duration(path.rtt_ns)}"
@@ -309,13 +309,13 @@ def _probed_loss(who: str, probe: OneProbe, path: PathSpec) -> list[Finding]:
     findings = []
     sent = int(probe.get("sent") or 0)
     arrived = sent
-    for name, share, asked in (
+    for name, share, planned in (
         ("to the server", probe.get("loss_forward"), path.forward),
         ("to the client", probe.get("loss_backward"), path.backward),
     ):
-        if share is None or any(kind_of(impairment).hidden for impairment in asked):
+        if share is None or any(kind_of(impairment).hidden for impairment in planned):
             continue
-        probability, _ = lost_share(asked)
+        probability, _ = lost_share(planned)
         lost = round(float(share) * arrived)
         text = f"{who} {name}: lost {lost} of {arrived} packets, requested {probability:.2%}"
         wrong = not consistent(lost, arrived, probability)

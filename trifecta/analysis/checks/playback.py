@@ -69,13 +69,13 @@ def _slip(watches: Sequence[Visit]) -> list[Finding]:
 
 
 def _frames(watches: Sequence[Visit], floor_error: str | None) -> list[Finding]:
-    told = [visit for visit in watches if visit.frames_shown is not None and visit.frames_dropped is not None]
-    frames = sum((visit.frames_shown or 0) + (visit.frames_dropped or 0) for visit in told)
+    counted = [visit for visit in watches if visit.frames_shown is not None and visit.frames_dropped is not None]
+    frames = sum((visit.frames_shown or 0) + (visit.frames_dropped or 0) for visit in counted)
     if not frames:
         return [Finding("unknown", "frames were not counted")]
-    dropped = sum(visit.frames_dropped or 0 for visit in told) / frames
-    floors = [visit.frames_dropped_floor for visit in told if visit.frames_dropped_floor is not None]
-    if len(floors) < len(told):
+    dropped = sum(visit.frames_dropped or 0 for visit in counted) / frames
+    floors = [visit.frames_dropped_floor for visit in counted if visit.frames_dropped_floor is not None]
+    if len(floors) < len(counted):
         text = f"{dropped:.2%} of {frames} frames were dropped; what the machine itself drops was not measured"
         text += f": {floor_error}" if floor_error else ""
         return [Finding("unknown", text, dropped)]

@@ -32,19 +32,19 @@ def check(evidence: Evidence) -> list[CheckResult]:
 
 
 def _of_requests(evidence: Evidence) -> list[CheckResult]:
-    asked = evidence.trial.protocol
-    name = PROTOCOL_NAMES[asked]
+    requested = evidence.trial.protocol
+    name = PROTOCOL_NAMES[requested]
     if evidence.samples is None:
         return evidence.result("protocol", "unknown", f"no samples to tell whether {name} was used")
     spoken = dict(evidence.samples.protocols)
     total = sum(spoken.values())
     succeeded = evidence.samples.samples - sum(evidence.samples.errors.values())
-    if total < succeeded and set(spoken) <= {asked}:
+    if total < succeeded and set(spoken) <= {requested}:
         text = f"{evidence.client} does not report the protocol of {succeeded - total} of {succeeded} requests"
         return evidence.result("protocol", "unknown", text)
     if total == 0:
         return _without_success(evidence, name)
-    right = spoken.get(asked, 0)
+    right = spoken.get(requested, 0)
     share = right / total
     if right < total:
         return evidence.result(
@@ -56,7 +56,7 @@ def _of_requests(evidence: Evidence) -> list[CheckResult]:
             remedy=f"configure the server to offer {name}",
         )
     if evidence.foreign and nothing_sent(evidence):
-        text = f"{evidence.client} reports {name}, but its host sent nothing over {TRANSPORTS[asked][0]}"
+        text = f"{evidence.client} reports {name}, but its host sent nothing over {TRANSPORTS[requested][0]}"
         return evidence.result("protocol", "fail", text, value=0.0, limit=1.0, remedy="do not trust this client")
     return _among_services(evidence) or evidence.result(
         "protocol", "pass", f"all {total} answered requests used {name}", value=share, limit=1.0
@@ -86,13 +86,15 @@ def _among_services(evidence: Evidence) -> list[CheckResult]:
 
 def _strays(services: Mapping[str, Service]) -> list[str]:
     """Services that were asked over a protocol that none of their callers was to speak."""
-    asked: dict[str, set[str]] = {}
+    requested: dict[str, set[str]] = {}
     for facts in services.values():
         for callee, protocol in (facts.get("asked") or {}).items():
-            asked.setdefault(callee, set()).add(protocol)
-    found = []
+            requested.setdefault(callee, set()).add(protocol)
+    strays = []
     for name, facts in services.items():
-        others = {p: n for p, n in (facts.get("protocols_spoken") or {}).items() if n and p not in asked.get(name, ())}
+        others = {
+            p: n for p, n in (facts.get("protocols_spoken") or {}).items() if n and p not in requested.get(name, ())
+        }
         if others:
-            found.append(f"{name} was called over {counts(others)}")
-    return found
+            strays.append(f"{name} was called over {counts(others)}")
+    return strays

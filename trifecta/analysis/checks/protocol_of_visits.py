@@ -17,16 +17,16 @@ def check(evidence: Evidence) -> list[CheckResult]:
     if visits is None:
         return evidence.result("protocol", "unknown", f"no requests to tell whether {name} was used")
     if not visits.protocols:
-        return worst(evidence, "protocol", [_nothing_told(evidence, visits, name)])
+        return worst(evidence, "protocol", [_unreported(evidence, visits, name)])
     if workload.discovery == "alt-svc" and evidence.trial.protocol == "h3":
-        found = _discovered(workload, visits)
+        findings = _discovered(workload, visits)
     else:
-        found = _forced(evidence, visits, name)
+        findings = _forced(evidence, visits, name)
     theirs = _of_strangers(evidence, visits) if workload.outside else _third_parties(workload, visits)
-    return worst(evidence, "protocol", [*found, *theirs])
+    return worst(evidence, "protocol", [*findings, *theirs])
 
 
-def _nothing_told(evidence: Evidence, visits: Visits, name: str) -> Finding:
+def _unreported(evidence: Evidence, visits: Visits, name: str) -> Finding:
     if visits.untold:
         text = f"{evidence.client} does not report the protocol of {visits.untold} requests"
         return Finding("unknown", text)
@@ -35,18 +35,18 @@ def _nothing_told(evidence: Evidence, visits: Visits, name: str) -> Finding:
 
 
 def _forced(evidence: Evidence, visits: Visits, name: str) -> list[Finding]:
-    asked, total = evidence.trial.protocol, sum(visits.protocols.values())
-    right = visits.protocols.get(asked, 0)
+    requested, total = evidence.trial.protocol, sum(visits.protocols.values())
+    right = visits.protocols.get(requested, 0)
     findings = [Finding("pass", f"all {total} requests with a reported protocol used {name}", right / total, 1.0)]
     if right < total:
-        others = sorted(set(visits.protocols) - {asked})
+        others = sorted(set(visits.protocols) - {requested})
         text = f"{name} was requested, but {total - right} of {total} requests used another protocol "
         examples = ", ".join(url for each in others for url in visits.examples[each])
         text += f"({counts(visits.protocols)}), such as {examples}"
         remedy = f"configure the server to offer {name} for every host of the page"
         findings = [Finding("fail", text, right / total, 1.0, remedy)]
     if nothing_sent(evidence):
-        text = f"{evidence.client} reports {name}, but its host sent nothing over {TRANSPORTS[asked][0]}"
+        text = f"{evidence.client} reports {name}, but its host sent nothing over {TRANSPORTS[requested][0]}"
         findings.append(Finding("fail", text, 0.0, 1.0, "do not trust this client"))
     if visits.untold:
         findings.append(

@@ -29,8 +29,8 @@ def check(evidence: Evidence) -> list[CheckResult]:
     """Warn of a direction in which more than one packet in a hundred was overtaken; no result without a link."""
     findings = []
     for wire, link in evidence.links.items():
-        for said, way in ((link.get("a_to_b"), "to the server"), (link.get("b_to_a"), "to the client")):
-            report = said or {}
+        for direction, way in ((link.get("a_to_b"), "to the server"), (link.get("b_to_a"), "to the client")):
+            report = direction or {}
             packets, late = int(report.get("delivered") or 0), report.get("out_of_order")
             if late is None or not packets or link.get("netem"):  # which does not count them
                 continue

@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 
 from trifecta.analysis.checks import page_alike
 from trifecta.analysis.checks.evidence import Evidence, Finding, counted, counts, worst
-from trifecta.analysis.checks.visits import Got, Visits
+from trifecta.analysis.checks.visits import FetchResult, Visits
 from trifecta.design.model import CheckResult, RequestsWorkload
 
 SHOWN = 3  # URLs named of each kind of difference
@@ -29,7 +29,7 @@ _REMEDY = "look at the waterfalls: every visit must fetch the same page (docs/pa
 _RECORDED = "check whether it was recorded like this (`trifecta page show`)"
 _NOT_THERE = "check the page: it requests what does not exist"
 
-Page = Mapping[str, Got]
+Page = Mapping[str, FetchResult]
 
 
 def check(evidence: Evidence) -> list[CheckResult]:
@@ -41,13 +41,13 @@ def check(evidence: Evidence) -> list[CheckResult]:
     if visits is None or not visits.loaded:
         return worst(evidence, "same_page", [Finding("unknown", "no visit succeeded, so there is nothing to compare")])
     if workload.outside:
-        alike = page_alike.findings(evidence, visits, lambda one, other: difference(one.got, other.got))
+        alike = page_alike.findings(evidence, visits, lambda one, other: difference(one.fetched, other.fetched))
         return worst(evidence, "same_page", [*_refused(visits, _NOT_THERE), *alike])
     findings = [*_missing(visits), *_refused(visits), *_cache(workload, visits)]
     if workload.plays:
         findings += _of_a_player(visits)
     else:
-        findings += [*_failed(visits), *page_alike.unfinished(visits), *_compared(evidence, visits)]
+        findings += [*_failed(visits), *page_alike.unfinished(visits), *_compare_pages(evidence, visits)]
     return worst(evidence, "same_page", findings)
 
 
@@ -60,24 +60,26 @@ def _of_a_player(visits: Visits) -> list[Finding]:
     return failed or [Finding("pass", f"none of {visits.fetches} requests of the player failed", 0.0, 0.0)]
 
 
-def _compared(evidence: Evidence, visits: Visits) -> list[Finding]:
+def _compare_pages(evidence: Evidence, visits: Visits) -> list[Finding]:
     alike = [each for each in evidence.siblings if evidence.asked_alike(each)]
     others = [(f"{each.trial.arm} ", each.visits.loaded) for each in alike if each.visits]
     first_arm, first = next(((arm, loaded[0]) for arm, loaded in others if loaded), ("", visits.loaded[0]))
     for visit in visits.loaded:
-        wrong = difference(visit.got, first.got)
+        wrong = difference(visit.fetched, first.fetched)
         if wrong:
             text = f"visit {visit.number} differs from {first_arm}visit {first.number}: {wrong}"
             return [
                 Finding("fail", text, float(page_alike.requests(visit)), float(page_alike.requests(first)), _REMEDY)
             ]
-    untold = sum(got.octets is None for got in visits.loaded[0].got.values())
-    octets = sum(got.octets or 0 for got in visits.loaded[0].got.values())
+    untold = sum(fetch.octets is None for fetch in visits.loaded[0].fetched.values())
+    octets = sum(fetch.octets or 0 for fetch in visits.loaded[0].fetched.values())
     number = float(page_alike.requests(first))
-    theirs = sum(got.times for asked, got in first.got.items() if asked.split("/")[2] in visits.third_parties)
+    theirs = sum(
+        fetch.times for requested, fetch in first.fetched.items() if requested.split("/")[2] in visits.third_parties
+    )
     apart = f" ({theirs} of them to third parties)" if theirs else ""
     text = f"all {len(visits.loaded)} visits made the same {number:.0f} requests{apart} for {octets} B"
-    if untold == len(visits.loaded[0].got) and untold and not visits.from_cache:
+    if untold == len(visits.loaded[0].fetched) and untold and not visits.from_cache:
         return [Finding("unknown", f"{text}, but {evidence.client} does not report response sizes")]
     return [Finding("pass", text, number, number)]
 
@@ -86,24 +88,24 @@ def difference(page: Page, reference: Page) -> str:
     """What of ``page`` is not as in ``reference``, in words; empty when nothing is."""
     less = [url for url in reference if url not in page]
     more = [url for url in page if url not in reference]
-    both = [url for url in page if url in reference]
+    common = [url for url in page if url in reference]
     times = [
         f"{url} {page[url].times} times, not {reference[url].times}"
-        for url in both
+        for url in common
         if _times_differ(url, page, reference)
     ]
-    octets = [_octets_in_words(url, page, reference) for url in both if _octets_differ(page[url], reference[url])]
+    octets = [_octets_in_words(url, page, reference) for url in common if _octets_differ(page[url], reference[url])]
     status = [
         f"{url} status {page[url].status}, not {reference[url].status}"
-        for url in both
+        for url in common
         if page[url].status != reference[url].status
     ]
     parts = [
-        _listed(f"lacks {len(less)} of {len(reference)} requests", less),
-        _listed(f"has {len(more)} more", more),
-        _listed("", times),
-        _listed("", status),
-        _listed("", octets),
+        _items_in_words(f"lacks {len(less)} of {len(reference)} requests", less),
+        _items_in_words(f"has {len(more)} more", more),
+        _items_in_words("", times),
+        _items_in_words("", status),
+        _items_in_words("", octets),
     ]
     return "; ".join(part for part in parts if part)
 
@@ -112,15 +114,15 @@ def _times_differ(url: str, page: Page, reference: Page) -> bool:
     return page[url].times != reference[url].times
 
 
-def _octets_differ(got: Got, other: Got) -> bool:
-    return got.octets is not None and other.octets is not None and got.octets != other.octets
+def _octets_differ(fetch_result: FetchResult, other: FetchResult) -> bool:
+    return fetch_result.octets is not None and other.octets is not None and fetch_result.octets != other.octets
 
 
 def _octets_in_words(url: str, page: Page, reference: Page) -> str:
     return f"{url} {page[url].octets} B, not {reference[url].octets} B"
 
 
-def _listed(what: str, items: Sequence[str]) -> str:
+def _items_in_words(what: str, items: Sequence[str]) -> str:
     if not items:
         return ""
     named = ", ".join(items[:SHOWN]) + (f" and {len(items) - SHOWN} more" if len(items) > SHOWN else "")
@@ -167,6 +169,6 @@ def _cache(workload: RequestsWorkload, visits: Visits) -> list[Finding]:
     return []
 
 
-def _urls(found: Mapping[str, int]) -> str:
-    ranked = sorted(found, key=lambda url: (-found[url], url))
-    return _listed("", ranked)
+def _urls(counts: Mapping[str, int]) -> str:
+    ranked = sorted(counts, key=lambda url: (-counts[url], url))
+    return _items_in_words("", ranked)

@@ -37,18 +37,18 @@ def check(evidence: Evidence) -> list[CheckResult]:
 
 def _sizes(evidence: Evidence) -> list[Finding]:
     """What the study itself gives the protocols that it compares in different sizes."""
-    asked = plan.workload_for(evidence.study, evidence.trial)
-    found = []
-    for field in asked.sized_apart:
-        octets = asked.response_bytes if field == "response" else asked.request_bytes
+    requests_workload = plan.workload_for(evidence.study, evidence.trial)
+    findings = []
+    for field in requests_workload.sized_apart:
+        octets = requests_workload.response_bytes if field == "response" else requests_workload.request_bytes
         protocols = sorted(map(str, evidence.study.factors[PROTOCOL_FACTOR]))
         sizes = {protocol: by_protocol.octets_over(octets, protocol) for protocol in protocols}
         if len(set(sizes.values())) > 1:
             each = (f"{quantity.format_size(size)} over {PROTOCOL_NAMES[name]}" for name, size in sizes.items())
             text = f"the study asks for a {field} of {', '.join(each)}"
             most, least = (float(one(sizes.values())) for one in (max, min))
-            found.append(Finding("fail", text, most, least, f"set one size, as in `--set {field}='128 B'`"))
-    return found
+            findings.append(Finding("fail", text, most, least, f"set one size, as in `--set {field}='128 B'`"))
+    return findings
 
 
 def _of_responses(evidence: Evidence, facts: SampleFacts) -> list[Finding]:
@@ -64,9 +64,9 @@ def _of_responses(evidence: Evidence, facts: SampleFacts) -> list[Finding]:
     for sibling in evidence.siblings:
         if not evidence.asked_alike(sibling):
             continue
-        got = sibling.samples.bytes_in if sibling.samples is not None else {}
-        if got and facts.bytes_in and set(got) != set(facts.bytes_in):
-            other = f"{sibling.trial.arm} got responses of {counts(got)}"
+        received = sibling.samples.bytes_in if sibling.samples is not None else {}
+        if received and facts.bytes_in and set(received) != set(facts.bytes_in):
+            other = f"{sibling.trial.arm} got responses of {counts(received)}"
             findings.append(_fail(f"responses of {counts(facts.bytes_in)} (octets and number) here, {other}", sizes))
     if not findings and (evidence.load or {}).get("content_compared") is False:
         text = f"all successful responses had {octets} B, but {evidence.client} does not expose their content"
@@ -105,12 +105,14 @@ def _wrong(facts: SampleFacts, what: str, kinds: Sequence[str] = _WRONG_ANSWERS)
 
 def _visits(evidence: Evidence, facts: SampleFacts) -> list[Finding]:
     """As many visits as asked for."""
-    made, warmup = facts.samples, facts.warmup_samples
-    asked = (evidence.workload.samples, evidence.workload.warmup_samples)
-    text = f"{made} visits were made after {warmup} of warm-up; the study asks for {asked[0]} after {asked[1]}"
-    if (made, warmup) != asked:
-        return [Finding("fail", text, float(made), float(asked[0]), "raise the timeouts of the study")]
-    return [Finding("pass", text, float(made), float(asked[0]))]
+    measured, warmup = facts.samples, facts.warmup_samples
+    requested = (evidence.workload.samples, evidence.workload.warmup_samples)
+    text = (
+        f"{measured} visits were made after {warmup} of warm-up; the study asks for {requested[0]} after {requested[1]}"
+    )
+    if (measured, warmup) != requested:
+        return [Finding("fail", text, float(measured), float(requested[0]), "raise the timeouts of the study")]
+    return [Finding("pass", text, float(measured), float(requested[0]))]
 
 
 def _cycles(evidence: Evidence) -> list[Finding]:
@@ -123,24 +125,24 @@ def _cycles(evidence: Evidence) -> list[Finding]:
     if hops:
         others = ", ".join(f"{number} of {count}" for count, number in list(hops.items())[:5])
         return [_fail(f"every cycle should have {expected} hops, but there were {others}", hops)]
-    whole = cycles["hops"].get(expected, 0)
-    return [Finding("pass", f"all {whole} cycles that did not fail had their {expected} hops", 0.0, 0.0)]
+    complete_cycles = cycles["hops"].get(expected, 0)
+    return [Finding("pass", f"all {complete_cycles} cycles that did not fail had their {expected} hops", 0.0, 0.0)]
 
 
 def _requests(evidence: Evidence, facts: SampleFacts) -> list[Finding]:
     """A trial that ends after a number of requests must have made that many, whatever became of them."""
-    asked = evidence.workload.samples
-    if not asked or evidence.workload.duration_ns:
+    requested = evidence.workload.samples
+    if not requested or evidence.workload.duration_ns:
         return []
-    made = facts.samples + facts.warmup_samples
-    if made >= asked:
+    measured = facts.samples + facts.warmup_samples
+    if measured >= requested:
         return []
     return [
         Finding(
             "fail",
-            f"the study asks for {asked} requests, {made} were made",
-            float(made),
-            float(asked),
+            f"the study asks for {requested} requests, {measured} were made",
+            float(measured),
+            float(requested),
             "raise the timeouts of the study, or ask for fewer requests",
         )
     ]

@@ -72,11 +72,11 @@ def _errors(evidence: Evidence, who: str, summary: ServiceSummary) -> list[Findi
 
 def _failures(evidence: Evidence) -> int:
     """Requests of the client that failed, warm-up included where the load tells."""
-    told = cast(int | Mapping[str, int] | None, (evidence.load or {}).get("errors"))
-    if isinstance(told, Mapping):  # by class
-        told = sum(int(count) for count in told.values())
-    seen = sum(evidence.samples.errors.values()) if evidence.samples else 0
-    return max(int(told or 0), seen)
+    errors = cast(int | Mapping[str, int] | None, (evidence.load or {}).get("errors"))
+    if isinstance(errors, Mapping):  # by class
+        errors = sum(int(count) for count in errors.values())
+    failed_samples = sum(evidence.samples.errors.values()) if evidence.samples else 0
+    return max(int(errors or 0), failed_samples)
 
 
 def _condensed(findings: list[Finding]) -> list[Finding]:

@@ -54,10 +54,13 @@ def _of_requests(evidence: Evidence, facts: SampleFacts, workload: RequestsWorkl
     return evidence.result("steady_state", "pass", text, value=drift, limit=DRIFT_WARN)
 
 
-def _of_visits(evidence: Evidence, made: int, asked: int) -> list[CheckResult]:
+def _of_visits(evidence: Evidence, warmups: int, requested: int) -> list[CheckResult]:
     """A few visits have no halves. A drift shows from block to block, where the order and the A/A pair deal with it."""
-    text = f"{made} warm-up visits are left out; a trial of a few visits has no halves to compare"
-    if made < asked:
-        text, remedy = f"the study asks for {asked} warm-up visits, {made} were made", "look at the errors of the trial"
-        return evidence.result("steady_state", "warn", text, value=made, limit=asked, remedy=remedy)
-    return evidence.result("steady_state", "pass", text, value=made, limit=asked)
+    text = f"{warmups} warm-up visits are left out; a trial of a few visits has no halves to compare"
+    if warmups < requested:
+        text, remedy = (
+            f"the study asks for {requested} warm-up visits, {warmups} were made",
+            "look at the errors of the trial",
+        )
+        return evidence.result("steady_state", "warn", text, value=warmups, limit=requested, remedy=remedy)
+    return evidence.result("steady_state", "pass", text, value=warmups, limit=requested)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 
-class Got(NamedTuple):
+class FetchResult(NamedTuple):
     """What a visit got of one request (method and URL)."""
 
     times: int
@@ -25,7 +25,7 @@ class Visit:
     load_ns: int | None = None
     cpu_ns: int | None = None
     """CPU time of the browser with all its processes, from the start to the load event, or to the end of the watch."""
-    got: Mapping[str, Got] = field(default_factory=dict)
+    fetched: Mapping[str, FetchResult] = field(default_factory=dict)
     """``GET https://...`` -> what came. Without requests that failed, or to which the recording has no answer."""
     first_protocol: str | None = None
     """Of the first answer that came over the network."""

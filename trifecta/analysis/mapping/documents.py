@@ -126,21 +126,23 @@ def read_surface(document: SurfaceDocument) -> Surface:
     unknowns = UNKNOWNS_OF_NODES if several else UNKNOWNS
     if document["unknowns"] != list(unknowns):
         raise ValueError("the surface has other unknowns than this version of Trifecta")
-    told = cast(Mapping[str, list[float]], document)
-    parts = {name: np.array(told[name], dtype=np.float64) for name in ("places", "means", "squares", "counts", "draws")}
+    columns = cast(Mapping[str, list[float]], document)
+    parts = {
+        name: np.array(columns[name], dtype=np.float64) for name in ("places", "means", "squares", "counts", "draws")
+    }
     draws, places = parts.pop("draws"), parts["places"]
     count = len(parts["means"])
     good = bool(count) and len(places) > 0 and all(np.isfinite(one).all() for one in (*parts.values(), draws))
     good = good and places.shape == (len(places), 2) and (several or len(places) == count)
     good = good and all(parts[name].shape == (count,) for name in ("means", "squares", "counts"))
     good = good and draws.ndim == 2 and draws.shape[1] == len(unknowns)
-    seen = (parts["means"], parts["squares"], parts["counts"])
+    samples = (parts["means"], parts["squares"], parts["counts"])
     if good and not several:
-        return Surface(Data(places, *seen, at=np.arange(count)), draws)
+        return Surface(Data(places, *samples, at=np.arange(count)), draws)
     if good:
         at, nodes = np.array(document["at"], dtype=np.intp), np.array(document["nodes"], dtype=np.intp)
         between = np.array(document["between_nodes"], dtype=np.float64)
         good = at.shape == nodes.shape == (count,) and bool(((at >= 0) & (at < len(places)) & (nodes >= 0)).all())
         if good and len(between) and np.isfinite(between).all():
-            return Surface(Data(places, *seen, at=at, nodes=nodes), draws, between)
+            return Surface(Data(places, *samples, at=at, nodes=nodes), draws, between)
     raise ValueError("the surface is damaged")

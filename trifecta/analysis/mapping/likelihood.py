@@ -130,11 +130,11 @@ def log_likelihood(data: Data, sample: Floats) -> Floats:
     root = np.linalg.cholesky(_noisy_covariance(data, sample, scatter))
     score = np.linalg.solve(root, data.means[None, :, None])[..., 0]
     of_means = -0.5 * (score**2).sum(axis=1) - np.log(np.diagonal(root, axis1=1, axis2=2)).sum(axis=1)
-    result: Floats = of_means + _within(data, scatter)
+    result: Floats = of_means + _within_points(data, scatter)
     return result
 
 
-def _within(data: Data, scatter: Floats) -> Floats:
+def _within_points(data: Data, scatter: Floats) -> Floats:
     """Of the blocks around the mean of their point."""
     within = -(data.counts - 1) * np.log(scatter) - data.squares / (2 * scatter**2)
     result: Floats = within.sum(axis=1)
@@ -147,11 +147,11 @@ def solve(data: Data, draws: Floats, without: int | None = None) -> tuple[Floats
     ``without``: a node of several that is left out.
     """
     if data.nodes is not None:
-        said = _Said(data, draws, without)
+        terms = _Said(data, draws, without)
         covariance = prior_covariance(draws, data.places, data.places)
-        mixed = np.eye(len(data.places)) + said.precision @ covariance
-        found: Floats = np.linalg.solve(mixed, np.concatenate([said.precision, said.weighed[..., None]], axis=2))
-        return found[..., :-1], found[..., -1]
+        mixed = np.eye(len(data.places)) + terms.precision @ covariance
+        values: Floats = np.linalg.solve(mixed, np.concatenate([terms.precision, terms.weighed[..., None]], axis=2))
+        return values[..., :-1], values[..., -1]
     covariance = _noisy_covariance(data, draws, scatter_at(draws, data.places))
     inverse = np.asarray(np.linalg.inv(covariance), dtype=np.float64)
     return inverse, inverse @ data.means
@@ -194,7 +194,7 @@ class _Said:
         self.log_size: Floats = np.log1p(between * total).sum(axis=1) - 2 * np.log(np.sqrt(data.counts) / scatter).sum(
             axis=1
         )
-        self.within = _within(data, scatter)
+        self.within = _within_points(data, scatter)
 
 
 def _summed(values: Floats, groups: NDArray[np.intp], count: int) -> Floats:
@@ -204,13 +204,13 @@ def _summed(values: Floats, groups: NDArray[np.intp], count: int) -> Floats:
 
 
 def _log_likelihood_of_nodes(data: Data, sample: Floats) -> Floats:
-    said = _Said(data, sample)
+    terms = _Said(data, sample)
     covariance = prior_covariance(sample, data.places, data.places)
-    mixed = np.eye(len(data.places)) + said.precision @ covariance
-    smoothed = np.linalg.solve(mixed, said.weighed[..., None])
-    explained = np.einsum("kp,kp->k", said.weighed, (covariance @ smoothed)[..., 0])
-    log_size = said.log_size + np.linalg.slogdet(mixed)[1]
-    result: Floats = -0.5 * (said.square - explained) - 0.5 * log_size + said.within
+    mixed = np.eye(len(data.places)) + terms.precision @ covariance
+    smoothed = np.linalg.solve(mixed, terms.weighed[..., None])
+    explained = np.einsum("kp,kp->k", terms.weighed, (covariance @ smoothed)[..., 0])
+    log_size = terms.log_size + np.linalg.slogdet(mixed)[1]
+    result: Floats = -0.5 * (terms.square - explained) - 0.5 * log_size + terms.within
     return result
 
 

@@ -18,7 +18,7 @@ from trifecta.analysis import node_faults
 from trifecta.analysis.estimate import Row, node_of, pair_blocks
 from trifecta.analysis.mapping.likelihood import Floats, Point
 from trifecta.analysis.mapping.noise import noise_of
-from trifecta.analysis.mapping.search import BATCH, Sides, first_blocks, first_points, next_batch, sides_of
+from trifecta.analysis.mapping.search import BATCH, PlaceIntervals, first_blocks, first_points, next_batch, sides_of
 from trifecta.analysis.mapping.surface import Surface, fit
 from trifecta.analysis.planner import Decision, Stop, rest_words
 from trifecta.design import plan as design_plan
@@ -47,7 +47,7 @@ class Block:
 
 
 @dataclass
-class Measured:
+class MapBlocks:
     """All blocks of a map so far: of one machine in the order in which they began."""
 
     plan: MapPlan
@@ -62,7 +62,9 @@ class Measured:
         for block in self.blocks[:first]:
             if block.value is not None:
                 values.setdefault((block.place, block.node), []).append(block.value)
-        return [Point(*shares[place], tuple(found), node) for (place, node), found in sorted(values.items())]
+        return [
+            Point(*shares[place], tuple(cell_values), node) for (place, node), cell_values in sorted(values.items())
+        ]
 
     @property
     def several(self) -> bool:
@@ -78,7 +80,7 @@ class Measured:
         return {place for place, good in tried.items() if len(good) >= HOPELESS_BLOCKS and not any(good)}
 
 
-def measured(plan: MapPlan, study: Study, rows: Sequence[Row]) -> Measured:
+def blocks_of_rows(plan: MapPlan, study: Study, rows: Sequence[Row]) -> MapBlocks:
     """The blocks in the rows of ``trials``."""
     arms = frozenset(design_plan.arms(study))
     metric = METRICS[study.metric]
@@ -87,11 +89,11 @@ def measured(plan: MapPlan, study: Study, rows: Sequence[Row]) -> Measured:
     grouped: dict[tuple[str, int], list[Row]] = {}
     for row in rows:
         grouped.setdefault((str(row["cell"]), int(row["block"])), []).append(row)
-    found = Measured(plan, [])
+    blocks = MapBlocks(plan, [])
     for (key, number), own in grouped.items():
-        seen = frozenset(str(row["arm"]) for row in own)
-        if not arms <= seen:
-            found.unfinished = (places[key], number)
+        arms_here = frozenset(str(row["arm"]) for row in own)
+        if not arms <= arms_here:
+            blocks.unfinished = (places[key], number)
             continue
         pair = pair_blocks(key, own, metric, arm=plan.arm, reference=plan.reference, baseline=plan.reference)
         logs = pair.log_ratios()
@@ -99,12 +101,12 @@ def measured(plan: MapPlan, study: Study, rows: Sequence[Row]) -> Measured:
         value = sign * float(logs[0]) if len(logs) and not np.isnan(logs[0]) else None
         span = sum(int(row["ended_ns"]) - int(row["started_ns"]) for row in own if row.get("ended_ns"))
         left_out = any(map(node_faults.mark, own))
-        found.blocks.append(Block(places[key], value, span, number, seen, tuple(own), node_of(own[0]), left_out))
-    return found
+        blocks.blocks.append(Block(places[key], value, span, number, arms_here, tuple(own), node_of(own[0]), left_out))
+    return blocks
 
 
 @dataclass(frozen=True)
-class _Seen:
+class _Posterior:
     """What is known after the first so many blocks, where some of them count."""
 
     blocks: int
@@ -112,14 +114,14 @@ class _Seen:
     """Which of them count: blocks of a node that is left out do not any more."""
     several: bool
     surface: Surface
-    sides: Sides
+    sides: PlaceIntervals
 
 
 @dataclass(frozen=True)
 class _Batch:
     """Places that were chosen from what is known, beside the blocks that began after that."""
 
-    seen: _Seen
+    seen: _Posterior
     given: int
     """How many these were."""
     places: list[int]
@@ -134,8 +136,8 @@ class MapPlanner:
     cells: Sequence[Cell]
     _running: Mapping[str, Collection[int]] = field(default_factory=dict, repr=False)
     _at_once: int = 1
-    _known: tuple[Sequence[Row], tuple[int, int], Measured] | None = field(default=None, repr=False)
-    _seen: _Seen | None = field(default=None, repr=False)
+    _known: tuple[Sequence[Row], tuple[int, int], MapBlocks] | None = field(default=None, repr=False)
+    _posterior: _Posterior | None = field(default=None, repr=False)
     _batch: _Batch | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
@@ -146,54 +148,54 @@ class MapPlanner:
         """As `SpreadPlanner.beside`."""
         self._running, self._at_once = running, at_once
 
-    def next(
-        self,
-        rows: Sequence[Row],
-        elapsed_ns: int,
-        judged: Sequence[Verdict] | None = None,
-    ) -> Decision | Stop:
+    def next(self, rows: Sequence[Row], elapsed_ns: int, judged: Sequence[Verdict] | None = None) -> Decision | Stop:
         """Decide from the rows of all finished trials and the wall time so far; a map needs no verdicts of cells."""
-        found = self._measured(rows)
+        measured = self._measured(rows)
         run = [place for place, cell in self._cells.items() for _ in self._running.get(cell.key, ())]
-        begun = len(found.blocks) + len(run)
-        stop = self._spent(found, begun, elapsed_ns)
-        if found.unfinished is not None:
-            place, number = found.unfinished
+        begun = len(measured.blocks) + len(run)
+        stop = self._spent(measured, begun, elapsed_ns)
+        if measured.unfinished is not None:
+            place, number = measured.unfinished
             return stop or Decision(self._cells[place], number, "an interrupted block is completed first")
         first = self._first()
         if begun < len(first):
-            place = _missing(first, [block.place for block in found.blocks] + run)
+            place = _missing(first, [block.place for block in measured.blocks] + run)
             why = f"block {begun + 1} of the first {len(first)}, spread over the plane"
-            return stop or self._decision(found, place, why)
-        step = self._at_the_border(found, run, len(first))
+            return stop or self._decision(measured, place, why)
+        step = self._at_the_border(measured, run, len(first))
         return step if isinstance(step, Stop) else stop or step
 
-    def _at_the_border(self, found: Measured, run: Sequence[int], first: int) -> Decision | Stop:
+    def _at_the_border(self, blocks: MapBlocks, run: Sequence[int], first: int) -> Decision | Stop:
         """The next block beyond the first so many, beside those that run; or that there is none."""
         # Of many nodes some are free before the first blocks are all done.
-        done = len(found.blocks)
+        done = len(blocks.blocks)
         boundary = min(first, done)
         boundary += BATCH * ((done - boundary) // BATCH)
-        seen = self._seen_after(found, boundary)
-        if seen is None:
-            said = "nothing is known before a block is done" if run else "no block counts: every trial failed a check"
-            return Stop(said, "unmeasurable")
-        if not seen.sides.is_open().any() and boundary < done and not run:
-            boundary, seen = done, self._seen_after(found, done) or seen  # what came beside may say otherwise
-        left = int(seen.sides.is_open().sum())
+        posterior = self._seen_after(blocks, boundary)
+        if posterior is None:
+            sentence = (
+                "nothing is known before a block is done" if run else "no block counts: every trial failed a check"
+            )
+            return Stop(sentence, "unmeasurable")
+        if not posterior.sides.is_open().any() and boundary < done and not run:
+            boundary, posterior = (
+                done,
+                self._seen_after(blocks, done) or posterior,
+            )  # what came beside may say otherwise
+        left = int(posterior.sides.is_open().sum())
         if not left:
             return Stop(f"all {len(self._grid)} places are decided", "decided")
-        place = self._next_place(found, seen, [*(block.place for block in found.blocks[boundary:]), *run])
+        place = self._next_place(blocks, posterior, [*(block.place for block in blocks.blocks[boundary:]), *run])
         if place is None:
             return Stop(f"{left} places are open and cannot be measured", "unmeasurable")
         words = f"{left} of {len(self._grid)} places are open after {done} blocks; the border may be near here"
-        return self._decision(found, place, words)
+        return self._decision(blocks, place, words)
 
-    def _measured(self, rows: Sequence[Row]) -> Measured:
+    def _measured(self, rows: Sequence[Row]) -> MapBlocks:
         """The blocks; rows are only added to, and those of a node that is left out stop counting."""
         state = (len(rows), sum(bool(row.get("valid")) for row in rows))
         if self._known is None or self._known[0] is not rows or self._known[1] != state:
-            self._known = rows, state, measured(self.plan, self.study, rows)
+            self._known = rows, state, blocks_of_rows(self.plan, self.study, rows)
         return self._known[2]
 
     def _first(self) -> list[int]:
@@ -205,35 +207,35 @@ class MapPlanner:
             places = points + points[1:] + points[:1]
         return [place for place in places if place in self._cells]
 
-    def _seen_after(self, found: Measured, blocks: int) -> _Seen | None:
-        counting = tuple(block.value is not None for block in found.blocks[:blocks])
-        state = (counting, found.several)
-        if self._seen is None or (self._seen.counting, self._seen.several) != state:
-            points = found.points(blocks)
+    def _seen_after(self, measured: MapBlocks, blocks: int) -> _Posterior | None:
+        counting = tuple(block.value is not None for block in measured.blocks[:blocks])
+        state = (counting, measured.several)
+        if self._posterior is None or (self._posterior.counting, self._posterior.several) != state:
+            points = measured.points(blocks)
             if not points:
                 return None
-            surface = fit(points, several=found.several)
-            floor = noise_of(self.study, [block.trials for block in found.blocks[:blocks]]).floor
+            surface = fit(points, several=measured.several)
+            floor = noise_of(self.study, [block.trials for block in measured.blocks[:blocks]]).floor
             sides = sides_of(surface, self._grid, self.study.margin, self.study.confidence, floor)
-            self._seen = _Seen(blocks, *state, surface, sides)
-        return self._seen
+            self._posterior = _Posterior(blocks, *state, surface, sides)
+        return self._posterior
 
-    def _next_place(self, found: Measured, seen: _Seen, since: Sequence[int]) -> int | None:
+    def _next_place(self, blocks: MapBlocks, posterior: _Posterior, since: Sequence[int]) -> int | None:
         """Where the next block is measured, beside those that began since; None where nothing can be."""
         batch = self._batch
-        if batch is None or batch.seen is not seen or not 0 <= len(since) - batch.given < len(batch.places):
+        if batch is None or batch.seen is not posterior or not 0 <= len(since) - batch.given < len(batch.places):
             # On one machine the batch depends on the blocks before it alone, however much of it is done.
             given = () if self._at_once == 1 and len(since) < BATCH else tuple(since)
-            batch = self._batch = _Batch(seen, len(given), self._choose(found, seen, given))
+            batch = self._batch = _Batch(posterior, len(given), self._choose(blocks, posterior, given))
         return batch.places[len(since) - batch.given] if batch.places else None
 
-    def _choose(self, found: Measured, seen: _Seen, given: Sequence[int]) -> list[int]:
+    def _choose(self, blocks: MapBlocks, posterior: _Posterior, given: Sequence[int]) -> list[int]:
         barred = np.array([place not in self._cells for place in range(len(self._grid))])
-        barred[list(found.barred(seen.blocks))] = True
+        barred[list(blocks.barred(posterior.blocks))] = True
         if barred.all():
             return []
-        costs, still_open = self._costs(found.blocks[: seen.blocks]), seen.sides.is_open()
-        return next_batch(seen.surface, self._grid, still_open, costs=costs, barred=barred, given=given)
+        costs, still_open = self._costs(blocks.blocks[: posterior.blocks]), posterior.sides.is_open()
+        return next_batch(posterior.surface, self._grid, still_open, costs=costs, barred=barred, given=given)
 
     def _costs(self, blocks: Sequence[Block]) -> Floats:
         """What a block takes at each place: log-linear over the plane, within what was seen."""
@@ -241,25 +243,25 @@ class MapPlanner:
         if len(known) < _COSTS_FROM:
             return np.ones(len(self._grid))
         spans = np.log([block.span_ns for block in known])
-        seen = np.column_stack([np.ones(len(known)), self._grid[[block.place for block in known]]])
-        slopes = np.linalg.lstsq(seen, spans, rcond=None)[0]
+        design = np.column_stack([np.ones(len(known)), self._grid[[block.place for block in known]]])
+        slopes = np.linalg.lstsq(design, spans, rcond=None)[0]
         expected = np.column_stack([np.ones(len(self._grid)), self._grid]) @ slopes
         costs: Floats = np.exp(np.clip(expected, spans.min(), spans.max()))
         return costs
 
-    def _decision(self, found: Measured, place: int, why: str) -> Decision:
+    def _decision(self, blocks: MapBlocks, place: int, why: str) -> Decision:
         cell = self._cells[place]
-        own = [block.number for block in found.blocks if block.place == place]
+        own = [block.number for block in blocks.blocks if block.place == place]
         return Decision(cell, max((*own, *self._running.get(cell.key, ())), default=-1) + 1, why)
 
-    def _spent(self, found: Measured, begun: int, elapsed_ns: int) -> Stop | None:
+    def _spent(self, blocks: MapBlocks, begun: int, elapsed_ns: int) -> Stop | None:
         if self.plan.blocks is not None and begun >= self.plan.blocks:
             return Stop(f"{begun} blocks were asked for", "blocks")
         if self.plan.budget_ns is None:
             return None
         left = self.plan.budget_ns - elapsed_ns
-        busy = sum(block.span_ns for block in found.blocks)
-        recent = [block.span_ns for block in found.blocks[-2 * BATCH :]]
+        busy = sum(block.span_ns for block in blocks.blocks)
+        recent = [block.span_ns for block in blocks.blocks[-2 * BATCH :]]
         cost = median(recent) * max(1.0, elapsed_ns / busy) if busy else 0.0
         if left > 0 and cost <= left:
             return None

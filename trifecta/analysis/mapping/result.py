@@ -24,8 +24,8 @@ from trifecta.analysis.mapping.documents import (
 )
 from trifecta.analysis.mapping.likelihood import Floats
 from trifecta.analysis.mapping.noise import Noise, noise_of
-from trifecta.analysis.mapping.planner import Block, Measured, measured
-from trifecta.analysis.mapping.search import Outcome, Sides, judge, sides_of
+from trifecta.analysis.mapping.planner import Block, MapBlocks, blocks_of_rows
+from trifecta.analysis.mapping.search import Outcome, PlaceIntervals, judge, sides_of
 from trifecta.analysis.mapping.surface import Surface, fit
 from trifecta.contract.values import JsonObject
 from trifecta.design.errors import UserError
@@ -64,28 +64,28 @@ class MapResult:
     ending: str = ""
     about: dict[str, Any] = field(default_factory=dict)
 
-    def sides(self) -> Sides | None:
+    def sides(self) -> PlaceIntervals | None:
         """Every place of the grid; None where no block counts."""
         return None if self.surface is None else self.sides_at(np.array(self.plan.shares()))
 
-    def fine(self, places: int) -> tuple[Floats, Sides]:
+    def fine(self, places: int) -> tuple[Floats, PlaceIntervals]:
         """So many places on each axis, as shares, where a block counts; the second axis is the outer one."""
         steps = np.linspace(0, 1, places)
         return steps, self.sides_at(np.array([(x, y) for y in steps for x in steps]))
 
-    def sides_at(self, places: Floats) -> Sides:
+    def sides_at(self, places: Floats) -> PlaceIntervals:
         """Any places, as shares of both axes (places, 2), where a block counts."""
         assert self.surface is not None
         return sides_of(self.surface, places, self.margin, self.confidence, self.noise.floor)
 
-    def at(self, x: float, y: float) -> Answer:
+    def at(self, x: float, y: float) -> PlaceEstimate:
         """The answer at values of both axes, between the places too; UserError where no block counts."""
         if self.surface is None:
             raise UserError("the map has no block that counts; see its page for the checks that failed")
         share = np.array([[self.plan.x.share(x), self.plan.y.share(y)]])
         sides = self.sides_at(share)
         nearby, near = self._near(share[0])
-        return Answer(
+        return PlaceEstimate(
             map=self,
             x=x,
             y=y,
@@ -157,7 +157,7 @@ class MapResult:
 
 
 @dataclass(frozen=True)
-class Answer:
+class PlaceEstimate:
     """What the map says at one place; logs of the speed-up of the arm over the reference."""
 
     map: MapResult
@@ -191,11 +191,7 @@ class Answer:
         reasons: Counter[str] = Counter()
         for spot in self.nearby:
             reasons.update(spot.reasons)
-        return (
-            sum(len(spot.values) for spot in self.nearby),
-            sum(spot.failed for spot in self.nearby),
-            dict(reasons),
-        )
+        return (sum(len(spot.values) for spot in self.nearby), sum(spot.failed for spot in self.nearby), dict(reasons))
 
     def document(self) -> JsonObject:
         """The answer for a program."""
@@ -223,18 +219,18 @@ class Answer:
 
 def work_out(plan: MapPlan, study: Study, rows: Sequence[Row], *, ending: str = "", about: Any = None) -> MapResult:
     """The map that the rows of ``trials`` give."""
-    found = measured(plan, study, rows)
-    points = found.points()
+    measured_blocks = blocks_of_rows(plan, study, rows)
+    points = measured_blocks.points()
     return MapResult(
         plan=plan,
         traffic=traffic(study),
         metric=study.metric,
         margin=study.margin,
         confidence=study.confidence,
-        spots=_spots(found),
-        noise=noise_of(study, [block.trials for block in found.blocks]),
-        surface=fit(points, several=found.several) if points else None,
-        blocks=len(found.blocks),
+        spots=_spots(measured_blocks),
+        noise=noise_of(study, [block.trials for block in measured_blocks.blocks]),
+        surface=fit(points, several=measured_blocks.several) if points else None,
+        blocks=len(measured_blocks.blocks),
         trials=len(rows),
         invalid_trials=sum(not row.get("valid") for row in rows),
         ending=ending,
@@ -272,9 +268,9 @@ def read(document: MapDocument) -> MapResult:
         ) from None
 
 
-def _spots(found: Measured) -> list[Spot]:
+def _spots(measured: MapBlocks) -> list[Spot]:
     by_place: dict[int, list[Block]] = {}
-    for block in found.blocks:
+    for block in measured.blocks:
         by_place.setdefault(block.place, []).append(block)
     spots = []
     for place, blocks in sorted(by_place.items()):
@@ -294,8 +290,8 @@ def _failed_checks(row: Row) -> list[str]:
     )
 
 
-def _places(plan: MapPlan, sides: Sides) -> list[PlaceDocument]:
-    made = [
+def _places(plan: MapPlan, sides: PlaceIntervals) -> list[PlaceDocument]:
+    rows = [
         {
             plan.x.name: plan.x.texts[i],
             plan.y.name: plan.y.texts[j],
@@ -307,12 +303,12 @@ def _places(plan: MapPlan, sides: Sides) -> list[PlaceDocument]:
         }
         for number, (i, j) in enumerate(plan.places())
     ]
-    return cast(list[PlaceDocument], made)
+    return cast(list[PlaceDocument], rows)
 
 
 def _spot(plan: MapPlan, spot: Spot) -> SpotDocument:
     i, j = plan.places()[spot.place]
-    made = {
+    document = {
         "place": spot.place,
         plan.x.name: plan.x.texts[i],
         plan.y.name: plan.y.texts[j],
@@ -320,4 +316,4 @@ def _spot(plan: MapPlan, spot: Spot) -> SpotDocument:
         "failed": spot.failed,
         "reasons": spot.reasons,
     }
-    return cast(SpotDocument, made)
+    return cast(SpotDocument, document)

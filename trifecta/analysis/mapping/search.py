@@ -30,7 +30,7 @@ _JOINT_DRAWS = 6  # of the surface, for the choice alone
 
 
 @dataclass(frozen=True)
-class Sides:
+class PlaceIntervals:
     """Each place of the grid: the interval of the log speed-up, and what follows."""
 
     mean: Floats
@@ -62,7 +62,7 @@ def classify(
     confidence: float,
     floor: float = 0.0,
     others: Sequence[Prediction] = (),
-) -> Sides:
+) -> PlaceIntervals:
     """Judge every place. ``floor``: a difference up to this ratio - 1 is not claimed (where the lab is biased).
 
     ``others``: what is predicted without each node of several in turn. An interval reaches over all of these, so that
@@ -73,10 +73,10 @@ def classify(
     low: Floats = np.min([one.quantile(tail) for one in every], axis=0)
     high: Floats = np.max([one.quantile(1 - tail) for one in every], axis=0)
     outcomes = tuple(judge(float(a), float(b), margin=margin, floor=floor) for a, b in zip(low, high, strict=True))
-    return Sides(prediction.mean, low, high, prediction.above(0.0), outcomes)
+    return PlaceIntervals(prediction.mean, low, high, prediction.above(0.0), outcomes)
 
 
-def sides_of(surface: Surface, places: Floats, margin: float, confidence: float, floor: float = 0.0) -> Sides:
+def sides_of(surface: Surface, places: Floats, margin: float, confidence: float, floor: float = 0.0) -> PlaceIntervals:
     """Judge some places of a surface, as `classify` does."""
     others = surface.without_each_node(places)
     return classify(surface.at(places), margin=margin, confidence=confidence, floor=floor, others=others)

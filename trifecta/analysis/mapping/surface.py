@@ -50,8 +50,8 @@ class Surface:
 
     def at(self, places: Floats) -> Prediction:
         """The surface at some places, without what they have in common."""
-        (found,) = self._predictions(places, [None])
-        return found
+        (prediction,) = self._predictions(places, [None])
+        return prediction
 
     def without_each_node(self, places: Floats) -> list[Prediction]:
         """The same without what a node says, for each node of several in turn.
@@ -88,13 +88,13 @@ class Surface:
         if not left_out:
             return []
         cross = prior_covariance(self.draws, places, self.data.places)
-        found = []
+        predictions = []
         for node in left_out:
             inverse, weights = self._solution(node)
             explained = np.einsum("kpn,kpn->kp", cross @ inverse, cross)
             variances = np.maximum(prior_variance(self.draws, places) - explained, 1e-12)
-            found.append(Prediction(np.einsum("kpn,kn->kp", cross, weights), np.sqrt(variances)))
-        return found
+            predictions.append(Prediction(np.einsum("kpn,kn->kp", cross, weights), np.sqrt(variances)))
+        return predictions
 
     def _solution(self, without: int | None = None) -> tuple[Floats, Floats]:
         if without not in self._solved:

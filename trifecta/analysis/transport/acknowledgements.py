@@ -127,7 +127,7 @@ def _quic(connection: Connection, up: bool, notes: list[str]) -> Acknowledgement
         return Acknowledgements(connection.number, up, notes=nothing)
     own, data = connection.sent(up=up), connection.arrived(up=not up)
     frames, other = connection.frames_of("quic", up=up), connection.frames_of("quic", up=not up)
-    found = frames.pick("acks", lambda of: of.is_in("type", "ACK", "ACK_ECN"))
+    ack_frames = frames.pick("acks", lambda of: of.is_in("type", "ACK", "ACK_ECN"))
     packets = own.sums("acknowledgements", _datagrams)
     came = data.sums("arrived", lambda of: {"eliciting": of["eliciting"] == 1, "readable": of["eliciting"] != NULL})
     connection.came(other, up=not up)
@@ -135,17 +135,17 @@ def _quic(connection: Connection, up: bool, notes: list[str]) -> Acknowledgement
     return Acknowledgements(
         connection=connection.number,
         up=up,
-        count=len(found),
+        count=len(ack_frames),
         packets=packets["count"],
         packets_wire_bytes=packets["octets"],
         mean_packet_bytes=packets["octets"] / packets["count"] if packets["count"] else None,
         data_packets=came["eliciting"],
-        data_packets_per_acknowledgement=came["eliciting"] / len(found) if len(found) else None,
+        data_packets_per_acknowledgement=came["eliciting"] / len(ack_frames) if len(ack_frames) else None,
         eliciting_share=came["eliciting"] / came["readable"] if came["readable"] else None,
         with_holes=packets["with holes"],
         duplicates=None,
         delay_ns=application_acks(frames).each("delays", partial(_quic_delays, other.together)),
-        said_delay_ns=found.each("said delays", _said),
+        said_delay_ns=ack_frames.each("said delays", _reported_delays),
         notes=notes,
     )
 
@@ -155,10 +155,10 @@ def _datagrams(own: Rows) -> dict[str, Ints | Bools]:
     return {"count": pure, "octets": own["wire_bytes"] * pure, "with holes": own["ack_ranges"] > 1}
 
 
-def _said(found: Rows, starts: Ints, ends: Ints) -> list[Quantiles | None]:
+def _reported_delays(rows: Rows, starts: Ints, ends: Ints) -> list[Quantiles | None]:
     """Of Initial and Handshake packets the field means nothing (RFC 9000, section 13.2.5)."""
-    late = found["ack_delay_ns"]
-    some = ((late != NULL) & found.is_in("packet_space", "application")).nonzero()[0]
+    late = rows["ack_delay_ns"]
+    some = ((late != NULL) & rows.is_in("packet_space", "application")).nonzero()[0]
     return quantiles_of_each(late[some], some.searchsorted(starts), some.searchsorted(ends))
 
 

@@ -25,17 +25,17 @@ def _segments(connection: Connection, up: bool) -> Bools | None:
     # Frames are in the order of the octets: as many have begun as are over where none reaches into a segment.
     begun = np.sort(frames["tcp_start"]).searchsorted(low + payload)
     over = np.sort(frames["tcp_end"]).searchsorted(low, side="right")
-    found: Bools = (payload > 0) & (low != NULL) & (begun > over)
-    return found
+    mask: Bools = (payload > 0) & (low != NULL) & (begun > over)
+    return mask
 
 
 def _of_http(rows: Rows, up: bool) -> Bools:
-    found: Bools = rows.is_in("layer", "h1", "h2") & (rows["up"] == int(up))
-    return found
+    mask: Bools = rows.is_in("layer", "h1", "h2") & (rows["up"] == int(up))
+    return mask
 
 
 def _datagrams(connection: Connection, up: bool) -> Bools:
     """Datagrams with a STREAM frame."""
     own, frames = connection.sent(up=up), connection.frames_of("quic", up=up)
-    found: Bools = np.isin(own["number"], frames["number"][frames.is_in("type", "STREAM")])
-    return found
+    mask: Bools = np.isin(own["number"], frames["number"][frames.is_in("type", "STREAM")])
+    return mask

@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING
 from trifecta.analysis.transport.columns import Connection, connections
 from trifecta.analysis.transport.critical_path import Walk
 from trifecta.analysis.transport.delivery import Passage, passage
-from trifecta.analysis.transport.directions import DOWN, LACKS, UP, texts, whole
+from trifecta.analysis.transport.directions import DOWN, LACKS, UP, integer_column, texts
 from trifecta.analysis.transport.flow_control import blocked_spans
 from trifecta.analysis.transport.parts import HANDSHAKE, PARTS, Interval, Stall
 from trifecta.analysis.transport.ranges import NEVER
@@ -76,10 +76,10 @@ class RequestTime:
     @property
     def parts(self) -> dict[str, int]:
         """ns by part; they add up to `whole_ns`."""
-        found = dict.fromkeys(PARTS, 0)
+        durations = dict.fromkeys(PARTS, 0)
         for one in self.intervals:
-            found[one.cause] += one.end_ns - one.start_ns
-        return found
+            durations[one.cause] += one.end_ns - one.start_ns
+        return durations
 
 
 def attribute(
@@ -87,7 +87,7 @@ def attribute(
     stalls: Sequence[Stall] | None = None,
     *,
     setup: bool | None = None,
-    seen: Passage | None = None,
+    known_passage: Passage | None = None,
     recovered: Sequence[Recovery] | None = None,
     of: Sequence[Connection] | None = None,
 ) -> tuple[list[RequestTime], list[str]]:
@@ -96,30 +96,30 @@ def attribute(
     `seen`, `recovered`, `of`: of the same tables, where they are there.
     """
     table = tables["connections"]
-    seen = seen or passage(tables["packets"], tables["frames"], table)
-    recovered = recovery(tables, seen)[0] if recovered is None else recovered
-    notes = [ONE_SIDE] if seen.one_side else []
+    known_passage = known_passage or passage(tables["packets"], tables["frames"], table)
+    recovered = recovery(tables, known_passage)[0] if recovered is None else recovered
+    notes = [ONE_SIDE] if known_passage.one_side else []
     if stalls is None:
         stalls, unknown = flow_control(tables, of)
         notes += unknown
     held_back: dict[tuple[int, str], list[Stall]] = {}
     for stall in stalls:
         held_back.setdefault((stall.connection, stall.direction), []).append(stall)
-    found = {(one.direction.connection, one.direction.name): one for one in seen.deliveries}
+    deliveries = {(one.direction.connection, one.direction.name): one for one in known_passage.deliveries}
     repairs = {(one.connection, one.direction): one.repairs for one in recovered}
-    numbers = whole(table, "connection").tolist()
+    numbers = integer_column(table, "connection").tolist()
     protocols = dict(zip(numbers, texts(table, "protocol"), strict=True))
-    starts = dict(zip(numbers, whole(table, "start_ns").tolist(), strict=True))
+    starts = dict(zip(numbers, integer_column(table, "start_ns").tolist(), strict=True))
     requests: list[RequestTime] = []
     by_connection: dict[int, list[dict[str, int | str | None]]] = {}
     wanted = ["capture", "connection", "stream", "request", "request_start_ns", "response_end_ns"]
     for row in tables["messages"].select(wanted).to_pylist():
         by_connection.setdefault(row["connection"], []).append(row)
     for connection, rows in by_connection.items():
-        if connection in seen.lacking:
+        if connection in known_passage.lacking:
             notes.append(LACKS.format(connection))
             continue
-        down, up = found.get((connection, DOWN)), found.get((connection, UP))
+        down, up = deliveries.get((connection, DOWN)), deliveries.get((connection, UP))
         if down is None or up is None:
             notes.append(UNKNOWN.format(connection))
             continue
@@ -129,8 +129,8 @@ def attribute(
             direction: [(one.sent_ns, one.repaired_ns or NEVER) for one in repairs[connection, direction]]
             for direction in (UP, DOWN)
         }
-        kept = {direction: held_back.get((connection, direction), []) for direction in (UP, DOWN)}
-        walk = Walk(up, down, lost, kept, str(protocols.get(connection, "")))
+        stalls_by_direction = {direction: held_back.get((connection, direction), []) for direction in (UP, DOWN)}
+        walk = Walk(up, down, lost, stalls_by_direction, str(protocols.get(connection, "")))
         for row in rows:
             name = row["stream"] if row["stream"] is not None else row["request"]
             began = row["request_start_ns"]
@@ -164,7 +164,7 @@ def flow_control(
     tables: Mapping[str, pa.Table], of: Sequence[Connection] | None = None
 ) -> tuple[list[Stall], list[str]]:
     """When senders had used all that a receiver allowed, and for which connections nobody can know."""
-    found, notes = [], []
+    stalls, notes = [], []
     if of is None:
         of = connections(*(tables[name] for name in ("packets", "frames", "messages", "connections")))
     for connection in of:
@@ -174,7 +174,7 @@ def flow_control(
                 notes.append(NO_LIMITS.format(connection.number, direction))
             spans: list[tuple[int | None, Sequence[tuple[int, int]]]] = [(None, limits.connection or [])]
             spans += list((limits.streams or {}).items())
-            found += [
+            stalls += [
                 Stall(connection.number, direction, start, end, stream) for stream, some in spans for start, end in some
             ]
-    return found, notes
+    return stalls, notes

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from trifecta.analysis.transport.delivery import Passage, is_request, passage
-from trifecta.analysis.transport.directions import DOWN, LACKS, texts, whole
+from trifecta.analysis.transport.directions import DOWN, LACKS, integer_column, texts
 from trifecta.analysis.transport.group_by import begins, columns_of
 from trifecta.analysis.transport.pieces import Delivery
 from trifecta.analysis.transport.ranges import NEVER, Ints, covered
@@ -79,17 +79,19 @@ class Blocking:
     notes: list[str]
 
 
-def blocking(tables: Mapping[str, pa.Table], seen: Passage | None = None) -> Blocking:
+def blocking(tables: Mapping[str, pa.Table], known_passage: Passage | None = None) -> Blocking:
     """Head-of-line blocking of every request of a dissection, given as its tables by name."""
     messages, connections = tables["messages"], tables["connections"]
-    seen = seen or passage(tables["packets"], tables["frames"], connections)
-    all_directions, found = seen.directions, seen.deliveries
-    protocols = dict(zip(whole(connections, "connection").tolist(), texts(connections, "protocol"), strict=True))
-    notes = [note for one in found for note in one.notes]
-    if seen.one_side:
+    known_passage = known_passage or passage(tables["packets"], tables["frames"], connections)
+    all_directions, deliveries = known_passage.directions, known_passage.deliveries
+    protocols = dict(
+        zip(integer_column(connections, "connection").tolist(), texts(connections, "protocol"), strict=True)
+    )
+    notes = [note for one in deliveries for note in one.notes]
+    if known_passage.one_side:
         notes.append(ONE_SIDE)
-    notes += [LACKS.format(one) for one in sorted(seen.lacking)]
-    known = {(one.direction.connection, one.direction.name) for one in found}
+    notes += [LACKS.format(one) for one in sorted(known_passage.lacking)]
+    known = {(one.direction.connection, one.direction.name) for one in deliveries}
     notes += [
         NO_FRAMES.format(*key)
         for key, direction in all_directions.items()
@@ -98,8 +100,8 @@ def blocking(tables: Mapping[str, pa.Table], seen: Passage | None = None) -> Blo
     loads = _loads(messages)
     requests: list[RequestBlocking] = []
     holes: list[Hole] = []
-    spoken = [str(protocols.get(one.direction.connection, "")) for one in found]
-    for one, some in zip(found, _requests(found, spoken, loads), strict=True):
+    spoken = [str(protocols.get(one.direction.connection, "")) for one in deliveries]
+    for one, some in zip(deliveries, _requests(deliveries, spoken, loads), strict=True):
         if any(not each.complete for each in some):
             notes.append(OPEN.format(one.direction.connection, one.direction.name))
         requests += some
@@ -110,33 +112,34 @@ def blocking(tables: Mapping[str, pa.Table], seen: Passage | None = None) -> Blo
 def _loads(messages: pa.Table) -> dict[tuple[int, int], tuple[int, int | None]]:
     """(Ordinal, load time in ns) of each request, by connection and stream (HTTP/1.1: its ordinal)."""
     columns = [
-        whole(messages, name) for name in ("connection", "stream", "request", "request_start_ns", "response_end_ns")
+        integer_column(messages, name)
+        for name in ("connection", "stream", "request", "request_start_ns", "response_end_ns")
     ]
-    found = {}
+    loads = {}
     for connection, stream, request, start, end in zip(*(one.tolist() for one in columns), strict=True):
         load = end - start if start >= 0 and end >= 0 else None
-        found[connection, stream if stream >= 0 else request] = (request, load)
-    return found
+        loads[connection, stream if stream >= 0 else request] = (request, load)
+    return loads
 
 
 def _requests(
-    found: list[Delivery], protocols: list[str], loads: dict[tuple[int, int], tuple[int, int | None]]
+    deliveries: list[Delivery], protocols: list[str], loads: dict[tuple[int, int], tuple[int, int | None]]
 ) -> list[list[RequestBlocking]]:
     """Those of each direction, worked out for all at once."""
-    if not found:
+    if not deliveries:
         return []
     of, _, stream, octets, *times = columns_of(
-        [(one.stream, one.octets, one.arrived_ns, one.own_ns, one.records_ns, one.delivered_ns) for one in found]
+        [(one.stream, one.octets, one.arrived_ns, one.own_ns, one.records_ns, one.delivered_ns) for one in deliveries]
     )
     asks = [
         is_request(one.direction.transport, protocol, one.stream)
-        for one, protocol in zip(found, protocols, strict=True)
+        for one, protocol in zip(deliveries, protocols, strict=True)
     ]
     mine = np.concatenate(asks).nonzero()[0]
     mine = mine[np.lexsort((stream[mine], of[mine]))]
     of, stream, octets = of[mine], stream[mine], octets[mine]
     open_ended = times[-1][mine] == NEVER
-    ends_ns = np.array([one.direction.ends_ns for one in found], dtype=np.int64)[of]
+    ends_ns = np.array([one.direction.ends_ns for one in deliveries], dtype=np.int64)[of]
     arrived, own, records, delivered = (np.minimum(each[mine], ends_ns) for each in times)
     new = begins(of) | begins(stream)
     group, first = new.cumsum() - 1, new.nonzero()[0]
@@ -159,13 +162,13 @@ def _requests(
         "octet_wait_own_ns": mean(arrived, own),
         "complete": (_sums(open_ended.astype(np.int64), group, len(first)) == 0).tolist(),
     }
-    told: list[list[RequestBlocking]] = [[] for _ in found]
+    blockings: list[list[RequestBlocking]] = [[] for _ in deliveries]
     for at, name, *values in zip(of[first].tolist(), stream[first].tolist(), *columns.values(), strict=True):
-        direction, protocol, measured = found[at].direction, protocols[at], dict(zip(columns, values, strict=True))
+        direction, protocol, measured = deliveries[at].direction, protocols[at], dict(zip(columns, values, strict=True))
         request, load = loads.get((direction.connection, name), (None, None))
         if protocol == "h1" and request is None:
             request = name
-        told[at].append(
+        blockings[at].append(
             RequestBlocking(
                 connection=direction.connection,
                 protocol=protocol,
@@ -177,7 +180,7 @@ def _requests(
                 **measured,
             )
         )
-    return told
+    return blockings
 
 
 def _sums(values: Ints, group: Ints, count: int) -> Ints:
@@ -192,21 +195,23 @@ def _last(values: Ints, group: Ints, count: int) -> Ints:
     return last
 
 
-def _holes(one: Delivery) -> list[Hole]:
-    if one.direction.transport == "tcp":
-        return _holes_of(one, 0, len(one.tiles.times), None, 0)
-    found = []
-    for at, name in enumerate(one.spans.stream.tolist()):
-        low, high = one.tiles.edges.searchsorted([one.spans.start[at], one.spans.end[at]])
-        start = int(one.start[low]) - int(one.tiles.edges[low])  # from the common range to the stream's offsets
-        found += _holes_of(one, int(low), int(high), name, start)
-    return found
+def _holes(delivery: Delivery) -> list[Hole]:
+    if delivery.direction.transport == "tcp":
+        return _holes_of(delivery, 0, len(delivery.tiles.times), None, 0)
+    holes = []
+    for at, name in enumerate(delivery.spans.stream.tolist()):
+        low, high = delivery.tiles.edges.searchsorted([delivery.spans.start[at], delivery.spans.end[at]])
+        start = int(delivery.start[low]) - int(
+            delivery.tiles.edges[low]
+        )  # from the common range to the stream's offsets
+        holes += _holes_of(delivery, int(low), int(high), name, start)
+    return holes
 
 
-def _holes_of(one: Delivery, low: int, high: int, stream: int | None, shift: int) -> list[Hole]:
+def _holes_of(delivery: Delivery, low: int, high: int, stream: int | None, shift: int) -> list[Hole]:
     """Holes in the tiles [low, high), which are ordered among themselves."""
-    direction, times = one.direction, one.tiles.times[low:high]
-    carrier, edges = one.carrier[low:high], one.tiles.edges[low : high + 1]
+    direction, times = delivery.direction, delivery.tiles.times[low:high]
+    carrier, edges = delivery.carrier[low:high], delivery.tiles.edges[low : high + 1]
     if len(times) < 2:
         return []
     # The first arrival of anything behind each tile.
@@ -214,7 +219,7 @@ def _holes_of(one: Delivery, low: int, high: int, stream: int | None, shift: int
     missing = times > behind
     if not missing.any():
         return []
-    first_sent = one.first_sent[low:high]
+    first_sent = delivery.first_sent[low:high]
     # How far the octets reach that had arrived before each time: the last tile with an earlier arrival.
     begins = missing.copy()
     begins[1:] &= ~(missing[:-1] & (times[1:] == times[:-1]) & (first_sent[1:] == first_sent[:-1]))
@@ -224,8 +229,8 @@ def _holes_of(one: Delivery, low: int, high: int, stream: int | None, shift: int
     order = times.argsort(kind="stable")
     reach, ordered = np.maximum.accumulate(order), times[order]
     arrived = int((times < NEVER).sum())
-    stream_of = _stream_by_tile(one)[low:high] if stream is None else None
-    found = []
+    stream_of = _stream_by_tile(delivery)[low:high] if stream is None else None
+    holes = []
     for start, limit in zip(starts.tolist(), next_hole.tolist(), strict=True):
         stop = start + 1
         while stop < limit and missing[stop]:
@@ -242,7 +247,7 @@ def _holes_of(one: Delivery, low: int, high: int, stream: int | None, shift: int
             whose, waited = (stream or 0,), (stream or 0,)
         else:
             whose, waited = _names(stream_of[start:stop]), _names(stream_of[waiting])
-        found.append(
+        holes.append(
             Hole(
                 connection=direction.connection,
                 direction=direction.name,
@@ -258,19 +263,19 @@ def _holes_of(one: Delivery, low: int, high: int, stream: int | None, shift: int
                 waiting_octets=int((edges[waiting + 1] - edges[waiting]).sum()),
             )
         )
-    return found
+    return holes
 
 
 def _names(streams: Ints) -> tuple[int, ...]:
     return tuple(np.unique(streams[streams >= 0]).tolist())
 
 
-def _stream_by_tile(one: Delivery) -> Ints:
+def _stream_by_tile(delivery: Delivery) -> Ints:
     """The stream of each tile; -1: octets of no stream (record headers, tags, handshake)."""
-    order = one.spans.start.argsort(kind="stable")
-    start, end = one.spans.start[order], one.spans.end[order]
+    order = delivery.spans.start.argsort(kind="stable")
+    start, end = delivery.spans.start[order], delivery.spans.end[order]
     if not len(end):  # frames are known, the octets that hold them are not
-        return np.full(len(one.tiles.edges) - 1, -1, dtype=np.int64)
-    at = start.searchsorted(one.tiles.edges[:-1], side="right") - 1
-    inside = (at >= 0) & (one.tiles.edges[:-1] < end[np.maximum(at, 0)])
-    return np.where(inside, one.spans.stream[order][np.maximum(at, 0)], -1)
+        return np.full(len(delivery.tiles.edges) - 1, -1, dtype=np.int64)
+    at = start.searchsorted(delivery.tiles.edges[:-1], side="right") - 1
+    inside = (at >= 0) & (delivery.tiles.edges[:-1] < end[np.maximum(at, 0)])
+    return np.where(inside, delivery.spans.stream[order][np.maximum(at, 0)], -1)

@@ -74,16 +74,16 @@ def _ns_per_octet(sent: Ints, arrived: Ints, octets: Ints, least: int) -> float:
     total = int(apart.sum())
     if total < LEAST_PIECES * PIECE_NS:
         return 0.0
-    found = total / int(size.sum())
-    took, should = _pieces(apart, size, found)
-    found *= float(np.median(took / should))
-    if found <= 0:
+    rate = total / int(size.sum())
+    took, should = _pieces(apart, size, rate)
+    rate *= float(np.median(took / should))
+    if rate <= 0:
         return 0.0
-    took, should = _pieces(apart, size, found)
+    took, should = _pieces(apart, size, rate)
     steady = np.abs(took - should) <= _SPREAD * should + _SPREAD_NS
     if len(steady) < LEAST_PIECES or float(steady.mean()) < STEADY:
         return 0.0
-    return found * float(took[steady].sum() / should[steady].sum())
+    return rate * float(took[steady].sum() / should[steady].sum())
 
 
 def _pieces(apart: Ints, octets: Ints, ns_per_octet: float) -> tuple[Floats, Floats]:

@@ -81,16 +81,16 @@ class Connection:
         """Frames of a layer, of one direction if asked."""
 
         key = (layer, up)
-        found: Rows | None = self._known.get(key)
-        if found is None:
-            found = self._known[key] = self.frames.pick(key, partial(_of_layer, *key))
-        return found
+        rows: Rows | None = self._known.get(key)
+        if rows is None:
+            rows = self._known[key] = self.frames.pick(key, partial(_of_layer, *key))
+        return rows
 
     def _once(self, key: tuple[Any, ...], mask: Callable[..., Bools]) -> Rows:
-        found: Rows | None = self._known.get(key)
-        if found is None:
-            found = self._known[key] = self.packets.pick(key, partial(mask, *key))
-        return found
+        rows: Rows | None = self._known.get(key)
+        if rows is None:
+            rows = self._known[key] = self.packets.pick(key, partial(mask, *key))
+        return rows
 
     def keep(self, key: Any, work: Callable[[], _Any]) -> _Any:
         """What ``work`` gives; worked out once for each key."""
@@ -101,8 +101,8 @@ class Connection:
     def with_others(self, key: Any, work: Callable[[Sequence[Connection]], Sequence[_Any]]) -> _Any:
         """What ``work`` finds for this connection; it is asked once for all, and gives a result for each."""
         if key not in self._known:
-            for one, found in zip(self.others, work(self.others), strict=True):
-                one._known[key] = found
+            for one, result in zip(self.others, work(self.others), strict=True):
+                one._known[key] = result
         return cast(_Any, self._known[key])
 
     def arrivals(self, numbers: Ints, *, up: bool) -> Ints:
@@ -112,7 +112,7 @@ class Connection:
         """
         sent = self.sent(up=up)
         alone = (np.zeros(len(rows), dtype=np.int64) for rows in (sent, numbers))
-        return _taken(self._arrivals(up), first_rows(next(alone), sent["number"], next(alone), numbers))
+        return _values_of_rows(self._arrivals(up), first_rows(next(alone), sent["number"], next(alone), numbers))
 
     def carriers(self, frames: Rows, *, up: bool) -> Ints:
         """The packets that hold these frames, by their place in `sent` of all connections together; NULL: none."""
@@ -126,7 +126,7 @@ class Connection:
         self.carriers(frames, up=up)
         self._arrivals(up)
         sent = self.sent(up=up).together
-        return frames.derived("arrived_ns", lambda of: _taken(sent["arrived_ns"], of["packet"]))
+        return frames.derived("arrived_ns", lambda of: _values_of_rows(sent["arrived_ns"], of["packet"]))
 
     def _arrivals(self, up: bool) -> Ints:
         arrived = self.arrived(up=up).together
@@ -137,10 +137,10 @@ def _first_arrivals(sent: Rows, arrived: Rows) -> Ints:
     """When the first copy of each packet arrived, which are in the order of time; with one side: when it passed."""
     copies = (rows["packet_id"] & ~_COPY for rows in (arrived, sent))
     first = first_rows(arrived["connection"], next(copies), sent["connection"], next(copies))
-    return np.where(sent["both"] == 0, sent["time_ns"], _taken(arrived["time_ns"], first))
+    return np.where(sent["both"] == 0, sent["time_ns"], _values_of_rows(arrived["time_ns"], first))
 
 
-def _taken(values: Ints, rows: Ints) -> Ints:
+def _values_of_rows(values: Ints, rows: Ints) -> Ints:
     """The values of rows; NULL where there is none."""
     return np.where(rows >= 0, values[rows], NULL) if len(values) else np.full(len(rows), NULL, dtype=np.int64)
 
@@ -206,20 +206,20 @@ def connections(packets: pa.Table, frames: pa.Table, messages: pa.Table, table: 
     rows = table.to_pylist()
     numbers = np.array([int(row["connection"]) for row in rows], dtype=np.int64)
     begun = np.array(["start" not in str(row["truncated"] or "").split(",") for row in rows], dtype=np.bool_)
-    seen = _with_both(_ordered(reading.packets(packets)))
-    seen.add("from start", np.isin(seen["connection"], numbers[begun]).astype(np.int64))
+    packet_rows = _with_both(_ordered(reading.packets(packets)))
+    packet_rows.add("from start", np.isin(packet_rows["connection"], numbers[begun]).astype(np.int64))
     held = _ordered(reading.frames(frames))
-    both = np.unique(seen["connection"][seen["both"] == 1])
-    held.add("both", np.isin(held["connection"], both).astype(np.int64))
+    two_sided = np.unique(packet_rows["connection"][packet_rows["both"] == 1])
+    held.add("both", np.isin(held["connection"], two_sided).astype(np.int64))
     held.add("http1", np.isin(held["connection"], numbers[[row["protocol"] == "h1" for row in rows]]).astype(np.int64))
-    of_packets, of_frames = _group(seen, numbers), _group(held, numbers)
+    of_packets, of_frames = _group(packet_rows, numbers), _group(held, numbers)
     of_messages = _group(_ordered(reading.messages(messages)), numbers)
-    found: list[Connection] = []
+    by_number: list[Connection] = []
     for at, row in enumerate(rows):
-        found.append(
-            Connection(int(row["connection"]), row, of_packets.of(at), of_frames.of(at), of_messages.of(at), found)
+        by_number.append(
+            Connection(int(row["connection"]), row, of_packets.of(at), of_frames.of(at), of_messages.of(at), by_number)
         )
-    return found
+    return by_number
 
 
 def _ordered(rows: Rows) -> Rows:
@@ -237,6 +237,6 @@ def _group(rows: Rows, numbers: Ints) -> Group:
 def _with_both(rows: Rows) -> Rows:
     """Packets with a column that tells whether both sides of a link were captured of their connection."""
     numbers = rows["connection"]
-    seen = [np.isin(numbers, np.unique(numbers[rows.is_in("side", side)])) for side in (SIDE_A, SIDE_B)]
-    rows.add("both", (seen[0] & seen[1]).astype(np.int64))
+    on_side = [np.isin(numbers, np.unique(numbers[rows.is_in("side", side)])) for side in (SIDE_A, SIDE_B)]
+    rows.add("both", (on_side[0] & on_side[1]).astype(np.int64))
     return rows

@@ -91,8 +91,8 @@ class _Message:
 class _Side:
     """One direction of a connection, as lists: a walk goes from one packet to the next."""
 
-    def __init__(self, one: Delivery) -> None:
-        self.one, direction = one, one.direction
+    def __init__(self, delivery: Delivery) -> None:
+        self.one, direction = delivery, delivery.direction
         self.path: Path = path_of(direction)
         self.sent: list[int] = direction.sent_ns.tolist()
         there = (direction.arrived_ns < NEVER).nonzero()[0]
@@ -127,10 +127,10 @@ class _Side:
     def first_sent(self) -> list[int]:
         """By packet the one that held first what it was the first to bring; `NEVER`: nobody knows."""
         one = self.one
-        found = np.full(len(one.direction.sent_ns), NEVER, dtype=np.int64)
+        earliest = np.full(len(one.direction.sent_ns), NEVER, dtype=np.int64)
         known = (one.carrier >= 0) & (one.first_sent >= 0)
-        np.minimum.at(found, one.carrier[known], one.first_sent[known])
-        return found.tolist()
+        np.minimum.at(earliest, one.carrier[known], one.first_sent[known])
+        return earliest.tolist()
 
     def carrier(self, at: int) -> int:
         """The packet that arrived at a time; of several the last with octets. -1: none did."""
@@ -165,11 +165,11 @@ class Walk:
     def request(self, stream: int, began: int) -> list[Interval] | None:
         """The intervals of a request that began then, from the last to the first; None if it was not seen whole."""
         down, up = self.sides[DOWN].one, self.sides[UP].one
-        mine, asked = down.stream == stream, up.stream == stream
-        if not mine.any() or not asked.any():
+        mine, upstream = down.stream == stream, up.stream == stream
+        if not mine.any() or not upstream.any():
             return None
         end, own = int(down.delivered_ns[mine].max()), int(down.records_ns[mine].max())
-        arrived = int(up.delivered_ns[asked].max())
+        arrived = int(up.delivered_ns[upstream].max())
         if end >= NEVER or arrived >= NEVER or end <= began:
             return None
         trail = _Trail(began, end, [])
@@ -179,7 +179,7 @@ class Walk:
         until = self._flight_until(int(down.arrived_ns[mine].min()))
         if not self._message(trail, _Message(DOWN, stream, arrived, replied, until), own, SERVER):
             return None
-        asks = self.sides[UP].pieces_ns[asked]
+        asks = self.sides[UP].pieces_ns[upstream]
         asks = asks[asks >= began]
         first = int(asks.min()) if len(asks) else began
         if not self._message(trail, _Message(UP, stream, began, first, began), arrived, CPU):
@@ -220,13 +220,13 @@ class Walk:
                 mine = stall.stream is None or stall.stream == message.stream
                 if mine and stall.start_ns < sender.at <= stall.end_ns + OPENED_NS:
                     sender.cut(stall.start_ns, FLOW)
-            came, told = self._before(direction, sender.at)
+            came, acknowledging = self._before(direction, sender.at)
             if came <= message.floor or (down and self._first_flight(sender.at, message)):
                 self._sending(sender, direction, max(message.first, message.floor))
                 return
             before = sender.at
             self._host(sender, direction, came)
-            windows.append(self._round_trip(sender, direction, told))
+            windows.append(self._round_trip(sender, direction, acknowledging))
             if len(windows) >= STEADY_ROUNDS:
                 some = windows[-STEADY_ROUNDS:]
                 if min(some) > 0 and max(some) - min(some) <= STEADY_SEGMENTS * self.sides[direction].segment:
@@ -270,12 +270,12 @@ class Walk:
             if window >= BURST_SEGMENTS * side.segment and (side.sent[index] - last) * window <= pace_ns:
                 return CONGESTION
         until = side.sent[index] if index < len(side.sent) else since
-        told = self.sides[UP if direction == DOWN else DOWN].lost_ns
-        unheard = bisect_left(told, since) < bisect_left(told, until)  # a timer stands in for an acknowledgement
+        losses = self.sides[UP if direction == DOWN else DOWN].lost_ns
+        unheard = bisect_left(losses, since) < bisect_left(losses, until)  # a timer stands in for an acknowledgement
         lost = unheard or any(start <= since and until <= stop for start, stop in self.lost[direction])
         return LOSS if lost else CPU
 
-    def _round_trip(self, sender: _Trail, direction: str, told: int) -> int:
+    def _round_trip(self, sender: _Trail, direction: str, acknowledging: int) -> int:
         """From the arrival of an acknowledgement back to the sending of the packet that it answers.
 
         Gives how much was under way before it, or 0 if no congestion window was waited for, or after a loss.
@@ -283,7 +283,7 @@ class Walk:
         side, opposite = self.sides[direction], UP if direction == DOWN else DOWN
         back = self.sides[opposite]
         end = bisect_left(side.sent, sender.at)
-        acknowledged = back.sent[told]
+        acknowledged = back.sent[acknowledging]
         arrived, row = self._before(opposite, acknowledged)
         # Less than two segments under way are no window, but Nagle's algorithm (RFC 9293, 3.7.4), or an application.
         flight = bisect_left(side.sent, side.sent[row] - self.round_trip_ns // 2) if row >= 0 else end
@@ -291,20 +291,20 @@ class Walk:
         lossy = bisect_left(side.lost_ns, sender.at) > 0
         limited = octets >= LEAST_SEGMENTS * side.segment or lossy
         waited = CONGESTION if limited else REST
-        sender.cut(max(sender.at - int(back.path.late_ns[told]), acknowledged), QUEUEING)
+        sender.cut(max(sender.at - int(back.path.late_ns[acknowledging]), acknowledged), QUEUEING)
         sender.cut(acknowledged, waited)
         if row < 0:
             return 0
         sender.cut(arrived, CPU if acknowledged - arrived < PAUSE_NS else waited)
         sender.cut(max(sender.at - int(side.path.late_ns[row]), side.sent[row]), QUEUEING)
         sender.cut(side.sent[row], waited)
-        return self._under_way(direction, told, end) if limited and not lossy else 0
+        return self._under_way(direction, acknowledging, end) if limited and not lossy else 0
 
-    def _under_way(self, direction: str, told: int, end: int) -> int:
+    def _under_way(self, direction: str, acknowledging: int, end: int) -> int:
         """Octets of the packets before this one that the acknowledgements before that one had not answered."""
         side, opposite = self.sides[direction], UP if direction == DOWN else DOWN
         back = self.sides[opposite]
-        before = bisect_left(back.arrived, int(back.one.direction.arrived_ns[told])) - 1
+        before = bisect_left(back.arrived, int(back.one.direction.arrived_ns[acknowledging])) - 1
         answered = self._before(opposite, back.sent[back.rows[before]])[1] if before >= 0 else -1
         return max(side.octets[end] - side.octets[answered + 1], 0)
 
@@ -337,12 +337,12 @@ class Walk:
         return (times[index], other.rows[index]) if index >= 0 else (-1, -1)
 
 
-def _positions(one: Delivery) -> Ints:
+def _positions(delivery: Delivery) -> Ints:
     """Where each piece stands in the tiles."""
-    if one.direction.transport == "tcp":
-        return one.start
-    index = one.spans.stream.searchsorted(one.stream)
-    starts = one.tiles.edges.searchsorted(one.spans.start)
-    base = one.spans.start - one.start[starts]
-    positions: Ints = one.start + base[index]
+    if delivery.direction.transport == "tcp":
+        return delivery.start
+    index = delivery.spans.stream.searchsorted(delivery.stream)
+    starts = delivery.tiles.edges.searchsorted(delivery.spans.start)
+    base = delivery.spans.start - delivery.start[starts]
+    positions: Ints = delivery.start + base[index]
     return positions

@@ -49,11 +49,13 @@ def passage(packets: pa.Table, frames: pa.Table, connections: pa.Table, *, one_s
 
     ``one_side``: of the dissection of which these tables are a part; None: they are the whole.
     """
-    found, without = directions(packets), lacking(connections)
+    all_directions, without = directions(packets), lacking(connections)
     if one_side is None:
-        one_side = any(not direction.both_sides for direction in found.values())
-    found = {key: direction for key, direction in found.items() if direction.connection not in without}
-    return Passage(found, deliveries(frames, connections, found), one_side, without)
+        one_side = any(not direction.both_sides for direction in all_directions.values())
+    all_directions = {
+        key: direction for key, direction in all_directions.items() if direction.connection not in without
+    }
+    return Passage(all_directions, deliveries(frames, connections, all_directions), one_side, without)
 
 
 def deliveries(
@@ -71,8 +73,8 @@ def deliveries(
             http = of.http(connection, name)
             if len(http.low):
                 tcp.append(OverTcp(direction, http, of.records(connection, name), overhead.get(connection, -1)))
-    found = {(one.direction.connection, one.direction.name): one for one in (*over_tcp(tcp), *over_quic(quic))}
-    return [found[key] for key in all_directions if key in found]
+    by_direction = {(one.direction.connection, one.direction.name): one for one in (*over_tcp(tcp), *over_quic(quic))}
+    return [by_direction[key] for key in all_directions if key in by_direction]
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,11 +96,11 @@ def by_block(
     Of two trials of an arm in a block (the baseline's) the mean. Only blocks with every one of the arms that has any
     trial at all count, so that means of arms differ by the mean difference. Trials without parts are left out.
     """
-    found: dict[str, dict[int, list[Mapping[str, float]]]] = {arm: {} for arm in arms}
+    parts_by_arm: dict[str, dict[int, list[Mapping[str, float]]]] = {arm: {} for arm in arms}
     for block, arm, parts in trials:
-        if arm in found and parts:
-            found[arm].setdefault(block, []).append(parts)
-    there = {arm: blocks for arm, blocks in found.items() if blocks}
+        if arm in parts_by_arm and parts:
+            parts_by_arm[arm].setdefault(block, []).append(parts)
+    there = {arm: blocks for arm, blocks in parts_by_arm.items() if blocks}
     shared = sorted(set.intersection(*(set(blocks) for blocks in there.values()))) if there else []
     return {
         arm: [

@@ -27,7 +27,7 @@ _COPY = np.uint64(0x7FFF << 48)
 Texts = NDArray[np.object_]
 
 
-def whole(table: pa.Table, name: str, null: int = -1) -> Ints:
+def integer_column(table: pa.Table, name: str, null: int = -1) -> Ints:
     """A column of integers; a null is `null`."""
     import pyarrow as pa_
 
@@ -66,7 +66,7 @@ def lacks_packets(truncated: object) -> bool:
 
 def lacking(connections: pa.Table) -> frozenset[int]:
     """The connections whose packets are not all in the capture."""
-    rows = zip(whole(connections, "connection").tolist(), texts(connections, "truncated"), strict=True)
+    rows = zip(integer_column(connections, "connection").tolist(), texts(connections, "truncated"), strict=True)
     return frozenset(number for number, truncated in rows if lacks_packets(truncated))
 
 
@@ -112,11 +112,11 @@ class Direction:
 
 def directions(packets: pa.Table) -> dict[tuple[int, str], Direction]:
     """All directions of all connections of a table of packets."""
-    found: dict[tuple[int, str], Direction] = {}
+    by_key: dict[tuple[int, str], Direction] = {}
     columns = _Columns(packets)
     for direction in (UP, DOWN):
-        found |= _directions(columns, direction)
-    return found
+        by_key |= _directions(columns, direction)
+    return by_key
 
 
 class _Columns:
@@ -124,7 +124,7 @@ class _Columns:
 
     def __init__(self, packets: pa.Table) -> None:
         self.number, self.packet_id, self.time_ns, self.payload, self.wire, self.sequence, self.connection = (
-            whole(packets, name)
+            integer_column(packets, name)
             for name in ("number", "packet_id", "time_ns", "payload_bytes", "wire_bytes", "sequence", "connection")
         )
         self.tcp = equals(packets, "transport", "tcp")
@@ -148,17 +148,17 @@ def _directions(columns: _Columns, direction: str) -> dict[tuple[int, str], Dire
     sent = sent[np.lexsort(tuple(each[sent] for each in by))]
     cuts = columns.connection[sent].searchsorted(np.append(connections, connections[-1] + 1)).tolist()
     group = np.repeat(np.arange(len(connections)), np.diff(cuts))
-    both = ~alone[group]
+    two_sided = ~alone[group]
     sent_ns, code = columns.time_ns[sent], columns.fate[sent]
     arrived = mine[columns.side[RECEIVER[direction]][mine]]
-    arrived_ns = np.where(both, _arrivals(columns, sent, arrived), sent_ns)
+    arrived_ns = np.where(two_sided, _arrivals(columns, sent, arrived), sent_ns)
     missing = arrived_ns == NEVER
     lost = np.isin(columns.fates, LOST_FATES)[code] & missing
     # No word of the link: what is missing on the far side is lost once something sent later is there.
     last = np.full(len(connections), -1, dtype=np.int64)
     there = (~missing).nonzero()[0]
     np.maximum.at(last, group[there], there)
-    lost |= both & (columns.fates == "")[code] & missing & (np.arange(len(sent)) < last[group])
+    lost |= two_sided & (columns.fates == "")[code] & missing & (np.arange(len(sent)) < last[group])
     sequence = columns.sequence[sent]
     # SYN takes the octet before the first of payload (RFC 9293, 3.4).
     synchronizes = np.array(["SYN" in one for one in columns.flags], dtype=np.int64)[columns.flag[sent]]
@@ -174,14 +174,14 @@ def _directions(columns: _Columns, direction: str) -> dict[tuple[int, str], Dire
         lost,
         sent,
     )
-    found = {}
+    directions = {}
     for at, (connection, one_side) in enumerate(zip(connections.tolist(), alone.tolist(), strict=True)):
         cut = slice(cuts[at], cuts[at + 1])
         tcp = cuts[at + 1] > cuts[at] and columns.tcp[sent[cuts[at]]]
-        found[connection, direction] = Direction(
+        directions[connection, direction] = Direction(
             connection, direction, "tcp" if tcp else "udp", not one_side, *(part[cut] for part in parts)
         )
-    return found
+    return directions
 
 
 def _arrivals(columns: _Columns, sent: Ints, arrived: Ints) -> Ints:
@@ -197,9 +197,9 @@ def _arrivals(columns: _Columns, sent: Ints, arrived: Ints) -> Ints:
     begins[1:] = (of[1:] != of[:-1]) | (original[1:] != original[:-1])
     first = begins.nonzero()[0][begins.cumsum() - 1]
     times = np.where(wanted[first], NEVER, columns.time_ns[rows][order][first])
-    found = np.empty(len(rows), dtype=np.int64)
-    found[order] = times
-    return found[len(good) :]
+    filled = np.empty(len(rows), dtype=np.int64)
+    filled[order] = times
+    return filled[len(good) :]
 
 
 def _original(packet_id: Ints) -> NDArray[np.uint64]:

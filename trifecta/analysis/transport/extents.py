@@ -67,9 +67,9 @@ def passed_ns(rows: Rows, upto: Ints, whose: Ints, octet: Ints) -> Ints:
     """
     if not len(rows):
         return np.full(len(octet), NULL, dtype=np.int64)
-    passed, asked = pair_keys((rows["connection"], upto), (whose, octet))
-    at = np.minimum(passed.searchsorted(asked), len(rows) - 1)
-    there = (passed[at] >= asked) & (rows["connection"][at] == whose)
+    passed, wanted = pair_keys((rows["connection"], upto), (whose, octet))
+    at = np.minimum(passed.searchsorted(wanted), len(rows) - 1)
+    there = (passed[at] >= wanted) & (rows["connection"][at] == whose)
     return np.where(there, rows["time_ns"][at], NULL)
 
 

@@ -34,10 +34,10 @@ class BlockedSpans:
 
 def blocked_spans(connection: Connection, *, up: bool) -> BlockedSpans:
     """Of the sender of a direction. With one side only nobody knows when a limit reached the sender."""
-    return connection.keep(("held", up), lambda: _held(connection, up))
+    return connection.keep(("held", up), lambda: _blocked_spans(connection, up))
 
 
-def _held(connection: Connection, up: bool) -> BlockedSpans:
+def _blocked_spans(connection: Connection, up: bool) -> BlockedSpans:
     if not connection.both_sides:
         return BlockedSpans()
     if not connection.tcp:
@@ -84,7 +84,7 @@ def _h2(connection: Connection, up: bool) -> BlockedSpans:
     of_connection = updates[other["stream"][updates] == 0]
     limits = INITIAL_WINDOW + np.concatenate(([0], other["value"][of_connection].cumsum()))
     limit_ns = np.concatenate(([0], arrived[of_connection]))
-    whole = spans_at_limit(data["time_ns"], data["length"].cumsum(), limit_ns, limits)
+    all_spans = spans_at_limit(data["time_ns"], data["length"].cumsum(), limit_ns, limits)
     streams: dict[int, list[Span]] = {}
     for number, rows in _by_stream(data):
         times, windows = _stream_limits(arrived[settings], other["value"][settings], int(rows["time_ns"][0]))
@@ -99,7 +99,7 @@ def _h2(connection: Connection, up: bool) -> BlockedSpans:
         spans = spans_at_limit(rows["time_ns"], rows["length"].cumsum(), np.concatenate(([0], raises_ns[order])), total)
         if spans:
             streams[number] = spans
-    return BlockedSpans(whole, streams)
+    return BlockedSpans(all_spans, streams)
 
 
 def _stream_limits(times: Ints, values: Ints, first_ns: int) -> tuple[Ints, Ints]:
@@ -133,7 +133,8 @@ def _quic(connection: Connection, up: bool) -> BlockedSpans:
     # An endpoint that does not say a limit allows nothing (RFC 9000, section 18.2).
     first = parameters.get("initial_max_data", 0)
     used = {
-        number: (most, parameters.get(_parameter(number, up), 0)) for number, most in data.each("used", _used).items()
+        number: (most, parameters.get(_parameter(number, up), 0))
+        for number, most in data.each("used", _highest_octets).items()
     }
     new = data.derived("new octets", new_of_streams)
     if all(most <= initial for most, initial in used.values()) and data.sums("new", _new)["octets"] <= first:
@@ -149,7 +150,7 @@ def _quic(connection: Connection, up: bool) -> BlockedSpans:
         return np.concatenate(([0], raised_ns[chosen])), np.concatenate(([initial], raises["value"][chosen]))
 
     of_connection = raises.is_in("type", "MAX_DATA")
-    whole = spans_at_limit(data["time_ns"], new.cumsum(), *limits(first, of_connection))
+    all_spans = spans_at_limit(data["time_ns"], new.cumsum(), *limits(first, of_connection))
     streams: dict[int, list[Span]] = {}
     for number, (most, initial) in used.items():
         if most <= initial:
@@ -159,14 +160,14 @@ def _quic(connection: Connection, up: bool) -> BlockedSpans:
         spans = spans_at_limit(rows["time_ns"], ends, *limits(initial, ~of_connection & (raises["stream"] == number)))
         if spans:
             streams[number] = spans
-    return BlockedSpans(whole, streams)
+    return BlockedSpans(all_spans, streams)
 
 
 def _new(data: Rows) -> dict[str, Ints]:
     return {"octets": data["new octets"]}
 
 
-def _used(data: Rows, starts: Ints, ends: Ints) -> list[dict[int, int]]:
+def _highest_octets(data: Rows, starts: Ints, ends: Ints) -> list[dict[int, int]]:
     """The highest octet of each stream."""
     of, stream = data["connection"], data["stream"]
     order = np.lexsort((stream, of))

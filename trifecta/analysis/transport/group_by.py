@@ -34,13 +34,13 @@ def first_rows(groups: Ints, values: Ints, wanted_groups: Ints, wanted: Ints) ->
     """The first row with each wanted value of the same group; -1: there is none."""
     if not len(values):
         return np.full(len(wanted), -1, dtype=np.int64)
-    keys, asked = pair_keys((groups, values), (wanted_groups, wanted))
+    keys, wanted_keys = pair_keys((groups, values), (wanted_groups, wanted))
     order = None
     if not (keys[1:] >= keys[:-1]).all():
         order = keys.argsort(kind="stable")
         keys = keys[order]
-    at = np.minimum(keys.searchsorted(asked), len(keys) - 1)
-    return np.where(keys[at] == asked, at if order is None else order[at], -1)
+    at = np.minimum(keys.searchsorted(wanted_keys), len(keys) - 1)
+    return np.where(keys[at] == wanted_keys, at if order is None else order[at], -1)
 
 
 def joined(parts: Sequence[Ints]) -> tuple[Ints, Ints]:
@@ -63,17 +63,17 @@ def columns_of(parts: Sequence[Sequence[Ints]]) -> list[Ints]:
 def repeated(groups: Ints, mask: Bools) -> Bools:
     """Which of the rows that a mask chooses have another one of their group before them."""
     chosen = mask.nonzero()[0]
-    found = np.zeros(len(mask), dtype=np.bool_)
-    found[chosen[1:]] = groups[chosen[1:]] == groups[chosen[:-1]]
-    return found
+    repeats = np.zeros(len(mask), dtype=np.bool_)
+    repeats[chosen[1:]] = groups[chosen[1:]] == groups[chosen[:-1]]
+    return repeats
 
 
 def first_of_each(*keys: Ints) -> Bools:
     """The first row with each combination of keys."""
     order = np.lexsort(keys[::-1])
-    found = np.ones(len(order), dtype=np.bool_)
-    found[order[1:]] = np.any([key[order[1:]] != key[order[:-1]] for key in keys], axis=0)
-    return found
+    mask = np.ones(len(order), dtype=np.bool_)
+    mask[order[1:]] = np.any([key[order[1:]] != key[order[:-1]] for key in keys], axis=0)
+    return mask
 
 
 def sums_by(place: Ints, count: int, values: Ints) -> Ints:
@@ -87,17 +87,17 @@ def sums_by(place: Ints, count: int, values: Ints) -> Ints:
 
 def begins(groups: Ints) -> Bools:
     """The first row of each group; its rows stand together."""
-    found = np.ones(len(groups), dtype=np.bool_)
-    np.not_equal(groups[1:], groups[:-1], out=found[1:])
-    return found
+    mask = np.ones(len(groups), dtype=np.bool_)
+    np.not_equal(groups[1:], groups[:-1], out=mask[1:])
+    return mask
 
 
 def rising(values: Ints, groups: Ints) -> Bools:
     """Which are larger than all before them of their group."""
-    found = begins(groups)
+    mask = begins(groups)
     highest = running_max(values, groups)
-    found[1:] |= highest[1:] > highest[:-1]
-    return found
+    mask[1:] |= highest[1:] > highest[:-1]
+    return mask
 
 
 def frontiers(groups: Ints, start: Ints, end: Ints, origin: Ints) -> Ints:

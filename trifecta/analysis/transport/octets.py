@@ -75,8 +75,8 @@ def fresh_by_group(keys: Sequence[Ints], start: Ints, end: Ints) -> Ints:
     new[alone] = (end - start)[alone]
     hole = start > before
     if hole.any():
-        seen = hole.cumsum()
-        late = (seen - (seen - hole)[begins][group] > 0) & (start < before)
+        holes = hole.cumsum()
+        late = (holes - (holes - hole)[begins][group] > 0) & (start < before)
         for at in np.unique(group[late]).tolist():  # something may fill a hole
             mine = slice(begins[at], ends[at])
             new[mine] = fresh(start[mine], end[mine])

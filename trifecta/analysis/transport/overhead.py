@@ -132,7 +132,7 @@ def _tls(connection: Connection, up: bool, octets: int, parts: dict[str, int], n
         inside += _PREFACE
         parts["http_framing"] += _PREFACE
     if not records["count"]:  # HTTP in the clear, or unreadable
-        _rest(octets - inside, parts, notes)
+        _unattributed(octets - inside, parts, notes)
         return
     bare, protection = records["bare"], records["holding"] - inside
     if not http["count"]:
@@ -143,7 +143,7 @@ def _tls(connection: Connection, up: bool, octets: int, parts: dict[str, int], n
         protection = min(protection, usual)
     parts["handshake"] += bare
     parts["protection"] += protection
-    _rest(octets - bare - protection - inside, parts, notes)
+    _unattributed(octets - bare - protection - inside, parts, notes)
 
 
 def _chunks(connection: Connection, up: bool, parts: dict[str, int]) -> None:
@@ -155,7 +155,7 @@ def _chunks(connection: Connection, up: bool, parts: dict[str, int]) -> None:
         parts["content"] = bodies["octets"]
 
 
-def _rest(octets: int, parts: dict[str, int], notes: list[str]) -> None:
+def _unattributed(octets: int, parts: dict[str, int], notes: list[str]) -> None:
     """What belongs nowhere; where more was dissected than sent, nothing of it can be trusted."""
     if octets < 0 or parts["protection"] < 0:
         notes.append("more octets were dissected than sent: the payload's parts are unknown")
@@ -177,9 +177,9 @@ def _holds_http(rows: Rows) -> Ints:
         (direction[http], rows["tcp_end"][http]), (direction[record], rows["tcp_start"][record])
     )
     begun, over = np.sort(starts).searchsorted(record_ends), np.sort(ends).searchsorted(record_starts, side="right")
-    found = np.zeros(len(rows), dtype=np.int64)
-    found[record] = begun > over
-    return found
+    indices = np.zeros(len(rows), dtype=np.int64)
+    indices[record] = begun > over
+    return indices
 
 
 def _records(rows: Rows) -> dict[str, Ints | Bools]:
@@ -197,15 +197,15 @@ def _records(rows: Rows) -> dict[str, Ints | Bools]:
 
 def _http(frames: Rows) -> dict[str, Ints | Bools]:
     """Octets of HTTP frames by part, and of all of them."""
-    length, whole = frames["length"], np.maximum(frames["wire_length"], 0)
+    length, length_on_wire = frames["length"], np.maximum(frames["wire_length"], 0)
     fields, content = length * frames.is_in("type", *_FIELDS), length * frames.is_in("type", "DATA")
     return {
         "count": np.ones(len(frames), dtype=np.bool_),
         "unplaced": frames["tcp_start"] == NULL,
         "fields": fields,
         "content": content,
-        "http_framing": whole - fields - content,
-        "all": whole,
+        "http_framing": length_on_wire - fields - content,
+        "all": length_on_wire,
     }
 
 
@@ -226,7 +226,7 @@ def _quic(connection: Connection, up: bool, notes: list[str]) -> dict[str, int]:
     of = of.pick("once", lambda of: first_of_each(*(of[name] for name in ("connection", "stream", "offset"))))
     http = of.sums("overhead", _http)
     part = dict.fromkeys(PARTS, 0) | {name: http[name] for name in _HTTP}
-    _rest(held["requests"] - http["all"], part, notes)
+    _unattributed(held["requests"] - http["all"], part, notes)
     return {name: parts[name] + part[name] for name in PARTS}
 
 
@@ -234,7 +234,7 @@ def _datagrams(frames: Rows, rows: Rows) -> dict[str, Ints | Bools]:
     """Octets of each datagram by part, but for those of frames whose size is known."""
     packet = frames["packet"]
     carries = frames.is_in("type", "STREAM", "CRYPTO")
-    new, whole = frames.derived("new octets", _new_of_quic), frames.derived("whole", _whole)
+    new, whole_frames = frames.derived("new octets", _new_of_quic), frames.derived("whole", _octets_on_wire)
     octets = sums_by(packet, len(rows), frames["length"] * carries)
     pure = rows["pure_ack"] == 1
     retransmitted = ~pure & (octets > 0) & (sums_by(packet, len(rows), new) == 0)
@@ -243,7 +243,7 @@ def _datagrams(frames: Rows, rows: Rows) -> dict[str, Ints | Bools]:
     unprotected = (rows["type_retry"] == 1) | (rows["type_version"] == 1)
     wire, payload = rows["wire_bytes"], rows["payload_bytes"]
     protection = rows["quic_header_bytes"] + _TAG * rows["quic_packets"]
-    left = payload - protection - sums_by(packet, len(rows), whole)
+    left = payload - protection - sums_by(packet, len(rows), whole_frames)
     known = rest & (rows["eliciting"] != NULL) & (rows["quic_header_bytes"] != NULL) & ~unprotected
     wrong = known & (left < 0)
     known &= ~wrong
@@ -265,23 +265,24 @@ def _datagrams(frames: Rows, rows: Rows) -> dict[str, Ints | Bools]:
 
 def _frames(rows: Rows, frames: Rows) -> dict[str, Ints]:
     """Octets of frames by part, of packets whose parts are known; of streams those of ``requests`` apart."""
-    packet, new, whole = frames["packet"], frames["new octets"], frames["whole"]
+    packet, new, length_on_wire = frames["packet"], frames["new octets"], frames["whole"]
     counted = (packet >= 0) & (rows["parts known"] == 1)[packet]
     stream, crypto = counted & frames.is_in("type", "STREAM"), counted & frames.is_in("type", "CRYPTO")
     padding = counted & frames.is_in("type", "PADDING")
     request = frames["stream"] % 4 == 0  # client-initiated, bidirectional (RFC 9000, section 2.1)
     length = frames["length"]
     return {
-        "padding": whole * padding,
-        "handshake": (whole - length + new) * crypto,
-        "transport_frames": whole * (counted & ~padding & ~crypto & ~stream) + (whole - length) * stream,
+        "padding": length_on_wire * padding,
+        "handshake": (length_on_wire - length + new) * crypto,
+        "transport_frames": length_on_wire * (counted & ~padding & ~crypto & ~stream)
+        + (length_on_wire - length) * stream,
         "retransmissions": (length - new) * (stream | crypto),
         "http_framing": new * (stream & ~request),
         "requests": new * (stream & request),
     }
 
 
-def _whole(frames: Rows) -> Ints:
+def _octets_on_wire(frames: Rows) -> Ints:
     return np.maximum(frames["wire_length"], frames["length"])
 
 

@@ -93,7 +93,7 @@ def cut(
         _slices(of_direction.searchsorted(numbers), of_direction.searchsorted(numbers, side="right"))
         for of_direction in (pieces.direction, spans.direction)
     )
-    found = []
+    deliveries = []
     for at, (direction, tile, piece, span) in enumerate(zip(directions, tiles, pieces_of, spans_of, strict=True)):
         here = edges[tile.start : tile.stop + 1] - shift[at]
         placed = (
@@ -104,7 +104,7 @@ def cut(
             spans.octets[span],
             spans.direction[span],
         )
-        found.append(
+        deliveries.append(
             Delivery(
                 direction=direction,
                 stream=pieces.stream[piece],
@@ -121,7 +121,7 @@ def cut(
                 notes=[] if exact[at] else [BEHIND_RECORDS.format(direction.connection, direction.name)],
             )
         )
-    return found
+    return deliveries
 
 
 def _slices(begin: Ints, end: Ints) -> list[slice]:

@@ -36,14 +36,14 @@ def quantiles_of_each(values: Ints, starts: Ints, ends: Ints) -> list[Quantiles 
     first = counts.cumsum() - counts
     some = counts > 0
     columns = [_between(ordered, first[some], counts[some], quantile).tolist() for quantile in _AT]
-    found: list[Quantiles | None] = [None] * len(counts)
+    quantiles: list[Quantiles | None] = [None] * len(counts)
     each = zip(counts[some].tolist(), *columns, strict=True)
-    for place, (count, *told) in zip(some.nonzero()[0].tolist(), each, strict=True):
-        least, p50, p90, p99, most = told
-        found[place] = Quantiles(
+    for place, (count, *quantiles_here) in zip(some.nonzero()[0].tolist(), each, strict=True):
+        least, p50, p90, p99, most = quantiles_here
+        quantiles[place] = Quantiles(
             count, least, p50, p90 if holds(0.9, count) else None, p99 if holds(0.99, count) else None, most
         )
-    return found
+    return quantiles
 
 
 def _between(ordered: Ints, first: Ints, counts: Ints, quantile: float) -> Floats:

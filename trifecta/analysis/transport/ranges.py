@@ -57,7 +57,7 @@ def tilings(starts: Ints, ends: Ints, times: Sequence[Ints], more_edges: Ints | 
     cells = max(len(edges) - 1, 0)
     low, high = edges.searchsorted(starts), edges.searchsorted(ends)
     counts = high - low
-    found = []
+    tiles = []
     if len(starts) and (counts >= 0).all() and (starts[1:] >= ends[:-1]).all():
         # One behind the other, as of a transfer without loss: no octet has more than one time.
         piece, cell = each_cell(low, counts)
@@ -66,14 +66,14 @@ def tilings(starts: Ints, ends: Ints, times: Sequence[Ints], more_edges: Ints | 
         for each in times:
             at = np.full(cells, NEVER, dtype=np.int64)
             at[cell] = each[piece]
-            found.append(Tiles(edges, at, alone))
-        return found
+            tiles.append(Tiles(edges, at, alone))
+        return tiles
     for each in times:
         which = _earliest(low, counts, each, cells)
         at = np.full(cells, NEVER, dtype=np.int64)
         at[which >= 0] = each[which[which >= 0]]
-        found.append(Tiles(edges, at, which))
-    return found
+        tiles.append(Tiles(edges, at, which))
+    return tiles
 
 
 def _earliest(low: Ints, counts: Ints, times: Ints, cells: int) -> Ints:

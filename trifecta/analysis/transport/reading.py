@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from trifecta.analysis.transport.rows import NULL, Ints, Rows
-from trifecta.design.extras import Later
+from trifecta.design.extras import LazyModule
 
 if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.compute as pc
 else:
-    pa, pc = Later("pyarrow"), Later("pyarrow.compute")
+    pa, pc = LazyModule("pyarrow"), LazyModule("pyarrow.compute")
 
 # RFC 9000 section 1.2: packets with other frames than these are ack-eliciting.
 _NOT_ELICITING = {"ACK", "ACK_ECN", "PADDING", "CONNECTION_CLOSE"}
@@ -52,8 +52,8 @@ def packets(table: pa.Table) -> Rows:
         for column, meaning in meanings.items():
             columns[column] = _derived(codes, values, meaning)
     for name, words in (("hello_retry", "Hello Retry Request"), ("client_hello", "Client Hello")):
-        said = pc.match_substring(table.column("info"), words)
-        columns[name] = _ints(pc.fill_null(said, pa.scalar(False)).cast(pa.int64()))
+        matches = pc.match_substring(table.column("info"), words)
+        columns[name] = _ints(pc.fill_null(matches, pa.scalar(False)).cast(pa.int64()))
     return Rows(columns, rows.labels)
 
 

@@ -18,7 +18,15 @@ from trifecta.analysis.transport.delivery import Passage
 from trifecta.analysis.transport.directions import LACKS, Direction, directions
 from trifecta.analysis.transport.ranges import NEVER
 from trifecta.analysis.transport.rows import count
-from trifecta.analysis.transport.transmissions import QuicFrames, Repeats, Sent, late, repeats, taken_for_lost, tcp_sent
+from trifecta.analysis.transport.transmissions import (
+    QuicFrames,
+    Repeats,
+    Sent,
+    count_late,
+    repeats,
+    taken_for_lost,
+    tcp_sent,
+)
 from trifecta.analysis.transport.triggers import (
     ACKNOWLEDGEMENT,
     PROBE,
@@ -82,15 +90,15 @@ class Recovery:
     repairs: list[Repair] = field(default_factory=list)
 
 
-def recovery(tables: Mapping[str, pa.Table], seen: Passage | None = None) -> tuple[list[Recovery], list[str]]:
+def recovery(tables: Mapping[str, pa.Table], passage: Passage | None = None) -> tuple[list[Recovery], list[str]]:
     """Loss recovery of every connection and direction of a dissection, given as its tables by name, and notes."""
     packets, frames = tables["packets"], tables["frames"]
-    all_directions = seen.directions if seen else directions(packets)
-    one_side = seen.one_side if seen else any(not direction.both_sides for direction in all_directions.values())
+    all_directions = passage.directions if passage else directions(packets)
+    one_side = passage.one_side if passage else any(not direction.both_sides for direction in all_directions.values())
     notes = [ONE_SIDE] if one_side else []
-    notes += [LACKS.format(one) for one in sorted(seen.lacking)] if seen else []
+    notes += [LACKS.format(one) for one in sorted(passage.lacking)] if passage else []
     pieces, words = QuicFrames(frames, tables["connections"]), Words(packets)
-    found = []
+    recoveries = []
     for (connection, name), direction in all_directions.items():
         sent: Sent | None = None
         if direction.transport == "tcp":
@@ -102,14 +110,14 @@ def recovery(tables: Mapping[str, pa.Table], seen: Passage | None = None) -> tup
             if sent is None:
                 notes.append(LARGE.format(connection, name))
         back = all_directions.get((connection, "down" if name == "up" else "up"))
-        found.append(_recovery(direction, back, sent, pieces, words))
-    return found, notes
+        recoveries.append(_recovery(direction, back, sent, pieces, words))
+    return recoveries, notes
 
 
 def _recovery(
     direction: Direction, back: Direction | None, sent: Sent | None, frames: QuicFrames, words: Words
 ) -> Recovery:
-    both = direction.both_sides
+    two_sided = direction.both_sides
     carrying = np.zeros(len(direction.number), dtype=bool)
     repeated = None
     causes: dict[int, str] = {}
@@ -117,27 +125,27 @@ def _recovery(
     if sent is not None:
         carrying[sent.row] = True
         repeated = repeats(direction, sent)
-        if both and back is not None and repeated.repeated.any():
+        if two_sided and back is not None and repeated.repeated.any():
             if direction.transport == "tcp":
                 causes, expired = tcp_causes(direction, back, sent, repeated, words)
             else:
                 causes, expired = quic_causes(sent, repeated, direction, frames.acknowledged(back))
     by = Counter(causes.values())
-    reordered = _reordered(direction) if both else None
-    caused = both and repeated is not None and back is not None
-    guessed = not both and direction.transport == "tcp"
+    reordered = _reordered(direction) if two_sided else None
+    caused = two_sided and repeated is not None and back is not None
+    guessed = not two_sided and direction.transport == "tcp"
     return Recovery(
         connection=direction.connection,
         direction=direction.name,
         transport=direction.transport,
         packets=len(direction.number),
         carrying=count(carrying) if repeated else None,
-        lost=count(direction.lost) if both else None,
-        lost_by_fate=dict(Counter(str(fate) or "lost" for fate in direction.fate[direction.lost])) if both else {},
-        lost_carrying=count(direction.lost & carrying) if both and repeated else None,
+        lost=count(direction.lost) if two_sided else None,
+        lost_by_fate=dict(Counter(str(fate) or "lost" for fate in direction.fate[direction.lost])) if two_sided else {},
+        lost_carrying=count(direction.lost & carrying) if two_sided and repeated else None,
         retransmissions=count(repeated.retransmission) if repeated else None,
         retransmitted_octets=repeated.octets if repeated else None,
-        spurious=count(repeated.spurious) if repeated and both else None,
+        spurious=count(repeated.spurious) if repeated and two_sided else None,
         by_acknowledgement=by[ACKNOWLEDGEMENT] if caused else None,
         by_probe=by[PROBE] if caused else None,
         by_timeout=by[TIMEOUT] if caused else None,
@@ -147,27 +155,27 @@ def _recovery(
         reordered_taken_for_lost=taken_for_lost(repeated, sent, reordered)
         if repeated and sent and reordered is not None
         else None,
-        late=late(repeated, sent) if repeated and sent and guessed else None,
-        repairs=_repairs(direction, sent, repeated, causes) if both and sent and repeated else [],
+        late=count_late(repeated, sent) if repeated and sent and guessed else None,
+        repairs=_repairs(direction, sent, repeated, causes) if two_sided and sent and repeated else [],
     )
 
 
 def _reordered(direction: Direction) -> NDArray[np.bool_]:
     """Packets that arrived behind one that was sent later (RFC 4737, 3.3)."""
-    found = np.zeros(len(direction.number), dtype=bool)
+    late = np.zeros(len(direction.number), dtype=bool)
     there = (direction.arrived_ns < NEVER).nonzero()[0]
     times = direction.arrived_ns[there]
     if (times[1:] < times[:-1]).any():
         order = there[times.argsort(kind="stable")]
-        found[order] = order < np.maximum.accumulate(order)
-    return found
+        late[order] = order < np.maximum.accumulate(order)
+    return late
 
 
 def _repairs(direction: Direction, sent: Sent, repeated: Repeats, causes: dict[int, str]) -> list[Repair]:
-    found: list[Repair] = []
+    repairs: list[Repair] = []
     lost = direction.lost[sent.row[repeated.piece]]
     if not lost.any():
-        return found
+        return repairs
     sends = np.bincount(repeated.cell, minlength=len(repeated.came_ns))
     rows = sent.row[repeated.piece[lost]]
     cells = repeated.cell[lost]
@@ -183,7 +191,7 @@ def _repairs(direction: Direction, sent: Sent, repeated: Repeats, causes: dict[i
         if done <= direction.sent_ns[row]:
             continue  # a needless copy: nothing was missing
         carrier = int(sent.row[repeated.came_by[mine[last]]]) if done < NEVER else -1
-        found.append(
+        repairs.append(
             Repair(
                 connection=direction.connection,
                 direction=direction.name,
@@ -196,4 +204,4 @@ def _repairs(direction: Direction, sent: Sent, repeated: Repeats, causes: dict[i
                 cause=causes.get(carrier),
             )
         )
-    return found
+    return repairs

@@ -37,12 +37,12 @@ class Rows:
         self.labels = labels
 
     def __getitem__(self, name: str) -> Ints:
-        found = self._columns.get(name)
-        if found is None:
+        indices = self._columns.get(name)
+        if indices is None:
             if self._parent is None:
                 raise KeyError(name)
-            found = self._columns[name] = self._parent[name][self._chosen]
-        return found
+            indices = self._columns[name] = self._parent[name][self._chosen]
+        return indices
 
     def __len__(self) -> int:
         return self._length
@@ -110,10 +110,10 @@ class Rows:
         """Where a column of text is one of these."""
         codes = [self.labels[name][text] for text in texts if text in self.labels[name]]
         column = self[name]
-        found = np.zeros(len(column), dtype=np.bool_) if not codes else cast(Bools, column == codes[0])
+        mask = np.zeros(len(column), dtype=np.bool_) if not codes else cast(Bools, column == codes[0])
         for code in codes[1:]:  # few: quicker than `isin`, which sorts
-            found |= column == code
-        return found
+            mask |= column == code
+        return mask
 
 
 class Group:
@@ -136,19 +136,19 @@ class Group:
 
     def pick(self, name: Hashable, mask: Callable[[Rows], Bools]) -> Group:
         """The rows of all connections that a mask chooses."""
-        found = self._picked.get(name)
-        if found is None:
+        group = self._picked.get(name)
+        if group is None:
             chosen = mask(self.rows).nonzero()[0]
             starts, ends = chosen.searchsorted(self._starts), chosen.searchsorted(self._ends)
-            found = self._picked[name] = Group(self.rows.where(chosen), starts, ends)
-        return found
+            group = self._picked[name] = Group(self.rows.where(chosen), starts, ends)
+        return group
 
     def each(self, name: Hashable, work: Callable[[Rows, Ints, Ints], Sequence[Any]]) -> Sequence[Any]:
         """What ``work`` finds for each connection."""
-        found = self._each.get(name)
-        if found is None:
-            found = self._each[name] = work(self.rows, self._starts, self._ends)
-        return found
+        cached = self._each.get(name)
+        if cached is None:
+            cached = self._each[name] = work(self.rows, self._starts, self._ends)
+        return cached
 
 
 def _sums(columns: Mapping[str, Ints | Bools], starts: Ints, ends: Ints) -> list[dict[str, int]]:
@@ -160,11 +160,11 @@ def _sums(columns: Mapping[str, Ints | Bools], starts: Ints, ends: Ints) -> list
 
 
 def _least(column: Ints, starts: Ints, ends: Ints) -> list[int | None]:
-    found: list[int | None] = [None] * len(starts)
+    smallest: list[int | None] = [None] * len(starts)
     some = (ends > starts).nonzero()[0]
     if len(some):
         padded = np.append(column, 0)  # so that an end may be that of all
         bounds = np.stack([starts[some], ends[some]], axis=1).reshape(-1)
         for at, least in zip(some.tolist(), np.minimum.reduceat(padded, bounds)[::2].tolist(), strict=True):
-            found[at] = least
-    return found
+            smallest[at] = least
+    return smallest

@@ -73,8 +73,8 @@ def _setup(connection: Connection) -> Setup:
     rtt, of_handshake = _path_rtt(connection, rows)
     bound = _bound(connection, rows, notes)
     request, response = (
-        _first(connection.messages, "request_start_ns"),
-        _first(connection.messages, "response_start_ns"),
+        _first_message(connection.messages, "request_start_ns"),
+        _first_message(connection.messages, "response_start_ns"),
     )
     if request is None:
         notes.append("no request could be read: round trips, packets and octets until it are unknown")
@@ -95,7 +95,7 @@ def _unknown(connection: Connection, notes: list[str]) -> Setup:
     return Setup(connection.number, connection.row["protocol"], None, None, None, None, None, [], notes)
 
 
-def _first(messages: Rows, name: str) -> int | None:
+def _first_message(messages: Rows, name: str) -> int | None:
     return messages.pick((name, "known"), lambda of: of[name] != NULL).least(name)
 
 
@@ -176,9 +176,9 @@ def _passed(rows: Rows, start: int, until_ns: int | None, round_trips: int | Non
         return None
     upto = slice(0, int(rows["time_ns"].searchsorted(until_ns, side="right")))
     up, wire = rows["up"][upto], rows["wire_bytes"][upto]
-    sent, got = up == 1, up == 0
-    octets_up, octets_down = int(wire[sent].sum()), int(wire[got].sum())
-    return Passed(until_ns - start, round_trips, count(sent), count(got), octets_up, octets_down)
+    sent, received = up == 1, up == 0
+    octets_up, octets_down = int(wire[sent].sum()), int(wire[received].sum())
+    return Passed(until_ns - start, round_trips, count(sent), count(received), octets_up, octets_down)
 
 
 def _amplification(connection: Connection, notes: list[str]) -> Ints:
@@ -227,21 +227,21 @@ def _amplification(connection: Connection, notes: list[str]) -> Ints:
 
 
 def _costs(connection: Connection, rows: Rows, limited: int) -> list[Cost]:
-    found = {
+    times_by_name = {
         "retry": len(rows.pick("retry", lambda of: of["type_retry"] == 1)),
         "version_negotiation": len(rows.pick("version", lambda of: (of["type_version"] == 1) & (of["up"] == 0))),
         "hello_retry_request": _hello_retries(connection, rows),
         "amplification_limit": limited,
         "lost_handshake_packets": _repeated_handshake(connection),
     }
-    return [Cost(name, times) for name, times in found.items() if times]
+    return [Cost(name, times) for name, times in times_by_name.items() if times]
 
 
 def _hello_retries(connection: Connection, rows: Rows) -> int:
     """A second ClientHello after the server's first answer (RFC 8446, section 2.1)."""
     if connection.tcp:
-        found = rows.sums("hellos", _hellos)
-        return int(found["retries"] > 0 or found["hellos"] > 1)
+        counts = rows.sums("hellos", _hellos)
+        return int(counts["retries"] > 0 or counts["hellos"] > 1)
     crypto = connection.frames_of("quic")
     crypto = crypto.pick("initial crypto", lambda of: of.is_in("type", "CRYPTO") & of.is_in("packet_space", "initial"))
     up, down = crypto.pick("up", lambda of: of["up"] == 1), crypto.pick("down", lambda of: of["up"] == 0)
@@ -260,7 +260,7 @@ def _hello_retries(connection: Connection, rows: Rows) -> int:
 
 def _repeated_handshake(connection: Connection) -> int:
     """Packets of the handshake that were sent again: SYN and data before the request, or CRYPTO octets."""
-    request = _first(connection.messages, "request_start_ns")
+    request = _first_message(connection.messages, "request_start_ns")
     if connection.tcp:
         repeated = 0
         for up in (True, False):

@@ -91,7 +91,7 @@ def restarts(connection: Connection, *, up: bool) -> list[Restart]:
     start = _first_http(connection, up, [])
     flights = _flights(connection, of, start, up)
     pauses = connection.keep(("pauses", start, up), lambda: _pauses(of, _rtt(flights), start))
-    found, largest, since = [], 0, start
+    found_restarts, largest, since = [], 0, start
     for index, (stop, resumed) in enumerate(pauses):
         before = [trip.window for trip in rounds(of, since, _LIMIT, stop)]
         largest, since = max([largest, *before]), resumed
@@ -99,9 +99,9 @@ def restarts(connection: Connection, *, up: bool) -> list[Restart]:
         first = int(of.send_ns.searchsorted(resumed))
         octets = int(of.sent[int(of.send_ns.searchsorted(until, side="right")) - 1] - of.sent[first - 1])
         window = min(rounds(of, resumed, 1)[0].window, octets)
-        kept = None if octets < KEPT * largest else window >= KEPT * largest
-        found.append(Restart(resumed, kept))
-    return found
+        kept_window = None if octets < KEPT * largest else window >= KEPT * largest
+        found_restarts.append(Restart(resumed, kept_window))
+    return found_restarts
 
 
 def _flights(connection: Connection, of: Flight, start_ns: int, up: bool) -> list[Round]:

@@ -15,8 +15,8 @@ from trifecta.analysis.transport.extents import extents
 from trifecta.analysis.transport.flight import flight
 from trifecta.analysis.transport.flow_control import Span, blocked_spans
 from trifecta.analysis.transport.group_by import begins
+from trifecta.analysis.transport.idle_periods import CAUSES, Case, Window, judge, union
 from trifecta.analysis.transport.rows import Bools, Rows
-from trifecta.analysis.transport.silences import CAUSES, Case, Window, judge, union
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ def _stalls(connections: Sequence[Connection], up: bool, window: Window | None =
         if one.both_sides and spans and of is not None:
             cases[at] = Case(one, of, spans, [*sending.values()], blocked_spans(one, up=up))
     judged = dict(zip(cases, judge(list(cases.values()), up=up, window=window), strict=True))
-    found = []
+    stalls = []
     for at, (one, (sending, _)) in enumerate(zip(connections, messages, strict=True)):
         limits, total = blocked_spans(one, up=up), totals[at]
         streams = None if limits.streams is None else {stream: _sum(each) for stream, each in limits.streams.items()}
@@ -75,7 +75,7 @@ def _stalls(connections: Sequence[Connection], up: bool, window: Window | None =
         elif window is None and causes["congestion_window"]:
             inferred = frozenset({"congestion_window"})
             notes.append("the congestion window is inferred: a send right after an acknowledgement waited for it")
-        found.append(
+        stalls.append(
             Stalls(
                 connection=one.number,
                 up=up,
@@ -90,7 +90,7 @@ def _stalls(connections: Sequence[Connection], up: bool, window: Window | None =
                 notes=notes,
             )
         )
-    return found
+    return stalls
 
 
 def _payload(rows: Rows) -> dict[str, Bools]:
@@ -102,8 +102,8 @@ def _messages(connection: Connection, up: bool) -> tuple[dict[int, Span], list[S
     sent = extents(connection, up=up, arrived=False)
     if up:
         return sent, []
-    asked = extents(connection, up=True, arrived=True)
-    waiting = [(asked[n][1], first) for n, (first, _) in sent.items() if n in asked and asked[n][1] < first]
+    spans = extents(connection, up=True, arrived=True)
+    waiting = [(spans[n][1], first) for n, (first, _) in sent.items() if n in spans and spans[n][1] < first]
     return sent, waiting
 
 

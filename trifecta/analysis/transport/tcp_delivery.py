@@ -70,8 +70,8 @@ def _pieces(of: Stretch, spans: Spans, records: Records) -> Pieces:
     order = span.argsort(kind="stable")
     span = span[order]
     start, octets, times, delivered = (
-        np.concatenate(both)[order]
-        for both in (
+        np.concatenate(arrays)[order]
+        for arrays in (
             (tiles.edges[cell], begin),
             (np.diff(tiles.edges)[cell], spans.octets[coarse]),
             (tiles.times[cell], tiles.latest(begin, end)),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from trifecta.analysis.transport.directions import DOWN, UP, equals, texts, whole
+from trifecta.analysis.transport.directions import DOWN, UP, equals, integer_column, texts
 from trifecta.analysis.transport.ranges import Ints, each_cell
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class Frames:
     """The frames that carry octets of streams, cut by connection and direction."""
 
     def __init__(self, frames: pa.Table) -> None:
-        connection, up = whole(frames, "connection"), equals(frames, "direction", UP)
+        connection, up = integer_column(frames, "connection"), equals(frames, "direction", UP)
         self._mine = (connection >= 0) & (up | equals(frames, "direction", DOWN))
         self._key = connection * 2 + up
         self._read_http(frames)
@@ -88,21 +88,21 @@ class Frames:
 
     def _read_http(self, frames: pa.Table) -> None:
         h1 = equals(frames, "layer", "h1")
-        low, high, offset = (whole(frames, name) for name in ("tcp_start", "tcp_end", "offset"))
-        size = whole(frames, "wire_length", 0)
-        size = np.where(size > 0, size, whole(frames, "length", 0))
+        low, high, offset = (integer_column(frames, name) for name in ("tcp_start", "tcp_end", "offset"))
+        size = integer_column(frames, "wire_length", 0)
+        size = np.where(size > 0, size, integer_column(frames, "length", 0))
         rows = (self._mine & (h1 | equals(frames, "layer", "h2"))).nonzero()[0]
         rows = rows[np.lexsort((offset[rows], self._key[rows]))]
         ordinal = _ordinals((h1 & equals(frames, "type", "HEADERS"))[rows], self._key[rows])
         # HTTP/1.1 has no streams: the ordinal of the message in its direction stands for one.
-        stream = np.where(h1[rows], ordinal, whole(frames, "stream")[rows])
+        stream = np.where(h1[rows], ordinal, integer_column(frames, "stream")[rows])
         known = (low[rows] >= 0) & (high[rows] > low[rows]) & (size[rows] > 0)
         rows = rows[known]
         self._http = (low[rows], high[rows], size[rows], offset[rows], stream[known])
         self._http_cuts = cuts(self._key[rows])
 
     def _read_records(self, frames: pa.Table) -> None:
-        start, end = whole(frames, "tcp_start"), whole(frames, "tcp_end")
+        start, end = integer_column(frames, "tcp_start"), integer_column(frames, "tcp_end")
         # Tickets and key updates may come at any time (RFC 8446, 4.6): octets of the connection, but none of HTTP.
         other = np.any([equals(frames, "type", kind) for kind in _NO_DATA], axis=0)
         rows = (self._mine & equals(frames, "layer", "tls") & ~other & (start >= 0)).nonzero()[0]
@@ -114,11 +114,16 @@ class Frames:
         self._record_cuts = cuts(self._key[rows])
 
     def _read_quic(self, frames: pa.Table) -> None:
-        stream, length = whole(frames, "stream"), whole(frames, "length", 0)
+        stream, length = integer_column(frames, "stream"), integer_column(frames, "length", 0)
         carries = equals(frames, "layer", "quic") & equals(frames, "type", "STREAM")
         rows = (self._mine & carries & (length > 0) & (stream >= 0)).nonzero()[0]
         rows = rows[self._key[rows].argsort(kind="stable")]
-        self._quic = (whole(frames, "number")[rows], stream[rows], whole(frames, "offset", 0)[rows], length[rows])
+        self._quic = (
+            integer_column(frames, "number")[rows],
+            stream[rows],
+            integer_column(frames, "offset", 0)[rows],
+            length[rows],
+        )
         self._quic_cuts = cuts(self._key[rows])
 
     def http(self, connection: int, direction: str) -> HttpFrames:
@@ -161,16 +166,16 @@ def overheads(connections: pa.Table) -> dict[int, int]:
     TLS 1.3: header, content type and tag (RFC 8446, 5.2). TLS 1.2: AES-GCM and CCM have an explicit nonce of 8 octets
     (RFC 5288, 3), ChaCha20-Poly1305 has none (RFC 7905, 2). Other suites of TLS 1.2 are not known here.
     """
-    found = {}
+    by_connection = {}
     versions, ciphers = texts(connections, "tls_version"), texts(connections, "cipher")
-    for row, connection in enumerate(whole(connections, "connection")):
+    for row, connection in enumerate(integer_column(connections, "connection")):
         if versions[row] == "1.3":
-            found[int(connection)] = RECORD_HEADER + 1 + (8 if "CCM_8" in ciphers[row] else 16)
+            by_connection[int(connection)] = RECORD_HEADER + 1 + (8 if "CCM_8" in ciphers[row] else 16)
         elif versions[row] == "1.2" and "CHACHA20" in ciphers[row]:
-            found[int(connection)] = RECORD_HEADER + 16
+            by_connection[int(connection)] = RECORD_HEADER + 16
         elif versions[row] == "1.2" and ("GCM" in ciphers[row] or "CCM" in ciphers[row]):
-            found[int(connection)] = RECORD_HEADER + 8 + (8 if "CCM_8" in ciphers[row] else 16)
-    return found
+            by_connection[int(connection)] = RECORD_HEADER + 8 + (8 if "CCM_8" in ciphers[row] else 16)
+    return by_connection
 
 
 def place(frames: HttpFrames, records: Records, overhead: Ints) -> tuple[Spans, NDArray[np.bool_]]:
@@ -193,12 +198,12 @@ def place(frames: HttpFrames, records: Records, overhead: Ints) -> tuple[Spans, 
     if fits.any():
         placed, fits = _placed(frames, records, overhead, fits)
         parts.append(placed)
-    whole = (sealed & ~fits)[frames.direction].nonzero()[0]
-    counts = (after - first)[whole]
-    frame, record = whole.repeat(counts), each_cell(first[whole], counts)[1]
+    several = (sealed & ~fits)[frames.direction].nonzero()[0]
+    counts = (after - first)[several]
+    frame, record = several.repeat(counts), each_cell(first[several], counts)[1]
     # All but one octet a record stand with the last one: how many they are matters for means over octets only.
     octets = np.ones(len(frame), dtype=np.int64)
-    octets[counts.cumsum() - 1] = np.maximum(frames.size[whole] - counts + 1, 1)
+    octets[counts.cumsum() - 1] = np.maximum(frames.size[several] - counts + 1, 1)
     parts.append((frame, records.start[record], records.end[record], record, octets))
     frame, start, end, record, octets = (np.concatenate(column) for column in zip(*parts, strict=True))
     order = frame.argsort(kind="stable")

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trifecta.analysis.transport.delivery import stacked
-from trifecta.analysis.transport.directions import DOWN, UP, Direction, coded, equals, whole
+from trifecta.analysis.transport.directions import DOWN, UP, Direction, coded, equals, integer_column
 from trifecta.analysis.transport.ranges import NEVER, Ints, cells_of, tile
 from trifecta.analysis.transport.tcp_offsets import cuts
 
@@ -42,15 +42,15 @@ class QuicFrames:
     """The frames of QUIC that recovery looks at, as columns, cut by connection and direction."""
 
     def __init__(self, frames: pa.Table, connections: pa.Table) -> None:
-        connection, up = whole(frames, "connection"), equals(frames, "direction", UP)
+        connection, up = integer_column(frames, "connection"), equals(frames, "direction", UP)
         mine = equals(frames, "layer", "quic") & (up | equals(frames, "direction", DOWN))
         kinds = {name: equals(frames, "type", name) for name in ("STREAM", "CRYPTO", "ACK")}
         key = connection * 2 + up
-        length = whole(frames, "length")
+        length = integer_column(frames, "length")
         code, spaces = coded(frames, "packet_space")
         rank = np.empty(len(spaces), dtype=np.int64)
         rank[spaces.argsort()] = np.arange(len(spaces))
-        space, number = rank[code], whole(frames, "number")
+        space, number = rank[code], integer_column(frames, "number")
 
         def some(chosen: NDArray[np.bool_]) -> Ints:
             rows = (mine & chosen).nonzero()[0]
@@ -58,23 +58,23 @@ class QuicFrames:
 
         # Initial packets open without keys (RFC 9001, 5.2): they do not report what came after them.
         shut = [not (one is None or one) for one in connections.column("decrypted").to_pylist()]
-        later = ~np.isin(connection, whole(connections, "connection")[np.array(shut, dtype=bool)])
+        later = ~np.isin(connection, integer_column(connections, "connection")[np.array(shut, dtype=bool)])
         later &= mine & ~equals(frames, "packet_space", "initial")
         self._known = frozenset(np.unique(key[later & np.any(list(kinds.values()), axis=0)]).tolist())
         rows = some((kinds["STREAM"] | kinds["CRYPTO"]) & (length > 0))
         # Handshake octets have offsets of their own in each packet number space (RFC 9000, 19.6).
-        stream = np.where(kinds["CRYPTO"], -1 - space, whole(frames, "stream"))
+        stream = np.where(kinds["CRYPTO"], -1 - space, integer_column(frames, "stream"))
         columns: tuple[Ints, ...] = (
             number,
             stream,
-            whole(frames, "offset"),
+            integer_column(frames, "offset"),
             length,
-            whole(frames, "packet_number"),
+            integer_column(frames, "packet_number"),
             space,
         )
         self._octets, self._octet_cuts = tuple(each[rows] for each in columns), cuts(key[rows])
         rows = some(kinds["ACK"])
-        columns = (number, space, whole(frames, "value"))
+        columns = (number, space, integer_column(frames, "value"))
         self._acks, self._ack_cuts = tuple(each[rows] for each in columns), cuts(key[rows])
 
     def known(self, direction: Direction) -> bool:
@@ -106,13 +106,13 @@ class QuicFrames:
         row = back.of_numbers(number)
         space, value, row = space[row >= 0], value[row >= 0], row[row >= 0]
         at = back.arrived_ns[row]
-        found = {}
+        by_connection = {}
         for one in np.unique(space).tolist():
             some = (space == one) & (at < NEVER)
             order = at[some].argsort(kind="stable")
             times, largest = at[some][order], value[some][order]
-            found[one] = (times, np.maximum.accumulate(largest) if len(largest) else largest)
-        return found
+            by_connection[one] = (times, np.maximum.accumulate(largest) if len(largest) else largest)
+        return by_connection
 
 
 def _key(direction: Direction) -> int:
@@ -138,7 +138,7 @@ def repeats(direction: Direction, sent: Sent) -> Repeats:
     """Of one direction of a connection."""
     there = direction.arrived_ns[sent.row] < NEVER
     retransmission = np.zeros(len(direction.number), dtype=np.bool_)
-    if _apart(sent):  # nothing was sent again: each piece is a tile
+    if _is_disjoint(sent):  # nothing was sent again: each piece is a tile
         each = np.arange(len(sent.row))
         good = np.where(there, sent.row, NEVER)
         repeated = np.zeros(len(each), dtype=np.bool_)
@@ -160,7 +160,7 @@ def repeats(direction: Direction, sent: Sent) -> Repeats:
     return Repeats(retransmission, spurious, octets, piece, cell, repeated, good, arrived.times, arrived.which)
 
 
-def _apart(sent: Sent) -> bool:
+def _is_disjoint(sent: Sent) -> bool:
     """No octet is in two pieces. As sent, or (of several streams) when put in order."""
     start, end = sent.start, sent.end
     if (start[1:] >= end[:-1]).all():
@@ -169,20 +169,20 @@ def _apart(sent: Sent) -> bool:
     return bool((start[order[1:]] >= end[order[:-1]]).all())
 
 
-def taken_for_lost(found: Repeats, sent: Sent, reordered: NDArray[np.bool_]) -> int:
+def taken_for_lost(repeats: Repeats, sent: Sent, reordered: NDArray[np.bool_]) -> int:
     """Reordered packets that had arrived, or were on their way, when their octets were sent again."""
-    if not found.repeated.any():
+    if not repeats.repeated.any():
         return 0
-    original = found.good[found.cell]
-    some = found.repeated & (original < sent.row[found.piece])
+    original = repeats.good[repeats.cell]
+    some = repeats.repeated & (original < sent.row[repeats.piece])
     return int(reordered[np.unique(original[some])].sum())
 
 
-def late(found: Repeats, sent: Sent) -> int:
+def count_late(repeats: Repeats, sent: Sent) -> int:
     """Packets below the highest octet seen so far that brought octets not seen before."""
     if not len(sent.end):
         return 0
     top = np.append(0, np.maximum.accumulate(sent.end)[:-1])
     new = np.zeros(len(sent.row), dtype=np.bool_)
-    new[found.piece[~found.repeated]] = True
+    new[repeats.piece[~repeats.repeated]] = True
     return int(((sent.start < top) & new).sum())

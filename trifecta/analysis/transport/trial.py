@@ -40,28 +40,28 @@ class Capture:
 
 def look_at(tables: Mapping[str, pa.Table]) -> Capture:
     """Of the four tables of one capture."""
-    seen = passage(tables["packets"], tables["frames"], tables["connections"])
-    recovered, _ = recovery(tables, seen)
-    whole = connections(*(tables[name] for name in ("packets", "frames", "messages", "connections")))
-    times, _ = attribute(tables, seen=seen, recovered=recovered, of=whole)
+    all_passages = passage(tables["packets"], tables["frames"], tables["connections"])
+    recovered, _ = recovery(tables, all_passages)
+    all_connections = connections(*(tables[name] for name in ("packets", "frames", "messages", "connections")))
+    times, _ = attribute(tables, known_passage=all_passages, recovered=recovered, of=all_connections)
     # What a former trial left over, a late FIN, is no connection of this one.
-    own = [one for one in whole if one.starts and not one.lacks_packets]
+    own = [one for one in all_connections if one.starts and not one.lacks_packets]
     numbers = {one.number for one in own}
     recovered = [one for one in recovered if one.connection in numbers]
-    found = blocking(tables, seen).requests
-    blocked = [one for one in found if one.direction == "down" and one.connection in numbers]
+    deliveries = blocking(tables, all_passages).requests
+    blocked = [one for one in deliveries if one.direction == "down" and one.connection in numbers]
     values = _setups(own) | _later(own) | _of_the_server(own) | _blocking_values(blocked) | _recovered(recovered)
     return Capture(values, mean_parts(times) if times else {}, blocked, recovered)
 
 
 def _setups(own: Iterable[Connection]) -> Values:
-    found = [setup(one) for one in own]
-    asked = [one.to_request for one in found if one.to_request is not None]
-    round_trips = [one.to_response.round_trips for one in found if one.to_response is not None]
+    setups = [setup(one) for one in own]
+    to_requests = [one.to_request for one in setups if one.to_request is not None]
+    round_trips = [one.to_response.round_trips for one in setups if one.to_response is not None]
     return {
-        "request_packets": _median(one.packets_up + one.packets_down for one in asked),
+        "request_packets": _median(one.packets_up + one.packets_down for one in to_requests),
         "setup_round_trips": _median(round_trips),
-        "setup_ratio": _median(one.ratio for one in found),
+        "setup_ratio": _median(one.ratio for one in setups),
     }
 
 
@@ -92,30 +92,30 @@ def _blocking_values(blocked: Sequence[RequestBlocking]) -> Values:
     }
 
 
-def _recovered(found: Sequence[Recovery]) -> Values:
+def _recovered(recoveries: Sequence[Recovery]) -> Values:
     return {
-        "spurious": _sum(one.spurious for one in found),
-        "timeouts": _sum(one.timeouts for one in found),
-        "probes": _sum(one.probes for one in found),
-        "repair_ns": _median(each.took_ns for one in found for each in one.repairs),
+        "spurious": _sum(one.spurious for one in recoveries),
+        "timeouts": _sum(one.timeouts for one in recoveries),
+        "probes": _sum(one.probes for one in recoveries),
+        "repair_ns": _median(each.took_ns for one in recoveries for each in one.repairs),
     }
 
 
-def _known(values: Iterable[float | None]) -> list[float]:
+def _not_none(values: Iterable[float | None]) -> list[float]:
     return [float(value) for value in values if value is not None]
 
 
 def _median(values: Iterable[float | None]) -> float | None:
-    known = _known(values)
+    known = _not_none(values)
     return median(known) if known else None
 
 
 def _mean(values: Iterable[float | None]) -> float | None:
-    known = _known(values)
+    known = _not_none(values)
     return fmean(known) if known else None
 
 
 def _sum(values: Iterable[float | None]) -> float | None:
     """Over all directions; None where one of them cannot be known."""
-    found = list(values)
-    return None if not found or None in found else sum(_known(found))
+    known_values = list(values)
+    return None if not known_values or None in known_values else sum(_not_none(known_values))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from trifecta.analysis.transport.directions import NOTED_NS, Direction, coded, whole
+from trifecta.analysis.transport.directions import NOTED_NS, Direction, coded, integer_column
 from trifecta.analysis.transport.ranges import NEVER, Ints
 from trifecta.analysis.transport.transmissions import Repeats, Sent
 
@@ -41,8 +41,8 @@ def quic_causes(
             before, its_space = last[cell]
             times, largest = acknowledged.get(its_space, (np.zeros(0), np.zeros(0)))
             at = int(times.searchsorted(direction.sent_ns[row] + slack_ns, side="right")) - 1
-            told = at >= 0 and int(largest[at]) > before
-            causes[row] = ACKNOWLEDGEMENT if told else PROBE
+            acknowledged_later = at >= 0 and int(largest[at]) > before
+            causes[row] = ACKNOWLEDGEMENT if acknowledged_later else PROBE
         last[cell] = (number, space)
     for row in sorted(row for row, cause in causes.items() if cause == PROBE):
         if direction.sent_ns[row] - probed_ns > PTO_NS:
@@ -60,18 +60,18 @@ class Words:
     @cached_property
     def acknowledged(self) -> Ints:
         """The cumulative one."""
-        return whole(self._packets, "acknowledged", 0)
+        return integer_column(self._packets, "acknowledged", 0)
 
     @cached_property
     def sacked(self) -> Ints:
         """The highest octet of a SACK option (RFC 2018), exclusive; 0: none."""
-        codes, said = coded(self._packets, "sack")
-        highest = [max((right for _, right in json.loads(text)), default=0) if text else 0 for text in said]
+        codes, blocks_json = coded(self._packets, "sack")
+        highest = [max((right for _, right in json.loads(text)), default=0) if text else 0 for text in blocks_json]
         return np.array(highest, dtype=np.int64)[codes]
 
 
 @dataclass(slots=True)
-class _Told:
+class _Arrivals:
     """What had reached a TCP sender, in the order of its arrival."""
 
     at: Ints
@@ -80,7 +80,7 @@ class _Told:
     duplicates: Ints  # how often this acknowledgement had come again without payload
 
 
-def _told(back: Direction, words: Words) -> _Told:
+def _acknowledgement_arrivals(back: Direction, words: Words) -> _Arrivals:
     there = (back.arrived_ns < NEVER).nonzero()[0]
     order = there[back.arrived_ns[there].argsort(kind="stable")]
     acknowledged, highest = words.acknowledged[back.row[order]], words.sacked[back.row[order]]
@@ -91,7 +91,7 @@ def _told(back: Direction, words: Words) -> _Told:
     duplicates[:] = np.arange(len(order)) - starts[(~same).cumsum() - 1] if len(order) else 0
     if len(order):
         acknowledged, highest = np.maximum.accumulate(acknowledged), np.maximum.accumulate(highest)
-    return _Told(back.arrived_ns[order], acknowledged, highest, duplicates)
+    return _Arrivals(back.arrived_ns[order], acknowledged, highest, duplicates)
 
 
 def tcp_causes(
@@ -101,7 +101,7 @@ def tcp_causes(
 
     The timer is that of RFC 6298, 5.
     """
-    told = _told(back, words)
+    arrivals = _acknowledgement_arrivals(back, words)
     delays = [(one.arrived_ns - one.sent_ns)[one.arrived_ns < NEVER] for one in (direction, back)]
     round_trip_ns = sum(int(one.min()) for one in delays if len(one))
     fresh_ns, slack_ns = round_trip_ns + FRESH_NS, min(NOTED_NS, round_trip_ns // 4)
@@ -112,10 +112,10 @@ def tcp_causes(
     for piece in repeats.retransmission[sent.row].nonzero()[0].tolist():
         row, start, end = int(sent.row[piece]), int(sent.start[piece]), int(sent.end[piece])
         now = int(direction.sent_ns[row])
-        at = int(told.at.searchsorted(now + slack_ns, side="right")) - 1
-        una = int(told.acknowledged[at]) if at >= 0 else 0
-        fresh = at >= 0 and now - int(told.at[at]) <= fresh_ns
-        evidence = at >= 0 and (int(told.sacked[at]) > start or (int(told.duplicates[at]) >= DUPLICATES))
+        at = int(arrivals.at.searchsorted(now + slack_ns, side="right")) - 1
+        una = int(arrivals.acknowledged[at]) if at >= 0 else 0
+        fresh = at >= 0 and now - int(arrivals.at[at]) <= fresh_ns
+        evidence = at >= 0 and (int(arrivals.sacked[at]) > start or (int(arrivals.duplicates[at]) >= DUPLICATES))
         highest = int(top[piece - 1]) if piece else end
         if fresh and evidence:
             causes[row] = ACKNOWLEDGEMENT

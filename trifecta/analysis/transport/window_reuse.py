@@ -40,7 +40,7 @@ def window_reuses(connection: Connection) -> list[WindowReuse]:
     )
     if len(spans) < 2:
         return []
-    found: list[WindowReuse] = []
+    reuses: list[WindowReuse] = []
     before = 0  # window
     ended = -1  # the last octet of all responses so far
     for first, last, stream in spans:
@@ -54,7 +54,7 @@ def window_reuses(connection: Connection) -> list[WindowReuse]:
             enough = octets >= KEPT * before
             reached = next((at for at, window in enumerate(windows) if window >= KEPT * before), None)
             end = last if reached is None else flights[reached].start_ns
-            found.append(
+            reuses.append(
                 WindowReuse(
                     stream=stream,
                     start_ns=first,
@@ -68,7 +68,7 @@ def window_reuses(connection: Connection) -> list[WindowReuse]:
         # One that fits into its first round trip says nothing of the window, nor does one smaller than it.
         if len(flights) > 1 and octets >= before:
             before = max(windows[-_LAST:])
-    return found
+    return reuses
 
 
 def _octets(of: Flight, first: int, last: int) -> int:

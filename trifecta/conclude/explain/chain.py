@@ -109,33 +109,33 @@ def explain(run: Path, cell: str | None = None, arm: str | None = None, *, packe
         queries.hold(connection, "request_sums")
         verdicts = queries.ask(connection, catalogue.VERDICTS)
         cells = cells_in_order(about, (row["cell"] for row in verdicts))
-        found = comparisons_of(about, verdicts, cells)
-        chosen = [one for one in found if arm in (None, one.arm)]
+        comparisons = comparisons_of(about, verdicts, cells)
+        chosen = [one for one in comparisons if arm in (None, one.arm)]
         if cell is not None:
             chosen = [one for one in chosen if one.cell == _cell(cell, cells)]
         if arm is not None and not chosen:
-            known = ", ".join(dict.fromkeys(one.arm for one in found))
+            known = ", ".join(dict.fromkeys(one.arm for one in comparisons))
             raise UserError(
                 f"option --arm: no verdict about {arm!r}; choose from {known or 'none: there is no verdict'}"
             )
-        return chains(connection, about, found, chosen, packets=packets)
+        return chains(connection, about, comparisons, chosen, packets=packets)
 
 
 def chains(
     connection: duckdb.DuckDBPyConnection,
     about: RunFacts,
-    found: Sequence[Comparison],
+    comparisons: Sequence[Comparison],
     chosen: Sequence[Comparison],
     *,
     packets: bool = True,
     metrics: bool = True,
 ) -> Explained:
-    """The chains of the ``chosen`` ones among all comparisons that were ``found``.
+    """The chains of the ``chosen`` ones among all ``comparisons``.
 
     ``packets``: split the time of captured trials; ``metrics``: give verdicts by other metrics. Both take a while.
     """
     study = parse_study(RunDirectory.open(about.folder).study_text, str(about.folder / "study.yaml"))
-    made, board = Explained(about, study), Switchboard(study, _measured(study, found))
+    explanation, board = Explained(about, study), Switchboard(study, _measured(study, comparisons))
     known = {one.key: one for one in plan.cells(study)}
     cells = list(dict.fromkeys(one.cell for one in chosen))
     apart = programs.derive(about.folder, connection, about).apart
@@ -149,23 +149,23 @@ def chains(
         for one in here:
             pair = (one.arm, one.reference)
             checked = _checked(results, pair)
-            made.chains.append(
+            explanation.chains.append(
                 Chain(
                     comparison=one,
                     settings=[
-                        Setting(name, said[0], said[1])
-                        for name, said in _read_back(settings.get(cell, {}), pair).items()
+                        Setting(name, state_and_evidence[0], state_and_evidence[1])
+                        for name, state_and_evidence in _read_back(settings.get(cell, {}), pair).items()
                     ],
                     checked=checked,
                     splits=_splits(split[cell], one, about.confidence),
                     cpu_ns=_cpu(rows, pair),
                     challenge=challenged[pair],
-                    neighbours=_neighbours(one, found),
+                    neighbours=_neighbours(one, comparisons),
                     apart=[each for each in apart if _is_about(each, one)],
                     switches=board.states(own, {each.check: (each.status, each.evidence) for each in checked}),
                 )
             )
-    return made
+    return explanation
 
 
 def _measured(study: Study, found: Sequence[Comparison]) -> Study:
@@ -178,14 +178,17 @@ def _measured(study: Study, found: Sequence[Comparison]) -> Study:
     return replace(study, factors=factors)
 
 
-def _is_about(found: Interaction, one: Comparison) -> bool:
+def _is_about(interaction: Interaction, comparison: Comparison) -> bool:
     """Of this pair; or, where the pair is without the baseline, about the arm of it that stands apart."""
-    program, pair = programs.program_at(one.cell), {one.arm, one.reference}
+    program, pair = programs.program_at(comparison.cell), {comparison.arm, comparison.reference}
     return (
-        found.place == one.place
-        and found.client == program.client
-        and program.server in (found.server, found.other)
-        and ({found.arm, found.reference} == pair or (found.odd.arm in pair and found.reference not in pair))
+        interaction.place == comparison.place
+        and interaction.client == program.client
+        and program.server in (interaction.server, interaction.other)
+        and (
+            {interaction.arm, interaction.reference} == pair
+            or (interaction.odd.arm in pair and interaction.reference not in pair)
+        )
     )
 
 
@@ -193,8 +196,8 @@ def _cell(wanted: str, cells: Sequence[str]) -> str:
     """The cell of this key, or the only one whose levels include those given (``path=far,connection=new``)."""
     if wanted in cells:
         return wanted
-    asked = levels(wanted)
-    fits = [cell for cell in cells if asked.items() <= levels(cell).items()]
+    wanted_levels = levels(wanted)
+    fits = [cell for cell in cells if wanted_levels.items() <= levels(cell).items()]
     if len(fits) == 1:
         return fits[0]
     if fits:
@@ -244,12 +247,12 @@ ReadBack = Mapping[str, Mapping[str, object]]
 
 
 def _settings(connection: duckdb.DuckDBPyConnection, cells: Sequence[str]) -> dict[str, ReadBack]:
-    found: dict[str, dict[str, dict[str, object]]] = {}
+    settings_by_cell: dict[str, dict[str, dict[str, object]]] = {}
     for sql in (_TLS, _SETTINGS):
         for row in queries.select(connection, ArmRow, sql, [list(cells)]):
             settings = {name: value for name, value in row.items() if name not in ("cell", "arm")}
-            found.setdefault(row["cell"], {}).setdefault(row["arm"], {}).update(settings)
-    return {**found}
+            settings_by_cell.setdefault(row["cell"], {}).setdefault(row["arm"], {}).update(settings)
+    return {**settings_by_cell}
 
 
 def _read_back(settings: ReadBack, pair: tuple[str, str]) -> dict[str, tuple[str, str]]:
@@ -289,30 +292,32 @@ def _checked(results: Sequence[CheckRow], pair: tuple[str, str]) -> list[Checked
         if row["level"] is None or row["level"] in pair:
             by_name.setdefault(row["name"], []).append(row)
     order = sorted(by_name, key=lambda name: list(questions).index(name) if name in questions else len(questions))
-    made = []
+    checks = []
     for name in order:
         by_trial: dict[str, CheckRow] = {}
         for row in by_name[name]:  # a check may say several things of a trial: the worst counts
-            kept = by_trial.setdefault(row["scope"], row)
-            if _WORST.index(row["status"]) < _WORST.index(kept["status"]):
+            worst = by_trial.setdefault(row["scope"], row)
+            if _WORST.index(row["status"]) < _WORST.index(worst["status"]):
                 by_trial[row["scope"]] = row
         counts = {status: sum(row["status"] == status for row in by_trial.values()) for status in _WORST}
         status = next(one for one in _WORST if counts[one])
         shown = next(row for row in by_trial.values() if row["status"] == status)
         question = questions.get(name, name.replace("_", " "))
-        made.append(Checked(name, question, status, counts, shown["evidence"], shown["level"] or ""))
-    return made
+        checks.append(Checked(name, question, status, counts, shown["evidence"], shown["level"] or ""))
+    return checks
 
 
-def _splits(found: Sequence[parts.Parts], comparison: Comparison, confidence: float) -> list[Split]:
+def _splits(trial_parts: Sequence[parts.Parts], comparison: Comparison, confidence: float) -> list[Split]:
     pair, excludes_one = (comparison.arm, comparison.reference), comparison.excludes_one
-    made = [(one, causes(one.trials, *pair, one.names, confidence, excludes_one=excludes_one)) for one in found]
-    return [Split(one, shared) for one, shared in made if shared is not None]
+    with_causes = [
+        (one, causes(one.trials, *pair, one.names, confidence, excludes_one=excludes_one)) for one in trial_parts
+    ]
+    return [Split(one, shared) for one, shared in with_causes if shared is not None]
 
 
 def _cpu(rows: Sequence[TrialRow], pair: tuple[str, str]) -> dict[str, float]:
     """How many ns of CPU a request costs the arm more than the reference, by program; means over valid trials."""
-    made = {}
+    differences = {}
     costs = {
         "client": [(row["arm"], row["client_cpu_ns_per_request"]) for row in rows if row["valid"]],
         "server": [(row["arm"], row["server_cpu_ns_per_request"]) for row in rows if row["valid"]],
@@ -323,17 +328,17 @@ def _cpu(rows: Sequence[TrialRow], pair: tuple[str, str]) -> dict[str, float]:
             values = [cost for whose, cost in of_trials if whose.split("#")[0] == arm and cost is not None]
             means.append(sum(values) / len(values) if values else None)
         if means[0] is not None and means[1] is not None:
-            made[program] = means[0] - means[1]
-    return made
+            differences[program] = means[0] - means[1]
+    return differences
 
 
-def _neighbours(one: Comparison, found: Sequence[Comparison]) -> list[tuple[str, Comparison]]:
-    own = levels(one.cell)
-    made = []
-    for other in found:
-        if (other.arm, other.reference) == (one.arm, one.reference) and other.cell != one.cell:
+def _neighbours(comparison: Comparison, comparisons: Sequence[Comparison]) -> list[tuple[str, Comparison]]:
+    own = levels(comparison.cell)
+    neighbours = []
+    for other in comparisons:
+        if (other.arm, other.reference) == (comparison.arm, comparison.reference) and other.cell != comparison.cell:
             its = levels(other.cell)
             differs = [name for name in own if own[name] != its.get(name)]
             if len(differs) == 1 and own.keys() == its.keys():
-                made.append((differs[0], other))
-    return made
+                neighbours.append((differs[0], other))
+    return neighbours

@@ -23,30 +23,30 @@ class Derived:
     rows: dict[str, list[Row]]
 
 
-def derive(connection: duckdb.DuckDBPyConnection, about: RunFacts, found: Sequence[Comparison]) -> Derived:
+def derive(connection: duckdb.DuckDBPyConnection, about: RunFacts, comparisons: Sequence[Comparison]) -> Derived:
     """Explain every comparison to the baseline. Packets are left to their own section, which shows the same split;
     verdicts by other metrics to ``trifecta explain``."""
-    chosen = [one for one in found if one.reference == about.baseline]
-    made = chains(connection, about, found, chosen, packets=False, metrics=False)
-    return Derived(made, {"causes": [row for chain in made.chains for row in _rows(chain)]})
+    chosen = [one for one in comparisons if one.reference == about.baseline]
+    explanation = chains(connection, about, comparisons, chosen, packets=False, metrics=False)
+    return Derived(explanation, {"causes": [row for chain in explanation.chains for row in _rows(chain)]})
 
 
 def _rows(chain: Chain) -> list[Row]:
     one = chain.comparison
-    made = []
+    rows = []
     for split in chain.splits:
-        whole = split.causes.whole
+        effect = split.causes.whole
         head = {"cell": one.cell, "arm": one.arm, "reference": one.reference, "source": split.parts.of}
         shares = {cause.part: cause for cause in split.causes.causes}
-        for place, part in enumerate((*(whole.parts if split.causes.told_apart else ()), whole.whole)):
-            made.append(
+        for place, part in enumerate((*(effect.parts if split.causes.told_apart else ()), effect.whole)):
+            rows.append(
                 head
                 | {"part": part.part, "place": place, "arm_ns": part.arm_ns, "reference_ns": part.reference_ns}
                 | {"difference_ns": part.difference_ns, "low_ns": part.low_ns, "high_ns": part.high_ns}
                 | _share(shares.get(part.part))
-                | {"blocks": whole.blocks}
+                | {"blocks": effect.blocks}
             )
-    return made
+    return rows
 
 
 def _share(cause: Cause | None) -> Row:

@@ -129,7 +129,7 @@ class RequestMeans(TrialMeans):
     told: int
 
 
-class Opened(TypedDict):
+class ConnectionCounts(TypedDict):
     """Of ``_OPENED``: connections of one kind that requests of a trial opened."""
 
     trial: str
@@ -181,14 +181,14 @@ def of_cells(
 ) -> dict[str, list[Parts]]:
     """The parts by cell, those of its packets first where there are any, of browsers last; nothing where nothing can
     be split."""
-    found = _program(connection, about, cells)
-    made = {}
+    program_parts = _program(connection, about, cells)
+    trial_parts = {}
     for cell in cells:
-        both = [_packets(connection, cell) if packets else None, found.get(cell)]
+        pair = [_packets(connection, cell) if packets else None, program_parts.get(cell)]
         if about.is_browser:  # its requests overlap: their mean is not what the verdict is about
-            both.reverse()
-        made[cell] = [one for one in both if one is not None and one.trials]
-    return made
+            pair.reverse()
+        trial_parts[cell] = [one for one in pair if one is not None and one.trials]
+    return trial_parts
 
 
 def _program(connection: duckdb.DuckDBPyConnection, about: RunFacts, cells: Sequence[str]) -> dict[str, Parts]:
@@ -204,41 +204,43 @@ def _program(connection: duckdb.DuckDBPyConnection, about: RunFacts, cells: Sequ
 def _columns(
     connection: duckdb.DuckDBPyConnection, sql: str, cells: Sequence[str], of: str, columns: Mapping[str, str]
 ) -> dict[str, Parts]:
-    made: dict[str, Parts] = {}
+    trial_parts: dict[str, Parts] = {}
     for row in select(connection, TrialMeans, sql, [list(cells)]):
-        parts = made.setdefault(row["cell"], Parts(of, tuple(columns.values()), []))
+        parts = trial_parts.setdefault(row["cell"], Parts(of, tuple(columns.values()), []))
         means = cast(Mapping[str, float], row)
         values = {name: float(means[column]) for column, name in columns.items()}
         parts.trials.append(TrialParts(row["arm"], row["block"], values))
-    return made
+    return trial_parts
 
 
 def _starts(connection: duckdb.DuckDBPyConnection, cells: Sequence[str]) -> dict[str, Parts]:
     """The mean over the watches of a trial; those whose first segment is not among the requests are left out."""
-    found: dict[tuple[str, str, int, str], list[dict[str, float]]] = {}
+    watches_by_trial: dict[tuple[str, str, int, str], list[dict[str, float]]] = {}
     for row in select(connection, Start, _STARTS, [list(cells)]):
         parts = start_parts(row["play_ns"], row["frame_ns"], row["fetches"])
         if parts is not None:
-            found.setdefault((row["cell"], row["arm"], row["block"], row["trial"]), []).append(parts)
-    made: dict[str, Parts] = {}
-    for (cell, arm, block, _), watches in found.items():
+            watches_by_trial.setdefault((row["cell"], row["arm"], row["block"], row["trial"]), []).append(parts)
+    trial_parts: dict[str, Parts] = {}
+    for (cell, arm, block, _), watches in watches_by_trial.items():
         means = {name: sum(one[name] for one in watches) / len(watches) for name in START_PARTS}
-        made.setdefault(cell, Parts(STARTS, START_PARTS, [])).trials.append(TrialParts(arm, block, means))
-    return made
+        trial_parts.setdefault(cell, Parts(STARTS, START_PARTS, [])).trials.append(TrialParts(arm, block, means))
+    return trial_parts
 
 
 def _requests(connection: duckdb.DuckDBPyConnection, cells: Sequence[str]) -> dict[str, Parts]:
     rtts = {one["cell"]: one["rtt_ns"] for one in select(connection, RoundTrip, _RTT, [list(cells)])}
-    opened: dict[str, list[Opened]] = {}
-    for kind in select(connection, Opened, _OPENED, [list(cells)]):
+    opened: dict[str, list[ConnectionCounts]] = {}
+    for kind in select(connection, ConnectionCounts, _OPENED, [list(cells)]):
         opened.setdefault(kind["trial"], []).append(kind)
-    found: dict[str, list[RequestMeans]] = {}
+    request_means: dict[str, list[RequestMeans]] = {}
     for row in select(connection, RequestMeans, _REQUESTS, [list(cells)]):
-        found.setdefault(row["cell"], []).append(row)
-    return {cell: _of_requests(rows, opened, rtts.get(cell)) for cell, rows in found.items()}
+        request_means.setdefault(row["cell"], []).append(row)
+    return {cell: _of_requests(rows, opened, rtts.get(cell)) for cell, rows in request_means.items()}
 
 
-def _of_requests(rows: Sequence[RequestMeans], opened: Mapping[str, Sequence[Opened]], rtt_ns: float | None) -> Parts:
+def _of_requests(
+    rows: Sequence[RequestMeans], opened: Mapping[str, Sequence[ConnectionCounts]], rtt_ns: float | None
+) -> Parts:
     """What one client of the cell does not report, over any protocol, is not split for any."""
     needed = [_round_trips(opened.get(row["trial"], []), row["requests"]) for row in rows]
     sent, known = all(row["told"] == row["requests"] for row in rows), None not in needed
@@ -254,11 +256,11 @@ def _of_requests(rows: Sequence[RequestMeans], opened: Mapping[str, Sequence[Ope
         else:
             parts[WHOLE_SETUP] = row["setup_ns"]
         trials.append(TrialParts(row["arm"], row["block"], {name: float(value) for name, value in parts.items()}))
-    means = {arm: sum(found) / len(found) for arm, found in by_arm.items()}
+    means = {arm: sum(values) / len(values) for arm, values in by_arm.items()}
     return Parts(REQUESTS, names, trials, means, rtt_ns)
 
 
-def _round_trips(opened: Sequence[Opened], requests: int) -> float | None:
+def _round_trips(opened: Sequence[ConnectionCounts], requests: int) -> float | None:
     """Before a request, as the mean of a trial; None where a connection's TLS is not known."""
     total = 0.0
     for row in opened:

@@ -42,23 +42,27 @@ def conclusions(run: Path, cells: Sequence[str] | None = None, *, draws: int = T
     with queries.connect(run) as connection:
         verdicts = queries.ask(connection, catalogue.VERDICTS)
         order = cells_in_order(about, (row["cell"] for row in verdicts))
-        found = comparisons_of(about, verdicts, order)
-        return of_comparisons(connection, about, [one for one in found if cells is None or one.cell in cells], draws)
+        comparisons = comparisons_of(about, verdicts, order)
+        return of_comparisons(
+            connection, about, [one for one in comparisons if cells is None or one.cell in cells], draws
+        )
 
 
 def of_comparisons(
-    connection: duckdb.DuckDBPyConnection, about: RunFacts, found: Sequence[Comparison], draws: int = TIMES
+    connection: duckdb.DuckDBPyConnection, about: RunFacts, comparisons: Sequence[Comparison], draws: int = TIMES
 ) -> list[Concluded]:
     """The same of these comparisons."""
     if not about.metric.startswith("latency_"):
         return []
     study = study_of(about)
     fixed = study.min_blocks == study.max_blocks
-    made = []
-    for cell in dict.fromkeys(one.cell for one in found):
-        pairs = [(one.arm, one.reference, _winner(one, set_in_advance=fixed)) for one in found if one.cell == cell]
-        made += of_cell(connection, about, cell, pairs, draws=draws)
-    return made
+    conclusions = []
+    for cell in dict.fromkeys(one.cell for one in comparisons):
+        pairs = [
+            (one.arm, one.reference, _winner(one, set_in_advance=fixed)) for one in comparisons if one.cell == cell
+        ]
+        conclusions += of_cell(connection, about, cell, pairs, draws=draws)
+    return conclusions
 
 
 def of_cell(
@@ -72,23 +76,23 @@ def of_cell(
 ) -> list[Concluded]:
     """Of one cell, for each (arm, reference, truth); ``names``: only these procedures."""
     blocks = times(connection, about, cell)
-    made = []
+    conclusions = []
     for procedure in procedures(about, blocks):
         if names is None or procedure.name in names:
-            made += conclude(
+            conclusions += conclude(
                 blocks, pairs, procedure, cell=cell, seed=about.seed, draws=draws, confidence=about.confidence
             )
-    return made
+    return conclusions
 
 
 def procedures(about: RunFacts, blocks: Sequence[Block]) -> list[Procedure]:
     """Those that can be carried out on these samples: retries need failures, unequal work needs a page."""
-    made = [SINGLE_LOAD, NO_NOISE_FLOOR]
+    known_procedures = [SINGLE_LOAD, NO_NOISE_FLOOR]
     if failures(blocks):
-        made.append(retries_hidden())
+        known_procedures.append(retries_hidden())
     if about.is_browser and not about.is_video:
-        made.append(different_work(HEAVY_PAGE_REQUESTS))
-    return made
+        known_procedures.append(different_work(HEAVY_PAGE_REQUESTS))
+    return known_procedures
 
 
 def retry_change(blocks: Sequence[Block], about: RunFacts, arm: str, against: str | None) -> Change | None:
@@ -106,12 +110,12 @@ def times(connection: duckdb.DuckDBPyConnection, about: RunFacts, cell: str) -> 
     return by_block(request_times.of_cell(connection, cell, *limits))
 
 
-def _winner(one: Comparison, *, set_in_advance: bool = False) -> str | None:
+def _winner(comparison: Comparison, *, set_in_advance: bool = False) -> str | None:
     """Who is faster by the verdict; with a number of blocks set in advance by the interval that holds for that."""
-    known = {"faster": one.arm, "slower": one.reference, "same": SAME}.get(one.kind)
+    known = {"faster": comparison.arm, "slower": comparison.reference, "same": SAME}.get(comparison.kind)
     if known or not set_in_advance:
         return known
-    low, high = one.row["fixed_low"], one.row["fixed_high"]
+    low, high = comparison.row["fixed_low"], comparison.row["fixed_high"]
     if high is not None and high < 1:
-        return one.arm
-    return one.reference if low is not None and low > 1 else None
+        return comparison.arm
+    return comparison.reference if low is not None and low > 1 else None

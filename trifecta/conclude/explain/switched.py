@@ -51,22 +51,22 @@ class Switchboard:
         return [Switch(one.id, one.title, *self._state(one, cell, checks)) for one in THREATS.values()]
 
     def _state(self, threat: Threat, cell: Cell, checks: Mapping[str, tuple[str, str]]) -> tuple[State, str]:
-        known, asked = OWN.get(threat.id), self._asked(threat, cell)
-        if known is not None and asked != "on":
+        known, declared = OWN.get(threat.id), self._state_by_switch(threat, cell)
+        if known is not None and declared != "on":
             return known(self.measured, checks)
         status, evidence = checks.get(threat.check or "", ("", ""))
         check = (threat.check or "").replace("_", " ")
         if status in ("fail", "warn") and threat.evidence_words in evidence:
             return "on", f"the check {check} says so: {evidence}"
-        if asked is not None:
-            return asked, f"so the study asks{f', and the check {check} passed' if status == 'pass' else ''}"
+        if declared is not None:
+            return declared, f"so the study asks{f', and the check {check} passed' if status == 'pass' else ''}"
         if status in _SAID:  # what it warned of was something else
             return "off", f"the check {check} saw nothing of it{f': {evidence}' if status == 'pass' else ''}"
         if threat.check is None:
             return "unknown", threat.undetected or "no check detects it"
         return "unknown", f"the check {check} was not made, or could not tell"
 
-    def _asked(self, threat: Threat, cell: Cell) -> State | None:
+    def _state_by_switch(self, threat: Threat, cell: Cell) -> State | None:
         """A switch that changes nothing is in that position already; None where neither says so, or both do."""
         own = _of_cell(self.study, cell)
         held = []
@@ -89,15 +89,17 @@ class Switchboard:
 def _of_cell(study: Study, cell: Cell) -> Any:
     """What of a study runs in a cell: its workload, and its path."""
     path = study.paths.get(str(cell.levels.get("path")))
-    known = {name: tuple(map(str, found)) for name, found in study.factors.items() if name not in cell.levels}
+    known = {
+        name: tuple(map(str, factor_levels)) for name, factor_levels in study.factors.items() if name not in cell.levels
+    }
     present = {name: str(level) in map(str, study.factors.get(name, ())) for name, level in cell.levels.items()}
     return study.workload, path and replace(path, trial=None), known, present
 
 
 def _blocks(study: Study, checks: Mapping[str, tuple[str, str]]) -> tuple[State, str]:
     status, evidence = checks.get("blocks", ("", ""))
-    said = evidence or f"at least {study.min_blocks} blocks, one value each"
-    return ("on" if status == "fail" or study.max_blocks < 2 else "off"), said
+    evidence_text = evidence or f"at least {study.min_blocks} blocks, one value each"
+    return ("on" if status == "fail" or study.max_blocks < 2 else "off"), evidence_text
 
 
 def _noise_floor(study: Study, checks: Mapping[str, tuple[str, str]]) -> tuple[State, str]:

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from trifecta.analysis.transport.columns import Connection, connections
+from trifecta.analysis.transport.idle_periods import CAUSES
 from trifecta.analysis.transport.overhead import PARTS, overhead
-from trifecta.analysis.transport.silences import CAUSES
 from trifecta.analysis.transport.stalls import stalls
 from trifecta.analysis.transport.trial import Capture, look_at
-from trifecta.design.extras import Later
+from trifecta.design.extras import LazyModule
 from trifecta.trace.names import study_name
 
 if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.compute as pc
 else:
-    pa, pc = Later("pyarrow"), Later("pyarrow.compute")
+    pa, pc = LazyModule("pyarrow"), LazyModule("pyarrow.compute")
 
 Array = np.ndarray[Any, Any]
 LOST = ("lost", "queue_dropped", "corrupted")
@@ -53,7 +53,7 @@ class Captured:
         return connections(self.packets, self.frames, self.messages, self.connections)
 
     @property
-    def counted(self) -> list[Connection]:
+    def complete_connections(self) -> list[Connection]:
         """Those whose packets are all here."""
         return [one for one in self.analysed if not one.lacks_packets]
 
@@ -68,47 +68,49 @@ class Captured:
     def octets(self) -> dict[str, float]:
         """Octets on the wire by part (`analysis.transport.overhead`), all connections together."""
         total = dict.fromkeys(PARTS, 0.0)
-        for connection in self.counted:
+        for connection in self.complete_connections:
             for part, value in overhead(connection).parts.items():
                 total[part] += value
         return total
 
     @cached_property
-    def held(self) -> dict[str, float]:
+    def stalled_ns(self) -> dict[str, float]:
         """ns in which responses were being sent, by what was waited for (`analysis.transport.stalls`).
 
         Empty where nobody can know: of a capture of one side, and without keys.
         """
-        found = [stalls(connection, up=False) for connection in self.counted if connection.both_sides]
+        stalls_of_connection = [
+            stalls(connection, up=False) for connection in self.complete_connections if connection.both_sides
+        ]
         total = dict.fromkeys(CAUSES, 0.0)
-        for one in found:
+        for one in stalls_of_connection:
             for cause, value in one.causes.items():
                 total[cause] += value
-        return total if any(one.total_ns for one in found) else {}
+        return total if any(one.total_ns for one in stalls_of_connection) else {}
 
     @cached_property
     def has_sides(self) -> bool:
         """Whether both sides of the link were captured."""
         return {"a", "b"} <= set(self.packets["side"].unique().to_pylist())
 
-    def near(self, direction: str) -> pa.Table:
+    def sent_packets(self, direction: str) -> pa.Table:
         """Packets of a direction as their sender's side saw them: what the link lost is there, too.
 
         Of a capture of one side: all that was seen there.
         """
-        return self._seen(direction, _NEAR[direction])
+        return self._packets_at(direction, _NEAR[direction])
 
     def far(self, direction: str) -> pa.Table:
         """Packets of a direction as their receiver's side saw them."""
-        return self._seen(direction, _NEAR["down" if direction == "up" else "up"])
+        return self._packets_at(direction, _NEAR["down" if direction == "up" else "up"])
 
     def at_client(self, direction: str) -> pa.Table:
         """Packets of a direction as side ``a`` saw them, or the only side."""
-        return self._seen(direction, "a")
+        return self._packets_at(direction, "a")
 
-    def _seen(self, direction: str, side: str) -> pa.Table:
+    def _packets_at(self, direction: str, side: str) -> pa.Table:
         sides = {"side": side} if self.has_sides else {}
-        return where(self.packets, direction=direction, **sides).sort_by("time_ns")
+        return select_rows(self.packets, direction=direction, **sides).sort_by("time_ns")
 
     def since(self, times: Any) -> Array:
         """Times of a column in ns since the capture began; a null is NaN."""
@@ -123,10 +125,10 @@ class Captured:
     @cached_property
     def left_over(self) -> frozenset[int]:
         """Connections without a request whose start is not here, beside some with: a former trial's last packets."""
-        asked = set(self.messages["connection"].to_pylist())
-        rows = self.connections.select(["connection", "truncated"]).to_pylist() if asked else []
+        with_messages = set(self.messages["connection"].to_pylist())
+        rows = self.connections.select(["connection", "truncated"]).to_pylist() if with_messages else []
         late = {row["connection"] for row in rows if "start" in (row["truncated"] or "").split(",")}
-        return frozenset(late - asked)
+        return frozenset(late - with_messages)
 
     @cached_property
     def end_ns(self) -> int:
@@ -140,7 +142,7 @@ def numbers(column: Any) -> Array:
     return np.asarray(column.cast(pa.float64()).to_numpy(zero_copy_only=False), float)
 
 
-def where(table: pa.Table, **values: Any) -> pa.Table:
+def select_rows(table: pa.Table, **values: Any) -> pa.Table:
     """The rows whose columns have these values."""
     for name, value in values.items():
         table = table.filter(pc.equal(table[name], pa.scalar(value)))
@@ -149,9 +151,9 @@ def where(table: pa.Table, **values: Any) -> pa.Table:
 
 def captures(tables: Mapping[str, pa.Table], labels: Mapping[str, str] | None = None) -> list[Captured]:
     """The captures of a dissection in the order of their connections; ``labels`` are headings by capture."""
-    made = []
+    by_capture = []
     for name in map(str, tables["packets"]["capture"].unique().to_pylist()):
-        own = {table: where(rows, capture=name) for table, rows in tables.items()}
+        own = {table: select_rows(rows, capture=name) for table, rows in tables.items()}
         spoken = [one for one in own["connections"]["protocol"].to_pylist() if one]
         arm = spoken[0] if len(set(spoken)) == 1 else "?"
         if arm == "?" and set(own["packets"]["transport"].unique().to_pylist()) == {"udp"}:
@@ -159,5 +161,5 @@ def captures(tables: Mapping[str, pa.Table], labels: Mapping[str, str] | None = 
         if arm == "?" and (claim := study_name(_SUFFIX.sub("", name))) is not None:
             arm = claim.protocol  # what the name says; the figure's heading has the name
         heading = (labels or {}).get(name, _SUFFIX.sub("", name))
-        made.append(Captured(heading, arm, own["packets"], own["frames"], own["messages"], own["connections"]))
-    return made
+        by_capture.append(Captured(heading, arm, own["packets"], own["frames"], own["messages"], own["connections"]))
+    return by_capture

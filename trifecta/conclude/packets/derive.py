@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import duckdb
 
+from trifecta.analysis.transport.idle_periods import CAUSES
 from trifecta.analysis.transport.overhead import PARTS
-from trifecta.analysis.transport.silences import CAUSES
 from trifecta.conclude import queries
 from trifecta.conclude.cells import cells_in_order
 from trifecta.conclude.facts import RunFacts
@@ -32,7 +32,7 @@ _BLOCKING_PARTS = {
 
 
 @dataclass(frozen=True)
-class Shown:
+class RepresentativeCapture:
     """The capture that stands for an arm: of the captured trials that with the median duration."""
 
     captured: Captured
@@ -47,7 +47,7 @@ class Packets:
     rows: queries.Views
     claims: list[Claim]
     cells: list[str]
-    shown: dict[str, dict[str, Shown]]
+    shown: dict[str, dict[str, RepresentativeCapture]]
     times: dict[str, Times]  # of cells whose requests could be split
 
 
@@ -56,9 +56,9 @@ def derive(connection: duckdb.DuckDBPyConnection, about: RunFacts) -> Packets | 
     there = connection.execute("SELECT count(*) FROM connections").fetchone()
     if not there or not there[0]:
         return Packets({}, [], [], {}, {}) if any((about.folder / "captures").glob("*.pcapng")) else None
-    trials = metrics.counted(connection)
+    trials = metrics.sql_metrics(connection)
     cells = cells_in_order(about, {row["cell"] for row in trials})
-    shown, parts = _look(connection, about, cells, {row["trial"]: row for row in trials})
+    shown, parts = _representatives(connection, about, cells, {row["trial"]: row for row in trials})
     measured = of_visits.rows(about, trials, metrics.METRICS)
     split = {cell: times.times_of(parts.get(cell, []), about.arms, about.baseline, about.confidence) for cell in cells}
     known = {cell: one for cell, one in split.items() if one is not None}
@@ -75,27 +75,27 @@ def derive(connection: duckdb.DuckDBPyConnection, about: RunFacts) -> Packets | 
     return Packets(rows, claims, cells, shown, known)
 
 
-def _look(
+def _representatives(
     connection: duckdb.DuckDBPyConnection, about: RunFacts, cells: Sequence[str], trials: Mapping[str, TrialValues]
-) -> tuple[dict[str, dict[str, Shown]], dict[str, list[tuple[int, str, dict[str, float]]]]]:
+) -> tuple[dict[str, dict[str, RepresentativeCapture]], dict[str, list[tuple[int, str, dict[str, float]]]]]:
     """Look at every capture once, one after the other: its numbers go into the rows of the trials.
 
     Gives what is shown of each cell, and where the time of every trial's requests went.
     """
     chosen = {row["trial"]: row for row in queries.ask(connection, catalogue.CHOSEN).rows}
-    found: dict[tuple[str, str], Shown] = {}
+    representative_captures: dict[tuple[str, str], RepresentativeCapture] = {}
     parts: dict[str, list[tuple[int, str, dict[str, float]]]] = {}
-    for one in metrics.look(connection):
+    for one in metrics.captured_trials(connection):
         metrics.add(trials[one.trial], one.summary)
         arm = one.arm.removesuffix(AA_SUFFIX)
         parts.setdefault(one.cell, []).append((one.block, arm, one.summary.parts))
         if one.trial in chosen:
             row = chosen[one.trial]
-            kept = captures(one.tables, {row["capture"]: naming.name(arm)})[0]
-            kept.summary = one.summary
-            found[one.cell, arm] = Shown(kept, one.trial, row["trials"])
+            captured = captures(one.tables, {row["capture"]: naming.name(arm)})[0]
+            captured.summary = one.summary
+            representative_captures[one.cell, arm] = RepresentativeCapture(captured, one.trial, row["trials"])
     shown = {
-        cell: {arm: found[cell, arm] for arm in about.arms if (cell, arm) in found}
+        cell: {arm: representative_captures[cell, arm] for arm in about.arms if (cell, arm) in representative_captures}
         for cell in cells
     }  # fmt: skip
     return shown, parts
@@ -105,7 +105,7 @@ Part = tuple[str, str, int, float, float | None]
 """Its name, what it is called, its place, its value and its share of the whole."""
 
 
-def _parts(shown: Mapping[str, Mapping[str, Shown]]) -> list[Mapping[str, object]]:
+def _parts(shown: Mapping[str, Mapping[str, RepresentativeCapture]]) -> list[Mapping[str, object]]:
     columns = ("cell", "arm", "kind", "unit", "part", "label", "place", "value", "share")
     return [
         dict(zip(columns, (cell, arm, kind, unit, *part), strict=True))
@@ -114,14 +114,14 @@ def _parts(shown: Mapping[str, Mapping[str, Shown]]) -> list[Mapping[str, object
         for kind, unit, parts in (
             ("overhead", "B", _octets(one.captured)),
             ("blocking", "ns", _blocking(one.captured)),
-            ("stalls", "ns", _held(one.captured)),
+            ("stalls", "ns", _held_parts(one.captured)),
         )
         for part in parts
     ]
 
 
-def _octets(one: Captured) -> list[Part]:
-    octets, order = one.octets, list(OCTETS)
+def _octets(captured: Captured) -> list[Part]:
+    octets, order = captured.octets, list(OCTETS)
     inside = octets["content"]
     return [
         (part, OCTETS[part], order.index(part), octets[part], octets[part] / inside if inside else None)
@@ -129,23 +129,23 @@ def _octets(one: Captured) -> list[Part]:
     ]
 
 
-def _blocking(one: Captured) -> list[Part]:
-    blocked = one.summary.blocking
+def _blocking(captured: Captured) -> list[Part]:
+    blocked = captured.summary.blocking
     if not blocked:
         return []
     loads = [wait.load_ns for wait in blocked]
-    whole = None if None in loads else sum(load for load in loads if load is not None) / len(loads)
+    mean_load = None if None in loads else sum(load for load in loads if load is not None) / len(loads)
     means = {part: sum(getattr(wait, f"{part}_ns") for wait in blocked) / len(blocked) for part in _BLOCKING_PARTS}
     return [
-        (part, _BLOCKING_PARTS[part], place, value, value / whole if whole else None)
+        (part, _BLOCKING_PARTS[part], place, value, value / mean_load if mean_load else None)
         for place, (part, value) in enumerate(means.items())
     ]
 
 
-def _held(one: Captured) -> list[Part]:
-    held, whole = one.held, sum(one.held.values())
+def _held_parts(captured: Captured) -> list[Part]:
+    held, total = captured.stalled_ns, sum(captured.stalled_ns.values())
     return [
-        (cause, HELD[cause], place, held[cause], held[cause] / whole if whole else None)
+        (cause, HELD[cause], place, held[cause], held[cause] / total if total else None)
         for place, cause in enumerate(CAUSES)
         if held
     ]

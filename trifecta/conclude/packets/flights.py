@@ -7,15 +7,15 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from trifecta.analysis.transport.setup import setup
-from trifecta.conclude.packets.captured import Captured, where
+from trifecta.conclude.packets.captured import Captured, select_rows
 from trifecta.conclude.packets.points import Flight, Ladder
-from trifecta.design.extras import Later
+from trifecta.design.extras import LazyModule
 
 if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.compute as pc
 else:
-    pa, pc = Later("pyarrow"), Later("pyarrow.compute")
+    pa, pc = LazyModule("pyarrow"), LazyModule("pyarrow.compute")
 
 
 MOST_FLIGHTS = 14
@@ -29,13 +29,13 @@ def ladder(captured: Captured) -> Ladder | None:
     if not connections:
         return None
     # What a former trial left over (a late FIN) is no set-up: first those with requests, then those that begin here.
-    asked = set(captured.messages["connection"].to_pylist())
-    whole = [one for one in connections if "start" not in str(one["truncated"] or "").split(",")]
-    first = next((one for one in connections if one["connection"] in asked), (whole or connections)[0])
-    own = where(captured.packets, connection=first["connection"])
+    with_messages = set(captured.messages["connection"].to_pylist())
+    complete = [one for one in connections if "start" not in str(one["truncated"] or "").split(",")]
+    first = next((one for one in connections if one["connection"] in with_messages), (complete or connections)[0])
+    own = select_rows(captured.packets, connection=first["connection"])
     mine = Captured(captured.label, captured.arm, own, captured.frames, captured.messages, captured.connections)
-    both = [mine.near(direction).slice(0, _FIRST) for direction in ("up", "down")]
-    sent = pa.concat_tables(both).sort_by("time_ns").to_pylist()
+    flight_ends = [mine.sent_packets(direction).slice(0, _FIRST) for direction in ("up", "down")]
+    sent = pa.concat_tables(flight_ends).sort_by("time_ns").to_pylist()
     arrived = {
         (row["direction"], row["packet_id"]): row["time_ns"]
         for direction in ("up", "down")
@@ -88,27 +88,27 @@ def _flight(
 
 def _contents(captured: Captured, packets: Collection[int]) -> dict[int, list[str]]:
     """What the HTTP and TLS layers say is in a packet, by its number."""
-    found: dict[int, list[str]] = {}
+    words_by_packet: dict[int, list[str]] = {}
     frames = captured.frames
     near = frames.filter(pc.is_in(frames["number"], value_set=pa.array(sorted(packets), pa.uint64())))
     for row in near.select(["number", "layer", "type"]).to_pylist():
         if row["layer"] == "quic" or row["type"] is None or row["type"] == "application_data":
             continue
         word = f"TLS {row['type'].replace('_', ' ')}" if row["layer"] == "tls" else row["type"]
-        found.setdefault(row["number"], []).append(word)
-    return found
+        words_by_packet.setdefault(row["number"], []).append(word)
+    return words_by_packet
 
 
 def _words(row: dict[str, Any], contents: dict[int, list[str]]) -> list[str]:
     """What a packet is, in a few words."""
-    found = contents.get(row["number"], [])
+    contents_here = contents.get(row["number"], [])
     if row["transport"] == "udp":
         kinds = (row["packet_type"] or "QUIC").split(",")
         inside = (row["frames"] or "").split(";")
-        told = [
+        sentences = [
             f"{kind} {'+'.join(dict.fromkeys(name for name in names.split(',') if name and name != 'PADDING'))}".strip()
             for kind, names in zip(kinds, inside + [""] * len(kinds), strict=False)
         ]
-        return [*told, *found]
+        return [*sentences, *contents_here]
     flags = (row["flags"] or "").replace(",PSH", "").replace("PSH,", "")
-    return found or ([flags] if not row["payload_bytes"] else ["data"])
+    return contents_here or ([flags] if not row["payload_bytes"] else ["data"])

@@ -75,7 +75,7 @@ FROM one AS o GROUP BY o.cell, o.arm, o.block, o.trial ORDER BY o.cell, o.block,
 
 
 @dataclass(frozen=True)
-class Looked:
+class CapturedTrial:
     """A captured trial that says something: which it is, the tables of its capture, and what they say."""
 
     cell: str
@@ -86,27 +86,27 @@ class Looked:
     summary: Capture
 
 
-def look(connection: duckdb.DuckDBPyConnection) -> Iterator[Looked]:
+def captured_trials(connection: duckdb.DuckDBPyConnection) -> Iterator[CapturedTrial]:
     """The captured trials, one after the other: the tables of all of them do not fit into memory."""
     for cell, arm, block, trial, capture in connection.execute(CAPTURES.replace("{and_cell}", "")).fetchall():
         tables = read(connection, capture)
-        yield Looked(cell, arm, block, trial, tables, look_at(tables))
+        yield CapturedTrial(cell, arm, block, trial, tables, look_at(tables))
 
 
 def read(connection: duckdb.DuckDBPyConnection, capture: str) -> Mapping[str, pa.Table]:
     """The tables of one capture."""
-    made = {}
+    tables = {}
     for name, schema in SCHEMAS.items():
         answer = connection.sql(f"SELECT * FROM {name} WHERE capture = ?", params=[capture])  # noqa: S608 - constants
-        made[name] = answer.to_arrow_table().select(schema.names).cast(schema.arrow())
-    return made
+        tables[name] = answer.to_arrow_table().select(schema.names).cast(schema.arrow())
+    return tables
 
 
 def trial_values(connection: duckdb.DuckDBPyConnection) -> list[TrialValues]:
     """A row a captured trial: its cell, arm and block, and its value of every metric."""
-    rows = counted(connection)
+    rows = sql_metrics(connection)
     by_trial = {row["trial"]: row for row in rows}
-    for one in look(connection):
+    for one in captured_trials(connection):
         add(by_trial[one.trial], one.summary)
     return rows
 
@@ -116,12 +116,12 @@ def add(row: TrialValues, summary: Capture) -> None:
     cast(dict[str, float | None], row).update(summary.values)
 
 
-def counted(connection: duckdb.DuckDBPyConnection) -> list[TrialValues]:
+def sql_metrics(connection: duckdb.DuckDBPyConnection) -> list[TrialValues]:
     """The same, but only what SQL can count."""
     rows = select(connection, TrialValues, VALUES.replace("{and_cell}", ""))
-    return [cast(TrialValues, {name: _plain(value) for name, value in row.items()}) for row in rows]
+    return [cast(TrialValues, {name: _as_float(value) for name, value in row.items()}) for row in rows]
 
 
-def _plain(value: Any) -> Any:
+def _as_float(value: Any) -> Any:
     """Sums of integers come as Decimal or int; the analysis takes floats."""
     return value if value is None or isinstance(value, str | bool | int | float) else float(value)

@@ -8,20 +8,20 @@ import numpy as np
 
 from trifecta.analysis.transport.acknowledgements import acknowledgements, moments_of
 from trifecta.analysis.transport.rate import nice
-from trifecta.conclude.packets.captured import Array, Captured, numbers, where
+from trifecta.conclude.packets.captured import Array, Captured, numbers, select_rows
 from trifecta.conclude.packets.points import Acknowledged, Gaps, Lane, Octets, Rates
-from trifecta.design.extras import Later
+from trifecta.design.extras import LazyModule
 
 if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.compute as pc
 else:
-    pa, pc = Later("pyarrow"), Later("pyarrow.compute")
+    pa, pc = LazyModule("pyarrow"), LazyModule("pyarrow.compute")
 
 
 def octets(captured: Captured) -> Octets:
     """The octets that the server sent."""
-    sent = captured.near("down")
+    sent = captured.sent_packets("down")
     sent = sent.filter(pc.greater(sent["payload_bytes"], pa.scalar(0, pa.uint32())))
     left = pa.array(sorted(captured.left_over), pa.uint32())
     sent = sent.filter(pc.invert(pc.is_in(sent["connection"], value_set=left)))
@@ -54,7 +54,7 @@ def _of_tcp(captured: Captured, sent: pa.Table) -> Octets:
     points = np.column_stack([captured.since(sent["time_ns"]), base + at])
     place = dict(zip(sent["packet_id"].to_pylist(), points[:, 1], strict=True))
     acks = captured.far("up").filter(pc.is_valid(captured.far("up")["acknowledged"]))
-    seen = [
+    highest = [
         (time, by_key[key] + value)
         for time, key, value in zip(
             captured.since(acks["time_ns"]),
@@ -64,7 +64,7 @@ def _of_tcp(captured: Captured, sent: pa.Table) -> Octets:
         )
         if key in by_key
     ]
-    marks = np.array(seen, float).reshape(-1, 2)
+    marks = np.array(highest, float).reshape(-1, 2)
     return Octets(
         "TCP sequence", points[~retransmitted], points[retransmitted], points[lost], _arrived(captured, place), marks
     )
@@ -73,10 +73,10 @@ def _of_tcp(captured: Captured, sent: pa.Table) -> Octets:
 def _stream_frames(captured: Captured) -> pa.Table:
     """STREAM frames of the requests' streams (RFC 9000, 2.1: bidirectional, of the client), in the order sent."""
     frames = captured.frames
-    found = where(frames, layer="quic", direction="down", type="STREAM")
-    streams = found["stream"].to_pylist()
+    stream_frames = select_rows(frames, layer="quic", direction="down", type="STREAM")
+    streams = stream_frames["stream"].to_pylist()
     own = [one is not None and one % 4 == 0 for one in streams]
-    return found.filter(pa.array(own, pa.bool_())).sort_by("time_ns")
+    return stream_frames.filter(pa.array(own, pa.bool_())).sort_by("time_ns")
 
 
 def _of_quic(captured: Captured, frames: pa.Table) -> Octets:
@@ -90,7 +90,7 @@ def _of_quic(captured: Captured, frames: pa.Table) -> Octets:
     for row, (key, start, end) in enumerate(zip(keys, offsets, ends, strict=True)):
         retransmitted[row] = start < tops.get(key, 0.0) and end > start
         tops[key] = max(tops.get(key, 0.0), end)
-    near = captured.near("down")
+    near = captured.sent_packets("down")
     ids = dict(zip(near["number"].to_pylist(), near["packet_id"].to_pylist(), strict=True))
     place = {ids[number]: top for number, top in zip(packets, points[:, 1], strict=True) if number in ids}
     return Octets(
@@ -112,35 +112,35 @@ def _arrived(captured: Captured, place: dict[Any, float]) -> Array:
         return np.empty((0, 2))
     far = captured.far("down")
     times, ids = captured.since(far["time_ns"]), far["packet_id"].to_pylist()
-    found = [(time, place[one]) for time, one in zip(times, ids, strict=True) if one in place]
-    return np.array(found, float).reshape(-1, 2)
+    points = [(time, place[one]) for time, one in zip(times, ids, strict=True) if one in place]
+    return np.array(points, float).reshape(-1, 2)
 
 
 def sizes(captured: Captured, direction: str) -> tuple[Array, Array]:
     """(ns, octets on the wire) of a direction's packets, as their sender's side saw them."""
-    table = captured.near(direction)
+    table = captured.sent_packets(direction)
     return captured.since(table["time_ns"]), numbers(table["wire_bytes"])
 
 
 def gaps(captured: Captured, direction: str) -> Array:
     """Times between packets of a direction where they arrive, sorted, in ns; those of a connection only."""
     table = captured.far(direction)
-    found = []
+    gaps_by_connection = []
     for connection in table["connection"].unique().to_pylist():
-        own = where(table, connection=connection)
-        found.append(np.diff(own["time_ns"].to_numpy()))
-    return np.sort(np.concatenate(found)) if found else np.empty(0)
+        own = select_rows(table, connection=connection)
+        gaps_by_connection.append(np.diff(own["time_ns"].to_numpy()))
+    return np.sort(np.concatenate(gaps_by_connection)) if gaps_by_connection else np.empty(0)
 
 
 def gap_shares(captured: Captured, direction: str) -> Gaps:
     """How the same times are distributed."""
-    found = gaps(captured, direction)
-    if not len(found):
+    all_gaps = gaps(captured, direction)
+    if not len(all_gaps):
         return Gaps(0)
-    known = found[found > 0]
+    known = all_gaps[all_gaps > 0]
     least, most = (float(known[0]), float(known[-1])) if len(known) else (None, None)
-    shares = np.linspace(0, 1, min(len(found), _QUANTILES))
-    return Gaps(len(found), least, most, float(np.median(found)), shares, np.quantile(found, shares))
+    shares = np.linspace(0, 1, min(len(all_gaps), _QUANTILES))
+    return Gaps(len(all_gaps), least, most, float(np.median(all_gaps)), shares, np.quantile(all_gaps, shares))
 
 
 _QUANTILES = 200
@@ -151,18 +151,18 @@ _ACKS_A_BIN = 4  # on average: a ratio of one or two is chance
 def rates(captured: Captured, longest_ns: int = 0) -> Rates:
     """Of all connections together; bins as for the longest of the captures that stand side by side."""
     width = nice(max(captured.end_ns, longest_ns), _BINS)
-    found = []
+    binned_rates = []
     for direction in ("down", "up"):
         table = captured.far(direction)
         times, octets = captured.since(table["time_ns"]), numbers(table["wire_bytes"])
-        found.append(_binned(times, width, captured.end_ns, octets) * 8e9 / width)
-    return Rates(width, captured.end_ns, *found)
+        binned_rates.append(_binned(times, width, captured.end_ns, octets) * 8e9 / width)
+    return Rates(width, captured.end_ns, *binned_rates)
 
 
 def acknowledged(captured: Captured, longest_ns: int = 0) -> Acknowledged:
     """Of all connections together; bins as in `rates`, but wider where there are few acknowledgements."""
-    told = [acknowledgements(one, up=True) for one in captured.counted]
-    moments = [found for one in captured.counted if (found := moments_of(one, up=True)) is not None]
+    counts = [acknowledgements(one, up=True) for one in captured.complete_connections]
+    moments = [moment for one in captured.complete_connections if (moment := moments_of(one, up=True)) is not None]
     sent = sum(len(acks) for _, acks in moments)
     width = nice(max(captured.end_ns, longest_ns), min(_BINS // 2, max(sent // _ACKS_A_BIN, 1)))
     data, acks = (
@@ -172,13 +172,13 @@ def acknowledged(captured: Captured, longest_ns: int = 0) -> Acknowledged:
         for at in (0, 1)
     )
     each = np.divide(data, acks, out=np.full(len(acks), np.nan), where=acks > 0)
-    count = sum(one.count or 0 for one in told)
-    packets, wire = sum(one.packets or 0 for one in told), sum(one.packets_wire_bytes or 0 for one in told)
+    count = sum(one.count or 0 for one in counts)
+    packets, wire = sum(one.packets or 0 for one in counts), sum(one.packets_wire_bytes or 0 for one in counts)
     return Acknowledged(
         width,
         captured.end_ns,
         each,
-        sum(one.data_packets or 0 for one in told if one.count) / count if count else None,
+        sum(one.data_packets or 0 for one in counts if one.count) / count if count else None,
         wire / packets if packets else None,
     )
 
@@ -194,19 +194,19 @@ def lanes(captured: Captured) -> list[Lane]:
     """A lane a request, in the order of the requests; empty without keys."""
     layer = "quic" if captured.arm == "h3" else captured.arm
     frames = captured.frames
-    found = where(frames, layer=layer, direction="down")
-    found = found.filter(pc.is_in(found["type"], value_set=pa.array(["DATA", "STREAM", "HEADERS", "BODY"])))
+    responses = select_rows(frames, layer=layer, direction="down")
+    responses = responses.filter(pc.is_in(responses["type"], value_set=pa.array(["DATA", "STREAM", "HEADERS", "BODY"])))
     at: dict[tuple[Any, Any], list[tuple[float, bool]]] = {}
     rows = zip(
-        found["connection"].to_pylist(), found["stream"].to_pylist(), captured.since(found["time_ns"]),
-        found["number"].to_pylist(), strict=True,
+        responses["connection"].to_pylist(), responses["stream"].to_pylist(), captured.since(responses["time_ns"]),
+        responses["number"].to_pylist(), strict=True,
     )  # fmt: skip
     for connection, stream, time, number in rows:
         at.setdefault((connection, stream), []).append((float(time), number in captured.is_lost))
-    made = []
+    drawn_lanes = []
     plain: dict[Any, list[tuple[float, bool]]] = {}
     if layer == "h1":
-        data = captured.near("down")
+        data = captured.sent_packets("down")
         data = data.filter(pc.greater(data["payload_bytes"], pa.scalar(0, pa.uint32())))
         columns = (data["connection"].to_pylist(), captured.since(data["time_ns"]), data["number"].to_pylist())
         for connection, time, number in zip(*columns, strict=True):
@@ -229,5 +229,5 @@ def lanes(captured: Captured) -> list[Lane]:
         name = f"stream {message['stream']}" if message["stream"] is not None else f"request {message['request']}"
         name = f"{message['connection']}: {name.rsplit(maxsplit=1)[-1]}" if shared else name
         lost = np.array([time for time, gone in sent if gone])
-        made.append(Lane(name, started, first, done, np.array([time for time, _ in sent]), lost))
-    return made
+        drawn_lanes.append(Lane(name, started, first, done, np.array([time for time, _ in sent]), lost))
+    return drawn_lanes

@@ -47,26 +47,26 @@ def times_of(trials: Parts, arms: Sequence[str], baseline: str, confidence: floa
         return None
     base = blocks.get(baseline)
     others = [arm for arm in blocks if arm != baseline] if base else []
-    made = {arm: difference(list(zip(blocks[arm], base or [], strict=True)), confidence) for arm in others}
+    differences = {arm: difference(list(zip(blocks[arm], base or [], strict=True)), confidence) for arm in others}
     return Times(
         len(next(iter(blocks.values()))),
         baseline,
         {arm: mean_of(one) for arm, one in blocks.items()},
-        {arm: one for arm, one in made.items() if one is not None},
+        {arm: one for arm, one in differences.items() if one is not None},
     )
 
 
 def rows(times: Mapping[str, Times]) -> list[TimeRow]:
     """The rows of the view ``packet_times``."""
-    made: list[TimeRow] = []
+    time_rows: list[TimeRow] = []
     for cell, one in times.items():
         for arm, parts in one.parts.items():
-            whole = sum(parts.values())
-            found = one.differences.get(arm)
-            less = {each.part: each for each in (found.whole, *found.parts)} if found else {}
-            for place, (part, value) in enumerate([*parts.items(), (WHOLE, whole)]):
+            total = sum(parts.values())
+            arm_change = one.differences.get(arm)
+            less = {each.part: each for each in (arm_change.whole, *arm_change.parts)} if arm_change else {}
+            for place, (part, value) in enumerate([*parts.items(), (WHOLE, total)]):
                 change = less.get(part)
-                made.append(
+                time_rows.append(
                     {
                         "cell": cell,
                         "arm": arm,
@@ -75,11 +75,11 @@ def rows(times: Mapping[str, Times]) -> list[TimeRow]:
                         "place": place,
                         "value": value,
                         "label": "all of it" if part == WHOLE else TIME[part],
-                        "share": value / whole if whole else None,
+                        "share": value / total if total else None,
                         "blocks": one.blocks,
                         "difference": change.difference_ns if change else None,
                         "difference_low": change.low_ns if change else None,
                         "difference_high": change.high_ns if change else None,
                     }
                 )
-    return made
+    return time_rows

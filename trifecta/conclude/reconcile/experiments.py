@@ -13,12 +13,12 @@ from trifecta.analysis.conditions import Cell, estimates, put
 from trifecta.analysis.intervals import Estimate
 from trifecta.analysis.places import Place, paired
 from trifecta.analysis.reconciling import Pair
-from trifecta.analysis.statements import Says
+from trifecta.analysis.statements import Assertion
 from trifecta.conclude import comparisons
 from trifecta.conclude.facts import RunFacts
 from trifecta.conclude.facts import read as read_facts
 from trifecta.conclude.reproduction import places
-from trifecta.contract.threats import ThreatFound
+from trifecta.contract.threats import ThreatDocument
 from trifecta.design.errors import TrifectaError, UserError
 from trifecta.design.metrics import find
 
@@ -67,40 +67,40 @@ class Experiments:
 
     def cells(self, pair: Pair) -> list[Cell]:
         """Every cell of the pair's experiments, with what it says to either side."""
-        made = []
+        pair_cells = []
         for name in pair.experiments:
-            found = self.get(name)
-            if found is not None and found.of_time:
-                made += self._cells(pair, found)
-        return made
+            experiment = self.get(name)
+            if experiment is not None and experiment.of_time:
+                pair_cells += self._cells(pair, experiment)
+        return pair_cells
 
     def missing(self, pair: Pair) -> list[str]:
         """Experiments of a pair that the folder does not have."""
         return [name for name in pair.experiments if self.get(name) is None]
 
-    def _cells(self, pair: Pair, one: Experiment) -> list[Cell]:
-        metric = one.about.metric
-        says = Says(metric, (pair.arm,), (pair.to,))
-        logs = [paired(says, place, pair.to) for place in one.places]
-        made = []
-        for place, found in zip(one.places, estimates(logs, one.about.confidence), strict=True):
-            time = _upside_down(found) if _is_rate(metric) else found
+    def _cells(self, pair: Pair, experiment: Experiment) -> list[Cell]:
+        metric = experiment.about.metric
+        assertion = Assertion(metric, (pair.arm,), (pair.to,))
+        logs = [paired(assertion, place, pair.to) for place in experiment.places]
+        cells = []
+        for place, estimate in zip(experiment.places, estimates(logs, experiment.about.confidence), strict=True):
+            time = _upside_down(estimate) if _is_rate(metric) else estimate
             ratio, low, high = (None if end is None else math.exp(end) for end in (time.value, time.low, time.high))
-            first, second = (put(side.test, time, one.about.margin) for side in pair.sides)
-            made.append(
+            first, second = (put(side.test, time, experiment.about.margin) for side in pair.sides)
+            cells.append(
                 Cell(
-                    experiment=one.name,
+                    experiment=experiment.name,
                     cell=place.cell,
-                    levels=levels(one.about, place.cell),
+                    levels=levels(experiment.about, place.cell),
                     ratio=ratio,
                     low=low,
                     high=high,
                     blocks=time.blocks,
                     truths=(first, second),
-                    expected=self.model.get((one.name, place.cell)),
+                    expected=self.model.get((experiment.name, place.cell)),
                 )
             )
-        return made
+        return cells
 
 
 def _is_rate(metric: str) -> bool:
@@ -108,9 +108,9 @@ def _is_rate(metric: str) -> bool:
     return known is not None and known.unit == "1/s"
 
 
-def _upside_down(found: Estimate) -> Estimate:
-    ends = [None if end is None else -end for end in (found.value, found.high, found.low)]
-    return Estimate(ends[0], ends[1], ends[2], found.blocks)
+def _upside_down(estimate: Estimate) -> Estimate:
+    ends = [None if end is None else -end for end in (estimate.value, estimate.high, estimate.low)]
+    return Estimate(ends[0], ends[1], ends[2], estimate.blocks)
 
 
 def levels(about: RunFacts, cell: str) -> dict[str, str]:
@@ -118,19 +118,21 @@ def levels(about: RunFacts, cell: str) -> dict[str, str]:
 
     Where that does not report it from another path of the study, its name stands before.
     """
-    found = comparisons.levels(cell)
-    path = found.get("path", "")
+    named = comparisons.levels(cell)
+    path = named.get("path", "")
     words = about.path_words(path)
     alike = [name for name in about.study.get("paths") or {} if about.path_words(name) == words]
     if len(alike) > 1:
         words = f"{path}: {words}"
-    told = {name: value for name, value in found.items() if name != "path" and (name, value) not in comparisons.UNTOLD}
-    return {"path": words or path, **told} if path else told
+    other_levels = {
+        name: value for name, value in named.items() if name != "path" and (name, value) not in comparisons.UNTOLD
+    }
+    return {"path": words or path, **other_levels} if path else other_levels
 
 
-def model(threats: Sequence[ThreatFound]) -> dict[tuple[str, str], float]:
+def model(threats: Sequence[ThreatDocument]) -> dict[tuple[str, str], float]:
     """What round trips alone make in each cell, as the measured threats have it."""
-    made = {}
+    expected_ratios = {}
     for threat in threats:
         names = [Path(str(run)).name for run in threat.get("runs") or ()]
         for item in threat.get("model") or ():
@@ -138,11 +140,11 @@ def model(threats: Sequence[ThreatFound]) -> dict[tuple[str, str], float]:
             if "cell" not in item or expected is None or not np.isfinite(expected):
                 continue
             for name in names:
-                made[(name, str(item["cell"]))] = float(expected)
-    return made
+                expected_ratios[(name, str(item["cell"]))] = float(expected)
+    return expected_ratios
 
 
-def inside(folder: Path, name: str) -> Path:
+def subfolder(folder: Path, name: str) -> Path:
     """A folder below that of the reproduction; a name never leaves it."""
     path = (folder / name).resolve()
     if not path.is_relative_to(folder.resolve()):

@@ -18,7 +18,7 @@ class Map:
     """A map and its name on the page."""
 
     name: str
-    made: MapResult
+    result: MapResult
 
 
 @dataclass(frozen=True)
@@ -35,16 +35,16 @@ def read(folders: Sequence[Path]) -> list[Map]:
     return [Map(f"map-{number}", maps.load(folder)) for number, folder in enumerate(folders, 1)]
 
 
-def spread(pair: Pair, made: MapResult, test: Test) -> Spread | None:
+def spread(pair: Pair, result: MapResult, test: Test) -> Spread | None:
     """Where the test of a side of the pair is true; None of a map of which no block counts."""
-    sides = made.sides()
+    sides = result.sides()
     if sides is None:
         return None
-    margin = max(made.margin, made.noise.floor)
-    turn = -1.0 if made.plan.arm == pair.arm else 1.0  # a map has speed-ups of its arm, a pair times of its own
+    margin = max(result.margin, result.noise.floor)
+    turn = -1.0 if result.plan.arm == pair.arm else 1.0  # a map has speed-ups of its arm, a pair times of its own
     truths = []
     for mean, low, high in zip(sides.mean, sides.low, sides.high, strict=True):
         ends = sorted((turn * float(low), turn * float(high)))
-        truths.append(put(test, Estimate(turn * float(mean), ends[0], ends[1], made.blocks), margin))
-    true = [place for place, truth in zip(made.plan.places(), truths, strict=True) if truth in ("true", "further")]
+        truths.append(put(test, Estimate(turn * float(mean), ends[0], ends[1], result.blocks), margin))
+    true = [place for place, truth in zip(result.plan.places(), truths, strict=True) if truth in ("true", "further")]
     return Spread(len(truths), truths.count("open"), tuple(true))

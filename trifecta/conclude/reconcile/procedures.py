@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from trifecta.analysis.reconciling import Found, Place
+from trifecta.analysis.reconciling import PairEvidence, Place
 from trifecta.analysis.resampling import SAME, Change, Concluded, truth
 from trifecta.analysis.success import clopper_pearson
 from trifecta.conclude import facts, queries
@@ -47,7 +47,7 @@ class Procedure:
 
 
 @dataclass(frozen=True)
-class Drawn:
+class ProcedureResults:
     """All procedures; the conclusions of each study by cell; what hidden retries change; what could not be read."""
 
     procedures: list[Procedure]
@@ -57,13 +57,13 @@ class Drawn:
     problems: list[str]
 
 
-def carry_out(folder: Path, pairs: Sequence[Found], draws: int) -> Drawn:
+def carry_out(folder: Path, pairs: Sequence[PairEvidence], draws: int) -> ProcedureResults:
     """Carry them out on every cell that the claims of the pairs are about, once a cell and pair of protocols."""
-    made = Drawn([], [], [], [])
+    results = ProcedureResults([], [], [], [])
     done: set[tuple[str, ...]] = set()
-    for found in pairs:
-        for place in (place for side in found.places for place in side):
-            study, pair = place.levels["study"], found.pair
+    for evidence in pairs:
+        for place in (place for side in evidence.places for place in side):
+            study, pair = place.levels["study"], evidence.pair
             names = [name for name in PROCEDURES if name in THREATS and study in THREATS[name].studies]
             key = (place.run, place.cell, *sorted((pair.arm, pair.to)))
             run = folder / place.run
@@ -71,18 +71,26 @@ def carry_out(folder: Path, pairs: Sequence[Found], draws: int) -> Drawn:
                 continue
             done.add(key)
             try:
-                _cell(made, run, place, found, draws=draws, names=names)
+                _cell(results, run, place, evidence, draws=draws, names=names)
             except TrifectaError as error:
-                made.problems.append(str(error))
-    groups = dict.fromkeys((study, one.procedure) for study, _, one in made.cells)
+                results.problems.append(str(error))
+    groups = dict.fromkeys((study, one.procedure) for study, _, one in results.cells)
     for study, name in sorted(groups):
-        every = [one for own, _, one in made.cells if (own, one.procedure) == (study, name)]
-        made.procedures.append(together(study, name, every))
-    return made
+        every = [one for own, _, one in results.cells if (own, one.procedure) == (study, name)]
+        results.procedures.append(pool_cells(study, name, every))
+    return results
 
 
-def _cell(made: Drawn, run: Path, place: Place, found: Found, *, draws: int, names: Sequence[str]) -> None:
-    arm, to, identity = found.pair.arm, found.pair.to, found.pair.id
+def _cell(
+    results: ProcedureResults,
+    run: Path,
+    place: Place,
+    pair: PairEvidence,
+    *,
+    draws: int,
+    names: Sequence[str],
+) -> None:
+    arm, to, identity = pair.pair.arm, pair.pair.to, pair.pair.id
     about = facts.read(run)
     with queries.connect(run) as connection:
         blocks = resampled.times(connection, about, place.cell)
@@ -91,18 +99,18 @@ def _cell(made: Drawn, run: Path, place: Place, found: Found, *, draws: int, nam
     if "retries-hidden" in names:
         change = resampled.retry_change(blocks, about, arm, to)
         if change is not None:
-            made.retries.append((place, identity, change))
-    made.cells.extend((place.levels["study"], place.run, one) for one in concluded if one.draws)
+            results.retries.append((place, identity, change))
+    results.cells.extend((place.levels["study"], place.run, one) for one in concluded if one.draws)
 
 
-def together(study: str, name: str, every: Sequence[Concluded]) -> Procedure:
+def pool_cells(study: str, name: str, every: Sequence[Concluded]) -> Procedure:
     """One procedure over its cells; only where all blocks name the faster protocol is a conclusion right or wrong."""
     kinds = Counter("open" if one.winner is None else "same" if one.winner == SAME else "decided" for one in every)
     named = [one for one in every if one.winner not in (None, SAME)]
     draws, wrong = sum(one.draws for one in named), sum(one.wrong for one in named)
     low, high = clopper_pearson(wrong, draws, 0.95) if draws else (None, None)
     rates = [one.rate for one in named if one.rate is not None]
-    both = [one.contradict for one in every if one.contradict is not None]
+    contradictions = [one.contradict for one in every if one.contradict is not None]
     return Procedure(
         study=study,
         name=name,
@@ -117,7 +125,7 @@ def together(study: str, name: str, every: Sequence[Concluded]) -> Procedure:
         high=high,
         least=min(rates, default=None),
         most=max(rates, default=None),
-        contradict=sum(both) / len(both) if both else None,
+        contradict=sum(contradictions) / len(contradictions) if contradictions else None,
         ratio_low=min((one.ratio_low for one in every if one.ratio_low is not None), default=None),
         ratio_high=max((one.ratio_high for one in every if one.ratio_high is not None), default=None),
     )

@@ -9,24 +9,24 @@ from typing import cast
 from trifecta import studies
 from trifecta.analysis.judging import OPEN, State
 from trifecta.conclude.reproduction import rejudge
-from trifecta.contract.ladder import LadderFound
-from trifecta.contract.reproduction import Judged, Then
+from trifecta.contract.ladder import LadderDocument
+from trifecta.contract.reproduction import Judged, StatementDocument
 from trifecta.design.errors import UserError
 from trifecta.store import documents, reproduction, results_manifest
 from trifecta.store.reproduction import DATA_FILE
 
 
-def below(folder: Path, ladders: Sequence[LadderFound]) -> dict[str, Then]:
+def below(folder: Path, ladders: Sequence[LadderDocument]) -> dict[str, StatementDocument]:
     """By statement what it was as published: in the folder ``as-published`` of a reproduction, else on a ladder.
 
     A statement that stays open in the folder is taken from a ladder that decides it.
     """
-    made = _of_folder(folder / reproduction.AS_PUBLISHED_FOLDER)
+    statements = _of_folder(folder / reproduction.AS_PUBLISHED_FOLDER)
     for one in ladders:
         end = one["then"]
-        before = made.get(one["claim"])
+        before = statements.get(one["claim"])
         if end["state"] != OPEN if before is not None and before["state"] == OPEN else before is None:
-            made[one["claim"]] = Then(
+            statements[one["claim"]] = StatementDocument(
                 state=end["state"],
                 form="ratio",
                 value=end["ratio"],
@@ -36,10 +36,10 @@ def below(folder: Path, ladders: Sequence[LadderFound]) -> dict[str, Then]:
                 reason=one["reason"] if end["state"] == OPEN else "",
                 by=f"ladder {one['ladder']}",
             )
-    return made
+    return statements
 
 
-def _of_folder(folder: Path) -> dict[str, Then]:
+def _of_folder(folder: Path) -> dict[str, StatementDocument]:
     path = folder / DATA_FILE
     if not path.is_file():
         return {}
@@ -49,17 +49,17 @@ def _of_folder(folder: Path) -> dict[str, Then]:
     if not document["reproduction"].get("as_published"):
         raise UserError(f"{path}: was not made as published; make it by `trifecta reproduce --as-published`")
     known = {one.id: one for study in studies.published(as_published=True).values() for one in study.statements}
-    made: dict[str, Then] = {}
+    statements: dict[str, StatementDocument] = {}
     for row in cast(Sequence[Judged], [*document["claims"], *document["figures"]]):
         statement = known.get(row["id"])
         if statement is None or row["defined"] != statement.defined:
             continue  # what it says is no longer what was measured there
-        made[row["id"]] = _then(rejudge.judged(row, statement))
-    return made
+        statements[row["id"]] = _statement_document(rejudge.rejudge(row, statement))
+    return statements
 
 
-def _then(row: Judged) -> Then:
-    return Then(
+def _statement_document(row: Judged) -> StatementDocument:
+    return StatementDocument(
         state=row["state"],
         form=row["form"],
         value=row["difference"] if row["form"] == "difference" else row["ratio"],
@@ -71,7 +71,7 @@ def _then(row: Judged) -> Then:
     )
 
 
-def state(then: Mapping[str, Then], statement: str) -> State | None:
+def state(then: Mapping[str, StatementDocument], statement: str) -> State | None:
     """A statement's state as published; None where it was not tried."""
     one = then.get(statement)
     return None if one is None else cast(State, one["state"])

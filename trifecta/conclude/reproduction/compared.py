@@ -28,13 +28,13 @@ class Comparison:
     claims: list[Pair]
     figures: list[Pair]
     threats: list[Pair]
-    moved: RatioSpread | None
+    session_spread: RatioSpread | None
 
     @property
     def counts(self) -> dict[str, dict[str, int]]:
         """How many claims, figures and threats stand in each relation."""
         kinds = {"claims": self.claims, "figures": self.figures, "threats": self.threats}
-        return {kind: agreement.counted(pairs) for kind, pairs in kinds.items()}
+        return {kind: agreement.count_relations(pairs) for kind, pairs in kinds.items()}
 
     @property
     def agree(self) -> bool:
@@ -56,7 +56,7 @@ def compare(first: Path, second: Path) -> Comparison:
         agreement.compare(documents[0][kind], documents[1][kind]) for kind in ("claims", "figures", "threats")
     )
     abouts = [_about(path, document) for path, document in zip((first, second), documents, strict=True)]
-    return Comparison(abouts[0], abouts[1], claims, figures, threats, agreement.moved([*claims, *figures]))
+    return Comparison(abouts[0], abouts[1], claims, figures, threats, agreement.session_spread([*claims, *figures]))
 
 
 def _document(path: Path) -> dict[str, Any]:
@@ -75,30 +75,30 @@ def _document(path: Path) -> dict[str, Any]:
         raise UserError(f"{file}: 'reproduction' is missing; give a folder of `trifecta reproduce`")
     conditions = bool(document["reproduction"].get("as_published"))
     today = {one.id: one for study in studies.published(as_published=conditions).values() for one in study.statements}
-    judged = {kind: [_today(row, today) for row in document[kind]] for kind in ("claims", "figures")}
+    judged = {kind: [_by_rule_of_today(row, today) for row in document[kind]] for kind in ("claims", "figures")}
     return {**document, **judged, "threats": switches.statements(file, document.get("threats"))}
 
 
-def _today(row: Judged, today: Mapping[str, Statement]) -> Judged:
+def _by_rule_of_today(row: Judged, today: Mapping[str, Statement]) -> Judged:
     """By today's rule, where it is today's statement: two rules would differ where two runs do not."""
     statement = today.get(str(row["id"]))
     if statement is None or row.get("defined") != statement.defined:
         return row
-    return rejudge.judged(row, statement)
+    return rejudge.rejudge(row, statement)
 
 
 def _about(path: Path, document: Mapping[str, Any]) -> dict[str, Any]:
     """When it was made, of what, and with what."""
-    said = document["reproduction"]
-    facts = said.get("machine") or {}
+    recorded = document["reproduction"]
+    facts = recorded.get("machine") or {}
     machine = facts.get("machine") or {}
     return {
         "folder": str(path),
-        "began": said.get("began"),
-        "studies": said.get("studies"),
-        "depth": said.get("depth"),
-        "as_published": bool(said.get("as_published")),
-        "version": said.get("version"),
+        "began": recorded.get("began"),
+        "studies": recorded.get("studies"),
+        "depth": recorded.get("depth"),
+        "as_published": bool(recorded.get("as_published")),
+        "version": recorded.get("version"),
         "seed": facts.get("seed"),
         "machine": {name: machine.get(name) for name in ("cpu_model", "cpus", "kernel", "distribution")},
         "programs": _programs(path, document),
@@ -107,8 +107,8 @@ def _about(path: Path, document: Mapping[str, Any]) -> dict[str, Any]:
 
 def _programs(path: Path, document: Mapping[str, Any]) -> dict[str, str]:
     """As the document says, which needs no runs beside it; else, of an earlier version, as its runs say."""
-    told = document["reproduction"].get("programs")
-    if isinstance(told, dict):
-        return {str(name): str(version) for name, version in told.items()}
+    versions = document["reproduction"].get("programs")
+    if isinstance(versions, dict):
+        return {str(name): str(version) for name, version in versions.items()}
     folders = [str(run.get("folder", "")) for run in document.get("runs") or ()]
     return programs_of(path if path.is_dir() else path.parent, folders)

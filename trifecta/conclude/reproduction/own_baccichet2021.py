@@ -82,5 +82,5 @@ def _ours(place: Place, metric: str, arm: str) -> Spread:
 def _published(subjects: Sequence[TableDocument], metric: str, arm: str) -> float | None:
     if metric == WEIGHT:
         return _WEIGHTS.get(str(subjects[0]["id"]))
-    found = (given(one, arm) for subject in subjects for one in subject["metrics"] if one["metric"] == metric)
-    return next((value for value in found if value is not None), None)
+    values = (given(one, arm) for subject in subjects for one in subject["metrics"] if one["metric"] == metric)
+    return next((value for value in values if value is not None), None)

@@ -18,7 +18,7 @@ from trifecta.analysis.success import Rate, success_rate
 from trifecta.conclude import queries
 from trifecta.conclude.facts import read as read_facts
 from trifecta.conclude.query import Query
-from trifecta.conclude.reproduction.own_cells import counted, of_trials
+from trifecta.conclude.reproduction.own_cells import counted_trials, of_trials
 from trifecta.conclude.reproduction.places import CPU
 from trifecta.conclude.reproduction.result import StudyResult
 from trifecta.conclude.services import measured
@@ -118,7 +118,7 @@ class Elapsed:
 
 
 @dataclass(frozen=True)
-class Use:
+class ServiceUsage:
     """What a service used, over trials: the one in the middle, the least and the most."""
 
     middle: float
@@ -141,9 +141,9 @@ class Cell:
     elapsed: Mapping[str, Elapsed] = field(default_factory=dict)
     """By part: ``whole``, ``there``, ``back``."""
     success: Rate | None = None
-    cpu: Mapping[str, Use] = field(default_factory=dict)
+    cpu: Mapping[str, ServiceUsage] = field(default_factory=dict)
     """By service its share of a core, 1 for all of it."""
-    memory: Mapping[str, Use] = field(default_factory=dict)
+    memory: Mapping[str, ServiceUsage] = field(default_factory=dict)
     """By service the octets that it held at most in a trial."""
     to_normal: float | None = None
     """Of a place with lag or loss: its mean by that of the same place on the normal network (6.2.1 has averages)."""
@@ -151,23 +151,26 @@ class Cell:
 
 def read(folder: Path, study: StudyResult) -> list[Cell]:
     """Every place of the study's figures, suite by suite in its order; ``folder`` is that of the reproduction."""
-    made: list[Cell] = []
+    cells: list[Cell] = []
     runs = {run["name"] for run in study.runs}
     for suite in SERVICES:
-        found: dict[tuple[str, int, int, str], Cell] = {}
+        by_key: dict[tuple[str, int, int, str], Cell] = {}
         for run in dict.fromkeys(scenario.run for scenario in SCENARIOS):
             if f"{run}-{suite}" in runs:
-                found |= dict(_run(folder, f"{study.published.id}/{run}-{suite}", suite, study))
-        places = [found.get(_key(one)) or replace(one, missing=_why(one, study)) for one in _drawn(suite)]
-        made += _against_normal(places)
-    return made
+                by_key |= dict(_run(folder, f"{study.published.id}/{run}-{suite}", suite, study))
+        places = [
+            by_key.get(_key(one)) or replace(one, missing=_missing_reason(one, study))
+            for one in _published_cells(suite)
+        ]
+        cells += _against_normal(places)
+    return cells
 
 
-def _key(one: Cell) -> tuple[str, int, int, str]:
-    return one.scenario.name, one.payload_bytes, one.clients, one.arm
+def _key(cell: Cell) -> tuple[str, int, int, str]:
+    return cell.scenario.name, cell.payload_bytes, cell.clients, cell.arm
 
 
-def _drawn(suite: str) -> Iterator[Cell]:
+def _published_cells(suite: str) -> Iterator[Cell]:
     """The places that the study's figures have, tables 10 and 11; 50 clients took a further host (annex V)."""
     for scenario in SCENARIOS:
         for clients in (1,) if suite == "A" else CLIENTS if scenario.spread else CLIENTS[:1]:
@@ -181,12 +184,12 @@ def _test(suite: str, payload: int, arm: str) -> str:
     return f"{suite}{PAYLOADS.index(payload) * len(ARMS) + ARMS.index(arm) + 1}"
 
 
-def _why(one: Cell, study: StudyResult) -> str:
+def _missing_reason(cell: Cell, study: StudyResult) -> str:
     """Why a place was not run: that of its run, or of its half of the run."""
-    run = f"{one.scenario.run}-{one.suite}"
-    found = study.missing.get(run) or study.missing.get(f"{run}, place {one.scenario.place}")
-    found = found or study.missing.get(f"{run}, protocol {PROTOCOL_NAMES[one.arm]}", "")
-    return found if found.startswith("not run") else f"not run: {found}" if found else "not run"
+    run = f"{cell.scenario.run}-{cell.suite}"
+    reason = study.missing.get(run) or study.missing.get(f"{run}, place {cell.scenario.place}")
+    reason = reason or study.missing.get(f"{run}, protocol {PROTOCOL_NAMES[cell.arm]}", "")
+    return reason if reason.startswith("not run") else f"not run: {reason}" if reason else "not run"
 
 
 def _run(folder: Path, run: str, suite: str, result: StudyResult) -> Iterator[tuple[tuple[str, int, int, str], Cell]]:
@@ -194,7 +197,7 @@ def _run(folder: Path, run: str, suite: str, result: StudyResult) -> Iterator[tu
     about = read_facts(folder / run)
     study = study_of(about)
     with queries.connect(folder / run) as connection:
-        own = counted([place for place in result.places if place.run == run])
+        own = counted_trials([place for place in result.places if place.run == run])
         elapsed: dict[tuple[str, str], dict[str, Elapsed]] = {}
         for row in queries.ask(connection, of_trials(ELAPSED, own)):
             values = tuple(row[f"p{share * 100:.0f}_ns"] for share in SHARES)
@@ -213,12 +216,14 @@ def _run(folder: Path, run: str, suite: str, result: StudyResult) -> Iterator[tu
         if scenario is None or payload not in known[0] or clients not in known[1]:
             continue
         for arm, size in sizes.items():
-            made = Cell(suite, scenario, _test(suite, payload, arm), arm, size, clients)
+            blank = Cell(suite, scenario, _test(suite, payload, arm), arm, size, clients)
             here = [row for row in trials.get(cell.key, ()) if row["arm"] == arm]
             if here:
                 count = [row for row in here if row["trial"] in own]
-                told = _measured(made, count, elapsed.get((cell.key, arm), {}), (shares, about.confidence))
-                yield (scenario.name, payload, clients, arm), told
+                cell_with_values = _with_measurements(
+                    blank, count, elapsed.get((cell.key, arm), {}), (shares, about.confidence)
+                )
+                yield (scenario.name, payload, clients, arm), cell_with_values
 
 
 def payload_of(study: Study, cell: StudyCell, arm: str, suite: str) -> int:
@@ -231,8 +236,8 @@ def _cpu_shares(connection: duckdb.DuckDBPyConnection) -> dict[tuple[str, str], 
     return {(row["trial"], row["process"]): row["share"] for row in queries.ask(connection, CPU)}
 
 
-def _measured(
-    made: Cell,
+def _with_measurements(
+    cell: Cell,
     trials: Sequence[Trial],
     elapsed: Mapping[str, Elapsed],
     more: tuple[Mapping[tuple[str, str], float | None], float],
@@ -240,13 +245,13 @@ def _measured(
     """A place with what its trials say; those that do not count are left out."""
     shares, confidence = more
     if not trials:
-        return replace(made, missing="no trial counts")
-    names = SERVICES[made.suite]
+        return replace(cell, missing="no trial counts")
+    names = SERVICES[cell.suite]
     cpu = {name: _use([shares.get((row["trial"], name)) for row in trials]) for name in names}
     held = [(name, [row["services"].get(name) for row in trials]) for name in names]
     memory = {name: _use([one["rss_bytes"] for one in costs if one is not None]) for name, costs in held}
     return replace(
-        made,
+        cell,
         elapsed=elapsed,
         success=success_rate([(row["requests"], row["succeeded"]) for row in trials], confidence),
         cpu={name: use for name, use in cpu.items() if use is not None},
@@ -254,24 +259,24 @@ def _measured(
     )
 
 
-def _use(values: Sequence[float | None]) -> Use | None:
+def _use(values: Sequence[float | None]) -> ServiceUsage | None:
     known = [value for value in values if value is not None]
-    return Use(median(known), min(known), max(known), len(known)) if known else None
+    return ServiceUsage(median(known), min(known), max(known), len(known)) if known else None
 
 
 def _against_normal(places: Sequence[Cell]) -> list[Cell]:
     """Places of impaired networks with their mean by that of the same scenario on the normal one."""
     normal = {_same(one): _mean(one) for one in places if one.scenario.run == "distributed"}
-    made = []
+    cells = []
     for one in places:
         base, here = normal.get(_same(one)), _mean(one)
-        made.append(replace(one, to_normal=here / base) if one.scenario.path != "normal" and here and base else one)
-    return made
+        cells.append(replace(one, to_normal=here / base) if one.scenario.path != "normal" and here and base else one)
+    return cells
 
 
-def _same(one: Cell) -> tuple[str, int, int, str]:
-    return one.scenario.place, one.payload_bytes, one.clients, one.arm
+def _same(cell: Cell) -> tuple[str, int, int, str]:
+    return cell.scenario.place, cell.payload_bytes, cell.clients, cell.arm
 
 
-def _mean(one: Cell) -> float | None:
-    return one.elapsed["whole"].mean if "whole" in one.elapsed else None
+def _mean(cell: Cell) -> float | None:
+    return cell.elapsed["whole"].mean if "whole" in cell.elapsed else None

@@ -16,7 +16,7 @@ def own_cells(study: StudyResult, **levels: str) -> list[Place]:
     return [one for one in study.places if all(one.levels.get(name) == level for name, level in wanted.items())]
 
 
-def counted(places: Sequence[Place]) -> list[str]:
+def counted_trials(places: Sequence[Place]) -> list[str]:
     """The trials that count for the study's statements in these cells of a run, also where they fail a check that its
     own conditions make fail.
     """

@@ -32,14 +32,14 @@ _DURATION = "duration_ns"
 
 
 @dataclass(frozen=True)
-class Sum:
+class PacketTotals:
     """Packets of a direction and their octets on the wire."""
 
     frames: int
     octets: int
 
 
-Sums = Mapping[tuple[str, bool], Sum]
+Sums = Mapping[tuple[str, bool], PacketTotals]
 """By direction, and whether with application data as the study has it."""
 
 
@@ -59,20 +59,22 @@ class Test:
     def cells(self, study: StudyResult) -> list[Place]:
         """The cells of the study's own programs that are this test."""
         low, high = self.bytes_between
-        found = own_cells(study, connection=self.connection)
-        return [one for one in found if low <= int(one.levels.get("response_bytes", -1)) <= high]
+        places = own_cells(study, connection=self.connection)
+        return [one for one in places if low <= int(one.levels.get("response_bytes", -1)) <= high]
 
 
 _HELLO, _SMALL = (1, 100), (1_000_000, 1_048_576)
 
 
-def _said(up_not: tuple[int, int], up: tuple[int, int], down_not: tuple[int, int], down: tuple[int, int]) -> Sums:
+def _published_sums(
+    up_not: tuple[int, int], up: tuple[int, int], down_not: tuple[int, int], down: tuple[int, int]
+) -> Sums:
     """The table of a figure, client first: frames and octets without application data, then with it."""
     return {
-        ("up", False): Sum(*up_not),
-        ("up", True): Sum(*up),
-        ("down", False): Sum(*down_not),
-        ("down", True): Sum(*down),
+        ("up", False): PacketTotals(*up_not),
+        ("up", True): PacketTotals(*up),
+        ("down", False): PacketTotals(*down_not),
+        ("down", True): PacketTotals(*down),
     }
 
 
@@ -83,32 +85,32 @@ TESTS = (
         "hello-closed", "hello, closed", "new", _HELLO, {"h3": 2, "h2": 3}, {"h3": 10, "h2": 11},
         {"h3": 98_663_000, "h2": 839_784_000},
         {
-            "h3": _said((7, 7581), (14, 9409), (9, 4981), (12, 3358)),
-            "h2": _said((15, 696), (21, 3066), (7, 344), (21, 5967)),
+            "h3": _published_sums((7, 7581), (14, 9409), (9, 4981), (12, 3358)),
+            "h2": _published_sums((15, 696), (21, 3066), (7, 344), (21, 5967)),
         },
     ),
     Test(
         "hello-sim", "hello, sim", "reused", _HELLO, {"h3": 4, "h2": 5}, {"h3": 12, "h2": 13},
         {"h3": 29_304_000, "h2": 294_801_000},
         {
-            "h3": _said((2, 2464), (11, 3602), (3, 1660), (11, 5382)),
-            "h2": _said((5, 232), (11, 1416), (3, 144), (10, 2565)),
+            "h3": _published_sums((2, 2464), (11, 3602), (3, 1660), (11, 5382)),
+            "h2": _published_sums((5, 232), (11, 1416), (3, 144), (10, 2565)),
         },
     ),
     Test(
         "small-closed", "small, closed", "new", _SMALL, {"h3": 6, "h2": 7}, {"h3": 14, "h2": 15},
         {"h3": 288_780_000, "h2": 1_177_887_000},
         {
-            "h3": _said((6, 7392), (858, 60_271), (9, 4958), (2378, 3_347_848)),
-            "h2": _said((15, 696), (204, 11_118), (8, 388), (234, 3_165_807)),
+            "h3": _published_sums((6, 7392), (858, 60_271), (9, 4958), (2378, 3_347_848)),
+            "h2": _published_sums((15, 696), (204, 11_118), (8, 388), (234, 3_165_807)),
         },
     ),
     Test(
         "small-sim", "small, sim", "reused", _SMALL, {"h3": 8, "h2": 9}, {"h3": 16, "h2": 17},
         {"h3": 202_368_000, "h2": 580_477_000},
         {
-            "h3": _said((2, 2464), (895, 56_869), (3, 1664), (2384, 3_337_382)),
-            "h2": _said((5, 232), (117, 6080), (3, 144), (210, 3_161_523)),
+            "h3": _published_sums((2, 2464), (895, 56_869), (3, 1664), (2384, 3_337_382)),
+            "h2": _published_sums((5, 232), (117, 6080), (3, 144), (210, 3_161_523)),
         },
     ),
 )  # fmt: skip
@@ -134,7 +136,7 @@ class Duration:
 
 def durations(study: StudyResult) -> list[Duration]:
     """The tests of figure 1, from trials that were not captured where there are any; empty where none was run."""
-    made = []
+    test_durations = []
     for test in TESTS:
         every = test.cells(study)
         cells = [one for one in every if not _is_captured(one)] or every  # capturing costs time
@@ -146,8 +148,8 @@ def durations(study: StudyResult) -> list[Duration]:
                 if row["arm"] == arm and (value := value_of(row, _DURATION)) is not None and np.isfinite(value)
             ]
             ours = [round(one) for one in (median(values), min(values), max(values))] if values else [None] * 3
-            made.append(Duration(test, arm, len(values), *ours))
-    return made if any(one.trials for one in made) else []
+            test_durations.append(Duration(test, arm, len(values), *ours))
+    return test_durations if any(one.trials for one in test_durations) else []
 
 
 @dataclass(frozen=True)
@@ -194,21 +196,21 @@ class Trace:
             key: _sum([one for one in self.packets if (one.direction, one.application) == key]) for key in keys
         }  # fmt: skip
 
-    def of_http(self) -> Mapping[str, Sum] | None:
+    def of_http(self) -> Mapping[str, PacketTotals] | None:
         """By direction the packets with octets of HTTP; None: not known, as without keys."""
         if any(one.http is None for one in self.packets):
             return None
         return {way: _sum([one for one in self.packets if one.direction == way and one.http]) for way in DIRECTIONS}
 
 
-def _sum(packets: Sequence[Packet]) -> Sum:
-    return Sum(len(packets), sum(one.octets for one in packets))
+def _sum(packets: Sequence[Packet]) -> PacketTotals:
+    return PacketTotals(len(packets), sum(one.octets for one in packets))
 
 
 def traces(folder: Path, study: StudyResult) -> list[Trace]:
     """The traces of figures 2 to 17 that were captured, in the order of the tests; ``folder`` is the reproduction's."""
     cells = [(test, cell) for test in TESTS for cell in test.cells(study) if _is_captured(cell)]
-    made = []
+    found_traces = []
     for run in dict.fromkeys(cell.run for _, cell in cells):
         with queries.connect(folder / run) as connection:
             chosen = {(row["cell"], row["arm"]): row for row in queries.ask(connection, catalogue.CHOSEN)}
@@ -219,8 +221,8 @@ def traces(folder: Path, study: StudyResult) -> list[Trace]:
                         continue
                     captured = captures(read(connection, row["capture"]), {row["capture"]: naming.name(arm)})[0]
                     packets = tuple(_packets(captured))
-                    made.append(Trace(test, arm, run, row["trial"], row["trials"], packets))
-    return made
+                    found_traces.append(Trace(test, arm, run, row["trial"], row["trials"], packets))
+    return found_traces
 
 
 def _is_captured(cell: Place) -> bool:
@@ -232,12 +234,12 @@ def _packets(captured: Captured) -> list[Packet]:
     holds: dict[int, bool] = {}
     for connection in captured.analysed:
         for up in (True, False):
-            found = carries_http(connection, up=up)
-            if found is not None:
-                holds |= zip(connection.sent(up=up)["number"].tolist(), found.tolist(), strict=True)
+            mask = carries_http(connection, up=up)
+            if mask is not None:
+                holds |= zip(connection.sent(up=up)["number"].tolist(), mask.tolist(), strict=True)
     columns = ("number", "time_ns", "direction", "connection", "wire_bytes", "payload_bytes", "flags", "sequence",
                "acknowledged", "header_form")  # fmt: skip
-    rows = [row for way in DIRECTIONS for row in captured.near(way).select(columns).to_pylist()]
+    rows = [row for way in DIRECTIONS for row in captured.sent_packets(way).select(columns).to_pylist()]
     rows = [row for row in rows if row["connection"] not in captured.left_over]
     rows.sort(key=lambda row: (row["time_ns"], row["number"]))
     apart = opens_or_closes(cast(list[Frame], rows))
@@ -273,7 +275,7 @@ def opens_or_closes(rows: Sequence[Frame]) -> set[int]:
     By this rule the tables of figures 10 to 15 and 17 come out of its own captures, but for one frame: of the server's
     in figure 13 it has one more, which only acknowledges.
     """
-    found: set[int] = set()
+    packet_numbers: set[int] = set()
     opened: set[int] = set()
     ends: dict[tuple[int, str], int] = {}  # what acknowledges the FIN of a direction
     for row in rows:
@@ -281,12 +283,12 @@ def opens_or_closes(rows: Sequence[Frame]) -> set[int]:
         if "FIN" in flags and row["sequence"] is not None:
             ends[connection, "down" if way == "up" else "up"] = row["sequence"] + row["payload_bytes"] + 1
         if "long" in (row["header_form"] or ""):
-            found.add(row["number"])
+            packet_numbers.add(row["number"])
         elif not row["payload_bytes"] and flags != [""]:
             answer, end = row["acknowledged"], ends.get((connection, way))
             opens = way == "up" and answer == 1 and connection not in opened
             if {"SYN", "FIN", "RST"} & set(flags) or opens or (end is not None and answer == end):
-                found.add(row["number"])
+                packet_numbers.add(row["number"])
             if opens and "SYN" not in flags:
                 opened.add(connection)
-    return found
+    return packet_numbers

@@ -19,7 +19,7 @@ from trifecta.analysis.published import Place
 from trifecta.analysis.sequential import Histogram, Progress
 from trifecta.conclude import queries
 from trifecta.conclude.query import Query
-from trifecta.conclude.reproduction.own_cells import counted, of_trials, own_cells
+from trifecta.conclude.reproduction.own_cells import counted_trials, of_trials, own_cells
 from trifecta.conclude.reproduction.result import StudyResult
 from trifecta.conclude.sequential.catalogue import PROGRESSIONS
 
@@ -133,33 +133,38 @@ class Progression:
 def round_trips(folder: Path, study: StudyResult) -> list[RoundTrips]:
     """The round trips near and far; a place without any is left out. ``folder`` is the reproduction's."""
     cells = own_cells(study, connection="new")
-    found: dict[tuple[str, str], list[Floats]] = {}
+    samples_by_arm: dict[tuple[str, str], list[Floats]] = {}
     for connection, cell in _opened(folder, cells):
-        columns = connection.execute(of_trials(SAMPLES, counted([cell])).text(cell.cell)).fetchnumpy()
+        columns = connection.execute(of_trials(SAMPLES, counted_trials([cell])).text(cell.cell)).fetchnumpy()
         for arm in ARMS:
             own = columns["trip_ns"][columns["arm"] == arm]
             if len(own):
-                found.setdefault((cell.levels["path"], arm), []).append(own.astype(np.float64))
-    made = []
+                samples_by_arm.setdefault((cell.levels["path"], arm), []).append(own.astype(np.float64))
+    places_with_round_trips = []
     for place in PUBLISHED_DIFFERENCES_NS:
-        values = {arm: np.concatenate(found[place, arm]) for arm in ARMS if (place, arm) in found}
+        values = {arm: np.concatenate(samples_by_arm[place, arm]) for arm in ARMS if (place, arm) in samples_by_arm}
         if values:
             edges = np.unique(np.rint(sequential.bins(list(values.values()))))  # of whole ns, as they are told
             payloads = tuple(sorted({_payload(cell) for cell in cells if cell.levels["path"] == place}))
             spreads = {arm: _spread(own) for arm, own in values.items()}
             newer = all(cell.levels.get("tls_version") != "1.2/1.3" for cell in cells)
-            made.append(RoundTrips(place, payloads, sequential.histogram(values, edges), spreads, newer))
-    return made
+            places_with_round_trips.append(
+                RoundTrips(place, payloads, sequential.histogram(values, edges), spreads, newer)
+            )
+    return places_with_round_trips
 
 
 def progressions(folder: Path, study: StudyResult) -> list[Progression]:
     """The progressions of the payloads that were run, HTTP/2 first. ``folder`` is the reproduction's."""
-    made: dict[tuple[str, int], Progression] = {}
+    by_key: dict[tuple[str, int], Progression] = {}
     for connection, cell in _opened(folder, own_cells(study, connection="reused")):
-        columns = connection.execute(of_trials(SAMPLES, counted([cell])).text(cell.cell)).fetchnumpy()
-        told = {row["arm"]: row for row in queries.ask(connection, of_trials(PROGRESSIONS, counted([cell])), cell.cell)}
+        columns = connection.execute(of_trials(SAMPLES, counted_trials([cell])).text(cell.cell)).fetchnumpy()
+        rows_by_arm = {
+            row["arm"]: row
+            for row in queries.ask(connection, of_trials(PROGRESSIONS, counted_trials([cell])), cell.cell)
+        }
         for arm in ARMS:
-            if arm not in told:
+            if arm not in rows_by_arm:
                 continue
             trials = []
             for trial in np.unique(columns["trial"][columns["arm"] == arm]):
@@ -167,8 +172,8 @@ def progressions(folder: Path, study: StudyResult) -> list[Progression]:
                 trials.append(sequential.progression(int(columns["sent_ns"][here].min()), columns["done_ns"][here]))
             shortest = min(len(one) for one in trials)
             shown = sorted({round(i) for i in np.linspace(1, shortest, min(shortest, _SHOWN))})
-            row, payload = told[arm], _payload(cell)
-            made[arm, payload] = Progression(
+            row, payload = rows_by_arm[arm], _payload(cell)
+            by_key[arm, payload] = Progression(
                 arm,
                 payload,
                 sequential.band(arm, trials, cell.confidence, shown),
@@ -179,7 +184,7 @@ def progressions(folder: Path, study: StudyResult) -> list[Progression]:
                 row["last"],
                 int(row["settled"]),
             )
-    return [made[key] for key in sorted(made)]
+    return [by_key[key] for key in sorted(by_key)]
 
 
 def _opened(folder: Path, cells: Sequence[Place]) -> Iterator[tuple[duckdb.DuckDBPyConnection, Place]]:
@@ -200,5 +205,5 @@ def _spread(values: Floats) -> Spread:
     places, counts = np.unique(np.floor(values / width), return_counts=True)
     low = float(places[counts.argmax()]) * width
     smallest, largest = float(values.min()), float(values.max())
-    told = (smallest, max(low, smallest), min(low + width, largest), np.median(values), values.mean(), largest)
-    return Spread(len(values), *(round(float(one)) for one in told))
+    statistics = (smallest, max(low, smallest), min(low + width, largest), np.median(values), values.mean(), largest)
+    return Spread(len(values), *(round(float(one)) for one in statistics))

@@ -140,12 +140,12 @@ def places(
     for row in queries.ask(connection, STRUCK):
         struck.setdefault(row["cell"], Counter())[row["name"]] += row["trials"]
     spans = _spans(connection, about, study)
-    found = from_rows(queries.ask(connection, VERDICTS).of(VerdictRow), about.metric)
-    made = []
+    comparisons = from_rows(queries.ask(connection, VERDICTS).of(VerdictRow), about.metric)
+    measured_places = []
     for cell in plan.cells(study):
         if cell.key not in counts:
             continue
-        made.append(
+        measured_places.append(
             Place(
                 run=name,
                 cell=cell.key,
@@ -157,12 +157,12 @@ def places(
                 trials=counts[cell.key],
                 checks=dict(struck.get(cell.key, {})),
                 # A verdict of the run leaves out what is tolerated here.
-                verdicts={} if tolerate else published.verdicts_of(about, study, found, cell.key),
+                verdicts={} if tolerate else published.verdicts_of(about, study, comparisons, cell.key),
                 done=spans.get(cell.key, (0, 0))[0],
                 block_ns=spans.get(cell.key, (0, 0))[1],
             )
         )
-    return made
+    return measured_places
 
 
 def _spans(connection: duckdb.DuckDBPyConnection, about: RunFacts, study: Study) -> dict[str, tuple[int, int]]:
@@ -173,11 +173,11 @@ def _spans(connection: duckdb.DuckDBPyConnection, about: RunFacts, study: Study)
         blocks.setdefault(row["cell"], {})[int(row["block"])] = int(row["arms"]), int(row["busy_ns"] or 0)
     busy = sum(ns for of_cell in blocks.values() for _, ns in of_cell.values())
     overhead = max(1.0, int(about.rest.get("elapsed_ns") or 0) / busy) if busy else 1.0
-    made = {}
+    spans = {}
     for cell, of_cell in blocks.items():
         done = next((n for n in range(len(of_cell) + 1) if of_cell.get(n, (0, 0))[0] < arms), 0)
-        made[cell] = done, round(median(ns for _, ns in of_cell.values()) * overhead)
-    return made
+        spans[cell] = done, round(median(ns for _, ns in of_cell.values()) * overhead)
+    return spans
 
 
 def _rows(
@@ -189,19 +189,19 @@ def _rows(
     trials = tolerated(queries.select(connection, TrialRow, sql), tolerate)
     counts = Counter(row["cell"] for row in trials)
     captured = _captured(connection, about)
-    more = _more(connection, about, study, trials)
-    made: dict[str, list[TrialValues]] = {}
+    more = _further_metrics(connection, about, study, trials)
+    trial_values: dict[str, list[TrialValues]] = {}
     for row in trials:
         counted = row["trial"] in captured if study.capture and not row["valid"] else row["valid"]
         if not counted:
             continue
         values = {name: _value(row, name) for name in METRICS}
-        whole: Row = {"trial": row["trial"], "arm": row["arm"], "block": row["block"]}
-        whole |= values | more.get(row["trial"], {}) | captured.get(row["trial"], {})
-        whole.setdefault("requests", row["samples"])
-        whole.setdefault("succeeded", (row["samples"] or 0) - (row["errors"] or 0))
-        made.setdefault(row["cell"], []).append(cast(TrialValues, whole))
-    return made, dict(counts)
+        values_of_trial: Row = {"trial": row["trial"], "arm": row["arm"], "block": row["block"]}
+        values_of_trial |= values | more.get(row["trial"], {}) | captured.get(row["trial"], {})
+        values_of_trial.setdefault("requests", row["samples"])
+        values_of_trial.setdefault("succeeded", (row["samples"] or 0) - (row["errors"] or 0))
+        trial_values.setdefault(row["cell"], []).append(cast(TrialValues, values_of_trial))
+    return trial_values, dict(counts)
 
 
 def _value(row: TrialRow, name: str) -> float | None:
@@ -212,25 +212,25 @@ def _value(row: TrialRow, name: str) -> float | None:
     return None if math.isnan(log) else math.exp(log) if log < 700 else math.inf
 
 
-def _more(
+def _further_metrics(
     connection: duckdb.DuckDBPyConnection, about: RunFacts, study: Study, trials: Sequence[TrialRow]
 ) -> dict[str, Row]:
     """Metrics that are not columns of ``trials``, by trial."""
-    made: dict[str, Row] = {row["trial"]: {} for row in trials}
+    rows: dict[str, Row] = {row["trial"]: {} for row in trials}
     if about.is_browser:
         metrics = of_visits.metrics_of(about)
-        found: Sequence[Mapping[str, object]] = of_visits.trial_values(connection, metrics)
+        visit_rows: Sequence[Mapping[str, object]] = of_visits.trial_values(connection, metrics)
     else:
-        found = [row for query in (SAMPLES, WIRE) for row in queries.ask(connection, query)]
-    for row in found:
-        made[str(row["trial"])] |= {name: _number(value) for name, value in row.items() if name not in _HEAD}
+        visit_rows = [row for query in (SAMPLES, WIRE) for row in queries.ask(connection, query)]
+    for row in visit_rows:
+        rows[str(row["trial"])] |= {name: _number(value) for name, value in row.items() if name not in _HEAD}
     if not about.is_browser:
         for trial, mode in _modes(connection).items():
-            made[trial]["latency_mode_ns"] = mode
+            rows[trial]["latency_mode_ns"] = mode
     if of_services.is_services(about):
         for trial, values in _of_services(connection, about, study).items():
-            made[trial] |= values
-    return made
+            rows[trial] |= values
+    return rows
 
 
 def _of_services(connection: duckdb.DuckDBPyConnection, about: RunFacts, study: Study) -> dict[str, Row]:
@@ -240,22 +240,26 @@ def _of_services(connection: duckdb.DuckDBPyConnection, about: RunFacts, study: 
         for cell in plan.cells(study)
     }
     shares = {(row["trial"], row["process"]): row["share"] for row in queries.ask(connection, CPU)}
-    made: dict[str, Row] = {}
+    rows_by_trial: dict[str, Row] = {}
     measured = of_services.read(connection, about)
     for row in (row for rows in measured.trials.values() for row in rows):
-        found = {service: shares.get((row["trial"], service)) for service in row["services"]}
+        shares_of_services = {service: shares.get((row["trial"], service)) for service in row["services"]}
         here: Row = {name: row.get(name) for name in SERVICES}
         here[CPU_SHARE] = (
-            None if None in found.values() else sum(share for share in found.values() if share is not None)
+            None
+            if None in shares_of_services.values()
+            else sum(share for share in shares_of_services.values() if share is not None)
         )
         # All clients of a fan-in are read as one here; the study's CPU is that of one of them.
         alike = {LETTERS[0]: clients[row["cell"]]}
-        here |= {f"{CPU_SHARE}[{name}]": share and share / alike.get(name, 1) for name, share in found.items()}
-        made[row["trial"]] = here
+        here |= {
+            f"{CPU_SHARE}[{name}]": share and share / alike.get(name, 1) for name, share in shares_of_services.items()
+        }
+        rows_by_trial[row["trial"]] = here
     for hops in measured.hops.values():
         for trial, times in one_way_times(hops).items():
-            made[trial] |= {f"{ELAPSED}[{name}]": time for name, time in times.items()}
-    return made
+            rows_by_trial[trial] |= {f"{ELAPSED}[{name}]": time for name, time in times.items()}
+    return rows_by_trial
 
 
 _HEAD = frozenset({"cell", "trial", "arm", "block"})
@@ -271,8 +275,10 @@ def _captured(connection: duckdb.DuckDBPyConnection, about: RunFacts) -> dict[st
     there = connection.execute("SELECT count(*) FROM connections").fetchone()
     if about.is_browser or not there or not there[0]:
         return {}
-    found = of_packets.trial_values(connection)
-    return {row["trial"]: {name: _number(value) for name, value in row.items() if name not in _HEAD} for row in found}
+    capture_rows = of_packets.trial_values(connection)
+    return {
+        row["trial"]: {name: _number(value) for name, value in row.items() if name not in _HEAD} for row in capture_rows
+    }
 
 
 def _number(value: Any) -> float | None:
@@ -280,10 +286,10 @@ def _number(value: Any) -> float | None:
 
 
 def _modes(connection: duckdb.DuckDBPyConnection) -> dict[str, float]:
-    found = connection.execute(
+    latencies = connection.execute(
         "SELECT trial, list(latency_ns) FROM samples WHERE NOT warmup AND success GROUP BY trial ORDER BY trial"
     ).fetchall()
-    return {trial: half_sample_mode(np.asarray(values, dtype=np.float64)) for trial, values in found if values}
+    return {trial: half_sample_mode(np.asarray(values, dtype=np.float64)) for trial, values in latencies if values}
 
 
 def half_sample_mode(values: np.ndarray[Any, np.dtype[np.float64]]) -> float:

@@ -15,7 +15,7 @@ def programs_of(folder: Path, folders: Iterable[str]) -> dict[str, str]:
 
     Runs that are not there, or not in ``folder``, say nothing. UserError when one is damaged.
     """
-    found: dict[str, str] = {}
+    versions: dict[str, str] = {}
     codes: dict[str, set[str]] = {}
     root = folder.resolve()
     for run in folders:
@@ -24,11 +24,11 @@ def programs_of(folder: Path, folders: Iterable[str]) -> dict[str, str]:
             continue
         facts = run_facts.read(file.parent)
         for name, value in (facts.get("engine") or {}).items():
-            found[f"engine: {name}"] = str(value)
+            versions[f"engine: {name}"] = str(value)
         for name, value in (facts.get("code") or {}).items():
             codes.setdefault(CODE + name, set()).add(str(value))
         for part in (facts.get("servers"), facts.get("clients"), facts.get("browsers")):
             for name, one in (part or {}).items():
-                found[name] = str(one.get("version")) if isinstance(one, dict) else str(one)
+                versions[name] = str(one.get("version")) if isinstance(one, dict) else str(one)
     # Runs of one reproduction that was gone on with may be of several.
-    return found | {name: " and ".join(sorted(values)) for name, values in codes.items()}
+    return versions | {name: " and ".join(sorted(values)) for name, values in codes.items()}

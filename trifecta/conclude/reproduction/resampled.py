@@ -23,27 +23,27 @@ class OfRun(Concluded):
 
     def as_data(self) -> JsonObject:
         """As ``threats.json`` has it."""
-        told = asdict(self)
-        return {"run": told.pop("run"), **told}
+        document = asdict(self)
+        return {"run": document.pop("run"), **document}
 
 
 def concluded(runs: Sequence[Path]) -> dict[str, list[OfRun]]:
     """By procedure, which has the name of its threat, what it would have concluded of every comparison of the runs."""
-    found: dict[str, list[OfRun]] = {}
+    runs_by_procedure: dict[str, list[OfRun]] = {}
     for run in runs:
         for one in conclusions(run):
-            found.setdefault(str(one.procedure), []).append(OfRun(**vars(one), run=run.name))
-    return found
+            runs_by_procedure.setdefault(str(one.procedure), []).append(OfRun(**vars(one), run=run.name))
+    return runs_by_procedure
 
 
-def kept(rows: Iterable[JsonObject]) -> list[OfRun]:
+def read_stored(rows: Iterable[JsonObject]) -> list[OfRun]:
     """The same as ``threats.json`` has it."""
     return [msgspec.convert(row, OfRun) for row in rows]
 
 
-def outcome(found: Sequence[OfRun]) -> str:
+def outcome(resampled: Sequence[OfRun]) -> str:
     """``effect`` when somewhere it is wrong more often than a test may be, ``no effect`` when nowhere, else open."""
-    drawn = [one for one in found if one.draws]
+    drawn = [one for one in resampled if one.draws]
     ends = [(one.low, one.high) for one in drawn if one.rate is not None]
     known = [(low, high) for low, high in ends if low is not None and high is not None]
     if not drawn:

@@ -19,9 +19,9 @@ from trifecta.conclude.reproduction import as_published, places
 from trifecta.conclude.reproduction.programs import programs_of
 from trifecta.conclude.reproduction.rows import evaluation_data
 from trifecta.conclude.visits.published import levels_of
-from trifecta.contract.ladder import LadderFound
-from trifecta.contract.reproduction import RunTold, Spending, Then
-from trifecta.contract.threats import ThreatFound
+from trifecta.contract.ladder import LadderDocument
+from trifecta.contract.reproduction import ReproductionRun, Spending, StatementDocument
+from trifecta.contract.threats import ThreatDocument
 from trifecta.contract.trial import TrialValues
 from trifecta.contract.values import JsonObject
 from trifecta.design import plan
@@ -40,7 +40,7 @@ class StudyResult:
 
     published: Published
     evaluations: tuple[Evaluation, ...]
-    runs: tuple[RunTold, ...] = ()
+    runs: tuple[ReproductionRun, ...] = ()
     missing: Mapping[str, str] = field(default_factory=dict)
     """What could not be run, with the reason."""
     places: tuple[Place, ...] = field(default=(), repr=False)
@@ -62,32 +62,32 @@ class Result:
     """All of it."""
 
     folder: Path
-    asked: Mapping[str, Any]
+    invocation: Mapping[str, Any]
     studies: tuple[StudyResult, ...]
-    threats: tuple[ThreatFound, ...] = ()
-    ladders: tuple[LadderFound, ...] = ()
+    threats: tuple[ThreatDocument, ...] = ()
+    ladders: tuple[LadderDocument, ...] = ()
     spending: Spending | None = None
     """How the time of a budget was spent, where there is one."""
-    then: Mapping[str, Then] = field(default_factory=dict)
+    then: Mapping[str, StatementDocument] = field(default_factory=dict)
     """By statement what it was as published, where that was tried."""
 
     @property
     def as_published(self) -> bool:
         """Whether it is under the conditions of the studies."""
-        return bool(self.asked.get("as_published"))
+        return bool(self.invocation.get("as_published"))
 
-    def answer(self, one: Evaluation) -> tuple[Answer, str]:
+    def answer(self, evaluation: Evaluation) -> tuple[Answer, str]:
         """What becomes of a statement here and as published, and why where that is more than its state."""
         if self.as_published:
-            return one.state, ""
-        then = self.then.get(one.statement.id)
-        state = as_published.state(self.then, one.statement.id)
-        return answered(one.state, state, tried="" if then is None else then["reason"])
+            return evaluation.state, ""
+        then = self.then.get(evaluation.statement.id)
+        state = as_published.state(self.then, evaluation.statement.id)
+        return answered(evaluation.state, state, tried="" if then is None else then["reason"])
 
     @property
     def quick(self) -> bool:
         """Whether it was the quick depth."""
-        return self.asked.get("depth") == "quick"
+        return self.invocation.get("depth") == "quick"
 
     def evaluations(self) -> Iterator[Evaluation]:
         """Those of every study."""
@@ -99,27 +99,29 @@ def read(
     folder: Path,
     campaigns_read: Mapping[str, Campaign],
     problems: Mapping[str, Mapping[str, str]],
-    kept: MutableMapping[str, StudyResult] | None = None,
+    study_results: MutableMapping[str, StudyResult] | None = None,
     runs: MutableMapping[str, list[Place]] | None = None,
 ) -> Result:
     """Evaluate what is there now; ``problems`` has by study what could not run in this session.
 
-    ``kept`` has studies that were evaluated before and did not change since, ``runs`` the cells of runs (``STUDY/RUN``)
+    ``study_results`` has studies evaluated before that did not change since, ``runs`` the cells of runs (``STUDY/RUN``)
     that did not; the others are added to them.
     """
-    kept, runs = {} if kept is None else kept, {} if runs is None else runs
-    asked = reproduction.read(folder)
-    known = studies.published(as_published=bool(asked.get("as_published")))
-    names = [name for name in asked["studies"] if name in known]
+    study_results, runs = {} if study_results is None else study_results, {} if runs is None else runs
+    recorded = reproduction.read(folder)
+    known = studies.published(as_published=bool(recorded.get("as_published")))
+    names = [name for name in recorded["studies"] if name in known]
     for name in names:
-        if name not in kept:
+        if name not in study_results:
             read_study = _Read(
-                folder / name, known[name], campaigns_read[name], asked.get("budget_ns") is not None, runs
+                folder / name, known[name], campaigns_read[name], recorded.get("budget_ns") is not None, runs
             )
-            kept[name] = read_study.evaluated(problems.get(name, {}))
+            study_results[name] = read_study.evaluated(problems.get(name, {}))
     ladders = tuple(below(folder))
-    then = {} if asked.get("as_published") else as_published.below(folder, ladders)
-    return Result(folder, asked, tuple(kept[name] for name in names), tuple(_threats(folder)), ladders, then=then)
+    then = {} if recorded.get("as_published") else as_published.below(folder, ladders)
+    return Result(
+        folder, recorded, tuple(study_results[name] for name in names), tuple(_threats(folder)), ladders, then=then
+    )
 
 
 @dataclass(frozen=True)
@@ -139,9 +141,9 @@ class _Read:
         """Every statement with what the runs say to it; ``problems``: what could not run."""
         published, campaign = self.published, self.campaign
         if not (self.folder / CAMPAIGN_FILE).is_file():
-            found = tuple(evaluate(one, []) for one in published.statements)
-            return StudyResult(published, found, (), dict.fromkeys(campaign.studies, "not run yet"))
-        runs: list[RunTold] = []
+            evaluations = tuple(evaluate(one, []) for one in published.statements)
+            return StudyResult(published, evaluations, (), dict.fromkeys(campaign.studies, "not run yet"))
+        runs: list[ReproductionRun] = []
         cells: list[Place] = []
         captured: list[Place] = []
         for name, study in campaign.studies.items():
@@ -152,7 +154,7 @@ class _Read:
             (captured if study.capture else cells).extend(here)
             report = run / "report.html"
             runs.append(
-                RunTold(
+                ReproductionRun(
                     study=published.id,
                     name=name,
                     folder=f"{published.id}/{name}",
@@ -164,8 +166,8 @@ class _Read:
         cells += [_without_times(place) for place in captured] if cells else captured
         missing = left_out(campaign, self.folder, problems)
         absent = _absent(campaign, missing)
-        found = tuple(_with_absent(evaluate(one, cells), absent) for one in published.statements)
-        return StudyResult(published, found, tuple(runs), missing, tuple(cells))
+        evaluations = tuple(_with_absent(evaluate(one, cells), absent) for one in published.statements)
+        return StudyResult(published, evaluations, tuple(runs), missing, tuple(cells))
 
     def _places(self, name: str, study: Study) -> list[Place]:
         key = f"{self.published.id}/{name}"
@@ -181,32 +183,34 @@ class _Read:
 
 def _absent(campaign: Campaign, problems: Mapping[str, str]) -> list[tuple[Place, str]]:
     """The cells that were not run, each with the reason (empty: not yet), as ``conclude.campaign`` names them."""
-    made = []
+    absent_places = []
     for name, study in campaign.studies.items():
         reasons = {what: why for what, why in problems.items() if what == name or what.startswith(f"{name}, ")}
         for cell in plan.cells(study) if reasons else ():
             parts = (reasons.get(f"{name}, {factor} {level}") for factor, level in cell.levels.items())
             why = next((part for part in parts if part), reasons.get(name))
             if why:
-                made.append((Place(name, cell.key, levels_of(study, cell), []), "" if why == "not run" else why))
-    return made
+                absent_places.append(
+                    (Place(name, cell.key, levels_of(study, cell), []), "" if why == "not run" else why)
+                )
+    return absent_places
 
 
-def _with_absent(one: Evaluation, absent: Sequence[tuple[Place, str]]) -> Evaluation:
+def _with_absent(evaluation: Evaluation, absent: Sequence[tuple[Place, str]]) -> Evaluation:
     """An open statement about cells that were not run names them, and why they were not."""
-    if one.state != OPEN or one.blocks:
-        return one
+    if evaluation.state != OPEN or evaluation.blocks:
+        return evaluation
     runs: dict[str, list[str]] = {}
     for place, why in absent:
         names = runs.setdefault(why, [])
-        if place.run not in names and matching(one.statement, [place]):
+        if place.run not in names and matching(evaluation.statement, [place]):
             names.append(place.run)
-    told = [
+    sentences = [
         f"{' and '.join(names)} {'was' if len(names) == 1 else 'were'} not run{why and f': {why}'}"
         for why, names in runs.items()
         if names
     ]
-    return replace(one, reason="; ".join([one.reason, *told])) if told else one
+    return replace(evaluation, reason="; ".join([evaluation.reason, *sentences])) if sentences else evaluation
 
 
 def _without_times(place: Place) -> Place:
@@ -218,26 +222,26 @@ def _without_times(place: Place) -> Place:
     return replace(place, rows=cast(list[TrialValues], rows))
 
 
-def _threats(folder: Path) -> list[ThreatFound]:
+def _threats(folder: Path) -> list[ThreatDocument]:
     """What the experiments left in ``threats.json``, run by run."""
     path = folder / reproduction.THREATS_FOLDER / "threats.json"
     if not path.is_file():
         return []
     remedy = "remove it; the experiments of the threats stay, and `trifecta resume` reads them again"
-    found = documents.read_json(path, remedy)
+    document = documents.read_json(path, remedy)
     results_manifest.check(path.parent, [path.name], remedy)
-    if not isinstance(found, list):
+    if not isinstance(document, list):
         raise UserError(f"{path}: is not a list; {remedy}")
-    return [cast(ThreatFound, one) for one in found if isinstance(one, dict)]
+    return [cast(ThreatDocument, one) for one in document if isinstance(one, dict)]
 
 
 def as_data(result: Result) -> JsonObject:
     """The same for a program; keys are stable (docs/reproduce.md)."""
     runs = [run for study in result.studies for run in study.runs]
-    told = {"version": __version__, "folder": str(result.folder), "machine": machine_of(result)}
+    document = {"version": __version__, "folder": str(result.folder), "machine": machine_of(result)}
     return {
-        "reproduction": {name: value for name, value in result.asked.items() if name != "campaigns"}
-        | told
+        "reproduction": {name: value for name, value in result.invocation.items() if name != "campaigns"}
+        | document
         | {"programs": programs_of(result.folder, [run["folder"] for run in runs])},
         "claims": _rows(result, "claim"),
         "figures": _rows(result, "figure"),

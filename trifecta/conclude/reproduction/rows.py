@@ -8,17 +8,17 @@ from typing import cast
 from trifecta.analysis.answers import Answer
 from trifecta.analysis.deciding import Effect
 from trifecta.analysis.published import Evaluation
-from trifecta.contract.reproduction import Then
+from trifecta.contract.reproduction import StatementDocument
 from trifecta.contract.values import JsonObject
 
 
-def evaluation_data(one: Evaluation, answer: tuple[Answer, str], then: Then | None) -> JsonObject:
+def evaluation_data(evaluation: Evaluation, answer: tuple[Answer, str], then: StatementDocument | None) -> JsonObject:
     """One statement for a program; ``ratio`` is null where a difference is compared.
 
     ``answer`` is what becomes of it, and why; ``then`` what it was as published.
     """
-    statement = one.statement
-    only = one.effects[0] if len({(effect.run, effect.cell) for effect in one.effects}) == 1 else None
+    statement = evaluation.statement
+    only = evaluation.effects[0] if len({(effect.run, effect.cell) for effect in evaluation.effects}) == 1 else None
     return {
         "id": statement.id,
         "study": statement.study,
@@ -26,37 +26,37 @@ def evaluation_data(one: Evaluation, answer: tuple[Answer, str], then: Then | No
         "defined": statement.defined,
         "text": statement.text,
         "source": statement.source,
-        "state": one.state,
+        "state": evaluation.state,
         "answer": answer[0],
         "why": answer[1],
         "as_published": cast(JsonObject, then) if then is not None else None,
-        "reason": one.reason,
-        "depends": one.depends,
+        "reason": evaluation.reason,
+        "depends": evaluation.depends,
         "metric": statement.says.metric if statement.says else None,
         "over": (statement.says.over or None) if statement.says else None,
         "is": statement.says.relation if statement.says else None,
-        "of": one.change(),
-        "form": "difference" if one.difference else "ratio",
-        "ratio": None if one.difference else one.value,
-        "difference": one.value if one.difference else None,
-        "low": one.low,
-        "high": one.high,
-        "blocks": one.blocks,
-        "margin": one.rule.margin if one.rule else None,
-        "confidence": round(one.rule.confidence, 9) if one.rule else None,
-        "look": one.look,
+        "of": evaluation.change(),
+        "form": "difference" if evaluation.difference else "ratio",
+        "ratio": None if evaluation.difference else evaluation.value,
+        "difference": evaluation.value if evaluation.difference else None,
+        "low": evaluation.low,
+        "high": evaluation.high,
+        "blocks": evaluation.blocks,
+        "margin": evaluation.rule.margin if evaluation.rule else None,
+        "confidence": round(evaluation.rule.confidence, 9) if evaluation.rule else None,
+        "look": evaluation.look,
         "published": statement.published,
         "published_range": list(statement.says.size) if statement.says and statement.says.size else None,
         "said": statement.said,
         "quote": statement.quote,
         "here": statement.here,
-        "size": one.size,
-        "arms": dict(one.arms),
+        "size": evaluation.size,
+        "arms": dict(evaluation.arms),
         "run": only.run if only else None,
         "cell": only.cell if only else None,
-        "cells": [_cell_data(effect, by_difference=one.difference) for effect in one.effects],
-        "rates": [list(trial) for trial in one.rates],
-        "checks": dict(one.checks),
+        "cells": [_cell_data(effect, by_difference=evaluation.difference) for effect in evaluation.effects],
+        "rates": [list(trial) for trial in evaluation.rates],
+        "checks": dict(evaluation.checks),
         "threats": list(statement.threats),
     }
 
@@ -68,8 +68,8 @@ def _cell_data(effect: Effect, *, by_difference: bool) -> JsonObject:
         shown = value if by_difference or math.isinf(value) else math.exp(value)
         return shown if math.isfinite(shown) else str(shown)
 
-    told = vars(effect) | {
+    document = vars(effect) | {
         "values": [[plain(value) for value in side] for side in effect.values],
         "again": [plain(value) for value in effect.again],
     }
-    return cast(JsonObject, told)
+    return cast(JsonObject, document)

@@ -18,7 +18,7 @@ from trifecta.analysis.judging import OPEN
 from trifecta.analysis.places import Place, matching
 from trifecta.analysis.published import Evaluation
 from trifecta.conclude.reproduction.result import Result
-from trifecta.contract.reproduction import OpenStill, Spending, Step
+from trifecta.contract.reproduction import Spending, Step, UndecidedClaim
 from trifecta.design import numbers
 
 Key = tuple[str, str]
@@ -62,14 +62,14 @@ class Claim:
 
 
 @dataclass(frozen=True)
-class Ended:
+class SpendingEnd:
     """There is nothing more to spend time on."""
 
     reason: str
-    open: tuple[OpenStill, ...]
+    open: tuple[UndecidedClaim, ...]
 
 
-def choose(result: Result, left_s: float, steps: Sequence[Step]) -> Step | Ended:
+def choose(result: Result, left_s: float, steps: Sequence[Step]) -> Step | SpendingEnd:
     """What to measure next with the time that is left, after these steps; or why to end."""
     claims = open_claims(result, steps)
     purse = _Purse(left_s, _pace(steps))
@@ -91,7 +91,7 @@ def choose(result: Result, left_s: float, steps: Sequence[Step]) -> Step | Ended
 def open_claims(result: Result, steps: Sequence[Step]) -> list[Claim]:
     """The claims that are open."""
     stuck = {step["claim"]: step for step in steps if "took_s" in step and not step.get("reached", True)}
-    made = []
+    claims = []
     for study in result.studies:
         for one in study.claims:
             if one.state != OPEN:
@@ -101,8 +101,8 @@ def open_claims(result: Result, steps: Sequence[Step]) -> list[Claim]:
             why = _stuck(stuck.get(one.statement.id), one) or predictive_power.no_use(one)
             if not why and (not cells or one.look < 1):
                 why = one.reason
-            made.append(Claim(one, cells, no_use=why) if why else Claim(one, cells, _chances(one, cells)))
-    return made
+            claims.append(Claim(one, cells, no_use=why) if why else Claim(one, cells, _chances(one, cells)))
+    return claims
 
 
 def result_claims(result: Result) -> list[Evaluation]:
@@ -110,7 +110,9 @@ def result_claims(result: Result) -> list[Evaluation]:
     return [one for study in result.studies for one in study.claims]
 
 
-def spending(result: Result, budget_s: float, spent_s: float, steps: Sequence[Step], ended: Ended | None) -> Spending:
+def spending(
+    result: Result, budget_s: float, spent_s: float, steps: Sequence[Step], ended: SpendingEnd | None
+) -> Spending:
     """As ``reproduction.json`` has it."""
     claims = result_claims(result)
     return Spending(
@@ -124,19 +126,19 @@ def spending(result: Result, budget_s: float, spent_s: float, steps: Sequence[St
     )
 
 
-def _chances(one: Evaluation, cells: Mapping[Key, Place]) -> dict[int, float]:
+def _chances(evaluation: Evaluation, cells: Mapping[Key, Place]) -> dict[int, float]:
     first = max(place.first for place in cells.values())
     ahead = [
         look
-        for look in range(one.look + 1, _LOOKS)
-        if blocks_at(first, look) <= predictive_power.MOST_BLOCKS or look == one.look + 1
+        for look in range(evaluation.look + 1, _LOOKS)
+        if blocks_at(first, look) <= predictive_power.MOST_BLOCKS or look == evaluation.look + 1
     ]
-    return {look: predictive_power.chance(one, first, look) for look in ahead}
+    return {look: predictive_power.chance(evaluation, first, look) for look in ahead}
 
 
-def _stuck(step: Step | None, one: Evaluation) -> str:
+def _stuck(step: Step | None, evaluation: Evaluation) -> str:
     """Why a claim does not get the blocks that were asked for."""
-    if step is None or one.look >= step["look"] or step.get("problem") == BUDGET_SPENT:
+    if step is None or evaluation.look >= step["look"] or step.get("problem") == BUDGET_SPENT:
         return ""
     why = step.get("problem") or "its runs ended before they had them"
     return f"further blocks of it could not be measured: {why}"
@@ -163,11 +165,11 @@ class _Purse:
 
 def _blocks_s(claim: Claim, look: int) -> dict[str, float]:
     """By run the time of the blocks that a claim lacks for a look, in seconds."""
-    made: dict[str, float] = {}
+    seconds_by_run: dict[str, float] = {}
     for key, blocks in claim.targets(look).items():
         place = claim.cells[key]
-        made[key[0]] = made.get(key[0], 0.0) + (blocks - place.done) * place.block_ns / 1e9
-    return made
+        seconds_by_run[key[0]] = seconds_by_run.get(key[0], 0.0) + (blocks - place.done) * place.block_ns / 1e9
+    return seconds_by_run
 
 
 def _pace(steps: Sequence[Step]) -> dict[str, float]:
@@ -212,27 +214,27 @@ def _step(claim: Claim, look: int, claims: Sequence[Claim], purse: _Purse) -> St
     )
 
 
-def _ended(claims: Sequence[Claim], purse: _Purse, any_claim: bool) -> Ended:
+def _ended(claims: Sequence[Claim], purse: _Purse, any_claim: bool) -> SpendingEnd:
     """Why it ends, and of each open claim why no more time, or no time that is left, would decide it."""
-    told = tuple(OpenStill(claim=one.id, why=_why(one, purse)) for one in claims)
+    open_claims_left = tuple(UndecidedClaim(claim=one.id, why=_open_reason(one, purse)) for one in claims)
     if not any_claim:
-        return Ended("there is no claim", told)
+        return SpendingEnd("there is no claim", open_claims_left)
     if not claims:
-        return Ended("every claim is decided", told)
+        return SpendingEnd("every claim is decided", open_claims_left)
     if any(not one.no_use and max(one.chances.values(), default=0.0) >= predictive_power.LEAST for one in claims):
-        return Ended("what is left of the budget decides nothing more", told)
-    return Ended("no further block decides anything more here", told)
+        return SpendingEnd("what is left of the budget decides nothing more", open_claims_left)
+    return SpendingEnd("no further block decides anything more here", open_claims_left)
 
 
-def _why(one: Claim, purse: _Purse) -> str:
-    if one.no_use:
-        return one.no_use
-    hopes = [look for look, share in one.chances.items() if share >= predictive_power.LEAST]
-    likely = [look for look in hopes if one.chances[look] >= predictive_power.LIKELY]
+def _open_reason(claim: Claim, purse: _Purse) -> str:
+    if claim.no_use:
+        return claim.no_use
+    hopes = [look for look, share in claim.chances.items() if share >= predictive_power.LEAST]
+    likely = [look for look in hopes if claim.chances[look] >= predictive_power.LIKELY]
     if not hopes:
-        return f"more blocks hardly help: {one.evaluation.reason}"
+        return f"more blocks hardly help: {claim.evaluation.reason}"
     look = (likely or hopes)[0]
-    takes = numbers.wall(round(purse.cost(one, look) * 1e9))
+    takes = numbers.wall(round(purse.cost(claim, look) * 1e9))
     left = numbers.wall(round(purse.left_s * 1e9)) if purse.left_s > 0 else "nothing"
-    words = "would decide" if likely else f"might decide (a chance of {100 * one.chances[look]:.0f} %)"
-    return f"about {one.blocks(look)} blocks a cell {words}, which take {takes}; {left} is left"
+    words = "would decide" if likely else f"might decide (a chance of {100 * claim.chances[look]:.0f} %)"
+    return f"about {claim.blocks(look)} blocks a cell {words}, which take {takes}; {left} is left"

@@ -9,9 +9,9 @@ from pathlib import Path
 from trifecta.analysis.agreement import WITHIN
 from trifecta.analysis.intervals import Estimate
 from trifecta.analysis.judging import CONFIRMED, CONTRADICTED, OPEN, between_sessions, judge
-from trifecta.analysis.statements import Says
+from trifecta.analysis.statements import Assertion
 from trifecta.contract.reproduction import Judged
-from trifecta.contract.threats import EffectFound, EffectRow, ThreatFound
+from trifecta.contract.threats import EffectDocument, EffectRow, ThreatDocument
 from trifecta.design.errors import UserError
 from trifecta.design.model import PROTOCOL_NAMES
 
@@ -19,7 +19,7 @@ _STATES = {"more": "more", "less": "less", "same": WITHIN}
 _SUCCESS = "success_rate"
 
 
-def statements(file: Path, threats: Sequence[ThreatFound] | None) -> list[Judged]:
+def statements(file: Path, threats: Sequence[ThreatDocument] | None) -> list[Judged]:
     """One for each ratio of protocols (of successes for each protocol) that a threat may change.
 
     ``state`` is more or less where it holds after Holm's correction and beyond the margin, within the margin, or open;
@@ -40,7 +40,7 @@ def statements(file: Path, threats: Sequence[ThreatFound] | None) -> list[Judged
         raise UserError(f"{file}: 'threats' is not a list of what threats do; {remedy}") from None
 
 
-def _statement(threat: ThreatFound, effect: EffectFound, row: EffectRow) -> Judged:
+def _statement(threat: ThreatDocument, effect: EffectDocument, row: EffectRow) -> Judged:
     arms = " : ".join(PROTOCOL_NAMES.get(arm, arm) for arm in (row["arm"], row["reference"]) if arm)
     parts = (
         effect["title"] or f"{effect['factor']} {effect['on']}",
@@ -61,7 +61,7 @@ def _statement(threat: ThreatFound, effect: EffectFound, row: EffectRow) -> Judg
     }
 
 
-def _state(effect: EffectFound, row: EffectRow) -> str:
+def _state(effect: EffectDocument, row: EffectRow) -> str:
     """What two sessions can be compared by.
 
     "Not 1" and "within the margin" are both true of 1.03 [1.01, 1.05]: one session would say the one, the next the
@@ -71,9 +71,9 @@ def _state(effect: EffectFound, row: EffectRow) -> str:
     low, value, high = row["low"], row["ratio"], row["high"]
     if effect["metric"] == _SUCCESS or not row["reference"] or not (low and value and high):
         return outcome
-    says = Says(effect["metric"], (row["arm"],), (row["reference"],), "same")
+    assertion = Assertion(effect["metric"], (row["arm"],), (row["reference"],), "same")
     one = Estimate(math.log(value), math.log(low), math.log(high), row["blocks"])
-    judged, _ = judge(says, one, effect["margin"], between_sessions(says))
+    judged, _ = judge(assertion, one, effect["margin"], between_sessions(assertion))
     if judged == CONFIRMED:
         return WITHIN
     return outcome if judged == CONTRADICTED and outcome != WITHIN else OPEN

@@ -55,7 +55,9 @@ def derive(connection: duckdb.DuckDBPyConnection, about: RunFacts) -> Sequential
         by_arm = _by_arm(about, samples)
         if not by_arm:
             continue
-        latencies = {arm: np.concatenate([one for one, _, _ in found]) for arm, found in by_arm.items()}
+        latencies = {
+            arm: np.concatenate([one for one, _, _ in latencies_of_arm]) for arm, latencies_of_arm in by_arm.items()
+        }
         cells[cell] = sequential.histogram(latencies)
         if is_reused(cell):
             rows["progress"] += _progress(about, cell, by_arm)
@@ -78,7 +80,7 @@ Trial = tuple[Floats, int, list[int]]
 
 
 def _by_arm(about: RunFacts, columns: Mapping[str, Any]) -> dict[str, list[Trial]]:
-    made: dict[str, list[Trial]] = {}
+    trials: dict[str, list[Trial]] = {}
     for arm in about.arms:
         own = columns["arm"] == arm
         if int(own.sum()) < _FEWEST:
@@ -87,16 +89,16 @@ def _by_arm(about: RunFacts, columns: Mapping[str, Any]) -> dict[str, list[Trial
             here = own & (columns["trial"] == trial)
             latency = columns["latency_ns"][here].astype(np.float64)
             sent = int(columns["sent_ns"][here].min())
-            made.setdefault(arm, []).append((latency, sent, columns["done_ns"][here].tolist()))
-    return made
+            trials.setdefault(arm, []).append((latency, sent, columns["done_ns"][here].tolist()))
+    return trials
 
 
 def _progress(about: RunFacts, cell: str, by_arm: Mapping[str, Sequence[Trial]]) -> list[Row]:
     return [
         {"cell": cell, **asdict(point)}
-        for arm, found in by_arm.items()
+        for arm, trials in by_arm.items()
         for point in sequential.band(
-            arm, [sequential.progression(sent, done) for _, sent, done in found], about.confidence
+            arm, [sequential.progression(sent, done) for _, sent, done in trials], about.confidence
         )
     ]
 
@@ -106,17 +108,17 @@ def _tests(
 ) -> list[Row]:
     trials = queries.select(connection, TrialRow, _TRIALS, [cell])
     metric = "requests_per_s" if is_reused(cell) else "latency_mean_ns"
-    made = []
+    rows = []
     for arm, reference in about.pairs:
         if arm not in latencies or reference not in latencies:
             continue
         blocks = sequential.by_blocks(
             trials, metric, (arm, reference), baseline=about.baseline, confidence=about.confidence
         )
-        found = sequential.by_samples(latencies[arm], latencies[reference])
+        by_samples = sequential.by_samples(latencies[arm], latencies[reference])
         times = metric == "latency_mean_ns"
         what = "latency" if times else "throughput"
-        made.append(
+        rows.append(
             {
                 "cell": cell, "arm": arm, "reference": reference, "metric": metric,
                 "hypothesis": f"no difference between {naming.name(arm)} and {naming.name(reference)} in {what}",
@@ -125,9 +127,11 @@ def _tests(
                 "difference_low_ns": blocks.difference_low if times else None,
                 "difference_high_ns": blocks.difference_high if times else None,
                 "p_blocks": blocks.p, "blocks": blocks.blocks,
-                "faster": found.faster if found else None, "distance": found.distance if found else None,
-                "p_samples": found.p if found else None, "samples": found.samples if found else None,
-                "reference_samples": found.reference_samples if found else None,
+                "faster": by_samples.faster if by_samples else None,
+                "distance": by_samples.distance if by_samples else None,
+                "p_samples": by_samples.p if by_samples else None,
+                "samples": by_samples.samples if by_samples else None,
+                "reference_samples": by_samples.reference_samples if by_samples else None,
             }
         )  # fmt: skip
-    return made
+    return rows

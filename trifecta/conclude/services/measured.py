@@ -67,7 +67,7 @@ class Trial(TrialRow, total=False):
 
 
 @dataclass(frozen=True)
-class Measured:
+class ServicesRun:
     """A run of services: its cells in the study's order, and rows by cell."""
 
     cells: dict[str, dict[str, str]]  # key -> levels
@@ -87,7 +87,7 @@ def is_services(about: RunFacts) -> bool:
     return str(about.workload.get("kind")) in KINDS
 
 
-def read(connection: duckdb.DuckDBPyConnection, about: RunFacts) -> Measured:
+def read(connection: duckdb.DuckDBPyConnection, about: RunFacts) -> ServicesRun:
     """Read the trials and the medians of their hops."""
     metric = METRICS[about.metric]
     columns = ", ".join(dict.fromkeys([*_COLUMNS.split(", "), metric.name]))
@@ -103,7 +103,7 @@ def read(connection: duckdb.DuckDBPyConnection, about: RunFacts) -> Measured:
         row["services"] = services = _costs(row, client, read_out.get(row["trial"], {}))
         row["cpu_ns_per_request"], row["rss_bytes"] = _totals(services)
     keys = cells_in_order(about, {row["cell"] for row in trials})
-    return Measured(
+    return ServicesRun(
         cells={key: levels(key) for key in keys},
         trials=_by_cell(trials),
         hops=_hops(connection),
@@ -114,39 +114,39 @@ def read(connection: duckdb.DuckDBPyConnection, about: RunFacts) -> Measured:
 
 
 def _hops(connection: duckdb.DuckDBPyConnection) -> dict[str, list[HopRow]]:
-    found: dict[str, list[HopRow]] = {}
+    hop_rows: dict[str, list[HopRow]] = {}
     for row in select(connection, HopRow, catalogue.TRIAL_HOPS.text()):
-        found.setdefault(row["cell"], []).append(row)
-    return found
+        hop_rows.setdefault(row["cell"], []).append(row)
+    return hop_rows
 
 
 def _by_cell(rows: Sequence[Trial]) -> dict[str, list[Trial]]:
-    found: dict[str, list[Trial]] = {}
+    trials: dict[str, list[Trial]] = {}
     for row in rows:
-        found.setdefault(row["cell"], []).append(row)
-    return found
+        trials.setdefault(row["cell"], []).append(row)
+    return trials
 
 
 def _costs(row: Trial, client: str, read: Mapping[str, Reading]) -> dict[str, ServiceCost]:
     """What each service cost in a trial, the client among them; ``read`` has the readings of ``resources``."""
     load = json.loads(row["load_json"] or "{}") or {}
     server = json.loads(row["server_json"] or "{}") or {}
-    told = {client: _client(load)} | {str(name): one for name, one in (server.get("services") or {}).items()}
+    summaries = {client: _client(load)} | {str(name): one for name, one in (server.get("services") or {}).items()}
     work = costs.work(row)
-    said: dict[str, ServiceCost] = {}
-    for name, one in told.items():
+    service_costs: dict[str, ServiceCost] = {}
+    for name, one in summaries.items():
         here = read.get(name)
         spent = one.get("cpu_ns") if here is None or here["cpu_ns"] is None else here["cpu_ns"]
         resident = one.get("peak_rss_bytes") if here is None or here["rss_bytes"] is None else here["rss_bytes"]
         group = None if here is None else here["cgroup_memory_bytes"]
-        said[name] = {
+        service_costs[name] = {
             "host": one.get("host"),
             "cpu_ns_per_1000": work.per_1000_requests(spent),
             "cpu_ns_per_mb": work.per_mb(spent),
             "rss_bytes": resident,
             "cgroup_memory_bytes": group,
         }
-    return said
+    return service_costs
 
 
 def _client(load: Mapping[str, Any]) -> dict[str, Any]:

@@ -30,20 +30,20 @@ class Difference:
 
 def differences(first: Side, second: Side) -> list[Difference]:
     """All that is not the same, in the order of `Of`; what one does not say is ``none`` there."""
-    here, there = _said(first), _said(second)
+    here, there = _declared(first), _declared(second)
     programs, others = _programs_in_full(first), _programs_in_full(second)
-    both = [one for one in programs if one in others]  # that the other lacks one is told by its name
-    here, there = here | {one: programs[one] for one in both}, there | {one: others[one] for one in both}
+    shared = [one for one in programs if one in others]  # that the other lacks one is told by its name
+    here, there = here | {one: programs[one] for one in shared}, there | {one: others[one] for one in shared}
     names = dict.fromkeys([*here, *there])
-    found = [Difference(*name, here.get(name, NONE), there.get(name, NONE)) for name in names]
+    found_differences = [Difference(*name, here.get(name, NONE), there.get(name, NONE)) for name in names]
     order = list(dict.fromkeys(of for of, _ in names))
-    return sorted((one for one in found if one.first != one.second), key=lambda one: order.index(one.of))
+    return sorted((one for one in found_differences if one.first != one.second), key=lambda one: order.index(one.of))
 
 
-def _said(side: Side) -> dict[tuple[Of, str], str]:
+def _declared(side: Side) -> dict[tuple[Of, str], str]:
     facts = side.facts
     parity, pins, network = (
-        _mapping(found) for found in (facts.get("parity"), facts.get("pins"), facts.get("network"))
+        _mapping(mapping) for mapping in (facts.get("parity"), facts.get("pins"), facts.get("network"))
     )
     parts: list[tuple[Of, Mapping[str, Any]]] = [
         ("study", _study(side)),
@@ -53,10 +53,10 @@ def _said(side: Side) -> dict[tuple[Of, str], str]:
         ("machine", _mapping(facts.get("machine"))),
         ("settings", {**parity, **pins, **_mapping(network.get("settings"))}),
         ("session", _session(side)),
-        ("measured", _measured(side.trials)),
+        ("measured", _probed_paths(side.trials)),
         ("checks", _checks(side.trials)),
     ]
-    return {(of, str(name)): _text(value) for of, found in parts for name, value in found.items()}
+    return {(of, str(name)): _text(value) for of, mapping in parts for name, value in mapping.items()}
 
 
 def _mapping(value: object) -> Mapping[str, Any]:
@@ -96,13 +96,13 @@ def _programs(side: Side) -> dict[str, str]:
 
 def _programs_in_full(side: Side) -> dict[tuple[Of, str], str]:
     """What a version number does not tell of servers: how the study defines its own, and which program was run."""
-    found: dict[tuple[Of, str], str] = {
+    programs: dict[tuple[Of, str], str] = {
         ("study", f"server {level}"): _text(as_data(one)) for level, one in side.study.servers.items()
     }
     for level, program in (side.facts.get("servers") or {}).items():
         if digest := program.get("sha256"):
-            found["version", f"program of {level}"] = f"sha256 {str(digest)[:12]}"
-    return found
+            programs["version", f"program of {level}"] = f"sha256 {str(digest)[:12]}"
+    return programs
 
 
 def _session(side: Side) -> dict[str, object]:
@@ -124,25 +124,25 @@ def _left_out(side: Side) -> Iterable[str]:
         yield from (f"{item['factor']} {item['level']}" for item in items or ())
 
 
-def _measured(trials: Sequence[TrialRow]) -> dict[str, str]:
+def _probed_paths(trials: Sequence[TrialRow]) -> dict[str, str]:
     """By path and wire what the probes found: the median round trip, and the share lost each way."""
-    found: dict[str, list[Mapping[str, Any]]] = {}
+    probes_by_path: dict[str, list[Mapping[str, Any]]] = {}
     for path, text in dict.fromkeys((str(row.get("path") or ""), row.get("probe_json") or "null") for row in trials):
         probe = json.loads(text)
         links = probe.get("links") if isinstance(probe, dict) else None
         for wire, one in (links if isinstance(links, dict) else {"": probe}).items():
             if isinstance(one, dict) and isinstance(one.get("rtt_ns"), dict):
-                found.setdefault(f"{path}{wire and f' ({wire})'}", []).append(one)
-    return {name: _probe(probes) for name, probes in found.items()}
+                probes_by_path.setdefault(f"{path}{wire and f' ({wire})'}", []).append(one)
+    return {name: _probe(probes) for name, probes in probes_by_path.items()}
 
 
 def _probe(probes: Sequence[Mapping[str, Any]]) -> str:
     round_trips = [one["rtt_ns"]["p50"] for one in probes if one["rtt_ns"].get("p50") is not None]
-    said = [f"round trip {numbers.duration(median(round_trips))}"] if round_trips else []
+    parts = [f"round trip {numbers.duration(median(round_trips))}"] if round_trips else []
     for way, name in (("there", "loss_forward"), ("back", "loss_backward")):
         lost = [one[name] for one in probes if one.get(name) is not None]
-        said += [f"{numbers.percent(sum(lost) / len(lost))} lost {way}"] if lost else []
-    return ", ".join(said) or NONE
+        parts += [f"{numbers.percent(sum(lost) / len(lost))} lost {way}"] if lost else []
+    return ", ".join(parts) or NONE
 
 
 def _checks(trials: Sequence[TrialRow]) -> dict[str, str]:
@@ -151,14 +151,14 @@ def _checks(trials: Sequence[TrialRow]) -> dict[str, str]:
     """
     spoke: dict[str, dict[str, int]] = {}
     for row in trials:
-        said = {(one.get("check"), one.get("status")) for one in json.loads(row.get("checks_json") or "[]")}
-        for check, status in said:
+        statuses = {(one.get("check"), one.get("status")) for one in json.loads(row.get("checks_json") or "[]")}
+        for check, status in statuses:
             if status in ("fail", "warn"):
                 counts = spoke.setdefault(str(check), {"fail": 0, "warn": 0})
                 counts[status] += 1
     out = sum(not row.get("valid") for row in trials)
-    made = {"trials left out": f"{out} of {len(trials)}"}
+    check_counts = {"trials left out": f"{out} of {len(trials)}"}
     for check, counts in sorted(spoke.items()):
         words = [f"{word} in {counts[of]}" for word, of in (("failed", "fail"), ("warned", "warn")) if counts[of]]
-        made[check.replace("_", " ")] = f"{' and '.join(words)} of {len(trials)} trials"
-    return made
+        check_counts[check.replace("_", " ")] = f"{' and '.join(words)} of {len(trials)} trials"
+    return check_counts

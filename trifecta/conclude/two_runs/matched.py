@@ -38,35 +38,35 @@ def builds(first: Study, second: Study) -> dict[str, str]:
     mine = _by_server(first, levels[0], levels[1])
     theirs = _by_server(second, levels[1], levels[0])
     return {
-        found[0]: theirs[server][0]
-        for server, found in mine.items()
-        if len(found) == 1 and len(theirs.get(server, ())) == 1
+        own_levels[0]: theirs[server][0]
+        for server, own_levels in mine.items()
+        if len(own_levels) == 1 and len(theirs.get(server, ())) == 1
     }
 
 
 def _by_server(study: Study, levels: Sequence[str], others: Sequence[str]) -> dict[str, list[str]]:
     """The levels that the other study lacks, by the server that they are builds of."""
-    found: dict[str, list[str]] = {}
+    levels_by_adapter: dict[str, list[str]] = {}
     for level in levels:
         if level not in others:
-            found.setdefault(adapter_of(level, study.servers), []).append(level)
-    return found
+            levels_by_adapter.setdefault(adapter_of(level, study.servers), []).append(level)
+    return levels_by_adapter
 
 
 def questions(
     first: Side, second: Side, builds: Mapping[str, str]
 ) -> tuple[list[tuple[Key, Key]], list[Unmatched], list[Unmatched]]:
     """The questions of both, as each calls them, and those of one only, in the order of its study."""
-    here, there = _asked(first, second.study, builds), _asked(second, first.study, {})
-    both = [(key, there[name]) for name, key in here.items() if name in there]
+    here, there = _questions_of(first, second.study, builds), _questions_of(second, first.study, {})
+    shared = [(key, there[name]) for name, key in here.items() if name in there]
     lone = [
         [Unmatched(*key) for name, key in one.items() if name not in other]
         for one, other in ((here, there), (there, here))
     ]
-    return both, lone[0], lone[1]
+    return shared, lone[0], lone[1]
 
 
-def _asked(side: Side, other: Study, builds: Mapping[str, str]) -> dict[tuple[Place, str, str], Key]:
+def _questions_of(side: Side, other: Study, builds: Mapping[str, str]) -> dict[tuple[Place, str, str], Key]:
     """The questions of a run by what they are about, servers by what ``builds`` calls them.
 
     A factor of one level distinguishes no cells, so the other study need not have it; that it was the same there is
@@ -77,31 +77,33 @@ def _asked(side: Side, other: Study, builds: Mapping[str, str]) -> dict[tuple[Pl
         return builds.get(level, level) if factor == SERVER else level
 
     compare = side.study.compare
-    told = {name for name, found in side.study.factors.items() if len(found) > 1 or name in other.factors}
-    made = {}
+    compared_factors = {
+        name for name, factor_levels in side.study.factors.items() if len(factor_levels) > 1 or name in other.factors
+    }
+    keys = {}
     for cell in side.cells:
-        levels = {name: plan.level_text(level) for name, level in cell.levels.items() if name in told}
+        levels = {name: plan.level_text(level) for name, level in cell.levels.items() if name in compared_factors}
         place = frozenset((name, called(name, level)) for name, level in levels.items())
         for arm, reference in arm_pairs(side.study):
-            made[place, called(compare, arm), called(compare, reference)] = (cell.key, arm, reference)
-    return made
+            keys[place, called(compare, arm), called(compare, reference)] = (cell.key, arm, reference)
+    return keys
 
 
 def hindrances(
     sides: tuple[Side, Side], metrics: tuple[Metric, Metric], pair: tuple[Key, Key], builds: Mapping[str, str]
 ) -> tuple[Difference, ...]:
     """What two runs do not ask alike in one question: each makes its ratios those of something else."""
-    found = []
+    differences = []
     if metrics[0] != metrics[1]:
-        found.append(Difference("study", "metric", metrics[0].label, metrics[1].label))
+        differences.append(Difference("study", "metric", metrics[0].label, metrics[1].label))
     studies = sides[0].study, sides[1].study
     if studies[0].margin != studies[1].margin:
         margins = [numbers.percent(study.margin) for study in studies]
-        found.append(Difference("study", "margin", margins[0], margins[1]))
+        differences.append(Difference("study", "margin", margins[0], margins[1]))
     cells = [next(one for one in side.cells if one.key == key[0]) for side, key in zip(sides, pair, strict=True)]
     for arms in zip(pair[0][1:], pair[1][1:], strict=True):
-        found += _asked_otherwise(studies, (cells[0], cells[1]), arms, builds)
-    return tuple(dict.fromkeys(found))
+        differences += _asked_otherwise(studies, (cells[0], cells[1]), arms, builds)
+    return tuple(dict.fromkeys(differences))
 
 
 def _asked_otherwise(

@@ -86,7 +86,7 @@ class Compared:
     @property
     def counts(self) -> dict[Became, int]:
         """How many of them became what."""
-        return two_runs.counted([one.became for one in self.comparable if one.became is not None])
+        return two_runs.count_outcomes([one.became for one in self.comparable if one.became is not None])
 
     @property
     def agree(self) -> bool:
@@ -94,15 +94,15 @@ class Compared:
         return not self.counts[OTHERWISE]
 
     @property
-    def moved(self) -> RatioSpread | None:
+    def session_spread(self) -> RatioSpread | None:
         """How far the ratios of both lie apart, and how much of that their blocks do not explain."""
-        found = []
+        spreads = []
         for one in self.comparable:
             first, second = one.means
             if first is not None and second is not None:
                 name = f"{one.cell}: {one.arm} / {one.reference}"
-                found.append((abs(second[0] - first[0]), first[1] + second[1], name))
-        return agreement.ratio_spread(found)
+                spreads.append((abs(second[0] - first[0]), first[1] + second[1], name))
+        return agreement.ratio_spread(spreads)
 
 
 def compare(first: Path, second: Path, *, metric: str | None = None, cell: str | None = None) -> Compared:
@@ -122,34 +122,35 @@ def compare(first: Path, second: Path, *, metric: str | None = None, cell: str |
         )
     by = metric_of(sides[0], metric), metric_of(sides[1], metric)
     builds = matched.builds(*studies)
-    both, only_first, only_second = matched.questions(*sides, builds)
-    if not both:
+    shared, only_first, only_second = matched.questions(*sides, builds)
+    if not shared:
         raise UserError(
-            f"{second} asks no question that {first} asks: {_asks(sides[1])}, and {_asks(sides[0])}; give two runs "
+            f"{second} asks no question that {first} asks: {_comparison_in_words(sides[1])}, and "
+            f"{_comparison_in_words(sides[0])}; give two runs "
             "that have a cell and two levels in common"
         )
     verdicts = sides[0].verdicts(by[0]), sides[1].verdicts(by[1])
-    hindrances = [matched.hindrances(sides, by, pair, builds) for pair in both]
+    hindrances = [matched.hindrances(sides, by, pair, builds) for pair in shared]
     among = sum(not one for one in hindrances)
-    made = _Maker(sides, by, max(study.confidence for study in studies), among)
+    maker = _Maker(sides, by, max(study.confidence for study in studies), among)
     questions = [
-        made.question(pair, (verdicts[0][pair[0]], verdicts[1][pair[1]]), found)
-        for pair, found in zip(both, hindrances, strict=True)
+        maker.question(pair, (verdicts[0][pair[0]], verdicts[1][pair[1]]), found)
+        for pair, found in zip(shared, hindrances, strict=True)
     ]
     return Compared(
         *sides,
         by,
-        made.confidence,
-        made.sessions,
+        maker.confidence,
+        maker.sessions,
         among,
         tuple(_chosen(questions, cell)),
-        tuple(_within(only_first, cell)),
-        tuple(_within(only_second, cell)),
+        tuple(_unmatched_of_cell(only_first, cell)),
+        tuple(_unmatched_of_cell(only_second, cell)),
         tuple(differences(*sides)),
     )
 
 
-def _asks(side: Side) -> str:
+def _comparison_in_words(side: Side) -> str:
     """What a run compares, and where, for a message."""
     pairs = ", ".join(f"{arm} against {reference}" for arm, reference in arm_pairs(side.study)) or "one level alone"
     more = f" and {len(side.cells) - 1} more" if len(side.cells) > 1 else ""
@@ -207,18 +208,18 @@ def _mean(pair: PairBlocks) -> tuple[float, float] | None:
 
 def _chosen(questions: Sequence[Question], cell: str | None) -> list[Question]:
     """The questions of cells that have these levels; UserError where there is none."""
-    found = [one for one in questions if _has(one.cell, cell)]
-    if cell is not None and not found:
+    of_cell = [one for one in questions if _has_levels(one.cell, cell)]
+    if cell is not None and not of_cell:
         cells = "; ".join(dict.fromkeys(one.cell for one in questions))
         raise UserError(f"option --cell: no cell {cell!r} in both runs; choose from {cells}")
-    return found
+    return of_cell
 
 
-def _within(lone: Sequence[Unmatched], cell: str | None) -> list[Unmatched]:
-    return [one for one in lone if _has(one.cell, cell)]
+def _unmatched_of_cell(lone: Sequence[Unmatched], cell: str | None) -> list[Unmatched]:
+    return [one for one in lone if _has_levels(one.cell, cell)]
 
 
-def _has(key: str, wanted: str | None) -> bool:
+def _has_levels(key: str, wanted: str | None) -> bool:
     return wanted is None or key == wanted or levels(wanted).items() <= levels(key).items()
 
 

@@ -42,8 +42,8 @@ class Side:
 
     def verdicts(self, metric: Metric) -> Mapping[tuple[str, str, str], Verdict]:
         """The verdicts that its trials give, by cell, arm and reference."""
-        made = verdicts(self.study, self.trials, self.cells, metric.name, fixed=False)
-        return {(one.cell, one.arm, one.reference): one for one in made}
+        decided = verdicts(self.study, self.trials, self.cells, metric.name, fixed=False)
+        return {(one.cell, one.arm, one.reference): one for one in decided}
 
 
 def read(folder: Path) -> Side:
@@ -61,25 +61,25 @@ def read(folder: Path) -> Side:
     return Side(folder, study, facts, tuple(cells), tuple(rows))
 
 
-def metric_of(side: Side, asked: str | None) -> Metric:
-    """The metric that is ``asked`` for (as in a study or as a column), else the study's.
+def metric_of(side: Side, name: str | None) -> Metric:
+    """The metric of this ``name`` (as in a study or as a column), else the study's.
 
     UserError for one that nobody knows, or of which the run has no value.
     """
-    if asked is None:
+    if name is None:
         return METRICS[side.study.metric]
-    found = metrics.asked_for(asked) or METRICS.get(asked)
-    if found is None:
+    metric = metrics.asked_for(name) or METRICS.get(name)
+    if metric is None:
         from trifecta.design.document import did_you_mean
 
-        raise UserError(f"option --metric: no metric {asked!r}; {did_you_mean(asked, list(METRICS))}")
-    if not any(has(row, found) for row in side.trials):
-        known = [one.name for one in METRICS.values() if any(has(row, one) for row in side.trials)]
-        raise UserError(f"option --metric: {side.folder} has no value of {found.name}; choose from {', '.join(known)}")
-    return found
+        raise UserError(f"option --metric: no metric {name!r}; {did_you_mean(name, list(METRICS))}")
+    if not any(has_value(row, metric) for row in side.trials):
+        known = [one.name for one in METRICS.values() if any(has_value(row, one) for row in side.trials)]
+        raise UserError(f"option --metric: {side.folder} has no value of {metric.name}; choose from {', '.join(known)}")
+    return metric
 
 
-def has(row: TrialRow, metric: Metric) -> bool:
+def has_value(row: TrialRow, metric: Metric) -> bool:
     """Whether a trial has a value of the metric."""
     return cast(Mapping[str, object], row).get(metric.name) is not None
 
@@ -90,11 +90,11 @@ def asked_of(study: Study, cell: Cell, arm: str) -> dict[str, str]:
     work, protocol = plan.workload_for(study, at), at.levels.get(PROTOCOL_FACTOR)
     if protocol is not None and work.family != "services":  # whose hops may speak others
         work = work.for_protocol(str(protocol))
-    said = {_field(one.name): _value(one.name, getattr(work, one.name)) for one in fields(work)}
-    said |= {name: str(getattr(at, name)) for name in ("client", "connection")}
-    said["server"] = str(at.levels.get("server", NONE))
+    request = {_field(one.name): _value(one.name, getattr(work, one.name)) for one in fields(work)}
+    request |= {name: str(getattr(at, name)) for name in ("client", "connection")}
+    request["server"] = str(at.levels.get("server", NONE))
     spec = study.paths.get(str(at.levels.get("path", "")))
-    return {name: text for name, text in said.items() if name not in _RECORDED} | {"path": path(spec)}
+    return {name: text for name, text in request.items() if name not in _RECORDED} | {"path": path(spec)}
 
 
 def path(spec: PathSpec | None) -> str:

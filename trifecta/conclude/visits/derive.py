@@ -30,7 +30,7 @@ class Visits:
         return {"visit_metrics": self.metrics, "published": self.published}
 
 
-def derive(connection: duckdb.DuckDBPyConnection, about: RunFacts, found: Sequence[Comparison]) -> Visits | None:
+def derive(connection: duckdb.DuckDBPyConnection, about: RunFacts, comparisons: Sequence[Comparison]) -> Visits | None:
     """Work it out from the visits; None when the run is not of browsers."""
     if not about.is_browser:
         return None
@@ -38,5 +38,5 @@ def derive(connection: duckdb.DuckDBPyConnection, about: RunFacts, found: Sequen
     cells = cells_in_order(about, {row["cell"] for row in trials})
     measured = metrics.rows(about, trials, metrics.metrics_of(about))
     # What was published is of pages in labs, and no page elsewhere is one of them.
-    here = [] if about.is_outside else published.places(about, trials, found)
+    here = [] if about.is_outside else published.places(about, trials, comparisons)
     return Visits(measured, published.rows(about, measured, here), published.claims(here), cells)

@@ -26,8 +26,8 @@ def find(run: Path, trial: str, visit: int) -> Film | None:
     folder = run / "frames" / trial / str(visit)
     if not folder.is_dir():
         return None
-    found = [(int(match[1]) * 1e6, file) for file in folder.iterdir() if (match := _NAME.fullmatch(file.name))]
-    return Film(folder, sorted(found)) if found else None
+    frames = [(int(match[1]) * 1e6, file) for file in folder.iterdir() if (match := _NAME.fullmatch(file.name))]
+    return Film(folder, sorted(frames)) if frames else None
 
 
 def picture(file: Path) -> Any:

@@ -75,8 +75,8 @@ class VisitMetric:
     @property
     def ratio(self) -> str:
         """Its name in the figure of ratios, with the direction where more is better; empty: it is not there."""
-        said = self.metric.short
-        return f"{said} (more is better)" if said and self.metric.better == "more" else said
+        label = self.metric.short
+        return f"{label} (more is better)" if label and self.metric.better == "more" else label
 
     @property
     def value(self) -> str:
@@ -133,20 +133,20 @@ def rows(about: RunFacts, trials: Sequence[TrialValues], metrics: Sequence[Visit
     by_cell: dict[str, list[TrialValues]] = {}
     for row in trials:
         by_cell.setdefault(row["cell"], []).append(row)
-    made: list[MetricOfArm] = []
+    arm_metrics: list[MetricOfArm] = []
     for cell, here in by_cell.items():
         for place, metric in enumerate(metrics):
             values = [value_of(row, metric.name) for row in here]
             if any(value is not None and math.isfinite(value) for value in values):
-                made += [_row(about, (cell, place), metric, here, arm) for arm in about.arms]
-    return made
+                arm_metrics += [_row(about, (cell, place), metric, here, arm) for arm in about.arms]
+    return arm_metrics
 
 
 def _row(
     about: RunFacts, at: tuple[str, int], metric: VisitMetric, here: Sequence[TrialValues], arm: str
 ) -> MetricOfArm:
-    found = summarise(here, metric.name, arm, about.baseline, confidence=about.confidence, zero=metric.zero)
-    ratio, difference = (NOTHING, found.change) if metric.zero else (found.change, NOTHING)
+    summary = summarise(here, metric.name, arm, about.baseline, confidence=about.confidence, zero=metric.zero)
+    ratio, difference = (NOTHING, summary.change) if metric.zero else (summary.change, NOTHING)
     return {
         "cell": at[0],
         "metric": metric.name,
@@ -154,11 +154,11 @@ def _row(
         "unit": metric.unit,
         "place": at[1],
         "arm": arm,
-        "value": found.value.value,
-        "low": found.value.low,
-        "high": found.value.high,
-        "blocks": found.value.blocks,
-        "noise": None if metric.zero else found.noise,
+        "value": summary.value.value,
+        "low": summary.value.low,
+        "high": summary.value.high,
+        "blocks": summary.value.blocks,
+        "noise": None if metric.zero else summary.noise,
         "ratio": ratio.value,
         "ratio_low": ratio.low,
         "ratio_high": ratio.high,

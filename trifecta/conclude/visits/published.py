@@ -58,7 +58,7 @@ class Claim:
     said: Evaluation
 
 
-def known() -> tuple[Published, ...]:
+def load_studies() -> tuple[Published, ...]:
     """The published studies."""
     return tuple(studies.published().values())
 
@@ -76,23 +76,25 @@ def levels_of(study: Study, cell: Cell) -> dict[str, str]:
     }
 
 
-def places(about: RunFacts, trials: Sequence[TrialValues], found: Sequence[Comparison]) -> list[Place]:
+def places(about: RunFacts, trials: Sequence[TrialValues], comparisons: Sequence[Comparison]) -> list[Place]:
     """The cells of one run, from rows of metrics a trial; where it may end when decided, with its verdicts."""
     study = study_of(about)
     rows: dict[str, list[TrialValues]] = {}
     for row in trials:
         rows.setdefault(row["cell"], []).append(row)
-    made = []
+    measured_places = []
     for cell in plan.cells(study):
         if cell.key in rows:
             one = Place(about.folder.name, cell.key, levels_of(study, cell), rows[cell.key])
             settings = {"baseline": about.baseline, "margin": about.margin, "confidence": about.confidence}
-            made.append(Place(**{**vars(one), **settings, "verdicts": verdicts_of(about, study, found, cell.key)}))
-    return made
+            measured_places.append(
+                Place(**{**vars(one), **settings, "verdicts": verdicts_of(about, study, comparisons, cell.key)})
+            )
+    return measured_places
 
 
 def verdicts_of(
-    about: RunFacts, study: Study, found: Sequence[Comparison], cell: str
+    about: RunFacts, study: Study, comparisons: Sequence[Comparison], cell: str
 ) -> dict[tuple[str, str, str], tuple[float | None, float | None, float | None]]:
     """The intervals of a cell's verdicts, where the number of blocks was not set in advance."""
     if study.min_blocks == study.max_blocks and not about.rest.get("extended"):
@@ -102,7 +104,7 @@ def verdicts_of(
         metric = VERDICT_METRICS.get(str(about.workload.get("kind")), metric)
     return {
         (metric, one.arm, one.reference): (one.row["ratio"], one.row["low"], one.row["high"])
-        for one in found
+        for one in comparisons
         if one.cell == cell
     }
 
@@ -110,46 +112,46 @@ def verdicts_of(
 def rows(about: RunFacts, metric_rows: Sequence[MetricOfArm], here: Sequence[Place]) -> list[PublishedRow]:
     """The rows of the view ``published``: each number of a study, by cell and arm, and what we have."""
     ours = {(row["cell"], row["metric"], row["arm"]): row for row in metric_rows}
-    made: list[PublishedRow] = []
-    for study in known():
+    published_rows: list[PublishedRow] = []
+    for study in load_studies():
         base = study.document["baseline"]
         statements = {one.id: one for one in study.statements}
         for subject in study.document.get("numbers") or ():
             for place, one in enumerate(subject["metrics"]):
                 arms = [arm for arm in about.arms if given(one, arm) is not None]
-                told = {arm: statements.get(number_id(study.id, subject, one, arm)) for arm in arms}
-                for cell in (cell for cell in here if any(x and matching(x, [cell]) for x in told.values())):
+                published = {arm: statements.get(number_id(study.id, subject, one, arm)) for arm in arms}
+                for cell in (cell for cell in here if any(x and matching(x, [cell]) for x in published.values())):
                     for arm in arms:
                         row = ours.get((cell.cell, one["metric"], arm))
-                        statement = told[arm]
+                        statement = published[arm]
                         head = (cell.cell, study.id, subject["subject"], place)
-                        said = None if statement is None else _relation(evaluate(statement, [cell]), one)
-                        made.append(_row(head, one, (arm, base), row, said))
+                        published_value = None if statement is None else _relation(evaluate(statement, [cell]), one)
+                        published_rows.append(_row(head, one, (arm, base), row, published_value))
     cells = {cell.cell: number for number, cell in enumerate(here)}
-    return sorted(made, key=lambda row: cells[row["cell"]])
+    return sorted(published_rows, key=lambda row: cells[row["cell"]])
 
 
 def _row(
     head: tuple[str, str, str, int],
-    one: NumberDocument,
+    number: NumberDocument,
     pair: tuple[str, str],
     row: MetricOfArm | None,
     relation: str | None,
 ) -> PublishedRow:
     """A number of an arm beside ours; ``head`` is its cell, study, subject and place in the table."""
-    theirs, base = given(one, pair[0]) or 0.0, given(one, pair[1])
+    theirs, base = given(number, pair[0]) or 0.0, given(number, pair[1])
     return {
         "cell": head[0],
         "study": head[1],
         "subject": head[2],
         "place": head[3],
-        "metric": one["metric"],
-        "label": (row["label"] if row else "") or one["metric"],
+        "metric": number["metric"],
+        "label": (row["label"] if row else "") or number["metric"],
         "arm": pair[0],
-        "unit": one["unit"],
+        "unit": number["unit"],
         "published": float(theirs),
         "published_ratio": theirs / base if pair[0] != pair[1] and base else None,
-        "value": None if row is None or one["unit"] == "ratio" else row["value"],
+        "value": None if row is None or number["unit"] == "ratio" else row["value"],
         "ratio": row["ratio"] if row else None,
         "ratio_low": row["ratio_low"] if row else None,
         "ratio_high": row["ratio_high"] if row else None,
@@ -157,22 +159,22 @@ def _row(
     }
 
 
-def _relation(said: Evaluation, number: NumberDocument) -> str | None:
+def _relation(evaluation: Evaluation, number: NumberDocument) -> str | None:
     """How it stands; of what is not compared the artefact that made it, where there is one."""
-    if said.state == NOT_COMPARED:
+    if evaluation.state == NOT_COMPARED:
         return number.get("artefact")
-    return said.state if said.blocks else None
+    return evaluation.state if evaluation.blocks else None
 
 
 def claims(here: Sequence[Place]) -> list[Claim]:
     """What every cell says to every published claim that is about it."""
-    made = []
-    for study in known():
+    evaluated = []
+    for study in load_studies():
         for claim in study.claims:
             if claim.says is None or claim.says.between_cells:
                 continue  # a claim about two cells is for a campaign
             for place in matching(claim, here):
-                said = evaluate(claim, [place])
-                if said.blocks:
-                    made.append(Claim(claim.id, study.id, claim.text, place.cell, said.state, said))
-    return made
+                evaluation = evaluate(claim, [place])
+                if evaluation.blocks:
+                    evaluated.append(Claim(claim.id, study.id, claim.text, place.cell, evaluation.state, evaluation))
+    return evaluated

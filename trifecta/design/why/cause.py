@@ -17,7 +17,7 @@ CERTAIN, LIKELY, POSSIBLE, UNLIKELY, UNSUSPECTED = 9.0, 6.0, 3.0, 1.0, 0.0
 
 
 @dataclass(frozen=True)
-class Seen:
+class CellEvidence:
     """What is known of a cell before anything is removed from it: what it asks for, and what its run has shown.
 
     ``levels`` are the cell's, ``fields`` those of its workload, both as a study file has them; ``path`` is its path as
@@ -97,12 +97,12 @@ class Suspect:
     path: Mapping[str, JsonValue] = field(default_factory=dict)
 
     @property
-    def said(self) -> str:
+    def reason(self) -> str:
         """What points to it, as it is told."""
         return self.why if self.suspicion > 0 else "nothing points to it"
 
 
-Find = Callable[[Seen], "Suspect | None"]
+Find = Callable[[CellEvidence], "Suspect | None"]
 
 
 @dataclass(frozen=True)

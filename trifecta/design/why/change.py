@@ -33,7 +33,7 @@ class Change:
         for name, level in other.levels:
             there = levels.setdefault(name, level)
             if name == "quinn":
-                levels[name] = quinn.together(library, there, level)
+                levels[name] = quinn.combine(library, there, level)
             elif there != level:
                 return None
         if any(path.get(name, value) != value for name, value in other.path):
@@ -43,10 +43,10 @@ class Change:
 
 def compatible(changes: Mapping[str, Change], ids: Sequence[str], library: str) -> Change | None:
     """What removes all of these causes together; None where two of them set one field otherwise."""
-    made: Change | None = Change()
+    change: Change | None = Change()
     for one in ids:
-        made = None if made is None else made.beside(changes[one], library)
-    return made
+        change = None if change is None else change.beside(changes[one], library)
+    return change
 
 
 def is_met(name: str, own: str, level: str, protocol: str) -> bool:

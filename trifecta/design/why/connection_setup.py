@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from trifecta.design.why.cause import CERTAIN, LIKELY, POSSIBLE, UNLIKELY, UNSUSPECTED, Seen, Suspect, cause
+from trifecta.design.why.cause import CERTAIN, LIKELY, POSSIBLE, UNLIKELY, UNSUSPECTED, CellEvidence, Suspect, cause
 
 
 @cause("handshake")
-def handshake(seen: Seen) -> Suspect | None:
+def handshake(evidence: CellEvidence) -> Suspect | None:
     """the round trips of the handshake
 
     ## Removed by
@@ -18,14 +18,14 @@ def handshake(seen: Seen) -> Suspect | None:
     ## Cannot
     tell round trips from computing in the handshake; and a reused connection has a grown window.
     """
-    if not seen.new:
+    if not evidence.new:
         return None
-    suspicion = CERTAIN if seen.share("set-up") >= 0.2 else LIKELY
+    suspicion = CERTAIN if evidence.share("set-up") >= 0.2 else LIKELY
     return Suspect(suspicion, "every request opens a connection", {"connection": ("reused",)})
 
 
 @cause("certificate")
-def certificate(seen: Seen) -> Suspect | None:
+def certificate(evidence: CellEvidence) -> Suspect | None:
     """the certificate in the first flight
 
     ## Removed by
@@ -38,14 +38,14 @@ def certificate(seen: Seen) -> Suspect | None:
     ## Cannot
     take the certificate's size from the computing of its signature.
     """
-    if not seen.new or seen.value("resumption") != "false":
+    if not evidence.new or evidence.value("resumption") != "false":
         return None
-    suspicion = POSSIBLE if seen.share("set-up") >= 0.2 or not seen.shares else UNLIKELY
+    suspicion = POSSIBLE if evidence.share("set-up") >= 0.2 or not evidence.shares else UNLIKELY
     return Suspect(suspicion, "every handshake carries it", {"resumption": ("true",)})
 
 
 @cause("mtu")
-def mtu(seen: Seen) -> Suspect | None:
+def mtu(evidence: CellEvidence) -> Suspect | None:
     """the size of packets (MTU)
 
     ## Removed by
@@ -57,14 +57,14 @@ def mtu(seen: Seen) -> Suspect | None:
     ## Cannot
     change the largest QUIC packet of a program of another project.
     """
-    own = seen.value("mtu")
+    own = evidence.value("mtu")
     if own in ("", "1500"):
         return None
-    return Suspect(CERTAIN if seen.new and seen.far else LIKELY, f"it is {own}", {"mtu": ("1500",)})
+    return Suspect(CERTAIN if evidence.new and evidence.far else LIKELY, f"it is {own}", {"mtu": ("1500",)})
 
 
 @cause("tls-version")
-def tls_version(seen: Seen) -> Suspect | None:
+def tls_version(evidence: CellEvidence) -> Suspect | None:
     """the version of TLS
 
     ## Removed by
@@ -76,14 +76,14 @@ def tls_version(seen: Seen) -> Suspect | None:
     ## Cannot
     say anything of QUIC, which has TLS 1.3 alone.
     """
-    own = seen.value("tls_version")
+    own = evidence.value("tls_version")
     if own in ("", "1.3"):
         return None
-    return Suspect(CERTAIN if seen.new else UNLIKELY, f"it is {own}", {"tls_version": ("1.3",)})
+    return Suspect(CERTAIN if evidence.new else UNLIKELY, f"it is {own}", {"tls_version": ("1.3",)})
 
 
 @cause("key-exchange")
-def key_exchange(seen: Seen) -> Suspect | None:
+def key_exchange(evidence: CellEvidence) -> Suspect | None:
     """the key exchange
 
     ## Removed by
@@ -95,8 +95,8 @@ def key_exchange(seen: Seen) -> Suspect | None:
     ## Cannot
     tell the size of keys from the computing with them.
     """
-    own = seen.value("key_exchange")
+    own = evidence.value("key_exchange")
     if own in ("", "X25519"):
         return None
-    suspicion = LIKELY if seen.new else UNSUSPECTED
+    suspicion = LIKELY if evidence.new else UNSUSPECTED
     return Suspect(suspicion, f"it is {own}", {"key_exchange": ("X25519",)})

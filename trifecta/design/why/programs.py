@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from trifecta.design.model import CLIENT_FACTOR, DEFAULT_CLIENT
-from trifecta.design.why.cause import CERTAIN, LIKELY, POSSIBLE, Seen, Suspect, cause
+from trifecta.design.why.cause import CERTAIN, LIKELY, POSSIBLE, CellEvidence, Suspect, cause
 
 OWN_SERVER = "origin"
 
 
-def _cpu(seen: Seen, name: str) -> Suspect | None:
-    own = seen.value(name)
+def _cpu(evidence: CellEvidence, name: str) -> Suspect | None:
+    own = evidence.value(name)
     if own in ("", "none"):
         return None
-    loud = seen.struck.get("headroom", 0) > 0
+    loud = evidence.struck.get("headroom", 0) > 0
     why = f"it has {own} of a core" + (", and the check headroom warned" if loud else "")
     return Suspect(CERTAIN if loud else LIKELY, why, {name: ("none",)})
 
 
 @cause("client-cpu", check="headroom")
-def client_cpu(seen: Seen) -> Suspect | None:
+def client_cpu(evidence: CellEvidence) -> Suspect | None:
     """the client's share of a core
 
     ## Removed by
@@ -30,11 +30,11 @@ def client_cpu(seen: Seen) -> Suspect | None:
     ## Cannot
     give a program more than the core that this machine has.
     """
-    return _cpu(seen, "client_cpu")
+    return _cpu(evidence, "client_cpu")
 
 
 @cause("server-cpu", check="headroom")
-def server_cpu(seen: Seen) -> Suspect | None:
+def server_cpu(evidence: CellEvidence) -> Suspect | None:
     """the server's share of a core
 
     ## Removed by
@@ -46,11 +46,11 @@ def server_cpu(seen: Seen) -> Suspect | None:
     ## Cannot
     give a program more than the core that this machine has.
     """
-    return _cpu(seen, "server_cpu")
+    return _cpu(evidence, "server_cpu")
 
 
 @cause("server-program")
-def server_program(seen: Seen) -> Suspect | None:
+def server_program(evidence: CellEvidence) -> Suspect | None:
     """the server
 
     ## Removed by
@@ -63,14 +63,14 @@ def server_program(seen: Seen) -> Suspect | None:
     say what of that server it is: the further causes are then measured on `origin`, the nearest server in which they
     can be switched.
     """
-    own = seen.value("server")
+    own = evidence.value("server")
     if own in ("", OWN_SERVER) or own.startswith("engine"):
         return None
     return Suspect(LIKELY, f"{own} is another program", {"server": (OWN_SERVER,)})
 
 
 @cause("client-program", check="headroom")
-def client_program(seen: Seen) -> Suspect | None:
+def client_program(evidence: CellEvidence) -> Suspect | None:
     """the client
 
     ## Removed by
@@ -82,8 +82,8 @@ def client_program(seen: Seen) -> Suspect | None:
     ## Cannot
     say what of that client it is.
     """
-    own = seen.value(CLIENT_FACTOR)
+    own = evidence.value(CLIENT_FACTOR)
     if own in ("", DEFAULT_CLIENT):
         return None
-    loud = seen.struck.get("headroom", 0) > 0
+    loud = evidence.struck.get("headroom", 0) > 0
     return Suspect(LIKELY if loud else POSSIBLE, f"{own} is another program", {CLIENT_FACTOR: (DEFAULT_CLIENT,)})

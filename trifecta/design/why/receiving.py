@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trifecta.design.quantity import QuantityError, parse_size_bytes, parse_time_ns
-from trifecta.design.why.cause import CERTAIN, POSSIBLE, UNLIKELY, UNSUSPECTED, Seen, Suspect, cause
+from trifecta.design.why.cause import CERTAIN, POSSIBLE, UNLIKELY, UNSUSPECTED, CellEvidence, Suspect, cause
 
 _SMALL_BYTES = 1_000_000
 _USUAL_DELAY_NS = 25_000_000  # RFC 9000 section 18.2
@@ -17,25 +17,25 @@ def _halves(text: str) -> list[str]:
 
 def _least_bytes(text: str) -> int | None:
     """The smaller of one or two sizes; None where none is written."""
-    found = []
+    sizes = []
     for half in _halves(text):
         try:
-            found.append(parse_size_bytes(half))
+            sizes.append(parse_size_bytes(half))
         except QuantityError:
             continue
-    return min(found, default=None)
+    return min(sizes, default=None)
 
 
-def _window(seen: Seen, name: str) -> Suspect:
-    least = _least_bytes(seen.value(name))
+def _window(evidence: CellEvidence, name: str) -> Suspect:
+    least = _least_bytes(evidence.value(name))
     if least is not None and least < _SMALL_BYTES:
-        return Suspect(CERTAIN, f"it is {seen.value(name)}", {name: _LARGE})
-    suspicion = UNLIKELY if seen.far and seen.share("transfer", "wait") >= 0.2 else UNSUSPECTED
+        return Suspect(CERTAIN, f"it is {evidence.value(name)}", {name: _LARGE})
+    suspicion = UNLIKELY if evidence.far and evidence.share("transfer", "wait") >= 0.2 else UNSUSPECTED
     return Suspect(suspicion, "a receiver's window may end a flight", {name: _LARGE})
 
 
 @cause("stream-window")
-def stream_window(seen: Seen) -> Suspect | None:
+def stream_window(evidence: CellEvidence) -> Suspect | None:
     """flow control of a stream
 
     ## Removed by
@@ -47,11 +47,11 @@ def stream_window(seen: Seen) -> Suspect | None:
     ## Cannot
     tell a stream's window from the connection's where both are small: see their interaction.
     """
-    return _window(seen, "stream_window")
+    return _window(evidence, "stream_window")
 
 
 @cause("connection-window")
-def connection_window(seen: Seen) -> Suspect | None:
+def connection_window(evidence: CellEvidence) -> Suspect | None:
     """flow control of a connection
 
     ## Removed by
@@ -63,11 +63,11 @@ def connection_window(seen: Seen) -> Suspect | None:
     ## Cannot
     say more than `stream-window` where both are small: see their interaction.
     """
-    return _window(seen, "connection_window")
+    return _window(evidence, "connection_window")
 
 
 @cause("ack-delay")
-def ack_delay(seen: Seen) -> Suspect | None:
+def ack_delay(evidence: CellEvidence) -> Suspect | None:
     """the delay of acknowledgements
 
     ## Removed by
@@ -79,17 +79,17 @@ def ack_delay(seen: Seen) -> Suspect | None:
     ## Cannot
     change the delay of TCP, which is the kernel's own.
     """
-    if not seen.quic:
+    if not evidence.quic:
         return None
     suspicion, why = UNSUSPECTED, "a sender may wait for acknowledgements"
-    own = seen.value("ack_delay")
+    own = evidence.value("ack_delay")
     if own and parse_time_ns(own) > _USUAL_DELAY_NS:
         suspicion, why = CERTAIN, f"it is {own}"
     return Suspect(suspicion, why, {"ack_delay": ("0 ms", "0", "1 ms", "5 ms", "none")})
 
 
 @cause("ack-frequency")
-def ack_frequency(seen: Seen) -> Suspect | None:
+def ack_frequency(evidence: CellEvidence) -> Suspect | None:
     """how many packets are acknowledged at once
 
     ## Removed by
@@ -102,18 +102,18 @@ def ack_frequency(seen: Seen) -> Suspect | None:
     ## Cannot
     change how often TCP acknowledges, which is the kernel's own.
     """
-    if not seen.quic:
+    if not evidence.quic:
         return None
-    own = seen.value("ack_packets")
+    own = evidence.value("ack_packets")
     if own and own != _USUAL_ACK_PACKETS:
         return Suspect(CERTAIN - 1, f"it is {own}, not {_USUAL_ACK_PACKETS}", {"ack_packets": (_USUAL_ACK_PACKETS,)})
-    busy = not seen.far or seen.struck.get("headroom", 0) > 0
-    suspicion = UNLIKELY if busy and seen.crosses else UNSUSPECTED
+    busy = not evidence.far or evidence.struck.get("headroom", 0) > 0
+    suspicion = UNLIKELY if busy and evidence.crosses else UNSUSPECTED
     return Suspect(suspicion, "every second packet is acknowledged", {"ack_packets": ("10",)})
 
 
 @cause("merged-frames", check="frames")
-def merged_frames(seen: Seen) -> Suspect | None:
+def merged_frames(evidence: CellEvidence) -> Suspect | None:
     """frames merged by the path (GRO)
 
     ## Removed by
@@ -125,15 +125,15 @@ def merged_frames(seen: Seen) -> Suspect | None:
     ## Cannot
     keep a host's own kernel from merging what its device gave it one by one.
     """
-    if seen.path.get("frames", "merged") == "wire":
+    if evidence.path.get("frames", "merged") == "wire":
         return None
-    loud = seen.struck.get("frames", 0) > 0
-    suspicion = POSSIBLE if loud else UNLIKELY if seen.crosses and not seen.far else UNSUSPECTED
+    loud = evidence.struck.get("frames", 0) > 0
+    suspicion = POSSIBLE if loud else UNLIKELY if evidence.crosses and not evidence.far else UNSUSPECTED
     return Suspect(suspicion, "super-packets cost TCP less", path={"frames": "wire"})
 
 
 @cause("header-compression")
-def header_compression(seen: Seen) -> Suspect | None:
+def header_compression(evidence: CellEvidence) -> Suspect | None:
     """header compression (HPACK, QPACK)
 
     ## Removed by
@@ -149,7 +149,7 @@ def header_compression(seen: Seen) -> Suspect | None:
 
 
 @cause("udp-buffers")
-def udp_buffers(seen: Seen) -> Suspect | None:
+def udp_buffers(evidence: CellEvidence) -> Suspect | None:
     """socket buffers: the kernel's of TCP, the program's of QUIC
 
     ## Removed by
@@ -161,11 +161,11 @@ def udp_buffers(seen: Seen) -> Suspect | None:
     ## Cannot
     give a socket more than `net.core.rmem_max` without CAP_NET_ADMIN, nor change that of a program of another project.
     """
-    if not seen.quic:
+    if not evidence.quic:
         return None
-    least = _least_bytes(seen.value("udp_buffer"))
+    least = _least_bytes(evidence.value("udp_buffer"))
     if least is not None and least < _SMALL_BYTES:
-        return Suspect(CERTAIN, f"it is {seen.value('udp_buffer')}", {"udp_buffer": _LARGE})
-    if seen.struck.get("drops", 0):
+        return Suspect(CERTAIN, f"it is {evidence.value('udp_buffer')}", {"udp_buffer": _LARGE})
+    if evidence.struck.get("drops", 0):
         return Suspect(POSSIBLE, "a host dropped packets", {"udp_buffer": _LARGE})
     return Suspect(UNSUSPECTED, "a program may read too late what came", {"udp_buffer": _LARGE})

@@ -22,7 +22,7 @@ from trifecta.design.model import (
 from trifecta.design.quantity import QuantityError
 from trifecta.design.resolve import Surroundings, resolve
 from trifecta.design.why.budget import LEAST_ROUNDS
-from trifecta.design.why.cause import Seen, Suspect
+from trifecta.design.why.cause import CellEvidence, Suspect
 from trifecta.design.why.change import Change, compatible, is_met
 from trifecta.design.why.programs import OWN_SERVER
 from trifecta.design.yaml_text import parse_document
@@ -47,7 +47,7 @@ class Case:
 
     study: Study
     cell: Cell
-    seen: Seen
+    evidence: CellEvidence
 
     @property
     def has_nearest(self) -> bool:
@@ -58,7 +58,7 @@ class Case:
         own = {"server": OWN_SERVER, CLIENT_FACTOR: DEFAULT_CLIENT}
         if self.study.workload.family != "requests" or self.study.compare in own:
             return {}
-        return {name: level for name, level in own.items() if self.seen.levels.get(name, level) != level}
+        return {name: level for name, level in own.items() if self.evidence.levels.get(name, level) != level}
 
     def change(self, suspect: Suspect) -> Change | str:
         """What removes a cause here; else why it cannot be removed."""
@@ -71,18 +71,18 @@ class Case:
             level = _first(name, spellings)
             if level is None:
                 return NO_SWITCH
-            if level != self.seen.value(name) and self.arms_of(Change(((name, level),))):
+            if level != self.evidence.value(name) and self.arms_of(Change(((name, level),))):
                 levels[name] = level
-        path = {name: value for name, value in suspect.path.items() if self.seen.path.get(name) != value}
+        path = {name: value for name, value in suspect.path.items() if self.evidence.path.get(name) != value}
         if path and self.study.compare == "path":
             return COMPARED
         return Change(tuple(levels.items()), tuple(path.items())) if levels or path else ABSENT
 
     def arms_of(self, change: Change) -> tuple[str, ...]:
         """The arms that meet something of a change: ``ack_delay`` is nothing to HTTP/2."""
-        arms = (self.seen.arm, self.seen.to)
+        arms = (self.evidence.arm, self.evidence.to)
         # Browsers may speak another protocol, too, and so may services with each other.
-        mixed = self.study.workload.family == "visits" or self.seen.value("inside") not in ("", "same")
+        mixed = self.study.workload.family == "visits" or self.evidence.value("inside") not in ("", "same")
         if change.path or mixed:
             return arms
         return tuple(arm for arm in arms if any(self._meets(arm, name, level) for name, level in change.levels))
@@ -95,7 +95,7 @@ class Case:
     @property
     def library(self) -> str:
         """How the cell has quinn-proto adapted."""
-        return self.seen.value("quinn") or quinn.ADAPTED
+        return self.evidence.value("quinn") or quinn.ADAPTED
 
     def together(self, changes: Mapping[str, Change], ids: Sequence[str]) -> Change | None:
         """What removes all of these causes from the cell; None where two of them set one field otherwise."""
@@ -110,24 +110,28 @@ class Case:
         return True
 
     def _meets(self, arm: str, name: str, level: str) -> bool:
-        protocol = arm if self.study.compare == PROTOCOL_FACTOR else self.seen.levels.get(PROTOCOL_FACTOR, "")
-        return is_met(name, self.seen.value(name), level, protocol)
+        protocol = arm if self.study.compare == PROTOCOL_FACTOR else self.evidence.levels.get(PROTOCOL_FACTOR, "")
+        return is_met(name, self.evidence.value(name), level, protocol)
 
     def exchanged(self, rung: Rung) -> dict[str, list[str]]:
         """What a rung has otherwise than the cell: by field its value there and here."""
-        own = {name: [self.seen.value(name), level] for name, level in rung.change.levels}
+        own = {name: [self.evidence.value(name), level] for name, level in rung.change.levels}
         of_path = {
-            f"path.{name}": [str(self.seen.path.get(name, "merged" if name == "frames" else "none")), str(value)]
+            f"path.{name}": [str(self.evidence.path.get(name, "merged" if name == "frames" else "none")), str(value)]
             for name, value in rung.change.path
         }
         return own | of_path
 
     def levels(self, rung: Rung) -> dict[str, str]:
         """Every factor of a rung's cell with its level, in the order of the cell."""
-        made = dict(self.seen.levels) | (self._nearest() if rung.nearest else {}) | dict(rung.change.levels)
+        levels_of_rung = (
+            dict(self.evidence.levels) | (self._nearest() if rung.nearest else {}) | dict(rung.change.levels)
+        )
         if rung.change.path:
-            made["path"] = "-".join([made["path"], *(f"{name}-{value}" for name, value in rung.change.path)])
-        return made
+            levels_of_rung["path"] = "-".join(
+                [levels_of_rung["path"], *(f"{name}-{value}" for name, value in rung.change.path)]
+            )
+        return levels_of_rung
 
     def key(self, rung: Rung) -> str:
         """What distinguishes the cells of rungs."""
@@ -135,10 +139,10 @@ class Case:
 
     def distinct(self, rungs: Sequence[Rung]) -> list[Rung]:
         """The rungs without those whose cell another has: without a foreign server is the nearest stack as it is."""
-        made: dict[str, Rung] = {}
+        by_key: dict[str, Rung] = {}
         for rung in rungs:
-            made.setdefault(self.key(rung), rung)
-        return list(made.values())
+            by_key.setdefault(self.key(rung), rung)
+        return list(by_key.values())
 
     def study_of(
         self, rungs: Sequence[Rung], *, rounds: int, seed: int, title: str, around: Surroundings | None = None
@@ -149,9 +153,11 @@ class Case:
         tree = copy.deepcopy(document.tree)
         every = [self.levels(rung) for rung in rungs]
         names = list(dict.fromkeys(factor for levels in every for factor in levels))
-        whole = [{factor: levels.get(factor) or self.seen.value(factor) for factor in names} for levels in every]
+        rung_levels = [
+            {factor: levels.get(factor) or self.evidence.value(factor) for factor in names} for levels in every
+        ]
         factors: dict[str, list[str]] = {self.study.compare: self._arms()}
-        factors |= {factor: list(dict.fromkeys(levels[factor] for levels in whole)) for factor in names}
+        factors |= {factor: list(dict.fromkeys(levels[factor] for levels in rung_levels)) for factor in names}
         tree["factors"] = factors
         for factor in names:
             tree.get("workload", {}).pop(factor, None)
@@ -167,8 +173,8 @@ class Case:
         tree |= {
             "study": title,
             "title": f"Why: {self.study.title}",
-            "cells": [",".join(f"{factor}={level}" for factor, level in levels.items()) for levels in whole],
-            "baseline": self._named(self.seen.to),
+            "cells": [",".join(f"{factor}={level}" for factor, level in levels.items()) for levels in rung_levels],
+            "baseline": self._named(self.evidence.to),
             "blocks": {"at_least": str(rounds), "at_most": str(rounds)},
             "seed": str(seed),
             "conformance": "off",
@@ -179,7 +185,7 @@ class Case:
         return resolve(Document(tree, "study.yaml"), around)
 
     def _arms(self) -> list[str]:
-        pair = (self.seen.arm, self.seen.to)
+        pair = (self.evidence.arm, self.evidence.to)
         if self.study.compare == PROTOCOL_FACTOR:
             return [name for arm, name in PROTOCOL_NAMES.items() if arm in pair]
         return [level for level in plan.levels_of(self.study) if level in pair]
@@ -192,18 +198,20 @@ def case_of(study: Study, cell: Cell, arm: str, to: str) -> Case:
     """What a study says of a cell; what its run has shown is added to ``seen`` (`Case.seen`)."""
     tree = parse_document(study.source, "study.yaml").tree
     workload = plan.workload_as_written(study, plan.treatment(study, cell, to))
-    every = {name: _written(one, workload) for name, one in WORKLOAD_FIELDS.items()}
+    every = {name: _field_text(one, workload) for name, one in WORKLOAD_FIELDS.items()}
     fields = {name: text for name, text in every.items() if text is not None}
     levels = {name: plan.level_text(level) for name, level in cell.levels.items()}
     path = (tree.get("paths") or {}).get(levels.get("path", "")) or {}
-    return Case(study, cell, Seen(arm, to, study.compare, levels, fields, path))
+    return Case(study, cell, CellEvidence(arm, to, study.compare, levels, fields, path))
 
 
 def cell_named(study: Study, wanted: str) -> Cell:
     """The cell of this key, or the only one that has the levels given (``path=far,connection=new``); else UserError."""
     cells = plan.cells(study)
-    asked = set(wanted.split(","))
-    fits = [one for one in cells if one.key == wanted] or [one for one in cells if asked <= set(one.key.split(","))]
+    conditions = set(wanted.split(","))
+    fits = [one for one in cells if one.key == wanted] or [
+        one for one in cells if conditions <= set(one.key.split(","))
+    ]
     if len(fits) == 1:
         return fits[0]
     keys = "; ".join(one.key for one in fits or cells)
@@ -221,27 +229,27 @@ def refuse_unasked(study: Study, cell: str | None, arm: str | None) -> None:
         raise UserError(f"{study.name} is judged by the {label}, which has no ratio; give a run with another metric")
     if cell is not None:
         cell_named(study, cell)
-    if arm is not None and arm not in plan.others(study):
-        known = ", ".join(plan.others(study))
+    if arm is not None and arm not in plan.other_levels(study):
+        known = ", ".join(plan.other_levels(study))
         raise UserError(f"option --arm: {arm!r} is not compared with {study.baseline.level}; choose from {known}")
 
 
-def _written(one: Field, workload: RequestsWorkload) -> str | None:
+def _field_text(field: Field, workload: RequestsWorkload) -> str | None:
     """A field of a workload as a study file has it; None for what this workload lacks, or has no word for."""
-    value = getattr(workload, one.attribute, None)
+    value = getattr(workload, field.attribute, None)
     if value is not None:
-        return plan.level_text(one.format(value))
-    if one.without is not None:
-        return one.without
+        return plan.level_text(field.format(value))
+    if field.without is not None:
+        return field.without
     try:
-        return "none" if one.parse("none") is None else None
+        return "none" if field.parse("none") is None else None
     except QuantityError:
         return None
 
 
-def with_evidence(case: Case, seen: Seen) -> Case:
+def with_evidence(case: Case, evidence: CellEvidence) -> Case:
     """The same case with what its run has shown."""
-    return replace(case, seen=seen)
+    return replace(case, evidence=evidence)
 
 
 def _first(name: str, spellings: Sequence[str]) -> str | None:

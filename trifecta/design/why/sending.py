@@ -5,16 +5,16 @@ from __future__ import annotations
 from trifecta.design import quinn
 from trifecta.design.quantity import QuantityError, parse_size_bytes
 from trifecta.design.transports import over
-from trifecta.design.why.cause import CERTAIN, LIKELY, POSSIBLE, UNLIKELY, UNSUSPECTED, Seen, Suspect, cause
+from trifecta.design.why.cause import CERTAIN, LIKELY, POSSIBLE, UNLIKELY, UNSUSPECTED, CellEvidence, Suspect, cause
 
 _STANDARD_WINDOW, _LARGE_WINDOW = "10", "100"
 _OFF = ("off", "false", "none")
 _SEGMENT_BYTES = 1460
 
 
-def _window_limited(seen: Seen) -> bool:
+def _window_limited(evidence: CellEvidence) -> bool:
     """Whether the difference lies in what windows and pace decide, as far as it is known where it lies."""
-    return seen.far and (not seen.shares or seen.share("wait", "transfer") >= 0.2)
+    return evidence.far and (not evidence.shares or evidence.share("wait", "transfer") >= 0.2)
 
 
 def _octets(text: str) -> int:
@@ -26,7 +26,7 @@ def _octets(text: str) -> int:
 
 
 @cause("pacing")
-def pacing(seen: Seen) -> Suspect | None:
+def pacing(evidence: CellEvidence) -> Suspect | None:
     """the pace of packets
 
     ## Removed by
@@ -39,26 +39,26 @@ def pacing(seen: Seen) -> Suspect | None:
     ## Cannot
     switch the pace of a server of another project, nor BBR's, which is part of its model.
     """
-    transports = (("TCP", "h2", seen.tcp), ("QUIC", "h3", seen.quic))
-    paced = [name for name, protocol, there in transports if there and _is_paced(seen, protocol)]
+    transports = (("TCP", "h2", evidence.tcp), ("QUIC", "h3", evidence.quic))
+    paced = [name for name, protocol, there in transports if there and _is_paced(evidence, protocol)]
     if not paced:
         return None
-    if not seen.crosses:
+    if not evidence.crosses:
         return Suspect(UNSUSPECTED, "what is paced waits", {"pacing": _OFF})
     if len(paced) != 1:
         return Suspect(POSSIBLE, "both are paced, each in its own way", {"pacing": _OFF})
     why = f"{paced[0]} is paced and {'TCP' if paced[0] == 'QUIC' else 'QUIC'} is not"
-    return Suspect(LIKELY + 1 if _window_limited(seen) else POSSIBLE, why, {"pacing": _OFF})
+    return Suspect(LIKELY + 1 if _window_limited(evidence) else POSSIBLE, why, {"pacing": _OFF})
 
 
-def _is_paced(seen: Seen, protocol: str) -> bool:
+def _is_paced(evidence: CellEvidence, protocol: str) -> bool:
     """Whether a transport spreads its packets; BBR does over TCP whatever the study says."""
-    bbr = over(seen.value("congestion_control"), protocol) == "bbr" and protocol != "h3"
-    return bbr or over(seen.value("pacing") or "off/on", protocol) == "on"
+    bbr = over(evidence.value("congestion_control"), protocol) == "bbr" and protocol != "h3"
+    return bbr or over(evidence.value("pacing") or "off/on", protocol) == "on"
 
 
 @cause("idle-window")
-def idle_window(seen: Seen) -> Suspect | None:
+def idle_window(evidence: CellEvidence) -> Suspect | None:
     """the restart of the window after idle
 
     ## Removed by
@@ -72,14 +72,14 @@ def idle_window(seen: Seen) -> Suspect | None:
     ## Cannot
     tell a restart from a window that did not grow: that is `window-validation`.
     """
-    suspicion = LIKELY if _window_limited(seen) and not seen.new else UNSUSPECTED
-    if seen.value("idle_window") == "restart":
+    suspicion = LIKELY if _window_limited(evidence) and not evidence.new else UNSUSPECTED
+    if evidence.value("idle_window") == "restart":
         suspicion = CERTAIN - 1
     return Suspect(suspicion, "after a pause a sender may begin anew", {"idle_window": ("keep",)})
 
 
 @cause("initial-window")
-def initial_window(seen: Seen) -> Suspect | None:
+def initial_window(evidence: CellEvidence) -> Suspect | None:
     """the initial window
 
     ## Removed by
@@ -92,16 +92,22 @@ def initial_window(seen: Seen) -> Suspect | None:
     ## Cannot
     set the window of a server of another project. A hundred packets at once can overflow a short queue.
     """
-    own = seen.value("initial_window")
+    own = evidence.value("initial_window")
     if own and own != _STANDARD_WINDOW:
         return Suspect(CERTAIN, f"it is {own}, not 10 packets", {"initial_window": (_STANDARD_WINDOW, "10 packets")})
-    suspicion = LIKELY - 1 if seen.new and _window_limited(seen) else UNLIKELY if _window_limited(seen) else UNSUSPECTED
+    suspicion = (
+        LIKELY - 1
+        if evidence.new and _window_limited(evidence)
+        else UNLIKELY
+        if _window_limited(evidence)
+        else UNSUSPECTED
+    )
     why = "a response may take more than its ten packets"
     return Suspect(suspicion, why, {"initial_window": (_LARGE_WINDOW, "64", "32")})
 
 
 @cause("congestion-control")
-def congestion_control(seen: Seen) -> Suspect | None:
+def congestion_control(evidence: CellEvidence) -> Suspect | None:
     """the congestion control
 
     ## Removed by
@@ -114,17 +120,17 @@ def congestion_control(seen: Seen) -> Suspect | None:
     ## Cannot
     make two implementations of one algorithm alike: Cubic of Linux and of quinn-proto stay two programs.
     """
-    own = seen.value("congestion_control")
-    if seen.apart("congestion_control"):
+    own = evidence.value("congestion_control")
+    if evidence.apart("congestion_control"):
         return Suspect(CERTAIN, f"it is {own}", {"congestion_control": (own.partition("/")[0],)})
     if own in ("", "bbr"):
         return None
-    lossy = seen.lost or seen.queue_dropped
+    lossy = evidence.lost or evidence.queue_dropped
     return Suspect(POSSIBLE if lossy else UNSUSPECTED, "packets are lost", {"congestion_control": ("bbr",)})
 
 
 @cause("slow-start-exit")
-def slow_start_exit(seen: Seen) -> Suspect | None:
+def slow_start_exit(evidence: CellEvidence) -> Suspect | None:
     """the early exit from slow start (HyStart)
 
     ## Removed by
@@ -137,14 +143,14 @@ def slow_start_exit(seen: Seen) -> Suspect | None:
     ## Cannot
     take HyStart away alone: Reno also grows more slowly after a loss.
     """
-    if seen.value("congestion_control") != "cubic" or not seen.tcp:
+    if evidence.value("congestion_control") != "cubic" or not evidence.tcp:
         return None
-    suspicion = POSSIBLE - 1 if seen.crosses and seen.new and _window_limited(seen) else UNSUSPECTED
+    suspicion = POSSIBLE - 1 if evidence.crosses and evidence.new and _window_limited(evidence) else UNSUSPECTED
     return Suspect(suspicion, "Linux's Cubic may leave slow start early", {"congestion_control": ("reno",)})
 
 
 @cause("window-validation")
-def window_validation(seen: Seen) -> Suspect | None:
+def window_validation(evidence: CellEvidence) -> Suspect | None:
     """the rule by which quinn-proto's window grows
 
     ## Removed by
@@ -158,17 +164,17 @@ def window_validation(seen: Seen) -> Suspect | None:
     ## Cannot
     change the QUIC of a server of another project, nor BBR, which has no such rule.
     """
-    own = seen.value("quinn")
-    if not own or not seen.quic or over(seen.value("congestion_control"), "h3") == "bbr":
+    own = evidence.value("quinn")
+    if not own or not evidence.quic or over(evidence.value("congestion_control"), "h3") == "bbr":
         return None
-    if _lacks(own, "window-validation"):
+    if _lacks_adaptation(own, "window-validation"):
         return Suspect(CERTAIN, f"quinn-proto is {own}", _switched(own, "window-validation"))
     why = "the tool's own rule for quinn-proto's window may matter"
     return Suspect(UNLIKELY, why, _switched(own, "window-validation"))
 
 
 @cause("quinn-settings")
-def quinn_settings(seen: Seen) -> Suspect | None:
+def quinn_settings(evidence: CellEvidence) -> Suspect | None:
     """the settings of quinn-proto
 
     ## Removed by
@@ -182,16 +188,16 @@ def quinn_settings(seen: Seen) -> Suspect | None:
     change the QUIC of a server of another project. Without it the initial window may be another than TCP's, which
     excludes no trial then.
     """
-    own = seen.value("quinn")
-    if not own or not seen.quic:
+    own = evidence.value("quinn")
+    if not own or not evidence.quic:
         return None
-    if _lacks(own, "settings"):
-        return Suspect(LIKELY if seen.new else POSSIBLE, f"quinn-proto is {own}", _switched(own, "settings"))
+    if _lacks_adaptation(own, "settings"):
+        return Suspect(LIKELY if evidence.new else POSSIBLE, f"quinn-proto is {own}", _switched(own, "settings"))
     why = "the tool's own settings of quinn-proto may matter"
-    return Suspect(UNLIKELY if seen.new else UNSUSPECTED, why, _switched(own, "settings"))
+    return Suspect(UNLIKELY if evidence.new else UNSUSPECTED, why, _switched(own, "settings"))
 
 
-def _lacks(own: str, adaptation: str) -> bool:
+def _lacks_adaptation(own: str, adaptation: str) -> bool:
     return adaptation not in quinn.names(own)
 
 
@@ -200,7 +206,7 @@ def _switched(own: str, adaptation: str) -> dict[str, tuple[str, ...]]:
 
 
 @cause("packet-threshold", check="reordering")
-def packet_threshold(seen: Seen) -> Suspect | None:
+def packet_threshold(evidence: CellEvidence) -> Suspect | None:
     """the packet threshold of loss detection
 
     ## Removed by
@@ -213,13 +219,13 @@ def packet_threshold(seen: Seen) -> Suspect | None:
     ## Cannot
     keep a sender from losses found by time (RFC 9002 section 6.1.2).
     """
-    apart = seen.apart("packet_threshold")
-    suspicion = CERTAIN if seen.overtaken else LIKELY if apart else UNSUSPECTED
+    apart = evidence.apart("packet_threshold")
+    suspicion = CERTAIN if evidence.overtaken else LIKELY if apart else UNSUSPECTED
     return Suspect(suspicion, "packets overtake each other", {"packet_threshold": ("1000", "300", "100")})
 
 
 @cause("nagle", check="delayed_ack")
-def nagle(seen: Seen) -> Suspect | None:
+def nagle(evidence: CellEvidence) -> Suspect | None:
     """Nagle's algorithm
 
     ## Removed by
@@ -231,13 +237,13 @@ def nagle(seen: Seen) -> Suspect | None:
     ## Cannot
     change what is sent over QUIC, which has no such algorithm.
     """
-    if seen.value("tcp_nodelay") != "false" or not seen.tcp:
+    if evidence.value("tcp_nodelay") != "false" or not evidence.tcp:
         return None
     return Suspect(CERTAIN, "small writes wait for an acknowledgement", {"tcp_nodelay": ("true",)})
 
 
 @cause("tls-records")
-def tls_records(seen: Seen) -> Suspect | None:
+def tls_records(evidence: CellEvidence) -> Suspect | None:
     """the size of TLS records
 
     ## Removed by
@@ -249,17 +255,17 @@ def tls_records(seen: Seen) -> Suspect | None:
     ## Cannot
     be set in a server of another project (nginx: `ssl_buffer_size`); QUIC has no such records.
     """
-    if not seen.tcp:
+    if not evidence.tcp:
         return None
-    own = seen.value("tls_record")
+    own = evidence.value("tls_record")
     set_ = _octets(own) > _SEGMENT_BYTES
-    suspicion = CERTAIN - 1 if set_ else POSSIBLE - 1 if seen.new and _window_limited(seen) else UNSUSPECTED
+    suspicion = CERTAIN - 1 if set_ else POSSIBLE - 1 if evidence.new and _window_limited(evidence) else UNSUSPECTED
     why = f"a record of {own} does not fit a small window" if set_ else "a record is read when all of it is there"
     return Suspect(suspicion, why, {"tls_record": ("1200 B", "1 kB", "1400 B", "segment")})
 
 
 @cause("segmentation-offload")
-def segmentation_offload(seen: Seen) -> Suspect | None:
+def segmentation_offload(evidence: CellEvidence) -> Suspect | None:
     """segmentation by the kernel (GSO)
 
     ## Removed by
@@ -271,8 +277,8 @@ def segmentation_offload(seen: Seen) -> Suspect | None:
     ## Cannot
     switch what the kernel does in the lab's own devices.
     """
-    if not seen.quic:
+    if not evidence.quic:
         return None
-    busy = not seen.far or seen.struck.get("headroom", 0) > 0
-    return Suspect(POSSIBLE if busy and seen.crosses else UNSUSPECTED, "the difference may be computing",
+    busy = not evidence.far or evidence.struck.get("headroom", 0) > 0
+    return Suspect(POSSIBLE if busy and evidence.crosses else UNSUSPECTED, "the difference may be computing",
                    {"segmentation_offload": _OFF})  # fmt: skip

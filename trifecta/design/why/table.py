@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from trifecta.design.errors import UserError
 from trifecta.design.why import connection_setup, programs, receiving, sending
-from trifecta.design.why.cause import Cause, Seen, Suspect
+from trifecta.design.why.cause import Cause, CellEvidence, Suspect
 from trifecta.entries import Registry
 
 _OWN = {
@@ -52,7 +52,7 @@ def _adopt(name: str, cause: Cause, _package: str) -> Cause:
 CAUSES = Registry("cause", _OWN, Cause, _adopt, error=UserError)
 
 
-def suspects(seen: Seen) -> list[tuple[Cause, Suspect]]:
+def suspects(evidence: CellEvidence) -> list[tuple[Cause, Suspect]]:
     """The causes that a cell may have, the most suspected first."""
-    found = [(one, suspect) for one in CAUSES.values() if (suspect := one.find(seen)) is not None]
-    return sorted(found, key=lambda pair: -pair[1].suspicion)
+    suspected = [(one, suspect) for one in CAUSES.values() if (suspect := one.find(evidence)) is not None]
+    return sorted(suspected, key=lambda pair: -pair[1].suspicion)

@@ -231,9 +231,9 @@ class VideoWorkload(BrowserWorkload):
 
     def problem(self, protocols: Sequence[str], path: PathSpec) -> Problem | None:
         """Players have limits of their own."""
-        found = super().problem(protocols, path)
-        if found is not None:
-            return found
+        base_problem = super().problem(protocols, path)
+        if base_problem is not None:
+            return base_problem
         if not 1_000_000_000 <= self.segment_ns <= 20_000_000_000:
             return "segment", "a segment plays for 1 s to 20 s; HLS players expect some seconds (RFC 8216)"
         if self.watch_ns < 2 * self.segment_ns:

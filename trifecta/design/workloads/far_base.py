@@ -110,9 +110,9 @@ class FarBaseWorkload(RequestsWorkload):
             ("most_requests", own.most_requests, most.most_requests, f"{own.most_requests}", f"{most.most_requests}"),
             ("most_volume", own.most_bytes, most.most_bytes, size(own.most_bytes), size(most.most_bytes)),
         )
-        for field, given, allowed, said, limit in caps:
+        for field, given, allowed, text, limit in caps:
             if given > allowed:
-                what = f"{said} is more than {limit}"
+                what = f"{text} is more than {limit}"
                 if self.owned:
                     return field, f"{what}, the most that is asked of any server; lower it"
                 return field, f"{what}, the most at a server of others; lower it, or claim it as yours (--i-own-this)"

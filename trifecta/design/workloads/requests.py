@@ -276,8 +276,8 @@ class RequestsWorkload:
         per_round_trip = estimates.trip_ns(path) + estimates.PYTHON_NS * ("python" in client)
         sending = estimates.sending_ns(self._most_octets, path)
         in_turn, abreast = self._paced()
-        asked = in_turn * (self.calls * (round_trips * per_round_trip + estimates.REQUEST_NS + sending)) / abreast
-        return min(asked, limit) if self.duration_ns else asked
+        needed_ns = in_turn * (self.calls * (round_trips * per_round_trip + estimates.REQUEST_NS + sending)) / abreast
+        return min(needed_ns, limit) if self.duration_ns else needed_ns
 
     def _paced(self) -> tuple[int, int]:
         """How many requests a trial makes, and how many of them at a time."""
@@ -299,8 +299,8 @@ class RequestsWorkload:
         if "h3" in protocols and over(self.tls_version, "h3") == "1.2":
             text = "HTTP/3 needs TLS 1.3 (RFC 9001 section 4.2); take HTTP/3 out of factors.protocol, or give '1.2/1.3'"
             return "tls_version", f"{text} (TCP/QUIC)"
-        if (found := self._apart_problem()) is not None:
-            return found
+        if (problem := self._apart_problem()) is not None:
+            return problem
         if "1.2" in self.tls_version and self.key_exchange == "X25519MLKEM768":
             return "key_exchange", "X25519MLKEM768 needs TLS 1.3; use X25519"
         return self._early_data_problem() if self.zero_rtt else None
@@ -348,10 +348,10 @@ class RequestsWorkload:
     def _message_problem(self) -> Problem | None:
         if self.request_bytes and self.method not in CONTENT_METHODS:
             return "request", f"a {self.method} carries no content here (RFC 9110 section 9.3); use POST, PUT or PATCH"
-        found = self._answer_problem()
-        if found is None and max(largest(self.response_bytes), largest(self.request_bytes)) > 10_000_000_000:
+        problem = self._answer_problem()
+        if problem is None and max(largest(self.response_bytes), largest(self.request_bytes)) > 10_000_000_000:
             return "response", "more than 10 GB a message; give less"
-        return found
+        return problem
 
     def _answer_problem(self) -> Problem | None:
         if self.method == "DELETE" and self.response_bytes:

@@ -126,8 +126,8 @@ class ServicesWorkload(RequestsWorkload):
         """A number of hosts, an impaired wire and a table of connections are a lab's."""
         if self.hosts != 1:
             return "hosts", "is a number of hosts in a lab, and this study names its hosts; leave the number out"
-        asked = {"impaired": self.impaired != "all", "conntrack": self.conntrack != "off"}
-        field = next((name for name, asks in asked.items() if asks), None)
+        options = {"impaired": self.impaired != "all", "conntrack": self.conntrack != "off"}
+        field = next((name for name, asks in options.items() if asks), None)
         if field is None:
             return None
         return field, "is made by a lab on one machine, and hosts are as they are; leave it out"

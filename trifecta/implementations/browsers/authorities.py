@@ -27,9 +27,9 @@ def files_of(job: Job) -> list[tuple[str, Path]]:
     every = split(job.ca_file.read_text(encoding="ascii", errors="replace"))
     if len(every) < 2:
         return [("lab", job.ca_file)]
-    made = []
+    files = []
     for number, certificate in enumerate(every):
         file = job.state / f"authority-{number}.pem"
         file.write_text(f"{certificate}\n", encoding="ascii")
-        made.append((f"lab {number}", file))
-    return made
+        files.append((f"lab {number}", file))
+    return files

@@ -11,13 +11,13 @@ import json
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from trifecta.design.extras import Later
+from trifecta.design.extras import LazyModule
 
 if TYPE_CHECKING:
     import websockets.asyncio.client as sockets
     import websockets.exceptions as problems
 else:
-    sockets, problems = Later("websockets.asyncio.client"), Later("websockets.exceptions")
+    sockets, problems = LazyModule("websockets.asyncio.client"), LazyModule("websockets.exceptions")
 
 Params = dict[str, Any]
 

@@ -36,7 +36,7 @@ _NAME = re.compile(r"ERR_[A-Z0-9_]+")
 
 def error_class(words: str) -> ErrorClass:
     """The class of ``net::ERR_...`` in what Chromium or its driver said; ``browser:other`` for what is not known."""
-    found = _NAME.search(words)
-    if found is None:
+    match = _NAME.search(words)
+    if match is None:
         return "browser:other"
-    return next((named for pattern, named in _CLASSES if re.match(pattern, found[0])), "browser:other")
+    return next((named for pattern, named in _CLASSES if re.match(pattern, match[0])), "browser:other")

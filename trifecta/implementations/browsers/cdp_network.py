@@ -157,12 +157,12 @@ class NetworkLog:
 
 def _content_bytes(fetch: Fetch) -> int:
     """Octets of content as sent. What was received when the head was read may have content in it already."""
-    said = {name.lower(): value for name, value in fetch.response_headers}
-    length = said.get("content-length", "")
+    headers = {name.lower(): value for name, value in fetch.response_headers}
+    length = headers.get("content-length", "")
     wire, decoded = fetch.wire_bytes or 0, fetch.decoded_bytes or 0
     if fetch.method != "HEAD" and length.isascii() and length.isdecimal() and int(length) <= wire:
         return int(length)
-    if "content-encoding" not in said and decoded <= wire:
+    if "content-encoding" not in headers and decoded <= wire:
         return decoded
     return max(0, wire - (fetch.header_bytes or 0))
 

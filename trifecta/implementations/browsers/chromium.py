@@ -47,16 +47,16 @@ class Chromium(BrowserAdapter):
             raise Unsupported("certutil is not installed; run: sudo apt-get install -y libnss3-tools")
         program = _program()
         try:
-            said = subprocess.run(
+            output = subprocess.run(
                 [program, "--version"], capture_output=True, text=True, check=False, timeout=20,
                 stdin=subprocess.DEVNULL,
             ).stdout  # fmt: skip
         except (OSError, subprocess.TimeoutExpired) as error:
             raise Unsupported(f"{program} cannot be run ({error}); install it again") from error
-        found = _VERSION.search(said)
-        if found is None:
-            raise Unsupported(f"{program} --version says no version: {said.strip()[:100]!r}")
-        return found[1]
+        match = _VERSION.search(output)
+        if match is None:
+            raise Unsupported(f"{program} --version says no version: {output.strip()[:100]!r}")
+        return match[1]
 
     def declared(self) -> Declared:
         """What Chromium's source says."""
@@ -105,9 +105,9 @@ def _words(message: str) -> str:
 
 def _program() -> str:
     for command in _COMMANDS:
-        found = shutil.which(command)
-        if found:
-            return found
+        path = shutil.which(command)
+        if path:
+            return path
     raise Unsupported("chromium is not installed; run: sudo apt-get install -y chromium libnss3-tools")
 
 

@@ -42,8 +42,8 @@ _CERTUTIL_TIMEOUT_S = 30
 def flags(job: Job, *, net_log: Path | None) -> list[str]:
     """All of Chromium's command line but the profile."""
     named = (f"MAP {host} {_literal(address)}" for host, address in job.addresses.items())
-    asked = (f"EXCLUDE {host}" for host in job.hosts if host not in job.addresses)
-    rules = ", ".join((*named, "MAP * ~NOTFOUND", *asked))
+    unresolved = (f"EXCLUDE {host}" for host in job.hosts if host not in job.addresses)
+    rules = ", ".join((*named, "MAP * ~NOTFOUND", *unresolved))
     chosen = [
         *_QUIET,
         *_HEADLESS,
@@ -103,8 +103,8 @@ def home(job: Job) -> dict[str, str]:
     _certutil(["-d", f"sql:{store}", "-N", "--empty-password"])
     for name, file in authorities.files_of(job):
         _certutil(["-d", f"sql:{store}", "-A", "-n", name, "-t", "C,,", "-i", str(file)])
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("XDG_", "CHROM", "GOOGLE_"))}
-    return kept | {"HOME": str(folder), "TMPDIR": str(temporary), "LC_ALL": "C.UTF-8"}
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("XDG_", "CHROM", "GOOGLE_"))}
+    return inherited | {"HOME": str(folder), "TMPDIR": str(temporary), "LC_ALL": "C.UTF-8"}
 
 
 def _certutil(arguments: Sequence[str]) -> None:

@@ -42,7 +42,7 @@ class ChromiumView(View):
     async def prepare(self) -> None:
         """Listen to what the tab does."""
         for event in self._network.handlers():
-            self._session.on(f"Network.{event}", lambda said, event=event: self._network.handlers()[event](said))
+            self._session.on(f"Network.{event}", lambda params, event=event: self._network.handlers()[event](params))
         self._session.on("Page.screencastFrame", self._frame)
         await self._calls.alive(self._session.send("Network.enable"))
         await self._calls.alive(self._session.send("Performance.enable", {"timeDomain": "timeTicks"}))
@@ -104,9 +104,9 @@ class ChromiumView(View):
                 await self._calls.alive(self._session.send("Page.stopScreencast"))
             if self._arrived and not self._crashed.is_set():
                 metrics = await self._calls.alive(self._session.send("Performance.getMetrics"))
-                told = {each["name"]: each["value"] for each in metrics["metrics"]}
+                metric_values = {each["name"]: each["value"] for each in metrics["metrics"]}
                 times = await self._calls.alive(self._page.evaluate(PAGE_TIMES))
-                take_page_times(visit, times, round(told["NavigationStart"] * 1e9))
+                take_page_times(visit, times, round(metric_values["NavigationStart"] * 1e9))
         network, self._network = self._network, NetworkLog()
         if self._calls.net_log is not None:
             self._calls.net_log.read()

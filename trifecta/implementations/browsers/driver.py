@@ -29,7 +29,7 @@ from trifecta.implementations.browser import HUNG, Job
 from trifecta.implementations.browsers import jobs, namespaced_worker, records, worker
 from trifecta.implementations.browsers.driver_summary import LOST, TrialRecord, summary
 from trifecta.implementations.browsers.records import VisitRecord
-from trifecta.implementations.driving import EXIT_FAILED, Failure, awaited, say, woken
+from trifecta.implementations.driving import EXIT_FAILED, Failure, awaited, say, wake_descriptor
 from trifecta.implementations.registry import BROWSERS
 from trifecta.implementations.visit import Visit
 from trifecta.lab import linux
@@ -100,10 +100,10 @@ class _Lines:
         chunk = os.read(self.descriptor, _CHUNK)
         self.ended = not chunk
         self._buffer += chunk
-        *whole, rest = bytes(self._buffer).split(b"\n") if b"\n" in chunk else [bytes(self._buffer)]
-        if whole:
+        *complete, rest = bytes(self._buffer).split(b"\n") if b"\n" in chunk else [bytes(self._buffer)]
+        if complete:
             self._buffer = bytearray(rest)
-        for line in whole:
+        for line in complete:
             yield line[2:].partition(b'"')[0].decode(), line
 
 
@@ -114,15 +114,15 @@ def _loaded(lines: _Lines) -> dict[str, Any]:
     while not lines.ended and time.monotonic_ns() < deadline:
         if poll.poll(1000):
             for key, line in lines.read():
-                said: dict[str, Any] = json.loads(line)[key]
+                message: dict[str, Any] = json.loads(line)[key]
                 if key == "loaded":
-                    return said
-                _fail(said)
+                    return message
+                _fail(message)
     raise Failure(EXIT_FAILED, "the browser's worker did not come up; see the lines above")
 
 
-def _fail(said: Mapping[str, Any]) -> None:
-    raise Failure(int(said["code"]), str(said["message"]))
+def _fail(failure: Mapping[str, Any]) -> None:
+    raise Failure(int(failure["code"]), str(failure["message"]))
 
 
 def _follow(name: str, there: namespaced_worker.NamespacedWorker, lines: _Lines, job: Job) -> TrialRecord:
@@ -130,39 +130,41 @@ def _follow(name: str, there: namespaced_worker.NamespacedWorker, lines: _Lines,
     course = TrialRecord(began_ns=time.monotonic_ns())
     deadline = course.began_ns + job.total_timeout_ns
     done = False
-    with woken() as wake:
+    with wake_descriptor() as wake:
         while not done and course.why == "requests":
             course.why = awaited(lines.descriptor, wake, deadline)
             if course.why == "requests":
                 for key, line in lines.read():
-                    done |= _hear(name, there, course, key, line)
+                    done |= _take_message(name, there, course, key, line)
                 if lines.ended and not done:
                     course.why = "crashed"
     course.ended_ns = time.monotonic_ns()
     return course
 
 
-def _hear(name: str, there: namespaced_worker.NamespacedWorker, course: TrialRecord, key: str, line: bytes) -> bool:
+def _take_message(
+    name: str, there: namespaced_worker.NamespacedWorker, course: TrialRecord, key: str, line: bytes
+) -> bool:
     """Take one line of the worker; whether it was the last."""
     if key == "visit":
         course.records.append(VisitRecord.from_json(line[len('{"visit":') : -1]))
         return False
-    said = json.loads(line)[key]
+    message = json.loads(line)[key]
     if key == "ready":
-        course.version = said["version"]
-        pid = there.inside(said["pid"])
-        say("ready", ClientReady(client=name, browser=name, version=said["version"], pid=pid or there.pid))
+        course.version = message["version"]
+        pid = there.inside(message["pid"])
+        say("ready", ClientReady(client=name, browser=name, version=message["version"], pid=pid or there.pid))
     elif key == "cpu":
-        course.cpu_ns = (said[0], said[1])
+        course.cpu_ns = (message[0], message[1])
     elif key == "note":
-        print(said, file=sys.stderr, flush=True)
+        print(message, file=sys.stderr, flush=True)
     elif key == "failed":
-        _fail(said)
+        _fail(message)
     elif key == "done":
-        course.stray_lookups = said["stray_lookups"]
-        if said["lost"]:
-            course.why = "hung" if said["lost"] == HUNG else "crashed"
-        elif said.get("patience"):
+        course.stray_lookups = message["stray_lookups"]
+        if message["lost"]:
+            course.why = "hung" if message["lost"] == HUNG else "crashed"
+        elif message.get("patience"):
             course.why = "status"
         return True
     return False
@@ -170,7 +172,7 @@ def _hear(name: str, there: namespaced_worker.NamespacedWorker, course: TrialRec
 
 def _write(name: str, config: BrowserConfig, job: Job, course: TrialRecord) -> None:
     try:
-        found = records.tables(
+        tables = records.tables(
             course.records, trial=job.trial, kind=job.kind, view=job.view, browser=name, protocol=job.protocol
         )
     except ValueError as error:
@@ -180,7 +182,7 @@ def _write(name: str, config: BrowserConfig, job: Job, course: TrialRecord) -> N
         if path is None:
             continue
         try:
-            getattr(found, key).write(Path(path))
+            getattr(tables, key).write(Path(path))
         except OSError as error:
             raise Failure(EXIT_CANNOT, f"{key}_file: {path}: {error.strerror}") from error
 

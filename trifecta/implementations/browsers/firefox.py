@@ -93,15 +93,15 @@ class Firefox(BrowserAdapter):
         return running
 
     def _program(self) -> str:
-        found = next((path for path in map(shutil.which, PROGRAMS) if path), None)
-        if found is None:
+        decision = next((path for path in map(shutil.which, PROGRAMS) if path), None)
+        if decision is None:
             raise Unsupported(f"Firefox is missing: {self.source}")
         head = b""
-        with suppress(OSError), Path(found).open("rb") as file:
+        with suppress(OSError), Path(decision).open("rb") as file:
             head = file.read(4096)
-        if b"/snap/" in head or "/snap/" in str(Path(found).resolve()):
-            raise Unsupported(f"{found} is a snap, which cannot run inside the lab: install Mozilla's own package")
-        return found
+        if b"/snap/" in head or "/snap/" in str(Path(decision).resolve()):
+            raise Unsupported(f"{decision} is a snap, which cannot run inside the lab: install Mozilla's own package")
+        return decision
 
 
 async def _address(process: asyncio.subprocess.Process, profile: Path, log: Path) -> str:
@@ -109,8 +109,8 @@ async def _address(process: asyncio.subprocess.Process, profile: Path, log: Path
     file = profile / "WebDriverBiDiServer.json"
     while True:
         with suppress(OSError, ValueError, KeyError, TypeError):
-            said = json.loads(file.read_text(encoding="utf-8"))
-            return f"ws://{said['ws_host']}:{int(said['ws_port'])}/session"
+            address = json.loads(file.read_text(encoding="utf-8"))
+            return f"ws://{address['ws_host']}:{int(address['ws_port'])}/session"
         if process.returncode is not None:
             words = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
             raise BrowserFailed(CRASHED, f"it ended with {process.returncode}: {' | '.join(words[-3:])[:500]}")

@@ -122,18 +122,18 @@ def fetches(
         if octets:
             sizes.setdefault(str(url), []).append(int(octets))
     opened: set[str] = set()
-    made = []
+    converted = []
     for request in sorted(requests, key=lambda each: each.get("requestStartTime") or 0):
         fetch = _fetch(request, protocol, wall_ns, now_ns, opened)
         if fetch.decoded_bytes is None and (own := sizes.get(fetch.url)):
             fetch.decoded_bytes = own.pop(0) if len(own) > 1 else own[0]
-        made.append(fetch)
-    return sorted(made, key=lambda fetch: fetch.started_ns)
+        converted.append(fetch)
+    return sorted(converted, key=lambda fetch: fetch.started_ns)
 
 
 def _fetch(request: Request, forced: str, wall_ns: int, now_ns: int, opened: set[str]) -> Fetch:
-    def time_ns(said: float | None) -> int | None:
-        return int(said) * 1000 - wall_ns if said else None
+    def time_ns(milliseconds: float | None) -> int | None:
+        return int(milliseconds) * 1000 - wall_ns if milliseconds else None
 
     asked_fields, answered_fields = _fields(request.get("request_headers")), _fields(request.get("response_headers"))
     answer = dict(answered_fields)
@@ -181,12 +181,12 @@ def _fetch(request: Request, forced: str, wall_ns: int, now_ns: int, opened: set
     return fetch
 
 
-def _number(said: float | None) -> int | None:
-    return None if said is None else int(said)
+def _number(number: float | None) -> int | None:
+    return None if number is None else int(number)
 
 
-def _fields(said: Sequence[tuple[str, str]] | None) -> list[tuple[str, str]]:
-    return [(str(field).lower(), str(value)) for field, value in said or ()]
+def _fields(headers: Sequence[tuple[str, str]] | None) -> list[tuple[str, str]]:
+    return [(str(field).lower(), str(value)) for field, value in headers or ()]
 
 
 def _connection(
@@ -197,11 +197,11 @@ def _connection(
     opened: set[str],
 ) -> None:
     """The connection: known by its own port. The first request on it has the times of its handshake, if it waited."""
-    for name, said in (
+    for name, value in (
         ("dns_start_ns", request.get("domainLookupStartTime")),
         ("dns_end_ns", request.get("domainLookupEndTime")),
     ):
-        moment = time_ns(said)
+        moment = time_ns(value)
         setattr(fetch, name, moment if moment is not None and moment >= fetch.started_ns else None)
     if fetch.dns_start_ns is None or fetch.dns_end_ns is None:
         fetch.dns_start_ns = fetch.dns_end_ns = None

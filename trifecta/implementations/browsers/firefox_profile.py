@@ -120,11 +120,13 @@ def make_profile(job: Job) -> Path:
 
 def environment(job: Job) -> dict[str, str]:
     """The browser's environment: nothing of the user's desktop, and folders that go with the job."""
-    kept = {name: value for name, value in os.environ.items() if name in {"PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH"}}
+    inherited = {
+        name: value for name, value in os.environ.items() if name in {"PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH"}
+    }
     home = job.state / "home"
     home.mkdir(mode=0o700, exist_ok=True)
     width, height = job.viewport
-    made = {
+    variables = {
         "HOME": str(home),
         "TMPDIR": str(home),
         "XDG_RUNTIME_DIR": str(home),
@@ -137,8 +139,8 @@ def environment(job: Job) -> dict[str, str]:
         "NO_AT_BRIDGE": "1",
     }
     if job.keylog_file is not None:
-        made["SSLKEYLOGFILE"] = str(job.keylog_file)
-    return kept | made
+        variables["SSLKEYLOGFILE"] = str(job.keylog_file)
+    return inherited | variables
 
 
 def _certutil(*arguments: str) -> None:

@@ -106,7 +106,7 @@ class FirefoxView(View):
     async def evaluate(self, expression: str) -> Any:
         """As :meth:`View.evaluate`."""
         try:
-            said = await self._browser.command(
+            result = await self._browser.command(
                 "script.evaluate",
                 {
                     "expression": f"(async () => JSON.stringify(await ({expression})) ?? 'null')()",
@@ -117,9 +117,9 @@ class FirefoxView(View):
             )
         except BidiError as error:
             raise VisitFailed(await self._browser.lost() or "browser:script", str(error)) from None
-        if said.get("type") != "success":
-            raise VisitFailed("browser:script", str(said.get("exceptionDetails", {}).get("text", "")))
-        return json.loads(said["result"]["value"])
+        if result.get("type") != "success":
+            raise VisitFailed("browser:script", str(result.get("exceptionDetails", {}).get("text", "")))
+        return json.loads(result["result"]["value"])
 
     async def collect(self) -> Recording:
         """As :meth:`View.collect`."""
@@ -169,10 +169,10 @@ class FirefoxView(View):
         if self._browser.protocol == "h3":
             await asyncio.sleep(min(TICKETS_AT_MOST_S, 0.2 + 9 * self._handshake_ns / 1e9))
             urls = [f"https://{host}:{self._browser.port}{NUDGE_PATH}" for host in sorted(self._browser.hosts)]
-            asked = f"""Promise.allSettled({json.dumps(urls)}.map((url) =>
+            script = f"""Promise.allSettled({json.dumps(urls)}.map((url) =>
                 fetch(url, {{mode: "no-cors", cache: "no-store", credentials: "include"}}))).then(() => null)"""
             with suppress(VisitFailed):
-                await self.evaluate(asked)
+                await self.evaluate(script)
             await self._take()
         await self._browser.call(firefox_scripts.CLOSE_CONNECTIONS)
 
@@ -224,8 +224,8 @@ class RunningFirefox(RunningBrowser):
 
     async def open(self) -> View:
         """As :meth:`RunningBrowser.open`."""
-        made = await self.command("browser.createUserContext")
-        context = str(made["userContext"])
+        created = await self.command("browser.createUserContext")
+        context = str(created["userContext"])
         tab = str((await self.command("browsingContext.create", {"type": "tab", "userContext": context}))["context"])
         width, height = self._viewport
         await self.command(

@@ -106,7 +106,7 @@ def _timings(fetch: Fetch) -> tuple[float, dict[str, float]]:
     """The whole time and its parts, which add up to it: the rest is ``blocked``, and ``ssl`` is in ``connect``."""
     if fetch.done_ns is None:
         return 0, {"blocked": -1, "dns": -1, "connect": -1, "ssl": -1, "send": 0, "wait": 0, "receive": 0}
-    whole = max(0, fetch.done_ns - fetch.started_ns)
+    total = max(0, fetch.done_ns - fetch.started_ns)
     connected = fetch.connect_end_ns or fetch.secured_ns
     dns = _part(fetch.dns_start_ns, fetch.dns_end_ns)
     connect = _part(fetch.connect_start_ns, connected)
@@ -115,8 +115,8 @@ def _timings(fetch: Fetch) -> tuple[float, dict[str, float]]:
     wait = _part(fetch.request_sent_ns, fetch.first_byte_ns) or 0
     receive = _part(fetch.first_byte_ns, fetch.done_ns) or 0
     known = (dns or 0) + (connect or 0) + send + wait + receive
-    return _exact(whole), {
-        "blocked": _exact(max(0, whole - known)),
+    return _exact(total), {
+        "blocked": _exact(max(0, total - known)),
         "dns": -1 if dns is None else _exact(dns),
         "connect": -1 if connect is None else _exact(connect),
         "ssl": -1 if secure is None else _exact(secure),

@@ -42,10 +42,10 @@ def _one_of(*names: str) -> Callable[[Any], Problem]:
     return check
 
 
-def _whole(low: int, high: int) -> Callable[[Any], Problem]:
+def _integer_check(low: int, high: int) -> Callable[[Any], Problem]:
     def check(value: Any) -> Problem:
-        whole = isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
-        return None if whole else f"is not a whole number from {low} to {high}"
+        is_valid = isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
+        return None if is_valid else f"is not a whole number from {low} to {high}"
 
     return check
 
@@ -81,7 +81,9 @@ def _is_host(name: str) -> bool:
 
 
 def _viewport(value: Any) -> Problem:
-    good = isinstance(value, list) and len(value) == 2 and all(_whole(100, 10_000)(each) is None for each in value)
+    good = (
+        isinstance(value, list) and len(value) == 2 and all(_integer_check(100, 10_000)(each) is None for each in value)
+    )
     return None if good else "is not a pair of width and height in CSS pixels"
 
 
@@ -111,7 +113,7 @@ def _elsewhere(value: Any) -> Problem:
     agent = value["agent"]
     if not isinstance(agent, str) or not _AGENT.fullmatch(agent):
         return "has an agent that is no line of letters"
-    return _whole(0, _DAY_NS)(value["least_gap_ns"])
+    return _integer_check(0, _DAY_NS)(value["least_gap_ns"])
 
 
 def _floor(value: Any) -> Problem:
@@ -130,7 +132,7 @@ def _watch(value: Any) -> Problem:
         return "needs player_url, watch_ns and live, and may have floor"
     problems = (
         _player_url(value["player_url"]),
-        _whole(1, _DAY_NS)(value["watch_ns"]),
+        _integer_check(1, _DAY_NS)(value["watch_ns"]),
         _flag(value["live"]),
         _floor(value.get("floor")),
     )
@@ -147,16 +149,16 @@ _FIELDS: dict[str, Callable[[Any], Problem]] = {
     "third_parties": _third_parties,
     "addresses": _addresses,
     "ip": _version_of_ip,
-    "port": _whole(1, 65_535),
+    "port": _integer_check(1, 65_535),
     "ca_file": _optional_text,
     "discovery": _one_of("forced", "alt-svc"),
     "view": _one_of("cold", "warm", "repeat"),
-    "visits": _whole(1, _MOST_VISITS),
-    "warmup_visits": _whole(0, _MOST_VISITS),
-    "seed": _whole(-(1 << 63), (1 << 63) - 1),
-    "visit_timeout_ns": _whole(1, _DAY_NS),
-    "total_timeout_ns": _whole(1, _DAY_NS),
-    "settle_ns": _whole(0, _DAY_NS),
+    "visits": _integer_check(1, _MOST_VISITS),
+    "warmup_visits": _integer_check(0, _MOST_VISITS),
+    "seed": _integer_check(-(1 << 63), (1 << 63) - 1),
+    "visit_timeout_ns": _integer_check(1, _DAY_NS),
+    "total_timeout_ns": _integer_check(1, _DAY_NS),
+    "settle_ns": _integer_check(0, _DAY_NS),
     "filmstrip": _flag,
     "viewport": _viewport,
     "video": _watch,
@@ -186,15 +188,15 @@ _DEFAULTS: Mapping[str, object] = {
 def read(line: bytes | str) -> BrowserConfig:
     """The configuration, whole; ValueError names the field that is missing, unknown or wrong."""
     try:
-        said = json.loads(line)
+        document = json.loads(line)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"configuration: is not JSON ({error})") from None
-    if not isinstance(said, dict):
+    if not isinstance(document, dict):
         raise ValueError("configuration: is not an object")
-    for name in said:
+    for name in document:
         if name not in _FIELDS:
             raise ValueError(f"{name}: is not a field of a browser's driver; leave it out")
-    config = {**_DEFAULTS, **said}
+    config = {**_DEFAULTS, **document}
     for name, check in _FIELDS.items():
         if name not in config:
             raise ValueError(f"{name}: is missing")

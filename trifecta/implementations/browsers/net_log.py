@@ -38,9 +38,9 @@ class NetLog:
                 data = file.read()
         except FileNotFoundError:
             return
-        whole = data.rfind(b"\n") + 1
-        self._position += whole
-        for line in data[:whole].splitlines():
+        end = data.rfind(b"\n") + 1
+        self._position += end
+        for line in data[:end].splitlines():
             if not self._types:
                 self._constants(line)
             elif any(mark in line for mark in self._marks):
@@ -56,8 +56,8 @@ class NetLog:
     def _constants(self, line: bytes) -> None:
         """The first line names the types of events."""
         try:
-            said = json.loads(line.strip().rstrip(b",") + b"}") if len(line) < _MOST_LINE else {}
-            types = said["constants"]["logEventTypes"]
+            document = json.loads(line.strip().rstrip(b",") + b"}") if len(line) < _MOST_LINE else {}
+            types = document["constants"]["logEventTypes"]
             self._types = {int(types[name]): name for name in _WANTED if name in types}
         except (ValueError, KeyError, TypeError, AttributeError):
             return
@@ -67,14 +67,14 @@ class NetLog:
         try:
             event: dict[str, Any] = json.loads(line.strip().rstrip(b",").removesuffix(b"]}"))
             name, source = self._types.get(event["type"]), int(event["source"]["id"])
-            said = event.get("params") or {}
-            if name == "SSL_CONNECT" and "is_resumed" in said:
-                self.resumed[source] = bool(said["is_resumed"])
+            params = event.get("params") or {}
+            if name == "SSL_CONNECT" and "is_resumed" in params:
+                self.resumed[source] = bool(params["is_resumed"])
                 self.zero_rtt.setdefault(source, False)  # Chromium sends none over TCP (its flag is off)
             elif name == "QUIC_SESSION_TRANSPORT_PARAMETERS_RESUMED":
                 self.resumed[source] = True
             elif name == "QUIC_SESSION_ZERO_RTT_STATE":
                 # Without 0-RTT the log does not say whether QUIC resumed: that stays unknown.
-                self.zero_rtt[source] = said.get("state") == "AttemptedAndSucceeded"
+                self.zero_rtt[source] = params.get("state") == "AttemptedAndSucceeded"
         except (ValueError, KeyError, TypeError, AttributeError):
             return

@@ -34,8 +34,10 @@ _MOST_MS = 1e9  # 11 days
 def take_page_times(visit: Visit, times: Any, navigation_start_ns: int) -> None:
     """Put them into the visit. ``navigation_start_ns``: when the page's time origin was, CLOCK_MONOTONIC."""
     visit.started_ns = navigation_start_ns
-    told = times if isinstance(times, dict) else {}  # a page can put anything in the place of its browser's functions
-    navigation = told.get("navigation")
+    reported = (
+        times if isinstance(times, dict) else {}
+    )  # a page can put anything in the place of its browser's functions
+    navigation = reported.get("navigation")
     if isinstance(navigation, dict):
         visit.dns_ns = _between(navigation, "domainLookupStart", "domainLookupEnd")
         visit.connect_ns = _between(navigation, "connectStart", "connectEnd")
@@ -45,10 +47,10 @@ def take_page_times(visit: Visit, times: Any, navigation_start_ns: int) -> None:
         visit.ttfb_ns = _ns(navigation.get("responseStart"))
         visit.dom_content_loaded_ns = _ns(navigation.get("domContentLoadedEventEnd"))
         visit.load_ns = _ns(navigation.get("loadEventEnd"))
-    for entry in _entries(told.get("paint")):
+    for entry in _entries(reported.get("paint")):
         if entry.get("name") == "first-contentful-paint":
             visit.fcp_ns = _ns(entry.get("startTime"))
-    candidates = _entries(told.get("lcp"))
+    candidates = _entries(reported.get("lcp"))
     if candidates:
         visit.lcp_ns = _ns(candidates[-1].get("startTime"))
 
@@ -58,8 +60,8 @@ def _ns(ms: Any) -> int | None:
     return round(ms * 1e6) if isinstance(ms, (int, float)) and 0 < ms < _MOST_MS else None
 
 
-def _entries(said: Any) -> list[dict[str, Any]]:
-    return [entry for entry in said if isinstance(entry, dict)] if isinstance(said, list) else []
+def _entries(entries: Any) -> list[dict[str, Any]]:
+    return [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
 
 
 def _between(entry: Mapping[str, Any], start: str, end: str) -> int | None:

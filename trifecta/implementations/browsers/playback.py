@@ -89,11 +89,11 @@ async def _clock(view: View, answered: Answered) -> Clock:
     best: Clock | None = None
     for _ in range(_ASKED):
         before = time.monotonic_ns()
-        said = number(await answered(view.evaluate("performance.now()")))
+        value = number(await answered(view.evaluate("performance.now()")))
         after = time.monotonic_ns()
         error = (after - before) // 2
-        if said is not None and (best is None or error < best.error_ns):
-            best = Clock(before + error - round(said * 1e6), error)
+        if value is not None and (best is None or error < best.error_ns):
+            best = Clock(before + error - round(value * 1e6), error)
     if best is None:
         raise ValueError("the page does not report its time")
     return best

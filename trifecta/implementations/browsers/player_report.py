@@ -66,19 +66,19 @@ class Clock:
     error_ns: int
 
 
-def read_report(said: Any, clock: Clock) -> Report:
+def read_report(document: Any, clock: Clock) -> Report:
     """What the player says at the end; ``clock``: where its time lies in CLOCK_MONOTONIC."""
-    report = record(said)
+    report = record(document)
 
     def moment(value: Any) -> int | None:
-        found = number(value)
-        return None if found is None else clock.offset_ns + round(found * 1e6)
+        milliseconds = number(value)
+        return None if milliseconds is None else clock.offset_ns + round(milliseconds * 1e6)
 
     began, ended = moment(report.get("began")), moment(report.get("ended"))
     first = moment(report.get("firstFrame"))
     events = report.get("events")
     rows = [_row(record(each), moment) for each in (events if isinstance(events, list) else [])[:_MOST_EVENTS]]
-    kept = sorted((row for row in rows if row is not None), key=lambda row: row.time_ns)
+    kept_rows = sorted((row for row in rows if row is not None), key=lambda row: row.time_ns)
     failure = record(report.get("failure"))
     error: ErrorClass | None = None
     if failure:
@@ -87,26 +87,26 @@ def read_report(said: Any, clock: Clock) -> Report:
         error = NOT_STARTED
     values: dict[str, Any] = {}
     if began is not None and ended is not None:
-        stalls = _stalls(kept, ended)
+        stalls = _stalls(kept_rows, ended)
         shown, dropped = _count(report.get("shown")), _count(report.get("dropped"))
         values |= {
             "startup_ns": None if first is None else max(0, first - began),
             "rebuffers": len(stalls),
             "rebuffer_ns": sum(stalls),
-            "switches": sum(row.event == "switch" for row in kept),
-            "bitrate_bits_per_s": _mean_bitrate(kept, ended),
+            "switches": sum(row.event == "switch" for row in kept_rows),
+            "bitrate_bits_per_s": _mean_bitrate(kept_rows, ended),
             "frames_shown": shown,
             "frames_dropped": dropped,
             "watched_ns": ended - began,
             "played_ns": _nanoseconds(report.get("played")),
-            "live_latency_ns": _median([row.live_latency_ns for row in kept if row.event == "sample"]),
+            "live_latency_ns": _median([row.live_latency_ns for row in kept_rows if row.event == "sample"]),
         }
     segments = _segments(report.get("segments"), moment)
     values["segments"] = sum(each.segment is not None for each in segments.values())
     url = failure.get("url")
     failed_url = url if isinstance(url, str) else None
     details = str(failure.get("details"))[:300] if failure else None
-    return Report(began, error, details, failed_url, values, kept, segments)
+    return Report(began, error, details, failed_url, values, kept_rows, segments)
 
 
 def dropped_floor(rows: Sequence[PlaybackRow], floor: Sequence[float]) -> int:
@@ -152,8 +152,8 @@ def _mean_bitrate(rows: Sequence[PlaybackRow], ended_ns: int) -> float | None:
 
 
 def _median(values: Sequence[int | None]) -> int | None:
-    told = [value for value in values if value is not None]
-    return round(statistics.median(told)) if told else None
+    known = [value for value in values if value is not None]
+    return round(statistics.median(known)) if known else None
 
 
 def _row(event: Mapping[str, Any], moment: Moment) -> PlaybackRow | None:
@@ -173,9 +173,9 @@ def _row(event: Mapping[str, Any], moment: Moment) -> PlaybackRow | None:
     )
 
 
-def _segments(said: Any, moment: Moment) -> dict[str, Segment]:
+def _segments(raw_segments: Any, moment: Moment) -> dict[str, Segment]:
     segments: dict[str, Segment] = {}
-    for each in said if isinstance(said, list) else []:
+    for each in raw_segments if isinstance(raw_segments, list) else []:
         entry = record(each)
         url, started = entry.get("url"), moment(entry.get("start"))
         if isinstance(url, str) and started is not None:
@@ -205,13 +205,13 @@ def number(value: Any) -> float | None:
 
 def _nanoseconds(value: Any) -> int | None:
     """Milliseconds as ns."""
-    found = number(value)
-    return None if found is None else round(found * 1e6)
+    milliseconds = number(value)
+    return None if milliseconds is None else round(milliseconds * 1e6)
 
 
 def _count(value: Any) -> int | None:
-    found = number(value)
-    return None if found is None or found < 0 else round(found)
+    count = number(value)
+    return None if count is None or count < 0 else round(count)
 
 
 def _rung(value: Any) -> int | None:

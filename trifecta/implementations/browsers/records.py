@@ -46,27 +46,27 @@ class VisitRecord:
 
     def to_json(self) -> str:
         """On one line, for the pipe between worker and driver."""
-        return json.dumps(self, default=_plain, separators=(",", ":"))
+        return json.dumps(self, default=_as_json, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str | bytes) -> VisitRecord:
         """What ``to_json`` wrote."""
-        said = json.loads(text)
+        document = json.loads(text)
         return cls(
-            said["number"],
-            said["warmup"],
-            _read(Visit, said["visit"]),
-            [_read(Fetch, each) for each in said["fetches"]],
-            [_read(PlaybackRow, each) for each in said["playback"]],
+            document["number"],
+            document["warmup"],
+            _read(Visit, document["visit"]),
+            [_read(Fetch, each) for each in document["fetches"]],
+            [_read(PlaybackRow, each) for each in document["playback"]],
         )
 
 
-def _plain(record: Any) -> Any:
+def _as_json(record: Any) -> Any:
     return {each.name: getattr(record, each.name) for each in fields(record)}
 
 
-def _read(kind: type[Record], said: Mapping[str, Any]) -> Record:
-    return kind(**said)
+def _read(kind: type[Record], values: Mapping[str, Any]) -> Record:
+    return kind(**values)
 
 
 @dataclass
@@ -161,14 +161,14 @@ def summarise(visit: Visit, fetches: Sequence[Fetch]) -> None:
             by_connection.setdefault(fetch.connection, []).append(fetch)
     if by_connection or not network:
         visit.third_party_connections = len({fetch.connection for fetch in theirs} - {None})
-        told = list(by_connection.values())
-        visit.connections = len(told)
-        visit.quic_connections = sum(any(each.protocol == "h3" for each in own) for own in told)
-        visit.tcp_connections = len(told) - visit.quic_connections
-        if all(fetch.resumed is not None for own in told for fetch in own):
-            visit.resumed_connections = sum(any(each.resumed for each in own) for own in told)
-        if all(fetch.zero_rtt is not None for own in told for fetch in own):
-            visit.zero_rtt_connections = sum(any(each.zero_rtt for each in own) for own in told)
+        connections = list(by_connection.values())
+        visit.connections = len(connections)
+        visit.quic_connections = sum(any(each.protocol == "h3" for each in own) for own in connections)
+        visit.tcp_connections = len(connections) - visit.quic_connections
+        if all(fetch.resumed is not None for own in connections for fetch in own):
+            visit.resumed_connections = sum(any(each.resumed for each in own) for own in connections)
+        if all(fetch.zero_rtt is not None for own in connections for fetch in own):
+            visit.zero_rtt_connections = sum(any(each.zero_rtt for each in own) for own in connections)
     for name in ("wire_bytes", "header_bytes", "body_bytes", "decoded_bytes"):
         sizes = [getattr(fetch, name) for fetch in network if fetch.error is None]
         setattr(visit, name, None if None in sizes else sum(sizes))
@@ -213,12 +213,12 @@ def tables(records: Sequence[VisitRecord], *, trial: str, kind: str, view: str, 
     for record in records:
         key: Row = {"trial": trial, "visit": record.number, "warmup": record.warmup}
         same = {"kind": kind, "view": view, "browser": browser, "protocol": protocol}
-        visits.append(_plain(record.visit) | key | same)
+        visits.append(_as_json(record.visit) | key | same)
         samples.append(_sample(record, kind) | {"trial": trial})
         for number, fetch in enumerate(record.fetches):
-            row = {name: value for name, value in _plain(fetch).items() if name not in _NOT_IN_ROW}
+            row = {name: value for name, value in _as_json(fetch).items() if name not in _NOT_IN_ROW}
             fetched.append(row | key | {"fetch": number, "origin": origin_of(fetch.url)})
-        played += [_plain(row) | key for row in record.playback]
+        played += [_as_json(row) | key for row in record.playback]
     return Tables(Table(samples, SAMPLES), Table(visits, VISITS), Table(fetched, FETCHES), Table(played, PLAYBACK))
 
 

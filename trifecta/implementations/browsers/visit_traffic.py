@@ -32,8 +32,8 @@ def octets(fetches: Sequence[Fetch]) -> int:
 
 
 def _content(fetch: Fetch) -> int:
-    told = (fetch.wire_bytes, fetch.body_bytes, fetch.decoded_bytes)
-    return next((size for size in told if size is not None), 0)
+    sizes = (fetch.wire_bytes, fetch.body_bytes, fetch.decoded_bytes)
+    return next((size for size in sizes if size is not None), 0)
 
 
 def refused(fetches: Iterable[Fetch]) -> bool:
@@ -43,21 +43,21 @@ def refused(fetches: Iterable[Fetch]) -> bool:
 
 def fields(records: Iterable[VisitRecord]) -> dict[str, SeenField]:
     """The fields that are looked for: of every page's document, and when to come back of who asked for patience."""
-    seen: dict[str, Counter[str]] = {}
+    counts_by_name: dict[str, Counter[str]] = {}
     for record in records:
-        for name, value in _told(record):
-            seen.setdefault(name, Counter())[value[:_LONGEST_VALUE]] += 1
+        for name, value in _header_fields(record):
+            counts_by_name.setdefault(name, Counter())[value[:_LONGEST_VALUE]] += 1
     return {
-        name: SeenField(values=dict(found.most_common(_MOST_VALUES)), others=_rest(found))
-        for name, found in sorted(seen.items())
+        name: SeenField(values=dict(counts.most_common(_MOST_VALUES)), others=_other_values(counts))
+        for name, counts in sorted(counts_by_name.items())
     }
 
 
-def _rest(found: Counter[str]) -> int:
-    return found.total() - sum(count for _, count in found.most_common(_MOST_VALUES))
+def _other_values(counts: Counter[str]) -> int:
+    return counts.total() - sum(count for _, count in counts.most_common(_MOST_VALUES))
 
 
-def _told(record: VisitRecord) -> Iterator[tuple[str, str]]:
+def _header_fields(record: VisitRecord) -> Iterator[tuple[str, str]]:
     went = sent_fetches(record.fetches)
     page = next((fetch for fetch in went if fetch.kind == "document"), None)
     for fetch in went:

@@ -105,8 +105,8 @@ class Worker:
                     await browser.close()
             except (BrowserFailed, TimeoutError) as error:
                 self.say("note", f"it did not end by itself: {error or 'no answer'}")
-        said = {"stray_lookups": browser.stray_lookups(), "lost": lost and lost.error, "patience": patience}
-        self.say("done", said)
+        outcome = {"stray_lookups": browser.stray_lookups(), "lost": lost and lost.error, "patience": patience}
+        self.say("done", outcome)
 
 
 def _cpu_ns(browser: RunningBrowser) -> tuple[int, int]:
@@ -174,9 +174,9 @@ class _Visiting:
             error = await self._go(view, first + WARM_PATH, expect_success=False)
             # Connections of requests with and without credentials are kept apart (WHATWG Fetch, 2.6): most have them.
             others = [f"https://{host}{'' if job.port == 443 else f':{job.port}'}{WARM_PATH}" for host in job.hosts]
-            asked = f"""Promise.allSettled({json.dumps(others)}.map(url =>
+            script = f"""Promise.allSettled({json.dumps(others)}.map(url =>
                 fetch(url, {{mode: "no-cors", cache: "no-store", credentials: "include"}}))).then(() => null)"""
-            await answered(view.evaluate(asked))
+            await answered(view.evaluate(script))
             await answered(view.collect())
         elif job.view == "repeat":
             error = await self._go(view, job.watch.player_url if job.watch else job.url)
@@ -213,9 +213,9 @@ class _Visiting:
 
     def _after(self, record: VisitRecord) -> None:
         """What is worked out when nothing is measured: Speed Index, the film strip and the archive."""
-        seen = speed_index.visual(self._frames) if record.visit.error is None else None
-        if seen is not None:
-            record.visit.speed_index_ns, record.visit.visually_complete_ns = seen
+        visual = speed_index.visual(self._frames) if record.visit.error is None else None
+        if visual is not None:
+            record.visit.speed_index_ns, record.visit.visually_complete_ns = visual
         if self._job.frames_dir is not None and self._frames:
             folder = self._job.frames_dir / str(record.number)
             folder.mkdir(parents=True, exist_ok=True)

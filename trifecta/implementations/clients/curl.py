@@ -24,11 +24,13 @@ class Curl(ClientAdapter):
 
     def find(self) -> str:
         """Version and libraries, as ``curl -V`` tells; %time, the end of a transfer, came with 8.16."""
-        said = subprocess.run([*_program(), "-q", "-V"], capture_output=True, text=True, check=False, timeout=30).stdout
-        found = re.match(r"curl (\d+)\.(\d+)", said)
-        if not found or "HTTP3" not in said.split() or (int(found[1]), int(found[2])) < (8, 16):
+        output = subprocess.run(
+            [*_program(), "-q", "-V"], capture_output=True, text=True, check=False, timeout=30
+        ).stdout
+        match = re.match(r"curl (\d+)\.(\d+)", output)
+        if not match or "HTTP3" not in output.split() or (int(match[1]), int(match[2])) < (8, 16):
             raise Unsupported(f"{_program()[-1]} is not curl 8.16 or newer with HTTP/3; run: trifecta get curl")
-        return said.splitlines()[0].split(" ", 1)[1]
+        return output.splitlines()[0].split(" ", 1)[1]
 
     def check_workload(self, workload: RequestsWorkload, protocol: Protocol, connection: str) -> None:
         """All streams to one host go over one connection; there is no option for more of them."""
@@ -54,13 +56,13 @@ class Curl(ClientAdapter):
             for number in range(job.requests):
                 if number == 0 or job.connection_mode == "new":
                     file.write("next\n" * bool(number) + Template(options).substitute(group=f"G{number}"))
-                kept = f"got-{number}" if self.compares_content(job) else "/dev/null"
-                file.write(f'url = "{job.url}"\noutput = "{kept}"\n{upload}')
+                response_file = f"got-{number}" if self.compares_content(job) else "/dev/null"
+                file.write(f'url = "{job.url}"\noutput = "{response_file}"\n{upload}')
         logs = {"SSLKEYLOGFILE": job.keylog_file, "QLOGDIR": job.qlog_dir}
         environment = (CURL.environment() if CURL.installed() else {}) | {n: str(p) for n, p in logs.items() if p}
-        asked = ["-q", "-sS", "-Z", "--parallel-max", str(job.connections * job.streams), "-K", "transfers"]
+        arguments = ["-q", "-sS", "-Z", "--parallel-max", str(job.connections * job.streams), "-K", "transfers"]
         at_once = ["--parallel-immediate"] * (job.connection_mode == "new")  # else each waits to share the last one's
-        return Command((*_program(), *asked, *at_once), environment)
+        return Command((*_program(), *arguments, *at_once), environment)
 
     def start_only(self, job: Job) -> Command:
         """Libraries are loaded and made ready to tell their versions."""
@@ -69,11 +71,11 @@ class Curl(ClientAdapter):
     def rows(self, job: Job, output: Output) -> Iterator[Row]:
         """One for each line; what its times mean is in ``curl_times.py``."""
         for line in content.whole_lines(output.stdout, output):
-            told = json.loads(line)
-            got = job.state / f"got-{told['number']}"
-            wrong = job.method != "HEAD" and got.exists() and not content.is_pattern(got)
-            row = curl_times.row(job, output, told)
-            if wrong and told["exit"] == "0":
+            report = json.loads(line)
+            response = job.state / f"got-{report['number']}"
+            wrong = job.method != "HEAD" and response.exists() and not content.is_pattern(response)
+            row = curl_times.row(job, output, report)
+            if wrong and report["exit"] == "0":
                 row["error"] = "content"
             yield row
 

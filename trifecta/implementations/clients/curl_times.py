@@ -19,28 +19,30 @@ _ERRORS: dict[int, ErrorClass] = {
 }  # fmt: skip
 
 
-def row(job: Job, output: Output, told: dict[str, str]) -> Row:
+def row(job: Job, output: Output, report: dict[str, str]) -> Row:
     """The row of a transfer from the line about it."""
     new = job.connection_mode == "new"
-    total_ns = span_ns(told["total"])
-    begin_ns = monotonic_ns(span_ns(told["now"]), output) - total_ns
+    total_ns = span_ns(report["total"])
+    begin_ns = monotonic_ns(span_ns(report["now"]), output) - total_ns
 
     def at(name: str) -> int | None:
         """When something happened; curl writes 0 for what did not."""
-        after_ns = span_ns(told[name])
+        after_ns = span_ns(report[name])
         return begin_ns + after_ns if after_ns else None
 
-    opened = told["connects"] != "0"
+    opened = report["connects"] != "0"
     # A transfer that waits for the connection that another one opens has not begun; one that opens its own begins when
     # the name was looked up. The time in the queue is a sum over every waiting, so it can be too long.
-    waited_ns = span_ns(told["lookup"]) if opened else min(span_ns(told["queue"]), span_ns(told["sent"]) or total_ns)
+    waited_ns = (
+        span_ns(report["lookup"]) if opened else min(span_ns(report["queue"]), span_ns(report["sent"]) or total_ns)
+    )
     left_queue_ns = begin_ns + min(waited_ns, total_ns)
     secured_ns = at("secured") if opened else None
-    error = _error(told, secured_ns, new=new, opened=opened)
+    error = _error(report, secured_ns, new=new, opened=opened)
     done_ns = None if error else begin_ns + total_ns
     over_tcp = job.protocol != "h3"
     return {
-        "connection": int(told["connection"]) if told["connection"] != "-1" else None,
+        "connection": int(report["connection"]) if report["connection"] != "-1" else None,
         # As with the engine, a request on a connection that is kept begins when that is open.
         "started_ns": left_queue_ns if new or secured_ns is None else secured_ns,
         "connect_start_ns": left_queue_ns if opened else None,
@@ -49,20 +51,25 @@ def row(job: Job, output: Output, told: dict[str, str]) -> Row:
         "request_sent_ns": at("sent") if over_tcp else None,
         "first_byte_ns": at("first_byte"),
         "done_ns": done_ns,
-        "protocol": _SPOKEN.get(told["version"]),
+        "protocol": _SPOKEN.get(report["version"]),
         "zero_rtt": False,
-        "status": int(told["status"]) or None,
-        "bytes_out": int(told["bytes_out"]),
-        "bytes_in": int(told["bytes_in"]),
+        "status": int(report["status"]) or None,
+        "bytes_out": int(report["bytes_out"]),
+        "bytes_in": int(report["bytes_in"]),
         "error": error,
     }
 
 
-def _error(told: dict[str, str], secured_ns: int | None, *, new: bool, opened: bool) -> ErrorClass | None:
+def _error(report: dict[str, str], secured_ns: int | None, *, new: bool, opened: bool) -> ErrorClass | None:
     """The error class; a new connection that was asked for and not made is one too."""
-    code = int(told["exit"])
+    code = int(report["exit"])
     if code == 0:
         return "client:reused" if new and not opened else None
-    if code == 28 and secured_ns is None and (opened or new or told["status"] == "000") and told["sent"] == "0.000000":
+    if (
+        code == 28
+        and secured_ns is None
+        and (opened or new or report["status"] == "000")
+        and report["sent"] == "0.000000"
+    ):
         return "connect_timeout"
     return _ERRORS.get(code) or of_client(f"curl_{code}")

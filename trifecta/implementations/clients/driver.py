@@ -32,7 +32,7 @@ from trifecta.contract.sample import SampleRow
 from trifecta.implementations.client import ClientAdapter, Job, Output
 from trifecta.implementations.clients import jobs, records
 from trifecta.implementations.clients.start_cost import start_cpu_ns
-from trifecta.implementations.driving import EXIT_FAILED, Failure, awaited, say, woken
+from trifecta.implementations.driving import EXIT_FAILED, Failure, awaited, say, wake_descriptor
 from trifecta.implementations.registry import CLIENTS
 from trifecta.implementations.server import Command, Unsupported
 from trifecta.lab import linux
@@ -74,14 +74,14 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def run(adapter: ClientAdapter, line: bytes, said: IO[str]) -> None:
+def run(adapter: ClientAdapter, line: bytes, stdout: IO[str]) -> None:
     """Do the job that a line of configuration asks for and say the summary. Failure when there is none to say."""
     with _state() as state:
         try:
             config = jobs.read(line, adapter)
             job = jobs.job_of(config, state)
             if config.only_start:
-                say("summary", StartCost(start_cpu_ns=start_cpu_ns(adapter, job)), said)
+                say("summary", StartCost(start_cpu_ns=start_cpu_ns(adapter, job)), stdout)
                 return
             command = adapter.command(job)
         except ValueError as error:
@@ -90,42 +90,39 @@ def run(adapter: ClientAdapter, line: bytes, said: IO[str]) -> None:
             raise Failure(EXIT_UNSUPPORTED, str(error)) from error
         except OSError as error:
             raise Failure(EXIT_FAILED, f"client {adapter.name}: {error}") from error
-        ending = _carry_out(adapter.name, command, job, said)
+        ending = _carry_out(adapter.name, command, job, stdout)
         try:
             rows = list(adapter.rows(job, ending.output))
-            whole = records.complete(
+            completed = records.complete(
                 config.trial, job, ending.output, rows, killed=ending.why in ("total_timeout", "signal", "stdin")
             )
-            samples = records.table(whole)
+            samples = records.table(completed)
         except (ValueError, KeyError, TypeError, UnicodeDecodeError, OSError) as error:
             words = _last_words(ending.output.stderr)
             what = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else str(error)
             raise Failure(
-                EXIT_FAILED, f"client {adapter.name}: its output is not understood ({what}); {_how(ending)}{words}"
+                EXIT_FAILED,
+                f"client {adapter.name}: its output is not understood ({what}); {_ending_in_words(ending)}{words}",
             ) from error
         if len(rows) < job.requests or ending.output.code:
             missing = job.requests - len(rows)
-            note = f"{config.trial}: {adapter.name} {_how(ending)}, {missing} requests without a result"
+            note = f"{config.trial}: {adapter.name} {_ending_in_words(ending)}, {missing} requests without a result"
             print(note + _last_words(ending.output.stderr), file=sys.stderr, flush=True)
         try:
             samples.write(Path(str(config.samples_file)))
         except OSError as error:
             raise Failure(EXIT_CANNOT, f"samples_file: {config.samples_file}: {error.strerror}") from error
-        document = summary(adapter, config, job, ending, whole)
+        document = summary(adapter, config, job, ending, completed)
     # Whoever reads it may kill this process at once: nothing is left to tidy up by then.
-    say("summary", document, said)
+    say("summary", document, stdout)
 
 
 def summary(
-    adapter: ClientAdapter,
-    config: ClientConfig,
-    job: Job,
-    ending: Ending,
-    rows: Sequence[SampleRow],
+    adapter: ClientAdapter, config: ClientConfig, job: Job, ending: Ending, rows: Sequence[SampleRow]
 ) -> LoadSummary:
     """The summary of docs/architecture.md, section 1.1, as far as it is known from outside the program."""
     measured = [row for row in rows if not row["warmup"]]
-    seen = [(row["started_ns"], done_ns) for row in rows if (done_ns := row.get("done_ns")) is not None]
+    finished = [(row["started_ns"], done_ns) for row in rows if (done_ns := row.get("done_ns")) is not None]
     ends = [done_ns for row in measured if (done_ns := row.get("done_ns")) is not None]
     began, ended = ending.output.began_ns, ending.output.ended_ns
     return LoadSummary(
@@ -137,8 +134,8 @@ def summary(
         errors=sum(row.get("error") is not None for row in measured),
         ended=ending.why,
         exit_code=ending.output.code,
-        started_ns=min((started_ns for started_ns, _ in seen), default=began),
-        ended_ns=max((done_ns for _, done_ns in seen), default=ended),
+        started_ns=min((started_ns for started_ns, _ in finished), default=began),
+        ended_ns=max((done_ns for _, done_ns in finished), default=ended),
         program_started_ns=began,
         program_ended_ns=ended,
         measured_ns=max(ends) - min(row["started_ns"] for row in measured) if ends else 0,
@@ -162,15 +159,15 @@ def summary(
 
 def _connections(rows: Sequence[SampleRow]) -> int | None:
     """Connections that requests were made on, where the client distinguishes them."""
-    told = [row["connection"] for row in rows if row.get("connection") is not None]
-    return len(set(told)) if told else None
+    connections = [row["connection"] for row in rows if row.get("connection") is not None]
+    return len(set(connections)) if connections else None
 
 
-def _carry_out(name: str, command: Command, job: Job, said: IO[str]) -> Ending:
+def _carry_out(name: str, command: Command, job: Job, output: IO[str]) -> Ending:
     """Start the program, wait for its end, and end it when its time is up or nobody wants it any more."""
     paths = job.state / "stdout", job.state / "stderr"
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    with paths[0].open("wb") as stdout, paths[1].open("wb") as stderr, woken() as wake:
+    with paths[0].open("wb") as stdout, paths[1].open("wb") as stderr, wake_descriptor() as wake:
         began_wall_ns, began_ns = time.time_ns(), time.monotonic_ns()
         try:
             child = subprocess.Popen(
@@ -187,7 +184,7 @@ def _carry_out(name: str, command: Command, job: Job, said: IO[str]) -> Ending:
             raise Failure(
                 EXIT_FAILED, f"client {name}: cannot start {command.arguments[0]}: {error.strerror}"
             ) from error
-        say("ready", ClientReady(client=name, pid=child.pid), said)
+        say("ready", ClientReady(client=name, pid=child.pid), output)
         exited = os.pidfd_open(child.pid)
         why = awaited(exited, wake, began_ns + job.total_timeout_ns)
         ended_ns = time.monotonic_ns()
@@ -256,7 +253,7 @@ def _sweep(base: Path) -> None:
                 os.close(held)
 
 
-def _how(ending: Ending) -> str:
+def _ending_in_words(ending: Ending) -> str:
     code = ending.output.code
     if ending.why == "total_timeout":
         return "was ended after its total timeout"

@@ -30,8 +30,8 @@ class GoClient(ClientAdapter):
             done = subprocess.run(
                 [RECIPE.program(), "--version"], capture_output=True, text=True, check=True, timeout=30
             )
-            told = json.loads(done.stdout)
-            return f"quic-go {told['quic_go']}, {told['go']}"
+            versions = json.loads(done.stdout)
+            return f"quic-go {versions['quic_go']}, {versions['go']}"
         except (OSError, subprocess.SubprocessError, ValueError, KeyError) as error:
             raise Unsupported(f"go-client does not run ({error}); trifecta get go-client --force") from error
 
@@ -74,5 +74,5 @@ class GoClientOwnTLS(GoClient):
     def command(self, job: Job) -> Command:
         """As go-client's, with the option."""
         command = super().command(job)
-        program, told = command.arguments
-        return Command((program, OWN_TLS, told), command.environment)
+        program, config = command.arguments
+        return Command((program, OWN_TLS, config), command.environment)

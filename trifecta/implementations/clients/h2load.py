@@ -31,8 +31,8 @@ class H2load(ClientAdapter):
         # The version is the same with and without HTTP/3, and the option is listed by both.
         if not begins_quic(lambda port: [program, "--alpn-list=h3", "-n1", f"https://127.0.0.1:{port}"]):
             raise Unsupported(f"h2load ({program}) sends no QUIC when asked for HTTP/3: built without; {_BUILD}")
-        said = subprocess.run([program, "--version"], capture_output=True, text=True, check=True, timeout=30).stdout
-        return said.strip().removeprefix("h2load ")
+        output = subprocess.run([program, "--version"], capture_output=True, text=True, check=True, timeout=30).stdout
+        return output.strip().removeprefix("h2load ")
 
     def declared(self) -> Declared:
         """From its source: SSL_CTX_set_verify is never called."""
@@ -52,15 +52,15 @@ class H2load(ClientAdapter):
     def command(self, job: Job) -> Command:
         """Its log has a line for each request."""
         (job.state / "body").write_bytes(b"a" * job.request_body_bytes)
-        asked = {
+        options = {
             "requests": job.requests, "clients": job.connections, "max-concurrent-streams": job.streams,
             "threads": 1, "alpn-list": _ALPN[job.protocol], "connect-to": job.endpoint,
             "groups": job.key_exchange, "tls13-ciphers": job.cipher, "log-file": "log",
         }  # fmt: skip
-        asked |= {"data": "body"} if job.method == "POST" else {}
-        asked |= {"qlog-file-base": job.qlog_dir / "h2load"} if job.qlog_dir else {}
+        options |= {"data": "body"} if job.method == "POST" else {}
+        options |= {"qlog-file-base": job.qlog_dir / "h2load"} if job.qlog_dir else {}
         keys = {"SSLKEYLOGFILE": str(job.keylog_file)} if job.keylog_file else {}
-        return Command(("h2load", *(f"--{name}={value}" for name, value in asked.items()), job.url), keys)
+        return Command(("h2load", *(f"--{name}={value}" for name, value in options.items()), job.url), keys)
 
     def start_only(self, job: Job) -> Command:
         """Its libraries are loaded to tell the version."""
@@ -68,10 +68,10 @@ class H2load(ClientAdapter):
 
     def rows(self, job: Job, output: Output) -> Iterator[Row]:
         """What it says once (of the first connection, and of all lengths together) holds for every row."""
-        said = output.stdout.read_text(encoding="utf-8", errors="replace")
-        once = dict(re.findall(r"^(TLS Protocol|Cipher|Application protocol): (\S+)$", said, re.MULTILINE))
+        text = output.stdout.read_text(encoding="utf-8", errors="replace")
+        once = dict(re.findall(r"^(TLS Protocol|Cipher|Application protocol): (\S+)$", text, re.MULTILINE))
         lines = [tuple(map(int, line.split("\t")[:3])) for line in whole_lines(job.state / "log", output)]
-        total = re.search(r"\((\d+)\) data$", said, re.MULTILINE)
+        total = re.search(r"\((\d+)\) data$", text, re.MULTILINE)
         answered = sum(status != -1 for _, status, _ in lines)
         each, rest = divmod(int(total[1]), answered) if total and answered else (None, 0)  # a rest: not all are alike
         spoken = {alpn: protocol for protocol, alpn in _ALPN.items()}.get(once.get("Application protocol", ""))

@@ -69,7 +69,7 @@ def only_start(config: LoadConfig) -> ClientConfig:
 
 def refuse(client: ClientAdapter, workload: RequestsWorkload, protocol: Protocol, connection: str) -> None:
     """Raise Unsupported when neither any foreign client nor this one can do such work."""
-    asked = (
+    unsupported = (
         (workload.loop != "closed", "keeps no open loop's schedule; use 'loop: closed'"),
         (workload.duration_ns != 0 or not workload.requests, "counts requests, not time; give 'requests', no duration"),
         (workload.warmup_ns != 0, "has a warm-up in requests only; write for example 'warmup: 20 requests'"),
@@ -80,7 +80,7 @@ def refuse(client: ClientAdapter, workload: RequestsWorkload, protocol: Protocol
             "is not asked to use Nagle's algorithm; leave out 'tcp_nodelay'",
         ),
     )
-    for impossible, why in asked:
+    for impossible, why in unsupported:
         if impossible:
             raise Unsupported(f"{client.name} {why}")
     if protocol not in client.protocols:

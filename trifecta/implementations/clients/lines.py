@@ -45,18 +45,18 @@ def read_rows(job: Job, output: Output) -> Iterator[Row]:
     with output.stdout.open("rb") as file:
         for number, line in enumerate(file, 1):
             try:
-                said = json.loads(line)
+                item = json.loads(line)
             except ValueError:
                 if output.code < 0:
                     return
                 raise ValueError(f"line {number} is not JSON") from None
             if columns is None:
-                columns = _columns(said)
-            elif isinstance(said, list) and len(said) == len(columns):
+                columns = _columns(item)
+            elif isinstance(item, list) and len(item) == len(columns):
                 count += 1
-                yield cast(Row, dict(zip(columns, said, strict=True)))
-            elif isinstance(said, dict) and isinstance(said.get("end"), dict):
-                yield from _given_up(job, output, said["end"], count)
+                yield cast(Row, dict(zip(columns, item, strict=True)))
+            elif isinstance(item, dict) and isinstance(item.get("end"), dict):
+                yield from _given_up(job, output, item["end"], count)
                 return
             else:
                 raise ValueError(f"line {number} is neither a row of {len(columns)} values nor the end")
@@ -64,8 +64,8 @@ def read_rows(job: Job, output: Output) -> Iterator[Row]:
         raise ValueError(f"it has no end after {count} rows")
 
 
-def _columns(said: Any) -> list[str]:
-    columns = said.get("columns") if isinstance(said, dict) else None
+def _columns(item: Any) -> list[str]:
+    columns = item.get("columns") if isinstance(item, dict) else None
     if not isinstance(columns, list) or not columns:
         raise ValueError("line 1 does not name the columns")
     return columns

@@ -30,22 +30,22 @@ def complete(trial: str, job: Job, output: Output, rows: Iterable[Row], *, kille
     too long (``killed``), ``client:crashed`` when it died or ended with an error, ``client:missing`` when it says that
     all went well. ValueError when the rows contradict themselves.
     """
-    found = [_judged(job, row.copy()) for row in rows]
-    if len(found) > job.requests:
-        raise ValueError(f"{len(found)} requests were reported, {job.requests} were asked for")
-    found.sort(key=lambda row: int(row["started_ns"]))
+    judged = [_checked_row(job, row.copy()) for row in rows]
+    if len(judged) > job.requests:
+        raise ValueError(f"{len(judged)} requests were reported, {job.requests} were asked for")
+    judged.sort(key=lambda row: int(row["started_ns"]))
     error: ErrorClass = KILLED if killed else CRASHED if output.code else MISSING
     # A request that nobody saw start is put at the end: it must not stretch the time in which the others were served.
     unseen: Row = {"started_ns": output.ended_ns, "error": error}
-    found += [unseen] * (job.requests - len(found))
+    judged += [unseen] * (job.requests - len(judged))
     filled: list[SampleRow] = []
-    for number, row in enumerate(found):
+    for number, row in enumerate(judged):
         warmup = number < job.warmup_requests
         filled.append({**row, "trial": trial, "worker": 0, "request": number, "warmup": warmup})
     return filled
 
 
-def _judged(job: Job, row: Row) -> Row:
+def _checked_row(job: Job, row: Row) -> Row:
     """A row of the adapter, checked against itself and against the answer asked for."""
     from trifecta.store.schema import SAMPLES
 
@@ -55,8 +55,8 @@ def _judged(job: Job, row: Row) -> Row:
     started, done = row.get("started_ns"), row.get("done_ns")
     if started is None:
         raise ValueError("a row has no started_ns")
-    told = cast(dict[str, int | None], row)
-    times = [(name, at) for name in _TIMES if (at := told.get(name)) is not None]
+    values = cast(dict[str, int | None], row)
+    times = [(name, at) for name in _TIMES if (at := values.get(name)) is not None]
     disorder = [
         f"{later} before {earlier}"
         for (earlier, before), (later, after) in pairwise(times)

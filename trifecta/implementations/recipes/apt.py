@@ -90,23 +90,23 @@ class Apt:
                 f"{self._name}: apt could not verify the signature of {archive.uri} {self._suite}; not used"
             )
         signed = next(self._lists.glob("*_InRelease"), None) or next(self._lists.glob("*_Release"))
-        found = re.search(r"^Date: (.*)$", signed.read_text(encoding="utf-8", errors="replace"), re.MULTILINE)
-        return found.group(1) if found else "unknown date"
+        match = re.search(r"^Date: (.*)$", signed.read_text(encoding="utf-8", errors="replace"), re.MULTILINE)
+        return match.group(1) if match else "unknown date"
 
     def choose(self, wanted: tuple[str, ...]) -> list[tuple[str, str, str]]:
         """Name, version and architecture of every package that is needed."""
-        found = _UNPACKS.findall(self._get("find its packages", "--simulate", "install", *wanted))
-        missing = [name for name in wanted if name not in {found_name for found_name, _, _ in found}]
+        packages = _UNPACKS.findall(self._get("find its packages", "--simulate", "install", *wanted))
+        missing = [name for name in wanted if name not in {found_name for found_name, _, _ in packages}]
         if missing:
             raise CannotError(
                 f"{self._name}: apt does not say which {', '.join(missing)} it would install; report this"
             )
-        return found
+        return packages
 
     def missing_octets(self, wanted: tuple[str, ...]) -> int:
         """How much has yet to be downloaded."""
-        said = self._get("find its packages", "--print-uris", "--yes", "install", *wanted)
-        return sum(int(octets) for octets in _FETCHES.findall(said))
+        output = self._get("find its packages", "--print-uris", "--yes", "install", *wanted)
+        return sum(int(octets) for octets in _FETCHES.findall(output))
 
     def download(self, wanted: tuple[str, ...], packages: list[tuple[str, str, str]]) -> list[Path]:
         """Fetch the packages, checked by apt against the signed index; a file that is there in part is completed."""
@@ -159,8 +159,10 @@ def run_tool(name: str, command: list[str], what: str) -> str:
         raise CannotError(f"{name}: {command[0]} cannot be run ({error.strerror}); install it") from error
     if done.returncode != 0:
         lines = done.stderr.splitlines()
-        said = [line for line in lines if line.startswith("E: ")] or [line for line in lines if line.startswith("W: ")]
-        words = " ".join(" ".join(said or lines).split())[:600] or "it said nothing"
+        messages = [line for line in lines if line.startswith("E: ")] or [
+            line for line in lines if line.startswith("W: ")
+        ]
+        words = " ".join(" ".join(messages or lines).split())[:600] or "it said nothing"
         raise CannotError(f"{name}: {command[0]} cannot {what}: {words}; {_remedy(words)}")
     return done.stdout
 

@@ -75,7 +75,7 @@ class BuiltProgram(ProgramRecipe):
 
 def find_builder(name: str, places: Sequence[str], remedy: str) -> Path:
     """A command on PATH, or in one of these folders; CannotError, with the remedy, when there is none."""
-    found = shutil.which(name) or shutil.which(name, path=os.pathsep.join(places))
-    if found is None:
+    path = shutil.which(name) or shutil.which(name, path=os.pathsep.join(places))
+    if path is None:
         raise CannotError(f"{name} is not installed; {remedy}")
-    return Path(found)
+    return Path(path)

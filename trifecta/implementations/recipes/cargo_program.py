@@ -103,15 +103,15 @@ class CargoProgram(BuiltProgram):
     def _reason(self, stderr: str) -> str:
         lines = [line.strip() for line in stderr.splitlines() if line.strip()]
         first = next((place for place, line in enumerate(lines) if line.startswith("error")), 0)
-        said = "; ".join(lines[first:])[:500] or "it said nothing"
-        if "requires rustc" in said or "is not supported by the following package" in said:
-            return f"{said}; install that Rust or a newer one: https://rustup.rs"
-        if "libclang" in said or "stddef.h" in said:  # its headers are a package more than itself
-            return f"{said}; run: apt install libclang-dev"
-        if "--locked" in said or "checksum" in said:
+        message = "; ".join(lines[first:])[:500] or "it said nothing"
+        if "requires rustc" in message or "is not supported by the following package" in message:
+            return f"{message}; install that Rust or a newer one: https://rustup.rs"
+        if "libclang" in message or "stddef.h" in message:  # its headers are a package more than itself
+            return f"{message}; run: apt install libclang-dev"
+        if "--locked" in message or "checksum" in message:
             remedy = "check cargo's settings, install Trifecta again"
-            return f"{said}; nothing else than what Cargo.lock names is used; {remedy}"
-        return f"{said}; check the network and the disk, then run it again"
+            return f"{message}; nothing else than what Cargo.lock names is used; {remedy}"
+        return f"{message}; check the network and the disk, then run it again"
 
 
 def find_cargo(needed: str) -> Path:

@@ -58,16 +58,16 @@ class Program:
 
     def says(self, flag: str) -> str:
         """What it tells of itself on either output, asked once; Unsupported, with the remedy, when it does not run."""
-        return _says(self, flag)
+        return _program_output(self, flag)
 
     def tells(self, flag: str, pattern: str) -> str:
         """The group of ``pattern`` where it last fits what the program says; ``unknown`` when it does not."""
-        found: list[str] = re.findall(pattern, self.says(flag))
-        return found[-1].strip() if found else "unknown"
+        matches: list[str] = re.findall(pattern, self.says(flag))
+        return matches[-1].strip() if matches else "unknown"
 
 
 @cache
-def _says(program: Program, flag: str) -> str:
+def _program_output(program: Program, flag: str) -> str:
     try:
         done = subprocess.run(
             [*program.arguments, flag], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=True,
@@ -128,10 +128,12 @@ class DebianPackages(Recipe):
         if rooted is not None:
             return Program(self.name, tuple(rooted), tuple(self.environment().items()), self.build())
         # Debian keeps servers where an ordinary user's PATH does not lead.
-        found = shutil.which(Path(path).name, path=f"{os.environ.get('PATH', os.defpath)}:/usr/local/sbin:/usr/sbin")
-        if found is None:
+        executable = shutil.which(
+            Path(path).name, path=f"{os.environ.get('PATH', os.defpath)}:/usr/local/sbin:/usr/sbin"
+        )
+        if executable is None:
             raise Unsupported(f"{self.name} is not installed; run: trifecta get {self.name}")
-        return Program(self.name, (found,))
+        return Program(self.name, (executable,))
 
     def environment(self) -> dict[str, str]:
         """What programs of the root need: OpenSSL takes modules and settings from the system (openssl-env(7))."""
@@ -147,8 +149,11 @@ class DebianPackages(Recipe):
 
     def build(self) -> str:
         """Where the program comes from, for the record."""
-        found = self.manifest()
-        return f"Debian {found['suite']} of {found['date']}, {self.packages[0]} {found['packages'][self.packages[0]]}"
+        manifest = self.manifest()
+        return (
+            f"Debian {manifest['suite']} of {manifest['date']}, {self.packages[0]} "
+            f"{manifest['packages'][self.packages[0]]}"
+        )
 
     def _libraries(self) -> Path:
         """The folder of the root's libraries: that of the one architecture it has (Debian's multiarch layout)."""

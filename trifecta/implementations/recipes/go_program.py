@@ -63,10 +63,10 @@ class GoProgram(BuiltProgram):
         if not self._apart():
             self._compile(builder, self.source, folder)
             return
-        with tempfile.TemporaryDirectory(prefix="trifecta-go-") as made:
+        with tempfile.TemporaryDirectory(prefix="trifecta-go-") as folder_name:
             for file in self._files():
-                shutil.copy(file, made)
-            self._compile(builder, Path(made), folder)
+                shutil.copy(file, folder_name)
+            self._compile(builder, Path(folder_name), folder)
 
     def _compile(self, go: Path, source: Path, folder: Path) -> None:
         # -trimpath: equal sources give equal programs; the version control of a checkout is not the program's.
@@ -74,14 +74,14 @@ class GoProgram(BuiltProgram):
         self._run([str(go), "build", *options, "."], source)
 
     def _reason(self, stderr: str) -> str:
-        told = (line for line in stderr.splitlines() if not line.startswith("go: downloading "))
-        lines = [line.strip() for line in told if line.strip()]
-        said = "; ".join(lines)[:500] or "it said nothing"
-        if "requires go >=" in said:
-            return f"{said}; install that Go or a newer one: https://go.dev/doc/install"
-        if "SECURITY ERROR" in said or "checksum mismatch" in said:
-            return f"{said}; nothing else than what go.sum names is used; run `go clean -modcache`, then this again"
-        return f"{said}; check the network and the disk, then run it again"
+        output_lines = (line for line in stderr.splitlines() if not line.startswith("go: downloading "))
+        lines = [line.strip() for line in output_lines if line.strip()]
+        message = "; ".join(lines)[:500] or "it said nothing"
+        if "requires go >=" in message:
+            return f"{message}; install that Go or a newer one: https://go.dev/doc/install"
+        if "SECURITY ERROR" in message or "checksum mismatch" in message:
+            return f"{message}; nothing else than what go.sum names is used; run `go clean -modcache`, then this again"
+        return f"{message}; check the network and the disk, then run it again"
 
 
 def find_go(needed: str) -> Path:

@@ -78,20 +78,20 @@ class NpmFiles(Recipe):
             )  # fmt: skip
         except subprocess.TimeoutExpired as error:
             raise CannotError(f"{self.name}: npm did not end within {_TIMEOUT_S} s; check the network") from error
-        found = sorted(scratch.glob("*.tgz"))
-        if done.returncode != 0 or len(found) != 1:
-            said = [line for line in done.stderr.splitlines() if line.startswith(("npm error", "npm ERR!"))]
-            words = " ".join(" ".join(said or done.stderr.splitlines()).split())[:400] or "it said nothing"
+        tarballs = sorted(scratch.glob("*.tgz"))
+        if done.returncode != 0 or len(tarballs) != 1:
+            errors = [line for line in done.stderr.splitlines() if line.startswith(("npm error", "npm ERR!"))]
+            words = " ".join(" ".join(errors or done.stderr.splitlines()).split())[:400] or "it said nothing"
             raise CannotError(f"{self.name}: npm cannot fetch {self.package} {self.version}: {words}")
-        return found[0]
+        return tarballs[0]
 
 
 def verify(tarball: Path, integrity: str, name: str) -> None:
     """CannotError when a file is not the pinned one (``sha512-BASE64``, W3C Subresource Integrity)."""
     algorithm, _, wanted = integrity.partition("-")
-    found = base64.b64encode(hashlib.new(algorithm, tarball.read_bytes()).digest()).decode("ascii")
-    if found != wanted:
-        raise CannotError(f"{name}: the tarball is not the pinned one ({algorithm}-{found[:16]}...) and was not used")
+    digest = base64.b64encode(hashlib.new(algorithm, tarball.read_bytes()).digest()).decode("ascii")
+    if digest != wanted:
+        raise CannotError(f"{name}: the tarball is not the pinned one ({algorithm}-{digest[:16]}...) and was not used")
 
 
 def take(tarball: Path, files: Mapping[str, str], folder: Path) -> list[str]:
@@ -103,11 +103,11 @@ def take(tarball: Path, files: Mapping[str, str], folder: Path) -> list[str]:
             if not member.isfile() or path.is_absolute() or ".." in path.parts or len(path.parts) < 2:
                 continue
             inside = PurePosixPath(*path.parts[1:])
-            for wanted, kept in files.items():
+            for wanted, name_here in files.items():
                 if wanted.endswith("/") and inside.is_relative_to(wanted):
-                    target = folder / kept / inside.relative_to(wanted)
+                    target = folder / name_here / inside.relative_to(wanted)
                 elif str(inside) == wanted:
-                    target = folder / kept
+                    target = folder / name_here
                 else:
                     continue
                 content = archive.extractfile(member)

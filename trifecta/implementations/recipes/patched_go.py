@@ -40,8 +40,8 @@ class PatchedGoProgram(GoProgram):
         return True
 
     def _compile(self, go: Path, source: Path, folder: Path) -> None:
-        found = json.loads(self._run([str(go), "mod", "download", "-C", str(source), "-json", self._module]))
-        original, copy = Path(found["Dir"]), source / _COPY
+        module = json.loads(self._run([str(go), "mod", "download", "-C", str(source), "-json", self._module]))
+        original, copy = Path(module["Dir"]), source / _COPY
         for file in original.rglob("*"):  # not its permissions: Go's cache may not be written
             if file.is_file() and not file.name.endswith("_test.go"):
                 there = copy / file.relative_to(original)

@@ -66,8 +66,8 @@ class PythonPackages(Recipe):
     def version(self, package: str) -> str:
         """The installed version of a package; Unsupported when it is not installed."""
         self._require()
-        for found in metadata.distributions(name=package, path=[str(_site_packages(self.folder()))]):
-            return found.version
+        for distribution in metadata.distributions(name=package, path=[str(_site_packages(self.folder()))]):
+            return distribution.version
         raise Unsupported(f"{self.name} in the cache lacks {package}; run: trifecta get {self.name} --force")
 
     def _require(self) -> None:
@@ -84,7 +84,7 @@ class PythonPackages(Recipe):
         """Names and versions that the lock file asks for on every machine: lines without a marker (PEP 508)."""
         lines = [line for line in self.lock.read_text(encoding="utf-8").splitlines() if re.match(r"\w", line)]
         pins = [line.removesuffix("\\").strip().split("==") for line in lines if ";" not in line]
-        return [(_plain(name), version) for name, version in pins]
+        return [(_normalised_name(name), version) for name, version in pins]
 
     def _fill(self, folder: Path, say: Say) -> None:
         own = find_spec("pip") is not None  # an environment that uv made has none
@@ -107,8 +107,8 @@ class PythonPackages(Recipe):
         if done.returncode != 0:
             raise CannotError(f"{self.name}: pip cannot install it: {_reason(done.stderr)}")
         installed = {
-            (_plain(found.metadata["Name"]), found.version)
-            for found in metadata.distributions(path=[str(_site_packages(folder))])
+            (_normalised_name(distribution.metadata["Name"]), distribution.version)
+            for distribution in metadata.distributions(path=[str(_site_packages(folder))])
         }
         lacking = sorted(f"{name} {version}" for name, version in self._pinned() if (name, version) not in installed)
         if lacking:
@@ -120,7 +120,7 @@ def _site_packages(folder: Path) -> Path:
     return folder / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}" / "site-packages"
 
 
-def _plain(name: str) -> str:
+def _normalised_name(name: str) -> str:
     """A package's name as all its spellings have it in common (PEP 503)."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
@@ -129,10 +129,10 @@ def _reason(stderr: str) -> str:
     """What pip says went wrong, on one line, with what can be done."""
     if "DO NOT MATCH THE HASHES" in stderr:
         lines = [line.strip() for line in stderr.splitlines() if "Expected" in line or "Got" in line or ".whl" in line]
-        found = "; ".join(lines)[:400]
-        return f"a file is not the one of the lock file and was not used ({found}); `pip cache purge`, then again"
+        mismatch = "; ".join(lines)[:400]
+        return f"a file is not the one of the lock file and was not used ({mismatch}); `pip cache purge`, then again"
     errors = [line.removeprefix("ERROR: ") for line in stderr.splitlines() if line.startswith("ERROR: ")]
-    said = errors[0] if errors else " ".join(stderr.split())[-300:] or "it said nothing"
+    message = errors[0] if errors else " ".join(stderr.split())[-300:] or "it said nothing"
     if "No matching distribution" in stderr:
-        return f"{said}; there is no wheel for this Python or machine, or the package index cannot be reached"
-    return f"{said}; check the network and the disk, then run it again"
+        return f"{message}; there is no wheel for this Python or machine, or the package index cannot be reached"
+    return f"{message}; check the network and the disk, then run it again"

@@ -66,9 +66,9 @@ class WheelFiles(Recipe):
                 raise CannotError(f"{self.name}: pip did not end within {_TIMEOUT_S} s; check the network") from error
             wheel = next(Path(scratch).glob("*.whl"), None)
             if done.returncode != 0 or wheel is None:
-                said = [line for line in done.stderr.splitlines() if line.startswith("ERROR")]
-                words = " ".join(" ".join(said or done.stderr.splitlines()).split())[:400] or "it said nothing"
+                errors = [line for line in done.stderr.splitlines() if line.startswith("ERROR")]
+                words = " ".join(" ".join(errors or done.stderr.splitlines()).split())[:400] or "it said nothing"
                 raise CannotError(f"{self.name}: pip cannot download {self.requirement}: {words}")
             with zipfile.ZipFile(wheel) as content:
-                for path, kept in self.files.items():
-                    (folder / kept).write_bytes(content.read(path))
+                for path, name_here in self.files.items():
+                    (folder / name_here).write_bytes(content.read(path))

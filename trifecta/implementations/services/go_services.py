@@ -54,8 +54,8 @@ class GoServices(ServicesProgram):
         """Versions of quic-go, and of the Go whose net/http and crypto/tls it holds."""
         try:
             done = subprocess.run([self.program(), "--version"], capture_output=True, text=True, check=True, timeout=30)
-            told = json.loads(done.stdout)
-            return f"quic-go {told['quic_go']}, {told['go']}"
+            versions = json.loads(done.stdout)
+            return f"quic-go {versions['quic_go']}, {versions['go']}"
         except (OSError, subprocess.SubprocessError, ValueError, KeyError) as error:
             raise Unsupported(f"{self.name} does not run ({error}); trifecta get {self.name} --force") from error
 

@@ -55,19 +55,19 @@ def _rows(lines: Path, schema: Schema) -> Iterator[dict[str, Any]]:
     count = 0
     with lines.open("rb") as file:
         for number, line in enumerate(file, 1):
-            said = json.loads(line)
+            item = json.loads(line)
             if number == 1:
-                columns = said["columns"]
+                columns = item["columns"]
                 if unknown := set(columns) - set(schema.names):
                     raise ValueError(f"{lines.name} has columns that are not known: {', '.join(sorted(unknown))}")
-            elif isinstance(said, list):
+            elif isinstance(item, list):
                 count += 1
-                row = dict(zip(columns, said, strict=True))
+                row = dict(zip(columns, item, strict=True))
                 if row["error"] is not None and not is_error_class(row["error"]):
                     raise ValueError(f"{lines.name}: a request failed with {row['error']!r}, which is no error class")
                 yield row
             else:
-                if said.get("rows") != count:
-                    raise ValueError(f"{lines.name} tells of {said.get('rows')} rows, there are {count}")
+                if item.get("rows") != count:
+                    raise ValueError(f"{lines.name} tells of {item.get('rows')} rows, there are {count}")
                 return
     raise ValueError(f"{lines.name} has no end after {count} rows")

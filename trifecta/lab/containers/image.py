@@ -52,9 +52,9 @@ def _libraries(engine: Path) -> Iterator[Path]:
     missing = re.findall(r"(\S+) => not found", done.stdout)
     if missing:
         raise CannotError(f"{engine} lacks {', '.join(missing)}; run `{rebuild()}`")
-    found = [Path(name) for name in re.findall(r"(/\S+) \(0x[0-9a-f]+\)", done.stdout)]  # none: statically linked
-    yield from found
-    for library in found:
+    paths = [Path(name) for name in re.findall(r"(/\S+) \(0x[0-9a-f]+\)", done.stdout)]  # none: statically linked
+    yield from paths
+    for library in paths:
         if library.name.startswith("libc.so"):
             late = (library.parent / name for name in _LOADED_LATE)
-            yield from (path for path in late if path.exists() and path not in found)
+            yield from (path for path in late if path.exists() and path not in paths)

@@ -42,26 +42,26 @@ def image_digest(source: ImageSource) -> str:
             held = " ".join(", ".join(saved).split()) or "none with a name"
             raise CannotError(f"{source.archive} has no image {name}, but {held}; correct the name, or write it again")
         return saved[name]
-    whole = hashlib.sha256()
+    image_hash = hashlib.sha256()
     for name, digest in sorted(saved.items()):
-        whole.update(f"{name} {digest}\n".encode())
-    whole.update(tree_digest(source.context, _sent(source.context, source.dockerfile)).encode())
-    return whole.hexdigest()
+        image_hash.update(f"{name} {digest}\n".encode())
+    image_hash.update(tree_digest(source.context, _sent(source.context, source.dockerfile)).encode())
+    return image_hash.hexdigest()
 
 
 def tree_digest(root: Path, names: Iterable[str]) -> str:
     """SHA-256 of files and folders below ``root`` (``""``: itself): names, modes and contents; links as they are."""
-    whole = hashlib.sha256()
+    digest = hashlib.sha256()
     for name in sorted(names):
         path = root / name
         mode = path.lstat().st_mode
-        whole.update(f"{name}\0{mode:o}\0".encode(errors="surrogateescape"))
+        digest.update(f"{name}\0{mode:o}\0".encode(errors="surrogateescape"))
         if stat.S_ISLNK(mode):
-            whole.update(str(path.readlink()).encode(errors="surrogateescape"))
+            digest.update(str(path.readlink()).encode(errors="surrogateescape"))
         elif stat.S_ISREG(mode):
-            whole.update(bytes.fromhex(sha256_of(path)))
-        whole.update(b"\0")
-    return whole.hexdigest()
+            digest.update(bytes.fromhex(sha256_of(path)))
+        digest.update(b"\0")
+    return digest.hexdigest()
 
 
 def bring(client: APIClient, source: ImageSource) -> str:
@@ -73,7 +73,7 @@ def bring(client: APIClient, source: ImageSource) -> str:
             _heed(engine.load_image(file))
     if source.context is not None:
         name = _BUILT
-        said = engine.build(
+        events = engine.build(
             path=str(source.context),
             dockerfile=source.dockerfile,
             tag=name,
@@ -84,15 +84,15 @@ def bring(client: APIClient, source: ImageSource) -> str:
             forcerm=True,
             decode=True,
         )
-        _heed(said)
+        _heed(events)
     return str(engine.inspect_image(name)["Id"])
 
 
-def _heed(said: Iterable[Mapping[str, object]]) -> None:
+def _heed(events: Iterable[Mapping[str, object]]) -> None:
     """Hear all that a Docker Engine says of a work; DockerException where it says that it failed."""
     from docker.errors import DockerException
 
-    for line in said:
+    for line in events:
         if "error" in line:
             raise DockerException(str(line["error"]))
 

@@ -121,8 +121,8 @@ class ContainerProcess(EngineProgram):
 
     def _attach(self) -> None:
         """Hold its standard streams, from before it starts, so that no word is lost."""
-        asked = {"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
-        self._stream = self._docker.client.attach_socket(self._id, params=asked)
+        query = {"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
+        self._stream = self._docker.client.attach_socket(self._id, params=query)
         self._socket = socket.socket(fileno=os.dup(self._stream.fileno()))
         self._socket.settimeout(_SEND_TIMEOUT_S)
         self._listen(self._socket.fileno())
@@ -217,7 +217,7 @@ class ContainerProcess(EngineProgram):
         if not chunk:
             return None
         self._pending += chunk
-        said = b""
+        received = b""
         while len(self._pending) >= _HEADER_BYTES:
             end = _HEADER_BYTES + int.from_bytes(self._pending[4:_HEADER_BYTES])
             if len(self._pending) < end:
@@ -225,11 +225,11 @@ class ContainerProcess(EngineProgram):
             kind, payload = self._pending[0], bytes(self._pending[_HEADER_BYTES:end])
             del self._pending[:end]
             if kind == _STDOUT:
-                said += payload
+                received += payload
             elif kind == _STDERR:
                 with self._log.open("ab") as diagnostics:
                     diagnostics.write(payload)
-        return said
+        return received
 
     def _terminate(self) -> None:
         self._signal(signal.SIGTERM)

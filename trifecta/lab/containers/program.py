@@ -54,12 +54,12 @@ class ContainerProgram(ContainerProcess):
         with suppress(OSError, ValueError):  # closed meanwhile
             while True:
                 self._poll.poll()
-                said = self._receive()
-                if said is None:
+                received = self._receive()
+                if received is None:
                     return
-                if said:
+                if received:
                     with self._log.open("ab") as file:
-                        file.write(said)
+                        file.write(received)
 
     def running(self) -> bool:
         """Whether it still runs; what one that has ended said is in its log, where Docker hands it over in time."""

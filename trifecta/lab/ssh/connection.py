@@ -27,7 +27,7 @@ class HostLost(CannotError):
 
 
 @dataclass(frozen=True)
-class Done:
+class CommandResult:
     """A command that has ended. ``code`` is negative for a signal."""
 
     code: int
@@ -35,7 +35,7 @@ class Done:
     diagnostics: str
 
     @property
-    def said(self) -> str:
+    def failure(self) -> str:
         """Its diagnostics on one line, or its exit code."""
         return " ".join(self.diagnostics.split())[-300:] or f"exit code {self.code}"
 
@@ -128,7 +128,7 @@ class Connection:
         """Begin a command and talk with it; it is heard from at once."""
         return RemoteCommand(self._connection, command, ears)
 
-    def run(self, script: str, *arguments: str, given: bytes = b"", timeout_s: float) -> Done:
+    def run(self, script: str, *arguments: str, given: bytes = b"", timeout_s: float) -> CommandResult:
         """Run a script for ``sh`` to its end, with this on its standard input. HostLost when there is none in time."""
         output: list[bytes] = []
         diagnostics: list[bytes] = []
@@ -149,7 +149,7 @@ class Connection:
         code, reason = ending[0]
         if code is None:  # asyncssh raises nothing: a connection that went leaves a command without an exit code
             raise self.error(reason or "a command ended without an exit code")
-        return Done(code, b"".join(output), b"".join(diagnostics).decode(errors="replace"))
+        return CommandResult(code, b"".join(output), b"".join(diagnostics).decode(errors="replace"))
 
     def close(self) -> None:
         """End it, and everything on it."""

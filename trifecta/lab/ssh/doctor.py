@@ -28,8 +28,8 @@ def examine(machine: Machine) -> list[Finding]:
             return list(_of(host, time.monotonic() - began))
     except CannotError as error:
         text = str(error)
-        said, _, remedy = text.rpartition("; ")
-        return [Finding("connection", "missing", said or text, remedy, required=True)]
+        message, _, remedy = text.rpartition("; ")
+        return [Finding("connection", "missing", message or text, remedy, required=True)]
 
 
 def _of(host: SshHost, took_s: float) -> Iterator[Finding]:
@@ -39,8 +39,8 @@ def _of(host: SshHost, took_s: float) -> Iterator[Finding]:
     engine = facts.get("engine")
     kind = "static" if engine is not None and engine["linkage"] == "static" else "with the C library there"
     yield Finding("engine", "ok", f"runs, {kind}, {how}; {_ENGINE}; all of it took {took_s:.1f} s", required=True)
-    told = (facts["distribution"], facts["kernel"], facts["architecture"])
-    yield Finding("system", "ok", ", ".join(filter(None, told)))
+    details = (facts["distribution"], facts["kernel"], facts["architecture"])
+    yield Finding("system", "ok", ", ".join(filter(None, details)))
     cores = facts["cpus"]
     yield Finding("cores", "ok" if cores else "warn", f"{cores} usable" if cores else "not told")
     yield _clock(facts)
@@ -68,11 +68,11 @@ def _clock(facts: HostFacts) -> Finding:
     return Finding("clock source", "warn" if slow else "ok", source or "not visible", remedy if slow else "")
 
 
-def _chrony(told: ChronyTracking) -> Finding:
+def _chrony(tracking: ChronyTracking) -> Finding:
     """Not needed: the probe bounds clocks, too."""
-    bound = told["bound_ns"]
+    bound = tracking["bound_ns"]
     if bound is None:
-        return Finding("chronyd", "ok", f"{told['said']}; the probe alone bounds its clock")
+        return Finding("chronyd", "ok", f"{tracking['said']}; the probe alone bounds its clock")
     return Finding("chronyd", "ok", f"bounds its clock to {bound / 1e6:.3g} ms")
 
 
@@ -82,34 +82,36 @@ def _kernel(facts: HostFacts) -> Iterator[Finding]:
     for name in ("cubic", "bbr"):
         there = name in controls
         status: Status = "ok" if there else "missing" if name == "cubic" else "warn"
-        said = "available" if there else f"a user may choose among {', '.join(controls) or 'none'}"
+        sentence = "available" if there else f"a user may choose among {', '.join(controls) or 'none'}"
         named = " ".join((*controls, name))
         remedy = "" if there else f'sudo sysctl -w net.ipv4.tcp_allowed_congestion_control="{named}"'
-        yield Finding(f"TCP {name}", status, said, remedy, required=name == "cubic")
+        yield Finding(f"TCP {name}", status, sentence, remedy, required=name == "cubic")
     limits = {"rmem_max": facts["udp_receive_limit_bytes"], "wmem_max": facts["udp_send_limit_bytes"]}
     low = {name: limit for name, limit in limits.items() if limit is not None and limit < UDP_BUFFER_BYTES}
-    said = ", ".join(f"net.core.{name} {limit}" for name, limit in (low or limits).items())
+    sentence = ", ".join(f"net.core.{name} {limit}" for name, limit in (low or limits).items())
     settings = " ".join(f"net.core.{name}={UDP_BUFFER_BYTES}" for name in low)
-    yield Finding("UDP buffers", "warn" if low else "ok", said, f"sudo sysctl -w {settings}" if low else "")
+    yield Finding("UDP buffers", "warn" if low else "ok", sentence, f"sudo sysctl -w {settings}" if low else "")
     if facts["tcp_remembers"]:
-        said = "new connections begin with what the kernel kept of those before: trials are not independent over TCP"
-        yield Finding("TCP memory", "warn", said, "sudo sysctl -w net.ipv4.tcp_no_metrics_save=1")
+        sentence = (
+            "new connections begin with what the kernel kept of those before: trials are not independent over TCP"
+        )
+        yield Finding("TCP memory", "warn", sentence, "sudo sysctl -w net.ipv4.tcp_no_metrics_save=1")
 
 
 def _emulator(host: SshHost) -> Finding:
     """Whether it can be the host in the middle, which is no affair of those at the ends."""
     if host.may_open_devices():
         return Finding("emulator", "ok", "can stand between client and server, as `middle`")
-    said = "cannot stand between client and server, as `middle`: its user may not take frames from devices"
+    sentence = "cannot stand between client and server, as `middle`: its user may not take frames from devices"
     capabilities = "cap_net_raw,cap_sys_nice+ep"
-    return Finding("emulator", "missing", said, f"sudo setcap {capabilities} {shlex.quote(host.standing.engine)}")
+    return Finding("emulator", "missing", sentence, f"sudo setcap {capabilities} {shlex.quote(host.session.engine)}")
 
 
 def _netem(host: SshHost) -> Finding:
     """Whether its kernel can be what stands in the middle; the engine's link does without."""
     if lack := host.netem_lack():
-        said = f"{lack.said}; only paths with `emulator: netem` need it, on the host in the middle"
-        return Finding("netem", "missing", said, lack.remedy)
+        sentence = f"{lack.problem}; only paths with `emulator: netem` need it, on the host in the middle"
+        return Finding("netem", "missing", sentence, lack.remedy)
     return Finding("netem", "ok", "works: its kernel can carry paths with `emulator: netem`, as `middle`")
 
 

@@ -115,7 +115,7 @@ RESOLVE = 'exec getent ahosts "$1"'
 """Name: its addresses by getaddrinfo(3), a line for each kind of socket; 2 where it has none."""
 
 
-def parse_addresses(said: str) -> list[str]:
+def parse_addresses(output: str) -> list[str]:
     """The answer to `RESOLVE`, each address once and without the scope of a link-local one."""
-    first = (line.split()[0].partition("%")[0] for line in said.splitlines() if line.strip())
+    first = (line.split()[0].partition("%")[0] for line in output.splitlines() if line.strip())
     return list(dict.fromkeys(first))

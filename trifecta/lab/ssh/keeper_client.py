@@ -57,7 +57,7 @@ class KeeperClient:
     def ask(self, word: str, *rest: str) -> dict[str, str]:
         """Its answer, a text for each file; HostLost when there is none."""
         number = str(next(self._numbers))
-        found: dict[str, list[str]] = {}
+        lines_by_file: dict[str, list[str]] = {}
         name = ""
         with self._asking:
             if self.lost is not None:
@@ -70,10 +70,10 @@ class KeeperClient:
                     raise self._connection.error(self._reason)
                 if line.startswith("== "):
                     name = line.removeprefix("== ")
-                    found[name] = []
+                    lines_by_file[name] = []
                 elif name:
-                    found[name].append(line)
-        return {name: "\n".join(lines) for name, lines in found.items()}
+                    lines_by_file[name].append(line)
+        return {name: "\n".join(lines) for name, lines in lines_by_file.items()}
 
     def leave(self) -> bool:
         """Have it end what runs there and remove the folder; whether it said that it has."""

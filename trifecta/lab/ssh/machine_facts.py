@@ -22,28 +22,28 @@ exit 0
 """
 
 
-def read(machine: Machine, address: str, said: str) -> HostFacts:
+def read(machine: Machine, address: str, output: str) -> HostFacts:
     """The answer to `ASK`; None is what the host does not tell."""
-    lines = (line.partition(" ") for line in said.splitlines())
-    found = {name: value.strip() for name, _, value in lines if value.strip()}
+    lines = (line.partition(" ") for line in output.splitlines())
+    fields = {name: value.strip() for name, _, value in lines if value.strip()}
 
     def number(name: str) -> int | None:
-        text = found.get(name, "")
+        text = fields.get(name, "")
         return int(text) if text.isdecimal() else None
 
     free_kb = number("free_kb")
     return {
         "at": machine.at,
         "address": machine.address or address,
-        "kernel": found.get("kernel"),
-        "architecture": found.get("architecture"),
-        "distribution": found.get("distribution"),
-        "cpu_model": found.get("cpu_model"),
+        "kernel": fields.get("kernel"),
+        "architecture": fields.get("architecture"),
+        "distribution": fields.get("distribution"),
+        "cpu_model": fields.get("cpu_model"),
         "cpus": number("cpus"),
-        "clocksource": found.get("clocksource"),
+        "clocksource": fields.get("clocksource"),
         "udp_receive_limit_bytes": number("rmem_max"),
         "udp_send_limit_bytes": number("wmem_max"),
-        "congestion_controls": found.get("congestion_controls", "").split(),
+        "congestion_controls": fields.get("congestion_controls", "").split(),
         "tcp_remembers": None if (unsaved := number("metrics_unsaved")) is None else not unsaved,
         "free_bytes": None if free_kb is None else free_kb * 1024,
     }

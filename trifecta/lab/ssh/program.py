@@ -36,7 +36,7 @@ class SshProgram(RemoteProgram):
         self._diagnostics = log.open("ab", buffering=0)
         self._listen(self._wake)
         try:
-            self._talk, self._there = host.begin(role, Callbacks(self._hear, self._note, self._hear_end))
+            self._talk, self._remote_name = host.begin(role, Callbacks(self._hear, self._note, self._hear_end))
         except BaseException:
             self._release()
             raise
@@ -52,13 +52,13 @@ class SshProgram(RemoteProgram):
     def used(self) -> tuple[int, int] | None:
         """CPU time of its threads, and how long they waited for a core, in ns; None where it is not told."""
         with suppress(CannotError):
-            return self._host.used(self._there) if self.running() else None
+            return self._host.used(self._remote_name) if self.running() else None
         return None
 
     def close(self) -> None:
         """End it at once, whatever it does. Of a host that is lost, its keeper does."""
         if self.running():
-            self._host.signal(self._there, "KILL")
+            self._host.signal(self._remote_name, "KILL")
             self._talk.end_input()
             if self._host.lost is None:
                 self._ended.wait(_END_S)
@@ -82,13 +82,13 @@ class SshProgram(RemoteProgram):
         with suppress(BlockingIOError):
             os.eventfd_read(self._wake)
         ended = self._ended.is_set()  # before the last words are taken: they come first
-        said = b"".join(self._heard.popleft() for _ in range(len(self._heard)))
+        octets = b"".join(self._heard.popleft() for _ in range(len(self._heard)))
         if ended:
             self._rouse()  # whoever polls next must not wait for what never comes
-        return said or (None if ended else b"")
+        return octets or (None if ended else b"")
 
     def _terminate(self) -> None:
-        self._host.signal(self._there, "TERM")
+        self._host.signal(self._remote_name, "TERM")
 
     def _exit_code(self) -> int:
         """How it ended; EngineError where that is not known, because the host is lost or refused the channel."""

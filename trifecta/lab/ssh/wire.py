@@ -59,8 +59,8 @@ class _Session(asyncssh.SSHClientSession[bytes]):
 
 def _number(name: str) -> int:
     """The number of a signal by its name without SIG (RFC 4254, 6.10); SIGKILL's for one that is not known here."""
-    found = signal.Signals.__members__.get(f"SIG{name}")
-    return int(signal.SIGKILL if found is None else found)
+    number = signal.Signals.__members__.get(f"SIG{name}")
+    return int(signal.SIGKILL if number is None else number)
 
 
 async def connect(machine: Machine, lost: Callable[[str], None]) -> asyncssh.SSHClientConnection:

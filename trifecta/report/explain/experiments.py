@@ -13,12 +13,12 @@ Answers = Mapping[tuple[str, str, str], str]
 """By cell, arm and reference what the search for causes of their difference answers."""
 
 
-def answers(found: Explained) -> Answers:
+def answers(explanation: Explained) -> Answers:
     """Those of the finished searches beside the run."""
-    return {(one["cell"], one["arm"], one["to"]): words.answer(one) for _, one in why.of_run(found.about.folder)}
+    return {(one["cell"], one["arm"], one["to"]): words.answer(one) for _, one in why.of_run(explanation.about.folder)}
 
 
-def summary(answered: Answers, one: Comparison) -> str:
+def summary(answered: Answers, comparison: Comparison) -> str:
     """``By experiment: Of 1.37 times, without ... remain.``; empty where nothing was removed from this cell."""
-    said = answered.get((one.cell, one.arm, one.reference))
-    return f"By experiment: {said}" if said else ""
+    answer_words = answered.get((comparison.cell, comparison.arm, comparison.reference))
+    return f"By experiment: {answer_words}" if answer_words else ""

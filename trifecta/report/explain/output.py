@@ -21,25 +21,25 @@ from trifecta.report.figures.style import name
 from trifecta.report.verdict_words import place_words
 
 
-def print_chains(found: Explained, concluded: list[Concluded], console: Console | None = None) -> None:
+def print_chains(explanation: Explained, concluded: list[Concluded], console: Console | None = None) -> None:
     """Print each chain, link by link; ``concluded`` is what published procedures would have said."""
-    with found.about.naming():
-        _print(found, concluded, console or Console(highlight=False))
+    with explanation.about.naming():
+        _print(explanation, concluded, console or Console(highlight=False))
 
 
-def _print(found: Explained, concluded: list[Concluded], out: Console) -> None:
-    out.print(Text(found.about.title, style="bold"))
-    if not found.chains:
+def _print(explanation: Explained, concluded: list[Concluded], out: Console) -> None:
+    out.print(Text(explanation.about.title, style="bold"))
+    if not explanation.chains:
         out.print("There is no verdict to explain.")
-    answered = experiments.answers(found)
-    for chain in found.chains:
+    answered = experiments.answers(explanation)
+    for chain in explanation.chains:
         one = chain.comparison
         out.print()
         out.print(Text(f"{place(one.cell)}: {name(one.arm)} against {name(one.reference)}", style="bold"))
-        out.print(Text(grids.plain(out, words.conclusion(found.about, chain))))
-        if said := experiments.summary(answered, one):
-            out.print(Text(grids.plain(out, said)))
-        for link in words.links(found.about, chain):
+        out.print(Text(grids.plain(out, words.conclusion(explanation.about, chain))))
+        if by_experiment := experiments.summary(answered, one):
+            out.print(Text(grids.plain(out, by_experiment)))
+        for link in words.links(explanation.about, chain):
             out.print(Text(link.heading, style="bold cyan"))
             for sentence in link.sentences:
                 head, _, command = grids.plain(out, sentence).partition("`trifecta resume ")
@@ -61,20 +61,22 @@ def place(cell: str) -> str:
     return ", ".join(filter(None, (path, place_words(cell))))
 
 
-def as_data(found: Explained, concluded: list[Concluded]) -> JsonObject:
+def as_data(explanation: Explained, concluded: list[Concluded]) -> JsonObject:
     """The same for a program."""
-    with found.about.naming():
-        answered = experiments.answers(found)
+    with explanation.about.naming():
+        answered = experiments.answers(explanation)
         return {
-            "run": str(found.about.folder),
-            "title": found.about.title,
-            "metric": found.about.metric,
-            "compare": found.about.compare,
-            "chains": [_chain(found, chain, concluded, answered) for chain in found.chains],
+            "run": str(explanation.about.folder),
+            "title": explanation.about.title,
+            "metric": explanation.about.metric,
+            "compare": explanation.about.compare,
+            "chains": [_chain(explanation, chain, concluded, answered) for chain in explanation.chains],
         }
 
 
-def _chain(found: Explained, chain: Chain, concluded: list[Concluded], answered: experiments.Answers) -> dict[str, Any]:
+def _chain(
+    explanation: Explained, chain: Chain, concluded: list[Concluded], answered: experiments.Answers
+) -> dict[str, Any]:
     one = chain.comparison
     pair = (one.cell, one.arm, one.reference)
     return {
@@ -82,9 +84,9 @@ def _chain(found: Explained, chain: Chain, concluded: list[Concluded], answered:
         "arm": one.arm,
         "reference": one.reference,
         "verdict": {key: _finite(value) for key, value in one.row.items()},
-        "said": words.conclusion(found.about, chain),
+        "said": words.conclusion(explanation.about, chain),
         "by_experiment": answered.get(pair, ""),
-        "links": [asdict(link) for link in words.links(found.about, chain)],
+        "links": [asdict(link) for link in words.links(explanation.about, chain)],
         "settings": [asdict(each) | {"same": each.same} for each in chain.settings],
         "checks": [asdict(each) | {"counts": dict(each.counts)} for each in chain.checked],
         "causes": [

@@ -14,20 +14,21 @@ WORDS = {
 }
 
 
-def summary(one: Concluded) -> str:
+def summary(conclusion: Concluded) -> str:
     """``single-load (...): wrong in 23 % of 200 draws [17 %, 29 %]; ...``; what is wrong needs a verdict."""
-    head = f"{one.procedure} ({WORDS.get(one.procedure, '')})"
-    if not one.draws:
+    head = f"{conclusion.procedure} ({WORDS.get(conclusion.procedure, '')})"
+    if not conclusion.draws:
         return f"{head}: no block has the times of both."
     spread = (
-        f"it would have published a ratio between {numbers.ratio(one.ratio_low)} and {numbers.ratio(one.ratio_high)}"
+        f"it would have published a ratio between {numbers.ratio(conclusion.ratio_low)} and "
+        f"{numbers.ratio(conclusion.ratio_high)}"
     )
-    if one.rate is None:
-        named = f"it named {name(one.arm)} in {numbers.percent(one.named)} of {one.draws} draws"
+    if conclusion.rate is None:
+        named = f"it named {name(conclusion.arm)} in {numbers.percent(conclusion.named)} of {conclusion.draws} draws"
         return f"{head}: our verdict is open, so nothing is right or wrong; {named}; {spread}."
-    wrong = f"wrong in {numbers.percent(one.rate)} of {one.draws} draws"
-    ends = f"[{numbers.percent(one.low)}, {numbers.percent(one.high)}]"
-    why = ", for it always names one, and our verdict is that they are the same" if one.winner == SAME else ""
-    if one.opposite:
-        why = f", naming {name(one.reference if one.winner == one.arm else one.arm)}"
+    wrong = f"wrong in {numbers.percent(conclusion.rate)} of {conclusion.draws} draws"
+    ends = f"[{numbers.percent(conclusion.low)}, {numbers.percent(conclusion.high)}]"
+    why = ", for it always names one, and our verdict is that they are the same" if conclusion.winner == SAME else ""
+    if conclusion.opposite:
+        why = f", naming {name(conclusion.reference if conclusion.winner == conclusion.arm else conclusion.arm)}"
     return f"{head}: {wrong} {ends}{why}; {spread}."

@@ -59,44 +59,44 @@ class Content:
 def draw(connection: duckdb.DuckDBPyConnection, about: RunFacts, derived: Derived) -> Content:
     """What the report shows of every cell; the view ``causes`` must be attached."""
     answer = queries.ask(connection, CAUSES)
-    made: dict[str, CellPart] = {}
+    cell_parts: dict[str, CellPart] = {}
     for chain in derived.explained.chains:
         one = chain.comparison
-        part = made.setdefault(one.cell, CellPart([]))
+        part = cell_parts.setdefault(one.cell, CellPart([]))
         title = f"Why: {name(one.arm)} against {name(one.reference)}"
         table = _table(answer, one)
         links = words.links(about, chain)
         part.verdicts.append(
             ExplainedVerdict(title, words.conclusion(about, chain), links, table if table.lines else None)
         )
-    return Content(made)
+    return Content(cell_parts)
 
 
-def _table(answer: queries.Answer, one: Comparison) -> Table:
-    rows = answer.where(cell=one.cell, arm=one.arm, reference=one.reference)
+def _table(answer: queries.QueryResult, comparison: Comparison) -> Table:
+    rows = answer.where(cell=comparison.cell, arm=comparison.arm, reference=comparison.reference)
     columns = [
-        Column(name(one.arm), "arm_ns", "duration"),
-        Column(name(one.reference), "reference_ns", "duration"),
+        Column(name(comparison.arm), "arm_ns", "duration"),
+        Column(name(comparison.reference), "reference_ns", "duration"),
         Column("difference", "difference_ns", "duration"),
         Column("interval", "low_ns,high_ns", "duration_interval"),
         Column("share", "share", "percent"),
         Column("interval", "share_low,share_high", "percent_interval"),
     ]
-    made = tables.build(
+    table = tables.build(
         tables.with_rows(answer, rows),
-        f"causes-{one.arm}-{one.reference}",
+        f"causes-{comparison.arm}-{comparison.reference}",
         "Parts of the difference, means over blocks",
         ("part", "part"),
         columns,
-        cell=one.cell,
+        cell=comparison.cell,
     )
-    return made
+    return table
 
 
 SECTION = Section(
     "reasons",
     "",
-    derive=lambda run: derive(run.connection, run.about, run.found),
+    derive=lambda run: derive(run.connection, run.about, run.comparisons),
     draw=lambda run, derived: draw(run.connection, run.about, derived),
     cell="explain-cell.html.j2",
 )

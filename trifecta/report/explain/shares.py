@@ -37,28 +37,28 @@ _SMALL = 0.02  # parts below this share are told together
 
 def sentences(about: RunFacts, chain: Chain, pair: tuple[str, str]) -> list[str]:
     """The link of the parts; ``pair`` are the names of both protocols."""
-    told = [line for split in chain.splits for line in _split(about, split, chain.comparison, pair)]
-    whole = first(about, chain)
+    lines = [line for split in chain.splits for line in _split(about, split, chain.comparison, pair)]
+    causes = first_split(about, chain)
     if not chain.splits:
-        told.append(_nothing(about))
+        lines.append(_why_unsplit(about))
     elif not chain.comparison.excludes_one:
-        told.append(
+        lines.append(
             "The verdict's interval includes a ratio of 1, so there is no difference to split."
             if chain.comparison.has_interval
             else "The verdict has no interval yet, so there is no difference to split."
         )
     if not chain.comparison.excludes_one:
-        return told
+        return lines
     for program, more in chain.cpu_ns.items():
-        told.append(
+        lines.append(
             f"CPU of the {program}: {pair[0]} spends {numbers.duration(abs(more))} "
             f"{'more' if more > 0 else 'less'} on a {about.sample_word} than {pair[1]}"
-            f"{_bound(more, whole) if not about.is_video else ''}."
+            f"{_bound(more, causes) if not about.is_video else ''}."
         )
-    return told
+    return lines
 
 
-def _nothing(about: RunFacts) -> str:
+def _why_unsplit(about: RunFacts) -> str:
     """Why no time could be split, and where it was."""
     if about.is_captured:
         return (
@@ -72,89 +72,89 @@ def _nothing(about: RunFacts) -> str:
     )
 
 
-def _bound(more: float, found: Causes | None) -> str:
+def _bound(more: float, causes: Causes | None) -> str:
     """What CPU time of one program can explain at most; a watch of a video goes on after its start."""
-    if found is None or not found.told_apart or not more:
+    if causes is None or not causes.told_apart or not more:
         return ""
-    of_it = more / found.whole.whole.difference_ns
+    of_it = more / causes.whole.whole.difference_ns
     if of_it < 0:
         return ", which works against the difference"
     return f", {'as much as' if of_it > 1 else 'at most ' + numbers.whole_percent(of_it) + ' of'} the difference"
 
 
-def first(about: RunFacts, chain: Chain) -> Causes | None:
+def first_split(about: RunFacts, chain: Chain) -> Causes | None:
     """The first split of what the verdict is about."""
     return next((one.causes for one in chain.splits if of_the_verdict(about, one.parts.of)), None)
 
 
 def _split(about: RunFacts, split: Split, comparison: Comparison, pair: tuple[str, str]) -> list[str]:
-    found, parts = split.causes, split.parts
-    whole = found.whole.whole
-    blocks = counted(found.whole.blocks, "block")
-    own, other = numbers.duration(whole.arm_ns), numbers.duration(whole.reference_ns)
+    causes, parts = split.causes, split.parts
+    effect = causes.whole.whole
+    blocks = counted(causes.whole.blocks, "block")
+    own, other = numbers.duration(effect.arm_ns), numbers.duration(effect.reference_ns)
     head = (
         f"{pair[0]} took {own} for {_OF[parts.of]}, {pair[1]} {other} "
-        f"(means over {blocks}): {_signed(whole.difference_ns, whole.low_ns, whole.high_ns)}."
+        f"(means over {blocks}): {_signed(effect.difference_ns, effect.low_ns, effect.high_ns)}."
     )
     if not of_the_verdict(about, parts.of):
         head += f" Requests of a {about.sample_word} run at the same time: their mean is not its {about.latency_word}."
-    if not found.told_apart:
+    if not causes.told_apart:
         apart = " The means do not show a difference that could be split." if comparison.excludes_one else ""
         return [head + apart]
-    told = [head, f"By part: {_parts(found)}."]
+    sentences = [head, f"By part: {_parts(causes)}."]
     round_trips = [parts.round_trips.get(arm) for arm in (comparison.arm, comparison.reference)]
     arm, reference = round_trips
     if arm is not None and reference is not None and parts.rtt_ns and max(arm, reference) > 0:
         expected = (arm - reference) * parts.rtt_ns
         needed = [_in_round_trips(one) for one in round_trips[:2] if one is not None]
-        told.append(
+        sentences.append(
             f"Before a request can be sent {pair[0]} needs {needed[0]} and {pair[1]} {needed[1]}; at the "
             f"{numbers.duration(parts.rtt_ns)} that the path was probed to take, that alone makes {_signed(expected)}."
         )
-    return told
+    return sentences
 
 
 def _in_round_trips(value: float) -> str:
-    whole = round(value, 2)
-    return "no round trip" if whole == 0 else "1 round trip" if whole == 1 else f"{whole:g} round trips"
+    rounded = round(value, 2)
+    return "no round trip" if rounded == 0 else "1 round trip" if rounded == 1 else f"{rounded:g} round trips"
 
 
-def _parts(found: Causes) -> str:
-    shown = [one for one in found.causes if one.share is None or abs(one.share) >= _SMALL]
-    said = [_cause(one) for one in shown]
-    hidden = [one for one in found.causes if one not in shown]
+def _parts(causes: Causes) -> str:
+    shown = [one for one in causes.causes if one.share is None or abs(one.share) >= _SMALL]
+    parts = [_cause(one) for one in shown]
+    hidden = [one for one in causes.causes if one not in shown]
     if hidden:
         rest = sum(one.found.difference_ns for one in hidden)
-        said.append(f"all else together {_signed(rest)}")
-    return "; ".join(said)
+        parts.append(f"all else together {_signed(rest)}")
+    return "; ".join(parts)
 
 
-def _cause(one: Cause) -> str:
-    low, high = one.found.low_ns, one.found.high_ns
-    of_it = "" if one.share is None else f" ({share(one)} of it)"
-    return f"{_PLAIN.get(one.part, one.part)}: {_signed(one.found.difference_ns, low, high)}{of_it}"
+def _cause(cause: Cause) -> str:
+    low, high = cause.found.low_ns, cause.found.high_ns
+    of_it = "" if cause.share is None else f" ({share(cause)} of it)"
+    return f"{_PLAIN.get(cause.part, cause.part)}: {_signed(cause.found.difference_ns, low, high)}{of_it}"
 
 
-def part(one: Cause) -> str:
+def part_words(cause: Cause) -> str:
     """What a part is, short."""
-    return _SHORT.get(one.part, one.part)
+    return _SHORT.get(cause.part, cause.part)
 
 
-def share(one: Cause) -> str:
+def share(cause: Cause) -> str:
     """``98 % [95 %, 101 %]``."""
-    if one.share is None:
+    if cause.share is None:
         return ""
-    if one.share_low is None or one.share_high is None:
-        return numbers.whole_percent(one.share)
-    return numbers.whole_percent(one.share, (one.share_low, one.share_high))
+    if cause.share_low is None or cause.share_high is None:
+        return numbers.whole_percent(cause.share)
+    return numbers.whole_percent(cause.share, (cause.share_low, cause.share_high))
 
 
 def _signed(value: float, low: float | None = None, high: float | None = None) -> str:
     """``80.1 ms less [79.8, 80.4]``; an interval that holds 0 with signs."""
-    said = f"{numbers.duration(abs(value))} {'less' if value < 0 else 'more'}" if value else "no difference"
+    sentence = f"{numbers.duration(abs(value))} {'less' if value < 0 else 'more'}" if value else "no difference"
     if low is None or high is None:
-        return said
+        return sentence
     if low > 0 or high < 0:
         ends = sorted((abs(low), abs(high)))
-        return f"{said} [{numbers.duration(ends[0])}, {numbers.duration(ends[1])}]"
-    return f"{said} [{numbers.duration(abs(low))} less, {numbers.duration(high)} more]"
+        return f"{sentence} [{numbers.duration(ends[0])}, {numbers.duration(ends[1])}]"
+    return f"{sentence} [{numbers.duration(abs(low))} less, {numbers.duration(high)} more]"

@@ -36,7 +36,7 @@ def links(about: RunFacts, chain: Chain) -> list[Link]:
     """The whole chain in words; a link without anything to say is left out."""
     pair = (name(chain.comparison.arm), name(chain.comparison.reference))
     passed = [one for one in chain.checked if one.status == "pass"]
-    found = [
+    chain_links = [
         Link("differed", "What differed", _differed(chain.settings, pair)),
         Link("ruled_out", "What was ruled out", [_passed(one) for one in passed]),
         Link("doubts", "What could not be ruled out", [_doubt(one) for one in chain.checked if one.status != "pass"]),
@@ -49,140 +49,153 @@ def links(about: RunFacts, chain: Chain) -> list[Link]:
         Link("overturn", "What would overturn it", overturn(about, chain, pair)),
         Link("threats", "Threats to validity", _threats(chain)),
     ]
-    return [one for one in found if one.sentences]
+    return [one for one in chain_links if one.sentences]
 
 
 def conclusion(about: RunFacts, chain: Chain) -> str:
     """The verdict, and the part of the time that has most of it, in one sentence."""
-    said = sentence(verdict_words.statement(chain.comparison, about.metric_label))
-    found = shares.first(about, chain)
-    told = found.causes[:1] if found is not None and found.told_apart else ()
-    if not told or told[0].share is None or told[0].share < 0.1:
-        return said
-    over = "; other parts offset some of it" if (told[0].share_low or 0.0) > 1.0 else ""
-    return f"{said} Of the difference of the means {shares.share(told[0])} is {shares.part(told[0])}{over}."
+    text = sentence(verdict_words.statement(chain.comparison, about.metric_label))
+    causes = shares.first_split(about, chain)
+    largest = causes.causes[:1] if causes is not None and causes.told_apart else ()
+    if not largest or largest[0].share is None or largest[0].share < 0.1:
+        return text
+    over = "; other parts offset some of it" if (largest[0].share_low or 0.0) > 1.0 else ""
+    return f"{text} Of the difference of the means {shares.share(largest[0])} is {shares.part_words(largest[0])}{over}."
 
 
 def _differed(settings: Sequence[Setting], pair: tuple[str, str]) -> list[str]:
-    told = [f"The {naming.factor()}, which the study varies: {pair[0]} and {pair[1]}."]
+    sentences = [f"The {naming.factor()}, which the study varies: {pair[0]} and {pair[1]}."]
     differ = [f"{one.name} ({one.arm} and {one.reference})" for one in settings if not one.same]
     if differ:
-        told.append(f"Also, as read back: {listed(differ)}.")
+        sentences.append(f"Also, as read back: {listed(differ)}.")
     same = [f"{one.name} ({one.arm})" for one in settings if one.same]
     if same:
-        told.append(f"Equal in both, as read back: {listed(same)}.")
-    told.append("Equal by design within a block: requests, place, path and its seed; the order is random.")
-    return told
+        sentences.append(f"Equal in both, as read back: {listed(same)}.")
+    sentences.append("Equal by design within a block: requests, place, path and its seed; the order is random.")
+    return sentences
 
 
-def _passed(one: Checked) -> str:
-    trials = f" in all {one.trials} trials" if one.trials > 1 else ""
-    return f"{one.question} The check {one.check.replace('_', ' ')} passed{trials}{_evidence(one)}"
+def _passed(check: Checked) -> str:
+    trials = f" in all {check.trials} trials" if check.trials > 1 else ""
+    return f"{check.question} The check {check.check.replace('_', ' ')} passed{trials}{_evidence(check)}"
 
 
-def _doubt(one: Checked) -> str:
-    said = {"fail": "failed", "warn": "warned", "unknown": "could not tell"}
-    counts = [f"{said[status]} in {one.counts[status]}" for status in said if one.counts[status]]
-    where = f" {listed(counts)} of {counted(one.trials, 'trial')}" if one.trials > 1 else f" {said[one.status]}"
-    return f"{one.question} The check {one.check.replace('_', ' ')}{where}{_evidence(one)}"
+def _doubt(check: Checked) -> str:
+    status_words = {"fail": "failed", "warn": "warned", "unknown": "could not tell"}
+    counts = [f"{status_words[status]} in {check.counts[status]}" for status in status_words if check.counts[status]]
+    where = (
+        f" {listed(counts)} of {counted(check.trials, 'trial')}"
+        if check.trials > 1
+        else f" {status_words[check.status]}"
+    )
+    return f"{check.question} The check {check.check.replace('_', ' ')}{where}{_evidence(check)}"
 
 
-def _evidence(one: Checked) -> str:
+def _evidence(check: Checked) -> str:
     """What the check said; of several trials what it said of one, which is of one arm."""
-    whose = f"; of one with {name(one.arm)}" if one.trials > 1 and one.arm else ""
-    return f"{whose}: {sentence(one.evidence)}"
+    whose = f"; of one with {name(check.arm)}" if check.trials > 1 and check.arm else ""
+    return f"{whose}: {sentence(check.evidence)}"
 
 
 def overturn(about: RunFacts, chain: Chain, pair: tuple[str, str]) -> list[str]:
     """How far the verdict is from another one, and what else the same data say."""
-    one, found = chain.comparison, chain.challenge
-    told = [_distance(about, one, pair)]
+    one, challenge = chain.comparison, chain.challenge
+    sentences = [_distance(about, one, pair)]
     if one.decided:
-        told += steadiness(found)
-    told += _counted(one, found)
-    told += _other_metrics(found, one)
-    told += _neighbours(chain)
-    told += _fixed(one)
-    return told
+        sentences += steadiness(challenge)
+    sentences += _challenge_counts(one, challenge)
+    sentences += _other_metrics(challenge, one)
+    sentences += _neighbours(chain)
+    sentences += _fixed(one)
+    return sentences
 
 
-def steadiness(found: Challenge) -> list[str]:
+def steadiness(challenge: Challenge) -> list[str]:
     """Whether single blocks, or when they were run, make the ratio."""
-    told = []
-    if found.without_one is not None:
-        low, high = found.without_one
-        told.append(
-            f"Leaving out any one of the {found.blocks} blocks keeps the ratio between {numbers.ratio(low)} and "
-            f"{numbers.ratio(high)}; {found.opposed or 'none'} of them point{'' if found.opposed > 1 else 's'} the "
+    sentences = []
+    if challenge.without_one is not None:
+        low, high = challenge.without_one
+        sentences.append(
+            f"Leaving out any one of the {challenge.blocks} blocks keeps the ratio between {numbers.ratio(low)} and "
+            f"{numbers.ratio(high)}; {challenge.opposed or 'none'} of them "
+            f"point{'' if challenge.opposed > 1 else 's'} the "
             "other way."
         )
-    if found.halves is not None:
-        first, second = found.halves
-        told.append(
+    if challenge.halves is not None:
+        first, second = challenge.halves
+        sentences.append(
             f"The first half of the blocks gives {numbers.ratio(first)}, the second {numbers.ratio(second)}: "
             "drift of the machine would show here."
         )
-    return told
+    return sentences
 
 
-def _distance(about: RunFacts, one: Comparison, pair: tuple[str, str]) -> str:
-    floor = one.row["noise_floor"]
-    seen = f"{pair[1]}, run against itself," if one.reference == about.baseline else "the baseline, run against itself,"
-    noise = f"; by chance {seen} differs by up to {numbers.ratio(1 + floor)}" if floor is not None else ""
-    if one.kind in ("faster", "slower"):
+def _distance(about: RunFacts, comparison: Comparison, pair: tuple[str, str]) -> str:
+    floor = comparison.row["noise_floor"]
+    subject = (
+        f"{pair[1]}, run against itself,"
+        if comparison.reference == about.baseline
+        else "the baseline, run against itself,"
+    )
+    noise = f"; by chance {subject} differs by up to {numbers.ratio(1 + floor)}" if floor is not None else ""
+    if comparison.kind in ("faster", "slower"):
         return (
-            f"An error that alone makes {pair[0]} look {numbers.ratio(one.row['factor_low'])} times "
-            f"{one.metric.word(one.kind)}, the "
+            f"An error that alone makes {pair[0]} look {numbers.ratio(comparison.row['factor_low'])} times "
+            f"{comparison.metric.word(comparison.kind)}, the "
             f"near end of the interval, in every block{noise}."
         )
-    if one.kind == "same":
-        ends = [end for end in (one.row["low"], one.row["high"]) if end]
+    if comparison.kind == "same":
+        ends = [end for end in (comparison.row["low"], comparison.row["high"]) if end]
         reach = max((max(end, 1 / end) for end in ends), default=None)
         margin = numbers.percent((reach or 1) - 1)
         return f"A margin below {margin}, which is how far the interval reaches from 1{noise}."
     needs = (
         "another verdict is not within reach"
-        if verdict_words.needs(one) == "not within reach"
-        else verdict_words.needs(one)
+        if verdict_words.needed_blocks(comparison) == "not within reach"
+        else verdict_words.needed_blocks(comparison)
     )
-    said = sentence(f"Nothing is decided: {one.row['reason'] or 'no reason is known'}{needs and f' ({needs})'}")
-    more = next_commands.command(about, more_blocks.of(about, one))
-    return f"{said} More blocks for it: `{more}`." if more else said
+    text = sentence(f"Nothing is decided: {comparison.row['reason'] or 'no reason is known'}{needs and f' ({needs})'}")
+    more = next_commands.command(about, more_blocks.of(about, comparison))
+    return f"{text} More blocks for it: `{more}`." if more else text
 
 
-def _counted(one: Comparison, found: Challenge) -> list[str]:
-    if found.counted is None:
+def _challenge_counts(comparison: Comparison, challenge: Challenge) -> list[str]:
+    if challenge.counted is None:
         return []
-    same = found.counted.verdict == one.kind
-    ratio = numbers.ratio(found.counted.ratio)
-    kind = "the same within the margin" if found.counted.verdict == "same" else one.metric.word(found.counted.verdict)
+    same = challenge.counted.verdict == comparison.kind
+    ratio = numbers.ratio(challenge.counted.ratio)
+    kind = (
+        "the same within the margin"
+        if challenge.counted.verdict == "same"
+        else comparison.metric.word(challenge.counted.verdict)
+    )
     return [
         f"Counting the trials that a check excluded, the verdict would {'still be' if same else 'be'} {kind} "
         f"(ratio {ratio})."
     ]
 
 
-def _other_metrics(found: Challenge, one: Comparison) -> list[str]:
-    rivals = [verdict for verdict in found.metrics if verdict.metric in RIVALS]
-    agree = [verdict for verdict in rivals if verdict.verdict == one.kind]
-    differ = [verdict for verdict in rivals if verdict.verdict not in (one.kind, "undecided")]
-    besides = [verdict for verdict in found.metrics if verdict not in rivals and verdict.verdict != "undecided"]
-    told = []
+def _other_metrics(challenge: Challenge, comparison: Comparison) -> list[str]:
+    rivals = [verdict for verdict in challenge.metrics if verdict.metric in RIVALS]
+    agree = [verdict for verdict in rivals if verdict.verdict == comparison.kind]
+    differ = [verdict for verdict in rivals if verdict.verdict not in (comparison.kind, "undecided")]
+    besides = [verdict for verdict in challenge.metrics if verdict not in rivals and verdict.verdict != "undecided"]
+    sentences = []
     if differ:
-        head = "Another metric gives another verdict" if one.decided else "By other metrics"
-        told.append(f"{head}: {'; '.join(map(_verdict, differ))}.")
-    if agree and one.decided:
-        told.append(f"The same verdict by: {'; '.join(map(_verdict, agree))}.")
+        head = "Another metric gives another verdict" if comparison.decided else "By other metrics"
+        sentences.append(f"{head}: {'; '.join(map(_verdict, differ))}.")
+    if agree and comparison.decided:
+        sentences.append(f"The same verdict by: {'; '.join(map(_verdict, agree))}.")
     if besides:
-        told.append(f"What it does not say: {'; '.join(map(_verdict, besides))}.")
-    return told
+        sentences.append(f"What it does not say: {'; '.join(map(_verdict, besides))}.")
+    return sentences
 
 
-def _verdict(one: Verdict) -> str:
-    ends = numbers.interval((one.low, one.high))
-    metric = METRICS[one.metric]
-    said = _KINDS.get(one.verdict) or metric.word(one.verdict)
-    return f"{metric.label}, {said}, ratio {numbers.ratio(one.ratio)} {ends}"
+def _verdict(verdict: Verdict) -> str:
+    ends = numbers.interval((verdict.low, verdict.high))
+    metric = METRICS[verdict.metric]
+    verdict_word = _KINDS.get(verdict.verdict) or metric.word(verdict.verdict)
+    return f"{metric.label}, {verdict_word}, ratio {numbers.ratio(verdict.ratio)} {ends}"
 
 
 def _neighbours(chain: Chain) -> list[str]:
@@ -196,32 +209,35 @@ def _neighbours(chain: Chain) -> list[str]:
             other.setdefault(factor, []).append(
                 f"{level} ({verdict_words.headline(cell)} {verdict_words.interval(cell)})"
             )
-    told = [
-        f"Another {factor}: with {listed(found)} instead of {levels(chain.comparison.cell)[factor]} the "
+    sentences = [
+        f"Another {factor}: with {listed(neighbour_levels)} instead of {levels(chain.comparison.cell)[factor]} the "
         "verdict differs."
-        for factor, found in other.items()
+        for factor, neighbour_levels in other.items()
     ]
     if chain.comparison.decided:
-        told += [f"It holds with another {factor}, too: {listed(found)}." for factor, found in held.items()]
-    return told
+        sentences += [
+            f"It holds with another {factor}, too: {listed(neighbour_levels)}."
+            for factor, neighbour_levels in held.items()
+        ]
+    return sentences
 
 
-def _fixed(one: Comparison) -> list[str]:
-    p = one.row["fixed_p"]
-    if p is None or not one.decided or one.kind == "same":
+def _fixed(comparison: Comparison) -> list[str]:
+    p = comparison.row["fixed_p"]
+    if p is None or not comparison.decided or comparison.kind == "same":
         return []
-    ends = numbers.interval((one.row["fixed_low"], one.row["fixed_high"]))
+    ends = numbers.interval((comparison.row["fixed_low"], comparison.row["fixed_high"]))
     return [
         f"By the signed-rank test alone, had the number of blocks been fixed in advance: ratio "
-        f"{numbers.ratio(one.row['fixed_ratio'])} {ends}, p {numbers.p_value(p)}."
+        f"{numbers.ratio(comparison.row['fixed_ratio'])} {ends}, p {numbers.p_value(p)}."
     ]
 
 
 def _threats(chain: Chain) -> list[str]:
     by_state = {state: [one for one in chain.switches if one.state == state] for state in ("on", "unknown", "off")}
-    told = [f"On: {one.title} ({one.id}); {one.why}." for one in by_state["on"]]
-    told += [f"Unknown: {one.title} ({one.id}); {one.why}." for one in by_state["unknown"]]
+    sentences = [f"On: {one.title} ({one.id}); {one.why}." for one in by_state["on"]]
+    sentences += [f"Unknown: {one.title} ({one.id}); {one.why}." for one in by_state["unknown"]]
     if by_state["off"]:
         off = [f"{one.id} ({one.why.rstrip('.')})" for one in by_state["off"]]
-        told.append(f"Off: {'; '.join(off)}.")
-    return told
+        sentences.append(f"Off: {'; '.join(off)}.")
+    return sentences

@@ -9,7 +9,7 @@ import duckdb
 from trifecta.conclude import queries
 from trifecta.conclude.facts import RunFacts
 from trifecta.conclude.far import LOOKS, PLACES, FarSummary, derive, hour_of
-from trifecta.contract.far import Look, PlaceSeen
+from trifecta.contract.far import AddressObservation, Look
 from trifecta.report import tables
 from trifecta.report.far import words
 from trifecta.report.sections import Section
@@ -31,7 +31,7 @@ def draw(connection: duckdb.DuckDBPyConnection, about: RunFacts, derived: FarSum
     looks, places = queries.ask(connection, LOOKS), queries.ask(connection, PLACES)
     hour = queries.ask(connection, hour_of(about.baseline))
     sentences = [line for look in about.looks for line in _lines(look["when"], look["places"])]
-    sentences += [line for look in about.looks for line in _of_pages(look)]
+    sentences += [line for look in about.looks for line in _page_sentences(look)]
     return Content(
         [*sentences, *words.slow(derived.slow_udp)],
         tables.build(looks, "looks", "Looks, before and after", ("when and where", "look"), _LOOKS),
@@ -40,15 +40,15 @@ def draw(connection: duckdb.DuckDBPyConnection, about: RunFacts, derived: FarSum
     )
 
 
-def _of_pages(look: Look) -> list[str]:
+def _page_sentences(look: Look) -> list[str]:
     """What browsers saw at the same time, and what robots.txt said."""
     visits = [" ".join(words.page_lines(page)) for page in look.get("pages", [])]
     return [f"{look['when'].capitalize()}: {line}" for line in visits] + [
-        words.robots_line(seen) for seen in look.get("robots", [])
+        words.robots_line(robots) for robots in look.get("robots", [])
     ]
 
 
-def _lines(when: str, places: list[PlaceSeen]) -> list[str]:
+def _lines(when: str, places: list[AddressObservation]) -> list[str]:
     return [f"{when.capitalize()}: {' '.join(words.place_lines(place))}" for place in places]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from trifecta.contract.far import Answered, Look, PageSeen, PlaceSeen, RobotsSeen
+from trifecta.contract.far import AddressObservation, Look, PageObservation, RequestOutcome, RobotsObservation
 from trifecta.design import naming, numbers, quantity
 from trifecta.design.machine import from_where
 from trifecta.design.manners import Manners
@@ -14,7 +14,7 @@ from trifecta.design.model import PROTOCOL_NAMES
 from trifecta.report.verdict_words import place_words
 
 if TYPE_CHECKING:
-    from trifecta.conclude.far import Together
+    from trifecta.conclude.far import ArmOverPlaces
 
 UDP = {
     "open": "UDP passes",
@@ -44,20 +44,20 @@ OF_VANTAGES = (
 NOTHING_EMULATED = "Nothing is emulated"
 
 
-def place_lines(place: PlaceSeen) -> list[str]:
+def place_lines(place: AddressObservation) -> list[str]:
     """A place in two or three sentences, a line each."""
     where = f"{place['url']} at {place['address']}{from_where(place.get('vantage'))}"
-    said = [f"{where}: {', '.join(map(_answer, place['answers']))}."]
+    sentences = [f"{where}: {', '.join(map(_answer, place['answers']))}."]
     idle, loaded = place["idle_rtt_ns"], place["loaded_rtt_ns"]
     if idle is not None:
         busy = f", {numbers.duration(loaded)} while content arrived." if loaded is not None else f". {_unloaded(place)}"
-        said.append(f"Round trip {numbers.duration(idle)} idle{busy} {_udp(place)}".rstrip())
+        sentences.append(f"Round trip {numbers.duration(idle)} idle{busy} {_udp(place)}".rstrip())
     else:
-        said.append(_udp(place))
-    return [line for line in said if line]
+        sentences.append(_udp(place))
+    return [line for line in sentences if line]
 
 
-def _unloaded(place: PlaceSeen) -> str:
+def _unloaded(place: AddressObservation) -> str:
     """Why there is no round trip while content arrived, and how it is had."""
     if place.get("vantage") is not None:
         why = "it is only measured from this machine"
@@ -71,31 +71,33 @@ def _unloaded(place: PlaceSeen) -> str:
     return f"Not measured while content arrived: {why}."
 
 
-def _answer(one: Answered) -> str:
-    name = PROTOCOL_NAMES[one["protocol"]]
-    if one["error"] is not None:
-        return f"{name} {one['error']}"
-    small = f" in packets of {one['udp_payload_bytes']:,} B" if one["udp_payload_bytes"] == 1200 else ""
-    return f"{name} {one['status']} with {numbers.size(one['content_bytes'])}{small}"
+def _answer(outcome: RequestOutcome) -> str:
+    name = PROTOCOL_NAMES[outcome["protocol"]]
+    if outcome["error"] is not None:
+        return f"{name} {outcome['error']}"
+    small = f" in packets of {outcome['udp_payload_bytes']:,} B" if outcome["udp_payload_bytes"] == 1200 else ""
+    return f"{name} {outcome['status']} with {numbers.size(outcome['content_bytes'])}{small}"
 
 
-def _udp(place: PlaceSeen) -> str:
+def _udp(place: AddressObservation) -> str:
     state = place["udp"]
     announcements = " and ".join(place["announced"])
-    found = f"HTTP/3 is announced by {announcements}" if announcements else "HTTP/3 is not announced, but was forced"
+    announced = (
+        f"HTTP/3 is announced by {announcements}" if announcements else "HTTP/3 is not announced, but was forced"
+    )
     record = place["https_record"]
     unread = f"; the HTTPS record could not be read ({record['error']})" if record and record["found"] is None else ""
-    return f"{UDP[state]}{_unjudged(place)}; {found}{unread}." if state is not None else ""
+    return f"{UDP[state]}{_unjudged(place)}; {announced}{unread}." if state is not None else ""
 
 
-def _unjudged(place: PlaceSeen) -> str:
+def _unjudged(place: AddressObservation) -> str:
     """That nothing was said of UDP's rate, where no answer was large enough for it, over one or the other."""
     from trifecta.analysis.far import ENOUGH_BYTES
     from trifecta.conclude.far import judges_rates
 
     if place["udp"] != "open" or judges_rates(place["answers"]):
         return ""
-    enough = numbers.plain(numbers.size(ENOUGH_BYTES))
+    enough = numbers.without_zeros(numbers.size(ENOUGH_BYTES))
     return f" (its rate is not judged: that takes responses of {enough} over both)"
 
 
@@ -115,7 +117,7 @@ def coming_line(
         number = f"up to {many:,}"
     low, high = (numbers.wall(ns) for ns in time_ns)
     took = low if low == high else f"{low} to {high}"
-    octets, cap = (numbers.plain(numbers.size(size)) for size in (most_bytes, own.most_bytes))
+    octets, cap = (numbers.without_zeros(numbers.size(size)) for size in (most_bytes, own.most_bytes))
     most = f"{cap} both ways at most"
     if most_bytes < own.most_bytes:
         most = f"up to {octets} both ways if responses keep their size ({cap} at most)"
@@ -146,29 +148,29 @@ def too_few_line(blocks: int | None, needed: int) -> list[str]:
     ]
 
 
-def page_lines(page: PageSeen) -> list[str]:
+def page_lines(page: PageObservation) -> list[str]:
     """A visit of a page in a sentence or two."""
     took = f" in {numbers.duration(page['load_ns'])}" if page["load_ns"] is not None else ""
     name = PROTOCOL_NAMES[page["protocol"]]
     where = f"{page['url']} at {page['address']} in {page['browser']}"
     what = f"failed with {page['error']}" if page["error"] is not None else f"loaded{took} over {name}"
-    said = [f"{where}: {what}, {page['requests']:,} requests and about {numbers.size(page['octets'])}."]
+    sentences = [f"{where}: {what}, {page['requests']:,} requests and about {numbers.size(page['octets'])}."]
     if page["third_parties"]:
-        asked = ", ".join(f"{host} ({count})" for host, count in page["third_parties"].items())
-        said.append(f"Third parties, not forced, with their requests: {asked}.")
+        hosts = ", ".join(f"{host} ({count})" for host, count in page["third_parties"].items())
+        sentences.append(f"Third parties, not forced, with their requests: {hosts}.")
     if page["unnamed"]:
-        said.append(
+        sentences.append(
             f"Not contacted, because they were named too late or have no address: {', '.join(page['unnamed'])}."
         )
-    return said
+    return sentences
 
 
-def robots_line(seen: RobotsSeen) -> str:
+def robots_line(robots: RobotsObservation) -> str:
     """What a robots.txt said, in a sentence."""
-    if seen["rule"] is not None:
-        return f"{seen['robots']} says of {seen['url']}: {seen['rule']}."
-    there = "is not there" if seen["status"] >= 400 else "has no rule about it"
-    return f"{seen['robots']} {there} ({seen['url']})."
+    if robots["rule"] is not None:
+        return f"{robots['robots']} says of {robots['url']}: {robots['rule']}."
+    there = "is not there" if robots["status"] >= 400 else "has no rule about it"
+    return f"{robots['robots']} {there} ({robots['url']})."
 
 
 def here_lines(looks: Sequence[Look], hours: tuple[str, str] | None) -> list[str]:
@@ -179,14 +181,14 @@ def here_lines(looks: Sequence[Look], hours: tuple[str, str] | None) -> list[str
     when = f", as it was from {hours[0]} to {hours[1]} UTC" if hours is not None else ""
     first = [
         f"{NOTHING_EMULATED}: this is the path from {vantage or 'this machine'} to "
-        f"{_to([place for (by, *_), place in places.items() if by == vantage])}{when}."
+        f"{_hosts([place for (by, *_), place in places.items() if by == vantage])}{when}."
         for vantage in dict.fromkeys(by for by, *_ in places) or [None]
     ]
     together = [OF_VANTAGES] if len(first) > 1 else []
     return [*first, *together, *_udp_results(looks), *_of_pages(looks), UNKNOWN]
 
 
-def _to(places: Sequence[PlaceSeen]) -> str:
+def _hosts(places: Sequence[AddressObservation]) -> str:
     """Which hosts, at which addresses, how far away."""
     where = [
         f"{place['address']} ({numbers.duration(place['idle_rtt_ns'])})"
@@ -198,14 +200,14 @@ def _to(places: Sequence[PlaceSeen]) -> str:
     return f"{', '.join(hosts)} at {', '.join(dict.fromkeys(where))}" if places else "a server elsewhere"
 
 
-def together_lines(found: Sequence[Together], metric: Metric) -> list[str]:
+def together_lines(arms: Sequence[ArmOverPlaces], metric: Metric) -> list[str]:
     """What was decided at each place, a sentence for each arm and cell."""
-    said = []
-    for one in found:
+    sentences = []
+    for one in arms:
         verdicts = [f"{metric.word(kind)} from {', '.join(places)}" for kind, places in one.places.items()]
         what = f"{naming.name(one.arm)} against {naming.name(one.reference)}, {place_words(one.rest)}"
-        said.append(f"{what}: {'; '.join(verdicts)}.")
-    return said
+        sentences.append(f"{what}: {'; '.join(verdicts)}.")
+    return sentences
 
 
 def _of_pages(looks: Sequence[Look]) -> list[str]:

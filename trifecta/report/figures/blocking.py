@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from trifecta.design import numbers
 from trifecta.report.figures import scales, style, svg
-from trifecta.report.figures.panels import Drawn, dots, panels, points
+from trifecta.report.figures.panels import DescribedFigure, dots, panels, points
 
 
 @dataclass(frozen=True)
-class Waited:
+class BlockedRequest:
     """A request: how long its octets lay undeliverable, in ns: for a hole of another stream, and for one of its own."""
 
     name: str
@@ -27,11 +27,11 @@ class Waited:
 _MOST_BARS = 120
 
 
-def blocking(shown: Sequence[tuple[str, str, Sequence[Waited]]]) -> Drawn:
+def blocking(shown: Sequence[tuple[str, str, Sequence[BlockedRequest]]]) -> DescribedFigure:
     """Draw captures, each (title, arm, requests in order), on one axis."""
-    made, targets = panels([f"{title}: {_sum(blocked)}" for title, _, blocked in shown], 230)
+    figure, targets = panels([f"{title}: {_sum(blocked)}" for title, _, blocked in shown], 230)
     high = max((one.longest_ns for _, _, blocked in shown for one in blocked), default=0.0) * 1.1 or 1e6
-    said = []
+    sentences = []
     for place, (target, (title, _, blocked)) in enumerate(zip(targets, shown, strict=True)):
         target.set_xlim(-0.6, max(len(blocked), 1) - 0.4)
         target.set_ylim(0, high)
@@ -52,11 +52,13 @@ def blocking(shown: Sequence[tuple[str, str, Sequence[Waited]]]) -> Drawn:
         if blocked and not any(one.longest_ns for one in blocked):
             svg.absent(target, "nothing waited")
         target.set_xlabel("request", color=style.INK, fontsize=svg.SMALL)
-        said.append(f"{title}: {_sum(blocked)}")
-    return Drawn(made, f"How long octets of each response lay received and undeliverable. {'; '.join(said)}")
+        sentences.append(f"{title}: {_sum(blocked)}")
+    return DescribedFigure(
+        figure, f"How long octets of each response lay received and undeliverable. {'; '.join(sentences)}"
+    )
 
 
-def _sum(blocked: Sequence[Waited]) -> str:
+def _sum(blocked: Sequence[BlockedRequest]) -> str:
     if not blocked:
         return "not known"
     mean = sum(one.other_ns for one in blocked) / len(blocked)

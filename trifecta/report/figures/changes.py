@@ -26,8 +26,8 @@ class Change:
 
 def changes(rows: Sequence[Change], margin: float, label: str, identity: str) -> str:
     """The rows on one logarithmic axis of ratios."""
-    made = svg.figure(58 + 30.0 * len(rows))
-    target = svg.axes(made, 12, 6, 16, 40)
+    figure = svg.figure(58 + 30.0 * len(rows))
+    target = svg.axes(figure, 12, 6, 16, 40)
     ends = [value for row in rows for value in (row.ratio, row.low, row.high) if value]
     low, high = scales.ratio_limits([min(max(value, 1 / 20), 20.0) for value in ends], margin)
     target.set_ylim(len(rows), 0)
@@ -43,9 +43,9 @@ def changes(rows: Sequence[Change], margin: float, label: str, identity: str) ->
             continue
         span = [max(row.low or row.ratio, low), min(row.high or row.ratio, high)]
         target.plot(span, [place + 0.72] * 2, color=look.colour, linewidth=2.2, solid_capstyle="butt")
-        estimate(target, scales.within(row.ratio, low, high), place + 0.72, look, filled=row.decided)
+        estimate(target, scales.clamp(row.ratio, low, high), place + 0.72, look, filled=row.decided)
     target.set_xlabel(f"{label} (log)", color=style.INK, fontsize=svg.FONT)
-    said = "; ".join(
+    sentence = "; ".join(
         f"{row.label}: {FORMATS['ratio'](row.ratio)} {FORMATS['interval']((row.low, row.high))}" for row in rows
     )
-    return svg.render(made, identity, f"{label}. {said}")
+    return svg.render(figure, identity, f"{label}. {sentence}")

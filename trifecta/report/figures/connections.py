@@ -47,12 +47,12 @@ class Lane:
 
 def lanes(load: Load) -> list[Lane]:
     """The connections of a load, in the order of their numbers; what needed none (a cache) is left out."""
-    found: dict[int, list[Fetch]] = {}
+    fetches: dict[int, list[Fetch]] = {}
     for row in load.fetches:
         if row["connection"] is not None and not row["from_cache"]:
-            found.setdefault(int(row["connection"]), []).append(row)
-    made = []
-    for number, rows in sorted(found.items()):
+            fetches.setdefault(int(row["connection"]), []).append(row)
+    load_lanes = []
+    for number, rows in sorted(fetches.items()):
         ends: list[float] = []
         placed = []
         for row in sorted(rows, key=lambda one: one["request_sent_ns"] or one["start_ns"]):
@@ -60,50 +60,50 @@ def lanes(load: Load) -> list[Lane]:
             line = next((place for place, end in enumerate(ends) if end <= start), len(ends))
             ends[line : line + 1] = [row["done_ns"] or start]
             placed.append((row, line))
-        made.append(Lane(number, str(rows[0]["origin"] or ""), placed, len(ends)))
-    return made
+        load_lanes.append(Lane(number, str(rows[0]["origin"] or ""), placed, len(ends)))
+    return load_lanes
 
 
 def connections(loads: Mapping[str, Load], identity: str) -> str:
     """Draw the connections of all arms below each other on one axis of time."""
     of_arms = {arm: lanes(load) for arm, load in loads.items()}
-    tall = sum(_HEAD + sum(lane.height + _AIR for lane in found) for found in of_arms.values())
-    made = svg.figure(tall + _AXIS + 4, WIDE)
-    target = svg.axes(made, _LABELS, 4, _RIGHT, _AXIS)
+    tall = sum(_HEAD + sum(lane.height + _AIR for lane in arm_lanes) for arm_lanes in of_arms.values())
+    figure = svg.figure(tall + _AXIS + 4, WIDE)
+    target = svg.axes(figure, _LABELS, 4, _RIGHT, _AXIS)
     high = end_of(loads.values())
     target.set_xlim(0, high)
     target.set_ylim(tall, 0)
     svg.ticks(target, "x", *scales.labelled(scales.linear_ticks(high, 8)))
     svg.ticks(target, "y", [], [])
     mixed = blended_transform_factory(target.transAxes, target.transData)
-    at, boxes, said = 0.0, _Boxes({}), []
-    for arm, found in of_arms.items():
+    at, boxes, descriptions = 0.0, _Boxes({}), []
+    for arm, arm_lanes in of_arms.items():
         at += _HEAD
-        title = f"{style.name(arm)}, {counted(len(found), 'connection')}"
+        title = f"{style.name(arm)}, {counted(len(arm_lanes), 'connection')}"
         target.text(
             -(_LABELS - 2) / (WIDE - _LABELS - _RIGHT), at - 5, title, transform=mixed, ha="left", va="bottom",
             color=style.INK, fontsize=svg.SMALL,
         )  # fmt: skip
-        for lane in found:
+        for lane in arm_lanes:
             target.text(
                 -0.008, at + lane.height / 2, lane.label(), transform=mixed, ha="right", va="center",
                 color=style.MUTED, fontsize=svg.SMALL - 1,
             )  # fmt: skip
             boxes.add(lane, at)
             at += lane.height + _AIR
-        said.append(f"{title}: {'; '.join(lane.label() for lane in found[:8])}")
+        descriptions.append(f"{title}: {'; '.join(lane.label() for lane in arm_lanes[:8])}")
     boxes.draw(target)
     for arm, load in loads.items():
-        said.append(f"{style.name(arm)} loaded in {numbers.duration(load.marks['load_ns'])}")
+        descriptions.append(f"{style.name(arm)} loaded in {numbers.duration(load.marks['load_ns'])}")
     target.set_xlabel("time since the navigation began", color=style.INK, fontsize=svg.FONT)
-    return svg.render(made, identity, f"Connections of a page load. {'. '.join(said)}")
+    return svg.render(figure, identity, f"Connections of a page load. {'. '.join(descriptions)}")
 
 
 @dataclass
 class _Boxes:
     """Boxes by phase."""
 
-    found: dict[str, list[Any]]
+    by_phase: dict[str, list[Any]]
 
     def add(self, lane: Lane, top: float) -> None:
         for row, line in lane.fetches:
@@ -116,21 +116,17 @@ class _Boxes:
                 upper, lower = (own, own + _LINE * 0.85) if carried else (top, top + lane.height)
                 if lane.lines * _LINE < lane.height and carried:
                     upper, lower = top, top + lane.height
-                self.found.setdefault(span.column, []).append(
+                self.by_phase.setdefault(span.column, []).append(
                     [(left, upper), (right, upper), (right, lower), (left, lower)]
                 )
 
     def draw(self, target: Axes) -> None:
         for span in SPANS:
-            boxes: Sequence[Any] = self.found.get(span.column, ())
+            boxes: Sequence[Any] = self.by_phase.get(span.column, ())
             if len(boxes):
                 target.add_collection(
                     PolyCollection(
-                        boxes,
-                        facecolors=span.colour,
-                        edgecolors=style.PAPER,
-                        linewidths=0.3,
-                        hatch=span.hatch or None,
+                        boxes, facecolors=span.colour, edgecolors=style.PAPER, linewidths=0.3, hatch=span.hatch or None
                     ),
                     autolim=False,
                 )

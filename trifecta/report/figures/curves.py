@@ -26,8 +26,8 @@ class Point:
 
 
 def _frame(points: Sequence[Point], label: str, wide_left: float) -> tuple[Axes, Callable[[str, str], str]]:
-    made = svg.figure(252)
-    target = svg.axes(made, wide_left, 22, 16, 40)
+    figure = svg.figure(252)
+    target = svg.axes(figure, wide_left, 22, 16, 40)
     levels = {point.level: point.text for point in points}
     low, high = min(levels), max(levels)
     if low > 0:
@@ -37,7 +37,7 @@ def _frame(points: Sequence[Point], label: str, wide_left: float) -> tuple[Axes,
         target.set_xlim(low - 0.05 * (high - low), high + 0.05 * (high - low))
     svg.ticks(target, "x", sorted(levels), [levels[level] for level in sorted(levels)], grid=False)
     target.set_xlabel(f"{label}{' (log)' if low > 0 else ''}", color=style.INK, fontsize=svg.FONT)
-    return target, lambda identity, said: svg.render(made, identity, said)
+    return target, lambda identity, description: svg.render(figure, identity, description)
 
 
 def values(curves: Mapping[str, Sequence[Point]], label: str, metric: str, unit: str, identity: str) -> str:
@@ -45,7 +45,7 @@ def values(curves: Mapping[str, Sequence[Point]], label: str, metric: str, unit:
     every = [point for points in curves.values() for point in points]
     target, render = _frame(every, label, 52)
     ends = [value for point in every for value in (point.value, point.low, point.high) if value]
-    write = {"ns": scales.time_label, "1/s": scales.rate_label}.get(unit, scales.plain)
+    write = {"ns": scales.time_label, "1/s": scales.rate_label}.get(unit, scales.tick_label)
     if unit in ("ns", "1/s") and ends:
         low, high = min(ends) * 0.92, max(ends) * 1.08
         target.set_yscale("log")
@@ -64,11 +64,11 @@ def values(curves: Mapping[str, Sequence[Point]], label: str, metric: str, unit:
                 target.plot([point.level] * 2, [point.low, point.high], color=look.colour, linewidth=1.2)
     svg.head(target, metric)
     form = FORMATS[{"ns": "duration", "1/s": "per_second"}.get(unit, "text")]
-    said = "; ".join(
+    sentence = "; ".join(
         f"{style.name(arm)}: {', '.join(f'{form(point.value)} at {point.text}' for point in points)}"
         for arm, points in curves.items()
     )
-    return render(identity, f"{metric} along {label}. {said}")
+    return render(identity, f"{metric} along {label}. {sentence}")
 
 
 def ratios(points: Sequence[Point], pair: tuple[str, str], label: str, margin: float, identity: str) -> str:
@@ -89,10 +89,10 @@ def ratios(points: Sequence[Point], pair: tuple[str, str], label: str, margin: f
     for point in known:
         ends_here = [max(point.low or low, low), min(point.high or high, high)]
         target.plot([point.level] * 2, ends_here, color=look.colour, linewidth=2.0, solid_capstyle="butt")
-        estimate(target, point.level, scales.within(point.value or math.nan, low, high), look, filled=point.decided)
+        estimate(target, point.level, scales.clamp(point.value or math.nan, low, high), look, filled=point.decided)
     svg.head(target, f"{style.name(arm)} ÷ {style.name(reference)} (log)")
-    said = "; ".join(
+    sentence = "; ".join(
         f"at {point.text} {FORMATS['ratio'](point.value)} {FORMATS['interval']((point.low, point.high))}"
         for point in points
     )
-    return render(identity, f"{style.name(arm)} against {style.name(reference)} along {label}. {said}")
+    return render(identity, f"{style.name(arm)} against {style.name(reference)} along {label}. {sentence}")

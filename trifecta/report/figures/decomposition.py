@@ -45,19 +45,19 @@ class Bar:
 
 
 def _percent_axis(made_height: float, rows: float) -> tuple[Figure, Axes]:
-    made = svg.figure(made_height)
-    target = svg.axes(made, 12, 8, 18, 36)
+    figure = svg.figure(made_height)
+    target = svg.axes(figure, 12, 8, 18, 36)
     target.set_xlim(0, 1)
     target.set_ylim(rows - 0.02, -0.02)
     svg.ticks(target, "x", [0, 0.25, 0.5, 0.75, 1.0], ["0", "25 %", "50 %", "75 %", "100 %"])
     svg.ticks(target, "y", [], [])
     target.set_xlabel("share of the mean square of the effect", color=style.INK, fontsize=svg.FONT)
-    return made, target
+    return figure, target
 
 
 def intervals(shares: Sequence[Share], names: Mapping[str, str], identity: str) -> str:
     """A row a part: its share and interval for the measured programs."""
-    made, target = _percent_axis(48 + 34.0 * len(shares), len(shares))
+    figure, target = _percent_axis(48 + 34.0 * len(shares), len(shares))
     mixed = blended_transform_factory(target.transAxes, target.transData)
     for row, one in enumerate(shares):
         look = LOOKS[one.part]
@@ -75,15 +75,15 @@ def intervals(shares: Sequence[Share], names: Mapping[str, str], identity: str) 
             markeredgewidth=1.0,
             clip_on=False,
         )
-    said = "; ".join(f"{one.part} {_said(one)}" for one in shares)
-    return svg.render(made, identity, f"Shares of the variation of the effect, with intervals. {said}")
+    sentence = "; ".join(f"{one.part} {_share_words(one)}" for one in shares)
+    return svg.render(figure, identity, f"Shares of the variation of the effect, with intervals. {sentence}")
 
 
 def bars(rows: Sequence[Bar], identity: str) -> str:
     """A stacked bar a comparison, the protocol's part first; the line over it is that part's interval."""
-    made, target = _percent_axis(44 + 36.0 * len(rows), len(rows))
+    figure, target = _percent_axis(44 + 36.0 * len(rows), len(rows))
     mixed = blended_transform_factory(target.transAxes, target.transData)
-    said = []
+    sentences = []
     for row, bar in enumerate(rows):
         target.text(
             0.0, row + 0.06, bar.label, transform=mixed, ha="left", va="top", color=style.INK, fontsize=svg.SMALL
@@ -104,9 +104,9 @@ def bars(rows: Sequence[Bar], identity: str) -> str:
             left += one.share
         protocol = next(one for one in bar.shares if one.part == PROTOCOL)
         target.plot([protocol.low, protocol.high], [row + 0.86] * 2, color=style.INK, linewidth=1.4, clip_on=False)
-        said.append(f"{bar.label}: {', '.join(f'{one.part} {numbers.percent(one.share)}' for one in bar.shares)}")
-    return svg.render(made, identity, f"The same, comparison by comparison. {'; '.join(said)}")
+        sentences.append(f"{bar.label}: {', '.join(f'{one.part} {numbers.percent(one.share)}' for one in bar.shares)}")
+    return svg.render(figure, identity, f"The same, comparison by comparison. {'; '.join(sentences)}")
 
 
-def _said(one: Share) -> str:
-    return f"{numbers.percent(one.share)} {numbers.FORMATS['percent_interval']((one.low, one.high))}"
+def _share_words(share: Share) -> str:
+    return f"{numbers.percent(share.share)} {numbers.FORMATS['percent_interval']((share.low, share.high))}"

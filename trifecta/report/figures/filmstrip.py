@@ -48,14 +48,14 @@ def filmstrip(strips: Mapping[str, Strip], high: float, identity: str) -> str:
     tall = max(wide * strip.shape[1] / strip.shape[0] for strip in strips.values())
     row = _HEAD + tall + _ROW_GAP
     total = row * len(strips) + _AXIS
-    made = svg.figure(total, WIDE)
-    target = svg.axes(made, 0, 0, 0, _AXIS)
+    figure = svg.figure(total, WIDE)
+    target = svg.axes(figure, 0, 0, 0, _AXIS)
     target.set_xlim(0, high)
     target.set_ylim(row * len(strips), 0)
     svg.ticks(target, "y", [], [])
     svg.ticks(target, "x", *scales.labelled(times(high), lambda ns: numbers.duration(round(ns, -6))), grid=False)
     target.set_xlabel("time since the navigation began", color=style.INK, fontsize=svg.FONT)
-    images, said = _Images(identity), []
+    images, descriptions = _Images(identity), []
     for place, (arm, strip) in enumerate(strips.items()):
         top = place * row + _HEAD
         marks = ", ".join(
@@ -66,8 +66,8 @@ def filmstrip(strips: Mapping[str, Strip], high: float, identity: str) -> str:
         )
         for step, at in enumerate(times(high)):
             images.add(shown_at(strip.pictures, at), (step * slot + _AIR, top, wide, tall))
-        said.append(f"{style.name(arm)}: {marks}")
-    drawn = svg.render(made, identity, f"Film strips of page loads. {'; '.join(said)}")
+        descriptions.append(f"{style.name(arm)}: {marks}")
+    drawn = svg.render(figure, identity, f"Film strips of page loads. {'; '.join(descriptions)}")
     return drawn.removesuffix("</svg>") + images.text() + "</svg>"
 
 

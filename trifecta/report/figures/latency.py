@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from trifecta.design import numbers
 from trifecta.report.figures import scales, style, svg
-from trifecta.report.figures.panels import Drawn
+from trifecta.report.figures.panels import DescribedFigure
 
 _MARK_AT = {"h1": 4, "h2": 10, "h3": 16}  # in % of the requests, modulo 20
 
@@ -22,10 +22,10 @@ def ecdf(
 
 def distribution(
     curves: Mapping[str, Sequence[float]], shares: Sequence[float], word: str, samples: str = "requests"
-) -> Drawn:
+) -> DescribedFigure:
     """The same as a figure."""
-    made = svg.figure(252)
-    target = svg.axes(made, 46, 20, 14, 40)
+    figure = svg.figure(252)
+    target = svg.axes(figure, 46, 20, 14, 40)
     finite = [value for curve in curves.values() for value in curve if math.isfinite(value) and value > 0]
     low, high = (min(finite), max(finite)) if finite else (1e6, 1e9)
     target.set_xscale("log")
@@ -47,10 +47,10 @@ def distribution(
     target.set_xlabel(f"{word} (log)", color=style.INK, fontsize=svg.FONT)
     svg.head(target, f"share of {samples} done")
     middle = list(shares).index(0.5)
-    said = "; ".join(
+    sentence = "; ".join(
         f"{style.name(arm)}: half done within {numbers.duration(curve[middle])}" for arm, curve in curves.items()
     )
-    return Drawn(made, f"Distribution of {word}. {said}")
+    return DescribedFigure(figure, f"Distribution of {word}. {sentence}")
 
 
 @dataclass(frozen=True)
@@ -77,15 +77,15 @@ PHASES = (
 
 def phases(rows: Mapping[str, Mapping[str, float | None]], identity: str) -> str:
     """One stacked bar an arm; a phase that an arm does not have is not drawn."""
-    made = svg.figure(252)
-    target = svg.axes(made, 12, 20, 14, 40)
+    figure = svg.figure(252)
+    target = svg.axes(figure, 12, 20, 14, 40)
     totals = [sum(row[phase.column] or 0.0 for phase in PHASES) for row in rows.values()]
     high = max([*totals, 1.0]) * 1.02
     target.set_xlim(0, high)
     target.set_ylim(max(3, len(rows)) - 0.05, 0.0)
     svg.ticks(target, "x", *scales.labelled(scales.linear_ticks(high)))
     svg.ticks(target, "y", [], [])
-    said = []
+    sentences = []
     for place, (arm, row) in enumerate(rows.items()):
         target.text(0, place + 0.08, style.name(arm), ha="left", va="top", color=style.INK, fontsize=svg.SMALL)
         left, parts = 0.0, []
@@ -105,6 +105,6 @@ def phases(rows: Mapping[str, Mapping[str, float | None]], identity: str) -> str
                 hatch=phase.hatch or None,
             )
             left += value
-        said.append(f"{style.name(arm)}: {', '.join(parts)}")
+        sentences.append(f"{style.name(arm)}: {', '.join(parts)}")
     target.set_xlabel("mean time of a request", color=style.INK, fontsize=svg.FONT)
-    return svg.render(made, identity, f"Where the time went. {'; '.join(said)}")
+    return svg.render(figure, identity, f"Where the time went. {'; '.join(sentences)}")

@@ -13,8 +13,8 @@ def throughput(lines: Mapping[str, Sequence[tuple[float, float]]], warmup_ns: fl
 
     ``lines`` holds (middle of the bucket in ns, requests per second).
     """
-    made = svg.figure(252)
-    target = svg.axes(made, 46, 20, 14, 40)
+    figure = svg.figure(252)
+    target = svg.axes(figure, 46, 20, 14, 40)
     right = max((point[0] for line in lines.values() for point in line), default=1e9) * 1.02
     top = max((point[1] for line in lines.values() for point in line), default=1.0) * 1.08
     target.set_xlim(0, right)
@@ -31,14 +31,14 @@ def throughput(lines: Mapping[str, Sequence[tuple[float, float]]], warmup_ns: fl
     target.set_xlabel("time since the trial began", color=style.INK, fontsize=svg.FONT)
     svg.head(target, "requests per second")
     means = {arm: sum(y for _, y in line) / max(1, len(line)) for arm, line in lines.items()}
-    said = "; ".join(f"{style.name(arm)}: {numbers.per_second(mean)} on average" for arm, mean in means.items())
-    return svg.render(made, identity, f"Throughput over time. {said}")
+    sentence = "; ".join(f"{style.name(arm)}: {numbers.per_second(mean)} on average" for arm, mean in means.items())
+    return svg.render(figure, identity, f"Throughput over time. {sentence}")
 
 
 def cpu(rows: Mapping[str, Mapping[str, float | None]], identity: str) -> str:
     """CPU time a request of client and server, median over trials with quartiles."""
-    made = svg.figure(252)
-    target = svg.axes(made, 12, 20, 14, 40)
+    figure = svg.figure(252)
+    target = svg.axes(figure, 12, 20, 14, 40)
     ends = [
         row[name] or 0.0
         for row in rows.values()
@@ -49,7 +49,7 @@ def cpu(rows: Mapping[str, Mapping[str, float | None]], identity: str) -> str:
     target.set_ylim(max(3, len(rows)) - 0.05, 0.0)
     svg.ticks(target, "x", *scales.labelled(scales.linear_ticks(high)))
     svg.ticks(target, "y", [], [])
-    said = []
+    sentences = []
     for place, (arm, row) in enumerate(rows.items()):
         target.text(0, place + 0.08, style.name(arm), ha="left", va="top", color=style.INK, fontsize=svg.SMALL)
         for offset, side, colour, hatch in ((0.48, "client", style.CLIENT, ""), (0.74, "server", style.SERVER, "//")):
@@ -68,6 +68,6 @@ def cpu(rows: Mapping[str, Mapping[str, float | None]], identity: str) -> str:
             ends = [row[f"{side}_low_ns"] or middle, row[f"{side}_high_ns"] or middle]
             target.plot(ends, [place + offset] * 2, color=style.INK, linewidth=1.0)
         client, server = numbers.duration(row["client_cpu_ns"]), numbers.duration(row["server_cpu_ns"])
-        said.append(f"{style.name(arm)}: client {client}, server {server}")
+        sentences.append(f"{style.name(arm)}: client {client}, server {server}")
     target.set_xlabel("CPU time per request", color=style.INK, fontsize=svg.FONT)
-    return svg.render(made, identity, f"CPU cost. {'; '.join(said)}")
+    return svg.render(figure, identity, f"CPU cost. {'; '.join(sentences)}")

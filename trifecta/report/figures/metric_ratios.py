@@ -24,8 +24,8 @@ def metric_ratios(rows: Sequence[MetricRow], baseline: str, margin: float, ident
     """Draw a line a metric; an interval that leaves 1 out has a filled mark."""
     arms = list(dict.fromkeys(arm for row in rows for arm in row.ratios))
     step = 18.0 + 11.0 * len(arms)
-    made = svg.figure(52 + step * len(rows))
-    target = svg.axes(made, 12, 22, 12, 24)
+    figure = svg.figure(52 + step * len(rows))
+    target = svg.axes(figure, 12, 22, 12, 24)
     ends = [end for row in rows for ratio in row.ratios.values() for end in ratio if end]
     low, high = scales.ratio_limits([min(max(end, 1 / _MOST), _MOST) for end in ends], margin)
     target.set_ylim(len(rows) * step, 0)
@@ -45,14 +45,14 @@ def metric_ratios(rows: Sequence[MetricRow], baseline: str, margin: float, ident
                 ends_here = [max(left or low, low), min(right or high, high)]
                 target.plot(ends_here, [at] * 2, color=look.colour, linewidth=2.0, solid_capstyle="butt")
             clear = (left is not None and left > 1) or (right is not None and right < 1)
-            estimate(target, scales.within(ratio, low, high), at, look, filled=clear, size=6.0)
+            estimate(target, scales.clamp(ratio, low, high), at, look, filled=clear, size=6.0)
     say_sides(target, ("← less", "more →"), low, high)
-    said = "; ".join(
-        f"{row.label}: {', '.join(f'{style.name(arm)} {_said(ratio)}' for arm, ratio in row.ratios.items())}"
+    sentence = "; ".join(
+        f"{row.label}: {', '.join(f'{style.name(arm)} {_ratio_words(ratio)}' for arm, ratio in row.ratios.items())}"
         for row in rows
     )
-    return svg.render(made, identity, f"Ratios to {style.name(baseline)}, metric by metric. {said}")
+    return svg.render(figure, identity, f"Ratios to {style.name(baseline)}, metric by metric. {sentence}")
 
 
-def _said(ratio: tuple[float, float | None, float | None]) -> str:
+def _ratio_words(ratio: tuple[float, float | None, float | None]) -> str:
     return f"{numbers.ratio(ratio[0])} {numbers.interval(ratio[1:])}"

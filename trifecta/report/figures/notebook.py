@@ -10,28 +10,28 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from trifecta.report.figures import picture_files, style, svg
-from trifecta.report.figures.panels import Drawn
+from trifecta.report.figures.panels import DescribedFigure
 
 Where = Literal["best", "lower right"]
 """Of a legend, as matplotlib names it."""
 
 
-def displayed(drawn: Drawn, arms: Sequence[str] = (), where: Where = "best") -> Figure:
+def displayed(drawn: DescribedFigure, arms: Sequence[str] = (), where: Where = "best") -> Figure:
     """The figure, finished: whoever has it may change and save it. It cannot be part of a page afterwards.
 
     ``arms`` are named in a legend at ``where``, with colour, mark and dashes.
     """
-    made = drawn.made
+    figure = drawn.figure
     if arms:
-        made.axes[0].legend(
+        figure.axes[0].legend(
             handles=[_mark(arm) for arm in arms], loc=where, frameon=False, fontsize=svg.SMALL, labelcolor=style.INK,
             handlelength=3.0,
         )  # fmt: skip
-    canvas: Any = FigureCanvasAgg(made)
+    canvas: Any = FigureCanvasAgg(figure)
     canvas.draw()  # so that every tick exists before it is coloured
-    picture_files.colour(made)
-    made.set_label(drawn.label)
-    return made
+    picture_files.colour(figure)
+    figure.set_label(drawn.label)
+    return figure
 
 
 def _mark(arm: str) -> Line2D:

@@ -8,13 +8,13 @@ from typing import Any
 from trifecta.conclude.packets.points import Gaps
 from trifecta.design import numbers
 from trifecta.report.figures import scales, style, svg
-from trifecta.report.figures.panels import Drawn, dots, mark_size, panels, points
+from trifecta.report.figures.panels import DescribedFigure, dots, mark_size, panels, points
 
 Sizes = tuple[Any, Any]  # (ns, octets)
 _WORDS = {"down": "server to client", "up": "client to server"}
 
 
-def packet_sizes(shown: Sequence[tuple[str, str, Sizes, Sizes]], absent: str = "no packets") -> Drawn:
+def packet_sizes(shown: Sequence[tuple[str, str, Sizes, Sizes]], absent: str = "no packets") -> DescribedFigure:
     """Draw captures, each (title, arm, down, up); what the server sent above zero, what the client sent below.
 
     One without packets says ``absent``.
@@ -23,11 +23,11 @@ def packet_sizes(shown: Sequence[tuple[str, str, Sizes, Sizes]], absent: str = "
         f"{title}: largest {_largest(down, up)}" if len(down[0]) or len(up[0]) else title
         for title, _, down, up in shown
     ]
-    made, targets = panels(titles, 260)
+    figure, targets = panels(titles, 260)
     every = [one for _, _, *both in shown for one in both if len(one[0])]
     right = max((float(times.max()) for times, _ in every), default=1e6) * 1.02
     top = max((float(octets.max()) for _, octets in every), default=1500.0) * 1.22  # room for words
-    said = []
+    sentences = []
     for place, (target, (title, arm, down, up)) in enumerate(zip(targets, shown, strict=True)):
         target.set_xlim(0, right)
         target.set_ylim(-top, top)
@@ -39,7 +39,7 @@ def packet_sizes(shown: Sequence[tuple[str, str, Sizes, Sizes]], absent: str = "
         target.set_xlabel("time since the first packet", color=style.INK, fontsize=svg.SMALL)
         if not len(down[0]) and not len(up[0]):
             svg.absent(target, absent, 0.75, svg.FONT)
-            said.append(f"{title}: {absent}")
+            sentences.append(f"{title}: {absent}")
             continue
         size = mark_size(max(len(times) for times, _ in every)) if every else 2.2
         dots(target, points(down[0], down[1]), style.arm_style(arm).colour, size=size)
@@ -49,18 +49,18 @@ def packet_sizes(shown: Sequence[tuple[str, str, Sizes, Sizes]], absent: str = "
                 0.995, at, _WORDS[word], transform=target.transAxes, ha="right", va="top" if at > 0.5 else "bottom",
                 color=style.MUTED, fontsize=svg.SMALL - 1,
             )  # fmt: skip
-        said.append(f"{title}: {len(down[0])} packets down, {len(up[0])} up, the largest of {_largest(down, up)}")
-    return Drawn(made, f"Packet sizes over time by direction. {'; '.join(said)}")
+        sentences.append(f"{title}: {len(down[0])} packets down, {len(up[0])} up, the largest of {_largest(down, up)}")
+    return DescribedFigure(figure, f"Packet sizes over time by direction. {'; '.join(sentences)}")
 
 
 def _largest(down: Sizes, up: Sizes) -> str:
     return numbers.count(max((float(octets.max()) for _, octets in (down, up) if len(octets)), default=None)) + " B"
 
 
-def packet_gaps(shown: Sequence[tuple[str, str, Gaps, Gaps]]) -> Drawn:
+def packet_gaps(shown: Sequence[tuple[str, str, Gaps, Gaps]]) -> DescribedFigure:
     """Distribution of gaps, each capture (title, arm, down, up); up is drawn thin."""
-    made = svg.figure(252)
-    target = svg.axes(made, 46, 20, 14, 40)
+    figure = svg.figure(252)
+    target = svg.axes(figure, 46, 20, 14, 40)
     known = [gaps for _, _, *both in shown for gaps in both]
     low = max(1_000.0, min((gaps.least for gaps in known if gaps.least is not None), default=1_000.0))
     high = max((gaps.most for gaps in known if gaps.most is not None), default=1e9) * 1.1
@@ -70,16 +70,16 @@ def packet_gaps(shown: Sequence[tuple[str, str, Gaps, Gaps]]) -> Drawn:
     target.set_ylim(0, 1.02)
     svg.ticks(target, "x", *scales.labelled(scales.log_ticks(low, high, 5)))
     svg.ticks(target, "y", [0, 0.25, 0.5, 0.75, 1.0], ["0", "25 %", "50 %", "75 %", "100 %"])
-    said = []
+    sentences = []
     for title, arm, down, up in shown:
         look = style.arm_style(arm)
         for gaps, width in ((down, 1.8), (up, 0.8)):
             if gaps.count:
                 target.plot(gaps.at.clip(low), gaps.shares, color=look.colour, linestyle=look.line, linewidth=width)
-        said.append(f"{title}: median {_median(down)} down, {_median(up)} up")
+        sentences.append(f"{title}: median {_median(down)} down, {_median(up)} up")
     target.set_xlabel("time between packets of a direction, where they arrive", color=style.INK, fontsize=svg.FONT)
     svg.head(target, "share of gaps")
-    return Drawn(made, f"Gaps between packets. {'; '.join(said)}")
+    return DescribedFigure(figure, f"Gaps between packets. {'; '.join(sentences)}")
 
 
 def _median(gaps: Gaps) -> str:

@@ -105,24 +105,24 @@ def mark(marks: Marks, name: str) -> float | None:
 
 def instants(fetch: Fetch) -> dict[str, float | None]:
     """The instants of a request that the phases lie between; those of TLS and QUIC apart."""
-    found = dict(cast(Mapping[str, float | None], fetch))
+    times = dict(cast(Mapping[str, float | None], fetch))
     is_tcp = fetch["tcp_connected_ns"] is not None
-    found["tls_secured_ns"] = fetch["secured_ns"] if is_tcp else None
-    found["quic_secured_ns"] = None if is_tcp else fetch["secured_ns"]
+    times["tls_secured_ns"] = fetch["secured_ns"] if is_tcp else None
+    times["quic_secured_ns"] = None if is_tcp else fetch["secured_ns"]
     later = ("dns_start_ns", "connect_start_ns", "request_sent_ns", "first_byte_ns", "done_ns")
-    found["free_ns"] = next((found[name] for name in later if found[name] is not None), None)
-    return found
+    times["free_ns"] = next((times[name] for name in later if times[name] is not None), None)
+    return times
 
 
 def bars(fetch: Fetch) -> list[tuple[Span, float, float]]:
     """(phase, from, to) of a request, in ns since the navigation began."""
-    at, found = instants(fetch), []
+    at, spans = instants(fetch), []
     for span in SPANS:
         end = at[span.column]
         start = next((at[name] for name in span.since if at[name] is not None), None)
         if end is not None and start is not None and end > start:
-            found.append((span, start, end))
-    return found
+            spans.append((span, start, end))
+    return spans
 
 
 def rows_of(loads: Mapping[str, Load], first: str) -> list[tuple[str, int]]:
@@ -133,13 +133,13 @@ def rows_of(loads: Mapping[str, Load], first: str) -> list[tuple[str, int]]:
 
 def keyed(fetches: Sequence[Fetch]) -> dict[tuple[str, int], Fetch]:
     """Requests by URL and how many times it was asked for before."""
-    seen: dict[str, int] = {}
-    found = {}
+    counts: dict[str, int] = {}
+    by_key = {}
     for fetch in fetches:
-        repeats = seen.get(fetch["url"], 0)
-        seen[fetch["url"]] = repeats + 1
-        found[fetch["url"], repeats] = fetch
-    return found
+        repeats = counts.get(fetch["url"], 0)
+        counts[fetch["url"]] = repeats + 1
+        by_key[fetch["url"], repeats] = fetch
+    return by_key
 
 
 def waterfall(loads: Mapping[str, Load], first: str, identity: str) -> str:
@@ -148,14 +148,14 @@ def waterfall(loads: Mapping[str, Load], first: str, identity: str) -> str:
     height = 12.0 if len(lines) <= _ROOMY else 9.0 if len(lines) <= _TIGHT else _MOST_HEIGHT / len(lines)
     named = len(lines) <= _TIGHT
     labels, gutter = (_LABELS, _GUTTER) if named else (_GAP, 0.0)
-    made = svg.figure(_HEAD + _AXIS + height * len(lines), WIDE)
+    figure = svg.figure(_HEAD + _AXIS + height * len(lines), WIDE)
     panel = (WIDE - labels - _RIGHT - _GAP * (len(loads) - 1)) / len(loads)
     high = end_of(loads.values())
     places = {key: (place + 0.5) * height for place, key in enumerate(lines)}
     start = urlsplit(lines[0][0]).netloc if lines else ""
     for place, (arm, load) in enumerate(loads.items()):
         left = labels + place * (panel + _GAP)
-        target = svg.axes(made, left + gutter, _HEAD, WIDE - left - panel, _AXIS)
+        target = svg.axes(figure, left + gutter, _HEAD, WIDE - left - panel, _AXIS)
         target.set_xlim(0, high)
         target.set_ylim(height * len(lines), 0)
         svg.ticks(target, "x", *scales.labelled(scales.linear_ticks(high, 4)))
@@ -177,8 +177,8 @@ def waterfall(loads: Mapping[str, Load], first: str, identity: str) -> str:
                     -(gutter + 4) / (panel - gutter), places[key], _label(key[0], start), transform=mixed,
                     ha="right", va="center", color=style.MUTED, fontsize=min(svg.SMALL - 1, height - 1),
                 )  # fmt: skip
-    said = "; ".join(f"{_title(arm, load)}, {_said(load)}" for arm, load in loads.items())
-    return svg.render(made, identity, f"Waterfall of a page load with {len(lines)} resources. {said}")
+    sentence = "; ".join(f"{_title(arm, load)}, {_load_words(load)}" for arm, load in loads.items())
+    return svg.render(figure, identity, f"Waterfall of a page load with {len(lines)} resources. {sentence}")
 
 
 def end_of(loads: Iterable[Load]) -> float:
@@ -195,7 +195,7 @@ def _title(arm: str, load: Load) -> str:
     return f"{style.name(arm)}, load {numbers.duration(load.marks['load_ns'])}"
 
 
-def _said(load: Load) -> str:
+def _load_words(load: Load) -> str:
     return ", ".join(f"{word} {numbers.duration(mark(load.marks, name))}" for name, word, _ in MARKS[:3])
 
 
@@ -204,8 +204,8 @@ def _label(url: str, start: str) -> str:
     parts = urlsplit(url)
     name = parts.path.rstrip("/").rsplit("/", 1)[-1] or "/"
     host = "" if parts.netloc == start else f"{parts.netloc.split('.')[0]}…/"
-    said = f"{host}{name}"
-    return said if len(said) <= 30 else f"{said[:18]}…{said[-11:]}"
+    sentence = f"{host}{name}"
+    return sentence if len(sentence) <= 30 else f"{sentence[:18]}…{sentence[-11:]}"
 
 
 def _marks(target: Axes, marks: Marks, width: float, high: float) -> None:
@@ -239,14 +239,14 @@ def _draw(target: Axes, placed: Sequence[tuple[Fetch, float]], height: float) ->
             )
     for span in SPANS:
         if span.column in boxes:
-            made = PolyCollection(
+            collection = PolyCollection(
                 boxes[span.column],
                 facecolors=span.colour,
                 edgecolors=style.PAPER if span.hatch else "none",
                 linewidths=0.3,
                 hatch=(span.hatch or None) if height > 3 else None,
             )
-            target.add_collection(made, autolim=False)
+            target.add_collection(collection, autolim=False)
     failed = [(fetch["done_ns"] or fetch["start_ns"], at) for fetch, at in placed if fetch["error"]]
     if failed:
         target.plot(*zip(*failed, strict=True), "x", color=style.LATE, markersize=5, linestyle="none")
@@ -269,5 +269,5 @@ def _gutter(target: Axes, placed: Sequence[tuple[Fetch, float]], size: tuple[flo
                 color=style.MUTED, fontsize=min(svg.SMALL - 2, height - 1),
             )  # fmt: skip
     if boxes:
-        made = PolyCollection(boxes, facecolors=style.MUTED, linewidths=0, transform=mixed, clip_on=False)
-        target.add_collection(made, autolim=False)
+        collection = PolyCollection(boxes, facecolors=style.MUTED, linewidths=0, transform=mixed, clip_on=False)
+        target.add_collection(collection, autolim=False)

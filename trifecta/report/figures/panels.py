@@ -20,33 +20,33 @@ _MOST_POINTS = 6_000  # of one kind in one panel
 
 
 @dataclass(frozen=True)
-class Drawn:
+class DescribedFigure:
     """A figure and what it shows, in words."""
 
-    made: Figure
+    figure: Figure
     label: str
 
     def svg(self, identity: str) -> str:
         """The figure as an element of a page."""
-        return svg.render(self.made, identity, self.label)
+        return svg.render(self.figure, identity, self.label)
 
 
 def panels(
     titles: Sequence[str], height: float, *, left: float = _LEFT, gap: float = _GAP, bottom: float = 40.0
 ) -> tuple[Figure, list[Axes]]:
     """A wide figure with a panel a title; ``height`` is that of the whole, in CSS pixels."""
-    made = svg.figure(height, WIDE)
+    figure = svg.figure(height, WIDE)
     width = (WIDE - left - _RIGHT - gap * (len(titles) - 1)) / len(titles)
-    found = []
+    targets = []
     for place, title in enumerate(titles):
         start = left + place * (width + gap)
-        target = svg.axes(made, start, 26, WIDE - start - width, bottom)
+        target = svg.axes(figure, start, 26, WIDE - start - width, bottom)
         target.text(
             0.0, 1.0 + 10 / (height - 26 - bottom), fitted(title, width), transform=target.transAxes, ha="left",
             va="center", color=style.INK, fontsize=svg.FONT,
         )  # fmt: skip
-        found.append(target)
-    return made, found
+        targets.append(target)
+    return figure, targets
 
 
 def fitted(text: str, width: float) -> str:
@@ -72,12 +72,12 @@ def dots(target: Axes, points: Any, colour: str, *, size: float = 2.0, layer: fl
     per_x, per_y = (right - left) / width or 1.0, abs(high - low) / height or 1.0
     cells = np.column_stack([np.round((points[:, 0] - left) / per_x), np.round((points[:, 1] - low) / per_y)])
     _, first = np.unique(cells, axis=0, return_index=True)
-    kept = points[np.sort(first)]
-    kept = kept[:: -(-len(kept) // _MOST_POINTS)]
-    ends = np.repeat(kept, 2, axis=0).astype(float)
+    drawn_points = points[np.sort(first)]
+    drawn_points = drawn_points[:: -(-len(drawn_points) // _MOST_POINTS)]
+    ends = np.repeat(drawn_points, 2, axis=0).astype(float)
     ends[0::2, 0] -= per_x * size / 2
     ends[1::2, 0] += per_x * size / 2
-    codes = np.tile([Path.MOVETO, Path.LINETO], len(kept))
+    codes = np.tile([Path.MOVETO, Path.LINETO], len(drawn_points))
     target.add_patch(PathPatch(Path(ends, codes), edgecolor=colour, facecolor="none", linewidth=size, zorder=layer))
 
 

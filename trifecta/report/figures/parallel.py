@@ -102,11 +102,11 @@ def _send(stream: IO[bytes], what: object) -> None:
     stream.flush()
 
 
-def _serve(asked: IO[bytes], answers: IO[bytes]) -> None:
-    compare, arms = pickle.load(asked)  # noqa: S301 - of the process that started this one
+def _serve(requests: IO[bytes], answers: IO[bytes]) -> None:
+    compare, arms = pickle.load(requests)  # noqa: S301 - of the process that started this one
     with naming.arms_of(compare, arms), svg.drawing(), suppress(EOFError):
         while True:
-            draw: Draw = pickle.load(asked)  # noqa: S301
+            draw: Draw = pickle.load(requests)  # noqa: S301
             try:
                 answer: object = draw()
             except Exception as error:

@@ -9,7 +9,7 @@ from matplotlib.transforms import blended_transform_factory
 
 from trifecta.conclude.packets import labels
 from trifecta.report.figures import scales, style, svg
-from trifecta.report.figures.panels import WIDE, Drawn
+from trifecta.report.figures.panels import WIDE, DescribedFigure
 
 
 @dataclass(frozen=True)
@@ -22,12 +22,12 @@ class PartLook:
     texture: str = ""
 
 
-def _looks(words: Mapping[str, str], drawn: Mapping[str, tuple[str, ...]]) -> Mapping[str, PartLook]:
+def _part_looks(words: Mapping[str, str], drawn: Mapping[str, tuple[str, ...]]) -> Mapping[str, PartLook]:
     """Each part with its words, colour, hatching and texture."""
-    return {part: PartLook(said, *drawn[part]) for part, said in words.items()}
+    return {part: PartLook(description, *drawn[part]) for part, description in words.items()}
 
 
-TIME = _looks(
+TIME = _part_looks(
     labels.TIME,
     {
         "handshake": (style.QUIC, "xx", "quic"),
@@ -45,7 +45,7 @@ TIME = _looks(
 )
 """Parts of a request's time (`analysis.transport.attribution`), in the order in which they are drawn."""
 
-OCTETS = _looks(
+OCTETS = _part_looks(
     labels.OCTETS,
     {
         "content": (style.TRANSFER,),
@@ -65,7 +65,7 @@ OCTETS = _looks(
 )
 """Parts of the octets on the wire (`analysis.transport.overhead`)."""
 
-HELD = _looks(
+HELD = _part_looks(
     labels.HELD,
     {
         "sender": (style.CLIENT,),
@@ -88,17 +88,17 @@ class Bar:
     parts: Mapping[str, float]
 
     @property
-    def whole(self) -> float:
+    def total(self) -> float:
         """The sum of the parts."""
         return sum(self.parts.values())
 
 
 def part_bars(
     bars: Sequence[Bar], looks: Mapping[str, PartLook], axis: str, write: Callable[[float | None], str]
-) -> Drawn:
+) -> DescribedFigure:
     """Draw bars on one axis; parts that a table of looks does not know are refused."""
-    made = svg.figure(46 + 40.0 * len(bars), WIDE)
-    target = svg.axes(made, 12, 6, 70, 38)
+    figure = svg.figure(46 + 40.0 * len(bars), WIDE)
+    target = svg.axes(figure, 12, 6, 70, 38)
     high = max((sum(value for value in bar.parts.values() if value > 0) for bar in bars), default=1.0) or 1.0
     low = min((sum(value for value in bar.parts.values() if value < 0) for bar in bars), default=0.0)
     target.set_xlim(low * 1.02, high * 1.02)
@@ -108,9 +108,9 @@ def part_bars(
     svg.ticks(target, "y", [], [])
     target.set_xlabel(axis, color=style.INK, fontsize=svg.SMALL)
     mixed = blended_transform_factory(target.transAxes, target.transData)
-    said = []
+    sentences = []
     for row, bar in enumerate(bars):
-        title = f"{bar.title}: {write(bar.whole)}" if bar.parts else bar.title
+        title = f"{bar.title}: {write(bar.total)}" if bar.parts else bar.title
         target.text(0.0, row + 0.08, title, transform=mixed, ha="left", va="top", color=style.INK, fontsize=svg.SMALL)
         ends = {True: 0.0, False: 0.0}
         for name, look in looks.items():
@@ -126,8 +126,8 @@ def part_bars(
         if unknown:
             raise KeyError(f"no look for {sorted(unknown)}")
         words = ", ".join(f"{looks[name].words} {write(value)}" for name, value in bar.parts.items() if value)
-        said.append(f"{title} ({words})")
-    return Drawn(made, f"Parts of a whole, {axis}. {'; '.join(said)}")
+        sentences.append(f"{title} ({words})")
+    return DescribedFigure(figure, f"Parts of a whole, {axis}. {'; '.join(sentences)}")
 
 
 def legend(bars: Sequence[Bar], looks: Mapping[str, PartLook]) -> list[tuple[str, str, str]]:

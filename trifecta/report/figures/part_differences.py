@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from trifecta.analysis.transport.differences import Difference, PartDifference
 from trifecta.design import numbers
 from trifecta.report.figures import scales, style, svg
-from trifecta.report.figures.panels import WIDE, Drawn
+from trifecta.report.figures.panels import WIDE, DescribedFigure
 from trifecta.report.figures.part_bars import PartLook
 
 _LINE = 13.0
 
 
-def part_differences(shown: Mapping[str, Difference], looks: Mapping[str, PartLook], reference: str) -> Drawn:
+def part_differences(shown: Mapping[str, Difference], looks: Mapping[str, PartLook], reference: str) -> DescribedFigure:
     """Draw a line a part and arm, the whole first; parts that no arm has are left out."""
     rows = [("all of it", {arm: one.whole for arm, one in shown.items()})]
     for name, look in looks.items():
@@ -22,8 +22,8 @@ def part_differences(shown: Mapping[str, Difference], looks: Mapping[str, PartLo
         if any(part.arm_ns or part.reference_ns for part in here.values()):
             rows.append((look.words, here))
     step = 10.0 + _LINE * len(shown)
-    made = svg.figure(52 + step * len(rows), WIDE)
-    target = svg.axes(made, 150, 6, 36, 40)
+    figure = svg.figure(52 + step * len(rows), WIDE)
+    target = svg.axes(figure, 150, 6, 36, 40)
     ends = [end for _, parts in rows for part in parts.values() for end in _ends(part)]
     low, high = min([0.0, *ends]), max([0.0, *ends])
     edge = 0.06 * (high - low) or 1e6
@@ -35,7 +35,7 @@ def part_differences(shown: Mapping[str, Difference], looks: Mapping[str, PartLo
     svg.ticks(target, "y", [], [])
     target.axvline(0, color=style.MUTED, linewidth=1.0)
     target.set_xlabel(f"longer than over {reference}", color=style.INK, fontsize=svg.SMALL)
-    said = []
+    sentences = []
     for place, (label, parts) in enumerate(rows):
         middle = place * step + step / 2
         target.text(
@@ -51,8 +51,10 @@ def part_differences(shown: Mapping[str, Difference], looks: Mapping[str, PartLo
                 [part.difference_ns], [at], mark.marker, markersize=6.0, markeredgecolor=mark.colour,
                 markerfacecolor=mark.colour if clear else style.PAPER, markeredgewidth=1.3,
             )  # fmt: skip
-            said.append(f"{label}, {style.name(arm)}: {_signed(part.difference_ns)}")
-    return Drawn(made, f"Time of a request less that over {reference}, part by part. {'; '.join(said)}")
+            sentences.append(f"{label}, {style.name(arm)}: {_signed(part.difference_ns)}")
+    return DescribedFigure(
+        figure, f"Time of a request less that over {reference}, part by part. {'; '.join(sentences)}"
+    )
 
 
 def _ends(part: PartDifference) -> list[float]:

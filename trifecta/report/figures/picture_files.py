@@ -19,7 +19,7 @@ from matplotlib.patches import Patch, Rectangle
 from matplotlib.text import Text
 
 from trifecta.report.figures import style, svg
-from trifecta.report.figures.panels import Drawn
+from trifecta.report.figures.panels import DescribedFigure
 
 _CSS = Path(__file__).parents[1] / "templates" / "report.css"
 _BLOCK = re.compile(r"(?<![\w)\]]):root \{([^}]*)\}")
@@ -36,18 +36,18 @@ Legend = Sequence[tuple[str, str, str]]
 def _variables(dark: bool) -> Mapping[str, str]:
     """The page's colours: one place says what a protocol looks like."""
     text = _CSS.read_text(encoding="utf-8")
-    found = (_DARK if dark else _BLOCK).search(text)
-    if found is None:
+    match = (_DARK if dark else _BLOCK).search(text)
+    if match is None:
         raise ValueError("report.css has lost its variables")
-    return dict(_VARIABLE.findall(found[1]))
+    return dict(_VARIABLE.findall(match[1]))
 
 
-def with_legend(drawn: Drawn, legend: Legend) -> Drawn:
+def with_legend(drawn: DescribedFigure, legend: Legend) -> DescribedFigure:
     """The figure with its legend above it: a page has that in HTML, a file needs it in the picture."""
     if not legend:
         return drawn
-    made = drawn.made
-    width, height = made.get_size_inches() * svg.POINTS
+    figure = drawn.figure
+    width, height = figure.get_size_inches() * svg.POINTS
     placed, x, row = [], _EDGE, 0
     for words, variable, texture in legend:
         needs = _SWATCH + 6 + 6.6 * len(words) + 16
@@ -56,27 +56,27 @@ def with_legend(drawn: Drawn, legend: Legend) -> Drawn:
         placed.append((x, row, words, variable, texture))
         x += needs
     taller = height + (row + 1) * _LINE + 8
-    for axes in made.axes:
+    for axes in figure.axes:
         box = axes.get_position()
         axes.set_position((box.x0, box.y0 * height / taller, box.width, box.height * height / taller))
-    made.set_size_inches(width / svg.POINTS, taller / svg.POINTS)
+    figure.set_size_inches(width / svg.POINTS, taller / svg.POINTS)
     stand_ins = {variable: stand_in for stand_in, variable in style.CSS_VARIABLES.items()}
     for left, line, words, variable, texture in placed:
         middle = 1 - (6 + _LINE * (line + 0.5)) / taller
-        made.add_artist(
+        figure.add_artist(
             Rectangle(
                 (left / width, middle - _SWATCH / 2 / taller), _SWATCH / width, _SWATCH / taller,
-                transform=made.transFigure, facecolor=stand_ins[variable], edgecolor=style.PAPER, linewidth=0.6,
+                transform=figure.transFigure, facecolor=stand_ins[variable], edgecolor=style.PAPER, linewidth=0.6,
                 hatch=_HATCH.get(texture),
             )
         )  # fmt: skip
-        made.text(
+        figure.text(
             (left + _SWATCH + 6) / width, middle, words, ha="left", va="center", color=style.INK, fontsize=svg.FONT
         )
     return drawn
 
 
-def svg_file(drawn: Drawn, identity: str) -> str:
+def svg_file(drawn: DescribedFigure, identity: str) -> str:
     """The figure as an SVG document, light or dark as its reader's system is."""
     return document(drawn.svg(identity))
 
@@ -90,36 +90,36 @@ def document(text: str) -> str:
     return f'{head} width="{width}" height="{height}">\n<style>{rules}</style>{rest}\n'
 
 
-def png_file(drawn: Drawn) -> bytes:
+def png_file(drawn: DescribedFigure) -> bytes:
     """The figure as a picture, light, two pixels a CSS pixel. It cannot be drawn as SVG afterwards."""
-    made = drawn.made
-    canvas: Any = FigureCanvasAgg(made)
+    figure = drawn.figure
+    canvas: Any = FigureCanvasAgg(figure)
     canvas.draw()  # so that every tick exists before it is coloured
-    colour(made)
+    colour(figure)
     buffer = io.BytesIO()
     canvas.print_png(buffer, metadata={"Description": drawn.label})
     return buffer.getvalue()
 
 
-def pdf_file(drawn: Drawn) -> bytes:
+def pdf_file(drawn: DescribedFigure) -> bytes:
     """The figure as a vector document for papers, light. It cannot be drawn as SVG afterwards."""
     from matplotlib import rc_context
     from matplotlib.backends.backend_pdf import FigureCanvasPdf
 
-    made = drawn.made
+    figure = drawn.figure
     with rc_context({"pdf.fonttype": 42}):  # TrueType: publishers refuse Type 3
-        canvas: Any = FigureCanvasPdf(made)
-        raster: Any = FigureCanvasAgg(made)
+        canvas: Any = FigureCanvasPdf(figure)
+        raster: Any = FigureCanvasAgg(figure)
         raster.draw()  # so that every tick exists before it is coloured
-        colour(made)
+        colour(figure)
         buffer = io.BytesIO()
-        made.set_canvas(canvas)
+        figure.set_canvas(canvas)
         # Without its date the same figure is the same file.
         canvas.print_pdf(buffer, metadata={"Title": drawn.label[:200], "CreationDate": None})
     return buffer.getvalue()
 
 
-def write(drawn: Drawn, folder: Path, name: str, legend: Legend = ()) -> list[Path]:
+def write(drawn: DescribedFigure, folder: Path, name: str, legend: Legend = ()) -> list[Path]:
     """Write ``name.svg`` and ``name.png`` into the folder, with the legend in them."""
     from trifecta.store import files
 
@@ -132,7 +132,7 @@ def write(drawn: Drawn, folder: Path, name: str, legend: Legend = ()) -> list[Pa
     return [vector, picture]
 
 
-def colour(made: Figure) -> None:
+def colour(figure: Figure) -> None:
     """Put the light page's colours where the stand-ins are, two pixels to a CSS pixel; its ticks were drawn before."""
     values = _variables(False)
     real = {stand_in: values[variable] for stand_in, variable in style.CSS_VARIABLES.items()}
@@ -143,9 +143,9 @@ def colour(made: Figure) -> None:
         alpha = tuple(old)[3] if not isinstance(old, str) and len(tuple(old)) == 4 else 1.0
         return "none" if alpha == 0 else real.get(to_hex(old), old)
 
-    made.set_dpi(made.get_dpi() * _PIXELS)
-    made.set_facecolor(values["--paper"])
-    for artist in made.findobj():
+    figure.set_dpi(figure.get_dpi() * _PIXELS)
+    figure.set_facecolor(values["--paper"])
+    for artist in figure.findobj():
         _paint(artist, new)
 
 

@@ -57,62 +57,62 @@ class Event(TypedDict):
 
 def watches(seconds: Sequence[Second], events: Sequence[Event]) -> list[Watch]:
     """The watches of a cell from the answers of ``playback`` and ``stalls``."""
-    found: dict[tuple[str, int], Watch] = {}
+    by_name: dict[tuple[str, int], Watch] = {}
     for event in events:
-        one = _watch(found, event)
+        one = _watch(by_name, event)
         one.watched_ns = event["watched_ns"]
         if event["event"] == "first_frame":
             one.first_frame_ns = event["at_ns"]
         elif event["event"] == "stall" and event["until_ns"] is not None:
             one.stalls.append((event["at_ns"], event["until_ns"]))
     for second in seconds:
-        one = _watch(found, second)
+        one = _watch(by_name, second)
         if second["buffer_ns"] is not None:
             one.seconds.append((second["second"] * 1e9, second["buffer_ns"], second["bitrate_bits_per_s"] or 0.0))
-    return list(found.values())
+    return list(by_name.values())
 
 
-def _watch(found: dict[tuple[str, int], Watch], row: Second | Event) -> Watch:
+def _watch(watches: dict[tuple[str, int], Watch], row: Second | Event) -> Watch:
     key = (row["trial"], row["visit"])
-    return found.setdefault(key, Watch(row["arm"], f"{row['trial']}-{row['visit']}"))
+    return watches.setdefault(key, Watch(row["arm"], f"{row['trial']}-{row['visit']}"))
 
 
-def playback(found: Sequence[Watch], bold: Mapping[str, str], identity: str) -> str:
+def playback(watches: Sequence[Watch], bold: Mapping[str, str], identity: str) -> str:
     """Buffer, bitrate and stalls on one axis of time; ``bold`` has the watch of each arm that stands out."""
-    arms = list(dict.fromkeys(one.arm for one in found))
-    line = min(7.0, _MOST_ROWS / max(len(found), 1))
-    gantt = line * len(found) + 6.0 * (len(arms) - 1)
+    arms = list(dict.fromkeys(one.arm for one in watches))
+    line = min(7.0, _MOST_ROWS / max(len(watches), 1))
+    gantt = line * len(watches) + 6.0 * (len(arms) - 1)
     tall = 2 * (_PANEL + _TITLE) + _TITLE + gantt + _AXIS
-    made = svg.figure(tall, WIDE)
-    high = max((one.watched_ns for one in found), default=1e9)
+    figure = svg.figure(tall, WIDE)
+    high = max((one.watched_ns for one in watches), default=1e9)
     ticks = scales.labelled(scales.linear_ticks(high, 10))
-    bits = max((bitrate for one in found for _, _, bitrate in one.seconds), default=1.0) or 1.0
-    held = max((buffer for one in found for _, buffer, _ in one.seconds), default=1e9) or 1e9
-    upper = _axes(made, 0, _PANEL, tall, (high, held * 1.05))
+    bits = max((bitrate for one in watches for _, _, bitrate in one.seconds), default=1.0) or 1.0
+    held = max((buffer for one in watches for _, buffer, _ in one.seconds), default=1e9) or 1e9
+    upper = _axes(figure, 0, _PANEL, tall, (high, held * 1.05))
     svg.ticks(upper, "y", *scales.labelled(scales.linear_ticks(held, 4)))
     _title(upper, "media held ahead of the picture", _PANEL)
-    middle = _axes(made, _PANEL + _TITLE, _PANEL, tall, (high, bits * 1.08))
+    middle = _axes(figure, _PANEL + _TITLE, _PANEL, tall, (high, bits * 1.08))
     svg.ticks(middle, "y", *scales.labelled(scales.linear_ticks(bits, 4), lambda v: numbers.bit_rate(v) if v else "0"))
     _title(middle, "bitrate shown", _PANEL)
-    lower = _axes(made, 2 * (_PANEL + _TITLE), gantt, tall, (high, gantt))
+    lower = _axes(figure, 2 * (_PANEL + _TITLE), gantt, tall, (high, gantt))
     lower.set_ylim(gantt, 0)
     _title(lower, "startup (light) and stalls (dark), one line per watch", gantt)
     for target in (upper, middle, lower):
         svg.ticks(target, "x", ticks[0], ticks[1] if target is lower else [""] * len(ticks[0]))
     for place, arm in enumerate(arms):
-        here = [one for one in found if one.arm == arm and one.seconds]
+        here = [one for one in watches if one.arm == arm and one.seconds]
         shown = next((one for one in here if one.name == bold.get(arm)), None)
         thin = [[(at, buffer) for at, buffer, _ in one.seconds] for one in here if one is not shown]
         _lines(upper, arm, [(at, buffer) for at, buffer, _ in shown.seconds] if shown else [], thin, place)
         _lines(middle, arm, _steps(shown) if shown else [], [_mean_bitrate(here)], place)
     svg.ticks(lower, "y", [], [])
-    _gantt(lower, found, arms, line)
+    _gantt(lower, watches, arms, line)
     lower.set_xlabel("time since play", color=style.INK, fontsize=svg.FONT)
-    return svg.render(made, identity, f"Watches of a video. {'; '.join(_said(found, arm) for arm in arms)}")
+    return svg.render(figure, identity, f"Watches of a video. {'; '.join(_arm_words(watches, arm) for arm in arms)}")
 
 
-def _axes(made: Figure, top: float, height: float, tall: float, limits: tuple[float, float]) -> Axes:
-    target = svg.axes(made, _LEFT, top + _TITLE, _RIGHT, tall - top - _TITLE - height)
+def _axes(figure: Figure, top: float, height: float, tall: float, limits: tuple[float, float]) -> Axes:
+    target = svg.axes(figure, _LEFT, top + _TITLE, _RIGHT, tall - top - _TITLE - height)
     target.set_xlim(0, limits[0])
     target.set_ylim(0, limits[1])
     return target
@@ -140,30 +140,30 @@ def _lines(target: Axes, arm: str, bold: _Line, thin: Sequence[_Line], place: in
         )  # fmt: skip
 
 
-def _steps(one: Watch) -> list[tuple[float, float]]:
+def _steps(watch: Watch) -> list[tuple[float, float]]:
     """A bitrate holds until it changes."""
-    made: list[tuple[float, float]] = []
-    for at, _, bitrate in one.seconds:
-        if made:
-            made.append((at, made[-1][1]))
-        made.append((at, bitrate))
-    return made
+    steps: list[tuple[float, float]] = []
+    for at, _, bitrate in watch.seconds:
+        if steps:
+            steps.append((at, steps[-1][1]))
+        steps.append((at, bitrate))
+    return steps
 
 
-def _mean_bitrate(found: Sequence[Watch]) -> list[tuple[float, float]]:
+def _mean_bitrate(watches: Sequence[Watch]) -> list[tuple[float, float]]:
     """The mean over watches, second by second."""
     by_second: dict[float, list[float]] = {}
-    for one in found:
+    for one in watches:
         for at, _, bitrate in one.seconds:
             by_second.setdefault(at, []).append(bitrate)
     return [(at, sum(values) / len(values)) for at, values in sorted(by_second.items())]
 
 
-def _gantt(target: Axes, found: Sequence[Watch], arms: Sequence[str], line: float) -> None:
+def _gantt(target: Axes, watches: Sequence[Watch], arms: Sequence[str], line: float) -> None:
     at = 0.0
     for arm in arms:
         top, light, dark = at, [], []
-        for one in (one for one in found if one.arm == arm):
+        for one in (one for one in watches if one.arm == arm):
             light.append(_box(0, one.first_frame_ns or one.watched_ns, at, line))
             dark += [_box(start, end, at, line) for start, end in one.stalls]
             at += line
@@ -183,8 +183,8 @@ def _box(left: float, right: float, top: float, line: float) -> list[tuple[float
     return [(left, top), (right, top), (right, lower), (left, lower)]
 
 
-def _said(found: Sequence[Watch], arm: str) -> str:
-    here = [one for one in found if one.arm == arm]
+def _arm_words(watches: Sequence[Watch], arm: str) -> str:
+    here = [one for one in watches if one.arm == arm]
     stalls = sum(len(one.stalls) for one in here)
     starts = sorted(one.first_frame_ns for one in here if one.first_frame_ns is not None)
     middle = numbers.duration(starts[len(starts) // 2]) if starts else "never"

@@ -10,12 +10,12 @@ from matplotlib.axes import Axes
 from trifecta.conclude.packets.points import Acknowledged, Rates
 from trifecta.design import numbers
 from trifecta.report.figures import scales, style, svg
-from trifecta.report.figures.panels import Drawn, panels
+from trifecta.report.figures.panels import DescribedFigure, panels
 
 
-def rates(shown: Sequence[tuple[str, str, Rates]]) -> Drawn:
+def rates(shown: Sequence[tuple[str, str, Rates]]) -> DescribedFigure:
     """Draw captures, each (title, arm, rates), on one pair of axes: server to client filled, client to server thin."""
-    made, targets = panels([f"{title}: {_peak(one)}" for title, _, one in shown], 220, left=78)
+    figure, targets = panels([f"{title}: {_peak(one)}" for title, _, one in shown], 220, left=78)
     right = max((one.end_ns for _, _, one in shown), default=1e6) or 1e6
     top = max((float(one.down.max(initial=0)) for _, _, one in shown), default=0.0)
     top = max(top, *(float(one.up.max(initial=0)) for _, _, one in shown)) * 1.08 or 1e6
@@ -29,13 +29,13 @@ def rates(shown: Sequence[tuple[str, str, Rates]]) -> Drawn:
         edges = [place * one.bin_ns for place in range(len(one.down) + 1)]
         target.stairs(one.down, edges, color=style.arm_style(arm).colour, linewidth=1.4)
         target.stairs(one.up, edges, color=style.MUTED, linewidth=0.9)
-    said = "; ".join(f"{title}: {_peak(one)}" for title, _, one in shown)
-    return Drawn(made, f"Rate over time, where packets arrive. {said}")
+    sentence = "; ".join(f"{title}: {_peak(one)}" for title, _, one in shown)
+    return DescribedFigure(figure, f"Rate over time, where packets arrive. {sentence}")
 
 
-def acknowledgements(shown: Sequence[tuple[str, str, Acknowledged]]) -> Drawn:
+def acknowledgements(shown: Sequence[tuple[str, str, Acknowledged]]) -> DescribedFigure:
     """Draw captures, each (title, arm, what the client acknowledged), on one pair of axes."""
-    made, targets = panels([f"{title}: {_mean(one)}" for title, _, one in shown], 220)
+    figure, targets = panels([f"{title}: {_mean(one)}" for title, _, one in shown], 220)
     right = max((one.end_ns for _, _, one in shown), default=1e6) or 1e6
     known = [float(each) for _, _, one in shown for each in one.each if math.isfinite(each)]
     top = max(known, default=0.0) * 1.1 or 1.0
@@ -43,11 +43,11 @@ def acknowledgements(shown: Sequence[tuple[str, str, Acknowledged]]) -> Drawn:
         _axes(target, right)
         target.set_ylim(0, top)
         ticks = scales.linear_ticks(top, 4)
-        svg.ticks(target, "y", ticks, [scales.plain(tick) if place == 0 else "" for tick in ticks])
+        svg.ticks(target, "y", ticks, [scales.tick_label(tick) if place == 0 else "" for tick in ticks])
         edges = [place * one.bin_ns for place in range(len(one.each) + 1)]
         target.stairs(one.each, edges, color=style.arm_style(arm).colour, linewidth=1.4, baseline=None)
-    said = "; ".join(f"{title}: {_mean(one)}" for title, _, one in shown)
-    return Drawn(made, f"Packets with data for each acknowledgement of the client, over time. {said}")
+    sentence = "; ".join(f"{title}: {_mean(one)}" for title, _, one in shown)
+    return DescribedFigure(figure, f"Packets with data for each acknowledgement of the client, over time. {sentence}")
 
 
 def _axes(target: Axes, right: float) -> None:

@@ -12,10 +12,10 @@ from matplotlib.transforms import blended_transform_factory
 from trifecta.conclude.pairs import PairSeries
 from trifecta.design import numbers
 from trifecta.report.figures import scales, style, svg
-from trifecta.report.figures.panels import Drawn
+from trifecta.report.figures.panels import DescribedFigure
 
 
-def _known(values: Sequence[float | None]) -> list[float]:
+def _not_none(values: Sequence[float | None]) -> list[float]:
     return [value for value in values if value is not None and math.isfinite(value) and value > 0]
 
 
@@ -75,10 +75,10 @@ def estimate(target: Axes, x: float, y: float, look: style.ArmStyle, *, filled: 
 
 def blocks(series: Sequence[PairSeries], margin: float, metric: str, sides: tuple[str, str], identity: str) -> str:
     """One row a pair: a mark for every block (first block on top), the interval and the estimate below them."""
-    made = svg.figure(252)
-    target = svg.axes(made, 12, 20, 12, 40)
-    ends = [value for one in series for value in (*one.ratios, *_known([one.low, one.high]))]
-    spread = _known(ends)
+    figure = svg.figure(252)
+    target = svg.axes(figure, 12, 20, 12, 40)
+    ends = [value for one in series for value in (*one.ratios, *_not_none([one.low, one.high]))]
+    spread = _not_none(ends)
     low, high = scales.ratio_limits(_clip(spread), margin)
     target.set_ylim(len(series) - 0.02, -0.02)
     ratio_frame(target, low, high, margin, "x")
@@ -96,7 +96,7 @@ def blocks(series: Sequence[PairSeries], margin: float, metric: str, sides: tupl
             heights = [row + 0.34 + 0.34 * place / max(1, count - 1) for place in range(count)]
             size = 3.6 if len(one.ratios) <= 30 else 2.4
             target.plot(
-                [scales.within(ratio, low, high) for ratio in one.ratios],
+                [scales.clamp(ratio, low, high) for ratio in one.ratios],
                 heights,
                 look.marker,
                 color=look.colour,
@@ -107,7 +107,7 @@ def blocks(series: Sequence[PairSeries], margin: float, metric: str, sides: tupl
         if one.ratio is not None and math.isfinite(one.ratio):
             interval_bar(target, (one.low, one.high), (low, high), row + 0.84, look.colour, width=2.2)
             target.plot(
-                [scales.within(one.ratio, low, high)],
+                [scales.clamp(one.ratio, low, high)],
                 [row + 0.84],
                 look.marker,
                 color=look.colour,
@@ -117,13 +117,14 @@ def blocks(series: Sequence[PairSeries], margin: float, metric: str, sides: tupl
             )
     say_sides(target, sides, low, high)
     target.set_xlabel(f"ratio of {metric} (log)", color=style.INK, fontsize=svg.FONT)
-    said = "; ".join(
-        f"{one.label}: {len(one.ratios)} blocks, ratio {_said(one.ratio, one.low, one.high)}" for one in series
+    sentence = "; ".join(
+        f"{one.label}: {len(one.ratios)} blocks, ratio {_interval_words(one.ratio, one.low, one.high)}"
+        for one in series
     )
-    return svg.render(made, identity, f"Paired ratios of {metric} per block. {said}")
+    return svg.render(figure, identity, f"Paired ratios of {metric} per block. {sentence}")
 
 
-def _said(middle: float | None, low: float | None, high: float | None) -> str:
+def _interval_words(middle: float | None, low: float | None, high: float | None) -> str:
     return f"{numbers.ratio(middle)} {numbers.interval((low, high))}"
 
 
@@ -134,17 +135,17 @@ def _clip(values: Sequence[float]) -> list[float]:
 
 def sequence(series: Sequence[PairSeries], margin: float, metric: str, identity: str) -> str:
     """The estimate and its confidence sequence after each block."""
-    made = svg.figure(252)
-    target = svg.axes(made, 42, 20, 12, 40)
+    figure = svg.figure(252)
+    target = svg.axes(figure, 42, 20, 12, 40)
     shown = [one for one in series if one.looks]
     ends = [value for one in shown for value in one.middles]
-    ends += [value for one in shown for value in _known([*one.lows[-2:], *one.highs[-2:]])]
+    ends += [value for one in shown for value in _not_none([*one.lows[-2:], *one.highs[-2:]])]
     low, high = scales.ratio_limits(_clip(ends), margin)
     last = max((max(one.looks) for one in shown), default=1)
     target.set_xlim(0.6, last + 0.4)
     ratio_frame(target, low, high, margin, "y")
     positions = [value for value in scales.linear_ticks(last, 6) if 1 <= value == int(value)] or [1.0]
-    svg.ticks(target, "x", positions, [scales.plain(value) for value in positions], grid=False)
+    svg.ticks(target, "x", positions, [scales.tick_label(value) for value in positions], grid=False)
     for one in shown:
         look = style.arm_style(one.arm)
         bottoms = [low if value is None else max(low, value) for value in one.lows]
@@ -175,11 +176,11 @@ def sequence(series: Sequence[PairSeries], margin: float, metric: str, identity:
         color=style.INK,
         fontsize=svg.FONT,
     )
-    said = "; ".join(
-        f"{one.label}: after {one.looks[-1]} blocks {_said(one.middles[-1], one.lows[-1], one.highs[-1])}"
+    sentence = "; ".join(
+        f"{one.label}: after {one.looks[-1]} blocks {_interval_words(one.middles[-1], one.lows[-1], one.highs[-1])}"
         for one in shown
     )
-    return svg.render(made, identity, f"Estimate and confidence sequence over blocks. {said}")
+    return svg.render(figure, identity, f"Estimate and confidence sequence over blocks. {sentence}")
 
 
 @dataclass(frozen=True)
@@ -197,8 +198,8 @@ def small_forest(
     rows: Sequence[ForestRow], pair: tuple[str, str], limits: tuple[float, float], margin: float, identity: str
 ) -> str:
     """The same for the first screen: a line a cell, without its name, on an axis that all paths share."""
-    made = svg.figure(20 + 15.0 * len(rows), 200.0)
-    target = svg.axes(made, 8, 3, 8, 17)
+    figure = svg.figure(20 + 15.0 * len(rows), 200.0)
+    target = svg.axes(figure, 8, 3, 8, 17)
     low, high = limits
     target.set_ylim(len(rows) - 0.5, -0.5)
     ratio_frame(target, low, high, margin, "x")
@@ -209,9 +210,11 @@ def small_forest(
     for row, one in enumerate(rows):
         if one.ratio is not None:
             interval_bar(target, (one.low, one.high), limits, row, look.colour)
-            estimate(target, scales.within(one.ratio or 1.0, *limits), row, look, filled=one.decided)
-    said = "; ".join(f"{one.label}: {_said(one.ratio, one.low, one.high)}" for one in rows)
-    return svg.render(made, identity, f"{style.name(pair[0])} against {style.name(pair[1])}, cell by cell. {said}")
+            estimate(target, scales.clamp(one.ratio or 1.0, *limits), row, look, filled=one.decided)
+    sentence = "; ".join(f"{one.label}: {_interval_words(one.ratio, one.low, one.high)}" for one in rows)
+    return svg.render(
+        figure, identity, f"{style.name(pair[0])} against {style.name(pair[1])}, cell by cell. {sentence}"
+    )
 
 
 def forest(
@@ -235,11 +238,11 @@ def cells(
     *,
     sides: tuple[str, str],
     axis: str = "",
-) -> Drawn:
+) -> DescribedFigure:
     """The same as a figure, of any cells; ``axis`` names what the ratio is of, where nothing beside it does."""
     below = 18.0 if axis else 0.0
-    made = svg.figure(52 + below + 27.0 * len(rows))
-    target = svg.axes(made, 12, 20, 12, 22 + below)
+    figure = svg.figure(52 + below + 27.0 * len(rows))
+    target = svg.axes(figure, 12, 20, 12, 22 + below)
     arm, reference = pair
     low, high = limits
     target.set_ylim(len(rows) - 0.02, -0.02)
@@ -254,9 +257,11 @@ def cells(
         if one.ratio is None:
             continue
         interval_bar(target, (one.low, one.high), limits, row + 0.74, look.colour)
-        estimate(target, scales.within(one.ratio or 1.0, *limits), row + 0.74, look, filled=one.decided)
+        estimate(target, scales.clamp(one.ratio or 1.0, *limits), row + 0.74, look, filled=one.decided)
     say_sides(target, sides, low, high)
     if axis:
         target.set_xlabel(axis, color=style.INK, fontsize=svg.FONT)
-    said = "; ".join(f"{one.label}: {_said(one.ratio, one.low, one.high)}" for one in rows)
-    return Drawn(made, f"{style.name(arm)} against {style.name(reference)}, ratio and interval of every cell. {said}")
+    sentence = "; ".join(f"{one.label}: {_interval_words(one.ratio, one.low, one.high)}" for one in rows)
+    return DescribedFigure(
+        figure, f"{style.name(arm)} against {style.name(reference)}, ratio and interval of every cell. {sentence}"
+    )

@@ -8,12 +8,12 @@ from collections.abc import Callable
 _UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
 
 
-def within(value: float, low: float, high: float) -> float:
+def clamp(value: float, low: float, high: float) -> float:
     """The value, or the end of the axis that it lies beyond; NaN stays NaN."""
     return min(max(value, low), high)
 
 
-def plain(value: float) -> str:
+def tick_label(value: float) -> str:
     """Write a tick without needless zeros: ``0.5``, ``2``, ``1,000``."""
     text = f"{value:,.6f}".rstrip("0").rstrip(".")
     return text or "0"
@@ -24,7 +24,7 @@ def time_label(ns: float) -> str:
     if ns == 0:
         return "0"
     scale, unit = next(((scale, unit) for scale, unit in _UNITS if ns >= scale * 0.9999), _UNITS[-1])
-    return f"{plain(ns / scale)} {unit}"
+    return f"{tick_label(ns / scale)} {unit}"
 
 
 def log_ticks(low: float, high: float, most: int = 6) -> list[float]:
@@ -33,9 +33,9 @@ def log_ticks(low: float, high: float, most: int = 6) -> list[float]:
         # Less than half a decade: even steps tell more than the few round values of a logarithmic scale.
         return _even(low, high, most)
     for steps in ((1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8), (1, 1.5, 2, 3, 5, 7), (1, 2, 5), (1, 3), (1,)):
-        found = _between(steps, low, high)
-        if len(found) <= most:
-            return found
+        ticks = _between(steps, low, high)
+        if len(ticks) <= most:
+            return ticks
     decades = _between((1,), low, high)
     return decades[:: math.ceil(len(decades) / most)]
 
@@ -79,7 +79,7 @@ def ratio_ticks(low: float, high: float, most: int = 6) -> tuple[list[float], li
     if not any(math.isclose(value, 1.0) for value in chosen):
         chosen = sorted([value for value in chosen if abs(math.log(value)) > 0.08], key=float)
         chosen = sorted([*chosen, 1.0])
-    return chosen, [plain(round(value, 4)) for value in chosen]
+    return chosen, [tick_label(round(value, 4)) for value in chosen]
 
 
 def labelled(positions: list[float], write: Callable[[float], str] = time_label) -> tuple[list[float], list[str]]:
@@ -89,4 +89,4 @@ def labelled(positions: list[float], write: Callable[[float], str] = time_label)
 
 def rate_label(value: float) -> str:
     """Write a tick of a request rate."""
-    return "0" if value == 0 else plain(value) if value < 10_000 else f"{plain(value / 1000)}k"
+    return "0" if value == 0 else tick_label(value) if value < 10_000 else f"{tick_label(value / 1000)}k"

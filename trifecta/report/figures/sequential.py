@@ -14,21 +14,24 @@ _HEIGHT = 280
 
 def histogram(latencies: Histogram, word: str, identity: str) -> str:
     """The round trips of every arm in the same bins; what is longer than the axis is said beside it."""
-    made = svg.figure(_HEIGHT, WIDE)
-    target = svg.axes(made, 58, 24, 14, 42)
+    figure = svg.figure(_HEIGHT, WIDE)
+    target = svg.axes(figure, 58, 24, 14, 42)
     edges = latencies.edges
     target.set_xlim(edges[0] - 0.01 * (edges[-1] - edges[0]), edges[-1])
-    top, said = 0.0, []
-    for arm, found in latencies.arms.items():
-        look, shares = style.arm_style(arm), found.shares
+    top, descriptions = 0.0, []
+    for arm, arm_histogram in latencies.arms.items():
+        look, shares = style.arm_style(arm), arm_histogram.shares
         top = max(top, float(shares.max(initial=0.0)))
         target.stairs(shares, edges, fill=True, facecolor=look.colour, alpha=0.16, linewidth=0)
         target.stairs(shares, edges, edgecolor=look.colour, linewidth=1.5, linestyle=look.line)
-        middle = (edges[found.fullest] + edges[found.fullest + 1]) / 2
-        target.plot([middle], [shares[found.fullest]], look.marker, color=look.colour, markersize=6, clip_on=False)
-        said.append(
-            f"{style.name(arm)}: {numbers.duration(found.smallest)} to {numbers.duration(found.largest)}, "
-            f"most about {numbers.duration(middle)}, mean {numbers.duration(found.mean)}"
+        middle = (edges[arm_histogram.fullest] + edges[arm_histogram.fullest + 1]) / 2
+        target.plot(
+            [middle], [shares[arm_histogram.fullest]], look.marker, color=look.colour, markersize=6, clip_on=False
+        )
+        descriptions.append(
+            f"{style.name(arm)}: {numbers.duration(arm_histogram.smallest)} to "
+            f"{numbers.duration(arm_histogram.largest)}, "
+            f"most about {numbers.duration(middle)}, mean {numbers.duration(arm_histogram.mean)}"
         )
     target.set_ylim(0, top * 1.1 or 1.0)
     span = [one for one in scales.linear_ticks(float(edges[-1]), 8) if one >= edges[0]]
@@ -38,20 +41,20 @@ def histogram(latencies: Histogram, word: str, identity: str) -> str:
     svg.ticks(target, "y", *scales.labelled(scales.linear_ticks(top * 1.1, 4), _percent))
     target.set_xlabel(word, color=style.INK, fontsize=svg.FONT)
     svg.head(target, "share of requests", 0.0)
-    return svg.render(made, identity, f"Histogram of the {word}. {'; '.join(said)}")
+    return svg.render(figure, identity, f"Histogram of the {word}. {'; '.join(descriptions)}")
 
 
 def progression(points: Sequence[Progress], identity: str) -> str:
     """T_i over i: the mean over trials with its interval; thin, the smallest and the largest of all trials."""
-    made = svg.figure(_HEIGHT, WIDE)
-    target = svg.axes(made, 58, 24, 14, 42)
+    figure = svg.figure(_HEIGHT, WIDE)
+    target = svg.axes(figure, 58, 24, 14, 42)
     arms = list(dict.fromkeys(point.arm for point in points))
     most = max(point.place for point in points)
     top = max(point.largest for point in points if point.place >= min(10, most)) * 1.08
     target.set_xscale("log")
     target.set_xlim(0.95, most * 1.05)
     target.set_ylim(0, top)
-    said = []
+    sentences = []
     for arm in arms:
         look = style.arm_style(arm)
         own = [point for point in points if point.arm == arm]
@@ -66,14 +69,14 @@ def progression(points: Sequence[Progress], identity: str) -> str:
         for ends in ([point.smallest for point in own], [point.largest for point in own]):
             target.plot(xs, ends, color=look.colour, linewidth=0.6, alpha=0.7)
         target.plot(xs, [point.value for point in own], **look.marked, linewidth=1.7, markersize=4.2, markevery=15)
-        said.append(f"{style.name(arm)}: {numbers.per_second(own[-1].value)} after {own[-1].place} requests")
+        sentences.append(f"{style.name(arm)}: {numbers.per_second(own[-1].value)} after {own[-1].place} requests")
     positions = [one for power in range(7) for one in (10.0**power, 3 * 10.0**power) if one <= most]
-    svg.ticks(target, "x", positions, [scales.plain(one) for one in positions])
+    svg.ticks(target, "x", positions, [scales.tick_label(one) for one in positions])
     svg.ticks(target, "y", *scales.labelled(scales.linear_ticks(top, 5), scales.rate_label))
     target.set_xlabel("i, requests answered on the connection (log)", color=style.INK, fontsize=svg.FONT)
     svg.head(target, "i ÷ (response i − request 1), requests per second", 0.0)
-    return svg.render(made, identity, f"Progression of requests per second. {'; '.join(said)}")
+    return svg.render(figure, identity, f"Progression of requests per second. {'; '.join(sentences)}")
 
 
 def _percent(share: float) -> str:
-    return "0" if share == 0 else f"{scales.plain(round(share * 100, 3))} %"
+    return "0" if share == 0 else f"{scales.tick_label(round(share * 100, 3))} %"

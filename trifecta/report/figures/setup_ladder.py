@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from trifecta.conclude.packets.points import Flight, Ladder
 from trifecta.design import numbers
 from trifecta.report.figures import scales, style, svg
-from trifecta.report.figures.panels import WIDE, Drawn, fitted, panels
+from trifecta.report.figures.panels import WIDE, DescribedFigure, fitted, panels
 
 _HEIGHT, _STEP = 430.0, 13.0
 _MAX_ROUND_TRIPS = 12
@@ -17,13 +17,13 @@ _PER_LETTER = 5.2  # pixels, of the small font
 _CLIENT, _SERVER = 0.0, 1.0
 
 
-def setup_ladder(shown: Sequence[tuple[str, str, Ladder]]) -> Drawn:
+def setup_ladder(shown: Sequence[tuple[str, str, Ladder]]) -> DescribedFigure:
     """Draw captures, each (title, arm, ladder), on one axis of time."""
     most = max((len(one.flights) for _, _, one in shown), default=1)
     height = max(_HEIGHT, 90 + most * 26.0)
-    made, targets = panels([title for title, _, _ in shown], height, left=52, bottom=30)
+    figure, targets = panels([title for title, _, _ in shown], height, left=52, bottom=30)
     end = max((_end(one) for _, _, one in shown), default=1e6) * 1.06
-    said = []
+    sentences = []
     for place, (target, (title, arm, one)) in enumerate(zip(targets, shown, strict=True)):
         target.set_xlim(-0.06, 1.06)
         target.set_ylim(end, 0)
@@ -42,8 +42,8 @@ def setup_ladder(shown: Sequence[tuple[str, str, Ladder]]) -> Drawn:
             moved = at - _middle(flight) > step / 2
             when = f"{numbers.duration(_middle(flight))}: " if moved else ""
             width = ((WIDE - 60) / len(shown) - 16) / 1.12 * 0.92  # of the way between both lanes
-            taken = _taken(one, at, step)  # at the right, by the words of a round trip
-            words = when + _words(flight, width - taken - len(when) * _PER_LETTER)
+            taken = _label_height(one, at, step)  # at the right, by the words of a round trip
+            words = when + _flight_label(flight, width - taken - len(when) * _PER_LETTER)
             aside = taken > 0 and len(words) * _PER_LETTER > width - 2 * taken
             target.text(
                 0.03 if aside else 0.5, at, words, ha="left" if aside else "center", va="center",
@@ -54,24 +54,24 @@ def setup_ladder(shown: Sequence[tuple[str, str, Ladder]]) -> Drawn:
             target.plot(
                 [_CLIENT], [one.first_response_ns], "o", color=style.arm_style(arm).colour, markersize=7, zorder=7
             )
-        said.append(f"{title}: {summary(one)}")
-    return Drawn(made, f"The first flights of a connection. {'; '.join(said)}")
+        sentences.append(f"{title}: {summary(one)}")
+    return DescribedFigure(figure, f"The first flights of a connection. {'; '.join(sentences)}")
 
 
-def summary(one: Ladder) -> str:
+def summary(ladder: Ladder) -> str:
     """``first octet of a response after 122 ms, 3.05 round trips of 40.0 ms; 3 are the least``."""
-    if one.first_response_ns is None:
+    if ladder.first_response_ns is None:
         return "the first octet of a response cannot be told"
-    text = f"first octet of a response after {numbers.duration(one.first_response_ns)}"
-    if one.round_trip_ns:
-        round_trips = one.first_response_ns / one.round_trip_ns
-        text += f", {numbers.ratio(round_trips)} round trips of {numbers.duration(one.round_trip_ns)}"
-    return text + (f"; {one.least_round_trips} are the least" if one.least_round_trips else "")
+    text = f"first octet of a response after {numbers.duration(ladder.first_response_ns)}"
+    if ladder.round_trip_ns:
+        round_trips = ladder.first_response_ns / ladder.round_trip_ns
+        text += f", {numbers.ratio(round_trips)} round trips of {numbers.duration(ladder.round_trip_ns)}"
+    return text + (f"; {ladder.least_round_trips} are the least" if ladder.least_round_trips else "")
 
 
-def _end(one: Ladder) -> float:
-    least = (one.round_trip_ns or 0.0) * (one.least_round_trips or 0)
-    return max([*(max(_ends(flight)) for flight in one.flights), one.first_response_ns or 0.0, least, 1.0])
+def _end(ladder: Ladder) -> float:
+    least = (ladder.round_trip_ns or 0.0) * (ladder.least_round_trips or 0)
+    return max([*(max(_ends(flight)) for flight in ladder.flights), ladder.first_response_ns or 0.0, least, 1.0])
 
 
 def _ends(flight: Flight) -> tuple[float, float]:
@@ -84,39 +84,42 @@ def _middle(flight: Flight) -> float:
     return sum(_ends(flight)) / 2 if flight.arrived_ns else flight.sent_ns[0]
 
 
-def _round_trips(target: Axes, one: Ladder, end: float, step: float) -> None:
+def _round_trips(target: Axes, ladder: Ladder, end: float, step: float) -> None:
     """Lines at whole round trips since the first packet; the one that the protocol cannot beat is heavier.
 
     None where they would lie on top of each other: on a path without delay the hosts take most of the time.
     """
-    if not one.round_trip_ns or one.round_trip_ns < step:
+    if not ladder.round_trip_ns or ladder.round_trip_ns < step:
         return
     round_trips = 1
-    while round_trips * one.round_trip_ns <= end and round_trips <= _MAX_ROUND_TRIPS:
-        least = round_trips == one.least_round_trips
+    while round_trips * ladder.round_trip_ns <= end and round_trips <= _MAX_ROUND_TRIPS:
+        least = round_trips == ladder.least_round_trips
         target.axhline(
-            round_trips * one.round_trip_ns, color=style.INK if least else style.MUTED, linewidth=1.6 if least else 0.8,
+            round_trips * ladder.round_trip_ns, color=style.INK if least else style.MUTED,
+            linewidth=1.6 if least else 0.8,
             linestyle=(0, (4.0, 2.5)), zorder=1.5,
         )  # fmt: skip
         target.text(
-            1.06, round_trips * one.round_trip_ns, _round_trip_label(one, round_trips), ha="right", va="bottom",
+            1.06, round_trips * ladder.round_trip_ns, _round_trip_label(ladder, round_trips), ha="right", va="bottom",
             color=style.INK if least else style.MUTED, fontsize=svg.SMALL - 1, zorder=7,
             bbox={"facecolor": style.PAPER, "edgecolor": "none", "pad": 0.4},
         )  # fmt: skip
         round_trips += 1
 
 
-def _round_trip_label(one: Ladder, round_trips: int) -> str:
-    return f"{round_trips} RTT{', the least' if round_trips == one.least_round_trips else ''}"
+def _round_trip_label(ladder: Ladder, round_trips: int) -> str:
+    return f"{round_trips} RTT{', the least' if round_trips == ladder.least_round_trips else ''}"
 
 
-def _taken(one: Ladder, at: float, step: float) -> float:
+def _label_height(ladder: Ladder, at: float, step: float) -> float:
     """How many pixels the words of a round trip take at this height; they stand above its line."""
-    if not one.round_trip_ns or one.round_trip_ns < step:
+    if not ladder.round_trip_ns or ladder.round_trip_ns < step:
         return 0.0
-    round_trips = max(1, round((at + step / 2) / one.round_trip_ns))
-    near = abs(at + step / 2 - round_trips * one.round_trip_ns) < step
-    return len(_round_trip_label(one, round_trips)) * _PER_LETTER if near and round_trips <= _MAX_ROUND_TRIPS else 0.0
+    round_trips = max(1, round((at + step / 2) / ladder.round_trip_ns))
+    near = abs(at + step / 2 - round_trips * ladder.round_trip_ns) < step
+    return (
+        len(_round_trip_label(ladder, round_trips)) * _PER_LETTER if near and round_trips <= _MAX_ROUND_TRIPS else 0.0
+    )
 
 
 def _arrow(target: Axes, flight: Flight, colour: str) -> None:
@@ -125,7 +128,7 @@ def _arrow(target: Axes, flight: Flight, colour: str) -> None:
         # One side was captured: when the packet was at the other one is not known, so the arrow is level; a flight that
         # was lost as a whole ends in the middle.
         half = (start + stop) / 2 if flight.lost else stop
-        target.annotate("", (half, flight.sent_ns[0]), (start, flight.sent_ns[0]), arrowprops=_look(colour))
+        target.annotate("", (half, flight.sent_ns[0]), (start, flight.sent_ns[0]), arrowprops=_line_style(colour))
         if flight.lost:
             target.plot([half], [flight.sent_ns[0]], "x", color=style.LATE, markersize=7, markeredgewidth=1.8)
         return
@@ -133,27 +136,32 @@ def _arrow(target: Axes, flight: Flight, colour: str) -> None:
         corners = [(start, flight.sent_ns[0]), (stop, flight.arrived_ns[0]), (stop, flight.arrived_ns[1])]
         xs, ys = zip(*corners, (start, flight.sent_ns[1]), strict=True)
         target.fill(xs, ys, color=style.BAND, linewidth=0, zorder=1)
-        target.annotate("", (stop, flight.arrived_ns[1]), (start, flight.sent_ns[1]), arrowprops=_look(colour))
-    target.annotate("", (stop, flight.arrived_ns[0]), (start, flight.sent_ns[0]), arrowprops=_look(colour))
+        target.annotate("", (stop, flight.arrived_ns[1]), (start, flight.sent_ns[1]), arrowprops=_line_style(colour))
+    target.annotate("", (stop, flight.arrived_ns[0]), (start, flight.sent_ns[0]), arrowprops=_line_style(colour))
 
 
-def _look(colour: str) -> dict[str, object]:
+def _line_style(colour: str) -> dict[str, object]:
     return {"arrowstyle": "-|>", "color": colour, "linewidth": 1.2, "shrinkA": 0, "shrinkB": 0, "mutation_scale": 8}
 
 
-def _words(flight: Flight, width: float) -> str:
+def _flight_label(flight: Flight, width: float) -> str:
     """What a flight is, with as many of its words as fit into so many pixels."""
     count = f"{flight.packets} × " if flight.packets > 1 else ""
     lost = f", {flight.lost} lost" if flight.lost else ""
     size = f" ({numbers.size(flight.octets)}{lost})"
     words = flight.what.split(", ")
-    for kept in range(len(words), 0, -1):
-        text = count + ", ".join(words[:kept]) + (", …" if kept < len(words) and words[kept - 1] != "…" else "") + size
+    for words_kept in range(len(words), 0, -1):
+        text = (
+            count
+            + ", ".join(words[:words_kept])
+            + (", …" if words_kept < len(words) and words[words_kept - 1] != "…" else "")
+            + size
+        )
         if len(text) * _PER_LETTER <= width:
             return text
     first = words[0].split("+")  # frames of QUIC
-    for kept in range(len(first) - 1, 0, -1):
-        text = count + "+".join(first[:kept]) + "+…" + size
+    for words_kept in range(len(first) - 1, 0, -1):
+        text = count + "+".join(first[:words_kept]) + "+…" + size
         if len(text) * _PER_LETTER <= width:
             return text
     return fitted(text, width)
@@ -161,7 +169,7 @@ def _words(flight: Flight, width: float) -> str:
 
 def _spread(wanted: Sequence[float], step: float) -> list[float]:
     """Places near the wanted ones, in their order, at least ``step`` apart."""
-    found: list[float] = []
+    positions: list[float] = []
     for one in wanted:
-        found.append(max(one, found[-1] + step) if found else one)
-    return found
+        positions.append(max(one, positions[-1] + step) if positions else one)
+    return positions

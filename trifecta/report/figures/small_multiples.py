@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
 from trifecta.report.figures import scales, style, svg
-from trifecta.report.figures.panels import WIDE, Drawn, fitted
+from trifecta.report.figures.panels import WIDE, DescribedFigure, fitted
 from trifecta.report.figures.picture_files import Legend, with_legend
 
 Ends = tuple[float | None, float | None]
@@ -80,24 +80,24 @@ class Row:
     missing: str = ""
 
 
-def draw(rows: Sequence[Row], height: float, said: str, more: Legend = ()) -> Drawn:
-    """Draw the rows; a panel is so many CSS pixels high. ``said`` tells it in words; ``more`` goes into the legend."""
+def draw(rows: Sequence[Row], height: float, description: str, more: Legend = ()) -> DescribedFigure:
+    """Draw the rows; a panel is so many CSS pixels high. ``description``: in words; ``more`` goes into the legend."""
     heights = [_LINE if row.missing else _TITLE + height + _TICKS + _names(row) for row in rows]
-    whole = sum(heights) + 4
-    made = svg.figure(whole, WIDE)
+    total_height = sum(heights) + 4
+    figure = svg.figure(total_height, WIDE)
     top = 2.0
     for row, needs in zip(rows, heights, strict=True):
         if row.missing:
-            line = svg.axes(made, _LEFT, top, _RIGHT, whole - top - needs)
+            line = svg.axes(figure, _LEFT, top, _RIGHT, total_height - top - needs)
             line.set_axis_off()
             line.text(0, 0.5, row.missing, color=style.MUTED, fontsize=svg.FONT, ha="left", va="center")
         else:
             for panel, left, width, first in _places(row):
-                below = whole - top - _TITLE - height
-                target = svg.axes(made, left, top + _TITLE, WIDE - left - width, below)
+                below = total_height - top - _TITLE - height
+                target = svg.axes(figure, left, top + _TITLE, WIDE - left - width, below)
                 _panel(target, panel, row, (width, height), first=first)
         top += needs
-    return with_legend(Drawn(made, said), [*_legend(rows), *more])
+    return with_legend(DescribedFigure(figure, description), [*_legend(rows), *more])
 
 
 def _names(row: Row) -> float:

@@ -11,22 +11,22 @@ from matplotlib.transforms import blended_transform_factory
 from trifecta.conclude.packets.points import Lane
 from trifecta.design import numbers
 from trifecta.report.figures import scales, style, svg
-from trifecta.report.figures.panels import Drawn, crosses, dots, fitted, panels, points
+from trifecta.report.figures.panels import DescribedFigure, crosses, dots, fitted, panels, points
 
 MOST_LANES = 60
 _GUTTER = 66.0
 
 
-def stream_lanes(shown: Sequence[tuple[str, str, Sequence[Lane]]]) -> Drawn:
+def stream_lanes(shown: Sequence[tuple[str, str, Sequence[Lane]]]) -> DescribedFigure:
     """Draw captures, each (title, arm, lanes); of many requests the first 60."""
     cut = [(title, arm, lanes[:MOST_LANES]) for title, arm, lanes in shown]
     count = max((len(lanes) for _, _, lanes in cut), default=1)
     pitch = 22.0 if count <= 8 else 13.0 if count <= 24 else 8.0
     named = pitch > 10
     gutter = _GUTTER if named else 16.0
-    made, targets = panels([title for title, _, _ in cut], 66 + pitch * count, left=gutter, gap=gutter)
+    figure, targets = panels([title for title, _, _ in cut], 66 + pitch * count, left=gutter, gap=gutter)
     right = max((_end(lane) for _, _, lanes in cut for lane in lanes), default=1e6) * 1.02
-    said = []
+    sentences = []
     for target, (title, arm, lanes) in zip(targets, cut, strict=True):
         target.set_xlim(0, right)
         target.set_ylim(count, 0)
@@ -49,8 +49,10 @@ def stream_lanes(shown: Sequence[tuple[str, str, Sequence[Lane]]]) -> Drawn:
                     -4 / (960 / len(cut) - _GUTTER), row + 0.55, fitted(lane.name, _GUTTER - 8), transform=mixed,
                     ha="right", va="center", color=style.MUTED, fontsize=svg.SMALL - 1,
                 )  # fmt: skip
-        said.append(f"{title}: {len(lanes)} requests, the last done after {numbers.duration(_last(lanes))}")
-    return Drawn(made, f"Requests over time and when the octets of their responses were sent. {'; '.join(said)}")
+        sentences.append(f"{title}: {len(lanes)} requests, the last done after {numbers.duration(_last(lanes))}")
+    return DescribedFigure(
+        figure, f"Requests over time and when the octets of their responses were sent. {'; '.join(sentences)}"
+    )
 
 
 def _end(lane: Lane) -> float:
@@ -63,8 +65,8 @@ def _last(lanes: Sequence[Lane]) -> float | None:
 
 def _moments(lanes: Sequence[Iterable[float]]) -> Any:
     """The middle of its lane at each moment."""
-    found = [(at, row + 0.55) for row, moments in enumerate(lanes) for at in moments]
-    return points([at for at, _ in found], [row for _, row in found])
+    positions = [(at, row + 0.55) for row, moments in enumerate(lanes) for at in moments]
+    return points([at for at, _ in positions], [row for _, row in positions])
 
 
 def _box(left: float | None, right: float | None, row: int) -> list[tuple[float, float]]:

@@ -78,16 +78,16 @@ class Displayed(Figure):
 
 def figure(height: float, width: float = WIDTH) -> Figure:
     """Make an empty figure of so many CSS pixels."""
-    made = Displayed(figsize=(width / POINTS, height / POINTS), dpi=POINTS, facecolor="none")
-    FigureCanvasSVG(made)
-    return made
+    displayed = Displayed(figsize=(width / POINTS, height / POINTS), dpi=POINTS, facecolor="none")
+    FigureCanvasSVG(displayed)
+    return displayed
 
 
-def axes(made: Figure, left: float, top: float, right: float, bottom: float) -> Axes:
+def axes(figure: Figure, left: float, top: float, right: float, bottom: float) -> Axes:
     """Add axes with these margins in CSS pixels, drawn the house way: no box, a light grid behind the data."""
-    width, height = made.get_size_inches() * POINTS
+    width, height = figure.get_size_inches() * POINTS
     area = (left / width, bottom / height, (width - left - right) / width, (height - top - bottom) / height)
-    added = made.add_axes(area, facecolor="none")
+    added = figure.add_axes(area, facecolor="none")
     for side in ("top", "right", "left"):
         added.spines[side].set_visible(False)
     added.spines["bottom"].set_color(style.MUTED)
@@ -116,10 +116,10 @@ def absent(target: Axes, text: str, y: float = 0.5, size: float = SMALL) -> None
     target.text(0.5, y, text, transform=target.transAxes, ha="center", va="center", color=style.MUTED, fontsize=size)
 
 
-def render(made: Figure, identity: str, label: str) -> str:
+def render(figure: Figure, identity: str, label: str) -> str:
     """Write the figure as an ``<svg>`` element with the accessible name ``label``; ``identity`` prefixes its ids."""
     buffer = io.StringIO()
-    made.canvas.print_svg(buffer, metadata={"Date": None})  # type: ignore[attr-defined]
+    figure.canvas.print_svg(buffer, metadata={"Date": None})  # type: ignore[attr-defined]
     text = _DROP.sub("", buffer.getvalue())
     used = set(_REFERENCE.findall(text))
     text = _ID.sub(lambda match: f' id="{identity}-{match[1]}"' if match[1] in used else "", text)

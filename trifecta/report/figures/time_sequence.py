@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from trifecta.conclude.packets.points import Octets
 from trifecta.design import numbers
 from trifecta.report.figures import scales, style, svg
-from trifecta.report.figures.panels import Drawn, crosses, dots, mark_size, panels
+from trifecta.report.figures.panels import DescribedFigure, crosses, dots, mark_size, panels
 
 _MEANS = {
     "TCP sequence": "TCP sequence",
@@ -16,15 +16,15 @@ _MEANS = {
 }
 
 
-def time_sequence(shown: Sequence[tuple[str, str, Octets]]) -> Drawn:
+def time_sequence(shown: Sequence[tuple[str, str, Octets]]) -> DescribedFigure:
     """Draw captures, each (title, arm, octets), on one pair of axes."""
-    made, targets = panels([f"{title}: {_MEANS[one.of]}" for title, _, one in shown], 300)
+    figure, targets = panels([f"{title}: {_MEANS[one.of]}" for title, _, one in shown], 300)
     every = [
         points for _, _, one in shown for points in (one.sent, one.retransmitted, one.lost, one.arrived) if len(points)
     ]
     right = max((float(points[:, 0].max()) for points in every), default=1e6) * 1.02
     top = max((float(points[:, 1].max()) for points in every), default=1.0) * 1.05 or 1.0
-    said = []
+    sentences = []
     for place, (target, (title, arm, one)) in enumerate(zip(targets, shown, strict=True)):
         target.set_xlim(0, right)
         target.set_ylim(0, top)
@@ -40,12 +40,12 @@ def time_sequence(shown: Sequence[tuple[str, str, Octets]]) -> Drawn:
         if len(one.retransmitted):
             dots(target, one.retransmitted, style.INK, size=4.0, layer=4)
         crosses(target, one.lost)
-        said.append(
+        sentences.append(
             f"{title}: {numbers.size(float(one.sent[:, 1].max()) if len(one.sent) else 0)} in "
             f"{numbers.duration(float(one.sent[:, 0].max()) if len(one.sent) else 0)}, {len(one.retransmitted)} "
             f"packets with octets sent again, {len(one.lost)} lost"
         )
-    return Drawn(made, f"Octets that the server sent, over time. {'; '.join(said)}")
+    return DescribedFigure(figure, f"Octets that the server sent, over time. {'; '.join(sentences)}")
 
 
 def _sizes(top: float, labelled: bool) -> tuple[list[float], list[str]]:
@@ -55,7 +55,7 @@ def _sizes(top: float, labelled: bool) -> tuple[list[float], list[str]]:
 
 def swatches(shown: Sequence[Octets]) -> Mapping[str, str]:
     """What stands in the legend: words by CSS variable."""
-    found = {"--phase-transfer": "arrived at the client"} if any(len(one.arrived) for one in shown) else {}
-    found |= {"--other": "acknowledged"} if any(len(one.acknowledged) for one in shown) else {}
-    found |= {"--ink": "octets sent again"} if any(len(one.retransmitted) for one in shown) else {}
-    return found | ({"--phase-late": "lost (×)"} if any(len(one.lost) for one in shown) else {})
+    legend = {"--phase-transfer": "arrived at the client"} if any(len(one.arrived) for one in shown) else {}
+    legend |= {"--other": "acknowledged"} if any(len(one.acknowledged) for one in shown) else {}
+    legend |= {"--ink": "octets sent again"} if any(len(one.retransmitted) for one in shown) else {}
+    return legend | ({"--phase-late": "lost (×)"} if any(len(one.lost) for one in shown) else {})

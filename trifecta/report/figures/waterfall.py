@@ -53,14 +53,14 @@ def waterfall(cycles: Mapping[str, Sequence[Hop]], quantile: str, identity: str)
     """The cycles of all arms on one axis of time, one row per call; calls are in the order in which they began."""
     wide = is_wide(cycles)
     rows = sum(len(hops) for hops in cycles.values())
-    made = svg.figure(46 + _HEAD * len(cycles) + _ROW * rows, WIDE if wide else svg.WIDTH)
-    target = svg.axes(made, 226 if wide else 36, 4, 16, 40)
+    figure = svg.figure(46 + _HEAD * len(cycles) + _ROW * rows, WIDE if wide else svg.WIDTH)
+    target = svg.axes(figure, 226 if wide else 36, 4, 16, 40)
     high = max((hop["total_ns"] for hops in cycles.values() for hop in hops), default=1.0)
     target.set_xlim(0, high * 1.01)
     target.set_ylim(_HEAD * len(cycles) + _ROW * rows, 0)
     svg.ticks(target, "x", *scales.labelled(scales.linear_ticks(high, 8 if wide else 5)))
     svg.ticks(target, "y", [], [])
-    at, said, places = 0.0, [], []
+    at, descriptions, places = 0.0, [], []
     for arm, hops in cycles.items():
         total = numbers.duration(hops[0]["total_ns"])
         _label(target, at + _HEAD - 3, f"{style.name(arm)}, {total}", left=True)
@@ -69,10 +69,12 @@ def waterfall(cycles: Mapping[str, Sequence[Hop]], quantile: str, identity: str)
             _label(target, at + _ROW / 2, _name(hop, wide), left=False)
             places.append((hop, at + _ROW / 2))
             at += _ROW
-        said.append(f"{style.name(arm)}: {total} over {len(hops)} calls; {'; '.join(_said(hop) for hop in hops[:8])}")
+        descriptions.append(
+            f"{style.name(arm)}: {total} over {len(hops)} calls; {'; '.join(_hop_words(hop) for hop in hops[:8])}"
+        )
     _bars(target, places)
     target.set_xlabel("time since the cycle began", color=style.INK, fontsize=svg.FONT)
-    return svg.render(made, identity, f"The {quantile} cycle hop by hop. {'. '.join(said)}")
+    return svg.render(figure, identity, f"The {quantile} cycle hop by hop. {'. '.join(descriptions)}")
 
 
 def _label(target: Axes, at: float, text: str, *, left: bool) -> None:
@@ -92,7 +94,7 @@ def _bars(target: Axes, places: Sequence[tuple[Hop, float]]) -> None:
         half = _ROW * (0.11 if phase.column == "at_callee_ns" else 0.33)
         boxes = []
         for place, (hop, at) in enumerate(places):
-            value = _spent(hop, phase)
+            value = _phase_ns(hop, phase)
             if value is None:
                 continue
             left, right = lefts[place], lefts[place] + value
@@ -107,7 +109,7 @@ def _bars(target: Axes, places: Sequence[tuple[Hop, float]]) -> None:
             )
 
 
-def _spent(hop: Hop, phase: Phase) -> float | None:
+def _phase_ns(hop: Hop, phase: Phase) -> float | None:
     return cast(Mapping[str, float | None], hop)[phase.column]
 
 
@@ -121,6 +123,6 @@ def _name(hop: Hop, wide: bool) -> str:
     return f"{pair} {hop['method']} {what}"
 
 
-def _said(hop: Hop) -> str:
-    parts = [f"{phase.name} {numbers.duration(spent)}" for phase in HOP_PHASES if (spent := _spent(hop, phase))]
+def _hop_words(hop: Hop) -> str:
+    parts = [f"{phase.name} {numbers.duration(spent)}" for phase in HOP_PHASES if (spent := _phase_ns(hop, phase))]
     return f"{hop['caller']} to {hop['callee']} {', '.join(parts)}"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from trifecta.conclude.ladder import ORDERS, STEPS
-from trifecta.contract.ladder import LadderFound
+from trifecta.contract.ladder import LadderDocument
 from trifecta.report.figures import svg
 from trifecta.report.ladder import picture, words
 from trifecta.store.ladders import LADDERS_FOLDER
@@ -45,13 +45,13 @@ class ShownLadder:
     runs: tuple[tuple[str, str], ...]
 
 
-def of_ladders(found: Sequence[LadderFound]) -> list[ShownLadder]:
+def shown_ladders(ladders: Sequence[LadderDocument]) -> list[ShownLadder]:
     """Those of a reproduction."""
     with svg.drawing():
-        return [_shown(one) for one in found]
+        return [_shown(one) for one in ladders]
 
 
-def _shown(found: LadderFound) -> ShownLadder:
+def _shown(document: LadderDocument) -> ShownLadder:
     steps = tuple(
         ShownStep(
             title=step["title"],
@@ -63,26 +63,26 @@ def _shown(found: LadderFound) -> ShownLadder:
             source=step["source"],
             threat=step["threat"],
         )
-        for step, rung in zip(found["steps"], found["rungs"][1:], strict=True)
+        for step, rung in zip(document["steps"], document["rungs"][1:], strict=True)
     )
-    lines = [words.closing(found), *(f"{words.order(one)}." for one in found["orders"])]
-    if found["no_orders"]:
-        lines.append(f"Two steps in the other order: {found['no_orders']}.")
-    if lost := words.left_out(found):
+    lines = [words.closing(document), *(f"{words.order(one)}." for one in document["orders"])]
+    if document["no_orders"]:
+        lines.append(f"Two steps in the other order: {document['no_orders']}.")
+    if lost := words.left_out(document):
         lines.append(lost)
-    if found["lacks"]:
-        lines.append(f"Not as published: {'; '.join(found['lacks'])}.")
-    folder = f"{LADDERS_FOLDER}/{found['ladder']}"
+    if document["lacks"]:
+        lines.append(f"Not as published: {'; '.join(document['lacks'])}.")
+    folder = f"{LADDERS_FOLDER}/{document['ladder']}"
     return ShownLadder(
-        ladder=found["ladder"],
-        title=found["title"],
-        text=found["text"],
-        claim=found["claim"],
-        answer=words.answer(found),
-        quantity=words.quantity(found),
-        picture=picture.draw(found).svg(f"ladder-{found['ladder']}"),
-        first=words.ratio(found["rungs"][0]),
+        ladder=document["ladder"],
+        title=document["title"],
+        text=document["text"],
+        claim=document["claim"],
+        answer=words.answer(document),
+        quantity=words.quantity(document),
+        picture=picture.draw(document).svg(f"ladder-{document['ladder']}"),
+        first=words.ratio(document["rungs"][0]),
         steps=steps,
         lines=tuple(lines),
-        runs=tuple((_RUNS[name], f"{folder}/{name}/report.html") for name in found["runs"]),
+        runs=tuple((_RUNS[name], f"{folder}/{name}/report.html") for name in document["runs"]),
     )

@@ -24,52 +24,52 @@ PAGE = "map.html"
 _SIGNS = {"faster": "▲", "slower": "▼", "same": "=", "open": "?"}
 
 
-def naming_of(made: MapResult) -> AbstractContextManager[None]:
+def naming_of(result: MapResult) -> AbstractContextManager[None]:
     """Within it arms are called, and look, as levels of what the map compares."""
-    return naming.arms_of(made.plan.compare, [made.plan.reference, made.plan.arm])
+    return naming.arms_of(result.plan.compare, [result.plan.reference, result.plan.arm])
 
 
-def write(made: MapResult, folder: Path) -> Path:
+def write(result: MapResult, folder: Path) -> Path:
     """Write all files of a map into its folder; the page's path."""
-    with naming_of(made):
-        return _write(made, folder)
+    with naming_of(result):
+        return _write(result, folder)
 
 
-def _write(made: MapResult, folder: Path) -> Path:
-    files.write_text(folder / FILE, json.dumps(made.document(), indent=1, allow_nan=False) + "\n")
+def _write(result: MapResult, folder: Path) -> Path:
+    files.write_text(folder / FILE, json.dumps(result.document(), indent=1, allow_nan=False) + "\n")
     results_manifest.note(folder, [FILE])
     with svg.drawing():
-        picture_files.write(picture.draw(made), folder, "map")
+        picture_files.write(picture.draw(result), folder, "map")
     page = folder / PAGE
-    files.write_text(page, html(made, folder))
+    files.write_text(page, html(result, folder))
     return page
 
 
-def html(made: MapResult, folder: Path) -> str:
+def html(result: MapResult, folder: Path) -> str:
     """The page of a map; it needs nothing but itself."""
-    sides = made.sides()
+    sides = result.sides()
     with svg.drawing():
-        figure = picture.draw(made).svg("map")
+        figure = picture.draw(result).svg("map")
     return page(
         "map.html.j2",
-        made=made,
-        plan=made.plan,
-        arm=style.name(made.plan.arm),
-        reference=style.name(made.plan.reference),
-        better=is_(METRICS[made.metric], "faster"),
-        words=[METRICS[made.metric].word(kind) for kind in ("faster", "slower")],
-        metric=METRICS[made.metric].label,
-        headline=_tied(words.headline(made)),
-        noise=_tied(words.noise(made.noise, made.plan.reference)),
-        nodes=_tied(words.nodes(made)),
-        checks=words.checks(_reasons(made)),
+        result=result,
+        plan=result.plan,
+        arm=style.name(result.plan.arm),
+        reference=style.name(result.plan.reference),
+        better=is_(METRICS[result.metric], "faster"),
+        words=[METRICS[result.metric].word(kind) for kind in ("faster", "slower")],
+        metric=METRICS[result.metric].label,
+        headline=_tied(words.headline(result)),
+        noise=_tied(words.noise(result.noise, result.plan.reference)),
+        nodes=_tied(words.nodes(result)),
+        checks=words.checks(_reasons(result)),
         figure=figure,
-        command=shlex.join(made.about.get("argv", [])),
-        rows=_rows(made) if sides is not None else [],
-        confidence=_tied(numbers.percent(made.confidence)),
-        margin=_tied(numbers.percent(made.margin)),
+        command=shlex.join(result.about.get("argv", [])),
+        rows=_rows(result) if sides is not None else [],
+        confidence=_tied(numbers.percent(result.confidence)),
+        margin=_tied(numbers.percent(result.margin)),
         wrong="" if sides is None else _tied(numbers.percent(sides.expected_wrong())),
-        example=_example(made),
+        example=_example(result),
         folder=folder.name,
     )
 
@@ -79,19 +79,19 @@ def _tied(text: str) -> str:
     return text.replace(" %", "\u00a0%")
 
 
-def _reasons(made: MapResult) -> dict[str, int]:
+def _reasons(result: MapResult) -> dict[str, int]:
     total: dict[str, int] = {}
-    for spot in made.spots:
+    for spot in result.spots:
         for check, number in spot.reasons.items():
             total[check] = total.get(check, 0) + number
     return total
 
 
-def _rows(made: MapResult) -> list[dict[str, Any]]:
+def _rows(result: MapResult) -> list[dict[str, Any]]:
     """A row a value of the second axis, from the top, as in the picture."""
-    sides = made.sides()
+    sides = result.sides()
     assert sides is not None
-    across, up = len(made.plan.x.values), len(made.plan.y.values)
+    across, up = len(result.plan.x.values), len(result.plan.y.values)
     rows = []
     for j in reversed(range(up)):
         cells = []
@@ -106,7 +106,7 @@ def _rows(made: MapResult) -> list[dict[str, Any]]:
                     "outcome": outcome,
                 }
             )
-        rows.append({"name": made.plan.y.texts[j], "cells": cells})
+        rows.append({"name": result.plan.y.texts[j], "cells": cells})
     return rows
 
 
@@ -115,6 +115,6 @@ def sign_words(outcome: Outcome, log_speed_up: float) -> str:
     return f"{_SIGNS[outcome]} {numbers.ratio(math.exp(log_speed_up))}"
 
 
-def _example(made: MapResult) -> str:
-    x, y = (axis.texts[len(axis.texts) // 2].replace(" ", "") for axis in (made.plan.x, made.plan.y))
-    return f"{made.plan.x.name}={x},{made.plan.y.name}={y}"
+def _example(result: MapResult) -> str:
+    x, y = (axis.texts[len(axis.texts) // 2].replace(" ", "") for axis in (result.plan.x, result.plan.y))
+    return f"{result.plan.x.name}={x},{result.plan.y.name}={y}"

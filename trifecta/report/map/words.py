@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from trifecta.analysis.mapping.noise import Noise
-from trifecta.analysis.mapping.result import Answer, MapResult
+from trifecta.analysis.mapping.result import MapResult, PlaceEstimate
 from trifecta.design import numbers
 from trifecta.design.metric import TIME, Metric
 from trifecta.design.metrics import METRICS
@@ -20,18 +20,18 @@ def times(low: float, high: float) -> str:
     return f"{first} times" if first == last else f"{first} to {last} times"
 
 
-def sentence(answer: Answer) -> str:
+def sentence(answer: PlaceEstimate) -> str:
     """``at 35 ms and 0.5 % loss, for 20 objects of 30 kB: HTTP/3, 1.12 to 1.19 times faster``."""
-    made = answer.map
-    where = f"{made.plan.where(answer.x, answer.y)}, for {made.traffic}: "
+    result = answer.map
+    where = f"{result.plan.where(answer.x, answer.y)}, for {result.traffic}: "
     low, high = answer.factors()
     if answer.winner:
-        return f"{where}{name(answer.winner)}, {times(low, high)} {METRICS[made.metric].word('faster')}"
-    arm, reference = name(made.plan.arm), name(made.plan.reference)
-    said = _between(METRICS[made.metric], arm, reference, f"{numbers.ratio(low)} and {numbers.ratio(high)}")
+        return f"{where}{name(answer.winner)}, {times(low, high)} {METRICS[result.metric].word('faster')}"
+    arm, reference = name(result.plan.arm), name(result.plan.reference)
+    text = _between(METRICS[result.metric], arm, reference, f"{numbers.ratio(low)} and {numbers.ratio(high)}")
     if answer.outcome == "same":
-        return f"{where}the same within {numbers.percent(made.margin)} ({said})"
-    return f"{where}open ({said})"
+        return f"{where}the same within {numbers.percent(result.margin)} ({text})"
+    return f"{where}open ({text})"
 
 
 def _between(metric: Metric, arm: str, reference: str, ends: str) -> str:
@@ -42,14 +42,14 @@ def _between(metric: Metric, arm: str, reference: str, ends: str) -> str:
     return f"{more} {metric.wording.is_} between {ends} times the {metric.label} of {less}"
 
 
-def evidence(answer: Answer) -> str:
+def evidence(answer: PlaceEstimate) -> str:
     """What the answer rests on: interval, metric, blocks, checks."""
     blocks, failed, reasons = answer.checks()
-    made = answer.map
+    result = answer.map
     where = "near" if answer.near else "at the nearest three places, none of them near"
     parts = [
-        f"{numbers.percent(made.confidence)} interval, {METRICS[made.metric].label}",
-        f"{counted(made.blocks, 'block')} on the plane; {blocks} {where}",
+        f"{numbers.percent(result.confidence)} interval, {METRICS[result.metric].label}",
+        f"{counted(result.blocks, 'block')} on the plane; {blocks} {where}",
         f"Trials there that failed a check do not count: {checks(reasons)}" if reasons else
         "Every trial there passed its checks",
     ]  # fmt: skip
@@ -63,49 +63,53 @@ def checks(reasons: dict[str, int]) -> str:
     return listed([f"{check} in {counted(number, 'trial')}" for check, number in sorted(reasons.items())])
 
 
-def headline(made: MapResult) -> str:
+def headline(result: MapResult) -> str:
     """Who wins where, in a sentence."""
-    found = made.outcome_of_border()
-    if not found:
+    division = result.outcome_of_border()
+    if not division:
         return "No result: in no block did all trials pass their checks."
-    arm, reference = name(made.plan.arm), name(made.plan.reference)
+    arm, reference = name(result.plan.arm), name(result.plan.reference)
     parts = []
-    better = is_(METRICS[made.metric], "faster")
-    for share, text in ((found["faster"], f"{arm} {better}"), (found["slower"], f"{reference} {better}")):
+    better = is_(METRICS[result.metric], "faster")
+    for share, text in ((division["faster"], f"{arm} {better}"), (division["slower"], f"{reference} {better}")):
         if share:
             parts.append(f"{text} on {numbers.percent(share)} of the plane")
-    if found["same"]:
-        parts.append(f"they are the same within {numbers.percent(made.margin)} on {numbers.percent(found['same'])}")
-    if found["open"]:
-        parts.append(f"{numbers.percent(found['open'])} is open" if parts else "all of the plane is open")
-    return f"For {made.traffic}, {listed(parts)}."
+    if division["same"]:
+        parts.append(
+            f"they are the same within {numbers.percent(result.margin)} on {numbers.percent(division['same'])}"
+        )
+    if division["open"]:
+        parts.append(f"{numbers.percent(division['open'])} is open" if parts else "all of the plane is open")
+    return f"For {result.traffic}, {listed(parts)}."
 
 
-def noise(found: Noise, reference: str) -> str:
+def noise(estimate: Noise, reference: str) -> str:
     """What the reference's second runs say."""
-    if not found.blocks:
+    if not estimate.blocks:
         return f"No block has two valid runs of {name(reference)}, so the noise is unknown."
-    if not any(end is not None and math.isfinite(end) for end in (found.low, found.high)):
-        over = counted(found.blocks, "block")
-        return f"{name(reference)} against itself over {over}: {numbers.ratio(found.ratio)}, too few to tell."
-    interval = f"{_end(found.low)} to {_end(found.high)}"
-    over = counted(found.blocks, "block")
-    said = f"{name(reference)} against itself over {over}: {numbers.ratio(found.ratio)} ({interval})"
-    if found.biased:
-        return f"{said}: it differs from itself, so nothing below {numbers.percent(found.floor)} is claimed."
-    return f"{said}: no difference."
+    if not any(end is not None and math.isfinite(end) for end in (estimate.low, estimate.high)):
+        over = counted(estimate.blocks, "block")
+        return f"{name(reference)} against itself over {over}: {numbers.ratio(estimate.ratio)}, too few to tell."
+    interval = f"{_end(estimate.low)} to {_end(estimate.high)}"
+    over = counted(estimate.blocks, "block")
+    sentence = f"{name(reference)} against itself over {over}: {numbers.ratio(estimate.ratio)} ({interval})"
+    if estimate.biased:
+        return f"{sentence}: it differs from itself, so nothing below {numbers.percent(estimate.floor)} is claimed."
+    return f"{sentence}: no difference."
 
 
-def nodes(made: MapResult) -> str:
+def nodes(result: MapResult) -> str:
     """By how much the nodes of a cluster differ; empty where all blocks are of one."""
-    found = made.nodes()
-    if found is None:
+    summary = result.nodes()
+    if summary is None:
         return ""
-    if found["count"] == 1:
+    if summary["count"] == 1:
         return "Measured on several nodes, of which only one counts, and no place is decided by one node alone."
-    differ, low, high = (numbers.percent(math.expm1(end)) for end in (found["differ_by"], found["low"], found["high"]))
-    said = f"Measured on {found['count']} nodes, between which the speed-up differs by {differ} [{low}, {high}]"
-    return f"{said} (standard deviation); no place is decided by one of them alone."
+    differ, low, high = (
+        numbers.percent(math.expm1(end)) for end in (summary["differ_by"], summary["low"], summary["high"])
+    )
+    sentence = f"Measured on {summary['count']} nodes, between which the speed-up differs by {differ} [{low}, {high}]"
+    return f"{sentence} (standard deviation); no place is decided by one of them alone."
 
 
 def _end(value: float | None) -> str:

@@ -6,20 +6,20 @@ from trifecta.analysis.transport.differences import Difference, PartDifference
 from trifecta.analysis.transport.parts import CPU
 
 
-def sentence(found: Difference, arm: str, reference: str) -> str:
+def sentence(difference: Difference, arm: str, reference: str) -> str:
     """One sentence: which is faster by how much, and the parts that make most of it, with their intervals."""
-    whole = found.whole
-    write = _Writer(max(whole.arm_ns, whole.reference_ns))
-    if whole.low_ns is not None and whole.high_ns is not None and whole.low_ns <= 0 <= whole.high_ns:
-        opening = f"A request over {arm} cannot be told from one over {reference}: {write.signed(whole)}"
-    elif write.number(whole.difference_ns) == write.number(0):
-        return f"A request took the same time over {arm} and {reference}, {write.number(whole.arm_ns)} {write.unit}."
+    total = difference.whole
+    write = _Writer(max(total.arm_ns, total.reference_ns))
+    if total.low_ns is not None and total.high_ns is not None and total.low_ns <= 0 <= total.high_ns:
+        opening = f"A request over {arm} cannot be told from one over {reference}: {write.signed(total)}"
+    elif write.number(total.difference_ns) == write.number(0):
+        return f"A request took the same time over {arm} and {reference}, {write.number(total.arm_ns)} {write.unit}."
     else:
-        more = "less" if whole.difference_ns < 0 else "more"
-        size = f"{write.number(abs(whole.difference_ns))} {write.unit}"
-        opening = f"A request took {size} {more} over {arm} than over {reference}{write.interval(whole)}"
-    largest = sorted(found.parts, key=lambda one: -abs(one.difference_ns))
-    least = max(0.1 * abs(whole.difference_ns), 0.01 * whole.reference_ns)
+        more = "less" if total.difference_ns < 0 else "more"
+        size = f"{write.number(abs(total.difference_ns))} {write.unit}"
+        opening = f"A request took {size} {more} over {arm} than over {reference}{write.interval(total)}"
+    largest = sorted(difference.parts, key=lambda one: -abs(one.difference_ns))
+    least = max(0.1 * abs(total.difference_ns), 0.01 * total.reference_ns)
     shown = [one for one in largest[:4] if abs(one.difference_ns) >= least]
     words = ", ".join(f"{'CPU' if one.part == CPU else one.part} {write.signed(one)}" for one in shown)
     return f"{opening}{': ' if words else ''}{words}."
@@ -34,14 +34,14 @@ class _Writer:
     def number(self, ns: float) -> str:
         return f"{ns / self.ns:.1f}"
 
-    def signed(self, one: PartDifference) -> str:
-        return f"{self._sign(one.difference_ns)} {self.unit}{self.interval(one)}"
+    def signed(self, part: PartDifference) -> str:
+        return f"{self._sign(part.difference_ns)} {self.unit}{self.interval(part)}"
 
-    def interval(self, one: PartDifference) -> str:
+    def interval(self, part: PartDifference) -> str:
         """`` [−12.1, −8.0]``; nothing with one block."""
-        if one.low_ns is None or one.high_ns is None:
+        if part.low_ns is None or part.high_ns is None:
             return ""
-        return f" [{self._sign(one.low_ns)}, {self._sign(one.high_ns)}]"
+        return f" [{self._sign(part.low_ns)}, {self._sign(part.high_ns)}]"
 
     def _sign(self, ns: float) -> str:
         return f"{ns / self.ns:+.1f}".replace("-", "\N{MINUS SIGN}")

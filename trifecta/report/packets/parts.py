@@ -8,7 +8,7 @@ from trifecta.conclude.packets.captured import Captured
 from trifecta.conclude.packets.times import Times
 from trifecta.design import numbers
 from trifecta.report.figures import style
-from trifecta.report.figures.blocking import Waited, blocking
+from trifecta.report.figures.blocking import BlockedRequest, blocking
 from trifecta.report.figures.part_bars import HELD, OCTETS, TIME, Bar, legend, part_bars
 from trifecta.report.figures.part_differences import part_differences
 from trifecta.report.packets.differences import sentence
@@ -30,11 +30,11 @@ def where_time_went(shown: Sequence[Captured], times: Times | None) -> list[Pict
         return [_bars(bars, f"{_PATH} The mean over the requests of each capture.")] if bars else []
     bars = [Bar(style.name(arm), parts) for arm, parts in times.parts.items()]
     base = style.name(times.baseline)
-    told = [sentence(one, style.name(arm), base) for arm, one in times.differences.items()]
+    sentences = [sentence(one, style.name(arm), base) for arm, one in times.differences.items()]
     over = f"The mean over requests and over {times.blocks} captured blocks."
     if times.blocks < 2:
         over = "The mean over the requests of one captured block, which has no interval."
-    made = [_bars(bars, " ".join([*told, _PATH, over]))]
+    pictures = [_bars(bars, " ".join([*sentences, _PATH, over]))]
     if times.differences and times.blocks > 1:
         caption = (
             f"How much longer a request took than over {base}, part by part; left of zero: less. Bars are intervals "
@@ -42,14 +42,14 @@ def where_time_went(shown: Sequence[Captured], times: Times | None) -> list[Pict
             "that of all."
         )
         arms = [(style.name(arm), style.CSS_VARIABLES[style.arm_style(arm).colour], "") for arm in times.differences]
-        made.append(
+        pictures.append(
             Picture(
                 "time-differences", f"The difference to {base}, part by part", caption,
                 lambda: part_differences(times.differences, TIME, base),
                 legend=arms,
             )
         )  # fmt: skip
-    return made
+    return pictures
 
 
 def _bars(bars: Sequence[Bar], caption: str) -> Picture:
@@ -59,39 +59,39 @@ def _bars(bars: Sequence[Bar], caption: str) -> Picture:
     )  # fmt: skip
 
 
-def what_was_carried(shown: Sequence[Captured]) -> list[Picture]:
+def octets_and_sender_waits(shown: Sequence[Captured]) -> list[Picture]:
     """Octets on the wire, and what responses waited for at their sender."""
-    made = []
+    pictures = []
     octets = [Bar(one.label, one.octets) for one in shown]
-    if any(bar.whole for bar in octets):
+    if any(bar.total for bar in octets):
         caption = "Every octet of both directions, where it was sent, in one part; the parts add up to the whole."
-        made.append(
+        pictures.append(
             Picture(
                 "overhead", "What the wire carried", caption,
                 lambda: part_bars(octets, OCTETS, "octets on the wire", numbers.size), legend=legend(octets, OCTETS),
             )
         )  # fmt: skip
-    held = [Bar(one.label, one.held) for one in shown if one.held]
+    held = [Bar(one.label, one.stalled_ns) for one in shown if one.stalled_ns]
     if held:
         caption = (
             "The time in which responses were being sent, connections one after the other, by what the sender waited "
             "for. The windows of stream, connection and TCP are the receiver's (flow control) and read exactly; the "
             "congestion window is in no packet and is inferred from sends that follow an acknowledgement at once."
         )
-        made.append(
+        pictures.append(
             Picture(
                 "stalls", "What responses waited for at their sender", caption,
                 lambda: part_bars(held, HELD, "time in which responses were sent", numbers.duration),
                 legend=legend(held, HELD),
             )
         )  # fmt: skip
-    return made
+    return pictures
 
 
-def what_waited(shown: Sequence[Captured]) -> list[Picture]:
+def blocked_octets(shown: Sequence[Captured]) -> list[Picture]:
     """How long octets lay received and undeliverable, by request."""
     blocked = [(one.label, one.arm, _waited(one)) for one in shown]
-    if not any(found for _, _, found in blocked):
+    if not any(requests for _, _, requests in blocked):
         return []
     caption = (
         "How long octets of a response had arrived at the client but could not be delivered: because octets of "
@@ -102,7 +102,9 @@ def what_waited(shown: Sequence[Captured]) -> list[Picture]:
     return [Picture("blocking", "Head-of-line blocking, by request", caption, lambda: blocking(blocked), legend=marks)]
 
 
-def _waited(one: Captured) -> list[Waited]:
-    blocked = one.summary.blocking
-    found = sorted(blocked, key=lambda wait: (wait.connection, wait.request if wait.request is not None else 0))
-    return [Waited(str(wait.request), wait.by_others_ns, wait.by_own_ns) for wait in found]
+def _waited(captured: Captured) -> list[BlockedRequest]:
+    blocked = captured.summary.blocking
+    waits_by_request = sorted(
+        blocked, key=lambda wait: (wait.connection, wait.request if wait.request is not None else 0)
+    )
+    return [BlockedRequest(str(wait.request), wait.by_others_ns, wait.by_own_ns) for wait in waits_by_request]

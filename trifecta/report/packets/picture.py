@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from trifecta.report.figures.panels import Drawn
+from trifecta.report.figures.panels import DescribedFigure
 from trifecta.report.figures.picture_files import Legend
 
 
@@ -16,6 +16,6 @@ class Picture:
     name: str
     title: str
     caption: str
-    draw: Callable[[], Drawn]
+    draw: Callable[[], DescribedFigure]
     wide: bool = True
     legend: Legend = field(default_factory=list)

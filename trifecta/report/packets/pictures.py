@@ -33,9 +33,9 @@ def pictures(shown: Sequence[Captured], times: Times | None = None) -> list[Pict
     ``times`` are those of a run's blocks; without, each capture's own requests are shown.
     """
     heads = [(one.label, one.arm) for one in shown]
-    made = parts.where_time_went(shown, times)
+    drawn = parts.where_time_went(shown, times)
     if not shown:  # of a cell only a trial of the A/A test may count
-        return made
+        return drawn
     octets = [series.octets(one) for one in shown]
     if any(len(one.sent) for one in octets):
         caption = (
@@ -46,26 +46,26 @@ def pictures(shown: Sequence[Captured], times: Times | None = None) -> list[Pict
             caption += " Without keys the octets of QUIC streams cannot be identified: datagrams are counted."
         legend = [(words, variable, "") for variable, words in swatches(octets).items()]
         placed = [(*head, one) for head, one in zip(heads, octets, strict=True)]
-        made.append(
+        drawn.append(
             Picture("time-sequence", "Time and sequence", caption, lambda: time_sequence(placed), legend=legend)
         )
-    made += _streams(shown)
+    drawn += _streams(shown)
     sizes = [(one.label, one.arm, series.sizes(one, "down"), series.sizes(one, "up")) for one in shown]
     caption = "A mark is a packet as it was captured, with its link-layer header; above zero those of the server."
-    made.append(Picture("packet-sizes", "Packet sizes over time", caption, lambda: packet_sizes(sizes)))
-    made += _over_time(shown)
-    ladders = [(one.label, one.arm, found) for one in shown if (found := flights.ladder(one)) is not None]
+    drawn.append(Picture("packet-sizes", "Packet sizes over time", caption, lambda: packet_sizes(sizes)))
+    drawn += _over_time(shown)
+    ladders = [(one.label, one.arm, values) for one in shown if (values := flights.ladder(one)) is not None]
     if ladders:
-        made.append(_ladder(ladders))
-    made += parts.what_was_carried(shown) + parts.what_waited(shown)
+        drawn.append(_ladder(ladders))
+    drawn += parts.octets_and_sender_waits(shown) + parts.blocked_octets(shown)
     gaps = [(one.label, one.arm, series.gap_shares(one, "down"), series.gap_shares(one, "up")) for one in shown]
     if any(one.count for _, _, *both in gaps for one in both):
         caption = "Bold: server to client. Thin: client to server."
         arms = [(label, style.CSS_VARIABLES[style.arm_style(arm).colour], "") for label, arm, _, _ in gaps]
-        made.append(
+        drawn.append(
             Picture("packet-gaps", "Gaps between packets", caption, lambda: packet_gaps(gaps), wide=False, legend=arms)
         )
-    return made
+    return drawn
 
 
 def _streams(shown: Sequence[Captured]) -> list[Picture]:
@@ -86,7 +86,7 @@ def _streams(shown: Sequence[Captured]) -> list[Picture]:
 
 
 def _over_time(shown: Sequence[Captured]) -> list[Picture]:
-    made = []
+    pictures = []
     longest = max(one.end_ns for one in shown)
     flow = [(one.label, one.arm, series.rates(one, longest)) for one in shown]
     if any(one.down.any() or one.up.any() for _, _, one in flow):
@@ -94,15 +94,17 @@ def _over_time(shown: Sequence[Captured]) -> list[Picture]:
             "Octets on the wire where they arrive, in bins of equal length. Coloured: server to client; grey: client "
             "to server."
         )
-        made.append(Picture("rate", "Rate over time", caption, lambda: rates(flow)))
+        pictures.append(Picture("rate", "Rate over time", caption, lambda: rates(flow)))
     acks = [(one.label, one.arm, series.acknowledged(one, longest)) for one in shown]
     if any(one.mean is not None for _, _, one in acks):
         caption = (
             "The server's packets with data per acknowledgement of the client, in bins of equal "
             "length. Heading: the mean, and the size of packets that only acknowledge."
         )
-        made.append(Picture("acknowledgements", "Packets per acknowledgement", caption, lambda: acknowledgements(acks)))
-    return made
+        pictures.append(
+            Picture("acknowledgements", "Packets per acknowledgement", caption, lambda: acknowledgements(acks))
+        )
+    return pictures
 
 
 def _ladder(ladders: Sequence[tuple[str, str, Ladder]]) -> Picture:
@@ -118,21 +120,21 @@ def _ladder(ladders: Sequence[tuple[str, str, Ladder]]) -> Picture:
     return Picture("set-up", "Set-up", caption, lambda: setup_ladder(ladders))
 
 
-def groups(found: Sequence[Captured]) -> list[tuple[str, list[Captured]]]:
+def groups(captures: Sequence[Captured]) -> list[tuple[str, list[Captured]]]:
     """Captures that belong side by side, each group with a name: equal but for the protocol in their names.
 
     ``small-closed-http2`` and ``small-closed-http3`` stand together. Names without a protocol go by fours.
     """
     by_name: dict[str, list[Captured]] = {}
-    for one in found:
+    for one in captures:
         by_name.setdefault(_PROTOCOL.sub("", one.label), []).append(one)
     if all(len(group) == 1 for group in by_name.values()):
-        by_name = {"captures": list(found)}
-    made = []
+        by_name = {"captures": list(captures)}
+    named_groups = []
     for name, group in by_name.items():
         some = [group[at : at + MOST_PANELS] for at in range(0, len(group), MOST_PANELS)]
-        made += [(name if len(some) == 1 else f"{name}-{place}", part) for place, part in enumerate(some, 1)]
-    return made
+        named_groups += [(name if len(some) == 1 else f"{name}-{place}", part) for place, part in enumerate(some, 1)]
+    return named_groups
 
 
 def write_figures(tables: Mapping[str, pa.Table], folder: Path) -> list[Path]:

@@ -11,8 +11,8 @@ import duckdb
 from trifecta.conclude import queries
 from trifecta.conclude.facts import RunFacts
 from trifecta.conclude.packets import catalogue
-from trifecta.conclude.packets.derive import Packets, Shown, derive
-from trifecta.conclude.queries import Answer
+from trifecta.conclude.packets.derive import Packets, RepresentativeCapture, derive
+from trifecta.conclude.queries import QueryResult
 from trifecta.conclude.visits.published import Claim
 from trifecta.design.phrases import listed
 from trifecta.report import tables
@@ -54,7 +54,7 @@ def draw(connection: duckdb.DuckDBPyConnection, about: RunFacts, derived: Packet
             figures = []
         left -= size if figures else 0
         cells[cell] = _cell_part(about, answers, cell, number, (derived.shown[cell], figures))
-    published = answers[catalogue.PUBLISHED.name] if not about.is_browser else Answer(catalogue.PUBLISHED, [])
+    published = answers[catalogue.PUBLISHED.name] if not about.is_browser else QueryResult(catalogue.PUBLISHED, [])
     return Content(
         claim_words=words.claim_summary(derived.claims),
         claims=[with_place(one, place_words(one.cell, without="")) for one in derived.claims],
@@ -90,10 +90,10 @@ def _figures(derived: Packets, cell: str, number: int) -> list[Figure]:
 
 def _cell_part(
     about: RunFacts,
-    answers: dict[str, Answer],
+    answers: dict[str, QueryResult],
     cell: str,
     number: int,
-    stands: tuple[dict[str, Shown], list[Figure]],
+    stands: tuple[dict[str, RepresentativeCapture], list[Figure]],
 ) -> CellPart:
     shown, figures = stands
     chosen = [f"{style.name(arm)} {one.trial} of {one.trials}" for arm, one in shown.items()]
@@ -104,18 +104,18 @@ def _cell_part(
         else ""
     )
     whose = " ".join(one for one in (whose, _not_shown(answers[catalogue.NOT_SHOWN.name], cell)) if one)
-    made = [
+    tables = [
         *_metric_tables(about, answers, cell, number),
         _times_table(about, answers[catalogue.TIMES.name], cell, number),
         *_part_tables(answers[catalogue.PARTS.name], cell, number),
     ]
     sql = {"The trials that are shown": catalogue.CHOSEN.text(cell)}
-    return CellPart(whose, figures, [one for one in made if one.lines], sql)
+    return CellPart(whose, figures, [one for one in tables if one.lines], sql)
 
 
-def _not_shown(answer: Answer, cell: str) -> str:
+def _not_shown(answer: QueryResult, cell: str) -> str:
     """A sentence for every protocol of which no captured trial is fit to be shown."""
-    said = []
+    sentences = []
     for row in answer.where(cell=cell):
         trials = "its trial" if row["trials"] == 1 else f"all of its {row['trials']} trials"
         failed = [check.replace("_", " ") for check in row["failed"] or ()]
@@ -124,11 +124,11 @@ def _not_shown(answer: Answer, cell: str) -> str:
             why.append(
                 "broke off or were not captured completely" if row["trials"] > 1 else "was not captured completely"
             )
-        said.append(f"{style.name(row['arm'])} is not shown: {trials} {', or '.join(why)}.")
-    return " ".join(said)
+        sentences.append(f"{style.name(row['arm'])} is not shown: {trials} {', or '.join(why)}.")
+    return " ".join(sentences)
 
 
-def _metric_tables(about: RunFacts, answers: dict[str, Answer], cell: str, number: int) -> list[Table]:
+def _metric_tables(about: RunFacts, answers: dict[str, QueryResult], cell: str, number: int) -> list[Table]:
     values = tables.values_of_arms(about.arms)
     ratios = tables.changes_of_arms(about.arms, about.baseline)
     notes = [
@@ -149,7 +149,7 @@ def _metric_tables(about: RunFacts, answers: dict[str, Answer], cell: str, numbe
     ]  # fmt: skip
 
 
-def _times_table(about: RunFacts, answer: Answer, cell: str, number: int) -> Table:
+def _times_table(about: RunFacts, answer: QueryResult, cell: str, number: int) -> Table:
     base = style.name(about.baseline)
     columns = [
         Column("part", "label"),
@@ -170,7 +170,7 @@ def _times_table(about: RunFacts, answer: Answer, cell: str, number: int) -> Tab
     return tables.build(answer, f"packet-times-{number}", caption, ("protocol", "arm"), columns, cell=cell, notes=notes)
 
 
-def _part_tables(answer: Answer, cell: str, number: int) -> list[Table]:
+def _part_tables(answer: QueryResult, cell: str, number: int) -> list[Table]:
     def table(kind: str, caption: str, columns: Sequence[Column], note: str) -> Table:
         rows = [row for row in answer.where(cell=cell, kind=kind) if row["value"] or kind == "blocking"]
         return tables.build(

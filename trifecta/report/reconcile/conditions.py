@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from trifecta.analysis.conditions import Branch, Cell, Truth
 from trifecta.analysis.reconciling import Place
 from trifecta.conclude.comparisons import UNTOLD
-from trifecta.conclude.reconcile.read import PairFound
+from trifecta.conclude.reconcile.read import PairResult
 from trifecta.design import numbers
 from trifecta.design.phrases import counted, listed
 from trifecta.report.figures.style import name
@@ -45,43 +45,47 @@ def level(factor: str, value: str) -> str:
     return _WORDS.get((factor, value), f"{factor.replace('_', ' ')} {value}")
 
 
-def short(one: PairFound) -> list[str]:
+def short(pair: PairResult) -> list[str]:
     """Of each side in which treatments it held, at what experiments make it true, or that nothing does."""
-    made = []
-    for side, told in enumerate(one.found.pair.sides):
-        found = [branch for branch in one.branches(side) if branch.truth in ("true", "further")]
-        if one.found.holds[side] == "yes":
-            made.append(f"“{told.says}” held in {_held(one, side)}.")
-        for experiment in dict.fromkeys(branch.experiment for branch in found):
+    lines = []
+    for side, side_claim in enumerate(pair.evidence.pair.sides):
+        branches = [branch for branch in pair.branches(side) if branch.truth in ("true", "further")]
+        if pair.evidence.holds[side] == "yes":
+            lines.append(f"“{side_claim.says}” held in {_confirmed_in(pair, side)}.")
+        for experiment in dict.fromkeys(branch.experiment for branch in branches):
             for truth, more in (("true", ""), ("further", ", and goes further,")):
-                here = [branch for branch in found if (branch.experiment, branch.truth) == (experiment, truth)]
+                here = [branch for branch in branches if (branch.experiment, branch.truth) == (experiment, truth)]
                 if here:
-                    at = listed([_branch(one, branch) for branch in here])
-                    made.append(f"“{told.says}” becomes true{more} {at}: experiment {experiment}.")
-        if not found and one.found.holds[side] in ("no", "open"):
-            nor = ", nor in any experiment" if told.test is not None and one.cells else "; no experiment here tests it"
-            made.append(f"“{told.says}” held in no treatment of the studies{nor}.")
-    return made
+                    at = listed([_branch(pair, branch) for branch in here])
+                    lines.append(f"“{side_claim.says}” becomes true{more} {at}: experiment {experiment}.")
+        if not branches and pair.evidence.holds[side] in ("no", "open"):
+            nor = (
+                ", nor in any experiment"
+                if side_claim.test is not None and pair.cells
+                else "; no experiment here tests it"
+            )
+            lines.append(f"“{side_claim.says}” held in no treatment of the studies{nor}.")
+    return lines
 
 
-def _held(one: PairFound, side: int) -> str:
+def _confirmed_in(pair: PairResult, side: int) -> str:
     """The treatments in which a side was confirmed: ``bourbon2020, single-A (no impairment; new connections)``."""
-    places = [place for place in one.found.places[side] if place.state == "confirmed"]
-    made = []
+    places = [place for place in pair.evidence.places[side] if place.state == "confirmed"]
+    studies = []
     for study in dict.fromkeys(place.levels["study"] for place in places):
         here = [place for place in places if place.levels["study"] == study]
         runs = listed(list(dict.fromkeys(place.levels["run"] for place in here)))
         factors = dict.fromkeys(name for place in here for name in place.levels if name not in ("study", "run"))
-        told = filter(None, (_levels(one, factor, here) for factor in factors))
-        made.append(f"{study}, {runs} ({'; '.join(told)})")
-    return "; ".join(made)
+        levels = filter(None, (_levels(pair, factor, here) for factor in factors))
+        studies.append(f"{study}, {runs} ({'; '.join(levels)})")
+    return "; ".join(studies)
 
 
-def _levels(one: PairFound, factor: str, places: Sequence[Place]) -> str:
+def _levels(pair: PairResult, factor: str, places: Sequence[Place]) -> str:
     """What a factor was in these places: ``request 128 B and 10.24 kB``; a path as what it does."""
     values = list(dict.fromkeys(place.levels[factor] for place in places if factor in place.levels))
     if factor == "path":
-        known = [one.paths.get((place.run, place.levels["path"]), "") for place in places if "path" in place.levels]
+        known = [pair.paths.get((place.run, place.levels["path"]), "") for place in places if "path" in place.levels]
         return f"path {listed(values)}: {listed(list(dict.fromkeys(filter(None, known))))}".removesuffix(": ")
     if any((factor, value) in UNTOLD for value in values):
         return ""
@@ -90,21 +94,21 @@ def _levels(one: PairFound, factor: str, places: Sequence[Place]) -> str:
     return f"{factor.replace('_', ' ')} {listed(values)}"
 
 
-def _branch(one: PairFound, branch: Branch) -> str:
+def _branch(pair: PairResult, branch: Branch) -> str:
     """``with a new connection for every request and TLS 1.2, at 40 and 70 ms round trip (HTTP/3 ÷ HTTP/2 0.50)``."""
-    told = listed([level(factor, value) for factor, value in branch.levels.items()])
-    arms = f"{name(one.found.pair.arm)} ÷ {name(one.found.pair.to)}"
-    parts = [f"with {told}" if told else "", _sweep(branch.along)]
+    levels = listed([level(factor, value) for factor, value in branch.levels.items()])
+    arms = f"{name(pair.evidence.pair.arm)} ÷ {name(pair.evidence.pair.to)}"
+    parts = [f"with {levels}" if levels else "", _sweep(branch.along)]
     return f"{', '.join(filter(None, parts)) or 'in all its cells'} ({arms} {_range(branch.ratios)})"
 
 
 def _sweep(levels: Sequence[str]) -> str:
     """``at 40 and 70 ms round trip`` of paths that differ in that alone; else their words; empty without any."""
     tail = " ms round trip"
-    told = [level("path", one) for one in levels]
-    if told and all(one.endswith(tail) for one in told):
-        return f"at {listed([one.removesuffix(tail) for one in told])}{tail}"
-    return f"on the path {listed([f'“{one}”' for one in told])}" if told else ""
+    names = [level("path", one) for one in levels]
+    if names and all(one.endswith(tail) for one in names):
+        return f"at {listed([one.removesuffix(tail) for one in names])}{tail}"
+    return f"on the path {listed([f'“{one}”' for one in names])}" if names else ""
 
 
 def _range(ends: tuple[float, float] | None) -> str:
@@ -128,16 +132,16 @@ class Row:
     truths: tuple[str, ...]
 
 
-def rows(one: PairFound) -> list[Row]:
+def rows(pair: PairResult) -> list[Row]:
     """The table: a row a cell."""
-    made, last = [], ""
-    for cell in one.cells:
-        told = [level(factor, value) for factor, value in cell.levels.items()]
-        made.append(
+    table, last = [], ""
+    for cell in pair.cells:
+        levels = [level(factor, value) for factor, value in cell.levels.items()]
+        table.append(
             Row(
                 experiment=cell.experiment,
                 first=cell.experiment != last,
-                condition=", ".join(told),
+                condition=", ".join(levels),
                 ratio=ratio(cell),
                 expected="" if cell.expected is None else numbers.ratio(cell.expected),
                 blocks=cell.blocks,
@@ -145,7 +149,7 @@ def rows(one: PairFound) -> list[Row]:
             )
         )
         last = cell.experiment
-    return made
+    return table
 
 
 def ratio(cell: Cell) -> str:
@@ -157,14 +161,14 @@ def ratio(cell: Cell) -> str:
 
 def label(cell: Cell, changed: Sequence[str]) -> str:
     """``40 ms round trip, new connection, TLS 1.2 over TCP``: what the experiment changes, briefly."""
-    told = [_SHORT.get((factor, cell.levels[factor])) or level(factor, cell.levels[factor]) for factor in changed]
-    return ", ".join(told)
+    changes = [_SHORT.get((factor, cell.levels[factor])) or level(factor, cell.levels[factor]) for factor in changed]
+    return ", ".join(changes)
 
 
-def missing(one: PairFound) -> str:
+def missing(pair: PairResult) -> str:
     """What experiments the folder lacks, and how they are made; empty where none."""
-    if not one.not_run:
+    if not pair.not_run:
         return ""
-    names = listed(list(one.not_run))
-    were = "was" if len(one.not_run) == 1 else "were"
-    return f"{counted(len(one.not_run), 'experiment')} ({names}) {were} not run, or cannot be read, in this folder."
+    names = listed(list(pair.not_run))
+    were = "was" if len(pair.not_run) == 1 else "were"
+    return f"{counted(len(pair.not_run), 'experiment')} ({names}) {were} not run, or cannot be read, in this folder."

@@ -13,11 +13,11 @@ from matplotlib.transforms import blended_transform_factory
 
 from trifecta.analysis.conditions import Test
 from trifecta.conclude.reconcile.procedures import Procedure
-from trifecta.conclude.reconcile.read import PairFound
+from trifecta.conclude.reconcile.read import PairResult
 from trifecta.contract.reproduction import Judged
 from trifecta.design import numbers
 from trifecta.report.figures import ratios, scales, style, svg
-from trifecta.report.figures.panels import Drawn
+from trifecta.report.figures.panels import DescribedFigure
 from trifecta.report.reconcile import conditions, words
 
 WIDTH = 780.0
@@ -34,7 +34,7 @@ class Row:
     """A line of the figure: a head, or a place with its interval; ``bold`` are heads."""
 
     lines: tuple[str, ...]
-    said: str
+    description: str
     bold: bool = False
     ratio: float | None = None
     low: float | None = None
@@ -49,29 +49,29 @@ class Row:
         return _HEAD if self.bold and len(self.lines) == 1 else _LINE * len(self.lines) + _AIR
 
 
-def pair(one: PairFound, claims: Mapping[str, Judged]) -> Drawn | None:
+def pair(one: PairResult, claims: Mapping[str, Judged]) -> DescribedFigure | None:
     """Both sides, one above the other, then the experiments; None where no place has a ratio."""
     rows = [row for side in range(2) for row in _side(one, side, claims)] + _experiments(one)
-    found = one.found
+    evidence = one.evidence
     if not any(row.ratio is not None for row in rows):
         return None
     height = sum(row.height for row in rows)
-    made = svg.figure(68 + height, WIDTH)
-    target = svg.axes(made, _LEFT, 24, _RIGHT, 44)
+    figure = svg.figure(68 + height, WIDTH)
+    target = svg.axes(figure, _LEFT, 24, _RIGHT, 44)
     ends = [end for row in rows for end in (row.ratio, row.low, row.high, row.published) if end]
     low, high = scales.ratio_limits([min(max(end, 1 / _FURTHEST), _FURTHEST) for end in ends], _MARGIN)
     target.set_ylim(height, 0)
     ratios.ratio_frame(target, low, high, _MARGIN, "x")
     svg.ticks(target, "y", [], [])
-    first, second = style.name(found.pair.arm), style.name(found.pair.to)
+    first, second = style.name(evidence.pair.arm), style.name(evidence.pair.to)
     _sides(target, first, low, high)
     at = 0.0
     for row in rows:
-        _row(target, row, at, (low, high), found.pair.arm)
+        _row(target, row, at, (low, high), evidence.pair.arm)
         at += row.height
     target.set_xlabel(f"{first} ÷ {second} (logarithmic)", color=style.INK, fontsize=svg.FONT)
-    told = "; ".join(f"{' '.join(row.lines)}: {row.said}" for row in rows if not row.bold)
-    return Drawn(made, f"{found.pair.question} {told}")
+    sentence = "; ".join(f"{' '.join(row.lines)}: {row.description}" for row in rows if not row.bold)
+    return DescribedFigure(figure, f"{evidence.pair.question} {sentence}")
 
 
 def _sides(target: Axes, first: str, low: float, high: float) -> None:
@@ -86,20 +86,23 @@ def _sides(target: Axes, first: str, low: float, high: float) -> None:
             )  # fmt: skip
 
 
-def _side(one: PairFound, side: int, claims: Mapping[str, Judged]) -> list[Row]:
+def _side(pair: PairResult, side: int, claims: Mapping[str, Judged]) -> list[Row]:
     """The head of a side and its places."""
-    told, places = one.found.pair.sides[side], [place for place in one.found.places[side] if place.ratio is not None]
-    rows = (claims.get(claim, Judged()) for claim in told.claims)
+    side_claim, places = (
+        pair.evidence.pair.sides[side],
+        [place for place in pair.evidence.places[side] if place.ratio is not None],
+    )
+    rows = (claims.get(claim, Judged()) for claim in side_claim.claims)
     states = listed_states(words.answered(row, str(row.get("state", "not run"))) for row in rows)
-    made = [Row((f"“{told.says}”",), states, bold=True)]
+    drawn = [Row((f"“{side_claim.says}”",), states, bold=True)]
     for place in places[:MOST]:
         published = _published(claims.get(place.claim, Judged()))
         lines = tuple(textwrap.wrap(words.label(place), _COLUMNS))
-        made.append(Row(lines, words.interval(place), ratio=place.ratio, low=place.low, high=place.high,
-                        filled=place.state in _KNOWN, published=published, test=told.test))  # fmt: skip
+        drawn.append(Row(lines, words.interval(place), ratio=place.ratio, low=place.low, high=place.high,
+                        filled=place.state in _KNOWN, published=published, test=side_claim.test))  # fmt: skip
     if len(places) > MOST:
-        made.append(Row((f"… and {len(places) - MOST} more cells, in the table as CSV",), ""))
-    return made
+        drawn.append(Row((f"… and {len(places) - MOST} more cells, in the table as CSV",), ""))
+    return drawn
 
 
 def listed_states(states: Any) -> str:
@@ -107,21 +110,21 @@ def listed_states(states: Any) -> str:
     return ", ".join(sorted(set(states)))
 
 
-def _experiments(one: PairFound) -> list[Row]:
+def _experiments(pair: PairResult) -> list[Row]:
     """The head of each experiment and its cells."""
-    made: list[Row] = []
-    for name in dict.fromkeys(cell.experiment for cell in one.cells):
-        made.append(Row((f"Experiment {name}",), "", bold=True))
-        here = [cell for cell in one.cells if cell.experiment == name]
-        changed = one.changed(name)
+    rows: list[Row] = []
+    for name in dict.fromkeys(cell.experiment for cell in pair.cells):
+        rows.append(Row((f"Experiment {name}",), "", bold=True))
+        here = [cell for cell in pair.cells if cell.experiment == name]
+        changed = pair.changed(name)
         for cell in here:
             if cell.ratio is None:
                 continue
-            told = conditions.label(cell, changed)
+            label = conditions.label(cell, changed)
             filled = any(truth not in (None, "open") for truth in cell.truths)
-            made.append(Row(tuple(textwrap.wrap(told, _COLUMNS)), conditions.ratio(cell), ratio=cell.ratio,
+            rows.append(Row(tuple(textwrap.wrap(label, _COLUMNS)), conditions.ratio(cell), ratio=cell.ratio,
                             low=cell.low, high=cell.high, filled=filled))  # fmt: skip
-    return made
+    return rows
 
 
 def _published(claim: Judged) -> float | None:
@@ -138,53 +141,53 @@ def _row(target: Axes, row: Row, top: float, limits: tuple[float, float], arm: s
     for number, line in enumerate(row.lines):
         middle = at + (number - (len(row.lines) - 1) / 2) * _LINE
         _text(target, middle, line, -_LEFT + (0 if row.bold else 8), weight=weight)
-    _text(target, at, row.said, 0, right=True, weight=weight)
+    _text(target, at, row.description, 0, right=True, weight=weight)
     look, (low, high) = style.arm_style(arm), limits
     if row.test is not None and row.test.ratio is not None:
-        first, last = (scales.within(end or 1.0, low, high) for end in row.test.band(_MARGIN))
+        first, last = (scales.clamp(end or 1.0, low, high) for end in row.test.band(_MARGIN))
         target.fill_betweenx([top, top + row.height], first, last, facecolor=style.BAND, edgecolor="none", zorder=0.5)
     if row.ratio is None:
         return
     left, right = max(row.low or low, low), min(row.high or high, high)
     if left < right:
         target.plot([left, right], [at, at], color=look.colour, linewidth=2.0, solid_capstyle="butt")
-    middle = scales.within(row.ratio, low, high)
+    middle = scales.clamp(row.ratio, low, high)
     target.plot([middle], [at], look.marker, markersize=6.5, markeredgecolor=look.colour, markeredgewidth=1.4,
                 markerfacecolor=look.colour if row.filled else style.PAPER)  # fmt: skip
     if row.published is not None:
-        target.plot([scales.within(row.published, low, high)], [at], "D", markersize=5.5, markerfacecolor="none",
+        target.plot([scales.clamp(row.published, low, high)], [at], "D", markersize=5.5, markerfacecolor="none",
                     markeredgecolor=style.INK, markeredgewidth=1.1)  # fmt: skip
 
 
-def _text(target: Axes, at: float, said: str, offset: float, *, right: bool = False, weight: str = "normal") -> None:
+def _text(target: Axes, at: float, text: str, offset: float, *, right: bool = False, weight: str = "normal") -> None:
     """Words beside a row: from the left edge, or right of the axes."""
     mixed = blended_transform_factory(target.transAxes, target.transData)
     target.annotate(
-        said, (1.0 if right else 0.0, at), xytext=(8 if right else offset, 0), xycoords=mixed,
+        text, (1.0 if right else 0.0, at), xytext=(8 if right else offset, 0), xycoords=mixed,
         textcoords="offset points", ha="left", va="center", color=style.INK, fontsize=svg.SMALL, fontweight=weight,
         annotation_clip=False,
     )  # fmt: skip
 
 
-def procedures(found: Sequence[Procedure]) -> Drawn | None:
+def procedures(tests: Sequence[Procedure]) -> DescribedFigure | None:
     """How often each study's procedure named the wrong protocol, with the range over cells; None without any."""
-    if not found:
+    if not tests:
         return None
-    made = svg.figure(66 + _HEAD * len(found), WIDTH)
-    target = svg.axes(made, _LEFT, 18, _RIGHT, 44)
-    target.set_ylim(_HEAD * len(found), 0)
+    figure = svg.figure(66 + _HEAD * len(tests), WIDTH)
+    target = svg.axes(figure, _LEFT, 18, _RIGHT, 44)
+    target.set_ylim(_HEAD * len(tests), 0)
     target.set_xlim(-0.02, 1.02)
     svg.ticks(target, "x", [0, 0.25, 0.5, 0.75, 1.0], ["0", "25 %", "50 %", "75 %", "100 %"])
     svg.ticks(target, "y", [], [])
-    for number, one in enumerate(found):
+    for number, one in enumerate(tests):
         at = _HEAD * (number + 0.5)
         _text(target, at, f"{one.study}: {one.name}", -_LEFT + 8)
-        said = (
+        sentence = (
             "no cell decided"
             if one.rate is None
             else f"{numbers.percent(one.rate)} ({one.decided} of {one.cells} cells)"
         )
-        _text(target, at, said, 0, right=True)
+        _text(target, at, sentence, 0, right=True)
         if one.contradict is not None:
             target.plot([one.contradict], [at], "D", markersize=5.5, markerfacecolor="none", markeredgecolor=style.INK,
                         markeredgewidth=1.1, zorder=2.5)  # fmt: skip
@@ -195,5 +198,7 @@ def procedures(found: Sequence[Procedure]) -> Drawn | None:
         target.plot([low, high], [at, at], color=style.INK, linewidth=2.0, solid_capstyle="butt", zorder=2)
         target.plot([rate], [at], "o", color=style.INK, markersize=6.0, zorder=3)
     target.set_xlabel("share of conclusions", color=style.INK, fontsize=svg.FONT)
-    told = "; ".join(words.procedure(one) for one in found)
-    return Drawn(made, f"How often a published procedure names the wrong protocol on our data. {told}")
+    description = "; ".join(words.procedure(one) for one in tests)
+    return DescribedFigure(
+        figure, f"How often a published procedure names the wrong protocol on our data. {description}"
+    )

@@ -11,12 +11,12 @@ from rich.console import Console
 from rich.text import Text
 
 from trifecta.conclude.reconcile.experiments import Experiment
-from trifecta.conclude.reconcile.read import PairFound, Reconciled, run_facts
-from trifecta.contract.reproduction import RunTold
+from trifecta.conclude.reconcile.read import PairResult, Reconciled, run_facts
+from trifecta.contract.reproduction import ReproductionRun
 from trifecta.design import numbers
 from trifecta.design.phrases import counted
 from trifecta.report.figures import picture_files, style, svg
-from trifecta.report.figures.panels import Drawn
+from trifecta.report.figures.panels import DescribedFigure
 from trifecta.report.map import picture
 from trifecta.report.page_templates import page
 from trifecta.report.reconcile import citation, conditions, figures, maps, tables, words
@@ -27,7 +27,7 @@ BIBTEX = "reconciliation.bib"
 
 
 @dataclass(frozen=True)
-class Shown:
+class PairView:
     """A pair as the page shows it."""
 
     identity: str
@@ -48,86 +48,88 @@ class Shown:
     threats: list[tuple[str, str, str]]
 
 
-def write(found: Reconciled) -> Path:
+def write(reconciliation: Reconciled) -> Path:
     """Write the page and return its path; its figures as SVG, PDF, PNG and CSV, and how to cite it as BibTeX."""
     from trifecta.store import files
 
-    target, folder = found.folder / PAGE, found.folder / FIGURES
+    target, folder = reconciliation.folder / PAGE, reconciliation.folder / FIGURES
     with files.disk_errors(target):
-        files.write_text(target, render(found))
-        files.write_text(found.folder / BIBTEX, citation.bibtex(found))
+        files.write_text(target, render(reconciliation))
+        files.write_text(reconciliation.folder / BIBTEX, citation.bibtex(reconciliation))
         folder.mkdir(parents=True, exist_ok=True)
-        for one in found.pairs:
-            files.write_text(folder / f"{one.found.pair.id}.csv", tables.of_pair(one, found))
-        files.write_text(folder / "procedures.csv", tables.of_procedures(found))
+        for one in reconciliation.pairs:
+            files.write_text(folder / f"{one.evidence.pair.id}.csv", tables.pair_table(one, reconciliation))
+        files.write_text(folder / "procedures.csv", tables.procedures_table(reconciliation))
     with svg.drawing():
-        for name, drawn in _drawn(found):
+        for name, drawn in _named_figures(reconciliation):
             picture_files.write(drawn, folder, name)
-        for name, drawn in _drawn(found):  # anew: a figure is spent when it was written as a picture
+        for name, drawn in _named_figures(reconciliation):  # anew: a figure is spent when it was written as a picture
             files.write_bytes(folder / f"{name}.pdf", picture_files.pdf_file(drawn))
     return target
 
 
-def _drawn(found: Reconciled) -> Sequence[tuple[str, Drawn]]:
+def _named_figures(reconciliation: Reconciled) -> Sequence[tuple[str, DescribedFigure]]:
     """Each figure with its name."""
-    made = [(one.found.pair.id, figures.pair(one, found.claims)) for one in found.pairs]
-    made.append(("procedures", figures.procedures(found.procedures)))
-    made += [(one.name, picture.draw(one.made)) for one in found.maps]
-    return [(name, drawn) for name, drawn in made if drawn is not None]
+    figures_by_name = [(one.evidence.pair.id, figures.pair(one, reconciliation.claims)) for one in reconciliation.pairs]
+    figures_by_name.append(("procedures", figures.procedures(reconciliation.procedures)))
+    figures_by_name += [(one.name, picture.draw(one.result)) for one in reconciliation.maps]
+    return [(name, drawn) for name, drawn in figures_by_name if drawn is not None]
 
 
-def render(found: Reconciled) -> str:
+def render(reconciliation: Reconciled) -> str:
     """The page as HTML that needs nothing else."""
     with svg.drawing():
-        drawn = {name: one.svg(f"f-{name}") for name, one in _drawn(found)}
+        drawn = {name: one.svg(f"f-{name}") for name, one in _named_figures(reconciliation)}
     return page(
         "reconciliation.html.j2",
         trim=True,
-        pairs=[_shown(one, found, drawn) for one in found.pairs],
-        found=found,
+        pairs=[_pair_view(one, reconciliation, drawn) for one in reconciliation.pairs],
+        reconciliation=reconciliation,
         title=citation.TITLE,
-        studies=citation.references(found),
-        procedures=[words.procedure(one) for one in found.procedures],
+        studies=citation.references(reconciliation),
+        procedures=[words.procedure(one) for one in reconciliation.procedures],
         procedures_svg=drawn.get("procedures", ""),
-        retries=_retries(found),
-        methods=citation.methods(found),
-        cite=citation.cite(found),
-        bibtex=citation.bibtex(found),
+        retries=_retries(reconciliation),
+        methods=citation.methods(reconciliation),
+        cite=citation.cite(reconciliation),
+        bibtex=citation.bibtex(reconciliation),
         bibtex_file=BIBTEX,
-        command=citation.command(found),
-        versions=citation.versions(found),
-        runs=_runs(found),
-        missing=[{name: str(one.get(name, "")) for name in ("study", "what", "reason")} for one in found.missing],
-        maps=[(one.name, maps.summary(one), drawn[one.name], maps.command(one)) for one in found.maps],
+        command=citation.command(reconciliation),
+        versions=citation.versions(reconciliation),
+        runs=_runs(reconciliation),
+        missing=[
+            {name: str(one.get(name, "")) for name in ("study", "what", "reason")} for one in reconciliation.missing
+        ],
+        maps=[(one.name, maps.summary(one), drawn[one.name], maps.command(one)) for one in reconciliation.maps],
         figures=FIGURES,
     )
 
 
-def _shown(one: PairFound, found: Reconciled, drawn: dict[str, str]) -> Shown:
-    pair = one.found.pair
+def _pair_view(one: PairResult, reconciliation: Reconciled, drawn: dict[str, str]) -> PairView:
+    pair = one.evidence.pair
     sides = []
-    for side, states in zip(pair.sides, one.found.states, strict=True):
+    for side, states in zip(pair.sides, one.evidence.states, strict=True):
         claims = [
             {
                 "id": claim,
-                "text": str(found.claims.get(claim, {}).get("text", "")),
-                "source": str(found.claims.get(claim, {}).get("source", "")),
-                "state": words.answered(found.claims.get(claim, {}), states[claim]),
-                "reason": str(found.claims.get(claim, {}).get("reason", "")),
+                "text": str(reconciliation.claims.get(claim, {}).get("text", "")),
+                "source": str(reconciliation.claims.get(claim, {}).get("source", "")),
+                "state": words.answered(reconciliation.claims.get(claim, {}), states[claim]),
+                "reason": str(reconciliation.claims.get(claim, {}).get("reason", "")),
             }
             for claim in side.claims
         ]
         sides.append({"says": side.says, "claims": claims})
-    return Shown(
+    return PairView(
         identity=pair.id,
         question=pair.question,
-        answer=words.answer(one.found),
-        condition=words.condition(one.found),
+        answer=words.answer(one.evidence),
+        condition=words.condition(one.evidence),
         conjecture=pair.condition,
         sides=sides,
         svg=drawn.get(pair.id, ""),
-        metrics=words.metrics(one.found),
-        short=[*conditions.short(one), *maps.sentences(pair, found.maps)],
+        metrics=words.metrics(one.evidence),
+        short=[*conditions.short(one), *maps.sentences(pair, reconciliation.maps)],
         rows=conditions.rows(one),
         says=[side.says for side in pair.sides],
         expected=any(cell.expected is not None for cell in one.cells),
@@ -138,29 +140,29 @@ def _shown(one: PairFound, found: Reconciled, drawn: dict[str, str]) -> Shown:
     )
 
 
-def _retries(found: Reconciled) -> list[str]:
+def _retries(reconciliation: Reconciled) -> list[str]:
     """What hidden retries would do to ratios, place by place."""
-    told = []
-    for place, identity, change in found.retries:
+    sentences = []
+    for place, identity, change in reconciliation.retries:
         ends = numbers.interval((change.low, change.high))
-        arms = next(one.found.pair for one in found.pairs if one.found.pair.id == identity)
+        arms = next(one.evidence.pair for one in reconciliation.pairs if one.evidence.pair.id == identity)
         ratio = f"{style.name(arms.arm)} ÷ {style.name(arms.to)}"
-        told.append(
+        sentences.append(
             f"{words.label(place)}: {ratio} of the means would be {numbers.ratio(change.ratio)} {ends} times that."
         )
-    return list(dict.fromkeys(told))
+    return list(dict.fromkeys(sentences))
 
 
-def _runs(found: Reconciled) -> list[dict[str, Any]]:
+def _runs(reconciliation: Reconciled) -> list[dict[str, Any]]:
     """A row a run: what it was, when, how much of it counts, and with which seed."""
-    made = []
-    for run in [*found.runs, *(_experiment(found, one) for one in found.experiments)]:
+    rows = []
+    for run in [*reconciliation.runs, *(_experiment(reconciliation, one) for one in reconciliation.experiments)]:
         folder = str(run.get("folder", ""))
         report = str(run.get("report") or "")
-        made.append(
+        rows.append(
             {
                 "folder": folder,
-                "report": report if report and (found.folder / report).is_file() else "",
+                "report": report if report and (reconciliation.folder / report).is_file() else "",
                 "began": str(run.get("started_utc") or "")[:16].replace("T", " "),
                 "trials": run.get("trials", numbers.NO_VALUE),
                 "valid": run.get("valid", numbers.NO_VALUE),
@@ -168,32 +170,40 @@ def _runs(found: Reconciled) -> list[dict[str, Any]]:
                 "sha256": str(run.get("sha256") or "")[:12],
             }
         )
-    return made
+    return rows
 
 
-def _experiment(found: Reconciled, one: Experiment) -> RunTold:
+def _experiment(reconciliation: Reconciled, experiment: Experiment) -> ReproductionRun:
     """An experiment as the runs of studies are told."""
-    folder = f"threats/{one.name}"
-    trials, valid = (sum(numbers) for numbers in zip(*((p.trials, len(p.rows)) for p in one.places), strict=True))
-    made: RunTold = {"folder": folder, "report": f"{folder}/report.html", "trials": trials, "valid": valid}
-    return {**made, **run_facts(found.folder, folder)}
+    folder = f"threats/{experiment.name}"
+    trials, valid = (
+        sum(numbers) for numbers in zip(*((p.trials, len(p.rows)) for p in experiment.places), strict=True)
+    )
+    run: ReproductionRun = {"folder": folder, "report": f"{folder}/report.html", "trials": trials, "valid": valid}
+    return {**run, **run_facts(reconciliation.folder, folder)}
 
 
-def print_reconciled(found: Reconciled, console: Console | None = None) -> None:
+def print_reconciled(reconciliation: Reconciled, console: Console | None = None) -> None:
     """Print the answers, pair by pair, and where the page is."""
     out = console or Console(highlight=False)
-    for one in found.pairs:
-        out.print(Text(one.found.pair.question, style="bold"))
-        out.print(Text(f"  {words.answer(one.found)}"))
-        further = [words.condition(one.found), conditions.missing(one)]
-        for told in [*conditions.short(one), *maps.sentences(one.found.pair, found.maps), *filter(None, further)]:
-            out.print(Text(f"  {told}"))
-    if found.procedures:
+    for one in reconciliation.pairs:
+        out.print(Text(one.evidence.pair.question, style="bold"))
+        out.print(Text(f"  {words.answer(one.evidence)}"))
+        further = [words.condition(one.evidence), conditions.missing(one)]
+        for line in [
+            *conditions.short(one),
+            *maps.sentences(one.evidence.pair, reconciliation.maps),
+            *filter(None, further),
+        ]:
+            out.print(Text(f"  {line}"))
+    if reconciliation.procedures:
         out.print(Text("What the studies' own procedures would have concluded from our data", style="bold"))
-        for each in found.procedures:
+        for each in reconciliation.procedures:
             out.print(Text(f"  {words.procedure(each)}"))
-    for problem in found.problems:
+    for problem in reconciliation.problems:
         out.print(Text(f"left out: {problem}", style="yellow"))
-    if found.missing:
-        out.print(Text(f"{counted(len(found.missing), 'part')} of the studies could not be run; the page says why"))
-    out.print(f"Page: {found.folder / PAGE}", soft_wrap=True, markup=False)
+    if reconciliation.missing:
+        out.print(
+            Text(f"{counted(len(reconciliation.missing), 'part')} of the studies could not be run; the page says why")
+        )
+    out.print(f"Page: {reconciliation.folder / PAGE}", soft_wrap=True, markup=False)

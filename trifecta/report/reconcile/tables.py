@@ -9,30 +9,30 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from trifecta.conclude.reconcile.read import PairFound, Reconciled
+from trifecta.conclude.reconcile.read import PairResult, Reconciled
 from trifecta.contract.values import JsonObject
 from trifecta.report.reconcile import citation, conditions, maps, words
 
 _PLACES = ("kind", "side", "claim", "run", "cell", "metric", "ratio", "low", "high", "blocks", "state", "published")
 
 
-def of_pair(one: PairFound, found: Reconciled) -> str:
+def pair_table(pair: PairResult, reconciliation: Reconciled) -> str:
     """Every cell of a pair's figure: those of the claims, then those of the experiments, a row for either side."""
     rows: list[Sequence[Any]] = []
-    for side, places in zip(one.found.pair.sides, one.found.places, strict=True):
+    for side, places in zip(pair.evidence.pair.sides, pair.evidence.places, strict=True):
         for place in places:
-            published = found.claims.get(place.claim, {}).get("published")
+            published = reconciliation.claims.get(place.claim, {}).get("published")
             rows.append(("claim", side.says, place.claim, place.run, place.cell, place.metric, place.ratio, place.low,
                          place.high, place.blocks, place.state, published))  # fmt: skip
-    for cell in one.cells:
-        for side, truth in zip(one.found.pair.sides, cell.truths, strict=True):
+    for cell in pair.cells:
+        for side, truth in zip(pair.evidence.pair.sides, cell.truths, strict=True):
             if truth is not None:
                 rows.append(("experiment", side.says, "", f"threats/{cell.experiment}", cell.cell, "time", cell.ratio,
                              cell.low, cell.high, cell.blocks, truth, None))  # fmt: skip
     return _csv(_PLACES, rows)
 
 
-def of_procedures(found: Reconciled) -> str:
+def procedures_table(reconciliation: Reconciled) -> str:
     """What every procedure concluded in every cell."""
     names = ("procedure", "arm", "reference", "winner", "draws", "wrong", "opposite", "rate", "low", "high", "named",
              "contradict", "ratio", "ratio_low", "ratio_high")  # fmt: skip
@@ -43,7 +43,7 @@ def of_procedures(found: Reconciled) -> str:
             one.cell,
             *("open" if name == "winner" and one.winner is None else getattr(one, name) for name in names),
         )
-        for study, run, one in found.concluded
+        for study, run, one in reconciliation.concluded
     ]
     return _csv(("study", "run", "cell", *("truth" if name == "winner" else name for name in names)), rows)
 
@@ -56,35 +56,35 @@ def _csv(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     return buffer.getvalue()
 
 
-def as_data(found: Reconciled) -> JsonObject:
+def as_data(reconciliation: Reconciled) -> JsonObject:
     """All of the page for a program."""
     return {
-        "folder": str(found.folder),
-        "command": citation.command(found),
-        "methods": citation.methods(found),
-        "cite": citation.cite(found),
-        "bibtex": citation.bibtex(found),
-        "references": citation.references(found),
-        "versions": dict(citation.versions(found)),
-        "pairs": [_pair(one, found) for one in found.pairs],
-        "procedures": [asdict(one) for one in found.procedures],
-        "problems": found.problems,
+        "folder": str(reconciliation.folder),
+        "command": citation.command(reconciliation),
+        "methods": citation.methods(reconciliation),
+        "cite": citation.cite(reconciliation),
+        "bibtex": citation.bibtex(reconciliation),
+        "references": citation.references(reconciliation),
+        "versions": dict(citation.versions(reconciliation)),
+        "pairs": [_pair(one, reconciliation) for one in reconciliation.pairs],
+        "procedures": [asdict(one) for one in reconciliation.procedures],
+        "problems": reconciliation.problems,
     }
 
 
-def _pair(one: PairFound, found: Reconciled) -> dict[str, Any]:
-    pair = one.found.pair
+def _pair(one: PairResult, reconciliation: Reconciled) -> dict[str, Any]:
+    pair = one.evidence.pair
     return {
         "id": pair.id,
         "question": pair.question,
-        "outcome": one.found.outcome,
-        "answer": words.answer(one.found),
-        "condition": [*conditions.short(one), *maps.sentences(pair, found.maps)],
-        "differ": {name: [list(side) for side in sides] for name, sides in one.found.differ.items()},
+        "outcome": one.evidence.outcome,
+        "answer": words.answer(one.evidence),
+        "condition": [*conditions.short(one), *maps.sentences(pair, reconciliation.maps)],
+        "differ": {name: [list(side) for side in sides] for name, sides in one.evidence.differ.items()},
         "sides": [
             {"says": side.says, "holds": holds, "states": dict(states), "places": [asdict(place) for place in places]}
             for side, holds, states, places in zip(
-                pair.sides, one.found.holds, one.found.states, one.found.places, strict=True
+                pair.sides, one.evidence.holds, one.evidence.states, one.evidence.places, strict=True
             )
         ],
         "experiments": [asdict(cell) for cell in one.cells],
@@ -102,6 +102,6 @@ def _pair(one: PairFound, found: Reconciled) -> dict[str, Any]:
     }
 
 
-def as_json(found: Reconciled) -> str:
+def as_json(reconciliation: Reconciled) -> str:
     """The same as text."""
-    return json.dumps(as_data(found), indent=1, ensure_ascii=False)
+    return json.dumps(as_data(reconciliation), indent=1, ensure_ascii=False)

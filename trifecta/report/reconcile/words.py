@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from trifecta.analysis.reconciling import Found, Place, Side
+from trifecta.analysis.reconciling import PairEvidence, Place, Side
 from trifecta.conclude.comparisons import levels
 from trifecta.conclude.reconcile.procedures import Procedure
 from trifecta.conclude.reconcile.read import Explained
 from trifecta.contract.reproduction import Judged
-from trifecta.contract.threats import ThreatFound
+from trifecta.contract.threats import ThreatDocument
 from trifecta.design import numbers
 from trifecta.design.metrics import find
 from trifecta.design.metrics import label as label_of
@@ -21,25 +21,25 @@ from trifecta.report.figures.style import name
 from trifecta.report.verdict_words import place_words
 
 
-def answer(found: Found) -> str:
+def answer(pair: PairEvidence) -> str:
     """The outcome of a pair, and how often either side holds in the cells of the studies."""
-    if found.outcome == "not run":
+    if pair.outcome == "not run":
         return "No run answers this."
-    sides = [_side(found, side, places) for side, places in zip(found.pair.sides, found.places, strict=True)]
-    return f"{_outcome(found)}. {sentence(sides[0])} {sentence(sides[1])}"
+    sides = [_side(pair, side, places) for side, places in zip(pair.pair.sides, pair.places, strict=True)]
+    return f"{_outcome(pair)}. {sentence(sides[0])} {sentence(sides[1])}"
 
 
-def _outcome(found: Found) -> str:
+def _outcome(pair: PairEvidence) -> str:
     """What the studies' cells say of both sides; that one is open is not that it is wrong."""
-    if found.outcome == "both":
+    if pair.outcome == "both":
         return "In the studies' treatments both hold, each in its place"
-    if found.outcome == "neither":
+    if pair.outcome == "neither":
         return "In the studies' treatments neither holds"
-    if found.outcome == "open":
+    if pair.outcome == "open":
         return "Our runs of the studies' treatments do not decide it"
-    first = found.outcome == "first"
+    first = pair.outcome == "first"
     one, other = ("first", "second") if first else ("second", "first")
-    left = found.holds[1 if first else 0]
+    left = pair.holds[1 if first else 0]
     if left == "no":
         return f"In the studies' treatments only the {one} holds"
     return (
@@ -47,12 +47,12 @@ def _outcome(found: Found) -> str:
     )
 
 
-def _side(found: Found, side: Side, places: Sequence[Place]) -> str:
+def _side(pair: PairEvidence, side: Side, places: Sequence[Place]) -> str:
     """``“HTTP/3 is the slowest” holds in 3 of 4 cells and is open in 1 (HTTP/3 ÷ HTTP/2 1.12 to 1.40)``."""
     quoted = f"“{side.says}”"
     if not places:
         return f"{quoted} could not be checked: no cell that it is about was run"
-    ratio = f"({name(found.pair.arm)} ÷ {name(found.pair.to)} {_span(places)})"
+    ratio = f"({name(pair.pair.arm)} ÷ {name(pair.pair.to)} {_span(places)})"
     states = {"confirmed": "holds", "contradicted": "does not hold", "open": "stays open"}
     counts = {state: sum(one.state == state for one in places) for state in states}
     if len(places) == 1:
@@ -62,11 +62,11 @@ def _side(found: Found, side: Side, places: Sequence[Place]) -> str:
         every = "both" if len(places) == 2 else f"all {len(places)}"
         return f"{quoted} {there[0][0]} in {every} cells {ratio}"
     head, *rest = there
-    said = [
+    sentences = [
         f"{head[0]} in {head[1]} of {counted(len(places), 'cell')}",
         *(f"{what} in {number}" for what, number in rest),
     ]
-    return f"{quoted} {listed(said)} {ratio}"
+    return f"{quoted} {listed(sentences)} {ratio}"
 
 
 def _span(places: Sequence[Place]) -> str:
@@ -77,19 +77,19 @@ def _span(places: Sequence[Place]) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def condition(found: Found) -> str:
+def condition(pair: PairEvidence) -> str:
     """What tells the places of one side from those of the other; empty where nothing does."""
-    if found.outcome != "both" or not found.differ:
+    if pair.outcome != "both" or not pair.differ:
         return ""
-    told = [
+    sentences = [
         f"{factor.replace('_', ' ')} ({listed(first)} for the first, {listed(second)} for the second)"
-        for factor, (first, second) in found.differ.items()
+        for factor, (first, second) in pair.differ.items()
         if factor != "study"
     ]
-    sides = found.pair.sides
-    if not told:
+    sides = pair.pair.sides
+    if not sentences:
         return ""
-    return f"Where “{sides[0].says}” held and where “{sides[1].says}” held, these differ: {listed(told)}."
+    return f"Where “{sides[0].says}” held and where “{sides[1].says}” held, these differ: {listed(sentences)}."
 
 
 def label(place: Place) -> str:
@@ -104,40 +104,40 @@ def interval(place: Place) -> str:
     return f"{numbers.ratio(place.ratio)} {numbers.interval((place.low, place.high))}"
 
 
-def metrics(found: Found) -> str:
+def metrics(pair: PairEvidence) -> str:
     """What the ratios are of, side by side."""
-    told = dict.fromkeys(_of_ratio(one.metric) for places in found.places for one in places)
-    return listed(list(told))
+    metric_names = dict.fromkeys(_time_metric(one.metric) for places in pair.places for one in places)
+    return listed(list(metric_names))
 
 
-def _of_ratio(name: str) -> str:
+def _time_metric(name: str) -> str:
     """Rates are turned upside down before they are compared (`places`): what is left is the time a request takes."""
     known = find(name)
     return f"time per request, the inverse of {known.label}" if known and known.unit == "1/s" else label_of(name)
 
 
-def because(one: Explained) -> list[str]:
+def because(explanation: Explained) -> list[str]:
     """The effect of an explained place, its causes, and what would overturn it."""
-    chain, place = one.chain, one.place
+    chain, place = explanation.chain, explanation.place
     arm, reference = name(chain.comparison.arm), name(chain.comparison.reference)
-    links = {link.name: link.sentences for link in chains.links(one.about, chain)}
-    said = [f"{_pair(one)} {interval(place)} over {counted(place.blocks, 'block')}: {place.state}."]
-    if chain.comparison.arm != one.pair.arm:
-        said.append(f"What follows is the same comparison the other way round: {arm} against {reference}.")
-    said += links.get("causes", ())
+    links = {link.name: link.sentences for link in chains.links(explanation.about, chain)}
+    sentences = [f"{_pair(explanation)} {interval(place)} over {counted(place.blocks, 'block')}: {place.state}."]
+    if chain.comparison.arm != explanation.pair.arm:
+        sentences.append(f"What follows is the same comparison the other way round: {arm} against {reference}.")
+    sentences += links.get("causes", ())
     if chain.comparison.decided:
         far = links.get("overturn", ())[:1]
-        said += [f"What would overturn {arm} against {reference}: {text}" for text in far]
-    return [*said, *chains.steadiness(chain.challenge), *[f"In doubt: {text}" for text in links.get("doubts", ())]]
+        sentences += [f"What would overturn {arm} against {reference}: {text}" for text in far]
+    return [*sentences, *chains.steadiness(chain.challenge), *[f"In doubt: {text}" for text in links.get("doubts", ())]]
 
 
-def _pair(one: Explained) -> str:
+def _pair(explanation: Explained) -> str:
     """``HTTP/3 ÷ HTTP/2``, as the place has it."""
-    first, second = one.pair.arm, one.pair.to
+    first, second = explanation.pair.arm, explanation.pair.to
     return f"{name(first)} ÷ {name(second)}"
 
 
-def threat(one: ThreatFound) -> str:
+def threat(one: ThreatDocument) -> str:
     """What was measured of a threat."""
     if one.get("outcome") == "not measured":
         return sentence(f"not measured by an experiment: {one.get('reason', '')}")
@@ -152,10 +152,11 @@ def procedure(one: Procedure) -> str:
     head = f"{one.study}, {one.name} ({words}), in {counted(one.cells, 'cell')}: "
     parts = []
     if one.rate is not None:
-        spread = "" if one.least == one.most else f", {_of(one.least)} to {_of(one.most)} by cell"
+        spread = "" if one.least == one.most else f", {_percent(one.least)} to {_percent(one.most)} by cell"
         parts.append(
-            f"where all blocks name the faster protocol ({counted(one.decided, 'cell')}), wrong in {_of(one.rate)} of "
-            f"{numbers.count(one.draws)} conclusions [{_of(one.low)}, {_of(one.high)}]{spread}"
+            f"where all blocks name the faster protocol ({counted(one.decided, 'cell')}), wrong in "
+            f"{_percent(one.rate)} of "
+            f"{numbers.count(one.draws)} conclusions [{_percent(one.low)}, {_percent(one.high)}]{spread}"
         )
     else:
         parts.append("in no cell do all blocks name the faster protocol, so nothing can be called wrong")
@@ -167,11 +168,11 @@ def procedure(one: Procedure) -> str:
         stay, count = ("stays", "counts") if one.open == 1 else ("stay", "count")
         parts.append(f"{counted(one.open, 'cell')} {stay} open by all blocks and {count} neither way")
     if one.contradict is not None:
-        parts.append(f"two such studies would contradict each other in {_of(one.contradict)} of cases")
+        parts.append(f"two such studies would contradict each other in {_percent(one.contradict)} of cases")
     return f"{head}{'; '.join(parts)}."
 
 
-def _of(share: float | None) -> str:
+def _percent(share: float | None) -> str:
     return numbers.percent(share)
 
 

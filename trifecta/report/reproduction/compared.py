@@ -23,32 +23,34 @@ _APART = timedelta(hours=12)  # sessions nearer than this share what a day has: 
 _STATED = ("studies", "depth", "version", "seed", "machine", "programs")
 
 
-def differences(made: Comparison) -> list[str]:
+def differences(comparison: Comparison) -> list[str]:
     """What is not the same of the two beside their dates: ``seed: 1, 2``."""
-    said = []
+    sentences = []
     for name in _STATED:
-        one, other = made.first[name], made.second[name]
+        one, other = comparison.first[name], comparison.second[name]
         if isinstance(one, dict) and isinstance(other, dict):
             keys = [key for key in dict.fromkeys([*one, *other]) if one.get(key) != other.get(key)]
-            said += [f"{key}: {one.get(key, 'none')}, {other.get(key, 'none')}" for key in keys]
+            sentences += [f"{key}: {one.get(key, 'none')}, {other.get(key, 'none')}" for key in keys]
         elif one != other:
-            said.append(f"{name}: {_words(one)}, {_words(other)}")
-    return said
+            sentences.append(f"{name}: {_value_words(one)}, {_value_words(other)}")
+    return sentences
 
 
-def warnings(made: Comparison) -> list[str]:
+def warnings(comparison: Comparison) -> list[str]:
     """Why agreement or disagreement of these two may say less than it seems."""
-    said = [days(made.first["began"], made.second["began"])]
-    sides = [side["programs"] for side in (made.first, made.second)]
-    differ = ["trifecta"] if made.first["version"] != made.second["version"] else []
+    sentences = [days(comparison.first["began"], comparison.second["began"])]
+    sides = [side["programs"] for side in (comparison.first, comparison.second)]
+    differ = ["trifecta"] if comparison.first["version"] != comparison.second["version"] else []
     differ += [name for name in sides[0] if name in sides[1] and sides[0][name] != sides[1][name]]
     if differ:
-        said.append(f"not the same versions ({', '.join(differ)}): differences may come from them")
+        sentences.append(f"not the same versions ({', '.join(differ)}): differences may come from them")
     if not all(any(name.startswith(CODE) for name in side) for side in sides):
-        said.append("runs of earlier versions do not record which code made them, and a version number does not tell")
-    if made.first["machine"] != made.second["machine"]:
-        said.append("not the same machine: differences may come from it")
-    return [one for one in said if one]
+        sentences.append(
+            "runs of earlier versions do not record which code made them, and a version number does not tell"
+        )
+    if comparison.first["machine"] != comparison.second["machine"]:
+        sentences.append("not the same machine: differences may come from it")
+    return [one for one in sentences if one]
 
 
 def days(first: object, second: object) -> str:
@@ -78,68 +80,70 @@ def _time(text: Any) -> datetime | None:
         return None
 
 
-def _words(value: Any) -> str:
+def _value_words(value: Any) -> str:
     return " ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def as_data(made: Comparison) -> JsonObject:
+def as_data(comparison: Comparison) -> JsonObject:
     """The same for a program; keys are stable (docs/reproduce.md)."""
-    kinds = {"claims": made.claims, "figures": made.figures, "threats": made.threats}
+    kinds = {"claims": comparison.claims, "figures": comparison.figures, "threats": comparison.threats}
     return {
-        "agree": made.agree,
-        "first": dict(made.first),
-        "second": dict(made.second),
-        "differences": differences(made),
-        "warnings": warnings(made),
-        "counts": made.counts,
-        "moved": None if made.moved is None else asdict(made.moved),
+        "agree": comparison.agree,
+        "first": dict(comparison.first),
+        "second": dict(comparison.second),
+        "differences": differences(comparison),
+        "warnings": warnings(comparison),
+        "counts": comparison.counts,
+        "moved": None if comparison.session_spread is None else asdict(comparison.session_spread),
         **{kind: [_row(one) for one in pairs] for kind, pairs in kinds.items()},
     }
 
 
 def _row(pair: Pair) -> dict[str, Any]:
     sides = {"first": pair.first, "second": pair.second}
-    kept = ("state", "reason", "form", "ratio", "difference", "low", "high", "blocks")
+    columns = ("state", "reason", "form", "ratio", "difference", "low", "high", "blocks")
     return {
         "id": pair.id,
         "text": pair.text,
         "relation": pair.relation,
         "changed": list(pair.changed),
         **{
-            name: None if side is None else {key: side.get(key) for key in kept if key in side}
+            name: None if side is None else {key: side.get(key) for key in columns if key in side}
             for name, side in sides.items()
         },
     }
 
 
-def print_comparison(made: Comparison, console: Console | None = None) -> None:
+def print_comparison(comparison: Comparison, console: Console | None = None) -> None:
     """Print what differs first, then the rest, and last whether they agree."""
     out = console or Console(highlight=False)
-    for name, about in (("first", made.first), ("second", made.second)):
+    for name, about in (("first", comparison.first), ("second", comparison.second)):
         machine = ", ".join(str(value) for value in about["machine"].values() if value is not None)
-        said = f"{about['folder']}: begun {about['began']}, {about['depth']}, version {about['version']}"
-        out.print(Text(f"{name:7} {said}, seed {about['seed']}{f' ({machine})' if machine else ''}"), soft_wrap=True)
-    for line in differences(made):
+        sentence = f"{about['folder']}: begun {about['began']}, {about['depth']}, version {about['version']}"
+        out.print(
+            Text(f"{name:7} {sentence}, seed {about['seed']}{f' ({machine})' if machine else ''}"), soft_wrap=True
+        )
+    for line in differences(comparison):
         out.print(Text(f"not the same: {line}", style="yellow"), soft_wrap=True)
-    for line in warnings(made):
+    for line in warnings(comparison):
         out.print(Text(f"! {line}", style="bold yellow"), soft_wrap=True)
     out.print()
     for what, pairs in (
-        ("claim", made.claims),
-        ("published figure", made.figures),
-        ("effect of a threat", made.threats),
+        ("claim", comparison.claims),
+        ("published figure", comparison.figures),
+        ("effect of a threat", comparison.threats),
     ):
         if pairs:
             out.print(_grid(out, pairs, what))
             out.print()
-    out.print(Text(_counts(made.counts["claims"], "claim"), style="bold"))
-    out.print(Text(_counts(made.counts["figures"], "published figure")))
-    if made.threats:
-        out.print(Text(_counts(made.counts["threats"], "effect of a threat", "effects of threats")))
-    if made.moved is not None:
-        out.print(Text(moved_words(made.moved)), soft_wrap=True)
-    verdict = "Everything that both decided is decided alike." if made.agree else "The two contradict each other."
-    out.print(Text(verdict, style="bold green" if made.agree else "bold red"))
+    out.print(Text(_counts(comparison.counts["claims"], "claim"), style="bold"))
+    out.print(Text(_counts(comparison.counts["figures"], "published figure")))
+    if comparison.threats:
+        out.print(Text(_counts(comparison.counts["threats"], "effect of a threat", "effects of threats")))
+    if comparison.session_spread is not None:
+        out.print(Text(moved_words(comparison.session_spread)), soft_wrap=True)
+    verdict = "Everything that both decided is decided alike." if comparison.agree else "The two contradict each other."
+    out.print(Text(verdict, style="bold green" if comparison.agree else "bold red"))
 
 
 def moved_words(moved: RatioSpread) -> str:
@@ -156,10 +160,10 @@ def moved_words(moved: RatioSpread) -> str:
     )
 
 
-def _counts(found: Mapping[str, int], what: str, several: str = "") -> str:
-    total = sum(found.values())
-    said = ", ".join(f"{number} {relation}" for relation, number in found.items() if number)
-    return f"Of {total} {what if total == 1 else several or what + 's'}: {said or 'none'}."
+def _counts(counts: Mapping[str, int], what: str, several: str = "") -> str:
+    total = sum(counts.values())
+    sentence = ", ".join(f"{number} {relation}" for relation, number in counts.items() if number)
+    return f"Of {total} {what if total == 1 else several or what + 's'}: {sentence or 'none'}."
 
 
 def _grid(out: Console, pairs: Sequence[Pair], what: str) -> Grid:

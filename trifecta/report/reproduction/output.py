@@ -61,7 +61,7 @@ def render(result: Result, own: Mapping[str, Sequence[StudyFigure]] | None = Non
         "reason": words.reason_words,
         "answer": lambda one: result.answer(one)[0],
         "why": lambda one: result.answer(one)[1],
-        "then": lambda one: _then(one, result),
+        "then": lambda one: _published_words(one, result),
         "checked": words.check_words,
         "source": words.source_words,
         "spent": words.spent_words,
@@ -72,18 +72,18 @@ def render(result: Result, own: Mapping[str, Sequence[StudyFigure]] | None = Non
         "reproduction.html.j2",
         filters,
         result=result,
-        summary=lambda found, what: _summary(result, found, what),
+        summary=lambda evaluations, what: _summary(result, evaluations, what),
         claims=[one for study in result.studies for one in study.claims],
-        pictures=figures.of_studies(result),
-        own={name: own_figures.shown(every) for name, every in (own or {}).items()},
-        ladders=section.of_ladders(result.ladders),
+        pictures=figures.study_pictures(result),
+        own={name: own_figures.figure_views(every) for name, every in (own or {}).items()},
+        ladders=section.shown_ladders(result.ladders),
         threats=[(one, threats.sentences(one)) for one in result.threats],
         measured={str(one["threat"]) for one in result.threats},
-        made=_made(result),
+        figure=_provenance(result),
     )
 
 
-def _made(result: Result) -> dict[str, Any] | None:
+def _provenance(result: Result) -> dict[str, Any] | None:
     """Version, seed and machine of the first run; None before there is one."""
     facts = machine_of(result)
     if facts is None:
@@ -95,12 +95,12 @@ def _made(result: Result) -> dict[str, Any] | None:
 
 def study_summary(result: Result, name: str) -> str:
     """``Of 14 claims: 6 confirmed, 4 contradicted and 4 open.``."""
-    found = next(one for one in result.studies if one.published.id == name)
-    return _summary(result, found.claims, "claim")
+    decision = next(one for one in result.studies if one.published.id == name)
+    return _summary(result, decision.claims, "claim")
 
 
-def _summary(result: Result, found: Sequence[Evaluation], what: str) -> str:
-    return words.summary([result.answer(one)[0] for one in found], what)
+def _summary(result: Result, evaluations: Sequence[Evaluation], what: str) -> str:
+    return words.summary([result.answer(one)[0] for one in evaluations], what)
 
 
 def print_result(result: Result, console: Console | None = None) -> None:
@@ -113,8 +113,8 @@ def print_result(result: Result, console: Console | None = None) -> None:
         for one in result.threats:
             out.print(Text(f"{one['threat']}: {'; '.join(threats.sentences(one))}"), soft_wrap=True)
         out.print()
-    for found in result.ladders:
-        out.print(Text(f"ladder {found['ladder']}: {ladder_words.answer(found)}"), soft_wrap=True)
+    for ladder in result.ladders:
+        out.print(Text(f"ladder {ladder['ladder']}: {ladder_words.answer(ladder)}"), soft_wrap=True)
     everything = list(result.evaluations())
     claims = [one for one in everything if one.statement.kind == "claim"]
     out.print(Text(_summary(result, claims, "claim"), style="bold"))
@@ -145,12 +145,12 @@ def _print_study(out: Console, study: StudyResult, result: Result) -> None:
     conditions = ", as published" if result.as_published else ""
     out.print(Text(f"{about.id} ({about.year}){conditions}: {about.title}", style="bold"))
     if study.runs:
-        for what, found in (("claim", study.claims), ("published figure", study.figures)):
+        for what, evaluations in (("claim", study.claims), ("published figure", study.figures)):
             if out.width < _WIDE:
                 out.print(Text(f"{what}s", style="underline"))
-                out.print(_list(found, result))
+                out.print(_list(evaluations, result))
             else:
-                out.print(_grid(out, found, what, result))
+                out.print(_grid(out, evaluations, what, result))
         if about.here:
             out.print(Text(f"other than in the study: {about.here}", style="dim"))
     else:
@@ -167,29 +167,29 @@ def _list(evaluations: list[Evaluation], result: Result) -> Grid:
     grid.add_column(overflow="fold")
     for one in evaluations:
         published, ours = words.published_words(one.statement), _ours(one)
-        told = Text(one.statement.text)
-        told.append(f"\npublished: {published or 'nothing to compare'}; here: {ours}")
-        told.append(f"\n{_why(one, result)}", "dim")
+        text = Text(one.statement.text)
+        text.append(f"\npublished: {published or 'nothing to compare'}; here: {ours}")
+        text.append(f"\n{_why(one, result)}", "dim")
         answer, _ = result.answer(one)
-        grid.add_row(Text(answer, _COLOURS[answer]), told)
+        grid.add_row(Text(answer, _COLOURS[answer]), text)
     return grid
 
 
-def _ours(one: Evaluation) -> str:
+def _ours(evaluation: Evaluation) -> str:
     """Our value, and what it is the ratio of."""
-    change, ours = one.change(), words.our_words(one)
-    return f"{change}: {ours}" if change and one.state != "not compared" else ours
+    change, ours = evaluation.change(), words.our_words(evaluation)
+    return f"{change}: {ours}" if change and evaluation.state != "not compared" else ours
 
 
-def _then(one: Evaluation, result: Result) -> str:
-    return words.then_words(result.then.get(one.statement.id), words.metric_of(one))
+def _published_words(evaluation: Evaluation, result: Result) -> str:
+    return words.then_words(result.then.get(evaluation.statement.id), words.metric_of(evaluation))
 
 
-def _why(one: Evaluation, result: Result) -> str:
+def _why(evaluation: Evaluation, result: Result) -> str:
     """Why it stands as it does, and what it was as published."""
-    _, why = result.answer(one)
-    then = _then(one, result)
-    return f"{why or words.reason_words(one)}. {then}" if then else why or words.reason_words(one)
+    _, why = result.answer(evaluation)
+    then = _published_words(evaluation, result)
+    return f"{why or words.reason_words(evaluation)}. {then}" if then else why or words.reason_words(evaluation)
 
 
 def _grid(out: Console, evaluations: list[Evaluation], what: str, result: Result) -> Grid:

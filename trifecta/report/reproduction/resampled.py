@@ -7,19 +7,24 @@ from statistics import median
 
 from trifecta.analysis.resampling import SAME
 from trifecta.conclude.reproduction.resampled import OfRun, outcome
-from trifecta.contract.threats import ThreatFound
+from trifecta.contract.threats import ThreatDocument
 from trifecta.design import numbers
 from trifecta.design.phrases import counted, listed
 
 
-def measured(threat: ThreatFound, found: Sequence[OfRun]) -> ThreatFound:
+def with_resampling(threat: ThreatDocument, resampled: Sequence[OfRun]) -> ThreatDocument:
     """A threat as the experiments of others leave it, with what was concluded."""
-    return {**threat, "outcome": outcome(found), "reason": words(found), "resampled": [one.as_data() for one in found]}
+    return {
+        **threat,
+        "outcome": outcome(resampled),
+        "reason": resampling_words(resampled),
+        "resampled": [one.as_data() for one in resampled],
+    }
 
 
-def words(found: Sequence[OfRun]) -> str:
+def resampling_words(resampled: Sequence[OfRun]) -> str:
     """How often it would have named the wrong protocol, where our verdict says which is the right one."""
-    drawn = [one for one in found if one.draws]
+    drawn = [one for one in resampled if one.draws]
     if not drawn:
         return "it could not be carried out on the samples of these runs"
     head = f"carried out {drawn[0].draws} times on each of {counted(len(drawn), 'comparison')} of our runs"

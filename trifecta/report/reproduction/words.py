@@ -10,7 +10,7 @@ from trifecta.analysis.judging import CONFIRMED, CONTRADICTED, NOT_COMPARED, OPE
 from trifecta.analysis.published import Effect, Evaluation
 from trifecta.analysis.statements import Statement
 from trifecta.conclude.comparisons import levels
-from trifecta.contract.reproduction import Spending, Step, Then
+from trifecta.contract.reproduction import Spending, StatementDocument, Step
 from trifecta.design import metrics, numbers
 from trifecta.design.phrases import counted, listed
 from trifecta.report.verdict_words import place_words
@@ -21,29 +21,29 @@ _RELATIONS = {"above": "above 1", "below": "below 1", "same": "1"}
 
 def published_words(statement: Statement) -> str:
     """What was published: ``1.12``, ``about 20 times``, ``above 1``."""
-    says = statement.says
+    assertion = statement.says
     value = "" if statement.published is None else _sizes(statement, statement.published)
-    if says is not None and says.by_difference and statement.published is not None:
+    if assertion is not None and assertion.by_difference and statement.published is not None:
         value = f"{statement.published:+g}"
     if statement.said:
         # Of two numbers that the study gives the ratio is ours.
         ours = ", our ratio" if " against " in statement.said else ""
         return f"{statement.said} ({value}{ours})" if value else statement.said
-    if value and says is not None and says.relation == "about":
+    if value and assertion is not None and assertion.relation == "about":
         return f"about {value}"
     if value:
         return value
-    if says is None:
+    if assertion is None:
         return ""
-    if says.by_difference:
-        return {"above": "more", "below": "fewer"}.get(says.relation, "the same")
-    return _RELATIONS.get(says.relation, "100 %")
+    if assertion.by_difference:
+        return {"above": "more", "below": "fewer"}.get(assertion.relation, "the same")
+    return _RELATIONS.get(assertion.relation, "100 %")
 
 
 def _sizes(statement: Statement, published: float) -> str:
     """``1.12``, or of two ``5.1 to 5.9``."""
-    says = statement.says
-    ends = (published, published) if says is None or says.size is None else says.size
+    assertion = statement.says
+    ends = (published, published) if assertion is None or assertion.size is None else assertion.size
     return " to ".join(f"{end:.3g}" for end in dict.fromkeys(ends))
 
 
@@ -52,20 +52,23 @@ def source_words(statement: Statement) -> str:
     return f"{statement.source}: “{statement.quote}”" if statement.quote else statement.source
 
 
-def our_words(one: Evaluation) -> str:
+def our_words(evaluation: Evaluation) -> str:
     """``1.43 [1.38, 1.49]``; of what is not compared the values of the protocols, as they are here."""
-    says = one.statement.says
-    if one.state == "not compared":
-        if says is None or not one.arms:
+    assertion = evaluation.statement.says
+    if evaluation.state == "not compared":
+        if assertion is None or not evaluation.arms:
             return numbers.NO_VALUE
-        told = ((numbers.protocol(arm), value_words(says.metric, v, says.over)) for arm, v in one.arms.items())
-        return ", ".join(f"{arm} {value}" for arm, value in told)
-    if one.value is None and one.low is None:
+        values = (
+            (numbers.protocol(arm), value_words(assertion.metric, v, assertion.over))
+            for arm, v in evaluation.arms.items()
+        )
+        return ", ".join(f"{arm} {value}" for arm, value in values)
+    if evaluation.value is None and evaluation.low is None:
         return numbers.NO_VALUE
-    if says is not None and says.relation == "whole":
-        ends = f"[{numbers.percent(one.low)}, {numbers.percent(one.high)}]"
-        return f"{numbers.percent(one.value)} {ends}"
-    return estimate_words(one)
+    if assertion is not None and assertion.relation == "whole":
+        ends = f"[{numbers.percent(evaluation.low)}, {numbers.percent(evaluation.high)}]"
+        return f"{numbers.percent(evaluation.value)} {ends}"
+    return estimate_words(evaluation)
 
 
 def value_words(metric: str, value: float, over: str = "") -> str:
@@ -76,38 +79,40 @@ def value_words(metric: str, value: float, over: str = "") -> str:
     return numbers.in_unit(value, known.unit) if known else numbers.number(value)
 
 
-def effect_words(effect: Effect, one: Evaluation) -> str:
+def effect_words(effect: Effect, evaluation: Evaluation) -> str:
     """``bare-page, page light: 1.12 [1.08, 1.17] confirmed``."""
     run = effect.run.rpartition("/")[2]
     there = levels(effect.cell)
     place = place_words(effect.cell) if len(there) > 1 else effect.cell
     pieces = [run, there.get("path", ""), place]
-    told = f"{numbers.ratio(effect.value)} {numbers.interval((effect.low, effect.high))}"
-    if one.difference:
-        told = difference_words(metric_of(one), effect.value, effect.low, effect.high)
-    says = one.statement.says
-    between = " to" if says is not None and says.to else ","
-    against = f"{between} {numbers.protocol(effect.to)}" if effect.to and len({e.to for e in one.effects}) > 1 else ""
-    return f"{', '.join(piece for piece in pieces if piece)}{against}: {told}, {effect.state}"
+    sentence = f"{numbers.ratio(effect.value)} {numbers.interval((effect.low, effect.high))}"
+    if evaluation.difference:
+        sentence = difference_words(metric_of(evaluation), effect.value, effect.low, effect.high)
+    assertion = evaluation.statement.says
+    between = " to" if assertion is not None and assertion.to else ","
+    against = (
+        f"{between} {numbers.protocol(effect.to)}" if effect.to and len({e.to for e in evaluation.effects}) > 1 else ""
+    )
+    return f"{', '.join(piece for piece in pieces if piece)}{against}: {sentence}, {effect.state}"
 
 
-def metric_of(one: Evaluation) -> str:
+def metric_of(evaluation: Evaluation) -> str:
     """The metric that a statement is about."""
-    return "" if one.statement.says is None else one.statement.says.metric
+    return "" if evaluation.statement.says is None else evaluation.statement.says.metric
 
 
-def reason_words(one: Evaluation) -> str:
+def reason_words(evaluation: Evaluation) -> str:
     """Why it stands as it does, and what is not as the study had it."""
-    return f"{one.reason}; {one.statement.here}" if one.statement.here else one.reason
+    return f"{evaluation.reason}; {evaluation.statement.here}" if evaluation.statement.here else evaluation.reason
 
 
-def check_words(one: Evaluation) -> str:
+def check_words(evaluation: Evaluation) -> str:
     """``checks: headroom in 3 trials, drops in 1``; empty where all was passed."""
-    if not one.checks or one.state == "not compared":
+    if not evaluation.checks or evaluation.state == "not compared":
         return ""
-    found = sorted(one.checks.items(), key=lambda item: -item[1])
+    checks = sorted(evaluation.checks.items(), key=lambda item: -item[1])
     return "checks that warned or failed: " + ", ".join(
-        f"{name} in {counted(number, 'trial')}" for name, number in found[:4]
+        f"{name} in {counted(number, 'trial')}" for name, number in checks[:4]
     )
 
 
@@ -130,19 +135,19 @@ def step_words(step: Step) -> str:
     return f"{counted(cells, 'cell')} of {' and '.join(step['targets'])} up to {counted(blocks, 'block')}{took}"
 
 
-def then_words(then: Then | None, metric: str) -> str:
+def then_words(then: StatementDocument | None, metric: str) -> str:
     """``As published, here: 9.58 [9.25, 9.92], confirmed.``; of a ladder which. Empty where it was not tried."""
     if then is None:
         return ""
     ends = then["low"], then["high"]
     if then["value"] is None and ends == (None, None):
-        told = then["state"]
+        sentence = then["state"]
     elif then["form"] == "difference":
-        told = f"{difference_words(metric, then['value'], *ends)}, {then['state']}"
+        sentence = f"{difference_words(metric, then['value'], *ends)}, {then['state']}"
     else:
-        told = f"{numbers.ratio(then['value'])} {numbers.interval(ends)}, {then['state']}"
+        sentence = f"{numbers.ratio(then['value'])} {numbers.interval(ends)}, {then['state']}"
     where = f" ({then['by']})" if then["by"].startswith("ladder ") else ""
-    return f"As published, here{where}: {told}."
+    return f"As published, here{where}: {sentence}."
 
 
 _SUMMED: dict[Answer, str] = {
@@ -162,7 +167,7 @@ def summary(answers: Sequence[Answer], what: str) -> str:
 
     How many are contradicted is not said where some were not tried as published.
     """
-    found = Counter(answers)
-    always = [one for one in _ALWAYS if one != CONTRADICTED or not found[NOT_TODAY]]
-    said = [f"{found[one]} {_SUMMED[one]}" for one in ANSWERS if found[one] or one in always]
-    return f"Of {counted(len(answers), what)}: {listed(said)}."
+    counts = Counter(answers)
+    always = [one for one in _ALWAYS if one != CONTRADICTED or not counts[NOT_TODAY]]
+    sentences = [f"{counts[one]} {_SUMMED[one]}" for one in ANSWERS if counts[one] or one in always]
+    return f"Of {counted(len(answers), what)}: {listed(sentences)}."

@@ -9,7 +9,7 @@ import duckdb
 from trifecta.analysis.sequential import Progress
 from trifecta.conclude import queries
 from trifecta.conclude.facts import RunFacts
-from trifecta.conclude.queries import Answer
+from trifecta.conclude.queries import QueryResult
 from trifecta.conclude.sequential import catalogue
 from trifecta.conclude.sequential.derive import Sequential, derive, is_reused
 from trifecta.conclude.visits import published
@@ -37,17 +37,17 @@ def draw(connection: duckdb.DuckDBPyConnection, about: RunFacts, derived: Sequen
     return Content(parts)
 
 
-def _part(about: RunFacts, answers: dict[str, Answer], derived: Sequential, place: tuple[int, str]) -> CellPart:
+def _part(about: RunFacts, answers: dict[str, QueryResult], derived: Sequential, place: tuple[int, str]) -> CellPart:
     number, cell = place
     reused = is_reused(cell)
     word = f"round trip, {'sent to answered' if reused else 'from the first packet of its connection to the answer'}"
-    found = derived.cells[cell]
+    histograms = derived.cells[cell]
     figures = [
         Figure(
             "Round trips",
             "All requests of all valid trials, warm-up excluded, in the same bins for each "
             f"{naming.noun()}; the longest 0.5 % may lie beyond the axis. The mark is on the fullest bin.",
-            sequential.histogram(found, word, f"w{number}h"),
+            sequential.histogram(histograms, word, f"w{number}h"),
             wide=True,
         )
     ]
@@ -61,16 +61,16 @@ def _part(about: RunFacts, answers: dict[str, Answer], derived: Sequential, plac
             "interval over blocks; thin: the smallest and the largest trial."
         )
         figures.append(Figure("Progression", caption, sequential.progression(points, f"w{number}p"), wide=True))
-    made = [_round_trips(answers, cell, number), _tests(answers, cell, number)]
+    tables = [_round_trips(answers, cell, number), _tests(answers, cell, number)]
     if reused:
-        made.insert(1, _progressions(answers, cell, number))
+        tables.insert(1, _progressions(answers, cell, number))
     sql = {"Round trips": catalogue.ROUND_TRIPS.text(cell)}
     if reused:
         sql["Progression"] = catalogue.PROGRESS.text(cell)
-    return CellPart(_published(reused), figures, [one for one in made if one.lines], sql)
+    return CellPart(_published(reused), figures, [one for one in tables if one.lines], sql)
 
 
-def _round_trips(answers: dict[str, Answer], cell: str, number: int) -> Table:
+def _round_trips(answers: dict[str, QueryResult], cell: str, number: int) -> Table:
     columns = [
         Column("requests", "requests", "count"),
         Column("min", "smallest_ns", "duration"),
@@ -86,7 +86,7 @@ def _round_trips(answers: dict[str, Answer], cell: str, number: int) -> Table:
     )
 
 
-def _progressions(answers: dict[str, Answer], cell: str, number: int) -> Table:
+def _progressions(answers: dict[str, QueryResult], cell: str, number: int) -> Table:
     columns = [
         Column("trials", "trials", "count"),
         Column("min", "smallest", "per_second"),
@@ -107,7 +107,7 @@ def _progressions(answers: dict[str, Answer], cell: str, number: int) -> Table:
     )  # fmt: skip
 
 
-def _tests(answers: dict[str, Answer], cell: str, number: int) -> Table:
+def _tests(answers: dict[str, QueryResult], cell: str, number: int) -> Table:
     columns = [
         Column("ratio", "ratio", "ratio"),
         Column("interval", "ratio_low,ratio_high", "known_interval"),
@@ -137,15 +137,15 @@ def _tests(answers: dict[str, Answer], cell: str, number: int) -> Table:
 
 def _published(reused: bool) -> str:
     """What the study that measured so published of such requests; nothing where its file is not there."""
-    statements = [one for study in published.known() if study.id == STUDY for one in study.statements]
+    statements = [one for study in published.load_studies() if study.id == STUDY for one in study.statements]
     wanted = "reused" if reused else "new"
     figures = [one for one in statements if one.kind == "figure" and one.where.get("connection") == wanted]
-    said = [f"{one.text[0].lower()}{one.text[1:]}: {one.said}" for one in figures if one.said]
-    if not said:
+    sentences = [f"{one.text[0].lower()}{one.text[1:]}: {one.said}" for one in figures if one.said]
+    if not sentences:
         return ""
     return (
         f"One request at a time, as {STUDY} measured. It published (its own path and machines; {style.name('h3')} "
-        f"against {style.name('h2')}): {'; '.join(said)}."
+        f"against {style.name('h2')}): {'; '.join(sentences)}."
     )
 
 

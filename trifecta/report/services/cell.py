@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from trifecta.conclude.facts import RunFacts
-from trifecta.conclude.queries import Answer
+from trifecta.conclude.queries import QueryResult
 from trifecta.conclude.services import catalogue
 from trifecta.design import naming
 from trifecta.design.phrases import listed
@@ -32,7 +32,7 @@ class CellPart:
     waterfall_sql: str
 
 
-def success_table(answer: Answer, identity: str, heading: tuple[str, str], cell: str | None = None) -> Table:
+def success_table(answer: QueryResult, identity: str, heading: tuple[str, str], cell: str | None = None) -> Table:
     """Success rates with intervals: of one cell by protocol, or of all that the answer has."""
     columns = [
         Column(naming.factor(), "arm", "protocol") if cell is None else Column("", "arm", "protocol"),
@@ -56,11 +56,11 @@ def success_table(answer: Answer, identity: str, heading: tuple[str, str], cell:
     return tables.build(answer, identity, "Request success", heading, columns, cell=cell, notes=notes)
 
 
-def cell_part(about: RunFacts, answers: Mapping[str, Answer], cell: str, number: int) -> CellPart:
+def cell_part(about: RunFacts, answers: Mapping[str, QueryResult], cell: str, number: int) -> CellPart:
     """The part of one cell, from the answers of all queries by name."""
     cycles = answers[catalogue.WATERFALL.name]
     hops = _hop_table(about, answers[catalogue.HOPS.name], cell, number)
-    made = [
+    cell_tables = [
         success_table(answers[catalogue.SUCCESS.name], f"success-{number}", ("protocol", "arm"), cell),
         _failure_table(answers[catalogue.FAILURES.name], cell, number),
         *([_client_table(answers[catalogue.CLIENTS.name], cell, number)] if _is_fan_in(about) else []),
@@ -71,13 +71,13 @@ def cell_part(about: RunFacts, answers: Mapping[str, Answer], cell: str, number:
         phases=[one for one in HOP_PHASES if any(row[one.column] for row in cycles.where(cell=cell))],
         hops=hops,
         open_hops=len(hops.lines) <= MOST_OPEN,
-        tables=[one for one in made if one.lines],
+        tables=[one for one in cell_tables if one.lines],
         waterfall_sql=catalogue.WATERFALL.text(cell),
     )
 
 
-def _waterfalls(about: RunFacts, answer: Answer, cell: str, number: int) -> list[Figure]:
-    made = []
+def _waterfalls(about: RunFacts, answer: QueryResult, cell: str, number: int) -> list[Figure]:
+    figures = []
     for quantile in ("median", "p99"):
         rows = {arm: answer.of(Hop, cell=cell, quantile=quantile, arm=arm) for arm in about.arms}
         there = {arm: hops for arm, hops in rows.items() if hops}
@@ -88,7 +88,7 @@ def _waterfalls(about: RunFacts, answer: Answer, cell: str, number: int) -> list
         caption = f"Real cycles, one a {naming.noun()}: {listed(chosen)}."
         if missing:
             caption += f" None of {listed(missing)}: it lies among failed cycles, or there are too few."
-        made.append(
+        figures.append(
             Figure(
                 f"Hop by hop: the {quantile} cycle",
                 caption,
@@ -96,10 +96,10 @@ def _waterfalls(about: RunFacts, answer: Answer, cell: str, number: int) -> list
                 is_wide(there),
             )
         )
-    return made
+    return figures
 
 
-def _hop_table(about: RunFacts, answer: Answer, cell: str, number: int) -> Table:
+def _hop_table(about: RunFacts, answer: QueryResult, cell: str, number: int) -> Table:
     columns = tables.values_of_arms(about.arms, "duration", "_ns")
     notes = [
         "elapsedXY: from X's call to its arrival at Y, or from Y's reply to its return; the way there includes the "
@@ -114,7 +114,7 @@ def _hop_table(about: RunFacts, answer: Answer, cell: str, number: int) -> Table
     return tables.build(answer, f"hops-{number}", "Elapsed times", ("part", "name"), columns, cell=cell, notes=notes)
 
 
-def _failure_table(answer: Answer, cell: str, number: int) -> Table:
+def _failure_table(answer: QueryResult, cell: str, number: int) -> Table:
     columns = [
         Column("began at", "hop"),
         Column("why", "error"),
@@ -131,7 +131,7 @@ def _is_fan_in(about: RunFacts) -> bool:
     return str(about.workload.get("kind")) == "fan-in"
 
 
-def _client_table(answer: Answer, cell: str, number: int) -> Table:
+def _client_table(answer: QueryResult, cell: str, number: int) -> Table:
     """Clients one by one and together: a mean over all can hide that some of them wait."""
     columns = [
         Column("clients", "clients", "count"),
@@ -150,7 +150,7 @@ def _client_table(answer: Answer, cell: str, number: int) -> Table:
     return tables.build(answer, f"clients-{number}", "Client by client", heading, columns, cell=cell, notes=notes)
 
 
-def _cost_table(answer: Answer, cell: str, number: int) -> Table:
+def _cost_table(answer: QueryResult, cell: str, number: int) -> Table:
     columns = [
         Column(naming.factor(), "arm", "protocol"),
         Column("host", "host"),

@@ -7,18 +7,18 @@ from dataclasses import dataclass
 
 import duckdb
 
-from trifecta.analysis.scaling import Axis, turns
+from trifecta.analysis.scaling import Axis, verdict_changes
 from trifecta.conclude import queries
 from trifecta.conclude.comparisons import Comparison, levels
 from trifecta.conclude.facts import RunFacts
-from trifecta.conclude.queries import Answer
+from trifecta.conclude.queries import QueryResult
 from trifecta.conclude.services import catalogue
 from trifecta.conclude.services.derive import Services
 from trifecta.conclude.services.rows import CombinationRow, ContrastRow, SuccessRow
 from trifecta.report.services import words
 from trifecta.report.verdict_words import place_words
 
-Answers = Mapping[str, Answer]
+Answers = Mapping[str, QueryResult]
 
 
 @dataclass(frozen=True)
@@ -46,21 +46,21 @@ class Findings:
         """The same for a terminal: sentences, of the many places those where something changes."""
         changing = [f"{group.heading}: {' '.join(group.sentences)}" for group in self.along if group.changes]
         mixed = [f"{group.heading}: {' '.join(group.sentences)}" for group in self.mixed]
-        told = [sentence for group in self.reordering for sentence in group.sentences[1:]]
+        causes = [sentence for group in self.reordering for sentence in group.sentences[1:]]
         along = [sentence for sentence in self.turning if sentence.startswith("Along")]
-        return [*self.success[:1], *along, *changing, *self.containers, *mixed, *told]
+        return [*self.success[:1], *along, *changing, *self.containers, *mixed, *causes]
 
 
-def findings(about: RunFacts, derived: Services, found: Sequence[Comparison], answers: Answers) -> Findings:
+def findings(about: RunFacts, derived: Services, comparisons: Sequence[Comparison], answers: Answers) -> Findings:
     """All sentences, from the answers to the queries of the derived views."""
     contrasts, alpha = answers[catalogue.CONTRASTS.name], 1 - about.confidence
     more_is_better = "" if about.lower_is_better else about.metric_label
     metrics = metrics_of(about, contrasts)
     return Findings(
         success=words.success(answers[catalogue.SUCCESS.name].of(SuccessRow), derived.differences, alpha),
-        turning=_turning(about, derived, found),
-        along=_along(about, derived, found),
-        paths=_along_paths(about, found),
+        turning=_turning_sentences(about, derived, comparisons),
+        along=_along(about, derived, comparisons),
+        paths=_along_paths(about, comparisons),
         containers=[
             sentence
             for level in dict.fromkeys(row["level"] for row in contrasts.where(factor="place"))
@@ -74,17 +74,19 @@ def findings(about: RunFacts, derived: Services, found: Sequence[Comparison], an
 
 
 def brief(
-    connection: duckdb.DuckDBPyConnection, about: RunFacts, derived: Services, found: Sequence[Comparison]
+    connection: duckdb.DuckDBPyConnection, about: RunFacts, derived: Services, comparisons: Sequence[Comparison]
 ) -> list[str]:
     """The sentences for a terminal; the derived views must be attached."""
     needed = (catalogue.CONTRASTS, catalogue.SUCCESS, catalogue.COMBINATIONS)
-    return findings(about, derived, found, {query.name: queries.ask(connection, query) for query in needed}).briefly()
+    return findings(
+        about, derived, comparisons, {query.name: queries.ask(connection, query) for query in needed}
+    ).briefly()
 
 
-def metrics_of(about: RunFacts, contrasts: Answer) -> list[str]:
+def metrics_of(about: RunFacts, contrasts: QueryResult) -> list[str]:
     """What containers are compared by, the study's metric first."""
-    found = dict.fromkeys(row["metric"] for row in contrasts.where(factor="place"))
-    return sorted(found, key=lambda metric: metric != about.metric_label)
+    metrics = dict.fromkeys(row["metric"] for row in contrasts.where(factor="place"))
+    return sorted(metrics, key=lambda metric: metric != about.metric_label)
 
 
 def place_of(cell: str) -> str:
@@ -97,52 +99,53 @@ def _newest(about: RunFacts) -> list[tuple[str, str]]:
     return [pair for pair in about.pairs if pair[0] == about.arms[-1]]
 
 
-def _turning(about: RunFacts, derived: Services, found: Sequence[Comparison]) -> list[str]:
+def _turning_sentences(about: RunFacts, derived: Services, comparisons: Sequence[Comparison]) -> list[str]:
     """The summary: on how many axes the verdict changes, and from path to path."""
-    kinds = {(one.cell, one.arm, one.reference): one.kind for one in found}
+    kinds = {(one.cell, one.arm, one.reference): one.kind for one in comparisons}
     by_factor: dict[str, list[Axis]] = {}
     for axis in derived.axes:
         by_factor.setdefault(axis.factor, []).append(axis)
-    said = []
+    sentences = []
     for pair in _newest(about):
         by_path: dict[str, list[str]] = {}
-        for one in found:
+        for one in comparisons:
             if (one.arm, one.reference) == pair:
                 by_path.setdefault(levels(one.cell).get("path", ""), []).append(one.kind)
-        said.append(words.everywhere(pair, by_path, about.of))
+        sentences.append(words.everywhere(pair, by_path, about.of))
         for factor, axes in by_factor.items():
             along = [[kinds.get((step.cell, *pair), "undecided") for step in axis.steps] for axis in axes]
-            said.append(words.turning(factor, pair, along))
-    return [sentence for sentence in said if sentence]
+            sentences.append(words.turning(factor, pair, along))
+    return [sentence for sentence in sentences if sentence]
 
 
-def _along(about: RunFacts, derived: Services, found: Sequence[Comparison]) -> list[Group]:
-    made = []
-    kinds = {(one.cell, one.arm, one.reference): one.kind for one in found}
+def _along(about: RunFacts, derived: Services, comparisons: Sequence[Comparison]) -> list[Group]:
+    groups = []
+    kinds = {(one.cell, one.arm, one.reference): one.kind for one in comparisons}
     for axis in derived.axes:
-        said = [words.along(axis, pair, found) for pair in _newest(about)]
+        sentences = [words.along(axis, pair, comparisons) for pair in _newest(about)]
         heading = f"{words.FACTORS.get(axis.factor, axis.factor)}: {place_of(axis.place)}"
         changes = any(
-            turns([kinds.get((step.cell, *pair), "undecided") for step in axis.steps]) for pair in _newest(about)
+            verdict_changes([kinds.get((step.cell, *pair), "undecided") for step in axis.steps])
+            for pair in _newest(about)
         )
-        made.append(Group(heading, [sentence for sentence in said if sentence], changes))
-    return [group for group in made if group.sentences]
+        groups.append(Group(heading, [sentence for sentence in sentences if sentence], changes))
+    return [group for group in groups if group.sentences]
 
 
-def _along_paths(about: RunFacts, found: Sequence[Comparison]) -> list[Group]:
+def _along_paths(about: RunFacts, comparisons: Sequence[Comparison]) -> list[Group]:
     places: dict[str, dict[tuple[str, str], dict[str, Comparison]]] = {}
-    for one in found:
+    for one in comparisons:
         there = levels(one.cell)
         place = one.without("path")
         places.setdefault(place, {}).setdefault((one.arm, one.reference), {})[there.get("path", "")] = one
-    made = []
+    groups = []
     for place, pairs in places.items():
-        said = [words.along_paths(pair, pairs[pair]) for pair in _newest(about) if pair in pairs]
-        made.append(Group(place_of(place), [sentence for sentence in said if sentence]))
-    return [group for group in made if group.sentences]
+        sentences = [words.along_paths(pair, pairs[pair]) for pair in _newest(about) if pair in pairs]
+        groups.append(Group(place_of(place), [sentence for sentence in sentences if sentence]))
+    return [group for group in groups if group.sentences]
 
 
-def _mixed(about: RunFacts, answer: Answer, alpha: float) -> list[Group]:
+def _mixed(about: RunFacts, answer: QueryResult, alpha: float) -> list[Group]:
     places = dict.fromkeys(row["cell"] for row in answer)
     rows = {place: answer.of(CombinationRow, cell=place) for place in places}
     return [
@@ -150,11 +153,11 @@ def _mixed(about: RunFacts, answer: Answer, alpha: float) -> list[Group]:
     ]
 
 
-def _reordering(derived: Services, contrasts: Answer, more_is_better: str) -> list[Group]:
+def _reordering(derived: Services, contrasts: QueryResult, more_is_better: str) -> list[Group]:
     other = dict(derived.variants)
-    made = []
+    groups = []
     for path in derived.reordering:
         if any(there.get("path") == path for there in derived.measured.cells.values()):
             rows = contrasts.of(ContrastRow, factor="path", level=path)
-            made.append(Group(path, words.reordering(path, other.get(path), rows, more_is_better)))
-    return made
+            groups.append(Group(path, words.reordering(path, other.get(path), rows, more_is_better)))
+    return groups

@@ -11,7 +11,7 @@ import duckdb
 from trifecta.conclude import queries
 from trifecta.conclude.comparisons import Comparison
 from trifecta.conclude.facts import RunFacts
-from trifecta.conclude.queries import Answer
+from trifecta.conclude.queries import QueryResult
 from trifecta.conclude.services import catalogue
 from trifecta.conclude.services.derive import EVERYWHERE, Services, derive
 from trifecta.design import naming, numbers
@@ -35,7 +35,7 @@ _MOST_OPEN = 4  # axes whose figures are shown at once
 class Content:
     """What the report's section on services shows."""
 
-    said: Findings
+    findings: Findings
     failing: Table
     container_figures: list[Figure]
     contrasts: Table
@@ -47,7 +47,7 @@ class Content:
 
 
 def draw(
-    connection: duckdb.DuckDBPyConnection, about: RunFacts, derived: Services, found: Sequence[Comparison]
+    connection: duckdb.DuckDBPyConnection, about: RunFacts, derived: Services, comparisons: Sequence[Comparison]
 ) -> Content:
     """Everything the section and the cells show. Ask within ``svg.drawing()``."""
     answers = {query.name: queries.ask(connection, query) for query in catalogue.QUERIES}
@@ -55,9 +55,9 @@ def draw(
     failed = [row for row in success_rows if row["failed"] or row["excluded_failed"]]
     order = list(derived.measured.cells)
     failed.sort(key=lambda row: (order.index(row["cell"]), about.arms.index(row["arm"])))
-    drawn = _curves(about, derived, answers[catalogue.CURVES.name], found)
+    drawn = _curves(about, derived, answers[catalogue.CURVES.name], comparisons)
     return Content(
-        said=findings(about, derived, found, answers),
+        findings=findings(about, derived, comparisons, answers),
         failing=success_table(
             tables.with_rows(success_rows, failed),
             "success",
@@ -73,9 +73,9 @@ def draw(
     )
 
 
-def _container_figures(about: RunFacts, contrasts: Answer) -> list[Figure]:
+def _container_figures(about: RunFacts, contrasts: QueryResult) -> list[Figure]:
     here = [row for row in contrasts.where(factor="place", place=EVERYWHERE) if row["reference"] is None]
-    made = []
+    figures = []
     for number, metric in enumerate(metrics_of(about, contrasts)):
         several = len({row["level"] for row in here}) > 1
         rows = [
@@ -91,11 +91,11 @@ def _container_figures(about: RunFacts, contrasts: Answer) -> list[Figure]:
             if row["metric"] == metric
         ]
         svg = changes(rows, about.margin, f"ratio of {metric} to native", f"sc{number}")
-        made.append(Figure(metric[:1].upper() + metric[1:], "All places, with equal weight.", svg))
-    return made
+        figures.append(Figure(metric[:1].upper() + metric[1:], "All places, with equal weight.", svg))
+    return figures
 
 
-def _contrast_table(answer: Answer) -> Table:
+def _contrast_table(answer: QueryResult) -> Table:
     rows = [row | {"what": f"{row['level']} ÷ {row['against']}"} for row in answer]
     columns = [
         Column("metric", "metric"),
@@ -120,12 +120,12 @@ def _contrast_table(answer: Answer) -> Table:
 
 
 def _curves(
-    about: RunFacts, derived: Services, answer: Answer, found: Sequence[Comparison]
+    about: RunFacts, derived: Services, answer: QueryResult, comparisons: Sequence[Comparison]
 ) -> list[tuple[str, list[Figure]]]:
     """Figures along each axis, those with the most levels first: two points make no curve, but better than nothing."""
     axes = sorted(derived.axes, key=lambda axis: -len(axis.steps))
-    by_pair = {(one.cell, one.arm, one.reference): one for one in found}
-    made = []
+    by_pair = {(one.cell, one.arm, one.reference): one for one in comparisons}
+    drawn_curves = []
     for number, axis in enumerate(axes[:_MOST_CURVES]):
         label = words.FACTORS.get(axis.factor, axis.factor)
         here = {arm: answer.where(factor=axis.factor, place=axis.place, arm=arm) for arm in about.arms}
@@ -144,15 +144,15 @@ def _curves(
                 svg = curves.ratios(ratio_points, pair, label, about.margin, f"sr{number}")
                 caption = "Filled: decided. Hollow: open. Bars: confidence sequences. Band: the margin."
                 figures.append(Figure(f"{style.name(pair[0])} against {style.name(pair[1])}", caption, svg))
-        made.append((f"{label[:1].upper()}{label[1:]}: {place_of(axis.place)}", figures))
-    return made
+        drawn_curves.append((f"{label[:1].upper()}{label[1:]}: {place_of(axis.place)}", figures))
+    return drawn_curves
 
 
 def _point(row: Mapping[str, Any]) -> Point:
     return Point(row["level"], row["text"], row["value"], row["low"], row["high"])
 
 
-def _curve_table(about: RunFacts, answer: Answer) -> Table:
+def _curve_table(about: RunFacts, answer: QueryResult) -> Table:
     form = numbers.FORM_OF_UNIT[_unit(about)]
     columns = [
         Column("factor", "factor"),
@@ -169,7 +169,7 @@ def _unit(about: RunFacts) -> str:
     return METRICS[about.metric].unit
 
 
-def _combination_tables(about: RunFacts, answer: Answer) -> list[Table]:
+def _combination_tables(about: RunFacts, answer: QueryResult) -> list[Table]:
     form = numbers.FORM_OF_UNIT[_unit(about)]
     columns = [
         Column("edge", "edge", "protocol"),
@@ -197,7 +197,7 @@ SECTION = Section(
     "services",
     "Services",
     derive=lambda run: derive(run.connection, run.about),
-    draw=lambda run, derived: draw(run.connection, run.about, derived, run.found),
+    draw=lambda run, derived: draw(run.connection, run.about, derived, run.comparisons),
     page="services.html.j2",
     cell="services-cell.html.j2",
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from trifecta.analysis.scaling import Axis, Turn, turns
+from trifecta.analysis.scaling import Axis, Turn, verdict_changes
 from trifecta.analysis.success import Difference
 from trifecta.conclude.comparisons import Comparison
 from trifecta.conclude.services.rows import CombinationRow, ContrastRow, SuccessRow, best_rank
@@ -43,20 +43,20 @@ def at_level(factor: str, text: str) -> str:
     return _AT.get(factor, "{}").format(text)
 
 
-def along(axis: Axis, pair: tuple[str, str], found: Sequence[Comparison]) -> str:
+def along(axis: Axis, pair: tuple[str, str], comparisons: Sequence[Comparison]) -> str:
     """Where the verdict of a pair changes along an axis; empty when the pair was not compared there."""
-    by_cell = {one.cell: one for one in found if (one.arm, one.reference) == pair}
+    by_cell = {one.cell: one for one in comparisons if (one.arm, one.reference) == pair}
     steps = [step for step in axis.steps if step.cell in by_cell]
     ones = [by_cell[step.cell] for step in steps]
     if len(ones) < 2:
         return ""
     texts = [at_level(axis.factor, step.text) for step in steps]
     arm, reference = name(pair[0]), name(pair[1])
-    changes = turns([one.kind for one in ones])
+    changes = verdict_changes([one.kind for one in ones])
     if changes:
-        said = [_turn(change, texts, ones) for change in changes]
+        changes_in_words = [_turn_words(change, texts, ones) for change in changes]
         between = {place for turn in changes for place in range(turn.before + 1, turn.after)}
-        return sentence(f"{arm} against {reference}: {listed(said)}{_open(texts, ones, between)}")
+        return sentence(f"{arm} against {reference}: {listed(changes_in_words)}{_open(texts, ones, between)}")
     decided = [place for place, one in enumerate(ones) if one.decided]
     if not decided:
         does = is_(ones[0].metric, "faster")
@@ -71,7 +71,7 @@ def along(axis: Axis, pair: tuple[str, str], found: Sequence[Comparison]) -> str
     return sentence(f"{arm} {how} {ends}{_open(texts, ones, set())}")
 
 
-def _turn(change: Turn, texts: Sequence[str], ones: Sequence[Comparison]) -> str:
+def _turn_words(change: Turn, texts: Sequence[str], ones: Sequence[Comparison]) -> str:
     before, after = ones[change.before], ones[change.after]
     verb = f"goes from {before.metric.word(before.kind)} to {after.metric.word(after.kind)}"
     told_apart = _are_told_apart(before, after)
@@ -96,26 +96,28 @@ def _are_told_apart(one: Comparison, other: Comparison) -> bool:
     )
 
 
-def _at(text: str, one: Comparison) -> str:
-    return f"{text} ({verdict_words.headline(one)} {verdict_words.interval(one)})"
+def _at(text: str, comparison: Comparison) -> str:
+    return f"{text} ({verdict_words.headline(comparison)} {verdict_words.interval(comparison)})"
 
 
-def _size(text: str, one: Comparison) -> str:
+def _size(text: str, comparison: Comparison) -> str:
     """The same where the sentence has said already who is faster."""
-    size = "" if one.kind == "same" else f"{numbers.ratio(one.row['factor'])}× "
-    return f"{text} ({size}{verdict_words.interval(one)})"
+    size = "" if comparison.kind == "same" else f"{numbers.ratio(comparison.row['factor'])}× "
+    return f"{text} ({size}{verdict_words.interval(comparison)})"
 
 
-def _open(texts: Sequence[str], ones: Sequence[Comparison], said: set[int]) -> str:
+def _open(texts: Sequence[str], ones: Sequence[Comparison], named: set[int]) -> str:
     undecided = [
-        text for place, (text, one) in enumerate(zip(texts, ones, strict=True)) if not one.decided and place not in said
+        text
+        for place, (text, one) in enumerate(zip(texts, ones, strict=True))
+        if not one.decided and place not in named
     ]
     return f"; undecided at {listed(undecided)}" if undecided else ""
 
 
 def turning(factor: str, pair: tuple[str, str], kinds: Sequence[Sequence[str]]) -> str:
     """In how many places the verdict changes along a factor, given the verdicts along it in each."""
-    changing = sum(bool(turns(one)) for one in kinds)
+    changing = sum(bool(verdict_changes(one)) for one in kinds)
     enough = sum(len([kind for kind in one if kind != "undecided"]) > 1 for one in kinds)
     label = FACTORS.get(factor, factor)
     where = f"changes in {changing} of {counted(len(kinds), 'place')}" if changing else "changes nowhere"
@@ -131,12 +133,12 @@ def everywhere(pair: tuple[str, str], kinds: Mapping[str, Sequence[str]], metric
     if len(kinds) < 2:
         return ""
     groups: dict[str, list[str]] = {}
-    for path, found in kinds.items():
-        there = [metric.word(kind) for kind in ("faster", "slower", "same", "undecided") if kind in found]
+    for path, verdicts in kinds.items():
+        there = [metric.word(kind) for kind in ("faster", "slower", "same", "undecided") if kind in verdicts]
         word = there[0] if len(there) == 1 else listed([f"partly {kind}" for kind in there])
         groups.setdefault(word.replace("same", "the same"), []).append(path)
-    said = [f"{word} on {listed(paths)}" for word, paths in groups.items()]
-    return sentence(f"From path to path, {name(pair[0])} against {name(pair[1])} is {'; '.join(said)}")
+    sentences = [f"{word} on {listed(paths)}" for word, paths in groups.items()]
+    return sentence(f"From path to path, {name(pair[0])} against {name(pair[1])} is {'; '.join(sentences)}")
 
 
 def along_paths(pair: tuple[str, str], by_path: Mapping[str, Comparison]) -> str:
@@ -147,12 +149,12 @@ def along_paths(pair: tuple[str, str], by_path: Mapping[str, Comparison]) -> str
     for path, one in by_path.items():
         groups.setdefault(one.kind, []).append(path if not one.decided else _size(path, one))
     metric = next(iter(by_path.values())).metric
-    said = [
+    sentences = [
         f"{metric.word(kind)} on {listed(groups[kind])}"
         for kind in ("faster", "slower", "same", "undecided")
         if kind in groups
     ]
-    return sentence(f"{name(pair[0])} against {name(pair[1])}: {'; '.join(said)}")
+    return sentence(f"{name(pair[0])} against {name(pair[1])}: {'; '.join(sentences)}")
 
 
 def success(
@@ -165,27 +167,27 @@ def success(
         return ["No request of a valid trial was counted."]
     if not failed:
         return [f"All {numbers.count(requests)} requests of the valid trials succeeded.", *_excluded(rows)]
-    said = [f"{numbers.count(failed)} of {numbers.count(requests)} requests of the valid trials failed."]
+    sentences = [f"{numbers.count(failed)} of {numbers.count(requests)} requests of the valid trials failed."]
     for arm in dict.fromkeys(row["arm"] for row in counted_rows):
         here = [row for row in counted_rows if row["arm"] == arm]
         below = [row for row in here if row["failed"]]
         if not below:
-            said.append(
+            sentences.append(
                 f"{name(arm)} stayed at 100 % in {'the one' if len(here) == 1 else f'all {len(here)}'} cell"
                 f"{'' if len(here) == 1 else 's'}."
             )
             continue
         worst = min(below, key=lambda row: row["rate"])
         ends = numbers.FORMATS["rate_interval"]((worst["low"], worst["high"]))
-        said.append(
+        sentences.append(
             f"{name(arm)} fell below 100 % in {len(below)} of {counted(len(here), 'cell')}, to "
             f"{numbers.rate(worst['rate'])} {ends} at the lowest."
         )
-    return [*said, *_differences(differences, alpha), *_excluded(rows)]
+    return [*sentences, *_differences(differences, alpha), *_excluded(rows)]
 
 
 def _differences(differences: Mapping[tuple[str, str], Difference | None], alpha: float) -> list[str]:
-    said, open_pairs = [], []
+    sentences, open_pairs = [], []
     for pair, one in differences.items():
         arm, reference = name(pair[0]), name(pair[1])
         ends = () if one is None or one.low is None or one.high is None else (one.low, one.high)
@@ -197,10 +199,10 @@ def _differences(differences: Mapping[tuple[str, str], Difference | None], alpha
         if ends:
             low, high = sorted(map(abs, ends))
             points += f" [{100 * low:.2g}, {100 * high:.2g}]"
-        said.append(f"{arm} failed {word} often than {reference}, by {points} on average over the cells.")
+        sentences.append(f"{arm} failed {word} often than {reference}, by {points} on average over the cells.")
     if open_pairs:
-        said.append(f"Which fails less often is not decided {listed(open_pairs)}.")
-    return said
+        sentences.append(f"Which fails less often is not decided {listed(open_pairs)}.")
+    return sentences
 
 
 def _excluded(rows: Sequence[SuccessRow]) -> list[str]:
@@ -215,13 +217,13 @@ def _excluded(rows: Sequence[SuccessRow]) -> list[str]:
 
 def ratios(rows: Sequence[ContrastRow]) -> str:
     """``HTTP/1.1 0.998 × [0.995, 1.001] (the same) and HTTP/3 1.10 × [1.08, 1.12]``, of rows of ``contrasts``."""
-    said = []
+    sentences = []
     for row in rows:
         if row["reference"] is None:
             tail = {"same": " (the same)", "undecided": " (undecided)"}.get(row["outcome"], "")
             known = row["ratio"] is not None
-            said.append(f"{name(row['arm'])} {_ratio(row)}{tail}" if known else f"{name(row['arm'])} has no value")
-    return listed(said)
+            sentences.append(f"{name(row['arm'])} {_ratio(row)}{tail}" if known else f"{name(row['arm'])} has no value")
+    return listed(sentences)
 
 
 def _ratio(row: ContrastRow) -> str:
@@ -230,14 +232,14 @@ def _ratio(row: ContrastRow) -> str:
 
 def container(rows: Sequence[ContrastRow], level: str, metrics: Sequence[str], more_is_better: str) -> list[str]:
     """What a place costs each protocol against native, over all places of the study, a sentence a metric."""
-    said = []
+    sentences = []
     for metric in metrics:
         here = [row for row in rows if row["metric"] == metric and row["place"] == "all places"]
         if here:
-            said.append(
+            sentences.append(
                 f"{metric[:1].upper()}{metric[1:]}, {level} to native: {ratios(here)}{beyond(here, more_is_better)}."
             )
-    return said
+    return sentences
 
 
 def beyond(rows: Sequence[ContrastRow], more_is_better: str) -> str:
@@ -245,34 +247,34 @@ def beyond(rows: Sequence[ContrastRow], more_is_better: str) -> str:
 
     Of the metric ``more_is_better`` a ratio below 1 is the cost.
     """
-    said = []
+    sentences = []
     for row in rows:
         if row["reference"] is None or row["outcome"] not in ("more", "less"):
             continue
         costs = (row["outcome"] == "more") != (row["metric"] == more_is_better)
         word = "more" if costs else "less"
-        said.append(f"it costs {name(row['arm'])} {word} than {name(row['reference'])}, {_ratio(row)}")
-    return f"; {listed(said)}" if said else ""
+        sentences.append(f"it costs {name(row['arm'])} {word} than {name(row['reference'])}, {_ratio(row)}")
+    return f"; {listed(sentences)}" if sentences else ""
 
 
 def reordering(path: str, other: str | None, rows: Sequence[ContrastRow], more_is_better: str) -> list[str]:
     """What jitter that reorders does, and why; with the same path in order, how much of it is the order."""
-    said = [
+    sentences = [
         f"On {path} the jitter lets packets overtake each other. A stack with the fixed threshold of three packets of "
         "RFC 9002 (6.1.1) declares a packet that three later ones overtook lost, retransmits it and slows down. Linux "
         "TCP measures reordering and waits longer (RACK, RFC 8985). So what HTTP/3 loses here may be its library's "
         "loss detection, not the protocol."
     ]
     if other is None:
-        said.append(f"The study has no variant of {path} in order, so this run cannot tell how much that is.")
-        return said
+        sentences.append(f"The study has no variant of {path} in order, so this run cannot tell how much that is.")
+        return sentences
     here = [row for row in rows if row["place"] == "all places"]
     if not any(row["ratio"] for row in here):
-        said.append(f"Against {other}, the same in order, there is no block to compare yet.")
-        return said
+        sentences.append(f"Against {other}, the same in order, there is no block to compare yet.")
+        return sentences
     more = beyond(here, more_is_better) or "; that it costs one protocol more than another is not shown"
-    said.append(f"{sentence(here[0]['metric'])[:-1]} to that on {other}, the same in order: {ratios(here)}{more}.")
-    return said
+    sentences.append(f"{sentence(here[0]['metric'])[:-1]} to that on {other}, the same in order: {ratios(here)}{more}.")
+    return sentences
 
 
 def pair_words(edge: str, inside: str) -> str:
@@ -286,28 +288,30 @@ def mixed(rows: Sequence[CombinationRow], baseline: str, alpha: float, metric: s
     if not rows:
         return []
     best = [row for row in rows if best_rank(row) == 1]
-    said = []
+    sentences = []
     if len(best) == len(rows):
-        said.append(f"No combination could be distinguished from another ({len(rows)} measured).")
+        sentences.append(f"No combination could be distinguished from another ({len(rows)} measured).")
     elif len(best) == 1:
-        said.append(f"Best: {pair_words(best[0]['edge'], best[0]['inside'])}.")
+        sentences.append(f"Best: {pair_words(best[0]['edge'], best[0]['inside'])}.")
     else:
         several = listed([pair_words(row["edge"], row["inside"]) for row in best])
-        said.append(f"In the lead, indistinguishable: {several}.")
-    found = {(row["edge"], row["inside"]): row for row in rows}
+        sentences.append(f"In the lead, indistinguishable: {several}.")
+    by_protocols = {(row["edge"], row["inside"]): row for row in rows}
     for other in dict.fromkeys(row["edge"] for row in rows if row["edge"] != baseline):
         worth = {
-            "the first hop alone": found.get((other, baseline)),
-            "the hops inside alone": found.get((baseline, other)),
-            "all hops": found.get((other, other)),
+            "the first hop alone": by_protocols.get((other, baseline)),
+            "the hops inside alone": by_protocols.get((baseline, other)),
+            "all hops": by_protocols.get((other, other)),
         }
-        parts = [f"{what} {_worth(row, alpha)}" for what, row in worth.items() if row is not None and row["ratio"]]
+        parts = [
+            f"{what} {_ratio_effect(row, alpha)}" for what, row in worth.items() if row is not None and row["ratio"]
+        ]
         if parts:
-            said.append(f"From {name(baseline)} to {name(other)}, {metric}: {listed(parts)}.")
-    return said
+            sentences.append(f"From {name(baseline)} to {name(other)}, {metric}: {listed(parts)}.")
+    return sentences
 
 
-def _worth(row: CombinationRow, alpha: float) -> str:
+def _ratio_effect(row: CombinationRow, alpha: float) -> str:
     value = f"{numbers.ratio(row['ratio'])} × {numbers.interval((row['ratio_low'], row['ratio_high']))}"
     shown = row["p_holm"] is not None and row["p_holm"] <= alpha
     return value if shown else f"{value} (not shown to differ)"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from trifecta.conclude.facts import RunFacts
-from trifecta.conclude.queries import Answer
+from trifecta.conclude.queries import QueryResult
 from trifecta.conclude.query import Query
 from trifecta.conclude.visits import catalogue
 from trifecta.conclude.visits.films import find, progress
@@ -55,25 +55,25 @@ class CellPart:
     sql: dict[str, str]
 
 
-def cell_part(about: RunFacts, answers: Mapping[str, Answer], cell: str, number: int, budget: Budget) -> CellPart:
+def cell_part(about: RunFacts, answers: Mapping[str, QueryResult], cell: str, number: int, budget: Budget) -> CellPart:
     """The part of one cell, from the answers of all queries by name."""
     metrics = _metric_tables(about, answers, cell, number)
     spoken = _spoken_table(about, answers[catalogue.SPOKEN.name], cell, number)
     shown: tuple[Query, ...]
     if about.is_video:
         figures = _watch_figures(about, answers, cell, number)
-        made = [_segment_table(answers[catalogue.SEGMENTS.name], cell, number), spoken]
+        tables = [_segment_table(answers[catalogue.SEGMENTS.name], cell, number), spoken]
         shown = (catalogue.PLAYBACK, catalogue.STALLS, catalogue.WATCHES)
     else:
         figures = _load_figures(about, answers, cell, number, budget)
-        made = [spoken]
+        tables = [spoken]
         shown = (catalogue.LOADS, catalogue.FETCHES, catalogue.FILMED)
     texts = {query.name: query.text(cell) for query in shown}
-    return CellPart(figures, metrics, [one for one in made if one.lines], texts)
+    return CellPart(figures, metrics, [one for one in tables if one.lines], texts)
 
 
 def _load_figures(
-    about: RunFacts, answers: Mapping[str, Answer], cell: str, number: int, budget: Budget
+    about: RunFacts, answers: Mapping[str, QueryResult], cell: str, number: int, budget: Budget
 ) -> list[Figure]:
     marks = {row["arm"]: row for row in answers[catalogue.LOADS.name].of(Marks, cell=cell)}
     fetches = answers[catalogue.FETCHES.name].of(Fetch, cell=cell)
@@ -85,14 +85,14 @@ def _load_figures(
     missing = [style.name(arm) for arm in about.arms if arm not in loads]
     if missing:
         whose += f" None of {listed(missing)}: the median lies among failed visits."
-    made = _pictures(about, answers, cell, number, budget)
+    figures = _pictures(about, answers, cell, number, budget)
     lines = rows_of(loads, about.baseline)
     reading = (
-        f"A resource stands on the same line for every {naming.noun()}. Left of it: its connection's number and, as a "
-        "bar of one to five steps, its priority. Lines: first contentful paint (FCP), largest contentful paint (LCP), "
-        "DOMContentLoaded (DCL), load."
+        f"A resource stands on the same line for every {naming.noun()}. Left of it: its connection's number and, as "
+        "a bar of one to five steps, its priority. Lines: first contentful paint (FCP), largest contentful paint "
+        "(LCP), DOMContentLoaded (DCL), load."
     )
-    made.append(
+    figures.append(
         Figure(
             f"Waterfall: {len(lines)} resources",
             f"{whose} {reading}",
@@ -102,7 +102,7 @@ def _load_figures(
             legend=_legend(loads),
         )
     )
-    made.append(
+    figures.append(
         Figure(
             "Connections",
             "One lane per connection: its handshake over the whole height, then the requests that it carried, "
@@ -112,7 +112,7 @@ def _load_figures(
             shown=len(lines) <= MOST_OPEN,
         )
     )
-    return sorted(made, key=lambda figure: not figure.wide)
+    return sorted(figures, key=lambda figure: not figure.wide)
 
 
 def _legend(loads: Mapping[str, Load]) -> Legend:
@@ -120,7 +120,9 @@ def _legend(loads: Mapping[str, Load]) -> Legend:
     return [(span.name, style.CSS_VARIABLES[span.colour], span.texture) for span in SPANS if span.column in used]
 
 
-def _pictures(about: RunFacts, answers: Mapping[str, Answer], cell: str, number: int, budget: Budget) -> list[Figure]:
+def _pictures(
+    about: RunFacts, answers: Mapping[str, QueryResult], cell: str, number: int, budget: Budget
+) -> list[Figure]:
     """The film strips and the curves of visual progress; nothing where no pictures were kept."""
     marks = {row["arm"]: row for row in answers[catalogue.FILMED.name].of(FilmedMarks, cell=cell)}
     films = {
@@ -140,50 +142,51 @@ def _pictures(about: RunFacts, answers: Mapping[str, Answer], cell: str, number:
     whose = f"Of the filmed visits the one with the median load time of each {naming.noun()}: {chosen}."
     if all(marks[arm]["warmup"] for arm in films):
         whose += " Filming slows a page down, so these visits are not measured ones."
-    made = []
+    figures = []
     size = sum(len(data) for data in {picture.jpeg for strip in strips.values() for picture in strip.pictures})
     if strips and size > budget.left:
         budget.refused.append(cell)
     elif strips:
         budget.left -= size
         caption = f"The page as it looked at the time below the middle of each picture. {whose}"
-        made.append(Figure("Film strips", caption, filmstrip(strips, high, f"v{number}f"), wide=True))
+        figures.append(Figure("Film strips", caption, filmstrip(strips, high, f"v{number}f"), wide=True))
     if curves:
         caption = "From the colours of the pictures of the film strips; Speed Index is the area above the curve."
         svg = visual_progress(curves, high, f"v{number}p")
-        made.append(Figure("Visual progress", caption, svg))
-    return made
+        figures.append(Figure("Visual progress", caption, svg))
+    return figures
 
 
-def _watch_figures(about: RunFacts, answers: Mapping[str, Answer], cell: str, number: int) -> list[Figure]:
-    found = watches(
+def _watch_figures(about: RunFacts, answers: Mapping[str, QueryResult], cell: str, number: int) -> list[Figure]:
+    drawn = watches(
         answers[catalogue.PLAYBACK.name].of(Second, cell=cell), answers[catalogue.STALLS.name].of(Event, cell=cell)
     )
-    if not found:
+    if not drawn:
         return []
-    found.sort(key=lambda one: (about.arms.index(one.arm), one.name))
+    drawn.sort(key=lambda one: (about.arms.index(one.arm), one.name))
     bold = {row["arm"]: f"{row['trial']}-{row['visit']}" for row in answers[catalogue.WATCHES.name].where(cell=cell)}
     chosen = [f"{style.name(arm)} {name.replace('-', ', visit ')}" for arm, name in bold.items()]
     caption = "Thin: every watch; for the bitrate, their mean."
     if chosen:
         caption += f" Bold: the one with the median startup time of each {naming.noun()}, {listed(chosen)}."
-    svg = playback(found, bold, f"v{number}b")
+    svg = playback(drawn, bold, f"v{number}b")
     return [Figure("Buffer, bitrate and stalls over time", caption, svg, wide=True)]
 
 
-def _metric_tables(about: RunFacts, answers: Mapping[str, Answer], cell: str, number: int) -> list[Table]:
+def _metric_tables(about: RunFacts, answers: Mapping[str, QueryResult], cell: str, number: int) -> list[Table]:
     values = tables.values_of_arms(about.arms)
     ratios = tables.changes_of_arms(about.arms, about.baseline)
     since = "play" if about.is_video else "the start of the navigation"
     notes = [
-        "Geometric mean over blocks of the medians of trials, with a t interval of the logarithms: descriptive, for a "
-        f"number of blocks set in advance. What can be zero is a mean over blocks. Times count from {since}. A dash "
-        "for an interval: one block, no difference at all, or a block in which half of the visits failed."
+        "Geometric mean over blocks of the medians of trials, with a t interval of the logarithms: "
+        "descriptive, for a number of blocks set in advance. What can be zero is a mean over blocks. Times "
+        f"count from {since}. A dash for an interval: one block, no difference at all, or a block in which half "
+        "of the visits failed."
     ]
     itself = f"{style.name(about.baseline)} against itself"
     ratio_notes = [
-        "Ratios of the same block, their geometric mean over blocks; differences of what can be zero. noise: how far a "
-        f"trial lies from the mean of its block (standard deviation), by {itself}."
+        "Ratios of the same block, their geometric mean over blocks; differences of what can be zero. noise: "
+        f"how far a trial lies from the mean of its block (standard deviation), by {itself}."
     ]
     ratios.append(Column("noise", "noise", "percent"))
     heading = ("metric", "label")
@@ -199,7 +202,7 @@ def _metric_tables(about: RunFacts, answers: Mapping[str, Answer], cell: str, nu
     ]  # fmt: skip
 
 
-def _spoken_table(about: RunFacts, answer: Answer, cell: str, number: int) -> Table:
+def _spoken_table(about: RunFacts, answer: QueryResult, cell: str, number: int) -> Table:
     columns = [
         Column("with", "whose"),
         Column("spoken", "protocol", "protocol"),
@@ -229,7 +232,7 @@ def _spoken_table(about: RunFacts, answer: Answer, cell: str, number: int) -> Ta
     )
 
 
-def _segment_table(answer: Answer, cell: str, number: int) -> Table:
+def _segment_table(answer: QueryResult, cell: str, number: int) -> Table:
     columns = [
         Column("rung", "rung", "count"),
         Column("segments", "segments", "count"),

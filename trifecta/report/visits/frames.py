@@ -20,9 +20,9 @@ def strip(film: Film, marks: Marks, high: float) -> Strip | None:
     shown = {picture.at_ns for at in times(high) if (picture := shown_at(wanted, at)) is not None}
     pictures, shape = [], (0, 0)
     for at, file in film.frames:
-        if at in shown and (made := _small(file)) is not None:
-            pictures.append(Picture(at, made[0]))
-            shape = made[1]
+        if at in shown and (thumbnail := _small(file)) is not None:
+            pictures.append(Picture(at, thumbnail[0]))
+            shape = thumbnail[1]
     return Strip(pictures, marks, shape) if pictures else None
 
 

@@ -3,30 +3,32 @@
 from __future__ import annotations
 
 from trifecta.analysis.published import Evaluation
-from trifecta.conclude.queries import Answer
-from trifecta.conclude.visits.published import Claim, known
+from trifecta.conclude.queries import QueryResult
+from trifecta.conclude.visits.published import Claim, load_studies
 from trifecta.design import metrics, naming, numbers
 from trifecta.design.phrases import sentence
 from trifecta.report import tables
 from trifecta.report.tables import Column, Table
 
 
-def with_place(one: Claim, where: str) -> tuple[Claim, str]:
+def with_place(claim: Claim, where: str) -> tuple[Claim, str]:
     """A claim, and where this run says what to it."""
-    return one, f"{where}. {ours(one.said)}"
+    return claim, f"{where}. {ours(claim.said)}"
 
 
-def ours(said: Evaluation) -> str:
+def ours(evaluation: Evaluation) -> str:
     """``HTTP/3 ÷ HTTP/2 here: 1.12 [1.08, 1.17]``."""
-    return f"{said.change()} here: {estimate_words(said)}"
+    return f"{evaluation.change()} here: {estimate_words(evaluation)}"
 
 
-def estimate_words(said: Evaluation) -> str:
+def estimate_words(evaluation: Evaluation) -> str:
     """``1.12 [1.08, 1.17]``; a difference with its sign."""
-    if not said.difference:
-        return f"{numbers.ratio(said.value)} {numbers.interval((said.low, said.high))}"
-    says = said.statement.says
-    return difference_words("" if says is None else says.metric, said.value, said.low, said.high)
+    if not evaluation.difference:
+        return f"{numbers.ratio(evaluation.value)} {numbers.interval((evaluation.low, evaluation.high))}"
+    assertion = evaluation.statement.says
+    return difference_words(
+        "" if assertion is None else assertion.metric, evaluation.value, evaluation.low, evaluation.high
+    )
 
 
 def difference_words(metric: str, *ends: float | None) -> str:
@@ -44,18 +46,18 @@ def _signed(value: float | None, unit: str) -> str:
     return f"{'+' if value > 0 else '-' if value < 0 else ''}{size}"
 
 
-def sources(answer: Answer) -> list[str]:
+def sources(answer: QueryResult) -> list[str]:
     """A line a study that the table names, and one for each threat to what it says."""
-    told = {row["study"] for row in answer}
-    made = []
-    for study in known():
-        if study.id in told:
-            made.append(f"{study.id} ({study.year}): {study.title}. {sentence(study.stack)} {sentence(study.facts)}")
-            made += [f"{name}: {fact}." for name, fact in study.threats.items()]
-    return made
+    studies = {row["study"] for row in answer}
+    lines = []
+    for study in load_studies():
+        if study.id in studies:
+            lines.append(f"{study.id} ({study.year}): {study.title}. {sentence(study.stack)} {sentence(study.facts)}")
+            lines += [f"{name}: {fact}." for name, fact in study.threats.items()]
+    return lines
 
 
-def published_table(answer: Answer) -> Table:
+def published_table(answer: QueryResult) -> Table:
     """The published numbers with their ratios, and ours beside them."""
     columns = [
         Column("published for", "subject"),

@@ -9,7 +9,7 @@ import duckdb
 
 from trifecta.conclude import queries
 from trifecta.conclude.facts import RunFacts
-from trifecta.conclude.queries import Answer
+from trifecta.conclude.queries import QueryResult
 from trifecta.conclude.visits import catalogue
 from trifecta.conclude.visits.derive import Visits, derive
 from trifecta.conclude.visits.metrics import metrics_of
@@ -80,7 +80,7 @@ def draw(connection: duckdb.DuckDBPyConnection, about: RunFacts, derived: Visits
 
 def _ratio_figures(about: RunFacts, derived: Visits) -> list[Figure]:
     names = {one.name: one.ratio for one in metrics_of(about) if one.ratio}
-    made = []
+    figures = []
     for number, cell in enumerate(derived.cells[:_MOST_RATIOS]):
         ratios: dict[str, dict[str, tuple[float, float | None, float | None]]] = {}
         for arm in reversed(about.arms):
@@ -91,11 +91,11 @@ def _ratio_figures(about: RunFacts, derived: Visits) -> list[Figure]:
         lines = [MetricRow(label, ratios[label]) for label in names.values() if label in ratios]
         if lines:
             svg = metric_ratios(lines, about.baseline, about.margin, f"vr{number}")
-            made.append(Figure(cell_words(cell), "", svg))
-    return made
+            figures.append(Figure(cell_words(cell), "", svg))
+    return figures
 
 
-def _work_table(about: RunFacts, answers: Mapping[str, Answer]) -> Table:
+def _work_table(about: RunFacts, answers: Mapping[str, QueryResult]) -> Table:
     columns = [
         Column(naming.factor(), "arm", "protocol"),
         Column("measured visits", "visits", "count"),
@@ -117,7 +117,7 @@ def _work_table(about: RunFacts, answers: Mapping[str, Answer]) -> Table:
     )
 
 
-def _failed_table(answer: Answer) -> Table:
+def _failed_table(answer: QueryResult) -> Table:
     columns = [
         Column(naming.factor(), "arm", "protocol"),
         Column("error", "error"),
@@ -127,7 +127,7 @@ def _failed_table(answer: Answer) -> Table:
     return tables.build(answer, "failed-visits", "Visits that failed", ("cell", "cell"), columns)
 
 
-def _left_out_table(answer: Answer) -> Table:
+def _left_out_table(answer: QueryResult) -> Table:
     rows = [row | {"arms": ", ".join(style.name(arm) for arm in row["arms"].split(", "))} for row in answer.rows[:200]]
     columns = [
         Column("address", "url"),
@@ -143,7 +143,7 @@ def _left_out_table(answer: Answer) -> Table:
 SECTION = Section(
     "visits",
     "Visits",
-    derive=lambda run: derive(run.connection, run.about, run.found),
+    derive=lambda run: derive(run.connection, run.about, run.comparisons),
     draw=lambda run, derived: draw(run.connection, run.about, derived),
     page="visits.html.j2",
     cell="visits-cell.html.j2",

@@ -28,7 +28,7 @@ def cell_words(cell: str) -> str:
 
 def metric_lines(about: RunFacts, rows: Sequence[MetricOfArm], cell: str) -> list[str]:
     """A line a protocol: ``HTTP/3 ÷ HTTP/2: TTFB 0.93 [0.91, 0.95], ...``; the verdicts have the load."""
-    made = []
+    lines = []
     names = {one.name: one.ratio.partition(" (")[0] for one in metrics_of(about) if one.name in _TOLD}
     for arm in reversed(about.arms):
         parts = []
@@ -39,8 +39,8 @@ def metric_lines(about: RunFacts, rows: Sequence[MetricOfArm], cell: str) -> lis
                 ends = numbers.interval((row["ratio_low"], row["ratio_high"]))
                 parts.append(f"{names[row['metric']]} {numbers.ratio(row['ratio'])} {ends}")
         if parts:
-            made.append(f"{style.name(arm)} ÷ {style.name(about.baseline)}: {', '.join(parts)}.")
-    return made
+            lines.append(f"{style.name(arm)} ÷ {style.name(about.baseline)}: {', '.join(parts)}.")
+    return lines
 
 
 def claim_summary(claims: Sequence[Claim]) -> str:
@@ -63,6 +63,6 @@ def brief(about: RunFacts, derived: Visits) -> list[str]:
     """The sentences for a terminal: a cell's metrics, then the claims."""
     lines = []
     for cell in derived.cells:
-        told = metric_lines(about, derived.metrics, cell)
-        lines += [f"{cell_words(cell)}: {' '.join(told)}"] if told else []
+        cell_lines = metric_lines(about, derived.metrics, cell)
+        lines += [f"{cell_words(cell)}: {' '.join(cell_lines)}"] if cell_lines else []
     return [*lines, *([claim_summary(derived.claims)] if derived.claims else [])]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trifecta.conclude.why.result import PAIR, SEARCH
-from trifecta.contract.why import NotMeasured, WhyFound
+from trifecta.contract.why import NotMeasured, WhyDocument
 from trifecta.report.ladder.words import ratio
 from trifecta.report.sections import Run, Section
 from trifecta.report.why import picture, words
@@ -45,14 +45,14 @@ class ShownWhy:
     page: str
 
 
-def shown(found: WhyFound, identity: str, folder: str) -> ShownWhy:
+def why_view(document: WhyDocument, identity: str, folder: str) -> ShownWhy:
     """A search for a page from which its folder is reached by ``folder``, empty or with a slash at its end. Ask within
     ``svg.drawing()``.
     """
     causes = [
         ShownCause(
             title=one["title"],
-            exchanged=words.removed(one),
+            exchanged=words.removed_words(one),
             suspected=one["suspected"],
             remains=ratio(one),
             share=words.share(one),
@@ -60,34 +60,35 @@ def shown(found: WhyFound, identity: str, folder: str) -> ShownWhy:
             named=one["state"] in ("explains", "hides"),
             cannot=one["cannot"],
         )
-        for one in found["causes"]
+        for one in document["causes"]
     ]
-    if found["nearest"] is not None:
-        as_is = ShownCause(words.AS_NEAREST, "", "", ratio(found["nearest"]), "", "", named=False, cannot="")
-        causes.insert(words.first_nearest(found), as_is)
-    lines = [*words.closing(found), words.method(found)]
-    if lost := words.left_out(found):
+    if document["nearest"] is not None:
+        as_is = ShownCause(words.AS_NEAREST, "", "", ratio(document["nearest"]), "", "", named=False, cannot="")
+        causes.insert(words.first_nearest(document), as_is)
+    lines = [*words.closing(document), words.method(document)]
+    if lost := words.left_out(document):
         lines.append(lost)
     return ShownWhy(
         id=identity,
-        answer=words.answer(found),
-        quantity=words.quantity(found),
-        picture=picture.draw(found).svg(f"{identity}-picture"),
+        answer=words.answer(document),
+        quantity=words.quantity(document),
+        picture=picture.draw(document).svg(f"{identity}-picture"),
         causes=tuple(causes),
         lines=tuple(lines),
-        missing=(*found["not_switched"], *found["not_measured"]),
-        runs=tuple((_RUNS[name], f"{folder}{name}/report.html") for name in found["runs"]),
+        missing=(*document["not_switched"], *document["not_measured"]),
+        runs=tuple((_RUNS[name], f"{folder}{name}/report.html") for name in document["runs"]),
         page=f"{folder}why.html" if folder else "",
     )
 
 
-def _derive(run: Run) -> list[tuple[Path, WhyFound]] | None:
+def _derive(run: Run) -> list[tuple[Path, WhyDocument]] | None:
     return why.of_run(run.about.folder) or None
 
 
-def _draw(_: Run, found: Sequence[tuple[Path, WhyFound]]) -> list[ShownWhy]:
+def _draw(_: Run, documents: Sequence[tuple[Path, WhyDocument]]) -> list[ShownWhy]:
     return [
-        shown(one, f"why-{number}", f"{why.FOLDER}/{folder.name}/") for number, (folder, one) in enumerate(found, 1)
+        why_view(one, f"why-{number}", f"{why.FOLDER}/{folder.name}/")
+        for number, (folder, one) in enumerate(documents, 1)
     ]
 
 

@@ -91,11 +91,11 @@ def export(name: str, run: Path, folder: Path | None = None, settle: Settle | No
         remedy = f"it is a target: --to {_example(name)}" if by_url else did_you_mean(name, EXPORTERS)
         raise UserError(f"no format {name!r}; {remedy}")
     exporter = EXPORTERS[name]
-    whole = run.resolve()
-    folder = (folder or whole.with_name(f"{whole.name}-{name}")).resolve()
-    if folder.is_relative_to(whole):
+    run_folder = run.resolve()
+    folder = (folder or run_folder.with_name(f"{run_folder.name}-{name}")).resolve()
+    if folder.is_relative_to(run_folder):
         raise UserError(f"{folder} is in the run's folder, which an export leaves alone; choose another with --out")
-    made = not folder.exists()
+    is_new = not folder.exists()
     files.make_empty(folder)
     try:
         with (
@@ -106,7 +106,7 @@ def export(name: str, run: Path, folder: Path | None = None, settle: Settle | No
                 written = exporter.into(source, Path(drafts))
             return [Path(shutil.move(path, folder / path.name)) for path in written]
     except BaseException:
-        if made:
+        if is_new:
             with suppress(OSError):  # what it holds is what could not be removed
                 folder.rmdir()
         raise
@@ -144,7 +144,7 @@ def send(url: str, run: Path, settle: Settle | None = None) -> list[str]:
 
 @contextmanager
 def _opened(run: Path, scratch: Path, settle: Settle | None) -> Iterator[Source]:
-    with damage.named(run), views.connect(run, writes=scratch) as connection:
+    with damage.naming_damaged_file(run), views.connect(run, writes=scratch) as connection:
         if settle is not None:
             settle(connection)
         connection.execute(f"SET memory_limit = '{_MEMORY}'")
@@ -163,8 +163,8 @@ def _blamed(name: str, package: str) -> Iterator[None]:
     except Exception as error:
         if not package:
             raise
-        said = f"{package} failed ({type(error).__name__}: {' '.join(str(error).split())})"
-        raise UserError(f"exporter {name!r} of {said}; report it to its author") from error
+        sentence = f"{package} failed ({type(error).__name__}: {' '.join(str(error).split())})"
+        raise UserError(f"exporter {name!r} of {sentence}; report it to its author") from error
 
 
 def _example(name: str) -> str:

@@ -30,17 +30,17 @@ def credentials() -> dict[str, str]:
     UserError where AWS_PROFILE names a profile that is in none of them, or a file cannot be read.
     """
     profile = os.environ.get("AWS_PROFILE") or "default"
-    kept = _section("AWS_SHARED_CREDENTIALS_FILE", "credentials", profile)
+    from_file = _section("AWS_SHARED_CREDENTIALS_FILE", "credentials", profile)
     config = _section("AWS_CONFIG_FILE", "config", profile if profile == "default" else f"profile {profile}")
-    if kept is None and config is None and os.environ.get("AWS_PROFILE"):
+    if from_file is None and config is None and os.environ.get("AWS_PROFILE"):
         raise UserError(f"AWS_PROFILE: no profile {profile!r} in ~/.aws/credentials or ~/.aws/config")
-    of_files = {**(config or {}), **(kept or {})}
-    found: dict[str, str] = {}
+    of_files = {**(config or {}), **(from_file or {})}
+    settings: dict[str, str] = {}
     if not any(os.environ.get(name) for name in _OF_ENVIRONMENT):
-        found = {ours: of_files[theirs] for theirs, ours in _KEYS.items() if theirs in of_files}
+        settings = {ours: of_files[theirs] for theirs, ours in _KEYS.items() if theirs in of_files}
     if "region" in of_files and not (os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")):
-        found["region"] = of_files["region"]
-    return found
+        settings["region"] = of_files["region"]
+    return settings
 
 
 def _section(variable: str, name: str, section: str) -> dict[str, str] | None:

@@ -31,8 +31,8 @@ def write(connection: duckdb.DuckDBPyConnection, folder: Path) -> list[Path]:
     for cell, arm, samples, *values in connection.execute(query).fetchall():
         levels = [level.partition("=") for level in str(cell).split(",") if "=" in level]
         name = "/".join(["BenchmarkTrial", *(f"{_word(k)}={_word(v)}" for k, _, v in levels), f"arm={_word(arm)}"])
-        told = [f"{value:.9g} {one.name}" for one, value in zip(metrics, values, strict=True) if value is not None]
-        lines.append(" ".join([name, str(samples), *told]))
+        sentences = [f"{value:.9g} {one.name}" for one, value in zip(metrics, values, strict=True) if value is not None]
+        lines.append(" ".join([name, str(samples), *sentences]))
     path = folder / "trials.txt"
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return [path]

@@ -23,13 +23,13 @@ from typing import Any
 
 import duckdb
 
-from trifecta.design.extras import Later
+from trifecta.design.extras import LazyModule
 from trifecta.store import parquet
 from trifecta.store.exports import tables
 from trifecta.store.exports.tables import Table
 
-polars: Any = Later("polars")
-plugins: Any = Later("polars.io.plugins")
+polars: Any = LazyModule("polars")
+plugins: Any = LazyModule("polars.io.plugins")
 
 _FASTER = ("polars", "pyarrow")  # of the extra `notebook`; without, DuckDB writes
 _MANY = 100_000  # rows, from which on Polars is worth its import
@@ -56,8 +56,8 @@ def write(connection: duckdb.DuckDBPyConnection, folder: Path) -> list[Path]:
 
 
 def _has_many(connection: duckdb.DuckDBPyConnection, table: Table) -> bool:
-    asked = f"SELECT 1 FROM {parquet.name_of(table.name)} LIMIT 1 OFFSET {_MANY - 1}"
-    return bool(connection.execute(asked).fetchall())
+    query = f"SELECT 1 FROM {parquet.name_of(table.name)} LIMIT 1 OFFSET {_MANY - 1}"
+    return bool(connection.execute(query).fetchall())
 
 
 def _by_polars(connection: duckdb.DuckDBPyConnection, table: Table, path: Path) -> None:
@@ -75,6 +75,6 @@ def _by_polars(connection: duckdb.DuckDBPyConnection, table: Table, path: Path) 
     try:
         plugins.register_io_source(batches, schema=schema).sink_csv(path)
     except OSError as error:
-        said = _NUMBER.search(str(error))  # which Polars has in its message only
-        number = error.errno or (int(said[1]) if said else errno.EIO)
+        match = _NUMBER.search(str(error))  # which Polars has in its message only
+        number = error.errno or (int(match[1]) if match else errno.EIO)
         raise OSError(number, os.strerror(number), str(path)) from error

@@ -74,21 +74,21 @@ class Filling:
         there = {table.name: table for table in tables.tables(source.connection)}
         counts = {name: _counts(source, table) for name, table in there.items()}
         now = {name: sum(rows.values()) for name, rows in counts.items()}
-        made = self._place.make([_RUNS, *there])
+        created = self._place.make([_RUNS, *there])
         known = self._place.item(_RUNS, self._identity.run, 0)
         before = _numbers(known.get("rows"))
         self._beginning, ended = self._of_run({**before, **now}, whole=False), self._of_run(now, whole=True)
         for name in sorted({*before, *there}):
             if name in there or self._place.described(name) is not None:
-                self._bring(source, there.get(name) or Table(name, ()), counts.get(name, {}), fresh=name in made)
+                self._bring(source, there.get(name) or Table(name, ()), counts.get(name, {}), fresh=name in created)
         if self._beginning is None or known != ended:
             self._write(_RUNS, [_put(ended)])
         return [f"{self._place.where}-{name}: {rows} rows, part={self._identity.run}" for name, rows in now.items()]
 
     def _of_run(self, rows: Mapping[str, int], *, whole: bool) -> Item:
         """The item of the run."""
-        said: Item = {"study": {"S": self._identity.study}, "run": {"S": self._identity.run}, "whole": {"BOOL": whole}}
-        return key(self._identity.run, 0) | said | {"rows": _map(rows)}
+        item: Item = {"study": {"S": self._identity.study}, "run": {"S": self._identity.run}, "whole": {"BOOL": whole}}
+        return key(self._identity.run, 0) | item | {"rows": _map(rows)}
 
     def _bring(self, source: Source, table: Table, counts: Mapping[str, int], *, fresh: bool) -> None:
         """Each part of a table that is not there as it is; what of the run is beyond is removed first.
@@ -125,7 +125,11 @@ class Filling:
         names = [f"{name}_told" if name in KEYS else name for name in table.names]
         for row in rows:
             trial = _trial(table, row)
-            values = {name: value for name, told in zip(names, row, strict=True) if (value := attribute(told))}
+            values = {
+                name: value
+                for name, value_of_column in zip(names, row, strict=True)
+                if (value := attribute(value_of_column))
+            }
             yield _put(values | key(self._part(trial), counted[trial]))
             counted[trial] += 1
 
@@ -166,15 +170,15 @@ def attribute(value: bool | int | float | str | None) -> Attribute | None:
 def _counts(source: Source, table: Table) -> dict[str, int]:
     """How many rows each trial has."""
     trial = "trial" if "trial" in table.names else "NULL"
-    asked = f"SELECT {trial}, count(*) FROM {parquet.name_of(table.name)} GROUP BY 1"
-    return {name or _NO_TRIAL: rows for name, rows in source.connection.execute(asked).fetchall()}
+    query = f"SELECT {trial}, count(*) FROM {parquet.name_of(table.name)} GROUP BY 1"
+    return {name or _NO_TRIAL: rows for name, rows in source.connection.execute(query).fetchall()}
 
 
 def _rows(source: Source, table: Table, where: str) -> Iterator[tuple[Any, ...]]:
     """The rows of a part, in types that every store has, in the same order every time."""
     columns = ", ".join(tables.portable(name, kind) for name, kind in table.columns)
-    found = source.connection.execute(f"SELECT {columns} {tables.rows(table.name, where)}")
-    while rows := found.fetchmany(_FETCHED):
+    cursor = source.connection.execute(f"SELECT {columns} {tables.rows(table.name, where)}")
+    while rows := cursor.fetchmany(_FETCHED):
         yield from rows
 
 
@@ -204,6 +208,6 @@ def _map(numbers: Mapping[str, int]) -> Attribute:
     return {"M": {name: {"N": str(number)} for name, number in numbers.items()}}
 
 
-def _numbers(told: Attribute | None) -> dict[str, int]:
+def _numbers(attribute: Attribute | None) -> dict[str, int]:
     """Of an attribute that `_map` made."""
-    return {name: int(number["N"]) for name, number in told["M"].items()} if told else {}
+    return {name: int(number["N"]) for name, number in attribute["M"].items()} if attribute else {}

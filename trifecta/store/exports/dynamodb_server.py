@@ -11,12 +11,12 @@ from typing import Any, TypedDict
 from urllib.parse import urlsplit
 
 from trifecta.design.errors import CannotError, TrifectaError, UserError
-from trifecta.design.extras import Later
+from trifecta.design.extras import LazyModule
 from trifecta.store.exports import error_messages
 
-boto3: Any = Later("boto3")
-configuration: Any = Later("botocore.config")
-exceptions: Any = Later("botocore.exceptions")
+boto3: Any = LazyModule("boto3")
+configuration: Any = LazyModule("botocore.config")
+exceptions: Any = LazyModule("botocore.exceptions")
 
 BATCH = 25
 """Requests that BatchWriteItem takes at once."""
@@ -78,24 +78,24 @@ class Place:
     def described(self, table: str) -> Described | None:
         """What DynamoDB says of a table; None where it is not there."""
         try:
-            found: Described = self.client.describe_table(TableName=self.name(table))["Table"]
+            description: Described = self.client.describe_table(TableName=self.name(table))["Table"]
         except self.client.exceptions.ResourceNotFoundException:
             return None
-        return found
+        return description
 
     def make(self, names: list[str]) -> set[str]:
         """Make the tables that are missing; which these are. CannotError for one that has other keys."""
-        made, awaited = set(), []
+        created, awaited = set(), []
         for name in names:
-            found = self.described(name)
-            if found is None:
+            description = self.described(name)
+            if description is None:
                 self._create(name)
-                made.add(name)
-            elif [each["AttributeName"] for each in found["KeySchema"]] != [*KEYS]:
+                created.add(name)
+            elif [each["AttributeName"] for each in description["KeySchema"]] != [*KEYS]:
                 raise CannotError(
                     f"{self.where}: {self.name(name)} has other keys than part and row; choose another prefix"
                 )
-            if found is None or found["TableStatus"] == "CREATING":
+            if description is None or description["TableStatus"] == "CREATING":
                 awaited.append(name)
         end = time.monotonic() + _MADE_S
         for name in awaited:
@@ -105,7 +105,7 @@ class Place:
                         f"{self.where}: {self.name(name)} is not made in {_MADE_S:.0f} s; {error_messages.RUN_AGAIN}"
                     )
                 time.sleep(_LOOK_S)
-        return made
+        return created
 
     def _create(self, table: str) -> None:
         part, row = KEYS
@@ -121,9 +121,9 @@ class Place:
 
     def item(self, table: str, part: str, row: int) -> Item:
         """An item as it is now; empty where it is not there."""
-        asked = self.client.get_item(TableName=self.name(table), Key=key(part, row), ConsistentRead=True)
-        found: Item = asked.get("Item", {})
-        return found
+        response = self.client.get_item(TableName=self.name(table), Key=key(part, row), ConsistentRead=True)
+        stored: Item = response.get("Item", {})
+        return stored
 
     def items(self, table: str, part: str) -> Iterator[Item]:
         """The items of a part as they are now, in the order of their rows."""
@@ -195,10 +195,10 @@ def _parted(url: str) -> tuple[str, str]:
 def _client(region: str, where: str, secrets: list[str]) -> Any:
     """Who asks, by boto3's own ways. What of it is secret is added to the list."""
     session = boto3.Session()
-    found = session.get_credentials()
-    if found is None:
+    credentials = session.get_credentials()
+    if credentials is None:
         raise CannotError(f"{where}: no credentials are found; {_CREDENTIALS}")
-    secrets += [text for text in found.get_frozen_credentials() if text]
+    secrets += [text for text in credentials.get_frozen_credentials() if text]
     config = configuration.Config(
         retries={"total_max_attempts": 1},
         connect_timeout=_CONNECT_S,

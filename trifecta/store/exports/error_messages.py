@@ -16,9 +16,9 @@ RUN_AGAIN = "fix it and run this again; it continues where it ended"
 def line(error: object, *secrets: str) -> str:
     """What a library or a server said as one line, cut short, without these secrets and any of the environment."""
     text = " ".join(str(error).split()) or type(error).__name__
-    found = [value for name, value in os.environ.items() if _SECRET.search(name) and name not in _NONE]
+    secret_values = [value for name, value in os.environ.items() if _SECRET.search(name) and name not in _NONE]
     headers = [part for name, value in os.environ.items() if name.endswith("HEADERS") for part in _PARTS.split(value)]
-    for value in sorted({*secrets, *found, *headers, *map(unquote, headers)}, key=len, reverse=True):
+    for value in sorted({*secrets, *secret_values, *headers, *map(unquote, headers)}, key=len, reverse=True):
         if len(value) > 3:
             text = text.replace(value, "...")
     return text[:_LONG]

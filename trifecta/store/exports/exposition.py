@@ -24,8 +24,8 @@ def family(name: str, kind: str, about: str, unit: str = "") -> Iterator[str]:
 
 def labelled(labels: Labels) -> str:
     """Labels as they follow a name."""
-    told = (f'{name}="{_escaped(value)}"' for name, value in labels.items() if value is not None)
-    return "{" + ",".join(told) + "}"
+    pairs = (f'{name}="{_escaped(value)}"' for name, value in labels.items() if value is not None)
+    return "{" + ",".join(pairs) + "}"
 
 
 def number(value: float) -> str:

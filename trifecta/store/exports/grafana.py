@@ -13,24 +13,24 @@ _SOURCE: JsonObject = {"type": "prometheus", "uid": "${source}"}
 _CHOSEN = '{study=~"$study",run=~"$run",cell=~"$cell"}'
 
 
-def named(column: str) -> tuple[str, float, str]:
+def exported_name(column: str) -> tuple[str, float, str]:
     """By what name a column of ``trials`` is exported, times what, and in which unit (empty: none)."""
-    for ending, told, scale in (
+    for ending, unit_suffix, scale in (
         ("_ns_per_request", "_per_request_seconds", 1e-9),
         ("_ns", "_seconds", 1e-9),
         ("_bits_per_s", "_bits_per_second", 1.0),
         ("_per_s", "_per_second", 1.0),
     ):
         if column.endswith(ending):
-            return f"trifecta_{column.removesuffix(ending)}{told}", scale, "seconds" if scale < 1 else ""
+            return f"trifecta_{column.removesuffix(ending)}{unit_suffix}", scale, "seconds" if scale < 1 else ""
     return f"trifecta_{column}", 1.0, ""
 
 
 def dashboard() -> JsonObject:
     """The whole: variables for source, study, run and cell, and a panel a question."""
-    median, _, _ = named("latency_p50_ns")
-    rate, _, _ = named("requests_per_s")
-    success, _, _ = named("success_rate")
+    median, _, _ = exported_name("latency_p50_ns")
+    rate, _, _ = exported_name("requests_per_s")
+    success, _, _ = exported_name("success_rate")
     quantile = f"histogram_quantile(0.95, sum by (le, arm) ({REQUESTS}_bucket{_CHOSEN}))"
     ends = [f"trifecta_verdict_{end}{_CHOSEN}" for end in ("family_low", "ratio", "family_high")]
     panels = [

@@ -25,8 +25,8 @@ def gather(source: Source, folder: Path) -> list[Path]:
     written: list[Path] = []
     for trial in RunDirectory.open(run).trial_names():
         place = run / "har" / trial
-        found = [each for each in place.glob("*.har") if not each.name.startswith(".")] if place.is_dir() else []
-        for archive in sorted(found, key=lambda each: (len(each.stem), each.stem)):
+        archives = [each for each in place.glob("*.har") if not each.name.startswith(".")] if place.is_dir() else []
+        for archive in sorted(archives, key=lambda each: (len(each.stem), each.stem)):
             path = folder / f"{trial}-{archive.name}"
             shutil.copyfile(archive, path)
             written.append(path)

@@ -16,7 +16,7 @@ _MOST = 10_000  # octets of an answer that are looked at
 
 
 @dataclass(frozen=True)
-class Answer:
+class HttpResponse:
     """What a server said."""
 
     status: int
@@ -24,7 +24,7 @@ class Answer:
     content: bytes
 
     @property
-    def said(self) -> str:
+    def message(self) -> str:
         """Its text, or else its reason: a line in which nothing is secret."""
         return error_messages.line(self.content.decode("utf-8", "replace") or self.reason)
 
@@ -52,19 +52,19 @@ class Poster:
         else:
             self._connection = http.client.HTTPConnection(self.host, self.port, timeout=_TIMEOUT_S)
 
-    def post(self, path: str, content: bytes) -> Answer:
+    def post(self, path: str, content: bytes) -> HttpResponse:
         """Send content; CannotError where no answer comes."""
         fields = {**self.fields, "Content-Encoding": "gzip"} if self.packed else self.fields
         packed = gzip.compress(content, 1, mtime=0) if self.packed else content
         try:
             self._connection.request("POST", path, packed, fields)
             answer = self._connection.getresponse()
-            said = answer.read(_MOST)
+            content_read = answer.read(_MOST)
             answer.read()
         except (OSError, http.client.HTTPException) as error:
             reason = error_messages.line(error)
             raise CannotError(f"{self.where}: no answer ({reason}); is a server running there?") from None
-        return Answer(answer.status, answer.reason, said)
+        return HttpResponse(answer.status, answer.reason, content_read)
 
     def close(self) -> None:
         """End the connection."""

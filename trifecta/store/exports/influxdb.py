@@ -31,7 +31,7 @@ import duckdb
 from trifecta.design.errors import CannotError, UserError
 from trifecta.store.exports import error_messages, line_protocol, parallel, tables
 from trifecta.store.exports.exporter import Source
-from trifecta.store.exports.http_post import Answer, Poster
+from trifecta.store.exports.http_post import HttpResponse, Poster
 
 SCHEMES = ("influxdb", "influxdbs")
 _PORT = 8086
@@ -59,14 +59,14 @@ def send(source: Source, url: str) -> list[str]:
         server, points = idle.get(), 0
         try:
             for batch in line_protocol.batches(cursor, piece):
-                _taken(where, server.poster.post(server.path, batch))
+                _require_success(where, server.poster.post(server.path, batch))
                 points += batch.count(b"\n")
         finally:
             idle.put(server)
         return points
 
     try:
-        points = sum(parallel.each(source.connection, sent, list(line_protocol.pieces(source))))
+        points = sum(parallel.map_pieces(source.connection, sent, list(line_protocol.pieces(source))))
     finally:
         for one in servers:
             one.poster.close()
@@ -104,24 +104,24 @@ def _is_here(host: str) -> bool:
         return host == "localhost"
 
 
-def _taken(where: str, answer: Answer) -> None:
+def _require_success(where: str, answer: HttpResponse) -> None:
     if answer.status not in _WRITTEN:
         raise _refused(where, answer)
 
 
-def _refused(where: str, answer: Answer) -> CannotError:
+def _refused(where: str, answer: HttpResponse) -> CannotError:
     remedy = {
         401: "set INFLUX_USERNAME and INFLUX_PASSWORD, or INFLUX_TOKEN of InfluxDB 2",
         403: "the user or token may not write there",
         404: "make the database (`influx -execute 'CREATE DATABASE ...'`) or bucket first",
     }.get(answer.status, "fix it and run this again: points that are there already are not duplicated")
-    return CannotError(f"{where}: refused with {answer.status} ({_said(answer)}); {remedy}")
+    return CannotError(f"{where}: refused with {answer.status} ({_error_message(answer)}); {remedy}")
 
 
-def _said(answer: Answer) -> str:
+def _error_message(answer: HttpResponse) -> str:
     try:
         document = json.loads(answer.content)
     except ValueError:
-        return answer.said
-    told = document.get("error") or document.get("message") if isinstance(document, dict) else None
-    return error_messages.line(told or answer.reason)
+        return answer.message
+    message = document.get("error") or document.get("message") if isinstance(document, dict) else None
+    return error_messages.line(message or answer.reason)

@@ -86,8 +86,8 @@ def pieces(source: Source) -> Iterator[str]:
 
 def batches(connection: duckdb.DuckDBPyConnection, piece: str) -> Iterator[bytes]:
     """The points of a piece, some thousand lines at a time."""
-    found = connection.execute(piece)
-    while rows := found.fetchmany(_BATCH):
+    cursor = connection.execute(piece)
+    while rows := cursor.fetchmany(_BATCH):
         yield "".join(f"{line}\n" for (line,) in rows).encode()
 
 
@@ -95,10 +95,10 @@ def _trials(table: Table) -> str:
     known = [name for name in (*METRICS, "samples", "errors") if name in table.names]
     types = dict(table.columns)
     fields = [
-        _real(name, f"t.{name}") if tables.portable_type(types[name]) == "DOUBLE" else _whole(name, f"t.{name}")
+        _real(name, f"t.{name}") if tables.portable_type(types[name]) == "DOUBLE" else _integer_field(name, f"t.{name}")
         for name in dict.fromkeys(known)
     ]
-    fields += [_truth("valid", "coalesce(t.valid, false)"), _whole("block", "t.block")]
+    fields += [_truth("valid", "coalesce(t.valid, false)"), _integer_field("block", "t.block")]
     tags = _BEGUN | _tags({"protocol": _escaped("t.protocol")})
     return _lines("trifecta_trial", "trials AS t", tags, fields, "t.started_ns") + " ORDER BY trial"
 
@@ -107,12 +107,12 @@ def _requests(where: str) -> str:
     own = {"protocol": _escaped("s.protocol"), "result": "s.result", "status_code": "s.status", "slot": "s.slot"}
     tags = {**_BEGUN, "method": "method_tag", **_tags(own)}
     fields = [
-        _whole("request", "s.request"),
-        _whole("result_code", _CODE),
+        _integer_field("request", "s.request"),
+        _integer_field("result_code", _CODE),
         _real("response_time", "s.latency_ns / 1e9"),
-        _whole("http_response_code", "s.status"),
-        _whole("content_length", "s.bytes_in"),
-        *(_whole(name, f"s.{name}") for name in _PHASES),
+        _integer_field("http_response_code", "s.status"),
+        _integer_field("content_length", "s.bytes_in"),
+        *(_integer_field(name, f"s.{name}") for name in _PHASES),
         _truth("warmup", "s.warmup"),
         _text("error", "s.error"),
     ]
@@ -122,13 +122,13 @@ def _requests(where: str) -> str:
 
 def _programs(where: str) -> str:
     fields = [
-        _whole("cpu_time_ns", "r.cpu_ns"),
+        _integer_field("cpu_time_ns", "r.cpu_ns"),
         _real("cpu_usage", "r.usage"),
-        _whole("memory_rss", "r.rss_bytes"),
-        _whole("num_threads", "r.threads"),
-        _whole("voluntary_context_switches", "r.voluntary_switches"),
-        _whole("involuntary_context_switches", "r.involuntary_switches"),
-        _whole("run_delay_ns", "r.run_delay_ns"),
+        _integer_field("memory_rss", "r.rss_bytes"),
+        _integer_field("num_threads", "r.threads"),
+        _integer_field("voluntary_context_switches", "r.voluntary_switches"),
+        _integer_field("involuntary_context_switches", "r.involuntary_switches"),
+        _integer_field("run_delay_ns", "r.run_delay_ns"),
     ]
     rows = _readings(f"{where} AND process NOT LIKE 'host %' AND cpu_ns IS NOT NULL")
     return _lines("procstat", rows, _BEGUN | _tags({"process_name": _escaped("r.process")}), fields, "r.time_ns")
@@ -136,10 +136,10 @@ def _programs(where: str) -> str:
 
 def _devices(where: str) -> str:
     fields = [
-        _whole("bytes_recv", "r.received_bytes"),
-        _whole("packets_recv", "r.received_packets"),
-        _whole("bytes_sent", "r.sent_bytes"),
-        _whole("packets_sent", "r.sent_packets"),
+        _integer_field("bytes_recv", "r.received_bytes"),
+        _integer_field("packets_recv", "r.received_packets"),
+        _integer_field("bytes_sent", "r.sent_bytes"),
+        _integer_field("packets_sent", "r.sent_packets"),
     ]
     rows = _readings(f"{where} AND received_bytes IS NOT NULL")
     return _lines("net", rows, _BEGUN | _tags({"interface": _escaped("r.process")}), fields, "r.time_ns")
@@ -158,9 +158,9 @@ def _lines(measurement: str, rows: str, tags: Mapping[str, str], fields: list[st
 
 def _line(measurement: str, tags: Mapping[str, str], fields: list[str], time: str) -> str:
     # By name, as InfluxDB keeps them: else it sorts them for every point.
-    told = ", ".join(tags[name] for name in sorted(tags))
+    listed_tags = ", ".join(tags[name] for name in sorted(tags))
     # Without a time there is no line: a server would give it its own, another one each time.
-    return f"concat('{measurement}', {told}, ' ', concat_ws(',', {', '.join(fields)}), ' ') || ({time})::VARCHAR"
+    return f"concat('{measurement}', {listed_tags}, ' ', concat_ws(',', {', '.join(fields)}), ' ') || ({time})::VARCHAR"
 
 
 def _tags(values: Mapping[str, str]) -> dict[str, str]:
@@ -176,7 +176,7 @@ def _escaped(value: str) -> str:
     return f"nullif(rtrim({text}, '\\'), '')"
 
 
-def _whole(name: str, value: str) -> str:
+def _integer_field(name: str, value: str) -> str:
     return f"'{name}=' || ({value})::BIGINT::VARCHAR || 'i'"
 
 

@@ -30,13 +30,13 @@ from typing import Any
 
 from trifecta.contract.digest import sha256_of
 from trifecta.design.errors import CannotError
-from trifecta.design.extras import Later
+from trifecta.design.extras import LazyModule
 from trifecta.store import parquet
 from trifecta.store.exports import error_messages, mariadb_server, mariadb_tests, tables
 from trifecta.store.exports.exporter import Source
 from trifecta.store.exports.tables import Table
 
-pymysql: Any = Later("pymysql")
+pymysql: Any = LazyModule("pymysql")
 
 GRANTS = "CREATE, ALTER, DROP, CREATE VIEW, SELECT, INSERT and DELETE"
 SCHEMES = ("mariadb", "mysql", "mariadbs")
@@ -84,27 +84,27 @@ class Database:
         ((self._run,),) = self._ask("SELECT run_id FROM runs WHERE run = %s", run.run)
         self._connection.commit()
         there = tables.tables(source.connection)
-        told = []
+        sentences = []
         for table in there:
             self._make(table)
             while not self._load(source, table):
                 self._empty(table.name)
-            told.append(f"{self._where}: {table.name}, run_id={self._run}")
+            sentences.append(f"{self._where}: {table.name}, run_id={self._run}")
         for (gone,) in self._ask("SELECT DISTINCT table_name FROM parts WHERE run_id = %s", self._run):
             if gone not in {table.name for table in there}:
                 self._empty(gone)
         for statement, values in mariadb_tests.views(source.connection, {each.name for each in there}, self._run):
             self._ask(statement, *values)
         self._connection.commit()
-        return told
+        return sentences
 
     def _make(self, table: Table) -> None:
         """The table, and columns that it lacks because runs before had them not."""
         columns = {name: _SHORT.get(name) or _TYPES[tables.portable_type(kind)] for name, kind in table.columns}
         index = ", KEY (run_id, trial)" if "trial" in columns else ", KEY (run_id)"
         listed = ", ".join(f"{_quoted(name)} {kind} NULL" for name, kind in columns.items())
-        made = f"(run_id INT NOT NULL, {listed}{index}) ENGINE=InnoDB {_CHARACTERS}"
-        self._ask(f"CREATE TABLE IF NOT EXISTS {_quoted(table.name)} {made}")
+        definition = f"(run_id INT NOT NULL, {listed}{index}) ENGINE=InnoDB {_CHARACTERS}"
+        self._ask(f"CREATE TABLE IF NOT EXISTS {_quoted(table.name)} {definition}")
         known = {str(name).lower() for name, *_ in self._ask(f"SHOW COLUMNS FROM {_quoted(table.name)}")}
         for name, kind in columns.items():
             if name.lower() not in known:
@@ -112,8 +112,8 @@ class Database:
 
     def _load(self, source: Source, table: Table) -> bool:
         """Bring every part that is not there; False where what is there is of an earlier state of the run."""
-        asked = "SELECT part, digest FROM parts WHERE run_id = %s AND table_name = %s"
-        known = {int(part): str(digest) for part, digest in self._ask(asked, self._run, table.name)}
+        query = "SELECT part, digest FROM parts WHERE run_id = %s AND table_name = %s"
+        known = {int(part): str(digest) for part, digest in self._ask(query, self._run, table.name)}
         count = 0
         for number, where in enumerate(tables.parts(source.connection, table, _ROWS)):
             count = number + 1
@@ -142,9 +142,9 @@ class Database:
         warnings = self._ask("SHOW WARNINGS LIMIT 1")
         if warnings or loaded != rows:
             self._connection.rollback()
-            said = error_messages.line(warnings[0][-1]) if warnings else f"{loaded} of {rows} rows"
-            raise CannotError(f"{self._where}: table {table.name} does not take all of the run ({said}); nothing of "
-                              "this part was kept")  # fmt: skip
+            sentence = error_messages.line(warnings[0][-1]) if warnings else f"{loaded} of {rows} rows"
+            raise CannotError(f"{self._where}: table {table.name} does not take all of the run ({sentence}); nothing "
+                              "of this part was kept")  # fmt: skip
         self._check_keys(True)
 
     def _check_keys(self, checked: bool) -> None:
@@ -201,7 +201,7 @@ def _clear(where: str, password: str) -> Iterator[None]:
         yield
     except pymysql.MySQLError as error:
         code = error.args[0] if error.args else None
-        said = error_messages.line(error.args[-1] if error.args else error, password)
+        message = error_messages.line(error.args[-1] if error.args else error, password)
         remedies: dict[object, str] = {
             1045: "set MYSQL_PWD, or user and password in ~/.my.cnf",
             1044: f"the user needs {GRANTS} there",
@@ -212,4 +212,4 @@ def _clear(where: str, password: str) -> Iterator[None]:
             4166: "let the server take files: SET GLOBAL local_infile = 1",
         }
         remedy = remedies.get(code, error_messages.RUN_AGAIN)
-        raise CannotError(f"{where}: {said}; {remedy}") from None
+        raise CannotError(f"{where}: {message}; {remedy}") from None

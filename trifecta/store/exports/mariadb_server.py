@@ -11,9 +11,9 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from trifecta.design.errors import UserError
-from trifecta.design.extras import Later
+from trifecta.design.extras import LazyModule
 
-optionfile: Any = Later("pymysql.optionfile")
+optionfile: Any = LazyModule("pymysql.optionfile")
 
 _PORT = 3306
 _SOCKET = "/run/mysqld/mysqld.sock"
@@ -56,13 +56,13 @@ def of_url(url: str) -> Server:
     database = unquote(parted.path).strip("/")
     if not database or "/" in database or parted.query:
         raise UserError(f"--to {parted.scheme}://: the URL has the form {parted.scheme}://USER@HOST:{_PORT}/DATABASE")
-    kept = _client()
+    client_options = _client()
     return Server(
         host=parted.hostname or "",
         port=parted.port or _PORT,
-        socket=os.environ.get("MYSQL_UNIX_PORT") or kept.get("socket", _SOCKET),
-        user=unquote(parted.username or "") or kept.get("user") or getpass.getuser(),
-        password=os.environ.get("MYSQL_PWD") or kept.get("password", ""),
+        socket=os.environ.get("MYSQL_UNIX_PORT") or client_options.get("socket", _SOCKET),
+        user=unquote(parted.username or "") or client_options.get("user") or getpass.getuser(),
+        password=os.environ.get("MYSQL_PWD") or client_options.get("password", ""),
         database=database,
         tls=parted.scheme == "mariadbs",
     )

@@ -25,10 +25,10 @@ def views(connection: duckdb.DuckDBPyConnection, there: Collection[str], run: in
     if "trials" not in there:
         return
     yield "DELETE FROM tests WHERE run_id = %s", (run,)
-    asked = "SELECT DISTINCT treatment FROM trials WHERE treatment IS NOT NULL ORDER BY treatment"
-    found = connection.execute(asked).fetchall()
+    query = "SELECT DISTINCT treatment FROM trials WHERE treatment IS NOT NULL ORDER BY treatment"
+    treatments = connection.execute(query).fetchall()
     calls = _calls(connection) if "spans" in there else []
-    for number, (treatment,) in enumerate(found, 1):
+    for number, (treatment,) in enumerate(treatments, 1):
         name = f"test_{run}_{number}"
         if calls:
             yield f"CREATE OR REPLACE VIEW `{name}` AS {_of_services(calls)}", _values(calls, run, treatment)
@@ -43,8 +43,8 @@ def views(connection: duckdb.DuckDBPyConnection, there: Collection[str], run: in
 
 def _calls(connection: duckdb.DuckDBPyConnection) -> list[tuple[str, str]]:
     """Caller and callee of each call that a cycle of the run has, in order."""
-    asked = "SELECT caller, callee FROM spans WHERE callee IS NOT NULL GROUP BY ALL"
-    pairs = f"{asked} ORDER BY min(ordinal), caller, callee"
+    query = "SELECT caller, callee FROM spans WHERE callee IS NOT NULL GROUP BY ALL"
+    pairs = f"{query} ORDER BY min(ordinal), caller, callee"
     return [(str(caller), str(callee)) for caller, callee in connection.execute(pairs).fetchall()]
 
 
@@ -59,9 +59,9 @@ def _of_services(calls: list[tuple[str, str]]) -> str:
             while column.lower() in map(str.lower, columns):  # A calls B, and B calls A
                 column += "_"
             columns[column] = f"SUM({of_pair.format(value)}) AS `{column}`"
-    whole = "MAX(CASE WHEN h.ordinal = 0 THEN h.returned_ns - h.started_ns END) AS `elapsed_ns`"
+    elapsed = "MAX(CASE WHEN h.ordinal = 0 THEN h.returned_ns - h.started_ns END) AS `elapsed_ns`"
     return (
-        f"SELECT h.trial, h.request, MAX(h.warmup) AS warmup, {whole}, {', '.join(columns.values())} FROM spans AS h "
+        f"SELECT h.trial, h.request, MAX(h.warmup) AS warmup, {elapsed}, {', '.join(columns.values())} FROM spans AS h "
         "JOIN trials AS t ON t.run_id = h.run_id AND t.trial = h.trial WHERE h.run_id = %s AND t.treatment = %s "
         "GROUP BY h.trial, h.request"
     )

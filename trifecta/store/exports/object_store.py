@@ -17,12 +17,12 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from trifecta.design.errors import CannotError, TrifectaError, UserError
-from trifecta.design.extras import Later
+from trifecta.design.extras import LazyModule
 from trifecta.store.exports import aws_files, error_messages
 
-obstore: Any = Later("obstore")
-stores: Any = Later("obstore.store")
-exceptions: Any = Later("obstore.exceptions")
+obstore: Any = LazyModule("obstore")
+stores: Any = LazyModule("obstore.store")
+exceptions: Any = LazyModule("obstore.exceptions")
 
 SCHEMES = ("s3", "gs", "az", "file")
 _TRIED = "trifecta-tried-this"
@@ -47,10 +47,10 @@ class Place:
 
     def names(self, folder: str) -> set[str]:
         """The objects below a folder of the prefix, as names from the prefix."""
-        found: set[str] = set()
+        paths: set[str] = set()
         for chunk in obstore.list(self.store, prefix=f"{self.prefix}{folder}"):
-            found |= {str(each["path"]).removeprefix(self.prefix) for each in chunk}
-        return found
+            paths |= {str(each["path"]).removeprefix(self.prefix) for each in chunk}
+        return paths
 
     def put(self, name: str, content: Path | bytes) -> None:
         """Whole or not at all."""
@@ -70,13 +70,15 @@ def check(url: str, option: str = "--to") -> None:
     """UserError where a URL names no place of an object store; ``option`` is where it was given."""
     parted = urlsplit(url)
     if parted.scheme not in SCHEMES:
-        said = ", ".join(f"{scheme}://..." for scheme in SCHEMES)
+        schemes = ", ".join(f"{scheme}://..." for scheme in SCHEMES)
         raise UserError(
-            f"option {option} {error_messages.place(url)}: that is no URL of an object store; write one of {said}"
+            f"option {option} {error_messages.place(url)}: that is no URL of an object store; write one of {schemes}"
         )
     if parted.query or parted.fragment or parted.username is not None:
-        said = "nothing but a place stands in the URL; credentials are looked for where `trifecta export --help` says"
-        raise UserError(f"{option} {parted.scheme}://: {said}")
+        schemes = (
+            "nothing but a place stands in the URL; credentials are looked for where `trifecta export --help` says"
+        )
+        raise UserError(f"{option} {parted.scheme}://: {schemes}")
     if parted.scheme == "file":
         if parted.netloc or not unquote(parted.path).strip("/"):
             raise UserError(f"{option} file://: a folder is file:///PATH, in full")
@@ -97,10 +99,10 @@ def opened(url: str, *, patient: bool = False, make: bool = True) -> Place:
         try:
             store = stores.LocalStore(prefix=Path("/") / path, mkdir=make)
         except (OSError, exceptions.BaseError) as error:  # FileNotFoundError and PermissionError too
-            said = f"there can be no folder ({_said(error)}); name another"
+            sentence = f"there can be no folder ({_error_message(error)}); name another"
             if not make:
-                said = "there is no folder; mount it, or put it back"
-            raise CannotError(f"file:///{path}: {said}") from None
+                sentence = "there is no folder; mount it, or put it back"
+            raise CannotError(f"file:///{path}: {sentence}") from None
         return Place(store, f"file:///{path}", "")
     base = f"{parted.scheme}://{parted.netloc}"
     config = aws_files.credentials() if parted.scheme == "s3" else {}
@@ -128,24 +130,24 @@ def clear(url: str, remedy: str) -> Iterator[None]:
         raise
     except FileNotFoundError as error:
         raise CannotError(
-            f"{error_messages.place(url)}: there is no such bucket or container ({_said(error)})"
+            f"{error_messages.place(url)}: there is no such bucket or container ({_error_message(error)})"
         ) from None
     except PermissionError as error:
-        raise CannotError(f"{error_messages.place(url)}: {_said(error)}; {remedy}") from None
+        raise CannotError(f"{error_messages.place(url)}: {_error_message(error)}; {remedy}") from None
     except Exception as error:
         if not isinstance(error, exceptions.BaseError):
             raise
-        raise CannotError(f"{error_messages.place(url)}: {_said(error)}; {remedy}") from None
+        raise CannotError(f"{error_messages.place(url)}: {_error_message(error)}; {remedy}") from None
 
 
-def _said(error: Exception) -> str:
+def _error_message(error: Exception) -> str:
     """The library says what happened, with the whole answer in XML, then how its own structures look."""
     text = str(error).partition("Debug source")[0].strip() or str(error)
-    if told := _TOLD.search(text):
-        return error_messages.line(f"{told[1]}: {told[2]}".rstrip(":. "))
+    if match := _TOLD.search(text):
+        return error_messages.line(f"{match[1]}: {match[2]}".rstrip(":. "))
     if _INSTANCE in text:
-        found = error_messages.line(text[text.index(_INSTANCE) :])
-        return f"no credentials were found, nor a role of an instance ({found})"
+        message = error_messages.line(text[text.index(_INSTANCE) :])
+        return f"no credentials were found, nor a role of an instance ({message})"
     if "builder error" in text and os.environ.get("AWS_ENDPOINT", "").startswith("http://"):
         return "AWS_ENDPOINT is without TLS, which AWS_ALLOW_HTTP=true allows"
     return error_messages.line(text)

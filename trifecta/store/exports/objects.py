@@ -71,17 +71,17 @@ def send(source: Source, url: str) -> list[str]:
             return name
 
         every = [(name, *piece) for name, wheres in pieces.items() for piece in enumerate(wheres)]
-        told = []
-        with closing(parallel.each(source.connection, brought, every)) as parts:
+        sentences = []
+        with closing(parallel.map_pieces(source.connection, brought, every)) as parts:
             for name, folder in folders.items():  # in the order of `pieces`
                 wanted = set(islice(parts, len(pieces.get(name, ()))))
                 if name in filled:
                     definition = athena.definition(filled[name], f"{place.url}/{name}/")
                     place.put(f"athena/{name}.sql", definition.encode())
-                    told.append(f"{place.url}/{folder}")
+                    sentences.append(f"{place.url}/{folder}")
                 gone = there[name] - wanted
                 place.delete(sorted(one for one in gone if _PART.fullmatch(one.rpartition("/")[2])))
-        return told
+        return sentences
 
 
 def _refuse_inside(run: Path, url: str) -> None:

@@ -63,15 +63,15 @@ def _trials(source: Source, of_run: Mapping[str, str]) -> Iterator[str]:
     for one in METRICS.values():
         if one.name not in there:
             continue
-        name, scale, unit = grafana.named(one.name)
+        name, scale, unit = grafana.exported_name(one.name)
         labels = ", ".join(f"t.{label}" for label in LABELS)
-        asked = f"SELECT {labels}, t.valid, {_ENDED_S}, t.{one.name} FROM trials AS t"
-        rows = source.connection.execute(f"{asked} WHERE t.{one.name} IS NOT NULL ORDER BY t.trial").fetchall()
+        query = f"SELECT {labels}, t.valid, {_ENDED_S}, t.{one.name} FROM trials AS t"
+        rows = source.connection.execute(f"{query} WHERE t.{one.name} IS NOT NULL ORDER BY t.trial").fetchall()
         if rows:
             yield from family(name, "gauge", one.label, unit)
         for *levels, valid, time, value in rows:
-            told = dict(zip(LABELS, levels, strict=True)) | {"valid": "true" if valid else "false"}
-            yield f"{name}{labelled({**of_run, **told})} {number(float(value) * scale)} {time:.3f}"
+            labels_of_trial = dict(zip(LABELS, levels, strict=True)) | {"valid": "true" if valid else "false"}
+            yield f"{name}{labelled({**of_run, **labels_of_trial})} {number(float(value) * scale)} {time:.3f}"
 
 
 def _requests(source: Source, of_run: Mapping[str, str]) -> Iterator[str]:
@@ -83,8 +83,8 @@ def _requests(source: Source, of_run: Mapping[str, str]) -> Iterator[str]:
             yield from family(name, "histogram", "Duration of requests", "seconds")
             begun = True
         of_point = point.attributes.items()
-        told = {_NO_LABEL.sub("_", key.removeprefix("trifecta.")): value for key, value in of_point}
-        labels = {**of_run, **{key: _plain(value) for key, value in told.items()}}
+        point_attributes = {_NO_LABEL.sub("_", key.removeprefix("trifecta.")): value for key, value in of_point}
+        labels = {**of_run, **{key: _label_value(value) for key, value in point_attributes.items()}}
         held = Durations(otlp_metrics.BOUNDS_S, point.counts, point.sum_s)
         yield from histogram(name, labels, held, f" {point.ended_ns / 1e9:.3f}")
 
@@ -93,14 +93,14 @@ def _verdicts(source: Source, of_run: Mapping[str, str]) -> Iterator[str]:
     ((time,),) = source.connection.execute(f"SELECT max({_ENDED_S}) FROM trials AS t").fetchall()
     for column, about in RATIOS.items():
         name = f"trifecta_verdict_{column}"
-        asked = f"SELECT {', '.join(VERDICT)}, {column} FROM verdicts WHERE {column} IS NOT NULL ORDER BY ALL"
-        rows = source.connection.execute(asked).fetchall()
+        query = f"SELECT {', '.join(VERDICT)}, {column} FROM verdicts WHERE {column} IS NOT NULL ORDER BY ALL"
+        rows = source.connection.execute(query).fetchall()
         if rows:
             yield from family(name, "gauge", about)
         for *labels, value in rows:
-            told = dict(zip(VERDICT, labels, strict=True))
-            yield f"{name}{labelled({**of_run, **told})} {number(value)} {time:.3f}"
+            labels_of_verdict = dict(zip(VERDICT, labels, strict=True))
+            yield f"{name}{labelled({**of_run, **labels_of_verdict})} {number(value)} {time:.3f}"
 
 
-def _plain(value: str | int | bool) -> str:
+def _label_value(value: str | int | bool) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)

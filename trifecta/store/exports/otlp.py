@@ -25,17 +25,17 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from trifecta.design.errors import CannotError, UserError
-from trifecta.design.extras import Later
+from trifecta.design.extras import LazyModule
 from trifecta.store.exports import error_messages, otlp_metrics, otlp_traces, tables
 from trifecta.store.exports.exporter import Source
 from trifecta.store.exports.http_post import Poster
 
-metrics_encoder: Any = Later("opentelemetry.exporter.otlp.proto.common.metrics_encoder")
-trace_encoder: Any = Later("opentelemetry.exporter.otlp.proto.common.trace_encoder")
-headers: Any = Later("opentelemetry.util.re")
-metrics_service: Any = Later("opentelemetry.proto.collector.metrics.v1.metrics_service_pb2")
-trace_service: Any = Later("opentelemetry.proto.collector.trace.v1.trace_service_pb2")
-protobuf: Any = Later("google.protobuf.message")
+metrics_encoder: Any = LazyModule("opentelemetry.exporter.otlp.proto.common.metrics_encoder")
+trace_encoder: Any = LazyModule("opentelemetry.exporter.otlp.proto.common.trace_encoder")
+headers: Any = LazyModule("opentelemetry.util.re")
+metrics_service: Any = LazyModule("opentelemetry.proto.collector.metrics.v1.metrics_service_pb2")
+trace_service: Any = LazyModule("opentelemetry.proto.collector.trace.v1.trace_service_pb2")
+protobuf: Any = LazyModule("google.protobuf.message")
 
 SCHEMES = ("otlp", "otlps")
 _PORT = 4318
@@ -73,7 +73,7 @@ def _post(poster: Poster, path: str, message: Any) -> None:
         _refuse_partial(poster.where, path, answer.content)
     else:
         remedy = "set OTEL_EXPORTER_OTLP_HEADERS" if answer.status in (401, 403) else "is it an OTLP/HTTP receiver?"
-        raise CannotError(f"{poster.where}: {path} refused with {answer.status} ({answer.said}); {remedy}")
+        raise CannotError(f"{poster.where}: {path} refused with {answer.status} ({answer.message}); {remedy}")
 
 
 def _refuse_partial(where: str, path: str, content: bytes) -> None:

@@ -15,14 +15,14 @@ from typing import Any
 from trifecta import __version__
 from trifecta.contract.origins import origin_of
 from trifecta.design.errors import UserError
-from trifecta.design.extras import Later
+from trifecta.design.extras import LazyModule
 from trifecta.store.exports import request_target, tables
 from trifecta.store.exports.exporter import Source
 from trifecta.store.exports.tables import Identity
 
-sdk: Any = Later("opentelemetry.sdk.metrics.export")
-resources: Any = Later("opentelemetry.sdk.resources")
-instrumentation: Any = Later("opentelemetry.sdk.util.instrumentation")
+sdk: Any = LazyModule("opentelemetry.sdk.metrics.export")
+resources: Any = LazyModule("opentelemetry.sdk.resources")
+instrumentation: Any = LazyModule("opentelemetry.sdk.util.instrumentation")
 
 BOUNDS_S = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0)
 """Upper ends of the buckets, as the conventions advise."""
@@ -63,25 +63,25 @@ def points(source: Source) -> Iterator[Point]:
     requests = tables.filled(source.connection, "fetches") or tables.filled(source.connection, "samples")
     if requests is None:
         return
-    asked = request_target.of(source.path)
+    target = request_target.of(source.path)
     began, alike = "coalesce(s.intended_ns, s.started_ns)", "s.trial, s.protocol, s.status, s.error, s.warmup"
-    method, scheme, origin, sent = asked.method_of_trial, "'https'", "NULL", ""
+    method, scheme, origin, sent = target.method_of_trial, "'https'", "NULL", ""
     if requests.name == "fetches":
         began, method, sent = "s.started_ns", f"coalesce(s.method, {method})", _SENT
         scheme, origin = "split_part(s.url, ':', 1)", "s.origin"
         alike += f", s.method, {scheme}, {origin}"
     for where in tables.parts(source.connection, requests, _ROWS):
         rows = f"SELECT *, (done_ns - {began}) / 1e9 AS d FROM (SELECT * FROM {requests.name} WHERE {where}) AS s"
-        found = source.connection.execute(
+        cursor = source.connection.execute(
             f"SELECT {', '.join(f'any_value(t.{name})' for name in _OF_TRIAL)}, any_value({origin}), "
-            f"any_value({asked.url_of_trial}), any_value({scheme}), any_value({method}), "
+            f"any_value({target.url_of_trial}), any_value({scheme}), any_value({method}), "
             f"any_value({tables.WALL}), any_value(t.ended_ns - t.started_ns), any_value(s.protocol), "
             "any_value(s.status), any_value(s.error), any_value(s.warmup), count(*), count(d), "
             f"coalesce(sum(d), 0), min(d), max(d), {', '.join(buckets())} FROM ({rows}) AS s "
             f"JOIN trials AS t ON t.trial = s.trial WHERE true {sent} "
             f"GROUP BY {alike} ORDER BY {alike}"
         )
-        for row in found.fetchall():
+        for row in cursor.fetchall():
             yield _point(row)
 
 
@@ -94,7 +94,7 @@ def _point(row: Sequence[Any]) -> Point:
     if origin is None:
         origin = origin_of(url) if url else ""
     host, _, port = origin.rpartition(":")
-    told = {
+    columns = {
         "http.request.method": method,
         "url.scheme": scheme,
         "network.protocol.name": "http",
@@ -106,7 +106,7 @@ def _point(row: Sequence[Any]) -> Point:
         "trifecta.warmup": bool(warmup),
         **{f"trifecta.{name}": value for name, value in of_trial.items()},
     }
-    attributes = {name: value for name, value in told.items() if value is not None}
+    attributes = {name: value for name, value in columns.items() if value is not None}
     return Point(attributes, began, began + (took or 0), requests, durations, total, least, most, tuple(counts))
 
 

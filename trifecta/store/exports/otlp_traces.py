@@ -9,15 +9,15 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from trifecta.design.errors import UserError
-from trifecta.design.extras import Later
+from trifecta.design.extras import LazyModule
 from trifecta.store.exports import tables
 from trifecta.store.exports.exporter import Source
 from trifecta.store.exports.otlp_metrics import of_run, of_us
 from trifecta.store.exports.tables import Identity
 
-sdk: Any = Later("opentelemetry.sdk.trace")
-api: Any = Later("opentelemetry.trace")
-status: Any = Later("opentelemetry.trace.status")
+sdk: Any = LazyModule("opentelemetry.sdk.trace")
+api: Any = LazyModule("opentelemetry.trace")
+status: Any = LazyModule("opentelemetry.trace.status")
 
 _ROWS = 100_000
 _COLUMNS = (
@@ -33,13 +33,13 @@ def spans(source: Source, run: Identity) -> Iterator[Any]:
         return
     columns = ", ".join(f"s.{name}" for name in _COLUMNS)
     for where in tables.parts(source.connection, calls, _ROWS):
-        found = source.connection.execute(
+        cursor = source.connection.execute(
             f"SELECT {columns}, {tables.WALL} - t.started_ns FROM (SELECT * FROM spans WHERE {where}) AS s "
             "JOIN trials AS t ON t.trial = s.trial ORDER BY s.trial, s.request, s.ordinal"
         )
         cycle: tuple[str, int] | None = None
         servers: dict[int, Any] = {}  # by depth, of the call that was last there
-        while rows := found.fetchmany(_ROWS):
+        while rows := cursor.fetchmany(_ROWS):
             for *values, offset in rows:
                 call = dict(zip(_COLUMNS, values, strict=True))
                 if offset is None:
@@ -52,7 +52,7 @@ def spans(source: Source, run: Identity) -> Iterator[Any]:
 def _of_call(call: Mapping[str, Any], offset: int, run: Identity, servers: dict[int, Any]) -> Iterator[Any]:
     trace = _number(16, run.run, call["trial"], call["request"])
     client = _context(trace, _number(8, run.run, call["trial"], call["request"], call["ordinal"], "client"))
-    told = {
+    columns = {
         "http.request.method": call["method"],
         "url.scheme": "https",
         "url.path": call["path"],
@@ -61,7 +61,7 @@ def _of_call(call: Mapping[str, Any], offset: int, run: Identity, servers: dict[
         "trifecta.trial": call["trial"],
         "trifecta.request": call["request"],
     }
-    attributes = {name: value for name, value in told.items() if value is not None}
+    attributes = {name: value for name, value in columns.items() if value is not None}
     last = max(value for name in ("started_ns", "arrived_ns", "replied_ns", "returned_ns") if (value := call[name]))
     failed = status.Status(status.StatusCode.ERROR if call["error"] else status.StatusCode.UNSET)
     yield sdk.ReadableSpan(
@@ -101,5 +101,5 @@ def _context(trace: int, span: int) -> Any:
 
 def _number(octets: int, *of: object) -> int:
     """An id that is the same whenever the same is exported; never zero, which is none."""
-    made = hashlib.sha256("\0".join(str(one) for one in of).encode()).digest()
-    return int.from_bytes(made[:octets], "big") or 1
+    digest = hashlib.sha256("\0".join(str(one) for one in of).encode()).digest()
+    return int.from_bytes(digest[:octets], "big") or 1

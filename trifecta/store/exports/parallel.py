@@ -26,7 +26,7 @@ _changing = Lock()
 _overlapping: dict[duckdb.DuckDBPyConnection, tuple[int, int]] = {}  # threads before the first of them, and how many
 
 
-def each(
+def map_pieces(
     connection: duckdb.DuckDBPyConnection,
     work: Callable[[duckdb.DuckDBPyConnection, Piece], Made],
     pieces: Sequence[Piece],

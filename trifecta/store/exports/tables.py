@@ -61,8 +61,8 @@ class Table:
 
 def names(connection: duckdb.DuckDBPyConnection) -> list[str]:
     """All views, and tables that stand in the place of one."""
-    asked = "SELECT table_name FROM information_schema.tables ORDER BY table_name"
-    return [str(name) for (name,) in connection.execute(asked).fetchall()]
+    query = "SELECT table_name FROM information_schema.tables ORDER BY table_name"
+    return [str(name) for (name,) in connection.execute(query).fetchall()]
 
 
 def tables(connection: duckdb.DuckDBPyConnection) -> list[Table]:
@@ -162,9 +162,9 @@ def copy(connection: duckdb.DuckDBPyConnection, select: str, path: Path, options
     try:
         ((rows,),) = connection.execute(copied).fetchall()
     except duckdb.IOException as error:
-        said = parquet.os_error(error, path)
-        if said.errno in _DISK:
-            raise said from error
+        failure = parquet.os_error(error, path)
+        if failure.errno in _DISK:
+            raise failure from error
         raise
     return int(rows)
 
@@ -184,8 +184,8 @@ def identity(run: Path) -> Identity:
     """
     document = facts.read(run)
     name = str(document.get("study", {}).get("name", "study"))
-    made = f"{document.get('seed')} {document.get('started_utc')} {name}"
-    short = hashlib.sha256(made.encode()).hexdigest()[:8]
+    text = f"{document.get('seed')} {document.get('started_utc')} {name}"
+    short = hashlib.sha256(text.encode()).hexdigest()[:8]
     return Identity(_safe(name), f"{_safe(run.name)}-{short}")
 
 

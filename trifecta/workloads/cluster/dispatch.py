@@ -33,7 +33,7 @@ class Joined:
 
 
 @dataclass(frozen=True)
-class Ran:
+class BlockFinished:
     """A node has run its block, and is free again."""
 
     node: str
@@ -44,7 +44,7 @@ class Ran:
 
 
 @dataclass(frozen=True)
-class Lost:
+class NodeLost:
     """A node is gone, and what it was running with it. It may join again."""
 
     node: str
@@ -67,7 +67,7 @@ class Notice:
     text: str
 
 
-Event = Joined | Ran | Lost | LeftOut | Notice
+Event = Joined | BlockFinished | NodeLost | LeftOut | Notice
 
 
 class Nodes(Protocol):
@@ -82,7 +82,7 @@ class Nodes(Protocol):
     def offer(self, node: str, order: Order) -> None:
         """Have a node run a block, now or after the one that it runs.
 
-        A node that cannot be reached is `Lost` at a later `poll`.
+        A node that cannot be reached is `NodeLost` at a later `poll`.
         """
 
     def dismiss(self, node: str) -> None:
@@ -109,7 +109,7 @@ class Dispatch:
     """The nodes that run nothing, the one that has waited longest first."""
     lost_blocks: list[Order] = field(default_factory=list)
     """What was lost, and is to be run before anything new."""
-    held: dict[str, dict[int, Ran]] = field(default_factory=dict)
+    held: dict[str, dict[int, BlockFinished]] = field(default_factory=dict)
     """By cell and block what waits for a block before it."""
 
     def joined(self, node: str) -> None:
@@ -120,9 +120,9 @@ class Dispatch:
 
     def order(self, cell: str, block: int, reason: str) -> Order:
         """A new block, under names of its own."""
-        made = Order(cell, block, self.next_trial, reason)
+        next_order = Order(cell, block, self.next_trial, reason)
         self.next_trial += self.trials_a_block
-        return made
+        return next_order
 
     def begin(self, order: Order) -> str:
         """The node that runs this block from now on: the one that has waited longest. KeyError when none is idle."""
@@ -139,7 +139,7 @@ class Dispatch:
             raise ValueError(f"node {node} cannot be given a block ahead")
         self.ahead[node] = order
 
-    def ran(self, done: Ran) -> list[Ran]:
+    def ran(self, done: BlockFinished) -> list[BlockFinished]:
         """A node has run its block: what can be kept now, in order.
 
         Nothing for a block that the node is not running, as one that was given up for lost and speaks again.
@@ -173,11 +173,11 @@ class Dispatch:
 
     def running(self) -> Mapping[str, set[int]]:
         """By cell the blocks that have begun and are not kept yet."""
-        found: dict[str, set[int]] = {}
+        blocks_by_cell: dict[str, set[int]] = {}
         held = (one.order for blocks in self.held.values() for one in blocks.values())
         for order in (*self.busy.values(), *self.ahead.values(), *self.lost_blocks, *held):
-            found.setdefault(order.cell, set()).add(order.block)
-        return found
+            blocks_by_cell.setdefault(order.cell, set()).add(order.block)
+        return blocks_by_cell
 
     @property
     def over(self) -> bool:
@@ -190,10 +190,10 @@ def whole_blocks(cells: Iterable[str], rows: Iterable[tuple[str, int]]) -> dict[
 
     ValueError where a block between others is missing.
     """
-    found: dict[str, set[int]] = {cell: set() for cell in cells}
+    blocks_by_cell: dict[str, set[int]] = {cell: set() for cell in cells}
     for cell, block in rows:
-        found.setdefault(cell, set()).add(block)
-    for cell, blocks in found.items():
+        blocks_by_cell.setdefault(cell, set()).add(block)
+    for cell, blocks in blocks_by_cell.items():
         if blocks != set(range(len(blocks))):
             raise ValueError(f"a block of {cell} is missing")
-    return {cell: len(blocks) for cell, blocks in found.items()}
+    return {cell: len(blocks) for cell, blocks in blocks_by_cell.items()}

@@ -10,7 +10,7 @@ from pathlib import Path
 from trifecta.analysis import node_faults
 from trifecta.analysis.planner import Decision, Planner, SpreadPlanner, Stop
 from trifecta.analysis.verdict import verdicts
-from trifecta.contract.run import LostBlock, NodeFacts, ProgramFound, RunDocument
+from trifecta.contract.run import InstalledProgram, LostBlock, NodeFacts, RunDocument
 from trifecta.contract.values import JsonObject
 from trifecta.design import plan
 from trifecta.design.errors import UserError
@@ -19,20 +19,20 @@ from trifecta.lab.launcher import StreamLauncher
 from trifecta.store import files, node_blocks, remote_files
 from trifecta.store.run import RunDirectory
 from trifecta.workloads.cluster.dispatch import (
+    BlockFinished,
     Dispatch,
     Joined,
     LeftOut,
-    Lost,
+    NodeLost,
     Nodes,
     Notice,
     Order,
-    Ran,
     whole_blocks,
 )
 from trifecta.workloads.cluster.loop import carry_on
 from trifecta.workloads.cluster.nodes import ProgramNodes
 from trifecta.workloads.cluster.options import Cluster
-from trifecta.workloads.extending import More
+from trifecta.workloads.extending import RunExtension
 from trifecta.workloads.faults import NO_FAULTS
 from trifecta.workloads.progress import NoProgress, Progress
 from trifecta.workloads.runner import NO_MORE, MakePlanner, StudyOutcome, StudyRun, run_study
@@ -64,7 +64,7 @@ def run_on_cluster(
     resume: bool = False,
     any_levels: RunDocument | None = None,
     planner: MakePlanner = Planner,
-    more: More = NO_MORE,
+    more: RunExtension = NO_MORE,
 ) -> StudyOutcome:
     """As `trifecta.workloads.runner.run_study`, on every place of a launcher. No sandbox: nothing is measured here.
 
@@ -76,13 +76,13 @@ def run_on_cluster(
     """
     refuse(study)
     known = Adapters().for_study(study)
-    told = progress or NoProgress()
+    display = progress or NoProgress()
     run = ClusterRun(
-        study, run_path, told, stop or (lambda: False), known, NO_FAULTS, planner, launch=launch, store=store
+        study, run_path, display, stop or (lambda: False), known, NO_FAULTS, planner, launch=launch, store=store
     )
     with files.full_disk(run_path):
         outcome = run.go(resume, any_levels or {}, more)
-        _gather(outcome.run_path, told)
+        _gather(outcome.run_path, display)
     return outcome
 
 
@@ -110,29 +110,29 @@ class ClusterRun(StudyRun):
     launch: Callable[[], StreamLauncher] = field(kw_only=True)
     store: str | None = field(kw_only=True, default=None)
 
-    def _resume(self, here: Supported, more: More) -> None:
+    def _resume(self, here: Supported, more: RunExtension) -> None:
         try:
             self._refuse_other_store()  # before anything of the run is changed
             super()._resume(here, more)
-            self._whole()
+            self._block_counts()
         except BaseException:
             self.run.close()  # which `super` may have done already
             raise
 
-    def _whole(self) -> dict[str, int]:
+    def _block_counts(self) -> dict[str, int]:
         """How many blocks each cell has; UserError where one was begun on one machine, and lacks trials."""
         rows = self.run.rows()
         arms = set(plan.arms(self.study))
-        found: dict[tuple[str, int], set[str]] = {}
+        arms_by_block: dict[tuple[str, int], set[str]] = {}
         for row in rows:
-            found.setdefault((row["cell"], row["block"]), set()).add(row["arm"])
+            arms_by_block.setdefault((row["cell"], row["block"]), set()).add(row["arm"])
         remedy = f"run `trifecta resume {self.run.path}` without --cluster until it is complete"
-        for (cell, block), its in found.items():
+        for (cell, block), its in arms_by_block.items():
             if not arms <= its:
-                said = f"block {block + 1} of {cell} was interrupted, and a block never leaves its machine"
-                raise UserError(f"option --cluster: {said}; {remedy}")
+                sentence = f"block {block + 1} of {cell} was interrupted, and a block never leaves its machine"
+                raise UserError(f"option --cluster: {sentence}; {remedy}")
         try:
-            return whole_blocks([cell.key for cell in self.cells], found)
+            return whole_blocks([cell.key for cell in self.cells], arms_by_block)
         except ValueError as error:
             raise UserError(f"option --cluster: {error}; {remedy}") from None
 
@@ -154,8 +154,8 @@ class ClusterRun(StudyRun):
     def _refuse_other_store(self) -> None:
         known = self.run.facts.get("stored")
         if known is not None and self.store is not None and not known.startswith(f"{self.store.rstrip('/')}/"):
-            said = f"this run has begun to put its files into {known}"
-            raise UserError(f"option --store {self.store}: {said}; leave it out")
+            sentence = f"this run has begun to put its files into {known}"
+            raise UserError(f"option --store {self.store}: {sentence}; leave it out")
 
     def _stored(self) -> str:
         """Where nodes put what trials leave, with the run's study; empty where that comes here."""
@@ -171,7 +171,7 @@ class ClusterRun(StudyRun):
     def carry_on(self, nodes: Nodes) -> Stop:
         """Run blocks on these nodes until it is enough."""
         self.progress.phase("trials")
-        dispatch = Dispatch(len(plan.arms(self.study)), self.next_trial(), self._whole())
+        dispatch = Dispatch(len(plan.arms(self.study)), self.next_trial(), self._block_counts())
         self._keys: Mapping[str, Cell] = {cell.key: cell for cell in self.cells}
         return carry_on(dispatch, nodes, self, self.stop)
 
@@ -183,7 +183,7 @@ class ClusterRun(StudyRun):
         self._mark("plan")
         return decision
 
-    def keep(self, done: Sequence[Ran]) -> Mapping[str, str]:
+    def keep(self, done: Sequence[BlockFinished]) -> Mapping[str, str]:
         """As `Head.keep`: commit blocks, each as a whole, and judge all rows, and by their baselines the nodes."""
         for one in done:
             self._keep(one)
@@ -192,10 +192,10 @@ class ClusterRun(StudyRun):
         self._end_block(which, done[-1].order.reason)
         return node_faults.left_out(self.study, self.rows)
 
-    def _keep(self, one: Ran) -> None:
-        order = one.order
+    def _keep(self, finished: BlockFinished) -> None:
+        order = finished.order
         trials = plan.block_trials(self.study, self._keys[order.cell], order.block, order.first_trial)
-        rows = node_blocks.stage(self.run.path, trials, one.content, one.node, one.stored)
+        rows = node_blocks.stage(self.run.path, trials, finished.content, finished.node, finished.stored)
         # Judged there: the checks had the evidence of that machine.
         node_blocks.finish(self.run.path, self.run.is_committed, self.run.take_trial)
         self._mark("commit")
@@ -205,7 +205,7 @@ class ClusterRun(StudyRun):
             self.rows.append(row)
             self.progress.trial_finished(trial, row, checks)
 
-    def node_event(self, event: Joined | Lost | LeftOut | Notice, order: Order | None) -> None:
+    def node_event(self, event: Joined | NodeLost | LeftOut | Notice, order: Order | None) -> None:
         """As `Head.node_event`."""
         facts = self.run.facts
         if isinstance(event, Joined):
@@ -219,7 +219,7 @@ class ClusterRun(StudyRun):
         else:
             self.progress.note(f"node {event.node} is lost: {event.reason}")
         if order is not None:
-            assert isinstance(event, Lost | LeftOut)
+            assert isinstance(event, NodeLost | LeftOut)
             item: LostBlock = {
                 "cell": order.cell,
                 "block": order.block,
@@ -255,12 +255,12 @@ def differs(here: RunDocument, there: RunDocument) -> str | None:
         if here.get(name) != there.get(name):
             own, its = _words(here.get(name)), _words(there.get(name))
             return f"its {name} is {its}, this run's is {own}; install the same version there"
-    for factor, known, found in (
+    for factor, known, programs_there in (
         ("server", here["servers"], there["servers"]),
         ("client", here["clients"], there["clients"]),
     ):
-        for level in sorted({*known, *found}):
-            own, its = _identity(known.get(level)), _identity(found.get(level))
+        for level in sorted({*known, *programs_there}):
+            own, its = _identity(known.get(level)), _identity(programs_there.get(level))
             if own != its:
                 return f"{factor} {level} is {its} there and {own} here; install the same on both"
     missing = [one for one in there["unsupported"] if _which(one) not in {_which(item) for item in here["unsupported"]}]
@@ -274,7 +274,7 @@ def _words(value: object) -> str:
     return ", ".join(f"{key} {one}" for key, one in value.items()) if isinstance(value, Mapping) else str(value)
 
 
-def _identity(program: ProgramFound | None) -> str:
+def _identity(program: InstalledProgram | None) -> str:
     if program is None:
         return "missing"
     digest = program.get("sha256")

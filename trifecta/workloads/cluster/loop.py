@@ -14,7 +14,17 @@ from typing import Protocol
 from trifecta.analysis.planner import Decision, Stop
 from trifecta.design.errors import CannotError
 from trifecta.lab.engine import Stopped
-from trifecta.workloads.cluster.dispatch import Dispatch, Event, Joined, LeftOut, Lost, Nodes, Notice, Order, Ran
+from trifecta.workloads.cluster.dispatch import (
+    BlockFinished,
+    Dispatch,
+    Event,
+    Joined,
+    LeftOut,
+    NodeLost,
+    Nodes,
+    Notice,
+    Order,
+)
 
 POLL_S = 1.0
 ALONE_S = 60.0  # so long without any node
@@ -52,10 +62,10 @@ class Head(Protocol):
     def choose(self, dispatch: Dispatch, later_ns: int = 0) -> Decision | Stop:
         """The next block, or that it is enough, from what is kept and what runs; it begins in ``later_ns``."""
 
-    def keep(self, done: Sequence[Ran]) -> Mapping[str, str]:
+    def keep(self, done: Sequence[BlockFinished]) -> Mapping[str, str]:
         """Blocks to commit, in this order; the nodes that do not count from now on, with the reason."""
 
-    def node_event(self, event: Joined | Lost | LeftOut | Notice, order: Order | None) -> None:
+    def node_event(self, event: Joined | NodeLost | LeftOut | Notice, order: Order | None) -> None:
         """Something happened to a node, and with ``order`` a block was lost, which is run again."""
 
 
@@ -81,7 +91,7 @@ def carry_on(
             raise Stopped
         events = nodes.poll(POLL_S, rest_s)
         began_s, pace.now_s = used_s(), now_s()
-        ready = _hear(events, dispatch, head, pace, left_out)
+        ready = _handle(events, dispatch, head, pace, left_out)
         for node, reason in head.keep(ready).items() if ready else ():
             if node in dispatch.busy or node in dispatch.idle:
                 nodes.dismiss(node)
@@ -96,15 +106,17 @@ def carry_on(
         if dispatch.idle or dispatch.busy or nodes.waiting():
             alone_s = now_s()
         elif now_s() - alone_s > ALONE_S:
-            raise CannotError(_alone(left_out))
+            raise CannotError(_why_no_nodes(left_out))
         rest_s = REST * (used_s() - began_s)
 
 
-def _hear(events: Sequence[Event], dispatch: Dispatch, head: Head, pace: _Pace, left_out: dict[str, str]) -> list[Ran]:
+def _handle(
+    events: Sequence[Event], dispatch: Dispatch, head: Head, pace: _Pace, left_out: dict[str, str]
+) -> list[BlockFinished]:
     """Take note of what happened; the blocks that can be kept now."""
-    ready: list[Ran] = []
+    ready: list[BlockFinished] = []
     for event in events:
-        if isinstance(event, Ran):
+        if isinstance(event, BlockFinished):
             pace.ended(event.node)
             ready += dispatch.ran(event)
             if event.node in dispatch.busy:  # with what it had ahead
@@ -114,7 +126,7 @@ def _hear(events: Sequence[Event], dispatch: Dispatch, head: Head, pace: _Pace, 
         if isinstance(event, Joined):
             dispatch.joined(event.node)
             left_out.pop(event.node, None)
-        elif isinstance(event, Lost | LeftOut):
+        elif isinstance(event, NodeLost | LeftOut):
             order = dispatch.lost(event.node)
         if isinstance(event, LeftOut):
             left_out[event.node] = event.reason
@@ -157,7 +169,7 @@ def _next(dispatch: Dispatch, head: Head, later_ns: int = 0) -> Order | Stop:
     return choice if isinstance(choice, Stop) else dispatch.order(choice.cell.key, choice.block, choice.reason)
 
 
-def _alone(left_out: dict[str, str]) -> str:
+def _why_no_nodes(left_out: dict[str, str]) -> str:
     why = "; ".join(f"{node}: {reason}" for node, reason in sorted(left_out.items()))
-    said = f"no node of the cluster can run a block ({why or 'none is there'})"
-    return f"{said}; what is finished is kept, and `trifecta resume` goes on, with --cluster or without"
+    sentence = f"no node of the cluster can run a block ({why or 'none is there'})"
+    return f"{sentence}; what is finished is kept, and `trifecta resume` goes on, with --cluster or without"

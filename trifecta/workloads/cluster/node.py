@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 from trifecta.design.errors import CannotError, TrifectaError
 from trifecta.workloads.cluster import wire
 from trifecta.workloads.cluster.uploader import Uploader
-from trifecta.workloads.cluster.wire import Asked, Message
+from trifecta.workloads.cluster.wire import Message, NodeTask
 
 if TYPE_CHECKING:
     from trifecta.analysis.planner import Decision, Stop
@@ -152,9 +152,9 @@ class Ordered:
             return Stop(short, "unmeasurable")
         order = wire.read_order(self._pipe.order())
         if order.cell not in self._cells:
-            said = f"it cannot run the cell {order.cell}"
-            self._pipe.send(Message("cannot", text=said))
-            return Stop(said, "unmeasurable")
+            sentence = f"it cannot run the cell {order.cell}"
+            self._pipe.send(Message("cannot", text=sentence))
+            return Stop(sentence, "unmeasurable")
         self._last = order.cell, order.block
         return Decision(self._cells[order.cell], order.block, order.reason, order.first_trial)
 
@@ -206,12 +206,12 @@ def main() -> int:
     """Run blocks until nobody wants any; the exit code."""
     try:
         pipe = Pipe()
-        asked = wire.read_asked(pipe.line())
+        task = wire.read_asked(pipe.line())
         _as_here()
-        place = Path(tempfile.gettempdir()) / f"trifecta-node-{os.getuid()}-{re.sub('[^A-Za-z0-9.-]', '_', asked.node)}"
+        place = Path(tempfile.gettempdir()) / f"trifecta-node-{os.getuid()}-{re.sub('[^A-Za-z0-9.-]', '_', task.node)}"
         lock = _locked(place.with_name(f"{place.name}.lock"), pipe)
         try:
-            _work(asked, place, pipe)
+            _work(task, place, pipe)
         finally:
             os.close(lock)
     except HeadGone:
@@ -233,8 +233,8 @@ def _as_here() -> None:
     try:
         os.setpriority(os.PRIO_PROCESS, 0, 0)
     except PermissionError:
-        said = f"its programs would run with niceness {nice}, which an ordinary user cannot lower"
-        raise CannotError(f"{said}; start Ray there with RAY_worker_niceness=0 in its environment") from None
+        sentence = f"its programs would run with niceness {nice}, which an ordinary user cannot lower"
+        raise CannotError(f"{sentence}; start Ray there with RAY_worker_niceness=0 in its environment") from None
 
 
 def _locked(path: Path, pipe: Pipe) -> int:
@@ -248,29 +248,29 @@ def _locked(path: Path, pipe: Pipe) -> int:
             if pipe.gone():
                 raise HeadGone from None
             if time.monotonic() > until:
-                said = f"another trial runs there ({path} is locked)"
-                raise CannotError(f"{said}; wait for it, or stop it") from None
+                sentence = f"another trial runs there ({path} is locked)"
+                raise CannotError(f"{sentence}; wait for it, or stop it") from None
             time.sleep(0.2)
         else:
             return descriptor
 
 
-def _work(asked: Asked, place: Path, pipe: Pipe) -> None:
+def _work(task: NodeTask, place: Path, pipe: Pipe) -> None:
     from trifecta.design.plan import leaves_groups
     from trifecta.design.study_file import parse_study
     from trifecta.lab import cgroups, sandbox
 
     machine = _machine()  # as it is outside of the sandbox
-    study = parse_study(asked.study, "study.yaml")
+    study = parse_study(task.study, "study.yaml")
     shutil.rmtree(place, ignore_errors=True)  # of one that was killed
     place.mkdir(mode=0o700)
-    putter = Uploader(asked.store) if asked.store else None
+    putter = Uploader(task.store) if task.store else None
     if putter is not None:
-        putter.expect(asked.study)
+        putter.expect(task.study)
     sandbox.enter(cgroups.forget if leaves_groups(study) else None)
     try:
         pipe.listen()
-        _run(asked.node, study, place / "run", pipe, OutsideSandbox(machine, putter))
+        _run(task.node, study, place / "run", pipe, OutsideSandbox(machine, putter))
     finally:
         if putter is not None:
             putter.close()
@@ -288,12 +288,12 @@ def _run(node: str, study: Study, folder: Path, pipe: Pipe, outside: OutsideSand
             """As `Progress.note`."""
             pipe.send(Message("told", text=text))
 
-    made: list[Ordered] = []
+    ordered: list[Ordered] = []
 
     def planner(of: Study, cells: Sequence[Cell], _began_ns: int) -> Ordered:
-        if not made:  # one that is given up leaves the planner as it is: the head is told by the block that fails
-            made.append(Ordered(of, cells, folder, pipe, outside))
-        return made[0]
+        if not ordered:  # one that is given up leaves the planner as it is: the head is told by the block that fails
+            ordered.append(Ordered(of, cells, folder, pipe, outside))
+        return ordered[0]
 
     stop: Callable[[], bool] = pipe.stop
     run_study(study, folder, Telling(), stop, planner=planner, node=node)

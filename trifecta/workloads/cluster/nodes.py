@@ -11,8 +11,8 @@ from trifecta.contract.run import RunDocument
 from trifecta.design.errors import CannotError
 from trifecta.lab.launcher import Output, StreamLauncher
 from trifecta.workloads.cluster import wire
-from trifecta.workloads.cluster.dispatch import Event, Joined, LeftOut, Lost, Notice, Order, Ran
-from trifecta.workloads.cluster.wire import Asked, Decoder, Message
+from trifecta.workloads.cluster.dispatch import BlockFinished, Event, Joined, LeftOut, NodeLost, Notice, Order
+from trifecta.workloads.cluster.wire import Decoder, Message, NodeTask
 
 _LOOK_S = 2.0  # between two looks at which places there are
 _SILENT_S = 30.0  # a program says that it lives every 5 s
@@ -97,26 +97,26 @@ class ProgramNodes:
                 taken = any(one.name == name for one in self._at.values())  # by one that had the name to itself before
                 own = self._at[place] = _Node(f"{name}-{place[:8]}" if taken else name)
                 self._launcher.start(place, _PROGRAM)
-                self._launcher.write(place, wire.asked_line(Asked(own.name, self._study, self._store)))
+                self._launcher.write(place, wire.asked_line(NodeTask(own.name, self._study, self._store)))
 
     def _read(self, timeout_s: float, events: list[Event]) -> None:
-        for place, said in self._launcher.read(timeout_s).items():
+        for place, octets in self._launcher.read(timeout_s).items():
             if place in self._at:
-                self._hear(place, said, events)
+                self._hear(place, octets, events)
 
-    def _hear(self, place: str, said: Output, events: list[Event]) -> None:
+    def _hear(self, place: str, output: Output, events: list[Event]) -> None:
         node = self._at[place]
         node.heard_s = time.monotonic()
         try:
-            for message in node.decoder.feed(said.octets):
+            for message in node.decoder.feed(output.octets):
                 self._take(place, node, message, events)
                 if place not in self._at:  # it was left out
                     return
         except CannotError as error:
             self._leave_out(place, str(error), events)
             return
-        if said.ended is not None:
-            self._lose(place, said.ended, events)
+        if output.ended is not None:
+            self._lose(place, output.ended, events)
 
     def _take(self, place: str, node: _Node, message: Message, events: list[Event]) -> None:
         if message.kind == "told":
@@ -125,7 +125,7 @@ class ProgramNodes:
             self._leave_out(place, message.text, events)
         elif message.kind == "ready" and not node.stands:
             node.machine = message.text
-            reason = self._beside(node) or self._accept(node.name, message.facts)
+            reason = self._why_not_used(node) or self._accept(node.name, message.facts)
             if reason is not None:
                 self._leave_out(place, reason, events)
                 return
@@ -134,14 +134,14 @@ class ProgramNodes:
         elif message.kind == "ran":
             order = node.orders[0] if node.orders else None
             if order is None or (order.cell, order.block) != (message.cell, message.block):
-                said = f"it ran a block that it was not given, {message.block} of {message.cell}"
-                self._leave_out(place, said, events)
+                sentence = f"it ran a block that it was not given, {message.block} of {message.cell}"
+                self._leave_out(place, sentence, events)
                 return
             node.orders.popleft()
             self._tries.pop(place, None)
-            events.append(Ran(node.name, order, message.files, message.stored))
+            events.append(BlockFinished(node.name, order, message.files, message.stored))
 
-    def _beside(self, node: _Node) -> str | None:
+    def _why_not_used(self, node: _Node) -> str | None:
         """Why a node is not used: another of its machine is, and two trials at a time would disturb each other."""
         if self._launcher.shared or not node.machine:
             return None
@@ -158,8 +158,8 @@ class ProgramNodes:
                 self._leave_out(place, f"its lab did not come up within {_COMING_S:.0f} s", events)
             elif node.heard_s is None and not node.warned and now - node.began_s > _SILENT_S:
                 node.warned = True
-                said = "nothing has arrived from it yet: others use its CPUs, or another run has the node"
-                events.append(Notice(node.name, said))
+                sentence = "nothing has arrived from it yet: others use its CPUs, or another run has the node"
+                events.append(Notice(node.name, sentence))
 
     def _lose(self, place: str, reason: str, events: list[Event]) -> None:
         self._tries[place] = self._tries.get(place, 0) + 1
@@ -167,7 +167,7 @@ class ProgramNodes:
             self._leave_out(place, reason, events)
             return
         self._launcher.end(place)
-        events.append(Lost(self._at.pop(place).name, reason))
+        events.append(NodeLost(self._at.pop(place).name, reason))
 
     def _leave_out(self, place: str, reason: str, events: list[Event]) -> None:
         events.append(LeftOut(self._at[place].name, reason))

@@ -51,8 +51,8 @@ class Uploader:
             pass
         if not answer:
             raise CannotError("the program that puts files into the object store has ended")
-        if (said := json.loads(answer)["cannot"]) is not None:
-            raise CannotError(said)
+        if (refusal := json.loads(answer)["cannot"]) is not None:
+            raise CannotError(refusal)
 
     def close(self) -> None:
         """Have it end. In the sandbox it is nobody's child, and its number is another's: it ends as its input does."""
@@ -86,14 +86,14 @@ def main() -> int:
     """Put what is asked until nothing more will be."""
     url = sys.argv[1]
     for line in sys.stdin:
-        said = None
+        sentence = None
         try:
             _do(url, json.loads(line))
         except TrifectaError as error:
-            said = str(error)
+            sentence = str(error)
         except OSError as error:
-            said = f"a file cannot be read ({error.strerror})"
-        print(json.dumps({"cannot": said}), flush=True)
+            sentence = f"a file cannot be read ({error.strerror})"
+        print(json.dumps({"cannot": sentence}), flush=True)
     return 0
 
 

@@ -22,7 +22,7 @@ _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)
-class Asked:
+class NodeTask:
     """What a node is to measure, in its first line."""
 
     node: str
@@ -83,9 +83,9 @@ class Decoder:
         self._pieces.append(octets)
         self._many += len(octets)
         while self._many >= self._needed:
-            whole = b"".join(self._pieces)
-            message, used, self._needed = _decode(whole)
-            self._pieces, self._many = [whole[used:]], self._many - used
+            buffered = b"".join(self._pieces)
+            message, used, self._needed = _decode(buffered)
+            self._pieces, self._many = [buffered[used:]], self._many - used
             if message is not None:
                 yield message
 
@@ -121,21 +121,21 @@ def _decode(octets: bytes) -> tuple[Message | None, int, int]:
 
 def _digests(read: Mapping[str, object]) -> dict[str, str]:
     """SHA-256 by name; ValueError for what is none."""
-    found = {str(name): str(one) for name, one in read.items()}
-    if not all(_SHA256.fullmatch(one) for one in found.values()):
+    digests = {str(name): str(one) for name, one in read.items()}
+    if not all(_SHA256.fullmatch(one) for one in digests.values()):
         raise ValueError("a digest")
-    return found
+    return digests
 
 
-def asked_line(asked: Asked) -> bytes:
+def asked_line(task: NodeTask) -> bytes:
     """The first line that a node reads."""
-    return json.dumps({"node": asked.node, "study": asked.study, "store": asked.store}).encode() + b"\n"
+    return json.dumps({"node": task.node, "study": task.study, "store": task.store}).encode() + b"\n"
 
 
-def read_asked(line: bytes) -> Asked:
+def read_asked(line: bytes) -> NodeTask:
     """The first line of a node; ValueError or KeyError for what is none."""
     read: Mapping[str, str] = json.loads(line)
-    return Asked(read["node"], read["study"], read["store"])
+    return NodeTask(read["node"], read["study"], read["store"])
 
 
 def order_line(order: Order) -> bytes:

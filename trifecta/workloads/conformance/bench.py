@@ -206,11 +206,11 @@ class Bench:
         second: evidence.SecondAttempt | None = None
         capture = f"no second attempt: {why_not}" if not reproducible else ""
         if reproducible:
-            kept = evidence.private_folder(folder / "second")
+            second_folder = evidence.private_folder(folder / "second")
             self.use_path(case.path)
-            file, host = kept / "capture.pcap", self.lab.host("client")
+            file, host = second_folder / "capture.pcap", self.lab.host("client")
             with Capture(host, DEVICE, target.site.port, file, case.path.rtt_ns) as watching:
-                finding = self.transfer(client, target, case, str(result.protocol), kept)
+                finding = self.transfer(client, target, case, str(result.protocol), second_folder)
             second = {"outcome": finding.outcome, "error": finding.error, "reason": finding.reason}
             how = "failed again" if finding.outcome == "fail" else "passed"
             capture = watching.problem or f"captured in a second attempt, which {how} ({finding.error or 'no error'})"

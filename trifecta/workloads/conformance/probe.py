@@ -53,16 +53,16 @@ class Probe:
         """Every result, servers first. Stopped when the user asks for it: ``results`` holds what is finished."""
         sizes = {case.octets for case in self.subjects.cases} | {1}
         write_site(self.bench.folder / "site", sizes)
-        found = look_for(self.subjects)
+        versions = look_for(self.subjects)
         try:
             for name, server in self.subjects.servers.items():
-                version, missing = found["server", name]
+                version, missing = versions["server", name]
                 probe = ServerProbe(self.bench, server, version, self.subjects.cases, self._next_port())
                 self._done("server", name, [self._missing("server", name, missing)] if missing else probe.run())
             if self.subjects.clients:
                 with self._origin() as origin:
                     for name, client in self.subjects.clients.items():
-                        version, missing = found["client", name]
+                        version, missing = versions["client", name]
                         one = ClientProbe(self.bench, client, version, self.subjects.cases, origin)
                         self._done("client", name, [self._missing("client", name, missing)] if missing else one.run())
         finally:
@@ -116,14 +116,14 @@ def look_for(subjects: Subjects) -> dict[tuple[Role, str], tuple[str, Finding | 
         ("client", subjects.clients),
     )
     calls = {(role, name): _finder(adapter) for role, table in tables for name, adapter in table.items()}
-    found: dict[tuple[Role, str], tuple[str, Finding | None]] = {}
+    versions: dict[tuple[Role, str], tuple[str, Finding | None]] = {}
     for key, answer in call_apart(calls, timeout_s=FIND_TIMEOUT_S).items():
         version, missing = answer.value or ("", None)
         if answer.problem is not None:
-            found[key] = "", Finding("fail", "cannot_start", f"its version cannot be determined: {answer.problem}")
+            versions[key] = "", Finding("fail", "cannot_start", f"its version cannot be determined: {answer.problem}")
         else:
-            found[key] = version, None if missing is None else Finding("unsupported", None, missing)
-    return found
+            versions[key] = version, None if missing is None else Finding("unsupported", None, missing)
+    return versions
 
 
 def _finder(adapter: ServerAdapter | ClientAdapter) -> Callable[[], tuple[str, str | None]]:

@@ -78,7 +78,7 @@ class ServerProbe:
                 ended = Finding("fail", "server_ended", f"{self._server.describe_end()}: {self._server.last_words()}")
                 problem = self._restart(protocol)
                 why_not = "" if problem is None else "the server is no longer running"
-                yield self._kept(self._one(protocol, case, ended), case, folder, why_not)
+                yield self._with_evidence(self._one(protocol, case, ended), case, folder, why_not)
                 if problem is None and not self._server.running():  # the second attempt ended it, too
                     problem = self._restart(protocol)
                 if problem is not None:
@@ -86,7 +86,7 @@ class ServerProbe:
                     return problem
                 continue
             result = self._one(protocol, case, finding)
-            yield self._kept(result, case, folder) if finding.outcome == "fail" else result
+            yield self._with_evidence(result, case, folder) if finding.outcome == "fail" else result
         return None
 
     def _start(self) -> Finding | None:
@@ -163,22 +163,22 @@ class ServerProbe:
         self, protocol: str, finding: Finding, cases: tuple[ConformanceCase, ...] | None = None
     ) -> Iterator[ConformanceResult]:
         """The same finding for every object: it was met before any could be asked for. One folder for all."""
-        kept: ConformanceResult | None = None
+        last: ConformanceResult | None = None
         for case in self.cases if cases is None else cases:
             not_offered = self._not_offered(case)
             if not_offered is not None and not_offered.outcome == "not_offered":
                 yield self._one(protocol, case, not_offered)
                 continue
             result = self._one(protocol, case, finding)
-            if kept is None:
+            if last is None:
                 alive = self._server is not None and self._server.running()
                 why_not = "" if alive else "the server does not run"
-                kept = result = self._kept(result, _ASK, None, why_not)
+                last = result = self._with_evidence(result, _ASK, None, why_not)
             else:
-                result = self._one(protocol, case, finding, evidence=kept.evidence, capture=kept.capture)
+                result = self._one(protocol, case, finding, evidence=last.evidence, capture=last.capture)
             yield result
 
-    def _kept(
+    def _with_evidence(
         self, result: ConformanceResult, case: ConformanceCase, folder: Path | None, why_not: str = ""
     ) -> ConformanceResult:
         folder = folder or self.bench.failure_folder("server", self.adapter.name, str(result.protocol), case.name)

@@ -48,25 +48,25 @@ def choose(servers: Sequence[str], clients: Sequence[str]) -> Chosen:
     from trifecta.implementations.registry import CLIENTS, SERVERS
 
     everything = not servers and not clients
-    asked = list(servers)
-    if LOAD in clients and "origin" not in asked:
-        asked.append("origin")  # the engine's load is the client of every server: this is its row against the origin
+    names = list(servers)
+    if LOAD in clients and "origin" not in names:
+        names.append("origin")  # the engine's load is the client of every server: this is its row against the origin
     return Chosen(
-        _pick("server", asked, SERVERS, everything),
+        _pick("server", names, SERVERS, everything),
         _pick("client", [name for name in clients if name != LOAD], CLIENTS, everything),
         frozenset((*servers, *clients)) - {ANY, LOAD},
     )
 
 
-def _pick(kind: str, asked: Sequence[str], table: Mapping[str, Any], everything: bool) -> tuple[str, ...]:
+def _pick(kind: str, names: Sequence[str], table: Mapping[str, Any], everything: bool) -> tuple[str, ...]:
     from trifecta.implementations.registry import ONLY_BY_NAME
 
-    if everything or ANY in asked:
+    if everything or ANY in names:
         return tuple(name for name in table if name not in ONLY_BY_NAME)
-    for name in asked:
+    for name in names:
         if name not in table:
             raise UserError(f"no {kind} {name!r}; {did_you_mean(name, table)}")
-    return tuple(dict.fromkeys(asked))
+    return tuple(dict.fromkeys(names))
 
 
 def check_folder(folder: Path) -> None:
@@ -133,8 +133,12 @@ def summary(role: str, name: str, results: Sequence[ConformanceResult]) -> str:
     for one in results:
         counts[one.outcome] = counts.get(one.outcome, 0) + 1
     words = {"pass": "passed", "fail": "failed", "not_offered": "not offered", "not_run": "not run"}
-    said = ", ".join(f"{number} {words.get(outcome, outcome)}" for outcome, number in counts.items())
+    sentence = ", ".join(f"{number} {words.get(outcome, outcome)}" for outcome, number in counts.items())
     failed = list(dict.fromkeys(PROTOCOL_NAMES[str(o.protocol)] for o in results if o.outcome == "fail" and o.protocol))
     label = f"{role} {name} {results[0].version}".rstrip() if results else f"{role} {name}"
-    whole = next((one.reason for one in results if one.protocol is None), "")
-    return f"{label}: {said}" + (f" (over {', '.join(failed)})" if failed else "") + (f": {whole}" if whole else "")
+    decision = next((one.reason for one in results if one.protocol is None), "")
+    return (
+        f"{label}: {sentence}"
+        + (f" (over {', '.join(failed)})" if failed else "")
+        + (f": {decision}" if decision else "")
+    )

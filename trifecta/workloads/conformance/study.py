@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from trifecta.contract.run import ProgramFound
+from trifecta.contract.run import InstalledProgram
 from trifecta.design import plan
 from trifecta.design.conformance import QUICK, ConformanceCase, ConformanceResult, cases, own_cases
 from trifecta.design.factors import CLIENT_FACTOR, DEFAULT_CLIENT
@@ -41,7 +41,7 @@ def full(
 def quick(
     session: RequestsSession,
     clients: Mapping[str, ClientAdapter],
-    client_facts: Mapping[str, ProgramFound],
+    client_facts: Mapping[str, InstalledProgram],
     cells: Sequence[Cell],
 ) -> list[ConformanceResult]:
     """One object and the study's own requests over each of its protocols, of the servers as they run for it.
@@ -49,7 +49,7 @@ def quick(
     Its foreign clients ask for the same, each time of the first server that answers such requests.
     """
     results: list[ConformanceResult] = []
-    asked = (*QUICK, *own(session, cells))
+    cases = (*QUICK, *own(session, cells))
     with _bench(session) as bench:
         up: list[tuple[ServerAdapter, Target]] = []
         for key, server in session.servers.items():
@@ -65,7 +65,7 @@ def quick(
             target = Target(server.adapter.name, server.site, server.log, tls_version=server.options.tls_version)
             up.append((server.adapter, target))
             for protocol in session.protocols[key]:
-                for case in asked:
+                for case in cases:
                     finding, folder = bench.observed(LOAD, target, case, str(protocol), "server")
                     result = result_of(finding, case, str(protocol), **about)
                     if folder is not None:
@@ -75,10 +75,10 @@ def quick(
                             result, folder, target, case=case, reproducible=alive, why_not=why_not
                         )
                     results.append(result)
-        answering = {case.name: answers(case, up) for case in asked} if up else {}
+        answering = {case.name: answers(case, up) for case in cases} if up else {}
         for name, facts in client_facts.items() if up else ():
             version = str(facts["version"])
-            probe = ClientProbe(bench, clients[name], version, asked, up[0][1], depth="quick", others=answering)
+            probe = ClientProbe(bench, clients[name], version, cases, up[0][1], depth="quick", others=answering)
             results += probe.run()
     return results
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from trifecta.contract.far import PlaceSeen
+from trifecta.contract.far import AddressObservation
 from trifecta.contract.values import JsonObject, JsonValue
 from trifecta.design.errors import CannotError
 from trifecta.design.far import FAMILIES, family_of
@@ -30,7 +30,7 @@ _LOOK_TIMEOUT_NS = 5_000_000_000
 
 
 @dataclass(frozen=True)
-class Wanted:
+class LookRequest:
     """What a user asks for, before anything was looked at."""
 
     targets: tuple[Target, ...]
@@ -66,21 +66,21 @@ class Choice:
 
 
 def look(
-    engine: Path, wanted: Wanted, stop: Callable[[], bool], folder: Path, tell: Callable[[str], None]
-) -> list[PlaceSeen]:
+    engine: Path, wanted: LookRequest, stop: Callable[[], bool], folder: Path, tell: Callable[[str], None]
+) -> list[AddressObservation]:
     """One look at every address; ``tell`` is called with each before. CannotError for a name that stands for none."""
     workload = wanted.workload
     keeper = RateLimiter(workload.manners, stop, sent=OF_THIS_PROCESS)
     looker = Looker(LocalPlace(LocalHost(), engine), workload, keeper, folder / "look.log", stop)
-    found: list[PlaceSeen] = []
+    observations: list[AddressObservation] = []
     for target in wanted.targets:
         resolved = names.resolve(target.host, target.port)
         record = names.https_record(target.host, target.port)
         for level, address in to_look_at(resolved, wanted.addresses):
             tell(f"{target.url} at {address}")
             request = Request(target, address, "", wanted.authorities)
-            found.append(looker.see(request, level, resolved, record))
-    return found
+            observations.append(looker.see(request, level, resolved, record))
+    return observations
 
 
 def to_look_at(resolved: names.Resolved, levels: Sequence[str]) -> list[tuple[str, str]]:
@@ -89,34 +89,34 @@ def to_look_at(resolved: names.Resolved, levels: Sequence[str]) -> list[tuple[st
     return [(level, address) for level in wanted for address in sorted(resolved.of(level))[:MOST_ADDRESSES]]
 
 
-def choose(wanted: Wanted, seen: Sequence[PlaceSeen]) -> Choice:
+def choose(wanted: LookRequest, observations: Sequence[AddressObservation]) -> Choice:
     """What can be compared by single requests; CannotError, with the reasons, where that is nothing, or too much."""
-    choice = possible(wanted, seen)
+    choice = possible(wanted, observations)
     # Every protocol, the baseline twice, with the request that opens a connection.
-    asked = (len(choice.protocols) + 1) * (_REQUESTS + 1)
-    if reason := no_room(choice.answer_bytes, asked, wanted.workload.manners):
+    requests = (len(choice.protocols) + 1) * (_REQUESTS + 1)
+    if reason := no_room(choice.answer_bytes, requests, wanted.workload.manners):
         raise CannotError(f"{wanted.targets[0].url}: {reason}")
     return choice
 
 
-def possible(wanted: Wanted, seen: Sequence[PlaceSeen]) -> Choice:
+def possible(wanted: LookRequest, observations: Sequence[AddressObservation]) -> Choice:
     """What is answered alike at every URL; CannotError, with the reasons, where that is nothing."""
     for protocols in _SETS:
-        good = [place for place in seen if spot_of(place, protocols) is not None]
+        good = [place for place in observations if spot_of(place, protocols) is not None]
         addresses = _levels(wanted, good)
         if addresses:
             break
     else:
-        reasons = [why_not(place, PROTOCOLS) for place in seen] or ["no address was found"]
+        reasons = [why_not(place, PROTOCOLS) for place in observations] or ["no address was found"]
         raise CannotError("; ".join(dict.fromkeys(reasons)))
-    said = [_without(protocol, seen) for protocol in PROTOCOLS if protocol not in protocols]
-    said += [why_not(place, protocols) for place in seen if place not in good]
+    notes = [_without(protocol, observations) for protocol in PROTOCOLS if protocol not in protocols]
+    notes += [why_not(place, protocols) for place in observations if place not in good]
     spots = (spot_of(place, protocols) for place in good)
     most = max(spot.answer_bytes for spot in spots if spot is not None)
-    return Choice(protocols, addresses, most, tuple(dict.fromkeys(said)))
+    return Choice(protocols, addresses, most, tuple(dict.fromkeys(notes)))
 
 
-def _levels(wanted: Wanted, good: Sequence[PlaceSeen]) -> tuple[str, ...]:
+def _levels(wanted: LookRequest, good: Sequence[AddressObservation]) -> tuple[str, ...]:
     """The levels of ``address`` that every URL has: addresses, where these are few and shared, or families."""
     if wanted.addresses:
         return _shared(wanted, good, wanted.addresses, lambda place: place["level"])
@@ -127,16 +127,19 @@ def _levels(wanted: Wanted, good: Sequence[PlaceSeen]) -> tuple[str, ...]:
 
 
 def _shared(
-    wanted: Wanted, good: Sequence[PlaceSeen], levels: Sequence[str], level_of: Callable[[PlaceSeen], str]
+    wanted: LookRequest,
+    good: Sequence[AddressObservation],
+    levels: Sequence[str],
+    level_of: Callable[[AddressObservation], str],
 ) -> tuple[str, ...]:
     """Those of the levels that places of every URL have."""
     there = {(place["url"], level_of(place)) for place in good}
     return tuple(level for level in levels if all((target.url, level) in there for target in wanted.targets))
 
 
-def _without(protocol: str, seen: Sequence[PlaceSeen]) -> str:
+def _without(protocol: str, observations: Sequence[AddressObservation]) -> str:
     """Why a protocol is not among those that are compared."""
-    for place in seen:
+    for place in observations:
         answers = [one for one in place["answers"] if one["protocol"] == protocol]
         if answers and answers[-1]["error"] is not None:
             udp = f"; UDP is {place['udp']}" if protocol == "h3" and place["udp"] else ""
@@ -144,19 +147,19 @@ def _without(protocol: str, seen: Sequence[PlaceSeen]) -> str:
     return f"{PROTOCOL_NAMES[protocol]} was not answered like the others"
 
 
-def levels_of(wanted: Wanted) -> tuple[str, ...]:
+def levels_of(wanted: LookRequest) -> tuple[str, ...]:
     """The levels of ``address`` as far as they are known before a look."""
     return wanted.addresses or FAMILIES[:1]
 
 
-def document(wanted: Wanted, choice: Choice) -> JsonObject:
+def document(wanted: LookRequest, choice: Choice) -> JsonObject:
     """The study, as a study file has it."""
     own: dict[str, JsonValue] = {"kind": "far", "requests": _REQUESTS}
     return body(wanted, choice, own, {"connection": ["new", "reused"]}, budget="15 min")
 
 
 def body(
-    wanted: Wanted,
+    wanted: LookRequest,
     choice: Choice,
     workload: Mapping[str, JsonValue],
     more: Mapping[str, JsonValue],

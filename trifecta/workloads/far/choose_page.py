@@ -8,7 +8,7 @@ from pathlib import Path
 
 from trifecta.analysis.betting import fewest_blocks
 from trifecta.analysis.polite_planner import TrialTraffic, look_requests
-from trifecta.contract.far import PageSeen, PlaceSeen
+from trifecta.contract.far import AddressObservation, PageObservation
 from trifecta.contract.values import JsonObject, JsonValue
 from trifecta.design.errors import CannotError
 from trifecta.design.far import MOST_HOSTS
@@ -19,7 +19,7 @@ from trifecta.lab.host import LocalHost
 from trifecta.lab.place import LocalPlace
 from trifecta.workloads.far import names, page_look, robots
 from trifecta.workloads.far.addresses import spot_of
-from trifecta.workloads.far.choose import Choice, Wanted, body, levels_of, possible, to_look_at
+from trifecta.workloads.far.choose import Choice, LookRequest, body, levels_of, possible, to_look_at
 from trifecta.workloads.far.page_look import PageLooker, Spot
 from trifecta.workloads.far.page_session import SEEN_IN_THIS_PROCESS, look_protocol, page_pins
 from trifecta.workloads.far.rate_limiter import OF_THIS_PROCESS, RateLimiter
@@ -39,31 +39,31 @@ class PageChoice:
     """Measured, and before."""
     requests: int
     octets: int
-    pages: tuple[PageSeen, ...]
+    pages: tuple[PageObservation, ...]
 
 
-def _workload(wanted: Wanted) -> FarPageWorkload:
+def _workload(wanted: LookRequest) -> FarPageWorkload:
     """How a page is looked at."""
     return FarPageWorkload(url=wanted.targets[0].url, owned=wanted.owned or None)
 
 
-def ask_robots(wanted: Wanted, stop: Callable[[], bool], tell: Callable[[str], None]) -> None:
+def ask_robots(wanted: LookRequest, stop: Callable[[], bool], tell: Callable[[str], None]) -> None:
     """Before any page is asked for: CannotError where its robots.txt forbids it to us, or cannot be read."""
     keeper = RateLimiter(_workload(wanted).manners, stop, sent=OF_THIS_PROCESS)
     for target in wanted.targets:
         tell(f"{robots.ROBOTS} of {target.host}")
-        found = to_look_at(names.resolve(target.host, target.port), wanted.addresses)
-        if not found:
+        families = to_look_at(names.resolve(target.host, target.port), wanted.addresses)
+        if not families:
             raise CannotError(f"{target.host} has no such address; choose another (--address)")
-        addresses = [address for _, address in found]
+        addresses = [address for _, address in families]
         robots.refuse_forbidden(robots.read(target, addresses, wanted.authorities, keeper).about(target))
 
 
 def look(
     engine: Path,
-    wanted: Wanted,
+    wanted: LookRequest,
     browsers: Sequence[str],
-    seen: Sequence[PlaceSeen],
+    observations: Sequence[AddressObservation],
     folder: Path,
     *,
     stop: Callable[[], bool],
@@ -73,7 +73,7 @@ def look(
 
     ``tell`` is called with each before. CannotError for what cannot be compared, with the reasons.
     """
-    base = possible(wanted, seen)
+    base = possible(wanted, observations)
     workload = _workload(wanted)
     keeper = RateLimiter(workload.manners, stop, sent=OF_THIS_PROCESS)
     given = wanted.authorities if wanted.own_authorities else None
@@ -87,19 +87,23 @@ def look(
         stop=stop,
     )
     hosts: tuple[str, ...] = ()
-    pages: list[PageSeen] = []
+    pages: list[PageObservation] = []
     for target in wanted.targets:
-        good = [place["address"] for place in seen if place["url"] == target.url and spot_of(place, base.protocols)]
+        good = [
+            place["address"] for place in observations if place["url"] == target.url and spot_of(place, base.protocols)
+        ]
         address = min(good)
         for browser in browsers:
             tell(f"{target.url} at {address} in {browser}")
-            page, hosts = looker.whole(Spot(target, address, look_protocol(base.protocols)), browser, hosts)
+            page, hosts = looker.visit_with_hosts(Spot(target, address, look_protocol(base.protocols)), browser, hosts)
             SEEN_IN_THIS_PROCESS[target.url, browser] = page
             pages.append(page)
-    return settled(wanted, base, hosts, pages)
+    return choice_of_pages(wanted, base, hosts, pages)
 
 
-def settled(wanted: Wanted, base: Choice, third_parties: tuple[str, ...], pages: Sequence[PageSeen]) -> PageChoice:
+def choice_of_pages(
+    wanted: LookRequest, base: Choice, third_parties: tuple[str, ...], pages: Sequence[PageObservation]
+) -> PageChoice:
     """What of it can be compared, in so many visits as the caps allow. CannotError where that is nothing."""
     requests = max(page["requests"] for page in pages)
     octets = max(page["octets"] for page in pages)
@@ -143,7 +147,7 @@ def _visits(own: Manners, arms: int, turn: tuple[int, int], looks: int) -> tuple
     return _VISITS[-1]
 
 
-def document(wanted: Wanted, choice: PageChoice, browsers: Sequence[str]) -> JsonObject:
+def document(wanted: LookRequest, choice: PageChoice, browsers: Sequence[str]) -> JsonObject:
     """The study, as a study file has it."""
     measured, before = choice.visits
     own: dict[str, JsonValue] = {"kind": "far-page", "visits": measured, "warmup_visits": before}
@@ -152,6 +156,6 @@ def document(wanted: Wanted, choice: PageChoice, browsers: Sequence[str]) -> Jso
     return body(wanted, choice.base, own, factors, budget="30 min")
 
 
-def nothing_known(wanted: Wanted, protocols: Sequence[str]) -> PageChoice:
+def nothing_known(wanted: LookRequest, protocols: Sequence[str]) -> PageChoice:
     """What would be compared if everything were answered: by it options are judged before a look."""
     return PageChoice(Choice(tuple(protocols), levels_of(wanted), 0, ()), (), _VISITS[0], 1, 0, ())

@@ -16,7 +16,7 @@ from typing import Any
 from trifecta.analysis import far
 from trifecta.analysis.polite_planner import retry_after_ns
 from trifecta.contract.codec import plain
-from trifecta.contract.far import Answered, HttpsRecord, PlaceSeen
+from trifecta.contract.far import AddressObservation, HttpsRecord, RequestOutcome
 from trifecta.contract.load import LoadSummary
 from trifecta.design import numbers
 from trifecta.design.errors import CannotError
@@ -57,13 +57,13 @@ class Looker:
         resolved: Resolved,
         record: HttpsRecord | None,
         protocols: Sequence[str] = PROTOCOLS,
-    ) -> PlaceSeen:
+    ) -> AddressObservation:
         """One address, of ``request``, over these protocols, HTTP/3 last. UserError and CannotError from the engine.
 
         Where HTTP/3 is announced and nobody answers, it is asked once more with the smallest packets. CannotError also
         for an answer that by itself is more than a minute may have: the others are not asked for then.
         """
-        answers: list[Answered] = []
+        answers: list[RequestOutcome] = []
         loaded: list[int] = []
         alpn = record["alpn"] if record is not None else []
         announcements: list[str] = []
@@ -94,7 +94,7 @@ class Looker:
         """How large an answer is, nobody knows before it comes; that one was enough."""
         most = self._keeper.manners.volume_bytes
         if octets > most:
-            limit = numbers.plain(numbers.size(most))
+            limit = numbers.without_zeros(numbers.size(most))
             what = f"a response took {numbers.size(octets)}, and the limit is {limit} a minute"
             raise CannotError(f"{request.target.url} at {request.address}: {what}; request something smaller")
 
@@ -104,7 +104,7 @@ class Looker:
         with tempfile.TemporaryDirectory(prefix="trifecta-look-") as folder:
             yield Path(folder) / "samples.parquet"
 
-    def once(self, request: Request, connects: list[int] | None = None) -> Answered:
+    def once(self, request: Request, connects: list[int] | None = None) -> RequestOutcome:
         """One request; how long TCP took to connect meanwhile, while content came, is added to ``connects``."""
         self._keeper.wait()
         with self._draft() as samples:
@@ -117,12 +117,12 @@ class Looker:
                 if connects is not None and begun < MOST_CONNECTS and self._keeper.may_now():
                     begun += 1
                     tries.extend(_connect(request))
-                    self._keeper.made(0)
+                    self._keeper.record_requests(0)
 
             with self._here.start("load", self._log) as load:
                 try:
                     load.configure(config)
-                    self._keeper.made(0)
+                    self._keeper.record_requests(0)
                     limit_s = config.total_timeout_ns / 1e9 + _GRACE_S
                     summary = load.wait_summary(LoadSummary, limit_s, self._stop, meanwhile)
                     load.get(samples)
@@ -130,12 +130,12 @@ class Looker:
                     raise as_user_error(error) from error
             row = _only_row(samples)
         octets = (summary.wire_bytes_in or 0) + (summary.wire_bytes_out or 0)
-        self._keeper.made(octets)
+        self._keeper.record_requests(octets)
         if row["status"] in PATIENCE:
             self._keeper.turned_away(retry_after_ns(plain(summary), datetime.now(UTC).isoformat()))
         if connects is not None and row["first_byte_ns"] and row["done_ns"]:
             connects += [end - begin for begin, end in tries if row["first_byte_ns"] <= begin and end <= row["done_ns"]]
-        return _answered(request, summary, row, octets)
+        return _outcome(request, summary, row, octets)
 
 
 def _connect(request: Request) -> list[tuple[int, int]]:
@@ -159,11 +159,11 @@ def _only_row(samples: Path) -> Mapping[str, Any]:
     return rows[-1] if rows else {name: "timeout" if name == "error" else None for name in names}
 
 
-def _answered(request: Request, summary: LoadSummary, row: Mapping[str, Any], octets: int) -> Answered:
+def _outcome(request: Request, summary: LoadSummary, row: Mapping[str, Any], octets: int) -> RequestOutcome:
     own = summary.tcp or summary.quic
     lost = summary.tcp.retransmits if summary.tcp else summary.quic.lost_packets if summary.quic else None
     shaken_from = row["tcp_connected_ns"] or row["connect_start_ns"]
-    fields = {name: ", ".join(seen.values) for name, seen in (summary.response_fields or {}).items() if seen.values}
+    fields = {name: ", ".join(field.values) for name, field in (summary.response_fields or {}).items() if field.values}
     return {
         "protocol": request.protocol,
         "error": row["error"],

@@ -48,11 +48,11 @@ def resolve(host: str, port: int) -> Resolved:
         return own
     began_ns = time.monotonic_ns()
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        entries = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
         raise CannotError(f"{host} cannot be resolved: {error}; check the name and the resolver") from None
     took_ns = time.monotonic_ns() - began_ns
-    bare = (str(entry[4][0]).partition("%")[0] for entry in found)  # without the scope of a link-local address
+    bare = (str(entry[4][0]).partition("%")[0] for entry in entries)  # without the scope of a link-local address
     return Resolved(tuple(dict.fromkeys(bare)), took_ns)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import cast
 
 from trifecta import __version__
-from trifecta.contract.browser import BrowserConfig, ElsewhereConfig
+from trifecta.contract.browser import BrowserConfig, RemotePageConfig
 from trifecta.contract.common import Protocol
 from trifecta.design.errors import CannotError
 from trifecta.design.far import family_of
@@ -26,7 +26,7 @@ _HTTPS_PORT = 443
 
 
 @dataclass(frozen=True)
-class Asked:
+class VisitOptions:
     """A visit, or several: of what, where, over what, by whom trusted, how far apart."""
 
     trial: str
@@ -39,29 +39,29 @@ class Asked:
     seed: int = 1
 
 
-def page_config(asked: Asked, workload: FarPageWorkload, drafts: Drafts, work_dir: Path) -> BrowserConfig:
+def page_config(options: VisitOptions, workload: FarPageWorkload, drafts: Drafts, work_dir: Path) -> BrowserConfig:
     """What the driver of a browser is asked to do."""
-    own = asked.target.host
+    own = options.target.host
     turns = workload.turns("browser")
     return BrowserConfig(
-        trial=asked.trial,
-        protocol=cast(Protocol, asked.protocol),
+        trial=options.trial,
+        protocol=cast(Protocol, options.protocol),
         kind="page",
-        url=plain_url(asked.target),
-        hosts=(own, *(host for host in asked.addresses if host != own)),
-        third_parties=tuple(host for host in asked.addresses if host != own),
-        addresses=dict(asked.addresses),
-        port=asked.target.port,
-        ca_file=None if asked.authorities is None else str(asked.authorities.resolve()),
+        url=plain_url(options.target),
+        hosts=(own, *(host for host in options.addresses if host != own)),
+        third_parties=tuple(host for host in options.addresses if host != own),
+        addresses=dict(options.addresses),
+        port=options.target.port,
+        ca_file=None if options.authorities is None else str(options.authorities.resolve()),
         visits=workload.visits,
         warmup_visits=workload.warmup_visits,
-        seed=asked.seed,
+        seed=options.seed,
         visit_timeout_ns=workload.visit_timeout_ns,
-        total_timeout_ns=total_timeout_ns(workload) + turns * asked.gap_ns,
+        total_timeout_ns=total_timeout_ns(workload) + turns * options.gap_ns,
         settle_ns=workload.settle_ns,
         filmstrip=workload.films,
         viewport=VIEWPORT,
-        elsewhere=ElsewhereConfig(least_gap_ns=asked.gap_ns, agent=AGENT),
+        elsewhere=RemotePageConfig(least_gap_ns=options.gap_ns, agent=AGENT),
         work_dir=str(work_dir),
         samples_file=str(drafts.samples),
         visits_file=str(drafts.visits),
@@ -82,7 +82,7 @@ def addresses_of(target: Target, address: str, others: Sequence[str]) -> dict[st
 
     One whose name leads nowhere is left out: for the browser it does not exist.
     """
-    found = {target.host: address}
+    addresses = {target.host: address}
     for host in others:
         if host == target.host:
             continue
@@ -91,8 +91,8 @@ def addresses_of(target: Target, address: str, others: Sequence[str]) -> dict[st
         except CannotError:
             continue
         alike = there.of(family_of(address))
-        found[host] = (alike or list(there.addresses))[0]
-    return found
+        addresses[host] = (alike or list(there.addresses))[0]
+    return addresses
 
 
 def spawn(here: DrivingPlace, browser: str, log: Path, cpus: frozenset[int] | None) -> EngineProgram:

@@ -6,7 +6,7 @@ import os
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 
-from trifecta.contract.far import Look, PageSeen, PlaceSeen, RobotsSeen
+from trifecta.contract.far import AddressObservation, Look, PageObservation, RobotsObservation
 from trifecta.design import plan
 from trifecta.design.errors import CannotError
 from trifecta.design.far import FAMILIES
@@ -24,7 +24,7 @@ from trifecta.workloads.visits.session import STATE
 
 PageKey = tuple[str, str]
 """A URL, and a browser."""
-SEEN_IN_THIS_PROCESS: dict[PageKey, PageSeen] = {}
+SEEN_IN_THIS_PROCESS: dict[PageKey, PageObservation] = {}
 """By a look before a run, which the run need not make again."""
 
 
@@ -48,8 +48,8 @@ class FarPageSession(FarBaseSession[FarPageWorkload]):
         self.state = self.run.path / STATE
         self.given = given_authorities(self.study)
         """Authorities that a browser is given besides its own."""
-        self.pages: dict[PageKey, PageSeen] = {}
-        self._read: dict[str, RobotsSeen] = {}
+        self.pages: dict[PageKey, PageObservation] = {}
+        self._read: dict[str, RobotsObservation] = {}
         """What robots.txt says, by URL."""
         self._where: dict[tuple[str, int, FarKey], dict[str, str]] = {}
         self._pages = PageLooker(
@@ -90,20 +90,20 @@ class FarPageSession(FarBaseSession[FarPageWorkload]):
                 self.fail(key, f"{key[0]} in {at.client}: {reason}")
         self._keep(list(self.pages.values()), list(self._read.values()))
 
-    def _look_at(self, key: FarKey) -> list[PlaceSeen]:
+    def _look_at(self, key: FarKey) -> list[AddressObservation]:
         """As of single requests, but only where robots.txt lets us."""
         url, level, _ = key
         target = self.targets[url]
         if url not in self._read:
-            found = names.resolve(target.host, target.port).of(level) if level in FAMILIES else [level]
-            if not found:
+            addresses = names.resolve(target.host, target.port).of(level) if level in FAMILIES else [level]
+            if not addresses:
                 raise CannotError(f"{target.host} has no {level} address; leave {level} out")
-            read = robots.read(target, sorted(found)[:MOST_ADDRESSES], self.authorities, self.keeper)
+            read = robots.read(target, sorted(addresses)[:MOST_ADDRESSES], self.authorities, self.keeper)
             self._read[url] = read.about(target)
         robots.refuse_forbidden(self._read[url])
         return super()._look_at(key)
 
-    def _visit(self, key: FarKey, at: Levelled) -> PageSeen:
+    def _visit(self, key: FarKey, at: Levelled) -> PageObservation:
         """What a look before the run saw, or a visit now."""
         known = SEEN_IN_THIS_PROCESS.get((key[0], at.client))
         if known is not None and known["address"] in self.spots[key]:
@@ -112,14 +112,14 @@ class FarPageSession(FarBaseSession[FarPageWorkload]):
         spot = Spot(self.targets[key[0]], min(self.spots[key]), protocol)
         return self._pages.see(spot, at.client, self.workload(at).hosts_beside)
 
-    def _keep(self, pages: list[PageSeen], read: list[RobotsSeen]) -> None:
+    def _keep(self, pages: list[PageObservation], read: list[RobotsObservation]) -> None:
         """Beside what was seen of the places at the same time."""
         facts = self.run.facts
         *earlier, last = facts.get("elsewhere", [])
-        whole: Look = {**last, "pages": pages, "robots": read}
-        self.run.write_facts({**facts, "elsewhere": [*earlier, whole]})
+        look: Look = {**last, "pages": pages, "robots": read}
+        self.run.write_facts({**facts, "elsewhere": [*earlier, look]})
 
-    def page(self, at: Levelled) -> PageSeen:
+    def page(self, at: Levelled) -> PageObservation:
         """What a visit of a treatment takes, as a look saw it."""
         return self.pages[self.keys(at)[0][0], at.client]
 

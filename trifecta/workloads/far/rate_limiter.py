@@ -64,7 +64,7 @@ class RateLimiter:
         """Whether the server has asked for patience, and it is not over."""
         return self._not_before_ns > self._now_ns()
 
-    def made(self, octets: int, requests: int = 1, since_ns: int | None = None) -> None:
+    def record_requests(self, octets: int, requests: int = 1, since_ns: int | None = None) -> None:
         """Requests were made, the last one now, the first one then: so many octets went both ways."""
         self._last_ns = self._now_ns()
         first_ns = self._last_ns if since_ns is None else since_ns

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import quote, urljoin
 
-from trifecta.contract.far import RobotsSeen
+from trifecta.contract.far import RobotsObservation
 from trifecta.design.errors import CannotError, UserError
 from trifecta.design.manners import PATIENCE, ROBOTS_REQUESTS
 from trifecta.design.stat import Target
@@ -44,7 +44,7 @@ class Rule:
     pattern: str
 
     @property
-    def said(self) -> str:
+    def line(self) -> str:
         """The line."""
         return f"{'Allow' if self.allows else 'Disallow'}: {self.pattern}"
 
@@ -53,21 +53,21 @@ class Rule:
 
         Section 2.2.3. In time linear in both: a pattern is a stranger's.
         """
-        pattern, whole = _plain(self.pattern), False
+        pattern, anchored = _normalised(self.pattern), False
         if pattern.endswith("$"):
-            pattern, whole = pattern[:-1], True
+            pattern, anchored = pattern[:-1], True
         first, *others = pattern.split("*")
         if not path.startswith(first):
             return False
         at = len(first)
         if not others:
-            return not whole or at == len(path)
+            return not anchored or at == len(path)
         for part in others[:-1]:
-            found = path.find(part, at)
-            if found < 0:
+            matched = path.find(part, at)
+            if matched < 0:
                 return False
-            at = found + len(part)
-        if whole:
+            at = matched + len(part)
+        if anchored:
             return path.endswith(others[-1]) and len(path) - len(others[-1]) >= at
         return path.find(others[-1], at) >= 0
 
@@ -82,11 +82,11 @@ def rule_for(text: str, path: str) -> Rule | None:
     ours = [rules for agents, rules in groups if AGENT in agents] or [
         rules for agents, rules in groups if "*" in agents
     ]
-    asked = _plain(path)
-    fitting = [rule for rules in ours for rule in rules if rule.pattern and rule.fits(asked)]
-    if asked == ROBOTS:
+    plain_path = _normalised(path)
+    fitting = [rule for rules in ours for rule in rules if rule.pattern and rule.fits(plain_path)]
+    if plain_path == ROBOTS:
         return None  # which may always be read (section 2.2.2)
-    return max(fitting, key=lambda rule: (len(_plain(rule.pattern)), rule.allows), default=None)
+    return max(fitting, key=lambda rule: (len(_normalised(rule.pattern)), rule.allows), default=None)
 
 
 def _groups(text: str) -> Iterator[tuple[set[str], list[Rule]]]:
@@ -103,20 +103,20 @@ def _groups(text: str) -> Iterator[tuple[set[str], list[Rule]]]:
             if begun:
                 yield agents, rules
                 agents, rules, begun = set(), [], False
-            found = _TOKEN.match(value)
-            agents.add(found[0].lower() if found else "")
+            match = _TOKEN.match(value)
+            agents.add(match[0].lower() if match else "")
         elif agents:
             begun = True
             rules.append(Rule(key == "allow", value))
     yield agents, rules
 
 
-def _plain(path: str) -> str:
+def _normalised(path: str) -> str:
     """With octets written as they are compared (section 2.2.2): escaped, in capitals, but not where none is needed."""
 
-    def one(found: re.Match[str]) -> str:
-        letter = chr(int(found[1], 16))
-        return letter if _UNRESERVED.fullmatch(letter) else found[0].upper()
+    def one(match: re.Match[str]) -> str:
+        letter = chr(int(match[1], 16))
+        return letter if _UNRESERVED.fullmatch(letter) else match[0].upper()
 
     return _ESCAPED.sub(one, quote(path, safe=_KEPT))
 
@@ -129,11 +129,11 @@ class Read:
     status: int
     text: str
 
-    def about(self, target: Target) -> RobotsSeen:
+    def about(self, target: Target) -> RobotsObservation:
         """What it says of a URL of its host."""
         rule = rule_for(self.text, target.path)
-        said = None if rule is None else rule.said
-        return {"url": target.url, "robots": self.url, "status": self.status, "rule": said}
+        rule_text = None if rule is None else rule.line
+        return {"url": target.url, "robots": self.url, "status": self.status, "rule": rule_text}
 
 
 OF_THIS_PROCESS: dict[tuple[str, int], Read] = {}
@@ -185,13 +185,13 @@ def _ask(target: Target, address: str, authorities: Path, keeper: RateLimiter) -
 _LATER = "ask for the page when it can be read"
 
 
-def refuse_forbidden(seen: RobotsSeen) -> None:
+def refuse_forbidden(robots: RobotsObservation) -> None:
     """CannotError, with the rule, where robots.txt forbids the page to us."""
-    rule = seen["rule"]
+    rule = robots["rule"]
     if rule is not None and rule.startswith("Disallow"):
-        what = f"{seen['robots']} forbids it to {AGENT} ({rule})"
+        what = f"{robots['robots']} forbids it to {AGENT} ({rule})"
         remedy = f"add 'User-agent: {AGENT}' with 'Allow: /' there if the server is yours"
-        raise CannotError(f"{seen['url']}: {what}; {remedy}, or choose another page")
+        raise CannotError(f"{robots['url']}: {what}; {remedy}, or choose another page")
 
 
 def _robots_url(target: Target) -> str:
@@ -226,12 +226,12 @@ def _get(where: Target, address: str, authorities: Path, keeper: RateLimiter) ->
             answer = connection.getresponse()
             content = answer.read(_MOST_BYTES)
     except (OSError, http.client.HTTPException) as error:
-        keeper.made(0)
+        keeper.record_requests(0)
         words = " ".join(str(error).split()) or type(error).__name__
         raise _Unreachable(
             f"{where.url} at {address} cannot be read ({words}), which forbids everything (RFC 9309, 2.3.1.4); {_LATER}"
         ) from error
     finally:
         connection.close()
-    keeper.made(len(content))
+    keeper.record_requests(len(content))
     return answer.status, answer.getheader("location") or "", content

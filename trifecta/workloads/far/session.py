@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Generic, Literal, TypeVar
 
-from trifecta.contract.far import Look, PlaceSeen
+from trifecta.contract.far import AddressObservation, Look
 from trifecta.contract.probe import MeasureSummary
 from trifecta.contract.run import RunDocument
 from trifecta.design import plan
@@ -23,7 +23,7 @@ from trifecta.lab import sandbox
 from trifecta.lab.host import LocalHost, pin_table
 from trifecta.lab.place import LocalPlace, Place
 from trifecta.workloads.far import names
-from trifecta.workloads.far.addresses import AddressSeen, no_room, spot_of, why_not
+from trifecta.workloads.far.addresses import AddressFacts, no_room, spot_of, why_not
 from trifecta.workloads.far.configs import Request
 from trifecta.workloads.far.look import Looker
 from trifecta.workloads.far.rate_limiter import OF_THIS_PROCESS, RateLimiter
@@ -40,7 +40,7 @@ FarKey = tuple[str, str, str]
 class Chosen:
     """Where the arms of a block go, or why nobody knows."""
 
-    spot: AddressSeen | None
+    spot: AddressFacts | None
     resolved: tuple[str, ...] = ()
     problem: str = ""
 
@@ -56,7 +56,7 @@ class FarBaseSession(Session[Work, FarKey], Generic[Work]):
         self.authorities = authorities(self.study)
         first = self.workload(plan.treatments(self.study)[0])
         self.keeper = RateLimiter(first.manners, self.stop, sent=OF_THIS_PROCESS)
-        self.spots: dict[FarKey, dict[str, AddressSeen]] = {}
+        self.spots: dict[FarKey, dict[str, AddressFacts]] = {}
         """By address, those where every protocol of the study was answered."""
         self._looker = Looker(self.here, first, self.keeper, self.log("look"), self.stop)
         self._protocols = [str(one) for one in self.study.factors[PROTOCOL_FACTOR]]
@@ -89,22 +89,22 @@ class FarBaseSession(Session[Work, FarKey], Generic[Work]):
             self._look("after", [key for key in self.spots if key not in self.failed])
 
     def _look(self, when: Literal["before", "again", "after"], keys: Sequence[FarKey]) -> None:
-        places: list[PlaceSeen] = []
+        places: list[AddressObservation] = []
         for key in keys:
             try:
-                seen = self._look_at(key)
+                observations = self._look_at(key)
             except CannotError as error:
                 if when != "after":
                     self.fail(key, str(error))
                 continue
-            places += seen
+            places += observations
             if when != "after":
-                self._judge(key, seen)
+                self._judge(key, observations)
         looked: Look = {"when": when, "utc": datetime.now(UTC).isoformat(timespec="seconds"), "places": places}
         facts = self.run.facts
         self.run.write_facts({**facts, "elsewhere": [*facts.get("elsewhere", []), looked]})
 
-    def _look_at(self, key: FarKey) -> list[PlaceSeen]:
+    def _look_at(self, key: FarKey) -> list[AddressObservation]:
         """The places of a level; CannotError where it stands for none."""
         url, level, vantage = key
         target = self.targets[url]
@@ -115,14 +115,14 @@ class FarBaseSession(Session[Work, FarKey], Generic[Work]):
             raise CannotError(f"{target.host} has no {level} address; leave {level} out")
         record = names.https_record(target.host, target.port)  # from here, wherever it is asked from
         looker = self._looker_of(vantage)
-        seen = [
+        observations = [
             # HTTP/3 too where it is not compared: what becomes of UDP is a result of its own.
             looker.see(Request(target, address, "", self.authorities), level, resolved, record)
             for address in sorted(addresses)[:MOST_ADDRESSES]
         ]
-        for place in seen if vantage != HERE else ():
+        for place in observations if vantage != HERE else ():
             place["vantage"] = vantage
-        return seen
+        return observations
 
     def _resolve(self, key: FarKey) -> names.Resolved:
         """What the name of a key stands for where it is asked from; CannotError where that is nothing."""
@@ -133,15 +133,17 @@ class FarBaseSession(Session[Work, FarKey], Generic[Work]):
         """Who looks from there."""
         return self._looker
 
-    def _judge(self, key: FarKey, seen: Sequence[PlaceSeen]) -> None:
+    def _judge(self, key: FarKey, observations: Sequence[AddressObservation]) -> None:
         """Keep the addresses where every protocol was answered rightly; fail the key where there is none."""
-        good = {place["address"]: spot for place in seen if (spot := spot_of(place, self._protocols)) is not None}
+        good = {
+            place["address"]: spot for place in observations if (spot := spot_of(place, self._protocols)) is not None
+        }
         if good:
             self.spots[key] = good
             if reason := self._too_much(max(spot.answer_bytes for spot in good.values())):
                 self.fail(key, f"{key[0]} at {key[1]}: {reason}")
             return
-        self.fail(key, "; ".join(dict.fromkeys(why_not(place, self._protocols) for place in seen)))
+        self.fail(key, "; ".join(dict.fromkeys(why_not(place, self._protocols) for place in observations)))
 
     def _too_much(self, answer_bytes: int) -> str:
         """Why answers of so many octets are more than is asked for in all; empty where a block of them fits."""
@@ -173,7 +175,7 @@ class FarBaseSession(Session[Work, FarKey], Generic[Work]):
         drawn = plan.stable_seed("address", self.study.seed, *where, block) % len(addresses)
         return Chosen(self._like(key, addresses[drawn]), resolved.addresses)
 
-    def _like(self, key: FarKey, address: str) -> AddressSeen:
+    def _like(self, key: FarKey, address: str) -> AddressFacts:
         """What is known of an address; one that was not looked at is taken to be like its siblings.
 
         Where it is not, the checks of its trials say so.
@@ -221,12 +223,12 @@ class FarSession(FarBaseSession[FarWorkload]):
     def _raise(self) -> None:
         """Connect to every vantage point."""
         super()._raise()
-        self.vantages.stand(self._stack, self.authorities, self._samples)
+        self.vantages.connect(self._stack, self.authorities, self._samples)
 
     def facts(self) -> RunDocument:
         """What the vantage points say of themselves."""
-        found = self.vantages.facts()
-        return {**super().facts(), "hosts": found} if found else super().facts()
+        vantage_facts = self.vantages.facts()
+        return {**super().facts(), "hosts": vantage_facts} if vantage_facts else super().facts()
 
     def place(self, vantage: str) -> Place:
         """Where loads are started that ask from there."""
@@ -236,7 +238,7 @@ class FarSession(FarBaseSession[FarWorkload]):
         """Which vantage point is lost; None while it stands. Of the server trials say it."""
         return self.vantages.lost(key[2])
 
-    def _stand(self, key: FarKey) -> None:
+    def _restart(self, key: FarKey) -> None:
         try:
             self.vantages.reopen(key[2])
         except CannotError as error:

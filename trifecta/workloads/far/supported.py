@@ -18,14 +18,22 @@ from trifecta.implementations.browser import BrowserAdapter
 from trifecta.implementations.browsers import authorities as stores
 from trifecta.implementations.server import Unsupported
 from trifecta.workloads.stat import read_url, system_roots
-from trifecta.workloads.supported import Found, Refusal, Supported, found_here, known_here, refused_clients, supported
+from trifecta.workloads.supported import (
+    Refusal,
+    Supported,
+    SupportedPrograms,
+    found_here,
+    known_here,
+    refused_clients,
+    supported,
+)
 from trifecta.workloads.visits.supported import refusal
 
 _UNPROTECTED = "chromium"
 """It has no sandbox of its own where root runs it."""
 _WHY_UNPROTECTED = (
-    f"{_UNPROTECTED} has no sandbox of its own where root runs it, and the page is of others; run as another user, or "
-    "claim the page as yours (--i-own-this)"
+    f"{_UNPROTECTED} has no sandbox of its own where root runs it, and the page is of others; run as another user, "
+    "or claim the page as yours (--i-own-this)"
 )
 
 
@@ -35,7 +43,7 @@ def far_supported(study: Study) -> Supported:
     CannotError where vantage points are asked for, and what speaks SSH is not installed.
     """
     _refuse(study)
-    return supported(study, Found({}, {}, []), (), "; ".join)
+    return supported(study, SupportedPrograms({}, {}, []), (), "; ".join)
 
 
 def far_pages_supported(study: Study, browsers: Mapping[str, BrowserAdapter]) -> Supported:
@@ -46,10 +54,13 @@ def far_pages_supported(study: Study, browsers: Mapping[str, BrowserAdapter]) ->
     if given := given_authorities(study):
         refuse_many(given)
     left_out: list[LeftOut] = []
-    found = found_here(CLIENT_FACTOR, known_here(CLIENT_FACTOR, study.factors[CLIENT_FACTOR], browsers), left_out)
-    questions = (refused_clients({name: browsers[name] for name in found}, refusal), unprotected)
+    programs = found_here(CLIENT_FACTOR, known_here(CLIENT_FACTOR, study.factors[CLIENT_FACTOR], browsers), left_out)
+    questions = (refused_clients({name: browsers[name] for name in programs}, refusal), unprotected)
     return supported(
-        study, Found({}, found, left_out), questions, lambda why: f"no browser can visit from here: {'; '.join(why)}"
+        study,
+        SupportedPrograms({}, programs, left_out),
+        questions,
+        lambda why: f"no browser can visit from here: {'; '.join(why)}",
     )
 
 

@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import cast
 
-from trifecta.contract.far import Answered
+from trifecta.contract.far import RequestOutcome
 from trifecta.contract.machine import HostFacts
 from trifecta.design.errors import CannotError
 from trifecta.design.machine import HERE, Machine
@@ -36,14 +36,14 @@ class Vantages:
         self._levels = [level for level in dict.fromkeys(levels) if level != HERE]
         self._machines = Machines(engine)
 
-    def stand(self, stack: ExitStack, authorities: Path, samples: Path) -> None:
+    def connect(self, stack: ExitStack, authorities: Path, samples: Path) -> None:
         """Connect to all of them; ``stack`` closes them. CannotError when one refuses, before anything was asked.
 
         Loads find ``authorities`` there, and write below ``samples``.
         """
         stack.callback(self._machines.close)
         for level in self._levels:
-            place = self._machines.stand(level, Machine(level)).place
+            place = self._machines.connect(level, Machine(level)).place
             place.put(authorities.resolve())
             place.put(samples, writable=True)
 
@@ -67,9 +67,9 @@ class Vantages:
         """
         if (own := names.literal(target.host)) is not None:
             return own
-        told = cast(RemoteMachine, self._machines[level]).resolve(target.host)  # `here` is none of them
+        addresses = cast(RemoteMachine, self._machines[level]).resolve(target.host)  # `here` is none of them
         try:
-            return names.Resolved(tuple(str(ipaddress.ip_address(one)) for one in told), None)
+            return names.Resolved(tuple(str(ipaddress.ip_address(one)) for one in addresses), None)
         except ValueError as error:
             text = f"host {level}: what its resolver says of {target.host} is no address ({error})"
             raise CannotError(f"{text}; try `getent ahosts {target.host}` there") from None
@@ -96,7 +96,7 @@ class DistantLooker(Looker):
         super().__init__(there, workload, keeper, log, stop)
         self._samples = samples
 
-    def once(self, request: Request, connects: list[int] | None = None) -> Answered:
+    def once(self, request: Request, connects: list[int] | None = None) -> RequestOutcome:
         """One request; nothing is added to ``connects``."""
         return super().once(request)
 

@@ -10,7 +10,7 @@ from trifecta.contract.common import Quantiles
 from trifecta.contract.machine import ChronyTracking, HostClock, HostFacts
 from trifecta.contract.probe import MeasureSummary
 from trifecta.design.errors import CannotError
-from trifecta.lab.machines import StandingMachine
+from trifecta.lab.machines import ConnectedMachine
 from trifecta.store import parquet
 from trifecta.store.run import RunDirectory
 
@@ -20,35 +20,35 @@ _TIMES = ("sent_ns", "reflected_in_ns", "reflected_out_ns", "received_ns")
 class Clocks:
     """Asks chronyd on the hosts; where none answered the first time it is not asked for again."""
 
-    def __init__(self, machines: Mapping[str, StandingMachine]) -> None:
+    def __init__(self, machines: Mapping[str, ConnectedMachine]) -> None:
         """Nothing is asked yet; ``machines`` by role may still come."""
         self._machines = machines
         self._without: dict[str, ChronyTracking] = {}
 
     def ask(self) -> dict[str, ChronyTracking]:
         """What they say now, by role; CannotError when one is lost. Starts programs there: not while a trial runs."""
-        found: dict[str, ChronyTracking] = {}
+        trackings: dict[str, ChronyTracking] = {}
         for role, machine in self._machines.items():
-            found[role] = self._without.get(role) or machine.clock()
-            if found[role]["stratum"] is None:
-                self._without[role] = found[role]
-        return found
+            trackings[role] = self._without.get(role) or machine.clock()
+            if trackings[role]["stratum"] is None:
+                self._without[role] = trackings[role]
+        return trackings
 
-    def tell_before(self, said: dict[str, HostFacts], machine_of: Mapping[str, str]) -> None:
+    def tell_before(self, host_facts: dict[str, HostFacts], machine_of: Mapping[str, str]) -> None:
         """Put what they say as a run begins beside what the machine of each role said of itself."""
-        told = self.ask()
-        for role, facts in said.items():
-            facts["clock"] = {"before": told[machine_of[role]]}
+        clocks = self.ask()
+        for role, facts in host_facts.items():
+            facts["clock"] = {"before": clocks[machine_of[role]]}
 
     def tell_after(self, run: RunDirectory, machine_of: Mapping[str, str]) -> None:
         """Write what they say as a run ends into ``run.json``; nothing where a host is lost: the run is whole."""
         try:
-            told = self.ask()
+            clocks = self.ask()
         except CannotError:
             return
         hosts = dict(run.facts["hosts"])
         for role, machine in machine_of.items():
-            clock: HostClock = {**hosts[role].get("clock", HostClock()), "after": told[machine]}
+            clock: HostClock = {**hosts[role].get("clock", HostClock()), "after": clocks[machine]}
             hosts[role] = {**hosts[role], "clock": clock}
         run.write_facts({**run.facts, "hosts": hosts})
 
@@ -80,7 +80,7 @@ def across_clocks(
 
 def _by_chrony(summary: MeasureSummary, near: ChronyTracking | None, far: ChronyTracking | None) -> Offset | None:
     """How far the far clock is ahead of the near one by chronyd; None where it does not bound both."""
-    near_ns, far_ns = (None if told is None else told["bound_ns"] for told in (near, far))
+    near_ns, far_ns = (None if tracking is None else tracking["bound_ns"] for tracking in (near, far))
     far_ahead_ns, far_reading_ns = summary.far_realtime_offset_ns, summary.far_realtime_bound_ns
     if near_ns is None or far_ns is None or far_ahead_ns is None or far_reading_ns is None:
         return None

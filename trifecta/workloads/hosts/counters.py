@@ -10,12 +10,12 @@ from typing import Any, TypeVar
 from trifecta.contract.machine import MachineFacts, TransportGrowth
 from trifecta.design.errors import CannotError
 from trifecta.lab.engine import EXIT_BAD_INPUT, EXIT_CANNOT, EXIT_UNSUPPORTED, EngineError, EngineProgram
-from trifecta.lab.machines import StandingMachine
+from trifecta.lab.machines import ConnectedMachine
 from trifecta.observers.machines import MachinesObserver
 from trifecta.workloads.hosts.server import ProcessUsage
 from trifecta.workloads.remote_client import without_client
 from trifecta.workloads.session import Session
-from trifecta.workloads.trial import Observed, Staged, TrialRunner
+from trifecta.workloads.trial import Observed, StagedTrial, TrialRunner
 
 FOR_ALL = (EXIT_CANNOT, EXIT_BAD_INPUT, EXIT_UNSUPPORTED)  # what every other trial would meet, too
 LOAD_GRACE_S = 5.0  # beyond its own total timeout the client is taken for hung
@@ -27,14 +27,14 @@ def growth(before: int | None, after: int | None) -> int | None:
     return None if before is None or after is None or after < before else after - before
 
 
-def used(machine: StandingMachine, program: EngineProgram) -> ProcessUsage:
+def program_usage(machine: ConnectedMachine, program: EngineProgram) -> ProcessUsage:
     """What a program on a machine has used so far."""
-    told = machine.used(program)
-    return NOTHING if told is None else ProcessUsage(*told)
+    usage = machine.used(program)
+    return NOTHING if usage is None else ProcessUsage(*usage)
 
 
 @dataclass(kw_only=True)
-class HostsTrial(Staged):
+class HostsTrial(StagedTrial):
     """A trial whose programs are on hosts."""
 
     counters: MachinesObserver = field(init=False)
@@ -48,28 +48,28 @@ One = TypeVar("One", bound=HostsTrial)
 class CountedTrialRunner(TrialRunner[Own, One], ABC):
     """Nothing is read of a machine while its programs work: before a trial and after it, counters of the kernel are."""
 
-    def _watched(self, one: One) -> Observed:
+    def _observed(self, staged: One) -> Observed:
         return Observed({}, ())
 
-    def _codes_for_all(self, one: One) -> Collection[int]:
+    def _codes_for_all(self, staged: One) -> Collection[int]:
         return FOR_ALL
 
-    def _blame(self, one: One, error: EngineError) -> str:
+    def _blame(self, staged: One, error: EngineError) -> str:
         return f"client {error.message}"
 
-    def _worked(self, one: One) -> None:
+    def _after_client(self, staged: One) -> None:
         def end() -> None:
-            one.grown = one.counters.end()
+            staged.grown = staged.counters.end()
 
-        if not one.errors:
-            self._read(one, end)
+        if not staged.errors:
+            self._read(staged, end)
 
-    def _read(self, one: One, read: Callable[[], None]) -> None:
+    def _read(self, staged: One, read: Callable[[], None]) -> None:
         """Read counters; a machine that is lost is an error of the trial."""
         try:
             read()
         except CannotError as error:
-            one.errors.append(str(error))
+            staged.errors.append(str(error))
 
-    def _around(self, one: One, machine: MachineFacts) -> MachineFacts:
-        return without_client(machine, one.grown)
+    def _around(self, staged: One, machine: MachineFacts) -> MachineFacts:
+        return without_client(machine, staged.grown)

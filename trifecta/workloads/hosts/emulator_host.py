@@ -12,7 +12,7 @@ from trifecta.contract.probe import MeasureSummary
 from trifecta.design.errors import CannotError
 from trifecta.design.model import PathSpec
 from trifecta.lab.engine import EngineError, EngineProgram, as_user_error
-from trifecta.lab.machines import StandingMachine
+from trifecta.lab.machines import ConnectedMachine
 from trifecta.lab.paths import link_config
 from trifecta.workloads.session import set_to_work
 
@@ -28,7 +28,7 @@ class EmulatorHost:
 
     def __init__(
         self,
-        machine: StandingMachine,
+        machine: ConnectedMachine,
         log: Path,
         stop: Callable[[], bool],
         lying: Callable[[LinkConfig], LinkConfig],
@@ -63,10 +63,10 @@ class EmulatorHost:
     def refuse_bridged(self) -> None:
         """CannotError where the kernel of the host passes packets on between its devices itself."""
         ports = {device: f"/sys/class/net/{device}/brport/bridge/uevent" for device in self.devices}
-        told = self.machine.read(*ports.values())
+        contents = self.machine.read(*ports.values())
         for device, file in ports.items():
             # One of netem's is removed by the next link, if it is left of a link that is dead.
-            if (bridge := told.get(file, "").strip()) and f"INTERFACE={NETEM_BRIDGE}" not in bridge:
+            if (bridge := contents.get(file, "").strip()) and f"INTERFACE={NETEM_BRIDGE}" not in bridge:
                 text = (
                     f"{self._who}: {device} is a port of a bridge of the kernel's, which would forward every packet too"
                 )
@@ -77,10 +77,10 @@ class EmulatorHost:
         with self.carrying(NOTHING_PASSES, 0) as link:
             probe = measure()
             try:
-                said = link.finish(LinkSummary)
+                summary = link.finish(LinkSummary)
             except EngineError as error:
                 raise as_user_error(error) from error
-        problem = _detour(self.devices, address, probe, said)
+        problem = _detour(self.devices, address, probe, summary)
         if problem is not None:
             raise CannotError(f"{self._who}: {problem}")
 
@@ -89,10 +89,10 @@ class EmulatorHost:
         return f"hosts.middle ({self.machine.machine.at})"
 
 
-def _detour(devices: tuple[str, str], address: str, probe: MeasureSummary, said: LinkSummary) -> str | None:
+def _detour(devices: tuple[str, str], address: str, probe: MeasureSummary, summary: LinkSummary) -> str | None:
     """What is wrong with where a link stands that lost everything, and the remedy; None where nothing is."""
     there, back = devices
-    forward, backward = said.a_to_b.wire_packets, said.b_to_a.wire_packets
+    forward, backward = summary.a_to_b.wire_packets, summary.b_to_a.wire_packets
     if probe.received:
         return (
             f"the client reaches {address} without crossing this host; give the server an address that is "

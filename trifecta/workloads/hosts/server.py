@@ -16,7 +16,7 @@ from trifecta.implementations.running import READY_TIMEOUT_S, ServerFailed
 from trifecta.implementations.server import ServerOptions, Site
 from trifecta.implementations.servers.origin import Origin
 from trifecta.lab.engine import EngineError, EngineProgram
-from trifecta.lab.machines import StandingMachine
+from trifecta.lab.machines import ConnectedMachine
 
 ANSWER_S = 10.0  # every socket is bound by then: what does not answer now is not let through
 GRACE_S = 2.0
@@ -34,7 +34,7 @@ class ProcessUsage:
 class RemoteOrigin:
     """One origin of a run. It is started again when it died, and anew for blocks where that costs little."""
 
-    def __init__(self, version: str, site: Site, options: ServerOptions, machine: StandingMachine, log: Path) -> None:
+    def __init__(self, version: str, site: Site, options: ServerOptions, machine: ConnectedMachine, log: Path) -> None:
         """Prepare; ``start`` starts it. ``version`` is the engine's."""
         self.site = site
         self.options = options
@@ -110,8 +110,8 @@ class RemoteOrigin:
 
     def used(self) -> ProcessUsage:
         """What it has used so far."""
-        told = None if self._program is None else self._machine.used(self._program)
-        return ProcessUsage(None, None) if told is None else ProcessUsage(*told)
+        usage = None if self._program is None else self._machine.used(self._program)
+        return ProcessUsage(None, None) if usage is None else ProcessUsage(*usage)
 
     def facts(self) -> Server:
         """What is recorded of it in every trial."""

@@ -18,7 +18,7 @@ from trifecta.design.model import Cell, Levelled, ServicesWorkload
 from trifecta.implementations.running import ServerFailed
 from trifecta.implementations.server import ServerOptions, Site
 from trifecta.lab.engine import EngineProgram, Role, Stopped
-from trifecta.lab.machines import Machines, StandingMachine
+from trifecta.lab.machines import ConnectedMachine, Machines
 from trifecta.workloads.health_check import ask
 from trifecta.workloads.hosts.clocks import Clocks, across_clocks
 from trifecta.workloads.hosts.server import RemoteOrigin
@@ -58,7 +58,7 @@ class PlacedSession(Session[ServicesWorkload, str]):
         self._stack.callback(self.machines.close)
         for at, own in roles.items():
             self.names[at] = CLIENT if CLIENT in own else "+".join(own)
-            self.machines.stand(at, self.study.hosts[own[0]], self.names[at])
+            self.machines.connect(at, self.study.hosts[own[0]], self.names[at])
         treatments = plan.treatments(self.study)
         self._find_addresses([self.graph(at) for at in treatments])
         names = [dns_name(service) for service in self.addresses]
@@ -76,29 +76,29 @@ class PlacedSession(Session[ServicesWorkload, str]):
 
     def _find_addresses(self, graphs: Sequence[Graph]) -> None:
         """Where each service is called; CannotError where nobody knows."""
-        callers: dict[str, list[StandingMachine]] = {}
+        callers: dict[str, list[ConnectedMachine]] = {}
         for graph in graphs:
             for caller, callee in graph.pairs:
                 callers.setdefault(callee, []).append(self.machines[self.at(graph, caller)])
         for service, calling in callers.items():
             machine = self.study.hosts[service]
-            found = machine.address or self.machines[machine.at].address
+            decision = machine.address or self.machines[machine.at].address
             if machine.is_here and not machine.address:
-                found = next((one.peer for one in calling if not one.machine.is_here), _LOOPBACK)
-            if not found:
+                decision = next((one.peer for one in calling if not one.machine.is_here), _LOOPBACK)
+            if not decision:
                 text = f"hosts.{service}: its IP address is not known; give it, as {{at: ..., address: 192.0.2.1}}"
                 raise CannotError(text)
-            self.addresses[service] = found
+            self.addresses[service] = decision
 
     def facts(self) -> RunDocument:
         """What the machines say of themselves, by what runs on them."""
-        told = {at: machine.facts() for at, machine in self.machines.items()}
-        said: dict[str, HostFacts] = {}
+        machine_facts = {at: machine.facts() for at, machine in self.machines.items()}
+        hosts: dict[str, HostFacts] = {}
         for role, machine in self.study.hosts.items():
-            own = told[machine.at]
-            said[role] = {**own, "address": self.addresses.get(role, own["address"])}
-        self._clocks.tell_before(said, self._machine_of)
-        return {**super().facts(), "hosts": said}
+            own = machine_facts[machine.at]
+            hosts[role] = {**own, "address": self.addresses.get(role, own["address"])}
+        self._clocks.tell_before(hosts, self._machine_of)
+        return {**super().facts(), "hosts": hosts}
 
     def last_look(self) -> None:
         """What chronyd says of the clocks when the last block is over; where a host is lost nothing is written."""
@@ -121,12 +121,12 @@ class PlacedSession(Session[ServicesWorkload, str]):
     def call_paths(self, at: Levelled) -> dict[tuple[str, str], tuple[str, str]]:
         """The paths between machines that the calls of a treatment take, with the first call on each."""
         graph = self.graph(at)
-        found: dict[tuple[str, str], tuple[str, str]] = {}
+        paths: dict[tuple[str, str], tuple[str, str]] = {}
         for caller, callee in graph.pairs:
             ends = self.at(graph, caller), self.at(graph, callee)
             if ends[0] != ends[1]:
-                found.setdefault(ends, (caller, callee))
-        return found
+                paths.setdefault(ends, (caller, callee))
+        return paths
 
     # What is lost, and stands again.
 
@@ -147,7 +147,7 @@ class PlacedSession(Session[ServicesWorkload, str]):
         """Why a machine is lost; None while it stands."""
         return self.lost([key])
 
-    def _stand(self, key: str) -> None:
+    def _restart(self, key: str) -> None:
         """Connect again, once; ServerFailed when that is refused."""
         try:
             self.machines[key].reopen()
@@ -159,7 +159,7 @@ class PlacedSession(Session[ServicesWorkload, str]):
 
         Each callee is asked over each protocol that it is called over.
         """
-        asked: dict[tuple[str, str], dict[str, None]] = {}
+        protocols_of_calls: dict[tuple[str, str], dict[str, None]] = {}
         ports: dict[str, int] = {}
         for one in plan.treatments(self.study, cells):
             graph = self.graph(one)
@@ -167,9 +167,9 @@ class PlacedSession(Session[ServicesWorkload, str]):
             for (caller, callee), protocol in spoken.items():
                 ends = self.at(graph, caller), self.at(graph, callee)
                 if ends[0] != ends[1]:
-                    asked.setdefault((ends[0], callee), {})[protocol] = None
+                    protocols_of_calls.setdefault((ends[0], callee), {})[protocol] = None
                     ports[callee] = port_of(graph, callee)
-        for (near, callee), protocols in asked.items():
+        for (near, callee), protocols in protocols_of_calls.items():
             try:
                 self._try(near, callee, ports[callee], list(protocols), str(next(iter(versions.values()), "")))
             except ServerFailed as error:
@@ -229,8 +229,8 @@ class PlacedSession(Session[ServicesWorkload, str]):
 
     def longest_rtt_ns(self, at: Levelled) -> int:
         """The longest of the median round trips on the paths of a treatment, as they were probed last."""
-        found = (self.found.get(ends) for ends in self.call_paths(at))
-        return max((one.rtt_ns.p50 or 0 for one in found if one is not None), default=0)
+        measurements = (self.found.get(ends) for ends in self.call_paths(at))
+        return max((one.rtt_ns.p50 or 0 for one in measurements if one is not None), default=0)
 
     def _measure(self, at: Levelled, seed: int, *, first: bool) -> MeasureSummary:
         """What the network does now on each path; the summary is that of the first.
@@ -250,7 +250,7 @@ class PlacedSession(Session[ServicesWorkload, str]):
 
     def _measured(self, at: Levelled, *, first: bool) -> MeasureSummary:
         file = self.run.path / "samples" / ".tmp-probe.parquet"
-        told, clocks = [], self._clocks.ask()
+        summaries, clocks = [], self._clocks.ask()
         for (near, far), (caller, callee) in self.call_paths(at).items():
             config = probe_config(self.path(at), self.addresses[callee], file, first=first)
             between = self.machines.place(near), self.machines.place(far)
@@ -258,5 +258,5 @@ class PlacedSession(Session[ServicesWorkload, str]):
             summary = across_clocks(measured, file, clocks[near], clocks[far])
             summary.wire = f"{caller}-{callee}"
             self.found[near, far] = summary
-            told.append(summary)
-        return told[0]
+            summaries.append(summary)
+        return summaries[0]

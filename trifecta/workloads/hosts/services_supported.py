@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from trifecta.contract.run import ProgramFound
+from trifecta.contract.run import InstalledProgram
 from trifecta.design import extras, plan
 from trifecta.design.model import Cell, Study
 from trifecta.design.services import SERVER_LEVEL
 from trifecta.implementations.services.program import ServicesProgram
 from trifecta.lab.engine import engine_versions
 from trifecta.workloads.hosts.supported import ONLY, unset
-from trifecta.workloads.supported import Found, Refusal, Supported, known_here, supported
+from trifecta.workloads.supported import Refusal, Supported, SupportedPrograms, known_here, supported
 
 
 def placed_services_supported(study: Study, engine: Path, programs: Mapping[str, ServicesProgram]) -> Supported:
@@ -23,10 +23,10 @@ def placed_services_supported(study: Study, engine: Path, programs: Mapping[str,
     extras.load("asyncssh")
     known_here("server", study.factors["server"], programs, SERVER_LEVEL)
     source = "part of Trifecta (engine/crates/origin)"
-    versions: ProgramFound = {"version": engine_versions(engine).engine, "source": source}
+    versions: InstalledProgram = {"version": engine_versions(engine).engine, "source": source}
     return supported(
         study,
-        Found({SERVER_LEVEL: versions}, {}, []),
+        SupportedPrograms({SERVER_LEVEL: versions}, {}, []),
         (_foreign, unset),
         lambda why: f"no cell of the study runs on its hosts: {'; '.join(why)}",
     )

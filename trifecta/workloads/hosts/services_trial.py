@@ -28,7 +28,7 @@ from trifecta.workloads.hosts.counters import (
     CountedTrialRunner,
     HostsTrial,
     growth,
-    used,
+    program_usage,
 )
 from trifecta.workloads.hosts.server import ProcessUsage
 from trifecta.workloads.hosts.services_configs import name_hosts, placed_client, placed_origin
@@ -81,132 +81,136 @@ class PlacedTrialRunner(CountedTrialRunner[PlacedSession, _Placed]):
             spans=session.run.draft("spans", trial.trial, ".parquet"),
         )
 
-    def _start(self, one: _Placed, stack: ExitStack) -> None:
+    def _start(self, staged: _Placed, stack: ExitStack) -> None:
         """What does not come up because its host is lost, or because it was killed, costs this trial alone."""
         try:
-            self._start_all(one, stack)
-            one.ready = True
+            self._start_all(staged, stack)
+            staged.ready = True
         except HostLost as error:  # since it was looked at
-            one.errors.append(self._session.lost(one.machines) or str(error))
+            staged.errors.append(self._session.lost(staged.machines) or str(error))
         except EngineError as error:
             if error.code in FOR_ALL:
                 raise as_user_error(error) from error
-            one.errors.append(f"{error.role} did not come up: {error.message}")
+            staged.errors.append(f"{error.role} did not come up: {error.message}")
 
-    def _start_all(self, one: _Placed, stack: ExitStack) -> None:
+    def _start_all(self, staged: _Placed, stack: ExitStack) -> None:
         """Services are told what to do the last first."""
-        session, trial, graph = self._session, one.trial, one.graph
-        protocols = services.protocols_of(graph, trial.protocol, one.workload.inside)
-        one.client = stack.enter_context(session.spawn(graph, graph.client))
+        session, trial, graph = self._session, staged.trial, staged.graph
+        protocols = services.protocols_of(graph, trial.protocol, staged.workload.inside)
+        staged.client = stack.enter_context(session.spawn(graph, graph.client))
         behind = list(reversed(graph.services[1:]))
         for name in behind:
-            one.services[name] = stack.enter_context(session.spawn(graph, name))
+            staged.services[name] = stack.enter_context(session.spawn(graph, name))
         for name in behind:
             config = origin_config(
                 graph,
                 name,
-                one.workload,
+                staged.workload,
                 protocols,
                 connection=trial.connection,
                 address=session.addresses[name],
                 certificates=session.certificates,
             )
             config = changed(placed_origin(config, session.addresses), self._faults.service_changes(name))
-            one.services[name].configure(config)
-        for program in one.services.values():
+            staged.services[name].configure(config)
+        for program in staged.services.values():
             program.wait_ready(OriginReady, _READY_S, session.stop)
 
-    def _about_to_work(self, one: _Placed) -> None:
-        if not one.ready:
+    def _about_to_work(self, staged: _Placed) -> None:
+        if not staged.ready:
             return
         session = self._session
-        one.counters = MachinesObserver({session.names[at]: session.machines[at] for at in one.machines})
-        self._read(one, one.counters.begin)
-        one.before = self._used(one)
+        staged.counters = MachinesObserver({session.names[at]: session.machines[at] for at in staged.machines})
+        self._read(staged, staged.counters.begin)
+        staged.before = self._used(staged)
 
-    def _used(self, one: _Placed) -> dict[str, ProcessUsage]:
+    def _used(self, staged: _Placed) -> dict[str, ProcessUsage]:
         """What each service has used so far."""
         machines, at = self._session.machines, self._session.at
-        return {name: used(machines[at(one.graph, name)], program) for name, program in one.services.items()}
+        return {
+            name: program_usage(machines[at(staged.graph, name)], program) for name, program in staged.services.items()
+        }
 
-    def _work(self, one: _Placed, resources: ResourceObserver) -> LoadSummary:
-        if one.errors or one.client is None:
+    def _work(self, staged: _Placed, resources: ResourceObserver) -> LoadSummary:
+        if staged.errors or staged.client is None:
             raise EngineError("client", None, "was not started")
-        config = self._client_config(one)
+        config = self._client_config(staged)
 
         def look() -> None:
             """Ten times a second: a trial with a host that is lost need not wait for all of its timeouts."""
-            if (lost := self._session.lost(one.machines)) is not None:
+            if (lost := self._session.lost(staged.machines)) is not None:
                 raise EngineError("client", None, f"had no more to do: {lost}")
 
-        one.client.configure(config)
+        staged.client.configure(config)
         timeout_s = config.total_timeout_ns / 1e9 + LOAD_GRACE_S
-        summary = one.client.wait_summary(LoadSummary, timeout_s, self._session.stop, look)
-        one.after = self._used(one)
-        for file in (one.samples, one.spans):
-            one.client.get(file)
+        summary = staged.client.wait_summary(LoadSummary, timeout_s, self._session.stop, look)
+        staged.after = self._used(staged)
+        for file in (staged.samples, staged.spans):
+            staged.client.get(file)
         return summary
 
-    def _client_config(self, one: _Placed) -> LoadConfig:
-        session, messages = self._session, one.workload.messages
+    def _client_config(self, staged: _Placed) -> LoadConfig:
+        session, messages = self._session, staged.workload.messages
         config = client_config(
-            one.trial,
-            one.graph,
-            one.workload,
-            one.path,
+            staged.trial,
+            staged.graph,
+            staged.workload,
+            staged.path,
             certificates=session.certificates,
-            samples_file=one.samples,
-            spans_file=one.spans,
+            samples_file=staged.samples,
+            spans_file=staged.spans,
             messages=None if messages is None else Path(messages),
         )
-        config = placed_client(config, one.graph, one.workload, session.addresses[one.graph.entry.to])
-        return changed(config, self._faults.load_changes(one.trial.arm))
+        config = placed_client(config, staged.graph, staged.workload, session.addresses[staged.graph.entry.to])
+        return changed(config, self._faults.load_changes(staged.trial.arm))
 
-    def _condense(self, one: _Placed) -> Aggregate | None:
+    def _condense(self, staged: _Placed) -> Aggregate | None:
         """The services end before the samples are read: what became of each is part of the trial."""
-        if one.details.load is not None:
-            let_pass(one.path, since_ns=one.ended_ns, round_trips=LAST_WORDS[one.trial.protocol])
-        if one.ready:
-            for name, program in one.services.items():
-                self._finish(one, name, program)
-        found = read_samples(one.samples, one.details.load, one.errors, one.workload.duration_ns)
-        if found is None or not one.spans.exists():
-            one.spans.unlink(missing_ok=True)  # of a client that died they are not whole
+        if staged.details.load is not None:
+            let_pass(staged.path, since_ns=staged.ended_ns, round_trips=LAST_WORDS[staged.trial.protocol])
+        if staged.ready:
+            for name, program in staged.services.items():
+                self._finish(staged, name, program)
+        aggregate = read_samples(staged.samples, staged.details.load, staged.errors, staged.workload.duration_ns)
+        if aggregate is None or not staged.spans.exists():
+            staged.spans.unlink(missing_ok=True)  # of a client that died they are not whole
         else:
-            name_hosts(one.spans, {name: self._session.at(one.graph, name) for name in one.graph.services})
-        return found
+            name_hosts(staged.spans, {name: self._session.at(staged.graph, name) for name in staged.graph.services})
+        return aggregate
 
-    def _finish(self, one: _Placed, name: str, program: EngineProgram) -> None:
+    def _finish(self, staged: _Placed, name: str, program: EngineProgram) -> None:
         """Have a service end; one that died is an error of the trial."""
         try:
             if program.running():
-                one.summaries[name] = program.finish(OriginSummary, _FINISH_S)
+                staged.summaries[name] = program.finish(OriginSummary, _FINISH_S)
             else:
-                one.summaries[name] = program.wait_summary(OriginSummary, _FINISH_S)
+                staged.summaries[name] = program.wait_summary(OriginSummary, _FINISH_S)
         except EngineError as error:
-            one.ends[name] = error.message
-            one.errors.append(f"service {name} died: {error.message}")
+            staged.ends[name] = error.message
+            staged.errors.append(f"service {name} died: {error.message}")
 
-    def _describe(self, one: _Placed, found: Aggregate | None, resources: ResourceObserver, *, wall_ns: int) -> None:
-        server = self._server(one, wall_ns)
-        if found is not None and one.spans.exists():
-            server["cycles"] = cycles(one.spans, one.graph)
-        one.details.server = server
+    def _describe(
+        self, staged: _Placed, aggregate: Aggregate | None, resources: ResourceObserver, *, wall_ns: int
+    ) -> None:
+        server = self._server(staged, wall_ns)
+        if aggregate is not None and staged.spans.exists():
+            server["cycles"] = cycles(staged.spans, staged.graph)
+        staged.details.server = server
 
-    def _server(self, one: _Placed, wall_ns: int) -> Server:
+    def _server(self, staged: _Placed, wall_ns: int) -> Server:
         """``server_json``: every service by name, and the sums that a server of another workload has."""
-        workload, graph = one.workload, one.graph
-        by_name = {name: self._service(one, name, wall_ns) for name in graph.services}
+        workload, graph = staged.workload, staged.graph
+        by_name = {name: self._service(staged, name, wall_ns) for name in graph.services}
         every = [by_name[name]["cpu_ns"] for name in graph.services[1:]]
         known = [cpu for cpu in every if cpu is not None]
-        first = one.summaries.get(graph.entry.to)
+        first = staged.summaries.get(graph.entry.to)
         control = given = workload.congestion_control
         nodelay = workload.tcp_nodelay
         if first is not None:  # as its kernel tells it, where there was TCP
             given = first.tcp_congestion_control or control
             nodelay = nodelay if first.tcp_nodelay is None else first.tcp_nodelay
         return {
-            "server": one.trial.server,
+            "server": staged.trial.server,
             "proxy": False,
             "cpu_ns": sum(known) if len(known) == len(every) else None,
             "congestion_control": {"tcp": given, "quic": control},
@@ -214,12 +218,12 @@ class PlacedTrialRunner(CountedTrialRunner[PlacedSession, _Placed]):
             "services": by_name,
         }
 
-    def _service(self, one: _Placed, name: str, wall_ns: int) -> Service:
-        session, graph, load = self._session, one.graph, one.details.load
-        protocols = services.protocols_of(graph, one.trial.protocol, one.workload.inside)
+    def _service(self, staged: _Placed, name: str, wall_ns: int) -> Service:
+        session, graph, load = self._session, staged.graph, staged.details.load
+        protocols = services.protocols_of(graph, staged.trial.protocol, staged.workload.inside)
         facts: Service = {
             "host": session.at(graph, name),
-            "place": one.workload.place,
+            "place": staged.workload.place,
             "client": name == graph.client,
             "cpu_ns": None,
             "peak_rss_bytes": None,
@@ -229,10 +233,10 @@ class PlacedTrialRunner(CountedTrialRunner[PlacedSession, _Placed]):
             if load is not None:  # by its own word: nobody watched it
                 facts["cpu_ns"], facts["peak_rss_bytes"] = load.cpu_ns, load.max_rss_bytes
             return facts
-        summary, ended = one.summaries.get(name), one.ends.get(name)
-        if not one.ready:
+        summary, ended = staged.summaries.get(name), staged.ends.get(name)
+        if not staged.ready:
             ended = "it was ended, since not all services came up"
-        before, after = one.before.get(name, NOTHING), one.after.get(name, NOTHING)
+        before, after = staged.before.get(name, NOTHING), staged.after.get(name, NOTHING)
         facts["cpu_ns"] = growth(before.cpu_ns, after.cpu_ns)
         waited = growth(before.run_delay_ns, after.run_delay_ns)
         if waited is not None:
@@ -252,9 +256,9 @@ class PlacedTrialRunner(CountedTrialRunner[PlacedSession, _Placed]):
             facts["probed_rtt_ns"] = probe.rtt_ns.p50
             facts["clock_offset_ns"], facts["clock_bound_ns"] = probe.clock_offset_ns, probe.clock_bound_ns
 
-    def _files(self, one: _Placed, found: Aggregate | None, resources: ResourceObserver) -> TrialFiles:
-        whole = found is not None
+    def _files(self, staged: _Placed, aggregate: Aggregate | None, resources: ResourceObserver) -> TrialFiles:
+        is_complete = aggregate is not None
         return TrialFiles(
-            samples=one.samples if whole else None,
-            spans=one.spans if whole and one.spans.exists() else None,
+            samples=staged.samples if is_complete else None,
+            spans=staged.spans if is_complete and staged.spans.exists() else None,
         )

@@ -25,7 +25,7 @@ from trifecta.design.model import Cell, Levelled, PathSpec, RequestsWorkload
 from trifecta.implementations.running import ServerFailed
 from trifecta.implementations.server import ServerOptions, Site, host_name
 from trifecta.lab.engine import EngineProgram, Stopped
-from trifecta.lab.machines import Machines, StandingMachine
+from trifecta.lab.machines import ConnectedMachine, Machines
 from trifecta.workloads.health_check import ask
 from trifecta.workloads.hosts.clocks import Clocks, across_clocks
 from trifecta.workloads.hosts.emulator_host import SETUP, EmulatorHost
@@ -59,7 +59,7 @@ class HostsSession(Session[RequestsWorkload, ServerKey]):
         """All machines, the certificates, and what programs there read and write."""
         self._stack.callback(self.machines.close)
         for role, machine in self.study.hosts.items():
-            self.machines.stand(role, machine)
+            self.machines.connect(role, machine)
         self._stack.callback(self._end_all)
         self.address = self._address()
         self.certify([host_name(SERVER)], [self.address])
@@ -82,34 +82,34 @@ class HostsSession(Session[RequestsWorkload, ServerKey]):
             server.end()
 
     @property
-    def ends(self) -> dict[str, StandingMachine]:
+    def ends(self) -> dict[str, ConnectedMachine]:
         """Where client and server run."""
         return {role: self.machines[role] for role in ROLES}
 
     @property
-    def client(self) -> StandingMachine:
+    def client(self) -> ConnectedMachine:
         """Where clients run."""
         return self.machines["client"]
 
     @property
-    def server(self) -> StandingMachine:
+    def server(self) -> ConnectedMachine:
         """Where servers run."""
         return self.machines["server"]
 
     def _address(self) -> str:
         """Where the client finds the server; CannotError where nobody knows."""
         named = self.study.hosts["server"].address
-        found = named or (self.client.peer if self.server.machine.is_here else self.server.address)
-        if not found:
+        address = named or (self.client.peer if self.server.machine.is_here else self.server.address)
+        if not address:
             raise CannotError("hosts.server: its IP address is not known; give it, as {at: ..., address: 192.0.2.1}")
-        return found
+        return address
 
     def facts(self) -> RunDocument:
         """What the machines say of themselves."""
-        said = {role: machine.facts() for role, machine in self.machines.items()}
-        said["server"]["address"] = self.address
-        self._clocks.tell_before(said, {role: role for role in said})
-        return {**super().facts(), "hosts": said}
+        hosts = {role: machine.facts() for role, machine in self.machines.items()}
+        hosts["server"]["address"] = self.address
+        self._clocks.tell_before(hosts, {role: role for role in hosts})
+        return {**super().facts(), "hosts": hosts}
 
     def last_look(self) -> None:
         """What chronyd says of the clocks when the last block is over; where a host is lost nothing is written."""
@@ -133,7 +133,7 @@ class HostsSession(Session[RequestsWorkload, ServerKey]):
         server = self.servers[key]
         return self.lost or (None if server.running() else server.describe_end())
 
-    def _stand(self, key: ServerKey) -> None:
+    def _restart(self, key: ServerKey) -> None:
         """Connect again to what is lost, and have the server answer; ServerFailed when either fails."""
         try:
             self._reconnect()
@@ -173,9 +173,9 @@ class HostsSession(Session[RequestsWorkload, ServerKey]):
     def _prepare(self, at: Levelled, versions: Mapping[str, str]) -> None:
         """Make a server ready to be started, once."""
         key = self._key(at)
-        asked = self.protocols.setdefault(key, [])
-        if at.protocol not in asked:
-            asked.append(at.protocol)
+        protocols = self.protocols.setdefault(key, [])
+        if at.protocol not in protocols:
+            protocols.append(at.protocol)
         if key not in self.servers:
             number = len(self.servers)
             self.servers[key] = self._server(key[1], versions[key[0]], number)
@@ -233,10 +233,10 @@ class HostsSession(Session[RequestsWorkload, ServerKey]):
 
     def _measured(self, at: Levelled, seed: int, *, first: bool) -> MeasureSummary:
         path, file = self.path(at), self.drafts / ".tmp-probe.parquet"
-        told = self._clocks.ask()
+        clocks = self._clocks.ask()
         with self.link(path, seed):
             measured = self._probed(probe_config(path, self.address, file, first=first))
-        return across_clocks(measured, file, told["client"], told["server"])
+        return across_clocks(measured, file, clocks["client"], clocks["server"])
 
     def _tried(self) -> MeasureSummary:
         """What comes back of a few packets."""
@@ -282,10 +282,10 @@ class HostsSession(Session[RequestsWorkload, ServerKey]):
         )
 
 
-def lost_words(machines: Iterable[StandingMachine]) -> str | None:
+def lost_words(machines: Iterable[ConnectedMachine]) -> str | None:
     """Which of these machines cannot be used any more, and why; None while all stand."""
-    found = {machine.machine.at: machine.lost for machine in machines}
-    return "; ".join(f"host {at} is lost ({why})" for at, why in found.items() if why) or None
+    losses = {machine.machine.at: machine.lost for machine in machines}
+    return "; ".join(f"host {at} is lost ({why})" for at, why in losses.items() if why) or None
 
 
 def while_all_stand(
@@ -304,6 +304,6 @@ def while_all_stand(
 
 def probe_config(path: PathSpec, address: str, file: Path, *, first: bool) -> MeasureConfig:
     """What the probe is asked, whose packets go to ``file``. Of a network as it is nobody knows how far it is."""
-    asked = measure_config(path, address, first=first)
-    timeout_ns = _REPLY_TIMEOUT_NS if path.as_is else asked.timeout_ns
-    return replace(asked, port=PROBE_PORT, timeout_ns=timeout_ns, samples_file=str(file))
+    config = measure_config(path, address, first=first)
+    timeout_ns = _REPLY_TIMEOUT_NS if path.as_is else config.timeout_ns
+    return replace(config, port=PROBE_PORT, timeout_ns=timeout_ns, samples_file=str(file))

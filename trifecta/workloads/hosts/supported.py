@@ -11,9 +11,9 @@ from trifecta.design.model import Cell, Levelled, Study
 from trifecta.design.tuning import TcpSettings
 from trifecta.implementations.server import ServerAdapter
 from trifecta.workloads.supported import (
-    Found,
     Refusal,
     Supported,
+    SupportedPrograms,
     found_here,
     known_here,
     refused_servers,
@@ -35,13 +35,15 @@ def hosts_supported(study: Study, servers: Mapping[str, ServerAdapter]) -> Suppo
     left_out: list[LeftOut] = []
     known = known_here("server", study.factors["server"], servers)
     own = {name: adapter for name, adapter in known.items() if name == SERVER}
-    found = Found(found_here("server", own, left_out), {}, left_out)
+    programs = SupportedPrograms(found_here("server", own, left_out), {}, left_out)
     questions = (
         _foreign,
-        refused_servers({name: servers[name] for name in found.servers}),
+        refused_servers({name: servers[name] for name in programs.servers}),
         unset,
     )
-    return supported(study, found, questions, lambda why: f"no cell of the study runs between hosts: {'; '.join(why)}")
+    return supported(
+        study, programs, questions, lambda why: f"no cell of the study runs between hosts: {'; '.join(why)}"
+    )
 
 
 def _foreign(study: Study, cells: Sequence[Cell]) -> Iterator[Refusal]:
@@ -62,8 +64,8 @@ def unset(study: Study, cells: Sequence[Cell]) -> Iterator[Refusal]:
                 yield Refusal([cell], factor, f"{level} in {cell.key}", f"'{factor}' {_LAB}; leave it out")
 
 
-def _of_a_lab(study: Study, one: Levelled) -> Iterator[tuple[str, str]]:
-    workload = plan.workload_for(study, one)
+def _of_a_lab(study: Study, levels: Levelled) -> Iterator[tuple[str, str]]:
+    workload = plan.workload_for(study, levels)
     yield from (need for need in workload.needs if need not in _NOTHING)
     if workload.ip is not None:
         yield "ip", workload.ip
@@ -71,8 +73,8 @@ def _of_a_lab(study: Study, one: Levelled) -> Iterator[tuple[str, str]]:
     for share in ("client_cpu", "server_cpu"):
         if (value := getattr(workload, share)) is not None:
             yield share, f"{value:.0%}"
-    met = workload.for_protocol(one.protocol)
-    if one.protocol != "h3" and tuning.kernel(met) != TcpSettings():
+    met = workload.for_protocol(levels.protocol)
+    if levels.protocol != "h3" and tuning.kernel(met) != TcpSettings():
         for name in ("initial_window", "packet_threshold", "idle_window", "mtu"):
             if (value := getattr(met, name)) is not None:
                 yield name, str(value)

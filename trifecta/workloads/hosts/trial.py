@@ -23,7 +23,14 @@ from trifecta.observers.resources import ResourceObserver
 from trifecta.store.run import TrialFiles
 from trifecta.workloads.aggregate import Aggregate
 from trifecta.workloads.capturing import TrialCapture
-from trifecta.workloads.hosts.counters import LOAD_GRACE_S, NOTHING, CountedTrialRunner, HostsTrial, growth, used
+from trifecta.workloads.hosts.counters import (
+    LOAD_GRACE_S,
+    NOTHING,
+    CountedTrialRunner,
+    HostsTrial,
+    growth,
+    program_usage,
+)
 from trifecta.workloads.hosts.emulator_host import EmulatorHost
 from trifecta.workloads.hosts.server import ProcessUsage, RemoteOrigin
 from trifecta.workloads.hosts.session import HostsSession
@@ -117,79 +124,81 @@ class HostsTrialRunner(CountedTrialRunner[HostsSession, _Between]):
 
     def _as_probed(self, path: PathSpec, details: Details) -> PathSpec:
         """The path with the round trip that the probe found, for how long to wait; nothing is asked of it."""
-        found = None if details.probe is None else details.probe.rtt_ns.p50
-        return path if found is None else replace(path, rtt_ns=found)
+        rtt_ns = None if details.probe is None else details.probe.rtt_ns.p50
+        return path if rtt_ns is None else replace(path, rtt_ns=rtt_ns)
 
-    def _start(self, one: _Between, stack: ExitStack) -> None:
+    def _start(self, staged: _Between, stack: ExitStack) -> None:
         try:
-            one.load = self._take()
-            stack.callback(one.load.close)
-            self._start_link(one, stack)
+            staged.load = self._take()
+            stack.callback(staged.load.close)
+            self._start_link(staged, stack)
         except CannotError as error:  # since it was looked at
             if self._session.lost is None and not isinstance(error, HostLost):
                 raise
-            one.errors.append(self._session.lost or str(error))
+            staged.errors.append(self._session.lost or str(error))
 
-    def _start_link(self, one: _Between, stack: ExitStack) -> None:
+    def _start_link(self, staged: _Between, stack: ExitStack) -> None:
         middle = self._session.middle
         if middle is None:
             return
         link = self._take_link(middle)
         stack.callback(link.close)
-        middle.set_to_work(link, one.path, one.trial.seed)
-        one.link = link
+        middle.set_to_work(link, staged.path, staged.trial.seed)
+        staged.link = link
 
-    def _about_to_work(self, one: _Between) -> None:
-        one.counters = MachinesObserver(self._session.ends)
-        self._read(one, one.counters.begin)
-        one.link_before = self._used_by_link(one)
-        one.before = one.server.used()
+    def _about_to_work(self, staged: _Between) -> None:
+        staged.counters = MachinesObserver(self._session.ends)
+        self._read(staged, staged.counters.begin)
+        staged.link_before = self._used_by_link(staged)
+        staged.before = staged.server.used()
 
-    def _work(self, one: _Between, resources: ResourceObserver) -> LoadSummary:
-        if one.errors:
+    def _work(self, staged: _Between, resources: ResourceObserver) -> LoadSummary:
+        if staged.errors:
             raise EngineError("client", None, "was not started")
-        one.load.configure(one.config)
-        timeout_s = one.config.total_timeout_ns / 1e9 + LOAD_GRACE_S
-        summary = one.load.wait_summary(LoadSummary, timeout_s, self._session.stop, lambda: self._look(one))
-        one.after = one.server.used()
-        one.link_after = self._used_by_link(one)
-        one.load.get(one.samples)
+        staged.load.configure(staged.config)
+        timeout_s = staged.config.total_timeout_ns / 1e9 + LOAD_GRACE_S
+        summary = staged.load.wait_summary(LoadSummary, timeout_s, self._session.stop, lambda: self._look(staged))
+        staged.after = staged.server.used()
+        staged.link_after = self._used_by_link(staged)
+        staged.load.get(staged.samples)
         return summary
 
-    def _used_by_link(self, one: _Between) -> ProcessUsage:
+    def _used_by_link(self, staged: _Between) -> ProcessUsage:
         """What the link has used so far."""
         middle = self._session.middle
-        return NOTHING if middle is None or one.link is None else used(middle.machine, one.link)
+        return NOTHING if middle is None or staged.link is None else program_usage(middle.machine, staged.link)
 
-    def _look(self, one: _Between) -> None:
+    def _look(self, staged: _Between) -> None:
         """Ten times a second: a trial that lost a host, or its link, need not wait for all of its timeouts."""
         if (lost := self._session.lost) is not None:
             raise EngineError("client", None, f"had no more to do: {lost}")
-        if one.link is not None and not one.link.running():
+        if staged.link is not None and not staged.link.running():
             raise EngineError("client", None, "had no more to do: the link has ended")
 
-    def _condense(self, one: _Between) -> Aggregate | None:
-        if not one.server.running():
-            one.errors.append(one.server.describe_end())
-        return read_samples(one.samples, one.details.load, one.errors, one.workload.duration_ns)
+    def _condense(self, staged: _Between) -> Aggregate | None:
+        if not staged.server.running():
+            staged.errors.append(staged.server.describe_end())
+        return read_samples(staged.samples, staged.details.load, staged.errors, staged.workload.duration_ns)
 
-    def _end_links(self, one: _Between) -> None:
-        if one.details.load is not None:
-            let_pass(one.path, since_ns=one.ended_ns, round_trips=LAST_WORDS[one.trial.protocol])
-        if one.link is not None:
-            one.details.link = one.said = finish_link(one.link, one.errors)
+    def _end_links(self, staged: _Between) -> None:
+        if staged.details.load is not None:
+            let_pass(staged.path, since_ns=staged.ended_ns, round_trips=LAST_WORDS[staged.trial.protocol])
+        if staged.link is not None:
+            staged.details.link = staged.said = finish_link(staged.link, staged.errors)
 
-    def _describe(self, one: _Between, found: Aggregate | None, resources: ResourceObserver, *, wall_ns: int) -> None:
-        server: Server = {**one.server.facts(), "cpu_ns": growth(one.before.cpu_ns, one.after.cpu_ns)}
-        waited = growth(one.before.run_delay_ns, one.after.run_delay_ns)
+    def _describe(
+        self, staged: _Between, aggregate: Aggregate | None, resources: ResourceObserver, *, wall_ns: int
+    ) -> None:
+        server: Server = {**staged.server.facts(), "cpu_ns": growth(staged.before.cpu_ns, staged.after.cpu_ns)}
+        waited = growth(staged.before.run_delay_ns, staged.after.run_delay_ns)
         if waited is not None:
             server |= {"run_delay_ns": waited, "wall_ns": wall_ns}
-        one.details.server = server
-        if one.said is not None:
-            one.said.run_delay_ns = growth(one.link_before.run_delay_ns, one.link_after.run_delay_ns)
+        staged.details.server = server
+        if staged.said is not None:
+            staged.said.run_delay_ns = growth(staged.link_before.run_delay_ns, staged.link_after.run_delay_ns)
 
-    def _files(self, one: _Between, found: Aggregate | None, resources: ResourceObserver) -> TrialFiles:
-        return TrialFiles(samples=one.samples if found is not None else None)
+    def _files(self, staged: _Between, aggregate: Aggregate | None, resources: ResourceObserver) -> TrialFiles:
+        return TrialFiles(samples=staged.samples if aggregate is not None else None)
 
 
 def _living(ahead: EngineProgram | None, spawn: Callable[[], EngineProgram]) -> EngineProgram:

@@ -127,7 +127,7 @@ class RequestsSession(Session[RequestsWorkload, ServerKey]):
         server = self.servers[key]
         return None if server.running() else server.describe_end()
 
-    def _stand(self, key: ServerKey) -> None:
+    def _restart(self, key: ServerKey) -> None:
         self.restart(self.servers[key])
 
     def _end(self, key: ServerKey) -> None:
@@ -165,9 +165,9 @@ class RequestsSession(Session[RequestsWorkload, ServerKey]):
 
     def _prepare(self, key: ServerKey, protocol: str, folder: Path, versions: Mapping[str, str]) -> None:
         """Make a server ready to be started, once."""
-        asked = self.protocols.setdefault(key, [])
-        if protocol not in asked:
-            asked.append(protocol)
+        protocols = self.protocols.setdefault(key, [])
+        if protocol not in protocols:
+            protocols.append(protocol)
         if key in self.servers:
             return
         name, options = key

@@ -11,8 +11,8 @@ def write_site(folder: Path, sizes: set[int]) -> None:
     """Write ``bytes/N`` for every size: N octets, octet i is 0x61 + i % 26."""
     (folder / "bytes").mkdir(parents=True, exist_ok=True)
     for size in sizes:
-        whole = _PATTERN * 4096
+        pattern = _PATTERN * 4096
         with (folder / "bytes" / str(size)).open("wb") as file:
             left = size
             while left > 0:
-                left -= file.write(whole[: min(left, len(whole))])
+                left -= file.write(pattern[: min(left, len(pattern))])

@@ -14,9 +14,9 @@ from trifecta.implementations.clients import jobs
 from trifecta.implementations.server import ServerAdapter, Unsupported
 from trifecta.lab import cpu_share
 from trifecta.workloads.supported import (
-    Found,
     Refusal,
     Supported,
+    SupportedPrograms,
     found_here,
     known_here,
     refused_clients,
@@ -33,23 +33,27 @@ def requests_supported(
     left_out: list[LeftOut] = []
     foreign = known_here("client", study.factors.get(CLIENT_FACTOR, ()), clients, DEFAULT_CLIENT)
     known = known_here("server", study.factors["server"], servers)
-    found = Found(found_here("server", known, left_out), found_here("client", foreign, left_out), left_out)
-    who = "server or client" if found.servers and foreign else "server"
+    programs = SupportedPrograms(
+        found_here("server", known, left_out), found_here("client", foreign, left_out), left_out
+    )
+    who = "server or client" if programs.servers and foreign else "server"
     questions = (
-        refused_servers({name: servers[name] for name in found.servers}),
-        refused_clients({name: clients[name] for name in found.clients}, _refusal),
+        refused_servers({name: servers[name] for name in programs.servers}),
+        refused_clients({name: clients[name] for name in programs.clients}, _refusal),
         _without_quinn,
         _untold,
         _without_shares,
         without_needs,
     )
-    return supported(study, found, questions, lambda why: f"no {who} of the study can be used here: {'; '.join(why)}")
+    return supported(
+        study, programs, questions, lambda why: f"no {who} of the study can be used here: {'; '.join(why)}"
+    )
 
 
-def _refusal(study: Study, one: Treatment, adapter: ClientAdapter) -> str | None:
-    workload = plan.workload_for(study, one)
+def _refusal(study: Study, treatment: Treatment, adapter: ClientAdapter) -> str | None:
+    workload = plan.workload_for(study, treatment)
     try:
-        jobs.refuse(adapter, workload.for_protocol(one.protocol), one.protocol, one.connection)
+        jobs.refuse(adapter, workload.for_protocol(treatment.protocol), treatment.protocol, treatment.connection)
     except Unsupported as error:
         return str(error)
     return None
@@ -63,32 +67,35 @@ def _without_quinn(study: Study, cells: Sequence[Cell]) -> Iterator[Refusal]:
             yield Refusal([cell], "quinn", f"{level} in {cell.key}", reason)
 
 
-def _no_quinn(study: Study, one: Treatment) -> tuple[str, str] | None:
+def _no_quinn(study: Study, treatment: Treatment) -> tuple[str, str] | None:
     """What is asked of the engine's QUIC library that a treatment does not use, and why it cannot be."""
-    level = plan.workload_for(study, one).quinn
-    own = adapter_of(one.server, study.servers) == "origin" or one.client == DEFAULT_CLIENT
+    level = plan.workload_for(study, treatment).quinn
+    own = adapter_of(treatment.server, study.servers) == "origin" or treatment.client == DEFAULT_CLIENT
     if level == quinn.ADAPTED or own:
         return None
-    return level, f"neither {one.server} nor {one.client} uses {quinn.LIBRARY}; use server: origin or client: load"
+    return (
+        level,
+        f"neither {treatment.server} nor {treatment.client} uses {quinn.LIBRARY}; use server: origin or client: load",
+    )
 
 
 def _untold(study: Study, cells: Sequence[Cell]) -> Iterator[Refusal]:
     """Cells that exchange something of the transport of a program that cannot be told."""
     for cell in cells:
-        found = [reason for one in plan.treatments_of(study, cell) for reason in _not_told(study, one)]
-        for factor, level, reason in dict.fromkeys(found):
+        reasons = [reason for one in plan.treatments_of(study, cell) for reason in _unsettable(study, one)]
+        for factor, level, reason in dict.fromkeys(reasons):
             yield Refusal([cell], factor, f"{level} in {cell.key}", reason)
 
 
-def _not_told(study: Study, one: Treatment) -> Iterator[tuple[str, str, str]]:
+def _unsettable(study: Study, treatment: Treatment) -> Iterator[tuple[str, str, str]]:
     """The switches that a program of a treatment would have to be told and cannot: name, level, and why."""
-    workload = plan.workload_for(study, one)
-    servers = [(one.server, "server: origin")] if adapter_of(one.server, study.servers) != "origin" else []
-    clients = [(one.client, f"client: {DEFAULT_CLIENT}")] if one.client != DEFAULT_CLIENT else []
-    for switch in tuning.of_programs(workload.for_protocol(one.protocol), one.protocol):
+    workload = plan.workload_for(study, treatment)
+    servers = [(treatment.server, "server: origin")] if adapter_of(treatment.server, study.servers) != "origin" else []
+    clients = [(treatment.client, f"client: {DEFAULT_CLIENT}")] if treatment.client != DEFAULT_CLIENT else []
+    for switch in tuning.of_programs(workload.for_protocol(treatment.protocol), treatment.protocol):
         level = switch.format(getattr(workload, switch.name))
         for program, remedy in clients if switch.of_client else servers + clients:
-            over = PROTOCOL_NAMES[one.protocol]
+            over = PROTOCOL_NAMES[treatment.protocol]
             yield switch.name, level, f"{program} does not support '{switch.name}' over {over}; use {remedy}"
 
 

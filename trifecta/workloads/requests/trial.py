@@ -32,7 +32,7 @@ from trifecta.workloads.session import set_to_work
 from trifecta.workloads.trial import (
     Details,
     Observed,
-    Staged,
+    StagedTrial,
     TrialRunner,
     beside_client,
     finish_link,
@@ -83,7 +83,7 @@ class Programs:
 
 
 @dataclass(kw_only=True)
-class _Requests(Staged):
+class _Requests(StagedTrial):
     """A trial of requests under way."""
 
     workload: RequestsWorkload
@@ -165,99 +165,105 @@ class RequestsTrialRunner(TrialRunner[RequestsSession, _Requests]):
             flows_before={} if balancer is None else balancer.flows(),
         )
 
-    def _start(self, one: _Requests, stack: ExitStack) -> None:
-        session, trial = self._session, one.trial
-        one.programs = programs = self._take(trial.client, one.wire)
+    def _start(self, staged: _Requests, stack: ExitStack) -> None:
+        session, trial = self._session, staged.trial
+        staged.programs = programs = self._take(trial.client, staged.wire)
         stack.callback(self._end, programs)
         for _ in range(self._faults.client_competitors):
             stack.callback(self._compete().close)
-        asked = session.link_config(one.path, trial.seed, capture=one.capture)
-        asked = one.capture.lingering(asked, last_words_ns(one.path, LAST_WORDS[trial.protocol]))
-        one.lingers = bool(asked.linger_ns)
+        config = session.link_config(staged.path, trial.seed, capture=staged.capture)
+        config = staged.capture.lingering(config, last_words_ns(staged.path, LAST_WORDS[trial.protocol]))
+        staged.lingers = bool(config.linger_ns)
         session.free_wire()
-        set_to_work(programs.link, asked, session.stop)
+        set_to_work(programs.link, config, session.stop)
         self._wait_loaded(programs)
         self._see_off_ending()
 
-    def _watched(self, one: _Requests) -> Observed:
+    def _observed(self, staged: _Requests) -> Observed:
         # The process of another client is there only later; what drives it is not what is measured.
-        processes = {"server": one.server.pid, one.programs.role: one.programs.load.pid, "link": one.programs.link.pid}
+        processes = {
+            "server": staged.server.pid,
+            staged.programs.role: staged.programs.load.pid,
+            "link": staged.programs.link.pid,
+        }
         lab = self._session.lab
-        counted = [lab.host("client"), lab.middle(one.wire), lab.host("server")]
-        counted += [one.balancer.host] if one.balancer is not None else []
-        return Observed(processes | one.server.backend_pids, counted)
+        counted = [lab.host("client"), lab.middle(staged.wire), lab.host("server")]
+        counted += [staged.balancer.host] if staged.balancer is not None else []
+        return Observed(processes | staged.server.backend_pids, counted)
 
-    def _about_to_work(self, one: _Requests) -> None:
-        one.limits = Limits(self._session.client_share(one.workload.client_cpu), one.server.cpu_share)
+    def _about_to_work(self, staged: _Requests) -> None:
+        staged.limits = Limits(self._session.client_share(staged.workload.client_cpu), staged.server.cpu_share)
 
-    def _work(self, one: _Requests, resources: ResourceObserver) -> LoadSummary:
-        load, own, config = one.programs.load, one.programs.own, one.config
+    def _work(self, staged: _Requests, resources: ResourceObserver) -> LoadSummary:
+        load, own, config = staged.programs.load, staged.programs.own, staged.config
         if own:
-            one.limits.add_client(load.pid)
+            staged.limits.add_client(load.pid)
         load.configure(config)
         if not own:
             pid = load.wait_ready(ClientReady, _DRIVER_READY_S, self._session.stop).pid
-            one.limits.add_client(pid)
+            staged.limits.add_client(pid)
             resources.follow("client", pid)
         timeout_s = config.total_timeout_ns / 1e9 + _LOAD_GRACE_S
         summary = load.wait_summary(LoadSummary, timeout_s, self._session.stop, resources.sample)
-        load.get(one.samples)
+        load.get(staged.samples)
         return summary
 
-    def _codes_for_all(self, one: _Requests) -> Collection[int]:
-        return (EXIT_CANNOT, EXIT_BAD_INPUT, EXIT_UNSUPPORTED) if one.programs.own else (EXIT_CANNOT,)
+    def _codes_for_all(self, staged: _Requests) -> Collection[int]:
+        return (EXIT_CANNOT, EXIT_BAD_INPUT, EXIT_UNSUPPORTED) if staged.programs.own else (EXIT_CANNOT,)
 
-    def _blame(self, one: _Requests, error: EngineError) -> str:
-        return f"client {error.message}" if one.programs.own else error.message.removeprefix("error: ")
+    def _blame(self, staged: _Requests, error: EngineError) -> str:
+        return f"client {error.message}" if staged.programs.own else error.message.removeprefix("error: ")
 
-    def _worked(self, one: _Requests) -> None:
-        if one.lingers:
-            self._finish_link(one)
+    def _after_client(self, staged: _Requests) -> None:
+        if staged.lingers:
+            self._finish_link(staged)
 
-    def _own_cpu_ns(self, one: _Requests, resources: ResourceObserver) -> int:
+    def _own_cpu_ns(self, staged: _Requests, resources: ResourceObserver) -> int:
         """A client that was driven is gone by now; its last reading lacks its end, its summary has the whole."""
-        latest, load = resources.latest_cpu_ns(), one.details.load
+        latest, load = resources.latest_cpu_ns(), staged.details.load
         if load is not None and load.client is not None:
             latest["client"] = load.cpu_ns
         return time.process_time_ns() + sum(latest.values())
 
-    def _condense(self, one: _Requests) -> Aggregate | None:
-        if not one.server.running():
-            one.errors.append(one.server.describe_end())
-        return read_samples(one.samples, one.details.load, one.errors, one.workload.duration_ns)
+    def _condense(self, staged: _Requests) -> Aggregate | None:
+        if not staged.server.running():
+            staged.errors.append(staged.server.describe_end())
+        return read_samples(staged.samples, staged.details.load, staged.errors, staged.workload.duration_ns)
 
-    def _end_links(self, one: _Requests) -> None:
-        if not one.lingers:
-            let_pass(one.path, since_ns=one.ended_ns, round_trips=LAST_WORDS[one.trial.protocol])
-            self._finish_link(one)
-        one.capture.finish({ONLY: one.said}, one.errors)
-        self._let_end(one)
+    def _end_links(self, staged: _Requests) -> None:
+        if not staged.lingers:
+            let_pass(staged.path, since_ns=staged.ended_ns, round_trips=LAST_WORDS[staged.trial.protocol])
+            self._finish_link(staged)
+        staged.capture.finish({ONLY: staged.said}, staged.errors)
+        self._let_end(staged)
 
-    def _finish_link(self, one: _Requests) -> None:
-        one.details.link = one.said = finish_link(one.programs.link, one.errors)
+    def _finish_link(self, staged: _Requests) -> None:
+        staged.details.link = staged.said = finish_link(staged.programs.link, staged.errors)
 
-    def _describe(self, one: _Requests, found: Aggregate | None, resources: ResourceObserver, *, wall_ns: int) -> None:
-        details = one.details
-        details.server = server_used(one.server, self._session.lab.host("server"), resources)
-        one.limits.record(details.load, details.server)
-        if one.balancer is not None:
-            flows = one.balancer.flows()
-            details.server["load_balancer"] = {name: flows[name] - one.flows_before[name] for name in flows}
+    def _describe(
+        self, staged: _Requests, aggregate: Aggregate | None, resources: ResourceObserver, *, wall_ns: int
+    ) -> None:
+        details = staged.details
+        details.server = server_used(staged.server, self._session.lab.host("server"), resources)
+        staged.limits.record(details.load, details.server)
+        if staged.balancer is not None:
+            flows = staged.balancer.flows()
+            details.server["load_balancer"] = {name: flows[name] - staged.flows_before[name] for name in flows}
         if details.load is not None:
-            details.load.start_cpu_ns = one.start_cpu_ns
+            details.load.start_cpu_ns = staged.start_cpu_ns
             beside_client(details.load, resources.run_delay_ns("client"), wall_ns)
-        if one.said is not None:
-            one.said.run_delay_ns = resources.run_delay_ns("link")
+        if staged.said is not None:
+            staged.said.run_delay_ns = resources.run_delay_ns("link")
         if resources.run_delay_ns("server") is not None:
             details.server.setdefault("run_delay_ns", resources.run_delay_ns("server"))
             details.server.setdefault("wall_ns", wall_ns)
 
-    def _files(self, one: _Requests, found: Aggregate | None, resources: ResourceObserver) -> TrialFiles:
+    def _files(self, staged: _Requests, aggregate: Aggregate | None, resources: ResourceObserver) -> TrialFiles:
         return TrialFiles(
-            samples=one.samples if found is not None else None,
-            link_summary=one.details.link,
-            link_logs=one.capture.logs,
-            captures=one.capture.captures,
+            samples=staged.samples if aggregate is not None else None,
+            link_summary=staged.details.link,
+            link_logs=staged.capture.logs,
+            captures=staged.capture.captures,
             resources=resources.rows,
         )
 
@@ -272,14 +278,14 @@ class RequestsTrialRunner(TrialRunner[RequestsSession, _Requests]):
             programs.close()
         self._ending = []
 
-    def _let_end(self, one: _Requests) -> None:
+    def _let_end(self, staged: _Requests) -> None:
         """Let programs that have said their last word end by themselves, while the trial is judged and kept.
 
         The kernel takes 12 ms to close the link's sockets: nobody has to wait for that but the next load.
         """
-        if one.said is not None and one.details.load is not None:
-            self._ending.append(one.programs)
-            self._session.lingering = one.programs.link if one.lingers else None
+        if staged.said is not None and staged.details.load is not None:
+            self._ending.append(staged.programs)
+            self._session.lingering = staged.programs.link if staged.lingers else None
 
     def _end(self, programs: Programs) -> None:
         """End the programs of a trial, unless they are ending by themselves."""

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from trifecta.contract.common import TcpSummary
 from trifecta.contract.load import ClientsSummary, LoadReady, LoadSummary
-from trifecta.contract.services import Among, Begin, ServicesLoadConfig
+from trifecta.contract.services import Begin, ClientPlacement, ServicesLoadConfig
 from trifecta.implementations.services import rows
 from trifecta.lab.engine import EngineError, EngineProgram
 from trifecta.store import parquet
@@ -37,7 +37,7 @@ def configs_of(config: ServicesLoadConfig, clients: int) -> list[ServicesLoadCon
             warmup_requests=config.warmup_requests // clients,
             samples_file=str(rows.lines_of(samples, number)),
             spans_file=str(rows.lines_of(spans, number)),
-            among=Among(number=number, of=clients),
+            among=ClientPlacement(number=number, of=clients),
         )
         for number in range(clients)
     ]
@@ -106,13 +106,13 @@ def joined(summaries: Sequence[LoadSummary], samples: Path) -> LoadSummary:
         started_ns=started_ns,
         ended_ns=ended_ns,
         measured_ns=_measured_ns(samples),
-        clients=_begun([one.clients for one in summaries if one.clients is not None and one.clients.begun]),
+        clients=_at_begin([one.clients for one in summaries if one.clients is not None and one.clients.begun]),
         cpu_user_ns=sum(one.cpu_user_ns for one in summaries),
         cpu_system_ns=sum(one.cpu_system_ns for one in summaries),
         max_rss_bytes=_sum(one.max_rss_bytes for one in summaries),
         connections_opened=_sum(one.connections_opened for one in summaries),
         connections_lost_idle=_sum(one.connections_lost_idle for one in summaries),
-        key_exchange=_same([one.key_exchange for one in summaries]),
+        key_exchange=_single_value([one.key_exchange for one in summaries]),
         tcp=_tcp([one.tcp for one in summaries if one.tcp is not None]),
         busy_ratio=busy_ns / max(1, ended_ns - started_ns),
         dns_ns=max((one.dns_ns for one in summaries if one.dns_ns is not None), default=None),
@@ -128,7 +128,7 @@ def _measured_ns(samples: Path) -> int:
     return max(0, int(row["measured_ns"]))
 
 
-def _begun(summaries: Sequence[ClientsSummary]) -> ClientsSummary:
+def _at_begin(summaries: Sequence[ClientsSummary]) -> ClientsSummary:
     return ClientsSummary(
         begun=sum(one.begun for one in summaries),
         first_begun_ns=min((one.first_begun_ns for one in summaries), default=0),
@@ -147,13 +147,13 @@ def _tcp(summaries: Sequence[TcpSummary]) -> TcpSummary | None:
         srtt_ns=sorted(one.srtt_ns for one in summaries)[len(summaries) // 2],
         retransmits=sum(one.retransmits for one in summaries),
         congestion_window_bytes=max(one.congestion_window_bytes for one in summaries),
-        congestion_control=_same([one.congestion_control for one in summaries]),
+        congestion_control=_single_value([one.congestion_control for one in summaries]),
         mss_bytes=min(one.mss_bytes for one in summaries),
         nodelay=None if any(one.nodelay is None for one in summaries) else all(one.nodelay for one in summaries),
     )
 
 
-def _same(values: Sequence[str | None]) -> str | None:
+def _single_value(values: Sequence[str | None]) -> str | None:
     """What all of them say; several answers stand beside each other, so that the checks see them."""
     return "/".join(sorted({one for one in values if one is not None})) or None
 

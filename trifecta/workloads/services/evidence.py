@@ -17,7 +17,7 @@ def cycles(spans_file: Path, graph: Graph) -> Cycles:
     The warm-up is left out.
     """
     calls = f"(SELECT request, caller, callee, error FROM {parquet.scan([spans_file])} WHERE NOT warmup)"
-    whole = parquet.select(
+    hop_counts = parquet.select(
         f"SELECT hops, count(*) AS cycles FROM (SELECT count(caller) AS hops FROM {calls} GROUP BY request "
         "HAVING count(error) = 0) GROUP BY hops ORDER BY hops"
     )
@@ -30,6 +30,6 @@ def cycles(spans_file: Path, graph: Graph) -> Cycles:
         failures.setdefault(f"{row['caller']}-{row['callee']}", {})[row["error"]] = row["cycles"]
     return {
         "expected_hops": len(graph.walk()),
-        "hops": {str(row["hops"]): row["cycles"] for row in whole},
+        "hops": {str(row["hops"]): row["cycles"] for row in hop_counts},
         "failures": failures,
     }

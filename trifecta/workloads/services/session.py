@@ -94,8 +94,8 @@ class ServicesSession(Session[ServicesWorkload, PlaceKey]):
         """What the first wire with the treatment's path on it (else the first) does to packets."""
         place, path = self.place(at), self.path(at)
         wire = next(iter(place.links), place.topology.wires[0])
-        asked = path if wire.impaired else PathSpec("clean")
-        config = measure_config(asked, place.address_of(wire.b), first=first)
+        emulated = path if wire.impaired else PathSpec("clean")
+        config = measure_config(emulated, place.address_of(wire.b), first=first)
         between = (place.at(wire.a), place.at(wire.b))
         with ExitStack() as stack:
             if wire.impaired:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from trifecta.contract.run import LeftOut, ProgramFound
+from trifecta.contract.run import InstalledProgram, LeftOut
 from trifecta.design import plan
 from trifecta.design.model import Cell, Study
 from trifecta.design.services import SERVER_LEVEL
@@ -13,10 +13,10 @@ from trifecta.implementations.registry import SERVICES
 from trifecta.implementations.services.program import ServicesProgram
 from trifecta.lab.engine import engine_versions
 from trifecta.workloads.supported import (
-    Found,
     Question,
     Refusal,
     Supported,
+    SupportedPrograms,
     found_here,
     known_here,
     supported,
@@ -27,26 +27,28 @@ from trifecta.workloads.supported import (
 def services_supported(study: Study, engine: Path, programs: Mapping[str, ServicesProgram] = SERVICES) -> Supported:
     """The cells that can run here. UserError for a program that is not known, CannotError when there is no cell."""
     source = "part of Trifecta (engine/crates/origin)"
-    versions: ProgramFound = {"version": engine_versions(engine).engine, "source": source}
+    versions: InstalledProgram = {"version": engine_versions(engine).engine, "source": source}
     left_out: list[LeftOut] = []
     others = known_here("server", study.factors["server"], programs, SERVER_LEVEL)
-    found = found_here("server", others, left_out)
+    servers_here = found_here("server", others, left_out)
     return supported(
         study,
-        Found({SERVER_LEVEL: versions, **found}, {}, left_out),
-        [_without_programs([SERVER_LEVEL, *found]), without_needs],
+        SupportedPrograms({SERVER_LEVEL: versions, **servers_here}, {}, left_out),
+        [_without_programs([SERVER_LEVEL, *servers_here]), without_needs],
         lambda why: (
-            f"no {'place' if found or not others else 'program or place'} of the study can be used here: "
+            f"no {'place' if servers_here or not others else 'program or place'} of the study can be used here: "
             + "; ".join(dict.fromkeys(why))
         ),
     )
 
 
-def _without_programs(found: Sequence[str]) -> Question:
+def _without_programs(available: Sequence[str]) -> Question:
     """Cells whose services are a program that is not here, which was said when it was looked for."""
 
     def question(study: Study, cells: Sequence[Cell]) -> Iterator[Refusal]:
-        missing = [cell for cell in cells if any(one.server not in found for one in plan.treatments_of(study, cell))]
+        missing = [
+            cell for cell in cells if any(one.server not in available for one in plan.treatments_of(study, cell))
+        ]
         yield Refusal(missing)
 
     return question

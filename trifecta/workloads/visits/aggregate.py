@@ -13,7 +13,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from trifecta.analysis.checks.visits import Got, Visit, Visits
+from trifecta.analysis.checks.visits import FetchResult, Visit, Visits
 from trifecta.contract.trial import TrialRow
 from trifecta.store import parquet
 from trifecta.store.schema import YOUNGER
@@ -86,9 +86,9 @@ def _columns(measured: Sequence[Row]) -> dict[str, Any]:
     for name, field in _MEANS.items():
         values = [float(row[field]) for row in good if row[field] is not None]
         columns[name] = float(np.mean(values)) if values else None
-    told = [row for row in good if row["frames_dropped"] is not None and row["frames_shown"] is not None]
-    dropped = sum(row["frames_dropped"] for row in told)
-    frames = dropped + sum(row["frames_shown"] for row in told)
+    counted = [row for row in good if row["frames_dropped"] is not None and row["frames_shown"] is not None]
+    dropped = sum(row["frames_dropped"] for row in counted)
+    frames = dropped + sum(row["frames_shown"] for row in counted)
     columns["frames_dropped_rate"] = dropped / frames if frames else None
     return columns
 
@@ -119,7 +119,7 @@ def _evidence(
     by_visit: dict[int, list[Row]] = {}
     for fetch in fetches:
         by_visit.setdefault(fetch["visit"], []).append(fetch)
-    network = [fetch for fetch in fetches if _answered(fetch) and not fetch["from_cache"]]
+    network = [fetch for fetch in fetches if _has_response(fetch) and not fetch["from_cache"]]
     failed = [fetch for fetch in fetches if _failed(fetch)]
     refused = [fetch for fetch in network if (fetch["status"] or 0) >= _REFUSED and not fetch["missing"]]
     own = [fetch for fetch in network if not fetch.get("third_party")]
@@ -154,20 +154,20 @@ def _evidence(
 
 
 def _visit(row: Row, fetches: Sequence[Row], stalled: bool) -> Visit:
-    whole = [fetch for fetch in fetches if _answered(fetch) and not fetch["missing"]]
-    first = next((fetch["protocol"] for fetch in fetches if _answered(fetch) and not fetch["from_cache"]), None)
+    answered = [fetch for fetch in fetches if _has_response(fetch) and not fetch["missing"]]
+    first = next((fetch["protocol"] for fetch in fetches if _has_response(fetch) and not fetch["from_cache"]), None)
     return Visit(
         number=row["visit"],
         error=row["error"],
         cpu_ns=row["browser_cpu_ns"],
-        got=_got(whole),
+        fetched=_fetch_results(answered),
         first_protocol=first,
         stalled_at_end=stalled,
         **{name: row[name] for name in _KEPT},
     )
 
 
-def _answered(fetch: Row) -> bool:
+def _has_response(fetch: Row) -> bool:
     return not _failed(fetch) and fetch["done_ns"] is not None
 
 
@@ -179,18 +179,18 @@ def _failed(fetch: Row) -> bool:
     return fetch["error"] is not None
 
 
-def _got(fetches: Iterable[Row]) -> dict[str, Got]:
-    got: dict[str, Got] = {}
+def _fetch_results(fetches: Iterable[Row]) -> dict[str, FetchResult]:
+    fetch_results: dict[str, FetchResult] = {}
     for fetch in fetches:
         key = f"{fetch['method']} {fetch['url']}"
         octets = None if fetch["from_cache"] else fetch["decoded_bytes"]
-        before = got.get(key)
+        before = fetch_results.get(key)
         if before is None:
-            got[key] = Got(1, fetch["status"], octets)
+            fetch_results[key] = FetchResult(1, fetch["status"], octets)
         else:
             sum_of = None if before.octets is None or octets is None else before.octets + octets
-            got[key] = Got(before.times + 1, before.status, sum_of)
-    return got
+            fetch_results[key] = FetchResult(before.times + 1, before.status, sum_of)
+    return fetch_results
 
 
 def _counts(values: Iterable[Any]) -> dict[str, int]:
@@ -206,10 +206,10 @@ def _stalled(playback_file: Path) -> set[int]:
 
 
 def read_visits(
-    drafts: Drafts, found: Aggregate | None, errors: list[str], third_parties: tuple[str, ...]
+    drafts: Drafts, aggregate: Aggregate | None, errors: list[str], third_parties: tuple[str, ...]
 ) -> VisitAggregate | None:
     """What the visits of a trial say; None when they are not whole. Of a driver that died, everything it wrote goes."""
-    if found is None:
+    if aggregate is None:
         for path in drafts.files:
             path.unlink(missing_ok=True)
         for folder in drafts.folders:

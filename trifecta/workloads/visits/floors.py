@@ -15,7 +15,7 @@ from trifecta.design.model import PROTOCOL_FACTOR, BrowserWorkload, Cell, Trial
 from trifecta.lab.engine import EngineError
 from trifecta.store import parquet
 from trifecta.video.archive import Video
-from trifecta.video.floor import LocalVideo, Shown, shares_of
+from trifecta.video.floor import FrameCounts, LocalVideo, shares_of
 from trifecta.workloads.visits.configs import START_NS, Drafts, browser_config, total_timeout_ns
 from trifecta.workloads.visits.place import Place
 from trifecta.workloads.visits.session import BrowserSession
@@ -74,7 +74,7 @@ class Floors:
                         LoadSummary, (START_NS + total_timeout_ns(alone)) / 1e9 + _GRACE_S, session.stop
                     )
                 assert drafts.playback is not None
-                rows = cast(list[Shown], parquet.read(drafts.playback))
+                rows = cast(list[FrameCounts], parquet.read(drafts.playback))
             except FileNotFoundError as error:
                 raise CannotError("the browser's driver wrote no playback of the video without a network") from error
             finally:

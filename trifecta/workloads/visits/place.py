@@ -13,7 +13,7 @@ from trifecta.design.errors import CannotError
 from trifecta.design.model import Protocol
 from trifecta.implementations.running import RunningServer, ServerFailed
 from trifecta.implementations.server import ServerOptions
-from trifecta.lab.access import access_links, beside, server_address
+from trifecta.lab.access import access_links, ipv6_address_of, server_address
 from trifecta.lab.certificates import Certificates
 from trifecta.lab.names import Names
 from trifecta.lab.namespaces import Namespaces
@@ -80,7 +80,7 @@ class Place:
         counts: dict[str, int] = {}
         for one in servers:
             address = server_address(one.host, counts.get(one.host, 0))
-            self.address[one] = beside(address) if key.ipv6 else address
+            self.address[one] = ipv6_address_of(address) if key.ipv6 else address
             counts[one.host] = counts.get(one.host, 0) + 1
         self.network = access_links(key.impaired, counts, ipv6=key.ipv6)
         self.servers: dict[ServerKey, Serving] = {}
@@ -125,7 +125,7 @@ class Place:
         self.names.point(names)
         self.names.take_strays()
 
-    def stand(
+    def start_server(
         self,
         key: ServerKey,
         protocols: Iterable[Protocol],

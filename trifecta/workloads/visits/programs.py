@@ -44,17 +44,20 @@ def server_details(place: Place, servers: Sequence[Serving], resources: Resource
     return details
 
 
-def links_said(
-    links: dict[Wire, EngineProgram], said: dict[Wire, LinkSummary | None], resources: ResourceObserver, wall_ns: int
+def link_summaries(
+    links: dict[Wire, EngineProgram],
+    summaries: dict[Wire, LinkSummary | None],
+    resources: ResourceObserver,
+    wall_ns: int,
 ) -> Links:
     """``link_json``: what the link of each wire says, and how long it waited for a core."""
-    told: dict[str, LinkSummary] = {}
+    by_wire: dict[str, LinkSummary] = {}
     for wire, process in links.items():
-        summary = said[wire]
+        summary = summaries[wire]
         if summary is not None:
             beside_link(summary, resources.run_delay_ns(process.name), wall_ns)
-            told[wire.name] = summary
-    return Links(links=told)
+            by_wire[wire.name] = summary
+    return Links(links=by_wire)
 
 
 def own_cpu_ns(resources: ResourceObserver) -> int:

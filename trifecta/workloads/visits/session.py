@@ -67,14 +67,14 @@ class BrowserSession(Session[BrowserWorkload, Needed]):
     def server_keys(self, at: Levelled) -> tuple[ServerKey, ...]:
         """What distinguishes the servers of a treatment in their place, the measured one first."""
         workload = self.workload(at)
-        found = self.materials[workload.material]
-        options = options_for(workload, at.protocol, found.page.third_parties)
+        material = self.materials[workload.material]
+        options = options_for(workload, at.protocol, material.page.third_parties)
         third_partys = replace(THIRD_PARTYS, ipv6=options.ipv6)
         return tuple(
             ServerKey(THIRD_PARTYS_SERVER, third_partys, workload.material, host)
             if host == THIRD_PARTY
             else ServerKey(at.server, options, workload.material, host, workload.place or "native")
-            for host in found.serving
+            for host in material.serving
         )
 
     def level(self, key: Needed) -> tuple[str, str]:
@@ -123,21 +123,21 @@ class BrowserSession(Session[BrowserWorkload, Needed]):
         for at in treatments:
             wanted.setdefault(self.network_key(at), {}).update(dict.fromkeys(self.server_keys(at)))
             for needed in self.keys(at):
-                asked = self.protocols.setdefault(needed, [])
+                protocols = self.protocols.setdefault(needed, [])
                 offered = needed[1].options.offered
                 protocol = at.protocol if at.protocol in offered else offered[0]
-                if protocol not in asked:
-                    asked.append(protocol)
+                if protocol not in protocols:
+                    protocols.append(protocol)
         for network, keys in wanted.items():
-            made = Place(network, keys, self.engine, self.log("docker"))
-            place = self.places[network] = self._stack.enter_context(made)
+            serving = Place(network, keys, self.engine, self.log("docker"))
+            place = self.places[network] = self._stack.enter_context(serving)
             for key in keys:
                 number = sum(len(each.servers) for each in self.places.values())
                 place.servers[key] = self._serving(place, key, versions, number)
         for network, place in self.places.items():
             for key in place.servers:
                 try:
-                    self._stand((network, key))
+                    self._restart((network, key))
                 except ServerFailed as error:
                     self.fail((network, key), str(error))
 
@@ -171,11 +171,11 @@ class BrowserSession(Session[BrowserWorkload, Needed]):
         )
         return Serving(running, material, key.host, live)
 
-    def _stand(self, key: Needed) -> None:
+    def _restart(self, key: Needed) -> None:
         network, own = key
         place = self.places[network]
         probing = (self.at(place, own.host), self.log("load"), self.run.path / ".tmp-ready.parquet")
-        place.stand(own, self.protocols[key], self.certificates, probing=probing, stop=self.stop)
+        place.start_server(own, self.protocols[key], self.certificates, probing=probing, stop=self.stop)
 
     def _end(self, key: Needed) -> None:
         network, own = key

@@ -12,10 +12,10 @@ from trifecta.design.model import BrowserWorkload, Cell, Study, Treatment
 from trifecta.implementations.browser import BrowserAdapter
 from trifecta.implementations.server import ServerAdapter, Unsupported
 from trifecta.workloads.supported import (
-    Found,
     Question,
     Refusal,
     Supported,
+    SupportedPrograms,
     found_here,
     known_here,
     refused_clients,
@@ -41,16 +41,16 @@ def browsers_supported(
         without_needs,
         _beside_third_parties({name: servers[name] for name in found_servers}),
     )
-    found = Found(found_servers, found_browsers, left_out)
-    return supported(study, found, questions, lambda why: f"no cell of the study can run here: {'; '.join(why)}")
+    programs = SupportedPrograms(found_servers, found_browsers, left_out)
+    return supported(study, programs, questions, lambda why: f"no cell of the study can run here: {'; '.join(why)}")
 
 
-def refusal(study: Study, one: Treatment, adapter: BrowserAdapter) -> str | None:
+def refusal(study: Study, treatment: Treatment, adapter: BrowserAdapter) -> str | None:
     """Why a browser cannot do the work of an arm; None where it can."""
-    if one.protocol not in adapter.protocols:
-        return f"{adapter.name} does not speak {one.protocol}"
+    if treatment.protocol not in adapter.protocols:
+        return f"{adapter.name} does not speak {treatment.protocol}"
     try:
-        adapter.check_workload(plan.workload_of(BrowserWorkload, study, one), one.protocol)
+        adapter.check_workload(plan.workload_of(BrowserWorkload, study, treatment), treatment.protocol)
     except Unsupported as error:
         return str(error)
     return None

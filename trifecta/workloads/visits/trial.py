@@ -21,7 +21,7 @@ from trifecta.observers.resources import ResourceObserver
 from trifecta.store.run import TrialFiles
 from trifecta.workloads.aggregate import Aggregate
 from trifecta.workloads.capturing import TrialCapture
-from trifecta.workloads.trial import Details, Observed, Staged, TrialRunner, finish_link, let_pass, read_samples
+from trifecta.workloads.trial import Details, Observed, StagedTrial, TrialRunner, finish_link, let_pass, read_samples
 from trifecta.workloads.visits.aggregate import VisitAggregate, read_visits
 from trifecta.workloads.visits.configs import START_NS, Drafts, browser_config, drafts_of
 from trifecta.workloads.visits.floors import Floors
@@ -29,7 +29,7 @@ from trifecta.workloads.visits.place import Place, Serving
 from trifecta.workloads.visits.programs import (
     add_driver_cpu,
     ended_cpu_ns,
-    links_said,
+    link_summaries,
     own_cpu_ns,
     server_details,
     server_pids,
@@ -51,7 +51,7 @@ class _Driver:
 
 
 @dataclass(kw_only=True)
-class _Visits(Staged):
+class _Visits(StagedTrial):
     """A trial of a browser under way."""
 
     place: Place
@@ -125,108 +125,112 @@ class BrowserTrialRunner(TrialRunner[BrowserSession, _Visits]):
             floor_error=floor_error,
         )
 
-    def _start(self, one: _Visits, stack: ExitStack) -> None:
-        session, place = self._session, one.place
-        one.driver = stack.enter_context(self._take(one.trial))
-        place.point_to(session.server_keys(one.trial))
+    def _start(self, staged: _Visits, stack: ExitStack) -> None:
+        session, place = self._session, staged.place
+        staged.driver = stack.enter_context(self._take(staged.trial))
+        place.point_to(session.server_keys(staged.trial))
         for wire in place.network.links:
-            link = session.link(place, wire, one.path, one.trial.seed, one.capture)
-            one.links[wire] = stack.enter_context(link)
+            link = session.link(place, wire, staged.path, staged.trial.seed, staged.capture)
+            staged.links[wire] = stack.enter_context(link)
         with suppress(EngineError):  # it says so again when it is asked to work
-            one.driver.wait_loaded(_LOADED_S, session.stop)
+            staged.driver.wait_loaded(_LOADED_S, session.stop)
 
-    def _watched(self, one: _Visits) -> Observed:
-        links = {link.name: link.pid for link in one.links.values()}
-        hosts = one.place.network.hosts
-        return Observed({"driver": one.driver.pid, **server_pids(one.servers), **links}, tuple(hosts.values()), hosts)
+    def _observed(self, staged: _Visits) -> Observed:
+        links = {link.name: link.pid for link in staged.links.values()}
+        hosts = staged.place.network.hosts
+        return Observed(
+            {"driver": staged.driver.pid, **server_pids(staged.servers), **links}, tuple(hosts.values()), hosts
+        )
 
-    def _about_to_work(self, one: _Visits) -> None:
-        one.loaded_cpu_ns = linux.tree_cpu_ns(one.driver.pid)
+    def _about_to_work(self, staged: _Visits) -> None:
+        staged.loaded_cpu_ns = linux.tree_cpu_ns(staged.driver.pid)
 
-    def _work(self, one: _Visits, resources: ResourceObserver) -> LoadSummary:
-        driver, stop = one.driver, self._session.stop
-        config = self._config(one)
+    def _work(self, staged: _Visits, resources: ResourceObserver) -> LoadSummary:
+        driver, stop = staged.driver, self._session.stop
+        config = self._config(staged)
         driver.configure(config)
         ready = driver.wait_ready(ClientReady, START_NS / 1e9, stop)
         resources.follow("client", ready.pid)
         summary = driver.wait_summary(LoadSummary, config.total_timeout_ns / 1e9 + _GRACE_S, stop, resources.sample)
-        for path in (*one.drafts.files, *one.drafts.folders):
+        for path in (*staged.drafts.files, *staged.drafts.folders):
             driver.get(path)
         return summary
 
-    def _codes_for_all(self, one: _Visits) -> Collection[int]:
+    def _codes_for_all(self, staged: _Visits) -> Collection[int]:
         return (EXIT_CANNOT,)
 
-    def _blame(self, one: _Visits, error: EngineError) -> str:
+    def _blame(self, staged: _Visits, error: EngineError) -> str:
         return f"{error.role}: {error.message.removeprefix('error: ')}"
 
-    def _worked(self, one: _Visits) -> None:
-        one.driven_cpu_ns = ended_cpu_ns(one.driver) - one.loaded_cpu_ns
-        add_driver_cpu(one.details.load, one.driven_cpu_ns)
+    def _after_client(self, staged: _Visits) -> None:
+        staged.driven_cpu_ns = ended_cpu_ns(staged.driver) - staged.loaded_cpu_ns
+        add_driver_cpu(staged.details.load, staged.driven_cpu_ns)
 
-    def _own_cpu_ns(self, one: _Visits, resources: ResourceObserver) -> int:
-        return own_cpu_ns(resources) + one.driven_cpu_ns
+    def _own_cpu_ns(self, staged: _Visits, resources: ResourceObserver) -> int:
+        return own_cpu_ns(resources) + staged.driven_cpu_ns
 
-    def _condense(self, one: _Visits) -> Aggregate | None:
-        self.start_ahead(one.trial)  # nothing is measured any more: it loads while this trial is read
-        self._tell(one)
-        one.errors += filter(None, (serving.problem() for serving in one.servers))
-        found = read_samples(one.samples, one.details.load, one.errors)
-        third_parties = self._session.material(one.trial).page.third_parties
-        one.visits = read_visits(one.drafts, found, one.errors, third_parties)
-        return found
+    def _condense(self, staged: _Visits) -> Aggregate | None:
+        self.start_ahead(staged.trial)  # nothing is measured any more: it loads while this trial is read
+        self._tell(staged)
+        staged.errors += filter(None, (serving.problem() for serving in staged.servers))
+        aggregate = read_samples(staged.samples, staged.details.load, staged.errors)
+        third_parties = self._session.material(staged.trial).page.third_parties
+        staged.visits = read_visits(staged.drafts, aggregate, staged.errors, third_parties)
+        return aggregate
 
-    def _end_links(self, one: _Visits) -> None:
-        let_pass(one.path, since_ns=one.ended_ns)
-        one.said = {wire: finish_link(process, one.errors) for wire, process in one.links.items()}
-        one.capture.finish({wire.name: summary for wire, summary in one.said.items()}, one.errors)
+    def _end_links(self, staged: _Visits) -> None:
+        let_pass(staged.path, since_ns=staged.ended_ns)
+        staged.said = {wire: finish_link(process, staged.errors) for wire, process in staged.links.items()}
+        staged.capture.finish({wire.name: summary for wire, summary in staged.said.items()}, staged.errors)
 
-    def _describe(self, one: _Visits, found: Aggregate | None, resources: ResourceObserver, *, wall_ns: int) -> None:
-        one.link_said = links_said(one.links, one.said, resources, wall_ns) if one.links else None
-        one.details.link = one.link_said
-        one.details.server = server_details(one.place, one.servers, resources, wall_ns)
+    def _describe(
+        self, staged: _Visits, aggregate: Aggregate | None, resources: ResourceObserver, *, wall_ns: int
+    ) -> None:
+        staged.link_said = link_summaries(staged.links, staged.said, resources, wall_ns) if staged.links else None
+        staged.details.link = staged.link_said
+        staged.details.server = server_details(staged.place, staged.servers, resources, wall_ns)
 
-    def _row(self, one: _Visits, row: TrialRow) -> TrialRow:
-        return row if one.visits is None else {**row, **one.visits.columns}
+    def _row(self, staged: _Visits, row: TrialRow) -> TrialRow:
+        return row if staged.visits is None else {**row, **staged.visits.columns}
 
-    def _visits(self, one: _Visits) -> Visits | None:
-        return None if one.visits is None else one.visits.visits
+    def _visits(self, staged: _Visits) -> Visits | None:
+        return None if staged.visits is None else staged.visits.visits
 
-    def _files(self, one: _Visits, found: Aggregate | None, resources: ResourceObserver) -> TrialFiles:
+    def _files(self, staged: _Visits, aggregate: Aggregate | None, resources: ResourceObserver) -> TrialFiles:
         return replace(
-            one.drafts.left(read=found is not None),
-            link_summary=one.link_said,
-            link_logs=one.capture.logs,
-            captures=one.capture.captures,
+            staged.drafts.left(read=aggregate is not None),
+            link_summary=staged.link_said,
+            link_logs=staged.capture.logs,
+            captures=staged.capture.captures,
             resources=resources.rows,
         )
 
-    def _tell(self, one: _Visits) -> None:
+    def _tell(self, staged: _Visits) -> None:
         """Add what the lab knows to what the driver said: cores, names that were asked for and are not there, and why
         nobody knows what the machine drops of a video.
 
         A browser's own rules keep most such questions off DNS; it counts those itself.
         """
-        load, strays = one.details.load, one.place.names.take_strays()
+        load, strays = staged.details.load, staged.place.names.take_strays()
         if load is not None:
             load.cpus = len(self._session.pins["client"] or os.sched_getaffinity(0))
             load.stray_lookups = (load.stray_lookups or 0) + sum(strays.values())
-            load.floor_error = one.floor_error
+            load.floor_error = staged.floor_error
             load.stray_names = dict(sorted(strays.items(), key=lambda item: -item[1])[:_MOST_STRAY_NAMES])
 
-    def _config(self, one: _Visits) -> BrowserConfig:
-        session, trial = self._session, one.trial
+    def _config(self, staged: _Visits) -> BrowserConfig:
+        session, trial = self._session, staged.trial
         config = browser_config(
             trial,
             session.workload(trial),
             session.material(trial).places,
             session.url(trial),
-            one.drafts,
+            staged.drafts,
             certificates=session.certificates,
             work_dir=session.state,
             third_parties=session.material(trial).page.third_parties,
-            floor=one.floor,
-            keylog_file=one.capture.keylog(),
-            qlog_dir=one.capture.qlog_dir,
+            floor=staged.floor,
+            keylog_file=staged.capture.keylog(),
+            qlog_dir=staged.capture.qlog_dir,
         )
         return changed(config, self._faults.load_changes(trial.arm))

@@ -80,16 +80,22 @@ class Recorder:
         _, visit = self.open.pop(flow.id, (None, None))
         if visit is None:
             return
-        told = {"visit": visit, "method": flow.request.method, "url": flow.request.pretty_url}
-        told |= {"note": note or flow.metadata.get("note"), "error": error, "status": None, "headers": [], "body": None}
-        if flow.response is not None and error is None and told["note"] is None:
+        entry = {"visit": visit, "method": flow.request.method, "url": flow.request.pretty_url}
+        entry |= {
+            "note": note or flow.metadata.get("note"),
+            "error": error,
+            "status": None,
+            "headers": [],
+            "body": None,
+        }
+        if flow.response is not None and error is None and entry["note"] is None:
             content = flow.response.raw_content or b""
             digest = hashlib.sha256(content).hexdigest() if content else None
             if digest is not None and not (self.bodies / digest).exists():
                 (self.bodies / digest).write_bytes(content)
             fields = [[name.decode("latin-1"), value.decode("latin-1")] for name, value in flow.response.headers.fields]
-            told |= {"status": flow.response.status_code, "headers": fields, "body": digest}
-        tell({"flow": told})
+            entry |= {"status": flow.response.status_code, "headers": fields, "body": digest}
+        tell({"flow": entry})
 
     def end_all(self) -> None:
         """What is still open when the recording ends."""

@@ -94,25 +94,25 @@ _TABLES = {
 def figures(folder: Path, study: StudyResult) -> list[StudyFigure]:
     """The study's tables, ours beside theirs; one of which nothing was run has its reason in place of rows."""
     metrics = {name: [metric for _, _, metric in one.columns] for name, one in _TABLES.items()}
-    return [_figure(found, _TABLES[found.id], study) for found in own.read(study, metrics)]
+    return [_figure(own_figure, _TABLES[own_figure.id], study) for own_figure in own.read(study, metrics)]
 
 
-def _figure(found: Table, about: _Table, study: StudyResult) -> StudyFigure:
-    identity = f"baccichet2021-table-{found.id}"
-    if not found.lines:
+def _figure(table: Table, about: _Table, study: StudyResult) -> StudyFigure:
+    identity = f"baccichet2021-table-{table.id}"
+    if not table.lines:
         reasons = ((name, why) for name, why in study.missing.items() if f"{name},".startswith(f"{about.run},"))
         why = "; ".join(f"{name}: {why}" for name, why in reasons) or f"{about.run}: not run"
-        return StudyFigure(identity, about.title, found.source, why, "", (), (), table=True)
+        return StudyFigure(identity, about.title, table.source, why, "", (), (), table=True)
     columns = tuple(_columns(about))
-    rows = tuple(tuple(_values(line, about)) for line in found.lines)
-    picture = _phases(found, identity) if found.id == "httpstat" else ""
-    return StudyFigure(identity, about.title, found.source, about.caption, picture, columns, rows, table=True)
+    rows = tuple(tuple(_values(line, about)) for line in table.lines)
+    picture = _phases(table, identity) if table.id == "httpstat" else ""
+    return StudyFigure(identity, about.title, table.source, about.caption, picture, columns, rows, table=True)
 
 
-def _phases(found: Table, identity: str) -> str:
+def _phases(table: Table, identity: str) -> str:
     """Each protocol's phases, ours and the study's."""
     bars = []
-    for line in found.lines:
+    for line in table.lines:
         name, spoken = style.name(line.arm), style.name(line.spoken)
         ours = {metric: line.values[metric].ours.value for metric in _PHASES}
         theirs = {metric: line.values[metric].published for metric in _PHASES}
@@ -137,12 +137,12 @@ def _values(line: Line, about: _Table) -> Iterator[Value]:
     for _, unit, metric in about.columns:
         value = line.values[metric]
         written = (value.ours.value, value.ours.low, value.ours.high, value.published)
-        yield from (_written(one, unit) for one in written)
+        yield from (_rounded(one, unit) for one in written)
     blocks = max(value.ours.blocks for value in line.values.values())
     yield from (blocks, *((style.name(line.spoken),) if about.spoken else ()), line.run, line.cell, line.missing)
 
 
-def _written(value: float | None, unit: str) -> Value:
+def _rounded(value: float | None, unit: str) -> Value:
     """Whole nanoseconds and octets; of others no more digits than a mean by logarithms has."""
     if value is None:
         return None

@@ -10,7 +10,7 @@ from pathlib import Path
 from trifecta.analysis.statements import Published
 from trifecta.conclude.reproduction import own_bourbon2020 as own
 from trifecta.conclude.reproduction import own_bourbon2020_published as said
-from trifecta.conclude.reproduction.own_bourbon2020 import Cell, Scenario, Use
+from trifecta.conclude.reproduction.own_bourbon2020 import Cell, Scenario, ServiceUsage
 from trifecta.conclude.reproduction.own_bourbon2020_published import PublishedRange
 from trifecta.conclude.reproduction.result import StudyResult
 from trifecta.report.figures import style, svg
@@ -44,33 +44,35 @@ def figures(folder: Path, study: StudyResult) -> list[StudyFigure]:
     """The study's figures; one of which no place was run has its reason in place of a picture."""
     cells = own.read(folder, study)
     with svg.drawing():
-        return [_whole(one, cells, study.published) for one in _FIGURES]
+        return [_elapsed_figure(one, cells, study.published) for one in _FIGURES]
 
 
-def _whole(one: _Figure, every: Sequence[Cell], about: Published) -> StudyFigure:
-    identity, source = f"bourbon2020-figure-{one.number}", f"figure {one.number}, {one.section}"
+def _elapsed_figure(figure: _Figure, every: Sequence[Cell], about: Published) -> StudyFigure:
+    identity, source = f"bourbon2020-figure-{figure.number}", f"figure {figure.number}, {figure.section}"
     cells = [
         cell
         for cell in every
-        if cell.suite == one.suite and cell.scenario in one.scenarios and cell.clients in one.clients
+        if cell.suite == figure.suite and cell.scenario in figure.scenarios and cell.clients in figure.clients
     ]
     if all(cell.missing for cell in cells):
         why = "; ".join(dict.fromkeys(cell.missing for cell in cells))
-        return StudyFigure(identity, one.title, source, why, "", (), ())
-    told = f"{one.title}, bourbon2020, {source}, as measured here. The CSV of this name has the values."
-    picture = draw(one.rows(cells, about), one.height, told).svg(identity)
-    rows = tuple((*_head(cell), *values, cell.missing) for cell in cells for values in one.values(cell, about))
-    return StudyFigure(identity, one.title, source, one.caption, picture, (*_HEAD, *one.columns, "missing"), rows)
+        return StudyFigure(identity, figure.title, source, why, "", (), ())
+    sentence = f"{figure.title}, bourbon2020, {source}, as measured here. The CSV of this name has the values."
+    picture = draw(figure.rows(cells, about), figure.height, sentence).svg(identity)
+    rows = tuple((*_head(cell), *values, cell.missing) for cell in cells for values in figure.values(cell, about))
+    return StudyFigure(
+        identity, figure.title, source, figure.caption, picture, (*_HEAD, *figure.columns, "missing"), rows
+    )
 
 
 _HEAD = ("scenario", "containers", "hosts", "network", "test", "protocol", "payload_bytes", "clients")
 
 
-def _head(one: Cell) -> Values:
-    scenario = one.scenario
-    containers, hosts = "yes" if scenario.containers else "no", scenario.hosts(one.suite)
+def _head(cell: Cell) -> Values:
+    scenario = cell.scenario
+    containers, hosts = "yes" if scenario.containers else "no", scenario.hosts(cell.suite)
     where = (scenario.name, containers, hosts, scenario.path)
-    return (*where, one.test, style.name(one.arm), one.payload_bytes, one.clients)
+    return (*where, cell.test, style.name(cell.arm), cell.payload_bytes, cell.clients)
 
 
 _COUNTS = ("requests", "failed")
@@ -83,27 +85,27 @@ def _shares(part: str = "") -> tuple[str, ...]:
     return tuple(f"{part}{name}_ns" for name in names)
 
 
-def _counts(one: Cell) -> Values:
-    found = one.elapsed.get("whole")
-    return (found.requests, found.failed) if found else (None, None)
+def _counts(cell: Cell) -> Values:
+    times = cell.elapsed.get("whole")
+    return (times.requests, times.failed) if times else (None, None)
 
 
-def _times(one: Cell, part: str = "whole") -> Values:
-    found = one.elapsed.get(part)
-    return tuple(_ns(value) for value in found.shares) if found else (None,) * len(own.SHARES)
+def _times(cell: Cell, part: str = "whole") -> Values:
+    times = cell.elapsed.get(part)
+    return tuple(_ns(value) for value in times.shares) if times else (None,) * len(own.SHARES)
 
 
-def _with_mean(one: Cell, part: str = "whole") -> Values:
-    found = one.elapsed.get(part)
-    return (*_times(one, part), _ns(found.mean) if found else None)
+def _with_mean(cell: Cell, part: str = "whole") -> Values:
+    times = cell.elapsed.get(part)
+    return (*_times(cell, part), _ns(times.mean) if times else None)
 
 
 def _ns(value: float | None) -> Value:
     return None if value is None else "inf" if math.isinf(value) else round(value)
 
 
-def _rates(one: Cell) -> Values:
-    return (one.success.rate, one.success.low, one.success.high) if one.success else (None, None, None)
+def _rates(cell: Cell) -> Values:
+    return (cell.success.rate, cell.success.low, cell.success.high) if cell.success else (None, None, None)
 
 
 def _words(theirs: PublishedRange | None) -> Values:
@@ -114,38 +116,38 @@ def _ends(theirs: PublishedRange | None) -> Values:
     return tuple(None if end is None else round(end) for end in (theirs.low, theirs.high)) if theirs else (None, None)
 
 
-def _of_elapsed(one: Cell, about: Published) -> list[Values]:
-    theirs = said.elapsed(one, about)
-    return [(*_counts(one), *_times(one), *_ends(theirs), *_words(theirs))]
+def _elapsed_rows(cell: Cell, about: Published) -> list[Values]:
+    theirs = said.elapsed(cell, about)
+    return [(*_counts(cell), *_times(cell), *_ends(theirs), *_words(theirs))]
 
 
-def _of_success(one: Cell, about: Published) -> list[Values]:
-    theirs = said.success(one, about)
-    return [(*_counts(one), *_rates(one), theirs.low if theirs else None, *_words(theirs))]
+def _success_rows(cell: Cell, about: Published) -> list[Values]:
+    theirs = said.success(cell, about)
+    return [(*_counts(cell), *_rates(cell), theirs.low if theirs else None, *_words(theirs))]
 
 
-def _of_parts(one: Cell, _: Published) -> list[Values]:
-    return [(*_counts(one), *(value for part in drawn.PARTS for value in _with_mean(one, part)))]
+def _part_rows(cell: Cell, _: Published) -> list[Values]:
+    return [(*_counts(cell), *(value for part in drawn.PARTS for value in _with_mean(cell, part)))]
 
 
-def _of_distributed(one: Cell, about: Published) -> list[Values]:
-    theirs = said.to_normal(one, about)
-    ratios = (one.to_normal, theirs.low if theirs else None)
-    return [(*_counts(one), *_with_mean(one), *_rates(one), *ratios, *_words(theirs))]
+def _distributed_rows(cell: Cell, about: Published) -> list[Values]:
+    theirs = said.to_normal(cell, about)
+    ratios = (cell.to_normal, theirs.low if theirs else None)
+    return [(*_counts(cell), *_with_mean(cell), *_rates(cell), *ratios, *_words(theirs))]
 
 
-def _used(found: Mapping[str, Use], service: str) -> Values:
-    use = found.get(service)
+def _usage(usages: Mapping[str, ServiceUsage], service: str) -> Values:
+    use = usages.get(service)
     return (f"ms{service}", use.middle, use.least, use.most, use.trials) if use else (f"ms{service}", *[None] * 4)
 
 
-def _of_cpu(one: Cell, _: Published) -> list[Values]:
-    return [_used(one.cpu, service) for service in own.SERVICES[one.suite]]
+def _cpu_rows(cell: Cell, _: Published) -> list[Values]:
+    return [_usage(cell.cpu, service) for service in own.SERVICES[cell.suite]]
 
 
-def _of_memory(one: Cell, about: Published) -> list[Values]:
-    theirs = said.memory(one, about)
-    return [(*_used(one.memory, service), *_ends(theirs), *_words(theirs)) for service in own.SERVICES[one.suite]]
+def _memory_rows(cell: Cell, about: Published) -> list[Values]:
+    theirs = said.memory(cell, about)
+    return [(*_usage(cell.memory, service), *_ends(theirs), *_words(theirs)) for service in own.SERVICES[cell.suite]]
 
 
 _BOXES = (
@@ -177,43 +179,43 @@ _SMALL = 62.0
 _FIGURES = (
     _Figure(
         number=14, suite="A", section="6.1.1", title="Elapsed time of the chain (elapsedABCDA)",
-        caption=f"{_BOXES} {_THEIRS}", rows=drawn.elapsed, values=_of_elapsed,
+        caption=f"{_BOXES} {_THEIRS}", rows=drawn.elapsed, values=_elapsed_rows,
         columns=(*_COUNTS, *_shares(), "published_low_ns", "published_high_ns", *_SAID),
     ),
     _Figure(
         number=15, suite="A", section="6.1.1", title="Request success rate of the chain", height=78.0,
         caption=f"{_RATE} Dashed: 100 %, where the study has it; it retried failed requests, here nothing is.",
-        rows=drawn.success, values=_of_success, columns=(*_COUNTS, *_RATES, "published_success_rate", *_SAID),
+        rows=drawn.success, values=_success_rows, columns=(*_COUNTS, *_RATES, "published_success_rate", *_SAID),
     ),
     _Figure(
         number=16, suite="A", section="6.1.2", title="CPU of the chain's services", height=_SMALL, caption=_CPU,
-        rows=drawn.cpu, values=_of_cpu, columns=_OF_CPU,
+        rows=drawn.cpu, values=_cpu_rows, columns=_OF_CPU,
     ),
     _Figure(
         number=17, suite="A", section="6.1.2", title="Memory of the chain's services", height=_SMALL,
         caption=f"{_MEMORY} For HTTP/3 that is 15 to 20 MB everywhere.",
-        rows=drawn.memory, values=_of_memory, columns=_OF_MEMORY,
+        rows=drawn.memory, values=_memory_rows, columns=_OF_MEMORY,
     ),
     _Figure(
         number=18, suite="B", section="6.2.1", title="Elapsed time of the fan-in of 4 clients, whole and in parts",
         caption=f"{_BOXES} {_MEAN} A → B has the handshake in it.",
-        rows=drawn.parts, values=_of_parts, clients=own.CLIENTS[:1],
+        rows=drawn.parts, values=_part_rows, clients=own.CLIENTS[:1],
         columns=(*_COUNTS, *(name for part in drawn.PARTS for name in (*_shares(f"{part}_"), f"{part}_mean_ns"))),
     ),
     _Figure(
         number=19, suite="B", section="6.2.1", title="Elapsed time and success of the fan-in, distributed",
         caption=f"{_BOXES} {_RATE} {_MEAN} It has that by the normal network's, too, beside the study's about "
         "20 times (4 clients) and about 1.5 times (50) with lag.",
-        rows=drawn.distributed, values=_of_distributed, scenarios=own.SCENARIOS[2:],
+        rows=drawn.distributed, values=_distributed_rows, scenarios=own.SCENARIOS[2:],
         columns=(*_COUNTS, *_shares(), "mean_ns", *_RATES, "mean_to_normal", "published_mean_to_normal", *_SAID),
     ),
     _Figure(
         number=20, suite="B", section="6.2.2", title="CPU of the fan-in's services", height=_SMALL,
-        caption=f"{_CPU} {_CLIENTS}", rows=drawn.cpu, values=_of_cpu, columns=_OF_CPU,
+        caption=f"{_CPU} {_CLIENTS}", rows=drawn.cpu, values=_cpu_rows, columns=_OF_CPU,
     ),
     _Figure(
         number=21, suite="B", section="6.2.2", title="Memory of the fan-in's services", height=_SMALL,
         caption=f"{_MEMORY} With 4 clients that is at most 200 MB natively, and 250 MB in single_01. {_CLIENTS}",
-        rows=drawn.memory, values=_of_memory, columns=_OF_MEMORY,
+        rows=drawn.memory, values=_memory_rows, columns=_OF_MEMORY,
     ),
 )  # fmt: skip

@@ -6,7 +6,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from trifecta.conclude.reproduction import own_ding2022 as own
-from trifecta.conclude.reproduction.own_ding2022 import ARMS, DIRECTIONS, TESTS, Duration, Sum, Sums, Test, Trace
+from trifecta.conclude.reproduction.own_ding2022 import (
+    ARMS,
+    DIRECTIONS,
+    TESTS,
+    Duration,
+    PacketTotals,
+    Sums,
+    Test,
+    Trace,
+)
 from trifecta.conclude.reproduction.result import StudyResult
 from trifecta.report.figures import style, svg
 from trifecta.report.reproduction.own import ding2022_panels as drawn
@@ -31,14 +40,14 @@ _WIRE = (
 def figures(folder: Path, study: StudyResult) -> list[StudyFigure]:
     """What can be drawn of the study from the runs in the reproduction's folder."""
     durations, traces = own.durations(study), own.traces(folder, study)
-    made = []
+    study_figures = []
     with svg.drawing():
         if durations:
-            made.append(_durations(study, durations))
+            study_figures.append(_durations(study, durations))
         by_test = [(test, {one.arm: one for one in traces if one.test is test}) for test in TESTS]
-        made += [_sizes(study, test, found) for test, found in by_test if found]
-        made += [_sums(study, test, found) for test, found in by_test if found]
-    return made
+        study_figures += [_sizes(study, test, values) for test, values in by_test if values]
+        study_figures += [_sums(study, test, values) for test, values in by_test if values]
+    return study_figures
 
 
 def _durations(study: StudyResult, every: Sequence[Duration]) -> StudyFigure:
@@ -74,18 +83,18 @@ def _figures(numbers_by_arm: Mapping[str, int]) -> str:
     return f"{first}-{last}"
 
 
-def _which(found: dict[str, Trace]) -> str:
+def _trials_in_words(traces: dict[str, Trace]) -> str:
     """Which trials are drawn."""
-    told = [
+    sentences = [
         f"{style.name(arm)} {one.run.rpartition('/')[2]} {one.trial}"
         + (f", of {one.trials} captured trials that with the median duration" if one.trials > 1 else "")
         for arm in ARMS
-        if (one := found.get(arm)) is not None
+        if (one := traces.get(arm)) is not None
     ]
-    return "; ".join(told)
+    return "; ".join(sentences)
 
 
-def _sizes(study: StudyResult, test: Test, found: dict[str, Trace]) -> StudyFigure:
+def _sizes(study: StudyResult, test: Test, traces: dict[str, Trace]) -> StudyFigure:
     which = _figures(test.sizes)
     name = f"ding2022-figures-{which}"
     columns = ("figure", "protocol", "run", "trial", "packet", "time_ns", "direction", "length_bytes",
@@ -93,7 +102,7 @@ def _sizes(study: StudyResult, test: Test, found: dict[str, Trace]) -> StudyFigu
     absent = _empty(study, test)
     rows: list[Row] = []
     for arm in ARMS:
-        head, one = (test.sizes[arm], style.name(arm)), found.get(arm)
+        head, one = (test.sizes[arm], style.name(arm)), traces.get(arm)
         if one is None:
             rows.append((*head, *(None,) * 8, absent))
             continue
@@ -108,14 +117,14 @@ def _sizes(study: StudyResult, test: Test, found: dict[str, Trace]) -> StudyFigu
         source=f"figures {which.replace('-', ' and ')}",
         caption="A mark is a packet with its link-layer header, when its sender sent it; above zero those of the "
         "server. The study's axis has a place for each packet, so that pauses do not show; here it is time. "
-        f"{_which(found)}. {_WIRE}",
-        svg=drawn.sizes(test, found, absent, name),
+        f"{_trials_in_words(traces)}. {_WIRE}",
+        svg=drawn.sizes(test, traces, absent, name),
         columns=columns,
         rows=tuple(rows),
     )
 
 
-def _sums(study: StudyResult, test: Test, found: dict[str, Trace]) -> StudyFigure:
+def _sums(study: StudyResult, test: Test, traces: dict[str, Trace]) -> StudyFigure:
     which = _figures(test.sums)
     columns = (
         "figure",
@@ -129,7 +138,7 @@ def _sums(study: StudyResult, test: Test, found: dict[str, Trace]) -> StudyFigur
     )
     rows: list[Row] = []
     for arm in ARMS:
-        one, head = found.get(arm), (test.sums[arm], style.name(arm))
+        one, head = traces.get(arm), (test.sums[arm], style.name(arm))
         theirs = _table(test.said[arm])
         ours = dict.fromkeys(theirs, _NONE) if one is None else _table(one.sums())
         missing, tail = ("", (one.run, one.trial)) if one is not None else (_empty(study, test), (None, None))
@@ -146,7 +155,7 @@ def _sums(study: StudyResult, test: Test, found: dict[str, Trace]) -> StudyFigur
         caption="As the study counts: no application data are TCP's opening and closing, and QUIC packets with a long "
         "header. So TLS's handshake over TCP counts as application data and QUIC's does not: the shares of the two "
         "protocols are not of one kind. What carries octets of HTTP stands apart. The study's numbers are as printed. "
-        f"{_which(found)}. {_WIRE}",
+        f"{_trials_in_words(traces)}. {_WIRE}",
         svg="",
         columns=columns,
         rows=tuple(rows),
@@ -157,10 +166,14 @@ def _sums(study: StudyResult, test: Test, found: dict[str, Trace]) -> StudyFigur
 def _table(sums: Sums) -> dict[str, Row]:
     """The lines of the study's table: frames of client and server, octets of both."""
     without, with_data = ([sums[way, kind] for way in DIRECTIONS] for kind in (False, True))
-    every = [Sum(one.frames + two.frames, one.octets + two.octets) for one, two in zip(without, with_data, strict=True)]
+    every = [
+        PacketTotals(one.frames + two.frames, one.octets + two.octets)
+        for one, two in zip(without, with_data, strict=True)
+    ]
     overall = _line(*every)
     shares = tuple(
-        round(part / whole, 4) if whole else None for part, whole in zip(_line(*with_data), overall, strict=True)
+        round(part / overall_value, 4) if overall_value else None
+        for part, overall_value in zip(_line(*with_data), overall, strict=True)
     )
     return {
         "not application data": _line(*without),
@@ -170,5 +183,5 @@ def _table(sums: Sums) -> dict[str, Row]:
     }
 
 
-def _line(client: Sum, server: Sum) -> tuple[int, int, int, int]:
+def _line(client: PacketTotals, server: PacketTotals) -> tuple[int, int, int, int]:
     return client.frames, server.frames, client.octets, server.octets

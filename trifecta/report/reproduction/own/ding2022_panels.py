@@ -10,7 +10,7 @@ from trifecta.conclude.reproduction.own_ding2022 import ARMS, NO_PACKETS, TESTS,
 from trifecta.design import numbers
 from trifecta.report.figures import scales, style, svg
 from trifecta.report.figures.packet_sizes import packet_sizes
-from trifecta.report.figures.panels import Drawn, panels
+from trifecta.report.figures.panels import DescribedFigure, panels
 from trifecta.report.figures.picture_files import with_legend
 
 WORDS = {"up": "client to server", "down": "server to client"}
@@ -26,8 +26,8 @@ def durations(every: Sequence[Duration], absent: Mapping[str, str], identity: st
     The place of a bar that is not there says ``absent``, by the id of its test.
     """
     titles = ["here: median of the trials, line: smallest to largest", "published: one trial a test"]
-    made, targets = panels(titles, 300, gap=72)
-    said = []
+    figure, targets = panels(titles, 300, gap=72)
+    descriptions = []
     for target, ours in zip(targets, (True, False), strict=True):
         tops = [end for one in every if (end := one.largest_ns if ours else one.published_ns)]
         top = max(tops, default=1) * 1.16
@@ -51,23 +51,31 @@ def durations(every: Sequence[Duration], absent: Mapping[str, str], identity: st
                 highest = by_arm[arm].largest_ns if ours else value
                 target.text(x, (highest or value) + top * 0.012, words, ha="center", va="bottom", color=style.INK,
                             fontsize=svg.SMALL - 1)  # fmt: skip
-        said.append(_told(every, ours))
+        descriptions.append(_durations_in_words(every, ours))
     entries = [(style.name(arm), style.CSS_VARIABLES[style.arm_style(arm).colour], _TEXTURES[arm]) for arm in ARMS]
-    drawn = Drawn(made, f"Time of the tests. {'. '.join(said)}")
+    drawn = DescribedFigure(figure, f"Time of the tests. {'. '.join(descriptions)}")
     return with_legend(drawn, entries).svg(identity)
 
 
-def _value(one: Duration, ours: bool) -> int | None:
-    return one.median_ns if ours else one.published_ns
+def _value(duration: Duration, ours: bool) -> int | None:
+    return duration.median_ns if ours else duration.published_ns
 
 
-def _bar(target: Axes, x: float, one: Duration, ours: bool, value: int) -> None:
+def _bar(target: Axes, x: float, duration: Duration, ours: bool, value: int) -> None:
     target.bar(
-        [x], [value], width=_BAR * 0.94, color=style.arm_style(one.arm).colour, edgecolor=style.PAPER, linewidth=0.6,
-        hatch=HATCHES[one.arm] or None,
+        [x], [value], width=_BAR * 0.94, color=style.arm_style(duration.arm).colour, edgecolor=style.PAPER,
+        linewidth=0.6,
+        hatch=HATCHES[duration.arm] or None,
     )  # fmt: skip
-    if ours and one.smallest_ns is not None and one.largest_ns is not None:
-        target.plot([x, x], [one.smallest_ns, one.largest_ns], color=style.INK, linewidth=1.2, marker="_", markersize=6)
+    if ours and duration.smallest_ns is not None and duration.largest_ns is not None:
+        target.plot(
+            [x, x],
+            [duration.smallest_ns, duration.largest_ns],
+            color=style.INK,
+            linewidth=1.2,
+            marker="_",
+            markersize=6,
+        )
 
 
 def _absent(target: Axes, x: float, words: str) -> None:
@@ -76,7 +84,7 @@ def _absent(target: Axes, x: float, words: str) -> None:
                 fontsize=svg.SMALL)  # fmt: skip
 
 
-def _told(every: Sequence[Duration], ours: bool) -> str:
+def _durations_in_words(every: Sequence[Duration], ours: bool) -> str:
     words = [
         f"{one.test.words}, {style.name(one.arm)} {numbers.duration(value) if (value := _value(one, ours)) else 'none'}"
         for one in every
@@ -84,13 +92,13 @@ def _told(every: Sequence[Duration], ours: bool) -> str:
     return f"{'Here' if ours else 'Published'}: {'; '.join(words)}"
 
 
-def sizes(test: Test, found: Mapping[str, Trace], absent: str, identity: str) -> str:
+def sizes(test: Test, traces: Mapping[str, Trace], absent: str, identity: str) -> str:
     """Figures 2 to 9: every packet of a test over time, the protocols side by side on one pair of axes."""
     shown = [
         (
             f"{style.name(arm)} (figure {test.sizes[arm]})",
             arm,
-            *((one.sizes("down"), one.sizes("up")) if (one := found.get(arm)) else _NOTHING),
+            *((one.sizes("down"), one.sizes("up")) if (one := traces.get(arm)) else _NOTHING),
         )
         for arm in ARMS
     ]

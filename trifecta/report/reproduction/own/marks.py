@@ -22,20 +22,20 @@ LINE = 18.0
 _EDGE, _SAMPLE = 12.0, 26.0
 
 
-def legend(made: Figure, entries: Sequence[tuple[ArmStyle, str]]) -> None:
+def legend(figure: Figure, entries: Sequence[tuple[ArmStyle, str]]) -> None:
     """Name what is drawn, a line each, at the top of a figure; leave `LINE` pixels an entry free there."""
-    width, height = made.get_size_inches() * svg.POINTS
+    width, height = figure.get_size_inches() * svg.POINTS
     for row, (look, words) in enumerate(entries):
         y = 1 - (4 + LINE * (row + 0.5)) / height
         left, right = _EDGE / width, (_EDGE + _SAMPLE) / width
         sample = Line2D(
-            [left, (left + right) / 2, right], [y, y, y], transform=made.transFigure, color=look.colour,
+            [left, (left + right) / 2, right], [y, y, y], transform=figure.transFigure, color=look.colour,
             linewidth=1.7, marker=look.marker, markersize=5, markevery=[1],
         )  # fmt: skip
         if look.dashes:
             sample.set_dashes(look.dashes)
-        made.add_artist(sample)
-        made.text(right + 8 / width, y, words, ha="left", va="center", color=style.INK, fontsize=svg.SMALL)
+        figure.add_artist(sample)
+        figure.text(right + 8 / width, y, words, ha="left", va="center", color=style.INK, fontsize=svg.SMALL)
 
 
 def heading(target: Axes, text: str, above: float = 8.0) -> None:

@@ -27,18 +27,18 @@ _RATE_COLUMNS = ("published_min_per_s", "published_mean_per_s", "published_max_p
 def figures(folder: Path, study: StudyResult) -> list[StudyFigure]:
     """What can be drawn of the study from the runs in the reproduction's folder."""
     round_trips, progressions = own.round_trips(folder, study), own.progressions(folder, study)
-    made = []
+    study_figures = []
     with svg.drawing():
-        made += [_histogram(study, one) for one in round_trips]
+        study_figures += [_histogram(study, one) for one in round_trips]
         if round_trips:
-            made.append(_latency(study, round_trips))
+            study_figures.append(_latency(study, round_trips))
         for arm in ARMS:
-            found = {one.payload: one for one in progressions if one.arm == arm}
-            if found:
-                made.append(_progression(study, arm, found))
+            by_payload = {one.payload: one for one in progressions if one.arm == arm}
+            if by_payload:
+                study_figures.append(_progression(study, arm, by_payload))
         if progressions:
-            made.append(_throughput(study, progressions))
-    return made
+            study_figures.append(_throughput(study, progressions))
+    return study_figures
 
 
 def _empty_place(study: StudyResult, place: str) -> str:
@@ -66,15 +66,21 @@ def _histogram(study: StudyResult, round_trips: RoundTrips) -> StudyFigure:
     absent = _empty_place(study, round_trips.place)
     rows: list[Row] = []
     for arm in ARMS:
-        said = own.PUBLISHED_ROUND_TRIPS[round_trips.place, arm]
-        told = (said.smallest_ns, said.mode_low_ns, said.mode_high_ns, said.largest_ns, f"V.A, {figure}")
+        published = own.PUBLISHED_ROUND_TRIPS[round_trips.place, arm]
+        published_cells = (
+            published.smallest_ns,
+            published.mode_low_ns,
+            published.mode_high_ns,
+            published.largest_ns,
+            f"V.A, {figure}",
+        )
         head, spread = style.name(arm), round_trips.spreads.get(arm)
         if spread is None:
-            rows.append((head, None, None, None, None, absent, *told))
+            rows.append((head, None, None, None, None, absent, *published_cells))
             continue
         counts = [int(count) for count in round_trips.histogram.arms[arm].counts]
         bins = [*zip(edges[:-1], edges[1:], counts, strict=True), (edges[-1], None, spread.requests - sum(counts))]
-        rows += [(head, low, high, count, count / spread.requests, "", *told) for low, high, count in bins]
+        rows += [(head, low, high, count, count / spread.requests, "", *published_cells) for low, high, count in bins]
     return StudyFigure(
         id=name,
         title=f"Round trips with a new connection for every request, {words}",
@@ -99,7 +105,7 @@ def _latency(study: StudyResult, every: Sequence[RoundTrips]) -> StudyFigure:
     for place, difference in own.PUBLISHED_DIFFERENCES_NS.items():
         spreads = by_place[place].spreads if place in by_place else {}
         for arm in ARMS:
-            said, spread = own.PUBLISHED_ROUND_TRIPS[place, arm], spreads.get(arm)
+            published, spread = own.PUBLISHED_ROUND_TRIPS[place, arm], spreads.get(arm)
             base = spreads.get("h2")
             ours: Row = (*(None,) * 8, _empty_place(study, place))
             if spread is not None:
@@ -108,7 +114,7 @@ def _latency(study: StudyResult, every: Sequence[RoundTrips]) -> StudyFigure:
                     *(spread.requests, spread.smallest_ns, spread.mode_low_ns, spread.mode_high_ns, spread.median_ns),
                     *(spread.mean_ns, spread.largest_ns, less, ""),
                 )
-            theirs = (said.smallest_ns, said.mode_low_ns, said.mode_high_ns, said.largest_ns)
+            theirs = (published.smallest_ns, published.mode_low_ns, published.mode_high_ns, published.largest_ns)
             apart = difference if arm != "h2" else None
             where = f"V.A, {_PLACES[place][0]}" + ("; VI" if arm != "h2" else "")
             rows.append((place, style.name(arm), *ours, *theirs, apart, where))
@@ -126,7 +132,7 @@ def _latency(study: StudyResult, every: Sequence[RoundTrips]) -> StudyFigure:
     )
 
 
-def _progression(study: StudyResult, arm: str, found: dict[int, Progression]) -> StudyFigure:
+def _progression(study: StudyResult, arm: str, progressions: dict[int, Progression]) -> StudyFigure:
     figure = {"h2": "figure 10", "h3": "figure 11"}[arm]
     name = f"milicevic2023-{figure.replace(' ', '-')}"
     columns = (
@@ -136,14 +142,21 @@ def _progression(study: StudyResult, arm: str, found: dict[int, Progression]) ->
     absent = {payload: _empty_payload(study, payload) for payload in PAYLOADS}
     rows: list[Row] = []
     for payload in PAYLOADS:
-        said, one = own.PUBLISHED_RATES[arm, payload], found.get(payload)
-        theirs = (said.smallest, said.mean, said.largest, said.settled, said.settled_after, f"V.B, {figure}")
+        published, one = own.PUBLISHED_RATES[arm, payload], progressions.get(payload)
+        theirs = (
+            published.smallest,
+            published.mean,
+            published.largest,
+            published.settled,
+            published.settled_after,
+            f"V.B, {figure}",
+        )
         head = (style.name(arm), payload)
         if one is None:
             rows.append((*head, None, None, None, None, None, absent[payload], *theirs))
             continue
         rows += [(*head, at.place, at.value, at.smallest, at.largest, at.trials, "", *theirs) for at in one.points]
-    most = max(one.requests for one in found.values())
+    most = max(one.requests for one in progressions.values())
     given = (
         "hollow: the rate at which the study's progression settles after 3,000 of 20,000 requests"
         if arm == "h2"
@@ -156,7 +169,7 @@ def _progression(study: StudyResult, arm: str, found: dict[int, Progression]) ->
         caption="T(i) = i ÷ (response(i) − request(1)). A line is the mean over the trials of a payload, shaded from "
         "the smallest to the largest trial (the study: one run); the legend leaves out the first hundredth of a trial, "
         f"10 at least. A trial has {most:,} requests, the study's 20,000. Right: {given}. {_PROGRAMS}",
-        svg=drawn.progression(arm, found, absent, name),
+        svg=drawn.progression(arm, progressions, absent, name),
         columns=columns,
         rows=tuple(rows),
     )
@@ -172,12 +185,12 @@ def _throughput(study: StudyResult, progressions: Sequence[Progression]) -> Stud
     rows: list[Row] = []
     for arm in ARMS:
         for payload in PAYLOADS:
-            one, said = by.get((arm, payload)), own.PUBLISHED_RATES[arm, payload]
+            one, published = by.get((arm, payload)), own.PUBLISHED_RATES[arm, payload]
             ours: Row = (*(None,) * 7, _empty_payload(study, payload))
             if one is not None:
                 rates = (one.smallest, one.mean, one.largest, one.last)
                 ours = (one.requests, one.points[-1].trials, *rates, one.settled_after, "")
-            theirs = (said.smallest, said.mean, said.largest, said.settled, said.settled_after)
+            theirs = (published.smallest, published.mean, published.largest, published.settled, published.settled_after)
             rows.append((style.name(arm), payload, *ours, *theirs, f"V.B, figure {10 if arm == 'h2' else 11}"))
     return StudyFigure(
         id="milicevic2023-throughput",

@@ -26,7 +26,7 @@ _BESIDE = 0.13  # the same of a progression, right of it, as a share of the axis
 
 def payload_words(payload: int) -> str:
     """``600 B``, ``1 kB``."""
-    return numbers.plain(numbers.size(payload))
+    return numbers.without_zeros(numbers.size(payload))
 
 
 def histogram(round_trips: RoundTrips, absent: str, identity: str) -> str:
@@ -34,20 +34,20 @@ def histogram(round_trips: RoundTrips, absent: str, identity: str) -> str:
 
     A protocol without any says ``absent``.
     """
-    made = svg.figure(390, _WIDTH)
+    figure = svg.figure(390, _WIDTH)
     shown = round_trips.histogram
-    said = {arm: PUBLISHED_ROUND_TRIPS[round_trips.place, arm] for arm in ARMS}
+    published = {arm: PUBLISHED_ROUND_TRIPS[round_trips.place, arm] for arm in ARMS}
     top_of_strip = 8 + LINE * len(ARMS) + 18
-    strip = svg.axes(made, _LEFT, top_of_strip, _RIGHT, 390 - top_of_strip - _STRIP)
-    target = svg.axes(made, _LEFT, top_of_strip + _STRIP + 26, _RIGHT, _BOTTOM)
+    strip = svg.axes(figure, _LEFT, top_of_strip, _RIGHT, 390 - top_of_strip - _STRIP)
+    target = svg.axes(figure, _LEFT, top_of_strip + _STRIP + 26, _RIGHT, _BOTTOM)
     ends = [float(shown.edges[0]), float(shown.edges[-1])]
-    ends += [float(end) for one in said.values() for end in (one.smallest_ns, one.largest_ns)]
+    ends += [float(end) for one in published.values() for end in (one.smallest_ns, one.largest_ns)]
     air = 0.02 * (max(ends) - min(ends))
     low, high = max(0.0, min(ends) - air), max(ends) + air
     entries, words, most = [], [], 1.0
     for place, arm in enumerate(ARMS):
         look, spread = style.arm_style(arm), round_trips.spreads.get(arm)
-        one = said[arm]
+        one = published[arm]
         strip.plot([one.smallest_ns, one.largest_ns], [place, place], color=look.colour, linewidth=1.4, marker="|",
                    markersize=8)  # fmt: skip
         strip.plot([one.mode_low_ns, one.mode_high_ns], [place, place], color=look.colour, linewidth=6)
@@ -61,13 +61,13 @@ def histogram(round_trips: RoundTrips, absent: str, identity: str) -> str:
         target.stairs(bars.counts, shown.edges, edgecolor=look.colour, linewidth=1.4, linestyle=look.line)
         middle = (shown.edges[bars.fullest] + shown.edges[bars.fullest + 1]) / 2
         target.plot([middle], [bars.counts[bars.fullest]], look.marker, color=look.colour, markersize=6, clip_on=False)
-        told = (
+        sentence = (
             f"{style.name(arm)}: {numbers.count(spread.requests)} requests, {numbers.duration(spread.smallest_ns)} to "
             f"{numbers.duration(spread.largest_ns)}, most {numbers.duration(spread.mode_low_ns)} to "
             f"{numbers.duration(spread.mode_high_ns)}"
         )
-        entries.append((look, told))
-        words.append(f"{told}; published {_span(one.smallest_ns, one.largest_ns)}, most "
+        entries.append((look, sentence))
+        words.append(f"{sentence}; published {_span(one.smallest_ns, one.largest_ns)}, most "
                      f"{_span(one.mode_low_ns, one.mode_high_ns)}")  # fmt: skip
     _times(strip, low, high, labelled=False)
     strip.spines["bottom"].set_visible(False)
@@ -79,12 +79,12 @@ def histogram(round_trips: RoundTrips, absent: str, identity: str) -> str:
     svg.ticks(target, "y", *scales.labelled(scales.linear_ticks(most * 1.1, 4), numbers.count))
     target.set_xlabel("R, from the request of a connection to the response", color=style.INK, fontsize=svg.FONT)
     heading(target, "here: requests in each bin", 4)
-    legend(made, entries)
-    return svg.render(made, identity, f"Histogram of round trips. {'; '.join(words)}")
+    legend(figure, entries)
+    return svg.render(figure, identity, f"Histogram of round trips. {'; '.join(words)}")
 
 
 def _span(low_ns: float, high_ns: float) -> str:
-    return f"{numbers.plain(numbers.duration(low_ns))} to {numbers.plain(numbers.duration(high_ns))}"
+    return f"{numbers.without_zeros(numbers.duration(low_ns))} to {numbers.without_zeros(numbers.duration(high_ns))}"
 
 
 def _times(target: Axes, low: float, high: float, *, labelled: bool) -> None:
@@ -101,24 +101,24 @@ def _no_label(_: float) -> str:
     return ""
 
 
-def progression(arm: str, found: Mapping[int, Progression], absent: Mapping[int, str], identity: str) -> str:
+def progression(arm: str, progressions: Mapping[int, Progression], absent: Mapping[int, str], identity: str) -> str:
     """T_i over i, a line a payload: the mean over trials in the span of all of them; beside it what the study gave.
 
     A payload without any says ``absent``.
     """
-    made = svg.figure(378, _WIDTH)
-    target = svg.axes(made, _LEFT, 8 + LINE * len(PAYLOADS) + 24, _RIGHT, _BOTTOM)
-    most = max((one.requests for one in found.values()), default=1)
+    figure = svg.figure(378, _WIDTH)
+    target = svg.axes(figure, _LEFT, 8 + LINE * len(PAYLOADS) + 24, _RIGHT, _BOTTOM)
+    most = max((one.requests for one in progressions.values()), default=1)
     edge = most * (1 + _BESIDE)
-    tops = [point.largest for one in found.values() for point in one.points if point.place >= min(10, most)]
-    said = {payload: PUBLISHED_RATES[arm, payload] for payload in PAYLOADS}
-    tops += [end for one in said.values() if (end := one.largest or one.settled)]
+    tops = [point.largest for one in progressions.values() for point in one.points if point.place >= min(10, most)]
+    published = {payload: PUBLISHED_RATES[arm, payload] for payload in PAYLOADS}
+    tops += [end for one in published.values() if (end := one.largest or one.settled)]
     top = max(tops) * 1.08
     target.set_xlim(0, edge)
     target.set_ylim(0, top)
     entries, words = [], []
     for number, payload in enumerate(PAYLOADS):
-        look, one, theirs = style.level(number), found.get(payload), said[payload]
+        look, one, theirs = style.level(number), progressions.get(payload), published[payload]
         at = most * (1 + _BESIDE * (number + 1) / (len(PAYLOADS) + 1))
         _published(target, at, (theirs.smallest, theirs.mean or theirs.settled, theirs.largest), look)
         name = f"{payload_words(payload)}, {style.name(arm)}"
@@ -136,12 +136,12 @@ def progression(arm: str, found: Mapping[int, Progression], absent: Mapping[int,
             xs, [point.value for point in one.points], color=look.colour, linestyle=look.line, linewidth=1.7,
             marker=look.marker, markersize=4.5, markevery=(step * (number + 1) // 4, step),
         )  # fmt: skip
-        told = (
+        sentence = (
             f"{name}: mean {numbers.per_second(one.mean)}, from {numbers.per_second(one.smallest)} to "
             f"{numbers.per_second(one.largest)}"
         )
-        entries.append((look, told))
-        words.append(told)
+        entries.append((look, sentence))
+        words.append(sentence)
     target.axvline(most, color=style.MUTED, linewidth=0.8)
     target.text(
         most * (1 + _BESIDE / 2), top * 1.01, "published", ha="center", va="bottom", color=style.INK, fontsize=svg.SMALL
@@ -151,8 +151,10 @@ def progression(arm: str, found: Mapping[int, Progression], absent: Mapping[int,
     svg.ticks(target, "y", *scales.labelled(scales.linear_ticks(top, 5), scales.rate_label))
     target.set_xlabel("i, requests answered on the connection", color=style.INK, fontsize=svg.FONT)
     heading(target, "T, requests per second", 4)
-    legend(made, entries)
-    return svg.render(made, identity, f"Progression of requests per second over {style.name(arm)}. {'; '.join(words)}")
+    legend(figure, entries)
+    return svg.render(
+        figure, identity, f"Progression of requests per second over {style.name(arm)}. {'; '.join(words)}"
+    )
 
 
 def _published(target: Axes, at: float, ends: Sequence[float | None], look: style.ArmStyle) -> None:

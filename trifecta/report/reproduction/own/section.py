@@ -41,7 +41,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Shown:
+class FigureView:
     """A figure as the page shows it: a picture, or a table of ``heads`` and ``rows``; files that it has."""
 
     figure: StudyFigure
@@ -54,14 +54,14 @@ class Shown:
 def drawn(result: Result, kept: Kept | None = None) -> dict[str, list[StudyFigure]]:
     """By study its figures. ``kept`` has those of results that are the same still; the others are added to it."""
     kept = {} if kept is None else kept
-    made = {}
+    study_figures = {}
     for study in result.studies:
         name = study.published.id
         before = kept.get(name)
         if before is None or before[0] is not study:
             kept[name] = study, table.figures(result.folder, study)
-        made[name] = kept[name][1]
-    return made
+        study_figures[name] = kept[name][1]
+    return study_figures
 
 
 def write(folder: Path, figures: Mapping[str, Sequence[StudyFigure]]) -> None:
@@ -77,42 +77,44 @@ def write(folder: Path, figures: Mapping[str, Sequence[StudyFigure]]) -> None:
             files.write_text(target / f"{one.id}.csv", as_csv(one))
 
 
-def as_csv(one: StudyFigure) -> str:
+def as_csv(figure: StudyFigure) -> str:
     """The rows of a figure; what is not known is empty."""
     out = io.StringIO()
     written = csv.writer(out, lineterminator="\n")
-    written.writerow(one.columns)
-    written.writerows(["" if value is None else value for value in row] for row in one.rows)
+    written.writerow(figure.columns)
+    written.writerows(["" if value is None else value for value in row] for row in figure.rows)
     return out.getvalue()
 
 
-def shown(figures: Sequence[StudyFigure]) -> list[Shown]:
+def figure_views(figures: Sequence[StudyFigure]) -> list[FigureView]:
     """The figures as the page has them."""
-    return [_shown(one) for one in figures]
+    return [_figure_view(one) for one in figures]
 
 
-def _shown(one: StudyFigure) -> Shown:
-    kinds = (("SVG", bool(one.svg)), ("CSV", bool(one.rows)))
-    links = tuple((kind, f"{FOLDER}/{one.id}.{kind.lower()}") for kind, there in kinds if there)
-    if not one.table or not one.rows:
-        return Shown(one, links)
-    rows = [dict(zip(one.columns, row, strict=True)) for row in one.rows]
+def _figure_view(figure: StudyFigure) -> FigureView:
+    kinds = (("SVG", bool(figure.svg)), ("CSV", bool(figure.rows)))
+    links = tuple((kind, f"{FOLDER}/{figure.id}.{kind.lower()}") for kind, there in kinds if there)
+    if not figure.table or not figure.rows:
+        return FigureView(figure, links)
+    rows = [dict(zip(figure.columns, row, strict=True)) for row in figure.rows]
     alike = [name for name in _WHERE if len({row.get(name) for row in rows}) == 1]
     empty = [
         name
-        for name in one.columns
+        for name in figure.columns
         if all(row[name] in (None, "") and row.get(f"{_PUBLISHED}{name}") is None for row in rows)
     ]
-    heads = [name for name in one.columns if name not in (*alike, *empty) and not _beside(name, one.columns)]
+    heads = [
+        name for name in figure.columns if name not in (*alike, *empty) and not _is_within_another(name, figure.columns)
+    ]
     entries = tuple(tuple(_entry(name, row) for name in heads) for row in rows)
-    return Shown(one, links, tuple(_words(name) for name in heads), entries)
+    return FigureView(figure, links, tuple(_column_title(name) for name in heads), entries)
 
 
 def _unit(name: str) -> str:
     return next(unit for unit in _UNITS if name.endswith(unit))
 
 
-def _beside(name: str, columns: Sequence[str]) -> bool:
+def _is_within_another(name: str, columns: Sequence[str]) -> bool:
     """Whether a column is told within another: the study's value, or an end of an interval."""
     unit = _unit(name)
     base = name.removesuffix(unit)
@@ -124,19 +126,19 @@ def _entry(name: str, row: Mapping[str, Value]) -> Entry:
     unit = _unit(name)
     base, write = name.removesuffix(unit), _UNITS[unit]
     ends = [row.get(f"{base}{end}{unit}") for end in ("_low", "_high")]
-    told = _told(row[name], write)
+    text = _value_text(row[name], write)
     if None not in ends:
-        told += f" [{', '.join(_told(end, write) for end in ends)}]"
+        text += f" [{', '.join(_value_text(end, write) for end in ends)}]"
     published = row.get(f"{_PUBLISHED}{name}")
-    return Entry(told, "" if published is None else _told(published, write))
+    return Entry(text, "" if published is None else _value_text(published, write))
 
 
-def _told(value: Value, write: Callable[[float | None], str]) -> str:
+def _value_text(value: Value, write: Callable[[float | None], str]) -> str:
     if isinstance(value, str):
         return value
     return numbers.NO_VALUE if value is None or math.isnan(value) else write(value)
 
 
-def _words(name: str) -> str:
+def _column_title(name: str) -> str:
     words = name.removesuffix(_unit(name)).split("_")
     return " ".join(word.upper() if word in _ACRONYMS else word for word in words)

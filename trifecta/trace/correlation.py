@@ -8,7 +8,7 @@ from trifecta.trace.capture_file import Ints
 from trifecta.trace.rows import Packed, Trace
 
 
-class Joined:
+class CorrelatedTrace:
     """Connections with their final numbers, and what is found at both sides."""
 
     def __init__(self, trace: Trace, parts: list[Packed], first: int) -> None:

@@ -74,13 +74,13 @@ def judge(cases: Sequence[Case], *, up: bool, window: Window | None = None) -> l
     """Of each case: the time in its spans by cause in ns, and when a window of the receiver was the cause."""
     if not cases:
         return []
-    told = [_told(one, up) for one in cases]
+    arrivals = [_window_updates(one, up) for one in cases]
     at_limit = [[span for some in (one.limits.streams or {}).values() for span in some] for one in cases]
     times = {
         "send": [one.of.send_ns for one in cases],
         "ack": [one.of.ack_ns for one in cases],
-        "came": [_came(one, up) for one in cases],
-        "told": [one["time_ns"] for one in told],
+        "came": [_arrivals(one, up) for one in cases],
+        "told": [one["time_ns"] for one in arrivals],
         "window": [_NONE if window is None else window.time_ns for _ in cases],
     }
     for name, spans in (
@@ -111,7 +111,7 @@ def judge(cases: Sequence[Case], *, up: bool, window: Window | None = None) -> l
     cause[under_way == 0] = _APPLICATION
     # The receiver's window had no room for a full segment.
     at, there = events["told"].last(key, case)
-    right = np.concatenate([rows["right edge"] - one.of.base for rows, one in zip(told, cases, strict=True)])
+    right = np.concatenate([rows["right edge"] - one.of.base for rows, one in zip(arrivals, cases, strict=True)])
     largest = np.array([_largest(one, up) for one in cases], dtype=np.int64)
     if len(right):
         cause[there & (right[at] - sent < largest[case])] = _RECEIVER
@@ -131,14 +131,14 @@ def judge(cases: Sequence[Case], *, up: bool, window: Window | None = None) -> l
     ]
 
 
-def _told(case: Case, up: bool) -> Rows:
+def _window_updates(case: Case, up: bool) -> Rows:
     """Windows of TCP as they reached the sender; those of unknown scale leave room for anything."""
     rows = acks(case.connection.arrived(up=not up)).pick("with window", lambda of: of["window"] != NULL)
     rows.derived("right edge", lambda of: running_max(of["acknowledged"] + of["window"], of["connection"]))
     return rows if case.connection.tcp else rows.where(slice(0, 0))
 
 
-def _came(case: Case, up: bool) -> Ints:
+def _arrivals(case: Case, up: bool) -> Ints:
     return case.connection.arrived(up=not up)["time_ns"] if case.connection.tcp else _NONE
 
 
@@ -185,10 +185,10 @@ def _clocked(events: Mapping[str, _Events], key: Ints, case: Ints) -> Bools:
 
 def union(spans: Iterable[Span]) -> list[Span]:
     """The same time in spans that are apart from one another."""
-    found: list[Span] = []
+    merged: list[Span] = []
     for start, end in sorted(spans):
-        if found and start <= found[-1][1]:
-            found[-1] = (found[-1][0], max(found[-1][1], end))
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(merged[-1][1], end))
         elif end > start:
-            found.append((start, end))
-    return found
+            merged.append((start, end))
+    return merged

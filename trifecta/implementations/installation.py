@@ -18,7 +18,7 @@ from trifecta.design.errors import TrifectaError, UserError
 from trifecta.implementations.builds import release
 from trifecta.implementations.recipe import Recipe, Say
 from trifecta.implementations.registry import RECIPES, SERVERS
-from trifecta.implementations.survey import Implementation, known, survey
+from trifecta.implementations.survey import Implementation, names_of_kind, survey
 
 Status = Literal["installed", "present", "found", "failed"]
 
@@ -46,7 +46,17 @@ class InstallResult:
 
 def chosen(names: Sequence[str], recipes: Mapping[str, Recipe] = RECIPES) -> list[str]:
     """Each name once, in order; UserError for one that is no server, client, service or recipe."""
-    there = list(dict.fromkeys((*recipes, *known("server"), *known("client"), *known("browser"), *known("service"))))
+    there = list(
+        dict.fromkeys(
+            (
+                *recipes,
+                *names_of_kind("server"),
+                *names_of_kind("client"),
+                *names_of_kind("browser"),
+                *names_of_kind("service"),
+            )
+        )
+    )
     for name in names:
         if "@" in name and release(name, SERVERS) is None:
             raise UserError(f"no recipe brings {name}; name a build of your own as a level of server instead")
@@ -91,8 +101,8 @@ def get(
     except Exception as error:
         reason = f"its recipe failed ({type(error).__name__}: {error}); report it with TRIFECTA_DEBUG=1"
         return InstallResult(name, "failed", origin=recipe.origin, reason=reason, steps=steps)
-    seen = look(name)
-    problem = next((each.reason for each in seen if not each.found), None)
+    found_programs = look(name)
+    problem = next((each.reason for each in found_programs if not each.found), None)
     if problem is not None:
         remedy = "" if force else f"; fetch it again: trifecta get --force {name}"
         reason = f"is in the cache ({folder}), but cannot be used: {problem}{remedy}"
@@ -100,7 +110,7 @@ def get(
     return InstallResult(
         name=name,
         status="present" if present else "installed",
-        version=_version(seen),
+        version=_version(found_programs),
         origin=recipe.origin,
         folder=str(folder),
         size_bytes=size,
@@ -118,15 +128,15 @@ def folder_bytes(folder: Path) -> int:
 
 
 def _without_recipe(name: str, look: Callable[[str], list[Implementation]]) -> InstallResult:
-    seen = look(name)
-    missing = next((each for each in seen if not each.found), None)
+    survey = look(name)
+    missing = next((each for each in survey if not each.found), None)
     if missing is not None:
         return InstallResult(name, "failed", origin=missing.source, reason=missing.reason)
-    return InstallResult(name, "found", version=_version(seen), origin=seen[0].source if seen else None)
+    return InstallResult(name, "found", version=_version(survey), origin=survey[0].source if survey else None)
 
 
-def _version(seen: Sequence[Implementation]) -> str | None:
-    return seen[0].version if seen else None
+def _version(implementations: Sequence[Implementation]) -> str | None:
+    return implementations[0].version if implementations else None
 
 
 @contextmanager
