@@ -20,7 +20,8 @@ from trifecta.design.why.rungs import case_of, cell_named, with_evidence
 from trifecta.design.why.search_plan import rungs_of, together_of
 from trifecta.report.why import output
 from trifecta.store.run import RunDirectory
-from trifecta.workloads.why import ask, candidates, study_of
+from trifecta.workloads.ladder import _refuse_lacking
+from trifecta.workloads.why import ask, candidates, study_of, unable
 
 SECOND = 1_000_000_000
 RACE = studies.load("race")
@@ -47,6 +48,21 @@ def test_all_that_can_be_removed_is_measured_where_there_is_time():
     study = study_of(asked_of(made, rounds, of), of)
     assert len(plan.cells(study)) == len(made) + 1
     assert study.min_blocks == rounds
+
+
+def test_a_server_of_the_studys_own_is_known(tmp_path):
+    (tmp_path / "own.yaml").write_text("""
+study: own
+workload: {response: 1 kB, requests: 10}
+factors: {path: [clean], server: [mine]}
+paths: {clean: {}}
+servers: {mine: {command: "python3 x.py {port} {cert} {key}", version: none}}
+""")
+    own = studies.load(str(tmp_path / "own.yaml"))
+    of = case_of(own, plan.cells(own)[0], "h3", "h2")
+    assert unable(of, 1) == ""
+    assert "server-program" in [one.cause.id for one in candidates(of, 1) if not one.problem]
+    _refuse_lacking(study_of(asked_of([], 4, of), of))
 
 
 def test_what_the_budget_has_no_room_for_is_said_the_least_suspected_first():

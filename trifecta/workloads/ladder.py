@@ -97,7 +97,7 @@ def _refuse_lacking(study: Study) -> None:
     from trifecta.workloads.executors import executor_of
     from trifecta.workloads.session import Adapters
 
-    here = executor_of(study).cells(study, find_engine(), Adapters())
+    here = executor_of(study).cells(study, find_engine(), Adapters().for_study(study))
     lost = len(plan.cells(study)) - len(here.cells)
     if lost:
         reasons = "; ".join(dict.fromkeys(item["reason"] for item in here.left_out))

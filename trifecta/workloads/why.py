@@ -28,7 +28,7 @@ def why_not_here(study: Study) -> str:
     from trifecta.workloads.session import Adapters
 
     try:
-        supported = executor_of(study).cells(study, find_engine(), Adapters())
+        supported = executor_of(study).cells(study, find_engine(), Adapters().for_study(study))
     except CannotError as error:
         return str(error)
     if len(supported.cells) == len(plan.cells(study)):
