@@ -121,6 +121,15 @@ def test_methods_without_content_expect_none():
 # --- errors
 
 
+def test_failures_of_a_trial_that_does_not_count_are_not_said_to_count_as_slow():
+    lost = judge("errors", samples=facts(errors={"reset": 10})).evidence
+    assert lost.endswith("(reset 10); they count as slower than all others")
+    refused = judge("errors", samples=facts(errors={"status": 10}))
+    assert refused.status == "warn"
+    assert refused.evidence.endswith("(status 10); the check same work leaves the trial out")
+    assert judge("same_work", samples=facts(errors={"status": 10})).status == "fail"
+
+
 def test_failures_warn_with_their_classes():
     result = judge("errors", samples=facts(errors={"timeout": 3, "reset": 1}))
     assert result.status == "warn"

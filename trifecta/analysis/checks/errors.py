@@ -5,7 +5,8 @@ The client crashed, ended early or never succeeded, or TLS or the client itself 
 or 503, after which no more requests are sent in this trial.
 
 ## Warns when
-Anything else failed: timeouts, resets, status codes. Failures are results and count as infinitely long.
+Anything else failed: timeouts, resets, status codes. Failures are results and count as infinitely long, unless
+`same_work` leaves the trial out because of them.
 
 ## Why
 A trial without any success is no measurement, and one that was cut short has lost its slowest requests.
@@ -13,6 +14,7 @@ A trial without any success is no measurement, and one that was cut short has lo
 
 from __future__ import annotations
 
+from trifecta.analysis.checks import same_work
 from trifecta.analysis.checks.evidence import Evidence
 from trifecta.design import failures
 from trifecta.design.model import PROTOCOL_NAMES, CheckResult
@@ -54,6 +56,8 @@ def check(evidence: Evidence) -> list[CheckResult]:
         remedy = failures.remedy(setup, name)
         return evidence.result("errors", "fail", text, value=share, limit=0.0, remedy=remedy)
     if failed:
-        text = f"{failed} of {facts.samples} {noun} failed: {classes}; they count as slower than all others"
+        other_work = any(one.status == "fail" for one in same_work.check(evidence))
+        count = "the check same work leaves the trial out" if other_work else "they count as slower than all others"
+        text = f"{failed} of {facts.samples} {noun} failed: {classes}; {count}"
         return evidence.result("errors", "warn", text, value=share, limit=0.0, remedy=remedy)
     return evidence.result("errors", "pass", f"all {facts.samples} {noun} succeeded", value=0.0, limit=0.0)
