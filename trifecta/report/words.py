@@ -390,7 +390,7 @@ def reach(undecided: Sequence[Comparison]) -> str:
     if reach:
         first = min(low for low, _ in reach)
         ends = [high for _, high in reach if high is not None]
-        last = f" to {max(ends)}" if len(ends) == len(reach) and max(ends) > first else ""
+        last = f" to {numbers.count(max(ends))}" if len(ends) == len(reach) and max(ends) > first else ""
         last = last or ("+" if len(ends) < len(reach) else "")
         block = "block" if first == 1 and not last else "blocks"
         each = " each" if len(reach) > 1 else ""
