@@ -75,6 +75,25 @@ def test_what_the_budget_has_no_room_for_is_said_the_least_suspected_first():
         ask(case(), SECOND, 5 * SECOND, 1, lambda _: "")
 
 
+def test_the_server_is_measured_where_the_nearest_stack_is_whatever_the_budget():
+    """A search of one other cause measures the engine's own server anyway: that is the cell without the foreign one."""
+
+    def only_origin(study):
+        first, *others = plan.cells(study)
+        there = [one.levels for one in others if one.levels["server"] == "caddy"]
+        changed = {name for levels in there for name in levels if levels[name] != first.levels.get(name)}
+        return "told by origin only" if changed - {"idle_window"} else ""
+
+    of = case("caddy")
+    made, rounds, _, late = ask(of, SECOND, 50 * SECOND, 1, only_origin)
+    assert any(one["nearest"] for one in made)
+    assert "server-program" in [one["cause"] for one in made]
+    assert "server-program" not in [one["cause"] for one in late]
+    without = [one for one in made if one["cause"] != "server-program"]
+    cells = [len(plan.cells(study_of(asked_of(causes, rounds, of), of))) for causes in (made, without)]
+    assert cells[0] == cells[1], "it costs no cell"
+
+
 def test_what_a_foreign_server_cannot_is_measured_on_the_engines_own_and_said():
     def only_origin(study):
         cells = plan.cells(study)

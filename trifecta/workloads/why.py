@@ -97,6 +97,7 @@ def ask(
             f"option --budget: {budget_ns / 1e9:.0f} s is too short: a block of this cell takes "
             f"{block_ns / 1e9:.1f} s, one cause {blocks} of them; give {least_s:.0f} s or more"
         )
+    causes, count = _with_free(case, causes, count)
     late: list[NotMeasured] = [
         {
             "cause": each["cause"],
@@ -106,6 +107,22 @@ def ask(
         for each in causes[count:]
     ]
     return causes[:count], rounds, refused, late
+
+
+def _with_free(case: Case, causes: Sequence[CauseRequest], count: int) -> tuple[list[CauseRequest], int]:
+    """The causes with those first that are measured, and how many: where some are removed on the nearest stack, that
+    stack as it is is measured, too, and without a foreign server a cell is just that.
+    """
+    chosen, rest = list(causes[:count]), list(causes[count:])
+    if not any(each["nearest"] for each in chosen):
+        return [*chosen, *rest], count
+    stack = case.key(Rung(nearest=True))
+    free = [each for each in rest if case.key(_rung(each)) == stack]
+    return [*chosen, *free, *(each for each in rest if each not in free)], count + len(free)
+
+
+def _rung(one: CauseRequest) -> Rung:
+    return Rung((one["cause"],), Change(tuple(one["levels"].items()), tuple(one["path"].items())), one["nearest"])
 
 
 def _where_possible(case: Case, cause: str, change: Change, seed: int, possible: Possible) -> tuple[bool, str]:
