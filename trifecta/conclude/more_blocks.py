@@ -24,12 +24,16 @@ def of(facts: RunFacts, comparison: Comparison) -> int | None:
 
 
 def blocks_needed(facts: RunFacts, comparisons: Iterable[Comparison]) -> int | None:
-    """Blocks that decide half of the open verdicts or more, and without which none of them can be; None: no help."""
-    helped = [(more, int(one.row["blocks"])) for one in comparisons if (more := of(facts, one)) is not None]
+    """Blocks that decide half of the open verdicts or more, and without which none of them can be; None: no help.
+
+    Half of those with a forecast: as many blocks again as there were, for one that is far off, may decide none.
+    """
+    helped = [(more, one) for one in comparisons if (more := of(facts, one)) is not None]
     if not helped:
         return None
-    fewest = facts.fewest_blocks - min(done for _, done in helped)
-    return max(math.ceil(median(more for more, _ in helped)), fewest)
+    foreseen = [more for more, one in helped if one.blocks_more is not None] or [more for more, _ in helped]
+    fewest = facts.fewest_blocks - min(int(one.row["blocks"]) for _, one in helped)
+    return max(math.ceil(median(foreseen)), fewest)
 
 
 def estimated_ns(facts: RunFacts, comparisons: Iterable[Comparison], trials: int) -> float | None:
