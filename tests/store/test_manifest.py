@@ -94,7 +94,12 @@ def refused(run: Path, command: list[str], capsys: pytest.CaptureFixture[str]) -
         (
             lambda run: [(run / f"link/t0000{n}.json").write_text("{}") for n in range(5)],
             "link/t00000.json, link/t00001.json, link/t00002.json, and 2 more that are not what the run wrote: "
-            "were changed after the run wrote them; copy it again, or remove ",
+            "were changed after the run wrote them; copy them again, or remove their rows in ",
+        ),
+        (
+            lambda run: [shutil.copy(run / "trials/t00002.parquet", run / f"trials/t0007{n}.parquet") for n in (7, 8)],
+            "trials/t00077.parquet, trials/t00078.parquet: are not in manifest.sha256: this run did not write them; "
+            "remove them",
         ),
         (
             lambda run: (run / "planner.jsonl").write_text('{"elapsed_ns": 1}\n'),

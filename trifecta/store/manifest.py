@@ -250,7 +250,7 @@ def _words(run: Path, faults: list[Fault]) -> str:
     names = ", ".join(str(run / name) if not i else name for i, name in enumerate(same[:3]))
     more = len(shown_faults) - len(same[:3])
     others = f", and {more} more that {'is' if more == 1 else 'are'} not what the run wrote" if more else ""
-    return f"{names}{others}: {_fault_in_words(run, first, len(same))}; {_remedy(run, first)}"
+    return f"{names}{others}: {_fault_in_words(run, first, len(same))}; {_remedy(run, first, same)}"
 
 
 def _fault_in_words(run: Path, fault: Fault, many: int) -> str:
@@ -265,16 +265,20 @@ def _fault_in_words(run: Path, fault: Fault, many: int) -> str:
     return problem or f"{'was' if many == 1 else 'were'} changed after the run wrote {'it' if many == 1 else 'them'}"
 
 
-def _remedy(run: Path, fault: Fault) -> str:
-    trial = trial_of(fault.name)
+def _remedy(run: Path, fault: Fault, same: list[str]) -> str:
+    """What to do about a fault, and about the other files that are as it is: ``same``, it among them."""
+    trial, them = trial_of(fault.name), "it" if len(same) == 1 else "them"
     if fault.what == "added":
-        return "remove it"
+        return f"remove {them}"
     if trial is None:
         return COPY
     row = f"trials/{trial}.parquet"
+    one = len({trial_of(name) for name in same}) == 1
+    again = f"measure {'that trial' if one else 'those trials'} again with `trifecta resume {run}`"
     if fault.what == "missing" and fault.name == row:
-        return f"copy it again, or measure that trial again with `trifecta resume {run}`"
-    return f"copy it again, or remove {run / row} and measure that trial again with `trifecta resume {run}`"
+        return f"copy {them} again, or {again}"
+    rows = str(run / row) if one else f"their rows in {run / 'trials'}"
+    return f"copy {them} again, or remove {rows} and {again}"
 
 
 def trial_of(name: str) -> str | None:
