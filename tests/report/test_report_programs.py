@@ -170,8 +170,8 @@ def test_a_protocol_that_is_slow_behind_one_server_is_a_difference_of_programs(p
     here = next(section for section in page.all("section") if section.attributes.get("id") == "programs")
     said = here.text.replace("\u00a0", " ")
     assert re.search(
-        r"HTTP/3 takes \d+ ms longer behind caddy than behind origin, HTTP/2 takes .{1,12} (longer|less), "
-        r"most of it the wait for the first octet. That is a difference of programs, not of protocols",
+        r"HTTP/3 takes \d+ ms longer behind caddy than behind origin, most of it the wait for the first octet; "
+        r"HTTP/2 takes .{1,12} (longer|less). That is a difference of programs, not of protocols",
         said,
     )
     assert "behind origin than behind caddy" not in said

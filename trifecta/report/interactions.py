@@ -23,18 +23,16 @@ def sentence(interaction: Interaction, metric: str, *, place: bool = True) -> st
     who = f" asked by {interaction.client}" if interaction.client != OWN_CLIENT else ""
     begin = f"{where}: " if place and where else ""
     odd, even = interaction.odd, interaction.even
-    effect = (
-        f"{begin}{name(odd.arm)} {_differs(odd, metric)} behind {interaction.server}{who} than behind "
-        f"{interaction.other}, "
-        f"{name(even.arm)} {_differs(even, metric)}"
-    )
     phase = ""
     if odd.part is not None and odd.more and 0.5 <= odd.part_ns / odd.more <= 1.5:
         phase = f", most of it {METRICS[odd.part].phase}"
+    effect = (
+        f"{begin}{name(odd.arm)} {_differs(odd, metric)} behind {interaction.server}{who} than behind "
+        f"{interaction.other}{phase}; {name(even.arm)} {_differs(even, metric)}"
+    )
     ratios = f"{numbers.ratio(interaction.ratio)} {numbers.interval((interaction.low, interaction.high))}"
     return (
-        f"{effect}{phase}. That is a difference of programs, not of {naming.noun(2)}: the ratio of "
-        f"{name(interaction.arm)} to "
+        f"{effect}. That is a difference of programs, not of {naming.noun(2)}: the ratio of {name(interaction.arm)} to "
         f"{name(interaction.reference)} is {ratios} times as large there, over {interaction.blocks} blocks."
     )
 
