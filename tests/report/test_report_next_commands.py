@@ -52,8 +52,8 @@ def test_of_several_half_are_decided_and_none_is_kept_below_six_blocks(small):
     assert more_blocks.blocks_needed(about, [one(5, 6, 6), one(5, 6, 6), one(1, None, None)]) == 5
     assert more_blocks.blocks_needed(about, [one(20, None, None, "same")]) is None
     far_off = [one(13, None, None)] * 3
-    assert more_blocks.asked(about, [one(13, 51, None), one(13, 60, None), *far_off]) == 43
-    assert more_blocks.asked(about, far_off) == 13
+    assert more_blocks.blocks_needed(about, [one(13, 51, None), one(13, 60, None), *far_off]) == 43
+    assert more_blocks.blocks_needed(about, far_off) == 13
 
 
 def test_the_fewest_blocks_that_can_decide():

@@ -41,7 +41,7 @@ def test_a_piece_has_one_thread_so_that_its_octets_are_the_same_every_time(conne
 
 def test_the_last_of_those_that_overlap_gives_the_threads_back(connection):
     connection.execute("SET threads = 3")
-    first, second = (parallel.each(connection, threads, range(3)) for _ in range(2))
+    first, second = (parallel.map_pieces(connection, threads, range(3)) for _ in range(2))
     assert [next(first), next(second)] == [1, 1]
     first.close()
     assert threads(connection, 0) == 1
