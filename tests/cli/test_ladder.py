@@ -91,8 +91,8 @@ def test_trials_that_show_the_published_condition_count():
     assert THREATS["delayed-ack"].check == "delayed_ack"
     lag = LADDERS["bourbon2020-fan-in-lag"]
     ids = ["alpn", "client", "tls", "era", "server", "reordering", "reuse", "loss"]
-    assert [lag.ahead(rung)[0].id for rung in lag.rungs()[:8]] == ids
-    assert lag.ahead(lag.rungs()[8]) == []
+    assert [lag.unapplied_steps(rung)[0].id for rung in lag.rungs()[:8]] == ids
+    assert lag.unapplied_steps(lag.rungs()[8]) == []
 
 
 def test_the_list_has_every_ladder_and_step(capsys):

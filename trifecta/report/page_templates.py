@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from trifecta.design.phrases import counted, sentence
 
@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 TEMPLATES = Path(__file__).parent / "templates"
 
 
-def page(template: str, filters: Mapping[str, Any] | None = None, *, trim: bool = False, **values: object) -> str:
+def page(
+    template: str, filters: Mapping[str, Callable[..., object]] | None = None, *, trim: bool = False, **values: object
+) -> str:
     """A template of ours filled in."""
     made = environment((TEMPLATES,), trim=trim)
     made.filters |= filters or {}
