@@ -20,7 +20,7 @@ from trifecta.design.why.rungs import case_of, cell_named, with_evidence
 from trifecta.design.why.search_plan import rungs_of, together_of
 from trifecta.report.why import output
 from trifecta.store.run import RunDirectory
-from trifecta.workloads.ladder import _refuse_lacking
+from trifecta.workloads.ladder import _lost_words, _refuse_lacking
 from trifecta.workloads.why import ask, candidates, study_of, unable
 
 SECOND = 1_000_000_000
@@ -63,6 +63,11 @@ servers: {mine: {command: "python3 x.py {port} {cert} {key}", version: none}}
     assert unable(of, 1) == ""
     assert "server-program" in [one.cause.id for one in candidates(of, 1) if not one.problem]
     _refuse_lacking(study_of(asked_of([], 4, of), of))
+
+
+def test_one_rung_that_is_lost_is_counted_as_one():
+    assert _lost_words({"path=far"}) == "1 rung can no longer run (path=far)"
+    assert _lost_words({"b", "a"}) == "2 rungs can no longer run (a, b)"
 
 
 def test_what_the_budget_has_no_room_for_is_said_the_least_suspected_first():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -82,13 +82,18 @@ def run_rounds(study: Study, run: Path, ends: Sequence[str], run_one: RunOne, wi
     def planner(of: Study, cells: Sequence[Cell], _: int) -> LadderPlanner:
         lost = {cell.key for cell in plan.cells(of)} - {cell.key for cell in cells}
         if lost:
-            raise CannotError(f"{len(lost)} rungs can no longer run ({', '.join(sorted(lost))})")
+            raise CannotError(_lost_words(lost))
         return LadderPlanner(of, cells, ends, within_ns)
 
     clear_unmade(run)
     _refuse_lacking(study)
     trials = study.min_blocks * (len(plan.cells(study)) + len(ends)) * len(plan.arms(study))
     run_one(study, run, study_state(run.parent, run.name) == "begun", planner, trials)
+
+
+def _lost_words(lost: Collection[str]) -> str:
+    """``1 rung can no longer run (path=far,...)``."""
+    return f"{len(lost)} rung{'' if len(lost) == 1 else 's'} can no longer run ({', '.join(sorted(lost))})"
 
 
 def _refuse_lacking(study: Study) -> None:
