@@ -108,6 +108,9 @@ def test_what_few_programs_cannot_tell_is_said() -> None:
     text = " ".join(claims.shares_in_words(split(("origin", "caddy"), ("load",), *shares)))
     assert "60 % [50, 70] is the server, 30 % [20, 40] is the protocol and 10 % [5, 15] is noise" in text
     assert "Which of the two weighs more is not said" in text
+    ranged = (replace(shares[0], without_low=0.2, without_high=0.5), *shares[1:])  # of connections, too
+    (said, *_) = claims.shares_in_words(split(("origin", "caddy"), ("load",), *ranged))
+    assert "; whichever one level or program is left out, the protocol's share is 20 to 50 %" in said
     steady = " ".join(claims.shares_in_words(split(("origin", "caddy"), ("load",), *shares, weighs="program")))
     assert "the choice of program outweighs the protocol in every case" in steady
     assert "Two servers, origin and caddy, tell next to nothing about servers in general" in text

@@ -209,7 +209,7 @@ def _whole_in_words(decomposition: Decomposition, terse: bool = False) -> str:
     sentence = f"Of the variation of {name(decomposition.arm)} to {name(decomposition.reference)}, {listed(parts)}"
     if protocol is not None and protocol.without_low is not None and protocol.without_high is not None:
         ends = f"{_whole_percent(protocol.without_low)} to {_whole_percent(protocol.without_high)} %"
-        sentence += f"; with any one path or program left out the {naming.factor()}'s share is {ends}"
+        sentence += f"; whichever one level or program is left out, the {naming.factor()}'s share is {ends}"
     if decomposition.weighs == "program":
         sentence += f": the choice of program outweighs the {naming.factor()} in every case"
     elif decomposition.weighs == "protocol":
