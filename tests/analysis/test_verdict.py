@@ -57,6 +57,14 @@ def test_same_needs_the_whole_interval_inside_the_margin():
     assert all("beyond the margin" in v.reason or "could have seen" in v.reason for v in loud.values())
 
 
+def test_without_a_noise_floor_nothing_is_the_same_and_its_size_is_not_told():
+    study = one_cell_study()
+    rows = [dict(row, valid=not row["arm"].endswith("#aa")) for row in make_rows(study, flat, 15, sigma=0.01)]
+    found = by_pair(verdicts(study, rows))["h3", "h2"]
+    assert found.noise_floor is None
+    assert found.reason == "no difference seen, but the smallest that this lab could have seen here is not known yet"
+
+
 def test_a_small_real_difference_is_named_even_inside_the_margin():
     study = one_cell_study()
     rows = make_rows(study, lambda cell, protocol: 1.02e6 if protocol == "h3" else 1e6, 40, sigma=0.005)

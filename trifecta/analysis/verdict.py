@@ -264,16 +264,21 @@ def _below_the_floor(interval: Interval, floor: NoiseFloor | None) -> str:
     return f"the baseline differs from itself here: a difference must exceed the noise floor of {_floor_text(floor)}"
 
 
+def _not_resolved(study: Study, floor: NoiseFloor | None) -> str:
+    """Why a lab may call nothing the same within the margin of a study."""
+    known = floor is not None and floor.floor is not None
+    if floor is not None and floor.biased:
+        how_much = f"by up to {_floor_text(floor)}" if known else "by how much is not known"
+        return f"the baseline differs from itself here, {how_much}"
+    seen = "no difference seen, but the smallest that this lab could have seen here is"
+    return f"{seen} {_floor_text(floor)}, above the margin of {study.margin:.1%}" if known else f"{seen} not known yet"
+
+
 def _not_same(study: Study, pair: PairBlocks, floor: NoiseFloor | None, apart: list[tuple[MinorityMode, str]]) -> str:
     """Why the arms may not be called the same, though their medians lie within the margin."""
     _, allowed = margin_in_force(study.margin, floor)
-    if not allowed and floor is not None and floor.biased:
-        return f"the baseline differs from itself here, by up to {_floor_text(floor)}"
     if not allowed:
-        return (
-            f"no difference seen, but the smallest that this lab could have seen here is {_floor_text(floor)}, "
-            f"above the margin of {study.margin:.1%}"
-        )
+        return _not_resolved(study, floor)
     common = [text for one, text in apart if not one.rare]
     if common:
         return f"the medians agree within {study.margin:.1%}, but {' and '.join(common)}, which a median hides"
