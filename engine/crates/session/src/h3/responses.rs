@@ -73,10 +73,7 @@ fn read(
     let progress = loop {
         match chunks.next(usize::MAX) {
             Ok(Some(chunk)) => {
-                if flight.exchange.first_byte_ns == 0 {
-                    flight.exchange.first_byte_ns = received_ns;
-                }
-                match take(flight, caller, &chunk.bytes) {
+                match take(flight, caller, &chunk.bytes, received_ns) {
                     Ok(()) => {}
                     // A malformed message is an error of its stream (RFC 9114 section 4.1.2), all else of the connection.
                     Err(error) if error.code == Code::MessageError => {
@@ -98,8 +95,11 @@ fn read(
     Ok(progress)
 }
 
-/// Takes octets of a response.
-fn take(flight: &mut Flight, caller: &mut impl Caller, octets: &[u8]) -> Result<(), Error> {
+/// Takes octets of a response that were received at `received_ns`.
+fn take(flight: &mut Flight, caller: &mut impl Caller, octets: &[u8], received_ns: u64) -> Result<(), Error> {
+    if flight.exchange.first_byte_ns == 0 {
+        flight.exchange.first_byte_ns = received_ns;
+    }
     let mut rest = octets;
     while let Some(event) = flight.reader.read(&mut rest)? {
         match event {
@@ -120,6 +120,8 @@ fn take(flight: &mut Flight, caller: &mut impl Caller, octets: &[u8]) -> Result<
                     return Err(Error::new(Code::MessageError, "101 has no place in HTTP/3"));
                 } else {
                     flight.reader.expect_another_head();
+                    // The times of the row are those of the final response.
+                    flight.exchange.first_byte_ns = if rest.is_empty() { 0 } else { received_ns };
                 }
             }
             MessageEvent::Trailers(section) => flight.exchange.header_bytes_in += section.len() as u64,
@@ -144,5 +146,41 @@ fn judge_end(flight: &Flight) -> Option<ErrorClass> {
     match flight.content_length {
         Some(announced) if !has_no_content && announced != flight.exchange.bytes_in => Some(ErrorClass::Length),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use trifecta_wire::h3::{MessageReader, frame};
+    use trifecta_wire::qpack::encoder;
+
+    use super::*;
+    use crate::caller::Exchange;
+    use crate::content::Body;
+    use crate::testing::caller;
+
+    #[test]
+    fn the_first_octet_of_the_final_response_counts() {
+        let mut response = Vec::new();
+        let mut interim = 0;
+        for status in [&b"103"[..], b"200"] {
+            frame::write_headers(&encoder::section([(&b":status"[..], status)]), &mut response);
+            interim = if interim == 0 { response.len() as u64 } else { interim };
+        }
+        for (step, first_byte_ns) in [(1, interim + 1), (interim as usize, 2), (response.len(), 1)] {
+            let mut flight = Flight {
+                exchange: Exchange::default(),
+                reader: MessageReader::new(),
+                content_length: None,
+                head: Bytes::new(),
+                body: Body::Pattern,
+                body_left: 0,
+            };
+            for (piece, received_ns) in response.chunks(step).zip(1..) {
+                take(&mut flight, &mut caller(), piece, received_ns).unwrap();
+            }
+            assert_eq!((flight.exchange.status, flight.exchange.first_byte_ns), (200, first_byte_ns), "step {step}");
+        }
     }
 }
