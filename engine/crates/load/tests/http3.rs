@@ -3,9 +3,10 @@
 mod common;
 
 use std::net::UdpSocket;
+use std::time::Duration;
 
 use bytes::Bytes;
-use common::h3server::{Answer, Server, always, data, headers, response, rough_relay};
+use common::h3server::{Answer, Conduct, Server, always, data, headers, response, rough_relay, slow_relay};
 use common::{Random, Run, pattern, run, tls_server};
 use quinn_proto::{Dir, VarInt};
 use serde_json::{Value, json};
@@ -257,6 +258,27 @@ fn refused_early_requests_are_sent_again_as_the_same_attempt() {
             assert!(row.secured_ns == 0 || row.request_sent_ns > row.secured_ns, "{mode}");
         }
     }
+}
+
+#[test]
+fn the_time_of_a_request_counts_on_an_open_connection() {
+    // Over a round trip of 200 ms a request is answered in less than its time, the handshake not counted.
+    let server = Server::new(CONTROL, always(response(5)));
+    let (_keep, stop) = std::sync::mpsc::channel();
+    let address = slow_relay(server.address, Duration::from_millis(100), stop);
+    for mode in ["new", "reused"] {
+        let changes = json!({"protocol": "h3", "connection_mode": mode, "requests": 2,
+            "connect_timeout_ns": 2_000_000_000, "request_timeout_ns": 300_000_000});
+        let run = run(&server.pki, address, changes);
+        assert_eq!((run.samples.len(), run.only_error()), (2, None), "{mode}");
+    }
+}
+
+#[test]
+fn a_request_that_gets_no_stream_is_a_timeout() {
+    let server = Server::of(Conduct { streams: 0, ..Conduct::new(CONTROL) }, always(response(5)));
+    let run = ask(&server, json!({"connection_mode": "new", "requests": 2, "request_timeout_ns": 50_000_000}));
+    assert_eq!((run.samples.len(), run.only_error(), &run.summary["ended"]), (2, Some("timeout"), &json!("requests")));
 }
 
 #[test]

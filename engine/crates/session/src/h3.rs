@@ -302,6 +302,8 @@ impl H3Session {
         }
         caller.totals().connections_opened += 1;
         self.state = State::Open;
+        // The time of what was begun before counts from here.
+        self.request_deadline_ns = received_ns + self.request_timeout_ns;
         if !self.early {
             self.open_control_stream(shared);
             return;

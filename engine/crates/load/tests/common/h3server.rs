@@ -29,31 +29,57 @@ pub struct Server {
     thread: Option<JoinHandle<()>>,
 }
 
+/// What a server does besides answering.
+#[derive(Clone, Copy)]
+pub struct Conduct {
+    /// What its control stream begins with (stream type included).
+    pub control: &'static [u8],
+    /// Requests that may be open at a time.
+    pub streams: u32,
+    /// So long after a connection's first answer it is closed with this code.
+    pub breaks: Option<(Duration, u32)>,
+}
+
+impl Conduct {
+    pub fn new(control: &'static [u8]) -> Self {
+        Self { control, streams: 20, breaks: None }
+    }
+}
+
 struct Served {
     connection: Connection,
     requests: usize,
+    answered: Option<Instant>,
     bodies: HashMap<StreamId, Vec<u8>>,
 }
 
 impl Server {
     /// A server with a control stream that begins with `control` (stream type included).
     pub fn new(control: &'static [u8], answer: Answer) -> Self {
+        Self::of(Conduct::new(control), answer)
+    }
+
+    pub fn of(conduct: Conduct, answer: Answer) -> Self {
         let pki = TestPki::new();
         let tls = super::tls_server(&pki, &[b"h3"], &[trifecta_wire::tls::TlsVersion::Tls13], u32::MAX);
-        Self::with(pki, tls, control, answer)
+        Self::start(pki, tls, conduct, answer)
     }
 
     pub fn with(pki: TestPki, tls: rustls::ServerConfig, control: &'static [u8], answer: Answer) -> Self {
+        Self::start(pki, tls, Conduct::new(control), answer)
+    }
+
+    fn start(pki: TestPki, tls: rustls::ServerConfig, conduct: Conduct, answer: Answer) -> Self {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         socket.set_read_timeout(Some(Duration::from_millis(2))).unwrap();
-        let options = TransportOptions { max_bidi_streams: 20, ..TransportOptions::default() };
+        let options = TransportOptions { max_bidi_streams: conduct.streams, ..TransportOptions::default() };
         let config =
             quic::server_config(Arc::new(tls), quic::transport_config(&options).unwrap(), Adaptations::ALL).unwrap();
         let endpoint = quic::server_endpoint_config(1452, Adaptations::ALL).unwrap();
         let endpoint = Endpoint::new(Arc::new(endpoint), Some(Arc::new(config)), true, None);
         let (stop, address) = (Arc::new(AtomicBool::new(false)), socket.local_addr().unwrap());
         let stopped = stop.clone();
-        let thread = std::thread::spawn(move || serve(&socket, endpoint, control, answer, &stopped));
+        let thread = std::thread::spawn(move || serve(&socket, endpoint, conduct, answer, &stopped));
         Self { address, pki: Arc::new(pki), stop, thread: Some(thread) }
     }
 }
@@ -67,7 +93,7 @@ impl Drop for Server {
     }
 }
 
-fn serve(socket: &UdpSocket, mut endpoint: Endpoint, control: &[u8], mut answer: Answer, stop: &AtomicBool) {
+fn serve(socket: &UdpSocket, mut endpoint: Endpoint, conduct: Conduct, mut answer: Answer, stop: &AtomicBool) {
     let mut served: HashMap<ConnectionHandle, Served> = HashMap::new();
     let (mut buffer, mut packets) = (vec![0; 65_536], Vec::new());
     while !stop.load(Ordering::SeqCst) {
@@ -83,7 +109,8 @@ fn serve(socket: &UdpSocket, mut endpoint: Endpoint, control: &[u8], mut answer:
                 Some(DatagramEvent::NewConnection(incoming)) => {
                     match endpoint.accept(incoming, now, &mut packets, None) {
                         Ok((handle, connection)) => {
-                            served.insert(handle, Served { connection, requests: 0, bodies: HashMap::new() });
+                            let bodies = HashMap::new();
+                            served.insert(handle, Served { connection, requests: 0, answered: None, bodies });
                         }
                         Err(error) => {
                             let size = error.response.map_or(0, |transmit| transmit.size);
@@ -95,7 +122,7 @@ fn serve(socket: &UdpSocket, mut endpoint: Endpoint, control: &[u8], mut answer:
                 None => {}
             }
         }
-        served.retain(|handle, served| served.turn(*handle, socket, &mut endpoint, control, &mut answer));
+        served.retain(|handle, served| served.turn(*handle, socket, &mut endpoint, conduct, &mut answer));
     }
 }
 
@@ -105,11 +132,17 @@ impl Served {
         handle: ConnectionHandle,
         socket: &UdpSocket,
         endpoint: &mut Endpoint,
-        control: &[u8],
+        conduct: Conduct,
         answer: &mut Answer,
     ) -> bool {
         let now = Instant::now();
         self.connection.handle_timeout(now);
+        if let (Some((after, code)), Some(answered)) = (conduct.breaks, self.answered)
+            && now >= answered + after
+        {
+            self.answered = None;
+            self.connection.close(now, quinn_proto::VarInt::from_u32(code), Bytes::new());
+        }
         while let Some(event) = self.connection.poll_endpoint_events() {
             let over = event.is_drained();
             if let Some(event) = endpoint.handle_event(handle, event) {
@@ -122,9 +155,9 @@ impl Served {
         let mut readable = Vec::new();
         while let Some(event) = self.connection.poll() {
             match event {
-                Event::Connected if !control.is_empty() => {
+                Event::Connected if !conduct.control.is_empty() => {
                     let id = self.connection.streams().open(Dir::Uni).unwrap();
-                    self.connection.send_stream(id).write(control).unwrap();
+                    self.connection.send_stream(id).write(conduct.control).unwrap();
                 }
                 Event::Stream(StreamEvent::Opened { dir }) => {
                     while let Some(id) = self.connection.streams().accept(dir) {
@@ -162,6 +195,7 @@ impl Served {
             let octets = std::mem::take(body);
             answer(&mut self.connection, id, &octets, self.requests);
             self.requests += 1;
+            self.answered = Some(Instant::now());
         }
     }
 }
@@ -197,9 +231,28 @@ pub fn always(octets: Vec<u8>) -> Answer {
     })
 }
 
-/// Carries datagrams both ways between one client and `server`, and by seed loses some, holds some back and doubles some.
-/// Returns its address; it ends when `stop` is dropped.
+/// Carries datagrams both ways between one client at a time and `server`, and by seed loses some, holds some back and doubles
+/// some. Returns its address; it ends when `stop` is dropped.
 pub fn rough_relay(server: SocketAddr, seed: u64, stop: std::sync::mpsc::Receiver<()>) -> SocketAddr {
+    let mut random = Random(seed);
+    relay(server, stop, move || {
+        let copies = usize::from(random.below(50) == 0) + usize::from(random.below(20) != 0);
+        let late = |random: &mut Random| if random.below(10) == 0 { random.below(8) as u64 } else { 0 };
+        (0..copies).map(|_| Duration::from_millis(late(&mut random))).collect()
+    })
+}
+
+/// The same, and all that it does is to hold each datagram back for so long.
+pub fn slow_relay(server: SocketAddr, delay: Duration, stop: std::sync::mpsc::Receiver<()>) -> SocketAddr {
+    relay(server, stop, move || vec![delay])
+}
+
+/// `fate`: how long each copy of a datagram is held back.
+fn relay(
+    server: SocketAddr,
+    stop: std::sync::mpsc::Receiver<()>,
+    mut fate: impl FnMut() -> Vec<Duration> + Send + 'static,
+) -> SocketAddr {
     let (outside, inside) = (UdpSocket::bind("127.0.0.1:0").unwrap(), UdpSocket::bind("127.0.0.1:0").unwrap());
     inside.connect(server).unwrap();
     for socket in [&outside, &inside] {
@@ -207,7 +260,6 @@ pub fn rough_relay(server: SocketAddr, seed: u64, stop: std::sync::mpsc::Receive
     }
     let address = outside.local_addr().unwrap();
     std::thread::spawn(move || {
-        let mut random = Random(seed);
         let (mut client, mut held) = (None, VecDeque::new());
         let mut buffer = vec![0; 65_536];
         while stop.try_recv() == Err(std::sync::mpsc::TryRecvError::Empty) {
@@ -221,8 +273,7 @@ pub fn rough_relay(server: SocketAddr, seed: u64, stop: std::sync::mpsc::Receive
                     inside.recv(&mut buffer).ok()
                 };
                 let Some(octets) = octets else { continue };
-                for _ in 0..usize::from(random.below(50) == 0) + usize::from(random.below(20) != 0) {
-                    let late = Duration::from_millis(if random.below(10) == 0 { random.below(8) as u64 } else { 0 });
+                for late in fate() {
                     held.push_back((Instant::now() + late, to_server, buffer[..octets].to_vec()));
                 }
             }

@@ -66,7 +66,7 @@ impl H3Session {
             return;
         };
         // All requests have the same time to take, so the oldest in flight, begun first, is the first to expire.
-        self.request_deadline_ns = self.request_deadline_ns.min(exchange.started_ns + self.request_timeout_ns);
+        self.request_deadline_ns = self.request_deadline_ns.min(self.expiry_ns(exchange.started_ns));
         let (head, body_left, body) = match caller.request(&exchange) {
             Some(request) => (shared.block(&request), request.content_octets(), Body::Octets(request.content)),
             None => (shared.request.clone(), shared.request_body_bytes, Body::Pattern),
@@ -127,16 +127,27 @@ impl H3Session {
         let _ = self.connection.send_stream(id).reset(code(Code::RequestCancelled));
     }
 
-    /// Hands back requests whose time is over.
+    /// When the time of a request is over. It counts on an open connection, as over TCP; before, there is the time to connect.
+    pub(super) fn expiry_ns(&self, started_ns: u64) -> u64 {
+        if self.secured() { started_ns.max(self.handshake.secured_ns) + self.request_timeout_ns } else { NEVER_NS }
+    }
+
+    /// Hands back requests whose time is over, also those that never got a stream.
     pub(super) fn expire_requests(&mut self, caller: &mut impl Caller, now_ns: u64) {
-        let limit = self.request_timeout_ns;
-        for id in self.flights.select(|_, flight| flight.exchange.started_ns + limit <= now_ns) {
+        for id in self.flights.select(|_, flight| self.expiry_ns(flight.exchange.started_ns) <= now_ns) {
             if let Some(flight) = self.flights.remove(id) {
                 self.cancel(id);
                 caller.finish(&flight.exchange, &self.handshake, Some(id), 0, Some(ErrorClass::Timeout));
             }
         }
-        self.request_deadline_ns = self.flights.earliest_start_ns().map_or(NEVER_NS, |start_ns| start_ns + limit);
+        while self.waiting.front().is_some_and(|exchange| self.expiry_ns(exchange.started_ns) <= now_ns)
+            && let Some(exchange) = self.waiting.pop_front()
+        {
+            caller.finish(&exchange, &self.handshake, None, 0, Some(ErrorClass::Timeout));
+        }
+        let waiting = self.waiting.iter().map(|exchange| exchange.started_ns);
+        let oldest_ns = self.flights.earliest_start_ns().into_iter().chain(waiting).min();
+        self.request_deadline_ns = oldest_ns.map_or(NEVER_NS, |started_ns| self.expiry_ns(started_ns));
     }
 }
 
