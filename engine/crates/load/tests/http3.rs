@@ -282,6 +282,27 @@ fn a_request_that_gets_no_stream_is_a_timeout() {
 }
 
 #[test]
+fn connections_that_break_while_nothing_is_asked_are_counted() {
+    for (code, lost) in [(0x102, 1), (0x100, 0)] {
+        let breaks = Some((Duration::from_millis(30), code));
+        let server = Server::of(Conduct { breaks, ..Conduct::new(CONTROL) }, always(response(5)));
+        let run = ask(&server, json!({"requests": 2, "loop": {"kind": "open", "rate_per_s": 5.0}}));
+        assert_eq!((run.samples.len(), run.only_error()), (2, None));
+        assert_eq!(run.summary["connections_lost_idle"], lost, "{code:#x}");
+        assert_eq!(run.summary["connections_opened"], 2);
+    }
+}
+
+#[test]
+fn a_connection_that_breaks_before_its_first_request_is_a_failed_attempt() {
+    // The control stream begins with GOAWAY instead of SETTINGS; requests come seldom.
+    let server = Server::new(&[0x00, 0x07, 0x01, 0x00], Box::new(|_, _, _, _| {}));
+    let run = ask(&server, json!({"requests": 4, "loop": {"kind": "open", "rate_per_s": 2.0}}));
+    assert_eq!((run.samples.len(), run.only_error()), (4, Some("malformed:http3")));
+    assert_eq!(run.summary["connections_opened"], 4, "a row for each");
+}
+
+#[test]
 fn limits_of_the_peer_are_kept() {
     // The server allows 20 streams at a time.
     let server = Server::new(CONTROL, always(response(5)));

@@ -339,8 +339,14 @@ impl H3Session {
         if self.is_closed() {
             return;
         }
-        if !self.secured() && self.flights.is_empty() && self.waiting.is_empty() {
-            caller.fail_attempt(&self.handshake, now_ns(), error);
+        if self.flights.is_empty() && self.waiting.is_empty() {
+            // An idle peer that closes in good order, or falls silent, has ended the connection and not broken it.
+            let in_order = matches!(error, ErrorClass::Closed | ErrorClass::QuicTimeout);
+            if !self.secured() || (!self.handshake.bound && !in_order) {
+                caller.fail_attempt(&self.handshake, now_ns(), error);
+            } else if !in_order {
+                caller.totals().connections_lost_idle += 1;
+            }
         }
         self.hand_back_all(caller, error);
         self.retire(caller, true);
