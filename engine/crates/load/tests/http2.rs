@@ -239,6 +239,24 @@ fn every_kind_of_answer_has_its_class() {
 }
 
 #[test]
+fn a_malformed_response_concerns_its_stream() {
+    let server = server(|stream| {
+        if stream != 3 {
+            return response(stream, 5);
+        }
+        let block = trifecta_wire::hpack::encoder::block([(&b"server"[..], &b"no status"[..])]);
+        let mut out = Vec::new();
+        write::headers(stream, &block, true, &mut out);
+        out
+    });
+    let run = run(&server, json!({"requests": 12, "streams": 4}));
+    let mut failed: Vec<_> = run.samples.iter().filter(|row| row.error.is_some()).map(|row| row.stream).collect();
+    failed.dedup();
+    assert_eq!((failed, &run.summary["connections_opened"]), (vec![Some(3)], &json!(1)));
+    assert_eq!(run.errors().iter().flatten().collect::<Vec<_>>(), [&"malformed:http2"]);
+}
+
+#[test]
 fn the_servers_limits_are_kept() {
     let most = Arc::new(Mutex::new(0usize));
     let seen = most.clone();

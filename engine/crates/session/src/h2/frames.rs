@@ -1,7 +1,7 @@
 //! What the frames of the peer mean for the streams of a connection; no I/O.
 
 use trifecta_wire::h2::{self, ErrorCode, Event, Limits, Parser, Settings, Windows, setting, write};
-use trifecta_wire::hpack;
+use trifecta_wire::hpack::{self, HpackError};
 
 use super::streams::Streams;
 use crate::caller::{Caller, Exchange};
@@ -239,9 +239,17 @@ impl Frames {
             }
             return Ok(());
         }
-        // With a table of size 0 a block that cannot be decoded spoils no other, but the peer's encoder cannot be trusted any more
-        // (RFC 9113 4.3).
-        let response = hpack::scan_response(block).map_err(|_| ErrorCode::COMPRESSION_ERROR)?;
+        let response = match hpack::scan_response(block) {
+            Ok(response) => response,
+            // RFC 9113 8.1.1: fields that make no response are an error of their stream, as over HTTP/3.
+            Err(HpackError::Malformed(_)) => {
+                self.break_stream(id, ErrorCode::PROTOCOL_ERROR);
+                return Ok(());
+            }
+            // With a table of size 0 a block that cannot be decoded spoils no other, but the peer's encoder cannot be trusted any
+            // more (RFC 9113 4.3).
+            Err(_) => return Err(ErrorCode::COMPRESSION_ERROR),
+        };
         if response.status < 200 {
             // Interim responses: the times of the row are those of the final one. They do not end a stream (RFC 9113
             // 8.1), and there is no 101 (8.6).
