@@ -51,7 +51,7 @@ pub struct H2 {
     /// What the client may still send on the connection.
     receive_window: i64,
     resets_left: u32,
-    /// Responses are sent in the order of RFC 9218, else in turn.
+    /// Responses are sent in the order of RFC 9218, else in that of their answers.
     by_priority: bool,
     answered: u64,
     input_ended: bool,

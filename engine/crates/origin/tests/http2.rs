@@ -133,23 +133,47 @@ fn a_window_that_shrinks_below_zero_is_waited_out() {
 }
 
 #[test]
-fn large_responses_share_the_connection_in_turn() {
+fn responses_leave_one_after_the_other() {
     let server = Server::start("");
     let mut client = server.h2();
     client.start(&[(setting::INITIAL_WINDOW_SIZE, (1 << 31) - 1)]);
     let mut out = Vec::new();
     write::window_update(0, (1 << 31) - 1 - 65_535, &mut out);
     client.send(&out);
-    for stream in [1, 3, 5] {
-        client.request(stream, "GET", "/bytes/5000000", true);
+    // More together than is made at once, and more each; all asked for in one go, as by a client with so many streams.
+    let mut next = 1;
+    for (number, octets) in [(20, 30_000), (3, 5_000_000)] {
+        let streams: Vec<u32> = (0..number).map(|place| next + 2 * place).collect();
+        let mut out = Vec::new();
+        for stream in &streams {
+            let block = H2Client::block("GET", &format!("/bytes/{octets}"), &[]);
+            write::headers(*stream, &block, true, &mut out);
+        }
+        client.send(&out);
+        for stream in &streams {
+            assert!(client.response(*stream).content == pattern(octets), "stream {stream}");
+        }
+        assert_eq!(std::mem::take(&mut client.served), streams, "{number} of {octets}");
+        next += 2 * number;
     }
-    let expected = pattern(5_000_000);
-    client.response(1);
-    let others = [3, 5].map(|stream| client.responses[&stream].content.len());
-    assert!(others.iter().all(|&octets| octets > 2_000_000), "starved: {others:?}");
-    for stream in [1, 3, 5] {
-        assert!(client.response(stream).content == expected, "stream {stream}");
-    }
+}
+
+#[test]
+fn a_response_whose_window_is_full_holds_up_no_other() {
+    let server = Server::start("");
+    let mut client = server.h2();
+    client.start(&[(setting::INITIAL_WINDOW_SIZE, 100_000)]);
+    let mut out = Vec::new();
+    write::window_update(0, 1 << 24, &mut out);
+    client.send(&out);
+    client.request(1, "GET", "/bytes/300000", true);
+    client.request(3, "GET", "/bytes/50000", true);
+    assert!(client.response(3).content == pattern(50_000));
+    assert_eq!(client.responses[&1].content.len(), 100_000);
+    let mut out = Vec::new();
+    write::window_update(1, 200_000, &mut out);
+    client.send(&out);
+    assert!(client.response(1).content == pattern(300_000));
 }
 
 #[test]

@@ -69,6 +69,21 @@ fn many_streams_at_once_and_a_slow_reader() {
 }
 
 #[test]
+fn responses_leave_one_after_the_other() {
+    // As over HTTP/2; few enough for the client's receive buffer, so that nothing is lost.
+    let server = start("");
+    let mut client = H3Client::connect(&server);
+    let get = request("GET", "/bytes/30000", &[]);
+    let ids: Vec<_> = (0..4).map(|_| client.send(Dir::Bi, &get, true)).collect();
+    assert_eq!(client.response(ids[0]).content, pattern(30_000));
+    let others = ids[1..].iter().filter_map(|id| client.streams.get(id)).map(|stream| stream.octets.len());
+    assert!(others.sum::<usize>() < 30_000);
+    ids[1..].iter().for_each(|id| assert_eq!(client.response(*id).content, pattern(30_000)));
+    client.ended.retain(|id| ids.contains(id));
+    assert_eq!(client.ended, ids);
+}
+
+#[test]
 fn broken_requests_concern_their_stream() {
     let server = start("");
     let mut client = H3Client::connect(&server);

@@ -1,4 +1,4 @@
-//! Responses: HEADERS and DATA within the windows, streams served in turn.
+//! Responses: HEADERS and DATA within the windows, one after the other or by their priorities.
 
 use super::stream::{Sending, Stream};
 use super::{ErrorCode, H2, write};
@@ -125,55 +125,50 @@ impl H2 {
         }
     }
 
-    /// The place of the stream to serve next, from `place` on where they are served in turn.
+    /// The place of the stream to serve next, if one can go on.
     #[inline]
-    fn next_place(&mut self, place: usize) -> Option<usize> {
-        if self.by_priority {
-            return self.streams.most_urgent(self.send_window);
-        }
-        Some(if place < self.streams.len() { place } else { 0 })
+    fn next_place(&self) -> Option<usize> {
+        if self.by_priority { self.streams.most_urgent(self.send_window) } else { self.streams.first(self.send_window) }
     }
 
-    /// Serves the streams in turn, a frame each, or by their priorities, until `limit` octets are made or none can go on.
+    /// Serves the streams until `limit` octets are made or none can go on: one after the other, as they are answered, or by their
+    /// priorities.
     pub fn produce(&mut self, limit: usize, context: &mut Context<'_>) {
         let stop_at = context.plain.len() + limit;
-        let mut place = 0;
-        // Streams in a row that could not go on.
-        let mut stuck = 0;
         while self.fate.is_none() && self.streams.sending() > 0 && context.plain.len() < stop_at {
-            if stuck > self.streams.len() {
-                break;
-            }
-            let Some(next) = self.next_place(place) else { break };
-            place = next;
-            if self.streams.at(place).sending.is_none() {
-                (place, stuck) = (place + 1, stuck + 1);
-                continue;
-            }
-            // Out of the table while it is served, back at its end: the order of the table is the order of service.
+            let Some(place) = self.next_place() else { break };
+            // Out of the table while it is served.
             let mut stream = self.streams.remove_at(place);
             if let Some(plan) = stream.plan.take() {
                 stream.sending = None;
-                self.respond_queued(stream, plan, context);
-                stuck = 0;
+                self.respond_queued(stream, plan, place, context);
                 continue;
             }
             let Some(mut sending) = stream.sending.take() else { continue };
             let room = stop_at - context.plain.len();
-            let progressed = self.write_data(&mut stream, &mut sending, room.max(FRAME_HEADER_OCTETS), context);
-            stuck = if progressed { 0 } else { stuck + 1 };
+            self.write_data(&mut stream, &mut sending, room.max(FRAME_HEADER_OCTETS), context);
             if sending.next == sending.end {
                 self.finished(&stream, context);
             } else {
                 stream.sending = Some(sending);
-                self.streams.push(stream);
+                self.put_back(place, stream);
             }
         }
         self.close_at_end();
     }
 
-    /// Sends the head of an answer that had to wait for room; its content takes its turn.
-    fn respond_queued(&mut self, mut stream: Stream, plan: Plan, context: &mut Context<'_>) {
+    /// Puts a stream that has been served back into the table: to its place, or to the end, so that those of one priority take
+    /// turns.
+    fn put_back(&mut self, place: usize, stream: Stream) {
+        if self.by_priority {
+            self.streams.push(stream);
+        } else {
+            self.streams.insert(place, stream);
+        }
+    }
+
+    /// Sends the head of an answer that had to wait for room; its content follows when it is served next.
+    fn respond_queued(&mut self, mut stream: Stream, plan: Plan, place: usize, context: &mut Context<'_>) {
         let end = context.handler.octets_to_send(&plan);
         self.write_headers(&stream, &plan, end == 0, context);
         self.count_response(plan.head.status, context);
@@ -181,7 +176,7 @@ impl H2 {
             self.finished(&stream, context);
         } else {
             stream.sending = Some(Sending { content: plan.content, next: 0, end });
-            self.streams.push(stream);
+            self.put_back(place, stream);
         }
     }
 

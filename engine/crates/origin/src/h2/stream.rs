@@ -100,13 +100,14 @@ impl Streams {
         self.streams.push(stream);
     }
 
-    pub(super) fn get(&mut self, id: u32) -> Option<&mut Stream> {
-        self.streams.iter_mut().find(|stream| stream.id == id)
+    /// Puts a stream at a place of at most [`Streams::len`], before those that are there and behind it.
+    pub(super) fn insert(&mut self, place: usize, stream: Stream) {
+        self.sending += usize::from(stream.sending.is_some());
+        self.streams.insert(place, stream);
     }
 
-    /// The stream at a place below [`Streams::len`].
-    pub(super) fn at(&mut self, place: usize) -> &mut Stream {
-        &mut self.streams[place]
+    pub(super) fn get(&mut self, id: u32) -> Option<&mut Stream> {
+        self.streams.iter_mut().find(|stream| stream.id == id)
     }
 
     pub(super) fn remove(&mut self, id: u32) -> Option<Stream> {
@@ -149,6 +150,11 @@ impl Streams {
 
     pub(super) fn was_reset(&self, id: u32) -> bool {
         self.resets.contains(&id)
+    }
+
+    /// The place of the stream that was answered first, of those that can go on.
+    pub(super) fn first(&self, connection_window: i64) -> Option<usize> {
+        self.streams.iter().position(|stream| stream.can_send(connection_window))
     }
 
     /// The place of the stream whose turn it is (RFC 9218 10): the most urgent first; of those, each that is not incremental whole,

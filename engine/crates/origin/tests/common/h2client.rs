@@ -26,6 +26,8 @@ pub struct H2Client {
     /// Header blocks as they came.
     pub blocks: BTreeMap<u32, Vec<u8>>,
     pub ended: Vec<u32>,
+    /// The streams of DATA in the order in which it came, one behind the other once.
+    pub served: Vec<u32>,
     pub said: Vec<Said>,
     pub closed: bool,
 }
@@ -40,6 +42,7 @@ impl H2Client {
             responses: BTreeMap::new(),
             blocks: BTreeMap::new(),
             ended: Vec::new(),
+            served: Vec::new(),
             said: Vec::new(),
             closed: false,
         }
@@ -121,6 +124,8 @@ impl H2Client {
             Event::Data { stream, content, end_stream, .. } => {
                 self.responses.get_mut(&stream).expect("HEADERS first").content.extend_from_slice(content);
                 self.ended.extend(end_stream.then_some(stream));
+                self.served.push(stream);
+                self.served.dedup();
             }
             Event::RstStream { stream, code } => self.said.push(Said::Reset(stream, code)),
             Event::GoAway { last_stream, code, .. } => self.said.push(Said::GoAway(last_stream, code)),
