@@ -127,7 +127,7 @@ impl Transport {
     /// Starts to connect.
     pub(crate) fn open(shared: &TransportShared, connection: u32, now_ns: u64) -> Result<Self, ErrorClass> {
         let tls = TlsStream::client(&shared.tls, &shared.server_name).map_err(|error| error.class)?;
-        let (socket, _) =
+        let socket =
             TcpSocket::connect(&shared.address, &shared.options).map_err(|error| ErrorClass::from_io(&error, true))?;
         Ok(Self {
             socket,

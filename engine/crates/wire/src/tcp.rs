@@ -35,7 +35,6 @@ pub struct TcpInfo {
     pub mss_bytes: u64,
     /// Segments that may overtake another before it is taken for lost.
     pub reordering: u64,
-    pub delivered_bytes: u64,
     pub received_bytes: u64,
 }
 
@@ -43,15 +42,6 @@ pub struct TcpInfo {
 #[derive(Debug)]
 pub struct TcpSocket {
     fd: OwnedFd,
-}
-
-/// Whether a connection attempt ended at once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Connecting {
-    /// The connection stands.
-    Done,
-    /// Writability will tell; then ask [`TcpSocket::take_error`].
-    InProgress,
 }
 
 impl TcpSocket {
@@ -67,21 +57,21 @@ impl TcpSocket {
         Ok(Self { fd: unsafe { OwnedFd::from_raw_fd(fd) } })
     }
 
-    /// Starts to connect to `address`.
+    /// Starts to connect to `address`; writability will tell how that went, then ask [`TcpSocket::take_error`].
     ///
     /// # Errors
     /// As socket(2), setsockopt(2) and connect(2); `EADDRNOTAVAIL` means that no ephemeral port is left.
-    pub fn connect(address: &SocketAddr, options: &TcpOptions) -> io::Result<(Self, Connecting)> {
+    pub fn connect(address: &SocketAddr, options: &TcpOptions) -> io::Result<Self> {
         let socket = Self::new(address)?;
         socket.set(options)?;
         let (storage, length) = raw_address(address);
         // SAFETY: `storage` holds a socket address of `length` octets.
         let result = unsafe { libc::connect(socket.as_raw_fd(), (&raw const storage).cast(), length) };
         if result == 0 {
-            return Ok((socket, Connecting::Done));
+            return Ok(socket);
         }
         let error = io::Error::last_os_error();
-        if error.raw_os_error() == Some(libc::EINPROGRESS) { Ok((socket, Connecting::InProgress)) } else { Err(error) }
+        if error.raw_os_error() == Some(libc::EINPROGRESS) { Ok(socket) } else { Err(error) }
     }
 
     /// A listening socket; accepted sockets inherit the options.
@@ -217,7 +207,6 @@ impl TcpSocket {
             congestion_window_bytes: u64::from(raw.snd_cwnd) * u64::from(raw.snd_mss),
             mss_bytes: u64::from(raw.snd_mss),
             reordering: u64::from(raw.reordering),
-            delivered_bytes: raw.bytes_acked,
             received_bytes: raw.bytes_received,
         })
     }

@@ -204,11 +204,6 @@ impl Parser {
         }
     }
 
-    /// Whether the parser stands at a frame boundary, so that an end of the connection here cuts nothing.
-    pub fn at_boundary(&self) -> bool {
-        (self.partial.is_empty() || self.partial_spent) && self.data.is_none() && self.open_block.is_none()
-    }
-
     /// Moves input into `partial` until the frame there (for DATA: its header and pad length) is whole.
     fn collect(&mut self, input: &mut &[u8]) -> Result<bool, H2Error> {
         loop {

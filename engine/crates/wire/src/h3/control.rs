@@ -139,16 +139,6 @@ impl ControlPlane {
         Self { role, streams: Vec::new(), settings: None, goaway: None }
     }
 
-    /// The peer's settings, once they have arrived.
-    pub fn settings(&self) -> Option<&Settings> {
-        self.settings.as_ref()
-    }
-
-    /// The identifier of the peer's last GOAWAY.
-    pub fn goaway(&self) -> Option<u64> {
-        self.goaway
-    }
-
     /// Octets of the peer's unidirectional stream `id`.
     pub fn on_data(&mut self, id: u64, mut input: &[u8], on_event: &mut impl FnMut(UniEvent)) -> Result<(), Error> {
         let index = match self.streams.iter().position(|(known, _)| *known == id) {

@@ -82,12 +82,6 @@ impl FrameReader {
         !self.in_payload && (self.partial.is_empty() || self.handed_out)
     }
 
-    /// Forgets everything, so that the reader (and its memory) serves another stream.
-    pub fn reset(&mut self) {
-        self.partial.clear();
-        *self = Self { partial: std::mem::take(&mut self.partial), ..Self::default() };
-    }
-
     /// Takes octets off the front of `input` until a frame (or a piece of DATA) is there; `None` when all are consumed.
     pub fn read<'r, 'i: 'r>(&'r mut self, input: &mut &'i [u8]) -> Result<Option<Frame<'r>>, Error> {
         if self.handed_out {
@@ -305,16 +299,5 @@ mod tests {
             assert_eq!(owned(input, input.len()).unwrap_err().code, code);
             assert_eq!(owned(input, 1).unwrap_err().code, code);
         }
-    }
-
-    #[test]
-    fn a_reader_is_as_new_after_reset() {
-        let mut reader = FrameReader::new();
-        let mut rest = &[0x01, 0x05, 1, 2][..];
-        assert_eq!(reader.read(&mut rest).unwrap(), None);
-        reader.reset();
-        assert!(reader.at_boundary());
-        let mut rest = &[0x01, 0x02, 3, 4][..];
-        assert_eq!(reader.read(&mut rest).unwrap(), Some(Frame::Headers(&[3, 4])));
     }
 }

@@ -35,12 +35,6 @@ impl MessageReader {
         Self::default()
     }
 
-    /// Serves another stream with the same memory.
-    pub fn reset(&mut self) {
-        self.frames.reset();
-        self.expect = Expect::Head;
-    }
-
     /// The last head was an interim response (1xx), so another one follows (RFC 9114 section 4.1).
     pub fn expect_another_head(&mut self) {
         if self.expect == Expect::Content {

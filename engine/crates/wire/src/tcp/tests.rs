@@ -3,7 +3,7 @@ use super::*;
 fn connected(options: &TcpOptions) -> (TcpSocket, TcpSocket, TcpSocket) {
     let listener = TcpSocket::listen(&"127.0.0.1:0".parse().unwrap(), options, true, 8).unwrap();
     let address = listener.local_address().unwrap();
-    let (client, _) = TcpSocket::connect(&address, options).unwrap();
+    let client = TcpSocket::connect(&address, options).unwrap();
     let server = loop {
         if let Some(socket) = listener.accept().unwrap() {
             break socket;
@@ -82,7 +82,7 @@ fn refused_port_is_an_error_of_the_attempt() {
     let address = listener.local_address().unwrap();
     drop(listener);
     let code = match TcpSocket::connect(&address, &TcpOptions::default()) {
-        Ok((socket, _)) => socket.take_error().unwrap_err().raw_os_error(),
+        Ok(socket) => socket.take_error().unwrap_err().raw_os_error(),
         Err(error) => error.raw_os_error(),
     };
     assert_eq!(code, Some(libc::ECONNREFUSED));

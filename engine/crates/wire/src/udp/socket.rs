@@ -138,11 +138,6 @@ impl UdpSocket {
         self.receive_buffer_bytes
     }
 
-    /// Whether sends are still segmented by the kernel; false once the device refused it.
-    pub fn offload(&self) -> bool {
-        self.offload
-    }
-
     /// What went through so far.
     pub fn counters(&self) -> UdpCounters {
         self.counters
@@ -166,14 +161,6 @@ impl UdpSocket {
             )
         })?;
         Ok(values[libc::SK_MEMINFO_DROPS as usize])
-    }
-
-    /// Takes the pending socket error, such as `ECONNREFUSED` from an ICMP port-unreachable (`SO_ERROR`, socket(7)).
-    pub fn take_error(&self) -> io::Result<Option<io::Error>> {
-        match get_option(&self.fd, libc::SOL_SOCKET, libc::SO_ERROR)? {
-            0 => Ok(None),
-            code => Ok(Some(io::Error::from_raw_os_error(code))),
-        }
     }
 }
 

@@ -107,18 +107,6 @@ fn settings_are_pairs_in_order() {
 }
 
 #[test]
-fn knows_when_the_end_cuts_nothing() {
-    let mut parser = Parser::new(LIMITS);
-    let wire = conversation();
-    for (count, octet) in wire[..21].iter().enumerate() {
-        assert_eq!(parser.at_boundary(), count == 0, "after {count} octets of SETTINGS");
-        let event = parser.next(&mut std::slice::from_ref(octet)).unwrap();
-        assert_eq!(event.is_some(), count == 20);
-    }
-    assert!(parser.at_boundary());
-}
-
-#[test]
 fn errors_of_the_connection() {
     let connection = |frame: &[u8], code: ErrorCode| {
         let error = first_error(frame);
