@@ -39,7 +39,7 @@ def test_steps_add_up_and_the_whole_comes_from_blocks_of_its_own():
     made = climb(values, 2, 0.95)
     assert [step.change.value for step in made.steps] == pytest.approx([1.1, 2.0])
     assert made.summed.value == pytest.approx(3.1)
-    assert made.whole.value == pytest.approx(4.0)
+    assert made.end_to_end.value == pytest.approx(4.0)
     assert made.left.value == pytest.approx(0.9)
     assert (made.rounds, made.complete) == (2, 2)
     assert made.rungs[0].value == pytest.approx(0.1)
@@ -49,7 +49,7 @@ def test_a_round_without_a_rung_is_left_out_of_its_steps_and_of_the_sum():
     values = [{0: 0.0, 1: 0.0, 2: 0.0, 3: 0.0}, {2: 1.0}, {0: 3.0, 1: 3.0, 2: 3.0, 3: 3.0}]
     made = climb(values, 2, 0.95)
     assert [step.change.blocks for step in made.steps] == [1, 1]
-    assert (made.complete, made.whole.blocks, made.left.blocks) == (1, 2, 1)
+    assert (made.complete, made.end_to_end.blocks, made.left.blocks) == (1, 2, 1)
     assert made.meets is None
 
 
@@ -61,7 +61,7 @@ def test_intervals_of_steps_and_of_the_remainder_hold_as_often_as_they_say():
     for _ in range(runs):
         made = climb(world(random, effects, 6), 6, 0.95)
         inside = [one.change.low <= true <= one.change.high for one, true in zip(made.steps, effects, strict=True)]
-        held += [*inside, bool(made.meets), made.whole.low <= sum(effects) <= made.whole.high]
+        held += [*inside, bool(made.meets), made.end_to_end.low <= sum(effects) <= made.end_to_end.high]
         false += made.steps[2].counts(0.95)
     assert all(0.93 <= share <= 0.97 for share in held / runs), held / runs
     assert false / runs <= 0.05
@@ -88,7 +88,7 @@ def test_what_did_not_change_is_called_held_then_in_at_most_one_of_twenty(says, 
         values = world(random, [0.0, 0.0], 6)
         made = climb([{block: value + truth for block, value in one.items()} for one in values], 6, 0.95)
         ends = [linear([(1.0, np.array(list(values[place].values())) + truth)], 0.95) for place in (0, -1)]
-        called += answer(says, ends[0], ends[1], made.whole, margin=0.05, sessions=0.0)[0] == HELD_THEN
+        called += answer(says, ends[0], ends[1], made.end_to_end, margin=0.05, sessions=0.0)[0] == HELD_THEN
     assert called / runs <= 0.05
 
 
@@ -98,7 +98,7 @@ def test_what_changed_is_called_held_then():
     values = [{block: value + math.log(16) for block, value in one.items()} for one in values]
     made = climb(values, 6, 0.95)
     ends = [linear([(1.0, np.array(list(values[place].values())))], 0.95) for place in (0, -1)]
-    found = answer(ABOVE, ends[0], ends[1], made.whole, margin=0.05, sessions=0.01)
+    found = answer(ABOVE, ends[0], ends[1], made.end_to_end, margin=0.05, sessions=0.01)
     assert (found[0], found[2], found[3]) == ("held then", OTHER_SIZE, CONTRADICTED)
     assert "in another size than published" in found[1]
 

@@ -13,7 +13,7 @@ COMPUTING = ("trifecta.analysis.", "trifecta.trace.")
 # The only file with arrays, and the only functions of the packages that compute, that the report may import, and why.
 ARRAYS = {"figures/panels.py": "a million points are thinned to the pixels that they fall on before they are drawn"}
 FUNCTIONS = {
-    ("trifecta.analysis.scaling", "verdict_changes"): "between which levels the words of verdicts change, of words alone",
+    ("trifecta.analysis.scaling", "verdict_changes"): "between which levels verdicts change, of words alone",
     ("trifecta.analysis.statements", "given"): "a published number is looked up",
 }
 

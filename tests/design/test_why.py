@@ -70,7 +70,7 @@ PLANTED = {
 
 @pytest.mark.parametrize("name", sorted(PLANTED))
 def test_what_is_planted_is_suspected_most(name):
-    seen = race().seen
+    seen = race().evidence
     seen = replace(seen, fields={**seen.fields, **PLANTED[name]}, levels={**seen.levels, **PLANTED[name]})
     if name.endswith("cpu"):
         seen = replace(seen, struck={"headroom": 4})
@@ -79,8 +79,8 @@ def test_what_is_planted_is_suspected_most(name):
 
 
 def test_a_threshold_is_suspected_where_packets_overtake():
-    assert suspects(replace(race().seen, overtaken=3))[0][0].id == "packet-threshold"
-    unsuspected = {one.id: suspect.suspicion for one, suspect in suspects(race().seen)}
+    assert suspects(replace(race().evidence, overtaken=3))[0][0].id == "packet-threshold"
+    unsuspected = {one.id: suspect.suspicion for one, suspect in suspects(race().evidence)}
     assert unsuspected["packet-threshold"] == UNSUSPECTED
 
 
@@ -95,7 +95,7 @@ def test_a_threshold_is_suspected_where_packets_overtake():
     ],
 )
 def test_who_is_paced_is_what_the_study_says(fields, why):
-    seen = race().seen
+    seen = race().evidence
     seen = replace(seen, fields={**seen.fields, **fields})
     assert CAUSES["pacing"].find(seen).why == why
     bare = {**seen.fields, "pacing": "off", "congestion_control": "cubic"}
@@ -103,9 +103,9 @@ def test_who_is_paced_is_what_the_study_says(fields, why):
 
 
 def test_the_programs_of_others_are_causes_where_they_are():
-    ids = [one.id for one, _ in suspects(race("path=far,connection=reused,server=caddy").seen)]
+    ids = [one.id for one, _ in suspects(race("path=far,connection=reused,server=caddy").evidence)]
     assert "server-program" in ids
-    assert "server-program" not in [one.id for one, _ in suspects(race().seen)]
+    assert "server-program" not in [one.id for one, _ in suspects(race().evidence)]
 
 
 def removable(case):
@@ -154,7 +154,7 @@ def test_what_this_version_has_no_field_for_is_said():
         compare="quinn",
     )
     own = case_of(compared, plan.cells(compared)[0], "stock", "adapted")
-    suspect = CAUSES["window-validation"].find(replace(own.seen, fields={**own.seen.fields, "quinn": "stock"}))
+    suspect = CAUSES["window-validation"].find(replace(own.evidence, fields={**own.evidence.fields, "quinn": "stock"}))
     assert suspect is not None
     assert own.change(suspect) == COMPARED
     there = replace(case.evidence, fields={**case.evidence.fields, "quinn": "adapted"})
@@ -197,7 +197,7 @@ def test_what_both_arms_speak_decides_where_servers_are_compared():
         compare="server",
     )
     own = case_of(compared, plan.cells(compared)[0], "caddy", "origin")
-    changes = {one.id: own.change(suspect) for one, suspect in suspects(own.seen)}
+    changes = {one.id: own.change(suspect) for one, suspect in suspects(own.evidence)}
     assert changes["idle-window"] == ABSENT, "QUIC keeps its window by itself"
     assert own.only(changes["pacing"]) == ""
 

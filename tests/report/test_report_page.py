@@ -105,7 +105,7 @@ def test_the_answer_comes_first_and_hides_nothing(page: pages.Element) -> None:
     assert "server nginx: not installed" in answer.text
     assert "service time" in answer.text
     assert "Noise floors, from HTTP/2 against itself" in answer.text
-    assert "between blocks, which a difference from another block" in answer.text
+    assert "between blocks, which a difference from another cell or run" in answer.text
     assert "the budget of 3" in answer.text
 
 

@@ -29,7 +29,7 @@ RACE = studies.load("race")
 
 def case(server="origin", **seen):
     own = case_of(RACE, cell_named(RACE, f"path=far,connection=reused,server={server}"), "h3", "h2")
-    return with_evidence(own, replace(own.seen, **seen))
+    return with_evidence(own, replace(own.evidence, **seen))
 
 
 def asked_of(made, rounds, of):

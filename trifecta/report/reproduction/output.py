@@ -79,7 +79,7 @@ def render(result: Result, own: Mapping[str, Sequence[StudyFigure]] | None = Non
         ladders=section.shown_ladders(result.ladders),
         threats=[(one, threats.sentences(one)) for one in result.threats],
         measured={str(one["threat"]) for one in result.threats},
-        figure=_provenance(result),
+        provenance=_provenance(result),
     )
 
 
