@@ -21,7 +21,7 @@ STAYING = {
     "trifecta.store.parquet:select:return": "the columns are those of the SQL that it is given",
     "trifecta.conclude.derived:write:views": "any derived view; who derives it has its type",
     "trifecta.conclude.queries:attach:derived": "as those of write",
-    "trifecta.conclude.queries:QueryResult.where:return": "the answer to any query, for tables; QueryResult.of has its type",
+    "trifecta.conclude.queries:QueryResult.where:return": "the answer to any query; QueryResult.of has its type",
     "trifecta.report.tables:with_rows:rows": "as those of QueryResult.where",
     "trifecta.video.ffmpeg:probe:return": "ffprobe's JSON, which another program defines",
     "trifecta.implementations.browsers.bidi:Bidi.command:params": "WebDriver BiDi, which its specification defines",

@@ -27,7 +27,7 @@ from trifecta.design.campaign import Campaign
 from trifecta.design.factors import CONNECTION_LEVELS
 from trifecta.report import grids, verdict_words
 from trifecta.report.figures import style
-from trifecta.report.page_templates import page
+from trifecta.report.page_templates import Filter, page
 from trifecta.report.visits.published import ours, with_place
 from trifecta.report.visits.words import cell_words, claim_summary
 from trifecta.store import manifest
@@ -187,8 +187,8 @@ def write_page(overview: Overview, folder: Path) -> Path:
     """Write ``index.html`` of a campaign and return its path."""
     from trifecta.store import files
 
-    filters = {"name": style.name, "duration": _duration, "share": _share, "headline": verdict_words.headline,
-               "ratio_interval": verdict_words.ratio_interval}  # fmt: skip
+    filters: dict[str, Filter] = {"name": style.name, "duration": _duration, "share": _share, "headline": verdict_words.headline,
+                                  "ratio_interval": verdict_words.ratio_interval}  # fmt: skip
     text = page("campaign.html.j2", filters, overview=overview)
     target = folder / PAGE
     with files.disk_errors(target):

@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from jinja2 import Environment
     from markupsafe import Markup
 
+Filter = Callable[..., object]
+
 TEMPLATES = Path(__file__).parent / "templates"
 
 
-def page(
-    template: str, filters: Mapping[str, Callable[..., object]] | None = None, *, trim: bool = False, **values: object
-) -> str:
+def page(template: str, filters: Mapping[str, Filter] | None = None, *, trim: bool = False, **values: object) -> str:
     """A template of ours filled in."""
     made = environment((TEMPLATES,), trim=trim)
     made.filters |= filters or {}

@@ -19,7 +19,7 @@ from trifecta.report import grids, threats
 from trifecta.report.ladder import section
 from trifecta.report.ladder import words as ladder_words
 from trifecta.report.next_commands import command_line
-from trifecta.report.page_templates import page
+from trifecta.report.page_templates import Filter, page
 from trifecta.report.reproduction import figures, words
 from trifecta.report.reproduction.own import section as own_figures
 from trifecta.report.reproduction.own.study_figure import StudyFigure
@@ -54,7 +54,7 @@ def write(result: Result, kept: own_figures.Kept | None = None) -> Path:
 
 def render(result: Result, own: Mapping[str, Sequence[StudyFigure]] | None = None) -> str:
     """The page, with the figures of each study that were drawn."""
-    filters = {
+    filters: dict[str, Filter] = {
         "published": words.published_words,
         "ours": words.our_words,
         "effect": words.effect_words,
