@@ -187,8 +187,13 @@ def write_page(overview: Overview, folder: Path) -> Path:
     """Write ``index.html`` of a campaign and return its path."""
     from trifecta.store import files
 
-    filters: dict[str, Filter] = {"name": style.name, "duration": _duration, "share": _share, "headline": verdict_words.headline,
-                                  "ratio_interval": verdict_words.ratio_interval}  # fmt: skip
+    filters: dict[str, Filter] = {
+        "name": style.name,
+        "duration": _duration,
+        "share": _share,
+        "headline": verdict_words.headline,
+        "ratio_interval": verdict_words.ratio_interval,
+    }
     text = page("campaign.html.j2", filters, overview=overview)
     target = folder / PAGE
     with files.disk_errors(target):
