@@ -36,6 +36,7 @@ from trifecta.design.arms import node_words
 from trifecta.design.gate import WIRE_BYTES, Condition, GatePlan
 from trifecta.design.metric import Metric
 from trifecta.design.model import AA_SUFFIX, Cell
+from trifecta.design.phrases import numbered
 
 Floats = NDArray[np.float64]
 State = Literal["pass", "fail", "open"]
@@ -218,7 +219,7 @@ def _reason(state: State, condition: Condition, pair: PairBlocks, slack: float, 
     if pair.blocks:
         return f"{pair.blocks} usable block{' is' if pair.blocks == 1 else 's are'} too few for an interval"
     if pair.invalid_trials:
-        return f"no usable block: {pair.invalid_trials} trial{'' if pair.invalid_trials == 1 else 's'} failed a check"
+        return f"no usable block: {numbered(pair.invalid_trials, 'trial')} failed a check"
     return "no block holds a value of both" if pair.incomplete_blocks else "no block has been run"
 
 

@@ -28,6 +28,7 @@ from trifecta.analysis.estimate import Row
 from trifecta.analysis.verdict import verdicts
 from trifecta.design import plan
 from trifecta.design.model import Cell, Study, Verdict
+from trifecta.design.phrases import numbered
 
 HOPELESS_BLOCKS = 3  # a comparison without a usable block in as many blocks of its cell is not retried
 EVERY_NTH_FOR_ALL = 8  # forecasts from few blocks err: every so many blocks an open cell gets one regardless
@@ -144,7 +145,7 @@ class Planner:
             return self._first_round(affordable, "every cell gets" if every else "the budget gives some cells")
         if not self.study.gives_verdicts and not early:
             why = "captured trials give no verdicts (captured_trials_count is false)"
-            return Stop(f"every cell has had its {_blocks(self.study.min_blocks)}; {why}", "captured")
+            return Stop(f"every cell has had its {numbered(self.study.min_blocks, 'block')}; {why}", "captured")
         return self._where_open(states, left_ns)
 
     def _most(self, cell: Cell) -> int:
@@ -245,16 +246,18 @@ class Planner:
     def _stop_decided(self) -> Stop:
         if not self.verdicts and len(plan.levels_of(self.study)) == 1:
             blocks = min(self.study.min_blocks, self.study.max_blocks)
-            return Stop(f"every cell has had its {_blocks(blocks)}; one protocol alone gives no verdict", "blocks")
+            return Stop(
+                f"every cell has had its {numbered(blocks, 'block')}; one protocol alone gives no verdict", "blocks"
+            )
         number = len(self.verdicts)
         return Stop("the one verdict is decided" if number == 1 else f"all {number} verdicts are decided", "decided")
 
     def _all_blocks_text(self) -> str:
         if self.study.min_blocks == self.study.max_blocks and not self.most:
-            return f"every cell has had its {_blocks(self.study.max_blocks)}, as set in advance"
+            return f"every cell has had its {numbered(self.study.max_blocks, 'block')}, as set in advance"
         if self.most:
             return f"{self._open_text()}; each open cell has had the further blocks that were asked for"
-        return f"{self._open_text()}; each open cell has had {_blocks(self.study.max_blocks)}"
+        return f"{self._open_text()}; each open cell has had {numbered(self.study.max_blocks, 'block')}"
 
     def _stop_budget(self, left_ns: int | None, costs_ns: list[int]) -> Stop:
         """``costs_ns``: what a block of each cell would cost that is to have more."""
@@ -331,11 +334,6 @@ def _ran(rows: Sequence[Row], arms: Collection[str]) -> _RunSoFar:
     }
     busy_ns = sum(span for per_block in spans.values() for span in per_block.values())
     return _RunSoFar(cells, busy_ns, list({str(row["cell"]): None for row in reversed(rows)})[::-1])
-
-
-def _blocks(number: int) -> str:
-    """``1 block``, ``6 blocks``."""
-    return f"{number} block{'' if number == 1 else 's'}"
 
 
 def rest_words(cost_ns: float, left_ns: int | None) -> str:

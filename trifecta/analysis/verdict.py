@@ -42,6 +42,7 @@ from trifecta.design.arms import arm_words, node_words
 from trifecta.design.metric import Metric
 from trifecta.design.metrics import METRICS
 from trifecta.design.model import AA_SUFFIX, Cell, Study, Verdict, VerdictKind
+from trifecta.design.phrases import numbered
 
 Claim = Literal["faster", "slower", "same"]
 SUCCESS = "success_rate"
@@ -189,7 +190,8 @@ def _weigh(
     log_margin = math.log1p(study.margin)
     larger = judged.log_e_above >= judged.log_e_below
     best: Claim = "faster" if larger != metric.lower_is_better else "slower"
-    log_e = _beyond(pair, among, _swallowed(floor), larger=larger)
+    swallowed = _swallowed(floor)
+    log_e = _beyond(pair, among, swallowed, larger=larger) if swallowed else max(judged.log_e_above, judged.log_e_below)
     hindrance = _below_the_floor(judged.interval, floor)
     if not judged.interval.excludes_zero():
         same = log_e_within(pair.logs, log_margin) if among is None else among.log_e(-log_margin, log_margin)
@@ -430,7 +432,7 @@ def _why_no_interval(pair: PairBlocks) -> str:
         are = "block is" if pair.blocks == 1 else "blocks are"
         return f"{pair.blocks} usable {are} too few for an interval"
     if pair.invalid_trials:
-        return f"no usable block: {pair.invalid_trials} trial{'' if pair.invalid_trials == 1 else 's'} failed a check"
+        return f"no usable block: {numbered(pair.invalid_trials, 'trial')} failed a check"
     return "no block holds a value of both" if pair.incomplete_blocks else "no block has been run yet"
 
 

@@ -19,10 +19,19 @@ def sentence(text: str) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """``1 cell``, ``3 cells``, ``3 watches``."""
-    return f"{numbers.count(number)} {noun if number == 1 else plural(noun)}"
+    """``1 cell``, ``3,060 cells``, ``3 watches``."""
+    return f"{numbers.count(number)} {_in_number(number, noun)}"
+
+
+def numbered(number: int, noun: str) -> str:
+    """As `counted`, its digits not grouped: ``1 packet``, ``3060 packets``."""
+    return f"{number} {_in_number(number, noun)}"
 
 
 def plural(noun: str) -> str:
     """``cells``, ``watches``."""
     return f"{noun}{'es' if noun.endswith('ch') else 's'}"
+
+
+def _in_number(number: int, noun: str) -> str:
+    return noun if number == 1 else plural(noun)

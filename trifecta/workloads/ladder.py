@@ -10,6 +10,7 @@ from trifecta.design import plan
 from trifecta.design.errors import CannotError, UserError
 from trifecta.design.ladder import Ladder, Rung, cells_of
 from trifecta.design.model import Cell, Study
+from trifecta.design.phrases import numbered
 
 # What starts threads must not be there when the sandbox is entered.
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def run_rounds(study: Study, run: Path, ends: Sequence[str], run_one: RunOne, wi
 
 def _lost_words(lost: Collection[str]) -> str:
     """``1 rung can no longer run (path=far,...)``."""
-    return f"{len(lost)} rung{'' if len(lost) == 1 else 's'} can no longer run ({', '.join(sorted(lost))})"
+    return f"{numbered(len(lost), 'rung')} can no longer run ({', '.join(sorted(lost))})"
 
 
 def _refuse_lacking(study: Study) -> None:

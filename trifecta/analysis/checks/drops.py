@@ -15,10 +15,11 @@ Counters of a host's network namespace; the receive backlog is counted for the w
 
 from __future__ import annotations
 
-from trifecta.analysis.checks.evidence import Evidence, Finding, counted, worst
+from trifecta.analysis.checks.evidence import Evidence, Finding, worst
 from trifecta.contract.machine import HostGrowth
 from trifecta.design.impairments import kind_of
 from trifecta.design.model import CheckResult
+from trifecta.design.phrases import numbered
 
 # Counters of /proc/net/snmp and netstat that say that a host itself threw a packet away, and what mends it.
 _COUNTERS = {
@@ -53,7 +54,7 @@ def check(evidence: Evidence) -> list[CheckResult]:
         # A socket counts datagrams with a wrong checksum among those that it dropped (SO_RXQ_OVFL, socket(7)). Where
         # the path damages packets, the host's counters are believed alone: they distinguish the two.
         if lost and not (corrupting and evidence.transport is not None):
-            text = f"{whose} UDP receive buffer overflowed: {counted(lost, 'datagram')} lost"
+            text = f"{whose} UDP receive buffer overflowed: {numbered(lost, 'datagram')} lost"
             findings.append(_drop(text, lost, "raise net.core.rmem_max"))
     if evidence.foreign and evidence.transport is None:
         findings.append(Finding("unknown", f"{evidence.client} does not report whether its receive buffer overflowed"))
@@ -66,7 +67,7 @@ def check(evidence: Evidence) -> list[CheckResult]:
             # Who else brings damaged datagrams to a host that is not of a lab, is not known.
             findings += _host(name, value, corrupting or bool(evidence.study.hosts))
         elif name == "softnet_drops" and value is not None and value > 0:
-            packets = counted(int(value), "packet")
+            packets = numbered(int(value), "packet")
             text = f"the kernel's receive backlog was full: {packets} dropped on the whole machine"
             findings.append(_drop(text, value, "raise net.core.netdev_max_backlog"))
     return worst(evidence, "drops", findings)
@@ -89,7 +90,7 @@ def _host(host: str, grown: HostGrowth, corrupting: bool) -> list[Finding]:
     for device, counters in grown.get("devices", {}).items():
         count = sum(int(counters.get(field, 0)) for field in ("rx_drops", "tx_drops", "rx_errors", "tx_errors"))
         if count > 0:
-            text = f"host {host}: device {device} dropped {counted(count, 'packet')}"
+            text = f"host {host}: device {device} dropped {numbered(count, 'packet')}"
             findings.append(
                 _drop(
                     text,

@@ -240,11 +240,6 @@ def counts(values: Mapping[Any, int]) -> str:
     return ", ".join(f"{name} {count}" for name, count in ranked) or "none"
 
 
-def counted(number: int, noun: str) -> str:
-    """``1 packet``, ``3 packets``."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
 def duration(value_ns: float) -> str:
     """A time with three significant digits and its unit."""
     for size, unit in ((1e9, "s"), (1e6, "ms"), (1e3, "µs")):

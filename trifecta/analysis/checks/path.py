@@ -28,11 +28,12 @@ from collections.abc import Mapping, Sequence
 
 from trifecta.analysis.chance import consistent, plausible_share
 from trifecta.analysis.checks import echo, from_here, lateness
-from trifecta.analysis.checks.evidence import TRANSPORTS, Evidence, Finding, counted, duration, worst
+from trifecta.analysis.checks.evidence import TRANSPORTS, Evidence, Finding, duration, worst
 from trifecta.contract.impairments import ImpairmentDocument
 from trifecta.contract.stored import Direction, OneLink, OneProbe, Probe
 from trifecta.design.impairments import kind_of, lost_share
 from trifecta.design.model import CheckResult, CheckStatus, PathSpec, RequestsWorkload
+from trifecta.design.phrases import numbered
 
 DELAY_SHARE, DELAY_FLOOR_NS = 0.02, 100_000  # one direction, by the link: whichever allows more
 RTT_SHARE, RTT_FLOOR_NS = 0.02, 200_000  # both directions and both hosts, by the probe
@@ -191,7 +192,7 @@ def _direction(
     for what, lost in (("device drops", report.get("device_drops")), ("send errors", report.get("send_errors"))):
         count = int(lost or 0)
         if count:
-            text = f"{name}: the link itself lost {counted(count, 'packet')} ({what})"
+            text = f"{name}: the link itself lost {numbered(count, 'packet')} ({what})"
             findings.append(Finding("fail", text, float(count), 0.0, late))
     return findings
 

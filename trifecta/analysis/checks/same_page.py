@@ -20,9 +20,10 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 
 from trifecta.analysis.checks import page_alike
-from trifecta.analysis.checks.evidence import Evidence, Finding, counted, counts, worst
+from trifecta.analysis.checks.evidence import Evidence, Finding, counts, worst
 from trifecta.analysis.checks.visits import FetchResult, Visits
 from trifecta.design.model import CheckResult, RequestsWorkload
+from trifecta.design.phrases import numbered
 
 SHOWN = 3  # URLs named of each kind of difference
 _REMEDY = "look at the waterfalls: every visit must fetch the same page (docs/pages.md)"
@@ -134,7 +135,7 @@ def _failed(visits: Visits) -> list[Finding]:
         return []
     number = sum(visits.failed.values())
     which = f"{counts(visits.failed_classes)}: {_urls(visits.failed)}"
-    text = f"{counted(number, 'request')} failed in visits that loaded ({which})"
+    text = f"{numbered(number, 'request')} failed in visits that loaded ({which})"
     return [Finding("fail", text, float(number), 0.0, "check that the server and the path can carry the page")]
 
 
@@ -152,7 +153,7 @@ def _missing(visits: Visits) -> list[Finding]:
         return []
     number = sum(visits.missing.values())
     them = "it is" if number == 1 else "they are"
-    said = f"the recording has no answer to {counted(number, 'request')} ({_urls(visits.missing)})"
+    said = f"the recording has no answer to {numbered(number, 'request')} ({_urls(visits.missing)})"
     text = f"{said}; {them} not compared"
     return [Finding("warn", text, float(number), 0.0, "record the page again, or remove the script that requests them")]
 

@@ -15,10 +15,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import cast
 
-from trifecta.analysis.checks.evidence import Evidence, Finding, counted, counts, worst
+from trifecta.analysis.checks.evidence import Evidence, Finding, counts, worst
 from trifecta.contract.stored import Service, ServiceSummary
 from trifecta.design import failures
 from trifecta.design.model import CheckResult
+from trifecta.design.phrases import numbered
 
 # How a connection can end without a request on it: the client's last packets were lost, or came late and looked like a
 # new connection. They are told, and not held against the trial.
@@ -59,12 +60,12 @@ def _errors(evidence: Evidence, who: str, summary: ServiceSummary) -> list[Findi
     grave = {name: count for name, count in met.items() if name not in _ENDINGS}
     number = sum(grave.values())
     if number > failed:
-        text = f"{who} counted {counted(number, 'error')}, the client {failed}: {failures.in_words(grave)}"
+        text = f"{who} counted {numbered(number, 'error')}, the client {failed}: {failures.in_words(grave)}"
         return [Finding("fail", text, float(number), float(failed), f"{failures.remedy(grave)}; {_LOG}")]
     endings = sum(met.values()) - number
     if endings > failed:
-        ended = f"{who} saw {counted(endings, 'connection')} end badly ({counts(met)})"
-        text = f"{ended}, the client counted {counted(failed, 'failure')}"
+        ended = f"{who} saw {numbered(endings, 'connection')} end badly ({counts(met)})"
+        text = f"{ended}, the client counted {numbered(failed, 'failure')}"
         return [Finding("warn", text, float(endings), float(failed), _LOG)]
     text = f"{who} ran to the end" + (f" with the errors {counts(met)}" if met else " without an error")
     return [Finding("pass", text, float(number), float(failed))]

@@ -121,7 +121,7 @@ class _Posterior:
 class _Batch:
     """Places that were chosen from what is known, beside the blocks that began after that."""
 
-    seen: _Posterior
+    posterior: _Posterior
     given: int
     """How many these were."""
     places: list[int]
@@ -171,17 +171,15 @@ class MapPlanner:
         done = len(blocks.blocks)
         boundary = min(first, done)
         boundary += BATCH * ((done - boundary) // BATCH)
-        posterior = self._seen_after(blocks, boundary)
+        posterior = self._posterior_after(blocks, boundary)
         if posterior is None:
             sentence = (
                 "nothing is known before a block is done" if run else "no block counts: every trial failed a check"
             )
             return Stop(sentence, "unmeasurable")
         if not posterior.sides.is_open().any() and boundary < done and not run:
-            boundary, posterior = (
-                done,
-                self._seen_after(blocks, done) or posterior,
-            )  # what came beside may say otherwise
+            # what came beside may say otherwise
+            boundary, posterior = done, self._posterior_after(blocks, done) or posterior
         left = int(posterior.sides.is_open().sum())
         if not left:
             return Stop(f"all {len(self._grid)} places are decided", "decided")
@@ -207,7 +205,7 @@ class MapPlanner:
             places = points + points[1:] + points[:1]
         return [place for place in places if place in self._cells]
 
-    def _seen_after(self, measured: MapBlocks, blocks: int) -> _Posterior | None:
+    def _posterior_after(self, measured: MapBlocks, blocks: int) -> _Posterior | None:
         counting = tuple(block.value is not None for block in measured.blocks[:blocks])
         state = (counting, measured.several)
         if self._posterior is None or (self._posterior.counting, self._posterior.several) != state:
@@ -223,7 +221,7 @@ class MapPlanner:
     def _next_place(self, blocks: MapBlocks, posterior: _Posterior, since: Sequence[int]) -> int | None:
         """Where the next block is measured, beside those that began since; None where nothing can be."""
         batch = self._batch
-        if batch is None or batch.seen is not posterior or not 0 <= len(since) - batch.given < len(batch.places):
+        if batch is None or batch.posterior is not posterior or not 0 <= len(since) - batch.given < len(batch.places):
             # On one machine the batch depends on the blocks before it alone, however much of it is done.
             given = () if self._at_once == 1 and len(since) < BATCH else tuple(since)
             batch = self._batch = _Batch(posterior, len(given), self._choose(blocks, posterior, given))
