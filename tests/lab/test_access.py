@@ -15,7 +15,7 @@ pytestmark = pytest.mark.lab
 HELPERS = """
 import errno, json, socket, threading, time
 from pathlib import Path
-from trifecta.lab.access import WIRE_NAMES, access_links, beside, server_address
+from trifecta.lab.access import WIRE_NAMES, access_links, ipv6_address_of, server_address
 from trifecta.contract.codec import plain
 from trifecta.contract.impairments import Delay
 from trifecta.contract.link import LinkConfig, LinkReady, LinkSummary
@@ -32,7 +32,7 @@ def link(network, wire, delay_ms=0):
 
 def connect(network, a, b, number=0, port=443, six=False):
     "A connection from a to a server of b: its two ends and how long it took, or the name of the error."
-    address = beside(server_address(b, number)) if six else server_address(b, number)
+    address = ipv6_address_of(server_address(b, number)) if six else server_address(b, number)
     family = socket.AF_INET6 if six else socket.AF_INET
     with network.host(b).inside():
         server = socket.create_server((address, port), family=family)
