@@ -37,7 +37,11 @@ class Contrast:
     p_holm: float | None = None
 
     def outcome(self, margin: float, alpha: float) -> Outcome:
-        """``more`` or ``less`` when it holds in the family, ``same`` when the interval lies inside the margin."""
+        """``more`` or ``less`` when it holds in the family, ``same`` when the interval lies inside the margin.
+
+        ``same`` is not corrected for the family: that all rows are the same needs none (Berger 1982), and one row
+        stands beside its own interval.
+        """
         if self.p_holm is not None and self.p_holm <= alpha and self.ratio is not None and self.ratio != 1:
             return "more" if self.ratio > 1 else "less"
         inside = self.low is not None and self.high is not None
