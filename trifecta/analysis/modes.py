@@ -53,7 +53,8 @@ class MinorityMode:
                     f"{round_trips} round trips"
                 ]
                 return f"{who} took {many[0]} {'more' if self.shift > 0 else 'less'}"
-        return f"{who} {'form a mode' if self.is_mode else 'stand apart'} at {self.factor:.2f} times the others"
+        apart = "form a mode" if self.is_mode else "stands apart" if self.apart == 1 else "stand apart"
+        return f"{who} {apart} at {self.factor:.2f} times the others"
 
 
 def minority_modes(rows: Sequence[Row], metric: Metric, margin: float) -> dict[str, MinorityMode]:
