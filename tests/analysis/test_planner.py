@@ -170,6 +170,20 @@ def test_what_cannot_be_measured_is_given_up_and_named():
     assert "no block had two usable trials" in decisions[-1].reason
 
 
+def test_a_cell_that_is_given_up_is_not_said_to_have_had_its_blocks():
+    study = dataclasses.replace(make_study(min_blocks=5, max_blocks=5), budget_ns=None)
+    cells, rows = plan.cells(study)[:3], []
+    planner = Planner(study, cells)
+    while isinstance(decision := planner.next(rows, 0), Decision):
+        usable = decision.cell.key != cells[0].key
+        trials = plan.block_trials(study, decision.cell, decision.block, len(rows))
+        rows += [make_row(trial, 1e6, valid=usable) for trial in trials]
+    by_cell = [len({row["block"] for row in rows if row["cell"] == cell.key}) for cell in cells]
+    assert by_cell == [3, 5, 5]
+    words = "every other cell has had its 5 blocks, as set in advance; 1 cell given up: no block had two usable trials"
+    assert (decision.kind, decision.reason) == ("blocks", words)
+
+
 def test_a_study_that_does_not_give_up_gives_every_cell_its_first_blocks():
     study = dataclasses.replace(make_study(min_blocks=5, max_blocks=5), give_up=False)
     _, decisions, _, _ = run(study, flat, valid=False)
@@ -242,13 +256,13 @@ def test_what_could_not_be_measured_is_tried_anew_when_a_run_is_extended():
 
 
 def test_one_protocol_alone_ends_after_its_first_blocks_and_says_that_nothing_is_decided():
-    study = dataclasses.replace(make_study(min_blocks=2), budget_ns=None)
+    study = dataclasses.replace(make_study(min_blocks=6), budget_ns=None)
     study = dataclasses.replace(study, factors={**study.factors, "protocol": ("h2",)})
     planner, rows = Planner(study, plan.cells(study)[:1]), []
     while isinstance(decision := planner.next(rows, 0), Decision):
         rows += [make_row(t, 1e6) for t in plan.block_trials(study, decision.cell, decision.block, len(rows))]
-    assert (len(rows), decision.kind) == (4, "blocks")
-    assert decision.reason == "every cell has had its 2 blocks; one protocol alone gives no verdict"
+    assert (len(rows), decision.kind) == (12, "blocks")
+    assert decision.reason == "every cell has had its 6 blocks; one protocol alone gives no verdict"
 
 
 def test_one_block_and_one_verdict_are_counted_as_one():

@@ -25,6 +25,24 @@ MANY, FEW = 5_000, 4  # requests a trial
 SEED = 1
 
 
+def every_experiment() -> list[tuple[Threat, str]]:
+    """Every threat with the name of each of its experiments."""
+    return [
+        (threat, name)
+        for threat in WITH_TRAFFIC.values()
+        for name in dict.fromkeys([threat.experiment, *(one.experiment for one in threat.effects)])
+        if name
+    ]
+
+
+@pytest.mark.parametrize(
+    ("threat", "name"), every_experiment(), ids=lambda one: one if isinstance(one, str) else one.id
+)
+def test_no_cell_of_an_experiment_is_given_up(threat: Threat, name: str) -> None:
+    """Effects are those of single arms, too: three blocks without a usable pair are no reason to end a cell."""
+    assert not experiments.study_of(threat, quick=True, name=name).give_up
+
+
 class World:
     """A run of an experiment: ``by`` is what the threat multiplies the metric of HTTP/3 by, ``noise`` the standard
     deviation of a trial's log value; of success rates ``by`` 2 means that half of HTTP/3's requests fail.

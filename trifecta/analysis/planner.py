@@ -193,7 +193,8 @@ class Planner:
             return Stop(f"{self._open_text()} and cannot be decided: no block had two usable trials", "unmeasurable")
         below = [s for s in states if s.cell.key in measurable and s.blocks < self._most(s.cell)]
         if not below:
-            return Stop(self._all_blocks_text(), "blocks")
+            lost = {verdict.cell for verdict in still_open} - measurable
+            return Stop(self._all_blocks_text([s for s in states if s.cell.key in lost]), "blocks")
         fitting = [state for state in below if _fits_budget(state, states, left_ns)]
         if not fitting:
             return self._stop_budget(left_ns, [_cost_ns(state, states) for state in below])
@@ -252,12 +253,17 @@ class Planner:
         number = len(self.verdicts)
         return Stop("the one verdict is decided" if number == 1 else f"all {number} verdicts are decided", "decided")
 
-    def _all_blocks_text(self) -> str:
+    def _all_blocks_text(self, lost: Sequence[CellState]) -> str:
+        """``lost``: cells with an open verdict, but without a block that has two usable trials."""
+        ended = [state.blocks for state in lost if state.blocks < self._most(state.cell)]
+        given_up = f"; {numbered(len(ended), 'cell')} given up: no block had two usable trials" if ended else ""
         if self.study.min_blocks == self.study.max_blocks and not self.most:
-            return f"every cell has had its {numbered(self.study.max_blocks, 'block')}, as set in advance"
+            other = "every other cell" if ended else "every cell"
+            return f"{other} has had its {numbered(self.study.max_blocks, 'block')}, as set in advance{given_up}"
+        each = "each other open cell" if ended else "each open cell"
         if self.most:
-            return f"{self._open_text()}; each open cell has had the further blocks that were asked for"
-        return f"{self._open_text()}; each open cell has had {numbered(self.study.max_blocks, 'block')}"
+            return f"{self._open_text()}; {each} has had the further blocks that were asked for{given_up}"
+        return f"{self._open_text()}; {each} has had {numbered(self.study.max_blocks, 'block')}{given_up}"
 
     def _stop_budget(self, left_ns: int | None, costs_ns: list[int]) -> Stop:
         """``costs_ns``: what a block of each cell would cost that is to have more."""
@@ -269,7 +275,9 @@ class Planner:
         # What runs now had its turn last, and most where most of it runs.
         self._last_seen += sorted(self.running, key=lambda key: (len(self.running[key]), key))
         overhead = max(1.0, elapsed_ns / ran.busy_ns) if ran.busy_ns else 1.0
-        usable_cells = {verdict.cell for verdict in self.verdicts if verdict.blocks > 0}
+        # One protocol alone has no verdict, which is no reason to end its cells.
+        without = {verdict.cell for verdict in self.verdicts}
+        without -= {verdict.cell for verdict in self.verdicts if verdict.blocks > 0}
         states = []
         for cell in self.cells:
             known = ran.cells.get(cell.key, _NOTHING)
@@ -283,7 +291,7 @@ class Planner:
                     hopeless=self.study.gives_verdicts
                     and self.study.give_up
                     and known.blocks - self.before.get(cell.key, 0) >= HOPELESS_BLOCKS
-                    and cell.key not in usable_cells,
+                    and cell.key in without,
                 )
             )
         return states
