@@ -146,7 +146,7 @@ class LiveProgress:
     def finished(self, verdicts: Sequence[Verdict], reason: str) -> None:
         """The run ends."""
         self._verdicts = verdicts
-        decided = f"{self._decided_words()} after " if self._planned is None else ""
+        decided = f"{self._decided_words()} after " if self._planned is None and verdicts else ""
         self._say(f"{decided}{self._done} trials: {reason}")
 
     def _decided_words(self) -> str:
