@@ -257,3 +257,5 @@ def test_a_server_that_does_not_come_up_again_is_given_up_and_the_other_goes_on(
     assert all(row["valid"] is False and "ended with code" in row["error"] for row in in_the_midst)
     assert [item["level"] for item in run.facts["failed"]] == ["dies-for-good"]
     assert outcome["kind"] == "blocks"
+    early = "; 1 cell ended early: the server failed" if dead else ""
+    assert run.facts["ended_because"] == f"every cell has had its 1 block, as set in advance{early}"

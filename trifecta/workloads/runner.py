@@ -19,6 +19,7 @@ from trifecta.design.builds import alike, not_heeded
 from trifecta.design.conformance import ConformanceResult
 from trifecta.design.errors import CannotError
 from trifecta.design.model import Cell, CheckResult, Study, Trial, Verdict
+from trifecta.design.phrases import numbered
 from trifecta.design.study import to_yaml
 from trifecta.implementations.browser import BrowserAdapter
 from trifecta.implementations.client import ClientAdapter
@@ -209,10 +210,17 @@ class StudyRun:
                 self._mark("plan")
                 if isinstance(decision, Stop):
                     session.last_look()
-                    return decision
+                    return self._with_failed(decision, session)
                 self._block(session, runner, decision)
         finally:
             runner.close()
+
+    def _with_failed(self, ending: Stop, session: AnySession) -> Stop:
+        """What a planner says of the cells that it had, with those that ended early because their server failed."""
+        failed = sum(session.has_failed(cell) is not None for cell in self.cells)
+        if not failed:
+            return ending
+        return Stop(f"{ending.reason}; {numbered(failed, 'cell')} ended early: the server failed", ending.kind)
 
     def _begin(self, session: AnySession, here: Supported, versions: Mapping[str, str]) -> None:
         """Servers up, those that do not come up given up, and what they serve compared, as deep as the study asks."""
