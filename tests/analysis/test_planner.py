@@ -180,8 +180,8 @@ def test_a_cell_that_is_given_up_is_not_said_to_have_had_its_blocks():
         rows += [make_row(trial, 1e6, valid=usable) for trial in trials]
     by_cell = [len({row["block"] for row in rows if row["cell"] == cell.key}) for cell in cells]
     assert by_cell == [3, 5, 5]
-    words = "every other cell has had its 5 blocks, as set in advance; 1 cell given up: no block had two usable trials"
-    assert (decision.kind, decision.reason) == ("blocks", words)
+    words = "each of the other cells has had its 5 blocks, as set in advance"
+    assert (decision.kind, decision.reason) == ("blocks", f"{words}; 1 cell given up: no block had two usable trials")
 
 
 def test_a_study_that_does_not_give_up_gives_every_cell_its_first_blocks():

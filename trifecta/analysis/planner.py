@@ -258,9 +258,9 @@ class Planner:
         ended = [state.blocks for state in lost if state.blocks < self._most(state.cell)]
         given_up = f"; {numbered(len(ended), 'cell')} given up: no block had two usable trials" if ended else ""
         if self.study.min_blocks == self.study.max_blocks and not self.most:
-            other = "every other cell" if ended else "every cell"
-            return f"{other} has had its {numbered(self.study.max_blocks, 'block')}, as set in advance{given_up}"
-        each = "each other open cell" if ended else "each open cell"
+            cells = "each of the other cells" if ended else "every cell"
+            return f"{cells} has had its {numbered(self.study.max_blocks, 'block')}, as set in advance{given_up}"
+        each = "each of the other open cells" if ended else "each open cell"
         if self.most:
             return f"{self._open_text()}; {each} has had the further blocks that were asked for{given_up}"
         return f"{self._open_text()}; {each} has had {numbered(self.study.max_blocks, 'block')}{given_up}"
