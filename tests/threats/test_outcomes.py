@@ -25,18 +25,9 @@ MANY, FEW = 5_000, 4  # requests a trial
 SEED = 1
 
 
-def every_experiment() -> list[tuple[Threat, str]]:
-    """Every threat with the name of each of its experiments."""
-    return [
-        (threat, name)
-        for threat in WITH_TRAFFIC.values()
-        for name in dict.fromkeys([threat.experiment, *(one.experiment for one in threat.effects)])
-        if name
-    ]
-
-
 @pytest.mark.parametrize(
-    ("threat", "name"), every_experiment(), ids=lambda one: one if isinstance(one, str) else one.id
+    ("threat", "name"),
+    [pytest.param(threat, name, id=name) for threat in THREATS.values() for name in threat.experiments],
 )
 def test_no_cell_of_an_experiment_is_given_up(threat: Threat, name: str) -> None:
     """Effects are those of single arms, too: three blocks without a usable pair are no reason to end a cell."""

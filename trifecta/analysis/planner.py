@@ -255,8 +255,8 @@ class Planner:
 
     def _all_blocks_text(self, lost: Sequence[CellState]) -> str:
         """``lost``: cells with an open verdict, but without a block that has two usable trials."""
-        ended = [state.blocks for state in lost if state.blocks < self._most(state.cell)]
-        given_up = f"; {numbered(len(ended), 'cell')} given up: no block had two usable trials" if ended else ""
+        ended = sum(state.blocks < self._most(state.cell) for state in lost)
+        given_up = f"; {numbered(ended, 'cell')} given up: no block had two usable trials" if ended else ""
         if self.study.min_blocks == self.study.max_blocks and not self.most:
             cells = "each of the other cells" if ended else "every cell"
             return f"{cells} has had its {numbered(self.study.max_blocks, 'block')}, as set in advance{given_up}"
@@ -276,8 +276,8 @@ class Planner:
         self._last_seen += sorted(self.running, key=lambda key: (len(self.running[key]), key))
         overhead = max(1.0, elapsed_ns / ran.busy_ns) if ran.busy_ns else 1.0
         # One protocol alone has no verdict, which is no reason to end its cells.
-        without = {verdict.cell for verdict in self.verdicts}
-        without -= {verdict.cell for verdict in self.verdicts if verdict.blocks > 0}
+        usable_cells = {verdict.cell for verdict in self.verdicts if verdict.blocks > 0}
+        without = {verdict.cell for verdict in self.verdicts} - usable_cells
         states = []
         for cell in self.cells:
             known = ran.cells.get(cell.key, _NOTHING)
