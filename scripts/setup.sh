@@ -47,6 +47,29 @@ if [ ${#packages[@]} -gt 0 ]; then
     [ -n "$python" ] || refuse "needs Python 3.11 or newer; this system's is $(python3 --version 2>&1)"
 fi
 
+# The engine: cargo itself sees what has changed. It compiles while packages are fetched; the build of our own package,
+# which is the last of them, waits for it and finds it built.
+PATH=$PATH:$HOME/.cargo/bin
+command -v cargo >/dev/null ||
+    refuse "needs Rust 1.88 or newer (cargo); install it with rustup (rustup.rs): rustup toolchain install stable"
+rust=$(rustc --version | awk '{ print $2 }')
+printf '1.88\n%s\n' "$rust" | sort -CV || refuse "needs Rust 1.88 or newer, found $rust; run: rustup update stable"
+[ -x engine/target/release/trifecta-engine ] || say "building the engine (some minutes the first time)"
+# As maturin calls it for the wheel: with other flags each would build anew what the other has built.
+cargo rustc --quiet --release --locked --manifest-path engine/Cargo.toml --target-dir engine/target \
+    --bin trifecta-engine -- -C strip=symbols &
+building=$! policy=""
+ended() { # whatever ends this script, nothing of it goes on
+    [ -z "$building" ] || kill "$building" 2>/dev/null || true
+    [ -z "$policy" ] || rm -f "$policy"
+}
+trap ended EXIT
+await_engine() {
+    [ -n "$building" ] || return 0
+    wait "$building" || { building="" && refuse "the engine was not built"; }
+    building=""
+}
+
 # What only tests of browsers, videos, captures, hosts by SSH and load balancers need: they are skipped without.
 extras=()
 command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null ||
@@ -94,10 +117,8 @@ install_for_tests() {
 if [ "$kind" = dev ] && [ $((${#extras[@]} + ${#stores[@]} + ${#containers[@]} + ${#machines[@]})) -gt 0 ]; then
     if [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then
         # The tests start servers of their own, in a network or on a port of their own: this machine gets no service.
-        policy=""
         if [ ! -e /usr/sbin/policy-rc.d ]; then
             policy=/usr/sbin/policy-rc.d
-            trap 'rm -f "$policy"' EXIT
             printf '#!/bin/sh\nexit 101\n' >"$policy"
             chmod 755 "$policy"
         fi
@@ -134,17 +155,6 @@ if [ "$kind" = dev ] && [ $((${#extras[@]} + ${#stores[@]} + ${#containers[@]} +
     fi
 fi
 
-# The engine: cargo itself sees what has changed. Before the package, whose build finds it built then.
-PATH=$PATH:$HOME/.cargo/bin
-command -v cargo >/dev/null ||
-    refuse "needs Rust 1.88 or newer (cargo); install it with rustup (rustup.rs): rustup toolchain install stable"
-rust=$(rustc --version | awk '{ print $2 }')
-printf '1.88\n%s\n' "$rust" | sort -CV || refuse "needs Rust 1.88 or newer, found $rust; run: rustup update stable"
-[ -x engine/target/release/trifecta-engine ] || say "building the engine (some minutes the first time)"
-# As maturin calls it for the wheel: with other flags each would build anew what the other has built.
-cargo rustc --quiet --release --locked --manifest-path engine/Cargo.toml --target-dir engine/target \
-    --bin trifecta-engine -- -C strip=symbols
-
 # Python: versions are those of requirements.lock, in the project's own environment.
 extra="[all]"
 [ "$kind" = dev ] && extra="[dev]"
@@ -157,12 +167,14 @@ if ! up_to_date "$stamp" && ! up_to_date .venv/.set-up-dev; then
     rm -rf trifecta.egg-info # of setuptools, which built this before: it would go on telling the version of then
     # The constraint holds for the build of this package as well, so that nothing unpinned comes in.
     PIP_CONSTRAINT=$PWD/requirements.lock PIP_BUILD_CONSTRAINT=$PWD/requirements.lock PIP_DISABLE_PIP_VERSION_CHECK=1 \
-        .venv/bin/python -m pip install -q -e ".$extra"
+        .venv/bin/python -m pip install -q -e ".$extra" || { await_engine && exit 1; }
+    await_engine
     printf '%s' "$wanted" >"$stamp"
     [ "$kind" = dev ] || command -v dockerd >/dev/null || [ -x /usr/sbin/dockerd ] ||
         say "optional, for services in containers: apt-get install -y --no-install-recommends docker.io iptables"
     [ "$kind" = dev ] || [ ${#extras[@]} -eq 0 ] || say "optional, $hint"
 fi
+await_engine
 
 # The player's library (npm, some 500 kB): without it the tests of players are skipped.
 if [ "$kind" = dev ]; then
