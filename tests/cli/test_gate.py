@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 import pytest
 from ruamel.yaml import YAML
 
+from tests import queries
 from tests.docs.examples import ROOT, blocks
 
 PAIR = ("--baseline", "tcp_nodelay=on", "--candidate", "tcp_nodelay=off")
@@ -241,8 +242,7 @@ def test_our_origin_with_and_without_nodelay(tmp_path, candidate):
     assert (document["factor"], document["baseline"]) == ("tcp_nodelay", "TCP nodelay on")
     assert document["candidate"] == ("TCP nodelay off" if candidate == "off" else "TCP nodelay on again")
     query = "SELECT arm, count(*) AS n FROM trials GROUP BY arm"
-    asked = [sys.executable, "-m", "trifecta.cli.main", "sql", "run", "--json", query]
-    rows = json.loads(subprocess.run(asked, capture_output=True, text=True, check=True, cwd=tmp_path).stdout)
+    rows = queries.rows(tmp_path / "run", query)
     arms = {"true", "false", "true#aa"} if candidate == "off" else {"true", "true#aa"}
     assert {row["arm"] for row in rows} == arms
     assert sum(row["n"] for row in rows) == document["trials"]

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import queries
 from tests.cli.test_run import expected_code, trifecta
 from tests.lab import engine_image
 from trifecta.contract.codec import encode_pretty
@@ -61,7 +62,7 @@ def facts(folder: Path) -> dict:
 
 
 def rows(folder: Path, query: str) -> list[dict]:
-    return json.loads(trifecta("sql", "here", "--json", query, cwd=folder).stdout)
+    return queries.rows(folder / "here", query)
 
 
 def test_a_command_line_is_measured(tmp_path: Path) -> None:

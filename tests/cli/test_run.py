@@ -10,6 +10,7 @@ import time
 
 import pytest
 
+from tests import queries
 from tests.implementations.outside import install, install_server
 
 pytestmark = pytest.mark.lab
@@ -31,14 +32,13 @@ def trifecta(*arguments, cwd, program=("-m", "trifecta.cli.main"), **more):
 
 
 def count(folder, table, cwd):
-    done = trifecta("sql", folder, "--json", f"SELECT count(*) AS n FROM {table}", cwd=cwd)
-    return json.loads(done.stdout)[0]["n"]
+    return queries.rows(cwd / folder, f"SELECT count(*) AS n FROM {table}")[0]["n"]
 
 
 def expected_code(folder, cwd):
     """1 where the machine is so busy with something else that no verdict can be had, else 0."""
     query = "SELECT count(*) FILTER (valid) AS n FROM trials"
-    valid = json.loads(trifecta("sql", folder, "--json", query, cwd=cwd).stdout)[0]["n"]
+    valid = queries.rows(cwd / folder, query)[0]["n"]
     gave_up = json.loads((cwd / folder / "run.json").read_text())["state"] == "unmeasurable"
     return 1 if gave_up or not valid else 0
 
@@ -79,7 +79,7 @@ def test_a_missing_engine_is_one_line_and_exit_code_3(tmp_path):
     assert re.fullmatch(r"trifecta: .*TRIFECTA_ENGINE.*\n", done.stderr)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.long)])
 def test_an_interrupt_keeps_what_is_finished_and_resume_completes_it(tmp_path, number):
     process = subprocess.Popen(
         [sys.executable, "-m", "trifecta.cli.main", "race", *TINY, "--blocks", "3", "--out", "here"],
@@ -106,7 +106,7 @@ def test_an_interrupt_keeps_what_is_finished_and_resume_completes_it(tmp_path, n
 
     done = trifecta("resume", "here", "--quiet", cwd=tmp_path)
     assert done.returncode == expected_code("here", tmp_path), done.stderr
-    rows = json.loads(trifecta("sql", "here", "--json", "SELECT block, arm FROM trials", cwd=tmp_path).stdout)
+    rows = queries.rows(tmp_path / "here", "SELECT block, arm FROM trials")
     assert len({(row["block"], row["arm"]) for row in rows}) == len(rows)
     assert len(rows) >= finished
     # On a machine that is busy with something else no trial counts, and the planner gives up early, and says so.
@@ -151,8 +151,7 @@ def test_any_server_is_every_server_found_and_stays_that(tmp_path):
     left_out = {each["level"]: each["reason"] for each in facts["not_found"]}
     assert left_out["crashing"] == "crashed (exit code 3)"
     assert left_out["missing"] == "missing is not here; make it"
-    query = "SELECT DISTINCT server FROM trials"
-    measured = json.loads(trifecta("sql", "here", "--json", query, cwd=tmp_path).stdout)
+    measured = queries.rows(tmp_path / "here", "SELECT DISTINCT server FROM trials")
     assert {row["server"] for row in measured} == {*found}
     again = trifecta("resume", "here", "--quiet", cwd=tmp_path, env=environment)  # the packages are gone: same study
     assert again.returncode == expected_code("here", tmp_path), again.stderr
@@ -175,7 +174,7 @@ def test_a_named_server_whose_import_hangs_is_a_row_and_the_other_is_measured(tm
     assert f"Left out: server hanging: {reason}" in " ".join(done.stdout.split())
     (left_out,) = json.loads((tmp_path / "here/run.json").read_text())["unsupported"]
     assert (left_out["level"], left_out["reason"]) == ("hanging", f"{reason}; report it to its author")
-    rows = json.loads(trifecta("sql", "here", "--json", "SELECT DISTINCT server FROM trials", cwd=tmp_path).stdout)
+    rows = queries.rows(tmp_path / "here", "SELECT DISTINCT server FROM trials")
     assert [row["server"] for row in rows] == ["origin"]
 
 

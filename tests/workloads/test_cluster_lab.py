@@ -129,6 +129,7 @@ def test_a_gate_is_decided_by_the_blocks_of_two_nodes(tmp_path: Path) -> None:
     assert len(set(blocks)) >= 2  # how many a busy machine has in the time is its affair
 
 
+@pytest.mark.long
 def test_a_map_is_measured_by_two_nodes_and_gone_on_with(tmp_path: Path) -> None:
     asked = ["workload.request_timeout=1 s", "workload.connect_timeout=1 s"]
     process = head(tmp_path / "run", nodes=2, set=asked, map=6)

@@ -99,6 +99,7 @@ def test_only_rows_come_to_the_head_before_the_end(tmp_path: Path, store: Path) 
     assert duckdb.execute(asked).fetchone() == expected
 
 
+@pytest.mark.long
 def test_what_a_lost_node_put_there_is_removed_in_the_end(tmp_path: Path, store: Path) -> None:
     folder = tmp_path / "run"
     process = head(folder, nodes=2, store=f"file://{store}")
@@ -170,6 +171,7 @@ def test_a_store_that_holds_something_else_is_not_believed(tmp_path: Path, store
     run.close()
 
 
+@pytest.mark.long
 def test_a_run_that_is_given_more_blocks_puts_them_beside_the_others(tmp_path: Path, store: Path) -> None:
     folder, study = tmp_path / "run", load("race", SETTINGS, known_servers())
     run_on_cluster(study, folder, launch=lambda: LocalLauncher(2), store=f"file://{store}")

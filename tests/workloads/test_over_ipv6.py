@@ -113,7 +113,9 @@ def test_services_of_one_host_do_so_too(tmp_path: Path) -> None:
         assert share < 0.05 if asked == "IPv4" else share > 0.5
 
 
-@pytest.mark.parametrize(("hosts", "place"), [(1, "bridge"), (2, "bridge"), (2, "host")])
+@pytest.mark.parametrize(
+    ("hosts", "place"), [pytest.param(1, "bridge", marks=pytest.mark.long), (2, "bridge"), (2, "host")]
+)
 def test_services_in_containers_call_each_other_over_ipv6(tmp_path: Path, hosts: int, place: str) -> None:
     state = docker_state("bridge" if place == "bridge" else "host")
     if not state.usable:

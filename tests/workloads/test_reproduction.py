@@ -37,6 +37,7 @@ def test_a_study_is_run_and_set_beside_what_was_published(tmp_path: Path) -> Non
     assert (tmp_path / "out" / "milicevic2023" / "engine-latency" / "run.json").read_bytes() == before
 
 
+@pytest.mark.long
 def test_both_kinds_of_conditions_stand_in_one_folder(tmp_path: Path) -> None:
     """As published first, in a folder of its own; today's page and data take both."""
     programs = ("--set", "server=origin", "--set", "client=load", "--as-published", "--today")

@@ -84,7 +84,7 @@ def test_a_study_runs_as_planned(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("engine")
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.long)])
 def test_a_stop_keeps_what_is_finished_and_resume_completes_it(tmp_path: Path, number: signal.Signals) -> None:
     folder = tmp_path / "run"
     process = drive.start(folder, {"FAKE_SECONDS": "0.5"}, set=SETTINGS)

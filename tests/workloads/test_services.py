@@ -284,7 +284,9 @@ def test_a_trial_of_a_long_chain_is_given_up_only_after_its_cycles_had_time() ->
     assert total_timeout_ns(graph, workload, lag, 100) > 100 * 9 * 3 * lag.rtt_ns
 
 
-@pytest.mark.parametrize(("hosts", "network"), [(1, "bridge"), (2, "bridge"), (2, "host")])
+@pytest.mark.parametrize(
+    ("hosts", "network"), [(1, "bridge"), pytest.param(2, "bridge", marks=pytest.mark.long), (2, "host")]
+)
 def test_services_run_in_containers_as_they_do_natively(tmp_path: Path, hosts: int, network: Network) -> None:
     state = docker_state(network)
     if not state.usable:

@@ -77,6 +77,7 @@ def test_every_protocol_and_view_does_the_same_work(site: Site) -> None:
     assert not [path for path in (site.folder / "work").rglob("*") if path.is_file()]
 
 
+@pytest.mark.long
 def test_a_page_that_never_loads_is_a_timeout_and_the_next_visit_goes_on(site: Site) -> None:
     url = f"https://{WWW}:{site.port}/never.html"
     summary = visiting.visit("firefox", site.config(url=url, visits=2, visit_timeout_ns=6 * SECOND))
