@@ -186,7 +186,7 @@ def test_the_check_says_the_smallest_error_that_would_have_been_seen():
     rows = rows_of([(3, 2)] * 32)
     result = RUN_CHECKS["delivered"].function(RunEvidence(study, plan.cells(study), rows))[0]
     assert result.status == "pass"
-    assert "lost 1.20% of 8,000 packets, requested 1.00%; an error of " in result.evidence
+    assert "lost 1.20 % of 8,000 packets, requested 1 %; an error of " in result.evidence
     small, large = (deliveries.streams(study, rows_of([(3, 2)] * n))[0].smallest for n in (300, 32))
     assert small < large < 0.02
     # Nine of ten links with that error are convicted by their counts alone.

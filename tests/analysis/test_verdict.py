@@ -51,7 +51,7 @@ def test_same_needs_the_whole_interval_inside_the_margin():
     quiet = by_pair(verdicts(study, make_rows(study, flat, 15, sigma=0.01)))
     assert {v.verdict for v in quiet.values()} == {"same"}
     assert quiet["h3", "h2"].margin == 0.05
-    assert "within 5.0%" in quiet["h3", "h2"].reason
+    assert "within 5 %" in quiet["h3", "h2"].reason
     loud = by_pair(verdicts(study, make_rows(study, flat, 15, sigma=0.2)))
     assert {v.verdict for v in loud.values()} == {"undecided"}
     assert all("beyond the margin" in v.reason or "could have seen" in v.reason for v in loud.values())

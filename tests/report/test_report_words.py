@@ -68,7 +68,7 @@ def opened(blocks: int, low: int | None, high: int | None, likely: str | None = 
     [
         ([opened(10, 11, 81), opened(20, 30, 40)], "2 would need an estimated 1 to 71 more blocks each."),
         ([opened(9, 18, 3069), opened(20, 30, 40)], "2 would need an estimated 9 to 3,060 more blocks each."),
-        ([opened(10, 13, None), opened(20, 30, 40)], "2 would need an estimated 3+ more blocks each."),
+        ([opened(10, 13, None), opened(20, 30, 40)], "2 would need an estimated 3 or more further blocks each."),
         ([opened(10, 11, 11)], "1 would need an estimated 1 more block."),
         ([opened(30, None, None)], "1 would need more than ten times the blocks so far."),
         ([opened(2, None, None), opened(0, None, None)], "1 has too few blocks for a forecast. "

@@ -66,4 +66,4 @@ def test_a_client_with_a_tenth_of_a_core_is_judged_by_that(tmp_path: Path) -> No
         assert load["throttled_ns"] > 50_000_000
         used_ns = load["cpu_user_ns"] + load["cpu_system_ns"]
         assert used_ns < 0.2 * load["wall_ns"], "a tenth, and what it used before it was limited"
-    assert all("of the 10% of a core it was given" in evidence for (evidence,) in said)
+    assert all("of the 10 % of a core it was given" in evidence for (evidence,) in said)

@@ -17,7 +17,7 @@ from typing import Any
 
 from trifecta.analysis.draws import log_e_binomial, log_e_bursts, smallest_error
 from trifecta.analysis.estimate import Row
-from trifecta.design import plan
+from trifecta.design import numbers, plan
 from trifecta.design.impairments import KINDS, kind_of
 from trifecta.design.model import AA_SUFFIX, Study
 
@@ -31,8 +31,7 @@ DIRECTION_TITLES = {"a_to_b": "client to server", "b_to_a": "server to client"}
 class Stream:
     """One impairment of one direction of a path, over the run; ``arm`` None for all arms together.
 
-    ``packets`` are those that met it, each draw once; ``smallest`` is the smallest excess (a share) that nine of ten
-    such runs would have seen, None while there is none.
+    ``packets`` are those that met it, each draw once.
     """
 
     path: str
@@ -40,11 +39,11 @@ class Stream:
     kind: str
     arm: str | None
     asked: float
+    inflation: float
     packets: int
     hits: int
     log_e: float
     log_e_to_fail: float
-    smallest: float | None
 
     @property
     def failed(self) -> bool:
@@ -52,19 +51,27 @@ class Stream:
         return self.log_e >= self.log_e_to_fail
 
     @property
+    def smallest(self) -> float | None:
+        """The smallest excess (a share) that nine of ten such runs would have seen; None while there is none."""
+        if not self.packets or self.arm is not None:
+            return None
+        return smallest_error(self.packets, self.asked, self.inflation, self.log_e_to_fail)
+
+    @property
     def text(self) -> str:
         """The counts, with what could have been seen."""
         whose = f" in the trials of {self.arm}" if self.arm else ""
         share = self.hits / self.packets if self.packets else 0.0
         title = DIRECTION_TITLES[self.direction]
-        sentence = f"{title}{whose}: {KINDS[self.kind].deed} {share:.2%} of {self.packets:,} packets, "
-        sentence += f"requested {self.asked:.2%}"
+        sentence = f"{title}{whose}: {KINDS[self.kind].deed} {100 * share:.2f} % of {self.packets:,} packets, "
+        sentence += f"requested {numbers.percent(self.asked)}"
         if self.failed:
             by_e = f"e-value {math.exp(self.log_e):.2g}" if self.log_e < 700 else "e-value over 1e300"
             return f"{sentence}, beyond chance over the run ({by_e}, {math.exp(self.log_e_to_fail):.2g} needed)"
-        if self.smallest is None:
+        smallest = self.smallest
+        if smallest is None:
             return f"{sentence}; too few packets to detect any error"
-        return f"{sentence}; an error of {100 * self.smallest:.2g} points or more would have been detected"
+        return f"{sentence}; an error of {100 * smallest:.2g} points or more would have been detected"
 
 
 def streams(study: Study, rows: Sequence[Row]) -> list[Stream]:
@@ -92,9 +99,8 @@ def streams(study: Study, rows: Sequence[Row]) -> list[Stream]:
                 if inflation > 1
                 else log_e_binomial(hits, packets, chance_of_hit)
             )
-            smallest = smallest_error(packets, chance_of_hit, inflation, needed) if packets and arm is None else None
             kind = str(impairment["kind"])
-            all_streams.append(Stream(path, direction, kind, arm, chance_of_hit, packets, hits, e, needed, smallest))
+            all_streams.append(Stream(path, direction, kind, arm, chance_of_hit, inflation, packets, hits, e, needed))
     return all_streams
 
 

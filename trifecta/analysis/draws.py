@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -123,8 +124,8 @@ def _bursts(start: int, channel: ImpairmentDocument, ordinals: Words, copies: Wo
     return hit
 
 
-# How many times what was asked a link may lose, as alternatives of the test over a run.
-_TIMES = (0.0, 0.25, 0.5, 0.67, 0.77, 0.87, 0.93, 1.07, 1.15, 1.3, 1.5, 2.0, 3.0, 5.0, 10.0)
+# How many times what was asked a link may lose, as alternatives of the test over a run, beside nothing at all.
+_TIMES = (0.25, 0.5, 0.67, 0.77, 0.87, 0.93, 1.07, 1.15, 1.3, 1.5, 2.0, 3.0, 5.0, 10.0)
 
 
 def log_e_binomial(hits: int, packets: int, probability: float) -> float:
@@ -137,16 +138,18 @@ def log_e_binomial(hits: int, packets: int, probability: float) -> float:
         return math.inf if hits else 0.0
     if probability >= 1:
         return math.inf if hits < packets else 0.0
-    logs = []
-    for times in _TIMES:
-        other = min(times * probability, (1 + probability) / 2)
-        if other == 0:
-            logs.append(-math.inf if hits else -packets * math.log1p(-probability))
-        else:
-            gain = hits * math.log(other / probability)
-            logs.append(gain + (packets - hits) * (math.log1p(-other) - math.log1p(-probability)))
+    misses = packets - hits
+    never = -math.inf if hits else -packets * math.log1p(-probability)
+    logs = [never, *[hits * of_hit + misses * of_miss for of_hit, of_miss in _alternatives(probability)]]
     top = max(logs)
-    return top + math.log(sum(math.exp(one - top) for one in logs) / len(logs))
+    return top + math.log(sum([math.exp(one - top) for one in logs]) / len(logs))
+
+
+@lru_cache(maxsize=1000)
+def _alternatives(probability: float) -> tuple[tuple[float, float], ...]:
+    """What a hit and a miss add to the logarithm of the likelihood ratio of each alternative."""
+    others = [min(times * probability, (1 + probability) / 2) for times in _TIMES]
+    return tuple((math.log(other / probability), math.log1p(-other) - math.log1p(-probability)) for other in others)
 
 
 def log_e_bursts(hits: int, packets: int, probability: float, inflation: float) -> float:

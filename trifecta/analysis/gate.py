@@ -212,7 +212,7 @@ def _reason(state: State, condition: Condition, pair: PairBlocks, slack: float, 
     if state != OPEN:
         return f"the whole interval lies {'beyond' if state == FAILS else 'within'} the limit of {condition.text}"
     if slack:
-        size = "an unknown size" if math.isinf(slack) else f"{math.expm1(slack):.1%}"
+        size = "an unknown size" if math.isinf(slack) else f"{100 * math.expm1(slack):.1f} %"
         return f"the baseline differs from itself here: an interval must be clear of the limit by {size}"
     if bounded:
         return f"the interval reaches across the limit of {condition.text}"

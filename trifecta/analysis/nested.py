@@ -249,4 +249,4 @@ def _log_e_of(distance: float, error: float, freedom: int) -> float:
 
 
 def _percent(log: float) -> str:
-    return f"{math.expm1(log):.1%}"
+    return f"{100 * math.expm1(log):.1f} %"

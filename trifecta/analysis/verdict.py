@@ -37,7 +37,7 @@ from trifecta.analysis.nested import Nested, nested
 from trifecta.analysis.noise import NoiseFloor, margin_in_force, noise_floors
 from trifecta.analysis.signed_rank import FixedAnalysis, fixed_analysis
 from trifecta.analysis.success import log_e_unseen, with_unseen
-from trifecta.design import plan
+from trifecta.design import numbers, plan
 from trifecta.design.arms import arm_words, node_words
 from trifecta.design.metric import Metric
 from trifecta.design.metrics import METRICS
@@ -200,7 +200,9 @@ def _weigh(
             hindrance = _not_same(study, pair, floor, apart)
             log_e = min(log_e, log_e_unseen(pair.logs, log_margin)) if metric.name == SUCCESS else log_e
             if metric.name == SUCCESS and not hindrance and not judged.interval.within(log_margin):
-                hindrance = f"so few trials ({pair.blocks}) could have missed failures beyond {study.margin:.1%}"
+                hindrance = (
+                    f"so few trials ({pair.blocks}) could have missed failures beyond {numbers.percent(study.margin)}"
+                )
     return _Evidence(pair, judged, floor, [text for _, text in apart], best, log_e, hindrance, among)
 
 
@@ -273,7 +275,11 @@ def _not_resolved(study: Study, floor: NoiseFloor | None) -> str:
         how_much = f"by up to {_floor_text(floor)}" if known else "by how much is not known"
         return f"the baseline differs from itself here, {how_much}"
     seen = "no difference seen, but the smallest that this lab could have seen here is"
-    return f"{seen} {_floor_text(floor)}, above the margin of {study.margin:.1%}" if known else f"{seen} not known yet"
+    return (
+        f"{seen} {_floor_text(floor)}, above the margin of {numbers.percent(study.margin)}"
+        if known
+        else f"{seen} not known yet"
+    )
 
 
 def _not_same(study: Study, pair: PairBlocks, floor: NoiseFloor | None, apart: list[tuple[MinorityMode, str]]) -> str:
@@ -281,16 +287,17 @@ def _not_same(study: Study, pair: PairBlocks, floor: NoiseFloor | None, apart: l
     _, allowed = margin_in_force(study.margin, floor)
     if not allowed:
         return _not_resolved(study, floor)
+    agree = f"the medians agree within {numbers.percent(study.margin)}"
     common = [text for one, text in apart if not one.rare]
     if common:
-        return f"the medians agree within {study.margin:.1%}, but {' and '.join(common)}, which a median hides"
+        return f"{agree}, but {' and '.join(common)}, which a median hides"
     average = mean_ratio(pair.log_ratios(), 1 - study.confidence)
     if average is None or abs(math.log(average.ratio)) > math.log1p(study.margin):
-        return f"the medians agree within {study.margin:.1%}, but the means do not"
+        return f"{agree}, but the means do not"
     if pair.blocks < SAME_BLOCKS:
         return (
-            f"the medians agree within {study.margin:.1%}, but {pair.blocks} blocks could have missed a mode of a "
-            f"fifth of the trials: {SAME_BLOCKS} would show it"
+            f"{agree}, but {pair.blocks} blocks could have missed a mode of a fifth of the trials: {SAME_BLOCKS} would "
+            "show it"
         )
     return ""
 
@@ -393,7 +400,7 @@ def _reason(
         side = "above" if interval.low is not None and interval.low > 0 else "below"
         return f"the whole interval of the ratio of {metric.label} lies {side} 1{among}"
     if kind == "same":
-        return f"the whole interval lies within {study.margin:.1%} of {reference}{among}"
+        return f"the whole interval lies within {numbers.percent(study.margin)} of {reference}{among}"
     biased = evidence.floor is not None and evidence.floor.biased
     within = interval.within(math.log1p(study.margin))
     hindrance = ""
@@ -407,7 +414,7 @@ def _reason(
         return f"by itself it would be decided, but among {total} comparisons the evidence is not enough yet"
     if interval.low is None or interval.high is None:
         return _why_no_interval(pair)
-    return f"the interval holds 1 and reaches beyond the margin of {study.margin:.1%}"
+    return f"the interval holds 1 and reaches beyond the margin of {numbers.percent(study.margin)}"
 
 
 def _blocks_needed(study: Study, evidence: _Evidence, threshold: float) -> Forecast:
@@ -437,4 +444,4 @@ def _why_no_interval(pair: PairBlocks) -> str:
 
 
 def _floor_text(floor: NoiseFloor | None) -> str:
-    return "unknown size" if floor is None or floor.floor is None else f"{floor.floor:.1%}"
+    return "unknown size" if floor is None or floor.floor is None else f"{100 * floor.floor:.1f} %"

@@ -129,6 +129,12 @@ def interval(ends: tuple[float | None, float | None]) -> str:
     return f"[{written[0] or '0'}, {written[1] or '∞'}]"
 
 
+def between(low: float | None, high: float | None, alike: str = "") -> str:
+    """Write the range of a ratio: ``between 0.98 and 1.10``; ``at 0.67`` if ``alike`` is ``at`` and both read alike."""
+    first, last = ratio(low), ratio(high)
+    return f"between {first} and {last}" if first != last else f"{alike} {first}".strip()
+
+
 def percent(share: float | None) -> str:
     """Write a share 0..1 as a percentage: ``5.0 %``, ``0.032 %``; exact 0 and 1 without decimals."""
     return _optional(share, _percent)

@@ -208,7 +208,7 @@ def _whole_in_words(decomposition: Decomposition, terse: bool = False) -> str:
     protocol = decomposition.share(PROTOCOL)
     sentence = f"Of the variation of {name(decomposition.arm)} to {name(decomposition.reference)}, {listed(parts)}"
     if protocol is not None and protocol.without_low is not None and protocol.without_high is not None:
-        ends = f"{_whole_percent(protocol.without_low)} to {_whole_percent(protocol.without_high)} %"
+        ends = _ends(protocol.without_low, protocol.without_high)
         sentence += f"; whichever one level or program is left out, the {naming.factor()}'s share is {ends}"
     if decomposition.weighs == "program":
         sentence += f": the choice of program outweighs the {naming.factor()} in every case"
@@ -264,6 +264,11 @@ def _whole_percent(share: float) -> str:
     return "under 1" if 0 < share < 0.005 else "over 99" if 0.995 <= share < 1 else f"{100 * share:.0f}"
 
 
+def _ends(low: float, high: float) -> str:
+    first, last = _whole_percent(low), _whole_percent(high)
+    return f"{first} %" if first == last else f"{first} to {last} %"
+
+
 def _percent(share: Share) -> str:
     return f"{_whole_percent(share.share)} % [{_whole_percent(share.low)}, {_whole_percent(share.high)}]"
 
@@ -308,4 +313,4 @@ def _widest(split: Sequence[Decomposition], word: str) -> str:
     if not ends:
         return ""
     lows, highs = sorted(low for low, _ in ends), sorted(high for _, high in ends)
-    return f"{_whole_percent(lows[len(lows) // 2])} to {_whole_percent(highs[len(highs) // 2])} %"
+    return _ends(lows[len(lows) // 2], highs[len(highs) // 2])

@@ -155,7 +155,7 @@ def _versioned(name: str, version: str) -> str:
 
 
 def _ratio_words(document: GateDocument) -> str:
-    error = f"{1 - document['confidence']:.0%}"
+    error = numbers.percent(1 - document["confidence"])
     return (
         f"Ratio: {document['candidate']} / {document['baseline']}, the median over blocks. A gate fails with a "
         "probability of "

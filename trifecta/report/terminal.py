@@ -27,7 +27,7 @@ from trifecta.conclude.services.derive import derive as derive_services
 from trifecta.conclude.visits.derive import Visits
 from trifecta.conclude.visits.derive import derive as derive_visits
 from trifecta.contract.values import JsonObject
-from trifecta.design import naming
+from trifecta.design import naming, numbers
 from trifecta.design.arms import server_words
 from trifecta.design.metric import TIME
 from trifecta.design.metrics import METRICS
@@ -269,17 +269,18 @@ def _print_notes(out: Console, summary: Summary) -> None:
         if metric.wording is TIME
         else f"{'the other has ' if metric.lower_is_better else ''}1.43 times as much"
     )
-    level = f"{summary.about.confidence:.0%}"
+    of_path = any(row.next != "decided" for row in summary.opening.rows) if summary.opening else False
+    likely_half = ", of a path about as many as decide half of what is open there" if of_path else ""
+    level, error = numbers.percent(summary.about.confidence), numbers.percent(1 - summary.about.confidence)
     out.print(
         Text(
             f"Metric: {label}. {how}. [a, b]: {level} confidence sequence of the median ratio of the first to the "
             "second, an interval that stays valid under continuous monitoring, for this comparison alone; {a, b}: "
-            f"corrected for {_comparison_count(len(summary.comparisons))}; the verdict rests on it (on "
-            "average at most "
-            f"{1 - summary.about.confidence:.0%} of the verdicts are false). likely: would be decided if it were the "
-            f"only comparison; same from {SAME_BLOCKS} blocks on. more: further blocks needed, right in four of five "
-            "cases. All of it holds for this "
-            "session: unless a server is restarted for every block, another start may shift times by about 1 %.",
+            f"corrected for {_comparison_count(len(summary.comparisons))}; the verdict rests on it (on average at most "
+            f"{error} of the verdicts are false). likely: would be decided if it were the only comparison; same from "
+            f"{SAME_BLOCKS} blocks on. more: further blocks needed, right in four of five cases{likely_half}. All of "
+            "it holds for this session: unless a server is restarted for every block, another start may shift times by "
+            "about 1 %.",
             style="dim",
         )
     )

@@ -391,10 +391,10 @@ def reach(undecided: Sequence[Comparison]) -> str:
         first = min(low for low, _ in reach)
         ends = [high for _, high in reach if high is not None]
         last = f" to {numbers.count(max(ends))}" if len(ends) == len(reach) and max(ends) > first else ""
-        last = last or ("+" if len(ends) < len(reach) else "")
-        block = "block" if first == 1 and not last else "blocks"
+        more = "more" if len(ends) == len(reach) else "or more further"
+        block = "block" if first == 1 and not last and more == "more" else "blocks"
         each = " each" if len(reach) > 1 else ""
-        sentences.append(f"{len(reach)} would need an estimated {numbers.count(first)}{last} more {block}{each}.")
+        sentences.append(f"{len(reach)} would need an estimated {numbers.count(first)}{last} {more} {block}{each}.")
     if far:
         sentences.append(f"{far} would need more than ten times the blocks so far.")
     if early:

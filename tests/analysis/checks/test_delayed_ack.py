@@ -33,7 +33,7 @@ def test_a_wait_of_the_timer_for_every_request_warns_with_both_numbers(arm):
     assert is_valid([result])  # it is what these programs do: named, not left out
     assert "218 acknowledgements for 220 requests" in result.evidence
     assert "41 ms longer than the path's RTT" in result.evidence
-    assert "busy 6% of the time" in result.evidence
+    assert "busy 6 % of the time" in result.evidence
     assert "TCP_NODELAY" in result.remedy
 
 

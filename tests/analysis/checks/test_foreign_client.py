@@ -70,7 +70,7 @@ def test_a_busy_client_is_a_result_not_a_fault():
     assert judge("headroom").status == "pass"
     result = judge("headroom", load=DRIVEN | {"busy_ratio": 0.97})
     assert (result.status, result.value) == ("warn", 0.97)
-    assert "curl used 97% of its core" in result.evidence
+    assert "curl used 97 % of its core" in result.evidence
     waits = judge("headroom", load=DRIVEN | {"run_delay_ns": 500_000_000})
     assert waits.status == "warn"
     own = evidence(load=LOAD | {"busy_ratio": 0.97})

@@ -55,7 +55,7 @@ def test_a_sound_trial_counts_and_says_what_nobody_saw(arm: str) -> None:
 def test_the_path_is_told_as_the_probe_found_it() -> None:
     found = result("path", evidence())
     assert found.status == "unknown"
-    assert "median RTT 50.1 ms, 2.00% lost to the server, 2.00% lost to the client" in found.evidence
+    assert "median RTT 50.1 ms, 2.00 % lost to the server, 2.00 % lost to the client" in found.evidence
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_with_a_host_in_the_middle_the_path_is_judged_as_in_a_lab() -> None:
 
 def test_among_services_the_way_that_was_probed_is_named() -> None:
     of = evidence(probe=PROBE | {"wire": "B-C"})
-    assert "median RTT 50.1 ms on B-C, 2.00% lost" in result("path", of).evidence
+    assert "median RTT 50.1 ms on B-C, 2.00 % lost" in result("path", of).evidence
     assert result("clocks", of).evidence == (
         "all latencies are from the client's CLOCK_MONOTONIC; the clock of C's host is -3 s ahead of that of B's, "
         "give or take 25 ms"

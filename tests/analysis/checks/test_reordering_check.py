@@ -10,7 +10,7 @@ def test_packets_behind_later_ones_warn():
     unruly = {**LINK, "a_to_b": ORDERLY, "b_to_a": {**ORDERLY, "out_of_order": 2_500}}
     result = judge("reordering", link=unruly)
     assert (result.status, result.value) == ("warn", 0.25)
-    assert "to the client: 2500 of 10000 packets (25.0%)" in result.evidence
+    assert "to the client: 2500 of 10000 packets (25.0 %)" in result.evidence
     assert "--without jitter-reordering" in result.remedy
 
 

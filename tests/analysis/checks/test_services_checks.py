@@ -91,7 +91,7 @@ def test_a_wire_that_the_path_does_not_lie_on_must_not_be_impaired():
     assert judge("path", workload=far, link=near, probe=None).status == "pass"
     result = judge("path", workload=far, link=links(), probe=None)
     assert result.status == "fail"
-    assert "host2-host3 to host3: lost 200 of 10000 packets (2.00%), requested 0.00%" in result.evidence
+    assert "host2-host3 to host3: lost 200 of 10000 packets (2.00 %), requested 0 %" in result.evidence
     probed = {"links": {"host2-host3": PROBE | {"loss_forward": 0.0, "loss_backward": 0.0}}}
     result = judge("path", workload=far, link=near, probe=probed)
     assert "probe host2-host3: median RTT 50.1 ms, requested 0 ns" in result.evidence
@@ -107,11 +107,11 @@ def test_every_link_and_service_needs_headroom():
     busy = links(host3_host4={"cpu_user_ns": 950_000_000})
     result = judge("headroom", workload=FOUR_HOSTS, link=busy, server=services())
     assert result.status == "fail"
-    assert "the link host3-host4 used 115% of a core" in result.evidence
+    assert "the link host3-host4 used 115 % of a core" in result.evidence
     starved = services(C=service(run_delay_ns=400_000_000, wall_ns=1_000_000_000))
     result = judge("headroom", workload=FOUR_HOSTS, link=links(), server=starved)
     assert result.status == "warn"
-    assert "service C waited for a core 40% of the time" in result.evidence
+    assert "service C waited for a core 40 % of the time" in result.evidence
 
 
 # --- drops and conntrack

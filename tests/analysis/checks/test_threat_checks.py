@@ -39,7 +39,7 @@ def handshakes(connection, connect_ns, tls_ns):
 def test_handshakes_that_take_a_third_of_a_request_warn():
     (result,) = handshakes("new", 10e6, 10e6)
     assert (result.status, round(result.value, 2)) == ("warn", 0.67)
-    assert "HTTP/2 67%, HTTP/3 33%" in result.evidence
+    assert "HTTP/2 67 %, HTTP/3 33 %" in result.evidence
     assert handshakes("new", 1e6, 2e6)[0].status == "pass"
     assert handshakes("reused", 10e6, 10e6) == []
     assert handshakes("new", None, None) == []

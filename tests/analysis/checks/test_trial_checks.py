@@ -187,31 +187,31 @@ def test_a_client_or_link_at_its_limit_fails():
     assert judge("headroom", load=LOAD | {"busy_ratio": 0.95}).status == "fail"
     busy_link = judge("headroom", link=LINK | {"cpu_user_ns": 750_000_000})
     assert busy_link.status == "fail"
-    assert "the link used 95% of a core" in busy_link.evidence
+    assert "the link used 95 % of a core" in busy_link.evidence
 
 
 def test_a_starved_client_fails_although_it_used_little_cpu():
     result = judge("headroom", load=LOAD | {"busy_ratio": 0.3, "run_delay_ns": 600_000_000})
     assert result.status == "fail"
-    assert "the client waited for a core 60% of the time" in result.evidence
+    assert "the client waited for a core 60 % of the time" in result.evidence
 
 
 def test_a_starved_server_is_a_warning_for_it_is_what_is_measured():
     waited = SERVER | {"run_delay_ns": 400_000_000, "wall_ns": 1_000_000_000}
     result = judge("headroom", server=waited)
     assert result.status == "warn"
-    assert "the server waited for a core 40% of the time" in result.evidence
+    assert "the server waited for a core 40 % of the time" in result.evidence
 
 
 def test_a_client_with_a_share_of_a_core_is_judged_by_that_share():
     given = LOAD | {"cpu_share": 0.1, "throttled_ns": 100_000_000}
     used = judge("headroom", load=given | {"busy_ratio": 0.095})
     assert (used.status, used.value) == ("fail", pytest.approx(0.95))
-    assert "the client used 95% of the 10% of a core it was given" in used.evidence
+    assert "the client used 95 % of the 10 % of a core it was given" in used.evidence
     assert judge("headroom", load=given | {"busy_ratio": 0.05}).status == "pass"
     waited = judge("headroom", load=given | {"busy_ratio": 0.05, "throttled_ns": 300_000_000})
     assert waited.status == "fail"
-    assert "the client waited for its share 30% of the time" in waited.evidence
+    assert "the client waited for its share 30 % of the time" in waited.evidence
 
 
 def test_a_server_that_has_no_core_left_is_a_warning_where_it_is_asked_for_a_rate():
@@ -219,11 +219,11 @@ def test_a_server_that_has_no_core_left_is_a_warning_where_it_is_asked_for_a_rat
     whole = SERVER | {"cpu_ns": 950_000_000, "wall_ns": 1_100_000_000}
     found = judge("headroom", workload=open_loop, server=whole)
     assert found.status == "warn"
-    assert "the server used 95% of its core" in found.evidence
+    assert "the server used 95 % of its core" in found.evidence
     assert judge("headroom", server=whole).status == "pass"  # a closed loop takes what there is
     limited = judge("headroom", server=whole | {"cpu_ns": 95_000_000, "cpu_share": 0.1, "throttled_ns": 0})
     assert limited.status == "warn"
-    assert "of the 10% of a core it was given" in limited.evidence
+    assert "of the 10 % of a core it was given" in limited.evidence
 
 
 def test_an_open_loop_must_keep_its_schedule():

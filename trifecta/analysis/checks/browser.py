@@ -71,7 +71,7 @@ def _busy(evidence: Evidence, workload: RequestsWorkload, visits: Visits) -> lis
     spent = statistics.median(cpu for cpu, _ in known)
     text = (
         f"{evidence.client} used {duration(spent)} of CPU time per {'watch' if watching else 'load'}, "
-        f"{busy:.0%} of {number} core{'s' if number > 1 else ''}"
+        f"{100 * busy:.0f} % of {number} core{'s' if number > 1 else ''}"
     )
     remedy = "use a machine with more cores" if workload.outside else "use a machine with more cores, or a slower path"
     # Without a path the browser is the limit by design: that is said, and not held against the trial. Nor is it at a
@@ -89,7 +89,7 @@ def _server(evidence: Evidence) -> list[Finding]:
     if cpu is None or not wall:
         return []
     busy = int(cpu) / int(wall)
-    text = f"the server used {busy:.0%} of a core"
+    text = f"the server used {100 * busy:.0f} % of a core"
     if busy >= SERVER_BUSY_WARN:
         return [Finding("warn", text, busy, SERVER_BUSY_WARN, "read the result as that of this server on this machine")]
     return [Finding("pass", text, busy, SERVER_BUSY_WARN)]

@@ -45,7 +45,7 @@ def check(evidence: Evidence) -> list[CheckResult]:
         return evidence.result("delayed_ack", "pass", text, value=share, limit=SHARE_LIMIT)
     text += f", and the median request waited {duration(wait_ns)} longer than the path's RTT"
     if (busy := client_busy(evidence.load or {})) is not None:
-        text += f", while the client was busy {busy:.0%} of the time"
+        text += f", while the client was busy {100 * busy:.0f} % of the time"
     remedy = "set TCP_NODELAY, or write each request and each response in one piece"
     return evidence.result("delayed_ack", "warn", text, value=share, limit=SHARE_LIMIT, remedy=remedy)
 

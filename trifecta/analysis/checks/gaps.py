@@ -30,7 +30,8 @@ def check(evidence: Evidence) -> list[CheckResult]:
     if gap_ns is None or not measured_ns:
         return evidence.result("gaps", "unknown", f"{evidence.client} does not report how long it was paused")
     share = gap_ns / measured_ns
-    text = f"the client was paused for at most {duration(gap_ns)}, {share:.1%} of the {duration(measured_ns)} measured"
+    of = f"{100 * share:.1f} % of the {duration(measured_ns)} measured"
+    text = f"the client was paused for at most {duration(gap_ns)}, {of}"
     if gap_ns <= GAP_FLOOR_NS:
         return evidence.result("gaps", "pass", text, value=share, limit=GAP_SHARE)
     # Less than its core was asked for, or many clients on one: then standing still is what is measured (headroom).

@@ -38,7 +38,9 @@ def check(evidence: RunEvidence) -> list[CheckResult]:
         shares = _shares(rows.get(cell.key, []))
         if not shares:
             continue
-        words = ", ".join(f"{arm_words(evidence.study.compare, arm)} {share:.0%}" for arm, share in shares.items())
+        words = ", ".join(
+            f"{arm_words(evidence.study.compare, arm)} {100 * share:.0f} %" for arm, share in shares.items()
+        )
         text = f"the handshake's share of a request's median time: {words}"
         most = max(shares.values())
         if most >= HANDSHAKE_LIMIT:

@@ -79,7 +79,13 @@ def _of_its_share(
     if share is None:
         return [_limit(f"{who} used", busy, "of its core", remedy, beyond)]
     findings = [
-        _limit(f"{who} used", busy / float(share), f"of the {float(share):.0%} of a core it was given", remedy, beyond)
+        _limit(
+            f"{who} used",
+            busy / float(share),
+            f"of the {100 * float(share):.0f} % of a core it was given",
+            remedy,
+            beyond,
+        )
     ]
     if wall_ns > 0:
         waited = _run_delay(
@@ -112,7 +118,7 @@ def _link(who: str, link: OneLink) -> list[Finding]:
 
 
 def _limit(who: str, busy: float, of: str, remedy: str, beyond: CheckStatus = "fail") -> Finding:
-    text = f"{who} {busy:.0%} {of}"
+    text = f"{who} {100 * busy:.0f} % {of}"
     if busy >= BUSY_LIMIT:
         return Finding(beyond, text, busy, BUSY_LIMIT, remedy)
     return Finding("pass", text, busy, BUSY_LIMIT)
@@ -125,7 +131,7 @@ def _run_delay(who: str, summary: SchedStat, beyond: CheckStatus = "fail", what:
     if delay is None or wall <= 0:
         return []
     share = int(delay) / int(wall)
-    text = f"{who} waited {what} {share:.0%} of the time"
+    text = f"{who} waited {what} {100 * share:.0f} % of the time"
     if share > WAIT_LIMIT:
         remedy = "use a machine with more cores, stop other programs, and lift limits on CPU time"
         return [Finding(beyond, text, share, WAIT_LIMIT, remedy)]

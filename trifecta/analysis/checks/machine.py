@@ -47,7 +47,7 @@ def check(evidence: Evidence) -> list[CheckResult]:
     for name, limit in (("memory", MEMORY_PRESSURE_WARN), ("io", IO_PRESSURE_WARN)):
         share = pressure.get(name)
         if share is not None and share > limit:
-            text = f"tasks waited for {name} {share:.1%} of the time"
+            text = f"tasks waited for {name} {100 * share:.1f} % of the time"
             findings.append(Finding("warn", text, share, limit, "stop other work that uses memory or disk"))
     frequencies = [float(mhz) for mhz in machine.get("cpu_mhz") or [] if mhz]
     if frequencies and max(frequencies) / min(frequencies) > FREQUENCY_SPREAD_WARN:
@@ -66,7 +66,7 @@ def check(evidence: Evidence) -> list[CheckResult]:
 
 
 def _share(what: str, share: float, allowance: float, limits: tuple[float, float], remedy: str) -> Finding:
-    text = f"{what} {share:.1%} of the machine's CPU time"
+    text = f"{what} {100 * share:.1f} % of the machine's CPU time"
     warn, fail = limits
     if share > fail + allowance:
         return Finding("fail", text, share, fail, remedy)

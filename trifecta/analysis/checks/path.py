@@ -33,6 +33,7 @@ from trifecta.contract.impairments import ImpairmentDocument
 from trifecta.contract.stored import Direction, OneLink, OneProbe, Probe
 from trifecta.design.impairments import kind_of, lost_share
 from trifecta.design.model import CheckResult, CheckStatus, PathSpec, RequestsWorkload
+from trifecta.design.numbers import percent
 from trifecta.design.phrases import numbered
 
 DELAY_SHARE, DELAY_FLOOR_NS = 0.02, 100_000  # one direction, by the link: whichever allows more
@@ -94,7 +95,7 @@ def _as_it_is(probe: OneProbe) -> list[Finding]:
     way = f" on {probe['wire']}" if probe.get("wire") else ""  # of several, the first
     sentences = [f"median RTT {duration(float((probe.get('rtt_ns') or {}).get('p50') or 0))}{way}"]
     for name, share in (("to the server", probe.get("loss_forward")), ("to the client", probe.get("loss_backward"))):
-        sentences += [] if share is None else [f"{share:.2%} lost {name}"]
+        sentences += [] if share is None else [f"{100 * share:.2f} % lost {name}"]
     text = f"the network between the hosts is not emulated: {', '.join(sentences)} in the last probe"
     return [*findings, Finding("unknown", text)]
 
@@ -232,9 +233,9 @@ def _loss(name: str, report: Direction, impairments: Sequence[ImpairmentDocument
     lost = int(report.get("lost") or 0)
     given = lost / met if met else 0.0
     low, high = plausible_share(met, probability, inflation)
-    text = f"{name}: lost {lost} of {met} packets ({given:.2%}), requested {probability:.2%}"
+    text = f"{name}: lost {lost} of {met} packets ({100 * given:.2f} %), requested {percent(probability)}"
     if not consistent(lost, met, probability, inflation):
-        text += f", chance allows {low:.2%} to {high:.2%}"
+        text += f", chance allows {100 * low:.2f} % to {100 * high:.2f} %"
         return [Finding("fail", text, given, probability, _ASKED_WRONG, bounded=False)]
     return [Finding("pass", text, given, probability, bounded=False)]
 
@@ -318,7 +319,7 @@ def _probed_loss(who: str, probe: OneProbe, path: PathSpec) -> list[Finding]:
             continue
         probability, _ = lost_share(planned)
         lost = round(float(share) * arrived)
-        text = f"{who} {name}: lost {lost} of {arrived} packets, requested {probability:.2%}"
+        text = f"{who} {name}: lost {lost} of {arrived} packets, requested {percent(probability)}"
         wrong = not consistent(lost, arrived, probability)
         findings.append(Finding("fail" if wrong else "pass", text, float(share), probability))
         arrived -= lost

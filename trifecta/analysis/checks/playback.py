@@ -76,11 +76,11 @@ def _frames(watches: Sequence[Visit], floor_error: str | None) -> list[Finding]:
     dropped = sum(visit.frames_dropped or 0 for visit in counted) / frames
     floors = [visit.frames_dropped_floor for visit in counted if visit.frames_dropped_floor is not None]
     if len(floors) < len(counted):
-        text = f"{dropped:.2%} of {frames} frames were dropped; what the machine itself drops was not measured"
+        text = f"{100 * dropped:.2f} % of {frames} frames were dropped; what the machine itself drops was not measured"
         text += f": {floor_error}" if floor_error else ""
         return [Finding("unknown", text, dropped)]
     floor = sum(floors) / frames
-    text = f"the machine itself drops {floor:.2%} of {frames} frames"
+    text = f"the machine itself drops {100 * floor:.2f} % of {frames} frames"
     remedy = "use a machine with more cores, or a ladder of lower resolutions"
     if floor >= FLOOR_FAIL:
         return [Finding("fail", text, floor, FLOOR_FAIL, remedy)]
@@ -88,7 +88,7 @@ def _frames(watches: Sequence[Visit], floor_error: str | None) -> list[Finding]:
     if floor >= FLOOR_WARN:
         findings.append(Finding("warn", text, floor, FLOOR_WARN, remedy))
     beyond = max(0.0, dropped - floor)
-    text = f"{dropped:.2%} of {frames} frames were dropped, {floor:.2%} by the machine itself"
+    text = f"{100 * dropped:.2f} % of {frames} frames were dropped, {100 * floor:.2f} % by the machine itself"
     if beyond >= DROPPED_WARN:
         # A network does not drop frames of what it delivered: decoding beside the reception took more than without.
         findings.append(Finding("warn", text, beyond, DROPPED_WARN, "compare the CPU time of the arms"))

@@ -98,5 +98,5 @@ def _discovered(workload: RequestsWorkload, visits: Visits) -> list[Finding]:
         text = f"HTTP/3 was never discovered by Alt-Svc: all {total} requests used {counts(visits.protocols)}"
         remedy = "check that the server sends alt-svc, and that the browser accepts it (docs/browsers.md)"
         findings.append(Finding("fail", text, 0.0, 1.0, remedy))
-    text = f"{right} of {total} requests ({right / total:.0%}) used HTTP/3 after it was discovered by Alt-Svc"
+    text = f"{right} of {total} requests ({100 * (right / total):.0f} %) used HTTP/3 after it was discovered by Alt-Svc"
     return [*findings, Finding("pass", text, right / total, 1.0, bounded=False)]

@@ -36,7 +36,7 @@ def check(evidence: Evidence) -> list[CheckResult]:
                 continue
             share = int(late) / packets
             where = f"{wire} {way}".strip()
-            text = f"{where}: {late} of {packets} packets ({share:.1%}) arrived after a later one"
+            text = f"{where}: {late} of {packets} packets ({100 * share:.1f} %) arrived after a later one"
             if share > REORDERED_LIMIT:
                 findings.append(Finding("warn", text, share, REORDERED_LIMIT, _REMEDY))
             else:

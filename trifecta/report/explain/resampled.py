@@ -19,10 +19,7 @@ def summary(conclusion: Concluded) -> str:
     head = f"{conclusion.procedure} ({WORDS.get(conclusion.procedure, '')})"
     if not conclusion.draws:
         return f"{head}: no block has the times of both."
-    spread = (
-        f"it would have published a ratio between {numbers.ratio(conclusion.ratio_low)} and "
-        f"{numbers.ratio(conclusion.ratio_high)}"
-    )
+    spread = f"it would have published a ratio {numbers.between(conclusion.ratio_low, conclusion.ratio_high, 'of')}"
     if conclusion.rate is None:
         named = f"it named {name(conclusion.arm)} in {numbers.percent(conclusion.named)} of {conclusion.draws} draws"
         return f"{head}: our verdict is open, so nothing is right or wrong; {named}; {spread}."

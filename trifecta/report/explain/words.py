@@ -116,8 +116,8 @@ def steadiness(challenge: Challenge) -> list[str]:
     if challenge.without_one is not None:
         low, high = challenge.without_one
         sentences.append(
-            f"Leaving out any one of the {challenge.blocks} blocks keeps the ratio between {numbers.ratio(low)} and "
-            f"{numbers.ratio(high)}; {challenge.opposed or 'none'} of them "
+            f"Leaving out any one of the {challenge.blocks} blocks keeps the ratio {numbers.between(low, high, 'at')}; "
+            f"{challenge.opposed or 'none'} of them "
             f"point{'' if challenge.opposed > 1 else 's'} the "
             "other way."
         )

@@ -28,7 +28,7 @@ def sentence(answer: PlaceEstimate) -> str:
     if answer.winner:
         return f"{where}{name(answer.winner)}, {times(low, high)} {METRICS[result.metric].word('faster')}"
     arm, reference = name(result.plan.arm), name(result.plan.reference)
-    text = _between(METRICS[result.metric], arm, reference, f"{numbers.ratio(low)} and {numbers.ratio(high)}")
+    text = _between(METRICS[result.metric], arm, reference, numbers.between(low, high))
     if answer.outcome == "same":
         return f"{where}the same within {numbers.percent(result.margin)} ({text})"
     return f"{where}open ({text})"
@@ -37,9 +37,9 @@ def sentence(answer: PlaceEstimate) -> str:
 def _between(metric: Metric, arm: str, reference: str, ends: str) -> str:
     """``HTTP/3 is between 0.98 and 1.10 times as fast as HTTP/2``; a factor above 1 is to the good of ``arm``."""
     if metric.wording is TIME:
-        return f"{arm} is between {ends} times as fast as {reference}"
+        return f"{arm} is {ends} times as fast as {reference}"
     more, less = (reference, arm) if metric.lower_is_better else (arm, reference)
-    return f"{more} {metric.wording.is_} between {ends} times the {metric.label} of {less}"
+    return f"{more} {metric.wording.is_} {ends} times the {metric.label} of {less}"
 
 
 def evidence(answer: PlaceEstimate) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from trifecta.contract.run import LeftOut
-from trifecta.design import plan, quinn, tuning
+from trifecta.design import numbers, plan, quinn, tuning
 from trifecta.design.builds import adapter_of
 from trifecta.design.factors import CLIENT_FACTOR, DEFAULT_CLIENT
 from trifecta.design.model import PROTOCOL_NAMES, Cell, Study, Treatment
@@ -112,4 +112,4 @@ def _without_shares(study: Study, cells: Sequence[Cell]) -> Iterator[Refusal]:
     for factor, place in (("client_cpu", 0), ("server_cpu", 1)):
         for level in dict.fromkeys(pair[place] for pair in every if pair[place] is not None):
             without = [cell for cell in cells if any(pair[place] == level for pair in shares[cell.key])]
-            yield Refusal(without, factor, f"{level:.0%}", reason)
+            yield Refusal(without, factor, numbers.percent(level), reason)
