@@ -91,7 +91,7 @@ lint: setup-dev ## Check style, types and the arrows between packages
 lint-python:
 	$(PYTHON) -m ruff check $(PYTHON_FILES)
 	$(PYTHON) -m ruff format --check $(PYTHON_FILES)
-	$(PYTHON) -m mypy --strict -p trifecta
+	$(PYTHON) -m mypy --strict -p trifecta -p bench
 	.venv/bin/lint-imports --no-logo --no-cache
 
 .PHONY: lint-engine

@@ -47,7 +47,8 @@ def gate(study: Path, path: str, kind: str, out: Path) -> dict[str, object]:
     """One gate; its document."""
     candidate = path if kind == "itself" else f"{path}-slower"
     asked = ["--baseline", f"path={path}", "--candidate", f"path={candidate}", "--fail-on", "slower:3%"]
-    command = [TRIFECTA, "gate", study, *asked, "--budget", "3 min", "--out", out, "--quiet", "--json"]
+    asked += ["--budget", "3 min", "--quiet", "--json"]
+    command: list[str | Path] = [TRIFECTA, "gate", study, *asked, "--out", out]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode not in (0, 1, 4):
         raise SystemExit(f"the gate ended with {done.returncode}: {done.stderr.strip()[-500:]}")

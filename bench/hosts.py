@@ -91,13 +91,13 @@ def of_trials(run: Path) -> list[float]:
     """Milliseconds that each trial but the last took, its pause included and its load left out."""
     from trifecta.store.run import RunDirectory
 
-    rows = sorted((dict(row) for row in RunDirectory.open(run).rows()), key=lambda row: int(row["started_ns"]))
+    rows = sorted(RunDirectory.open(run).rows(), key=lambda row: int(row["started_ns"]))
     failed = [row["trial"] for row in rows if row["error"] is not None]
     if failed:
         raise SystemExit(f"{run}: trial {failed[0]} failed")
     took = []
     for row, following in itertools.pairwise(rows):
-        load = json.loads(row["load_json"])
+        load = json.loads(row["load_json"] or "{}")
         whole = int(following["started_ns"]) - int(row["started_ns"])
         took.append((whole - (load["ended_ns"] - load["started_ns"])) / 1e6)
     return took

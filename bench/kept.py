@@ -16,7 +16,7 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from trifecta import studies
 from trifecta.analysis.published import Evaluation
@@ -74,7 +74,12 @@ def rejudged(document: Mapping[str, Any]) -> dict[str, Any]:
                 continue
             told = evaluation_data(Evaluation(statement, row["state"], row["reason"]), (row["state"], ""), None)
             words = {name: told[name] for name in ("text", "source", "quote", "published", "published_range")}
-            rows.append({name: _shorter(value) for name, value in rejudge.rejudge({**row, **words}, statement).items()})
+            rows.append(
+                {
+                    name: _shorter(value)
+                    for name, value in rejudge.rejudge(cast(Any, {**row, **words}), statement).items()
+                }
+            )
         made[kind] = [_of(row, _STATEMENT) for row in rows]
     return {**made, "no_longer": gone}
 

@@ -85,7 +85,7 @@ def measured(command: list[str], host: Host, stdin: str | None = None, timeout_s
     )
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     try:
-        if stdin is not None:
+        if stdin is not None and process.stdin is not None:
             process.stdin.write(stdin)
             process.stdin.flush()
         stdout, stderr = process.communicate(timeout=timeout_s) if stdin is None else _drain(process, timeout_s)
@@ -134,7 +134,7 @@ def serving(command: list[str], host: Host, log: Path, stdin: str | None = None)
         process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=sink, stderr=subprocess.STDOUT, text=True, preexec_fn=host.enter
         )
-        if stdin is not None:
+        if stdin is not None and process.stdin is not None:
             process.stdin.write(stdin)
             process.stdin.flush()
         try:

@@ -36,12 +36,16 @@ def run(folder: Path, seed: int, overrides: list[str], own_core: bool) -> tuple[
     from trifecta.workloads.runner import run_study
     from trifecta.workloads.visits import session
 
-    everywhere = {"client": frozenset(os.sched_getaffinity(0))}
-    session.browser_pin_table = lambda: browser_pin_table() | ({} if own_core else everywhere)
+    everywhere: dict[str, frozenset[int] | None] = {"client": frozenset(os.sched_getaffinity(0))}
+
+    def pin_table(cpus: frozenset[int] | None = None) -> dict[str, frozenset[int] | None]:
+        return browser_pin_table(cpus) | ({} if own_core else everywhere)
+
+    setattr(session, "browser_pin_table", pin_table)  # noqa: B010 - its name there is no name of that module
     study = studies.load("page", [f"seed={seed}", *overrides], studies.known_servers())
     began = time.monotonic()
     run_study(study, folder)
-    return time.monotonic() - began, RunDirectory.open(folder).rows()
+    return time.monotonic() - began, [dict(row) for row in RunDirectory.open(folder).rows()]
 
 
 def differences(rows: list[dict[str, Any]]) -> list[float]:

@@ -157,7 +157,7 @@ def _without(shares: Floats, grid: Floats, fold: Floats) -> Floats:
     left = [i for i in range(len(grid)) if i not in set(fold.tolist()) and np.isfinite(grid[i])]
     if not left:
         return np.full((3, len(fold)), np.nan)
-    points = [Point(*shares[i], (float(grid[i]),)) for i in left]  # type: ignore[misc]
+    points = [Point(shares[i, 0], shares[i, 1], (float(grid[i]),)) for i in left]
     prediction = fit(points, population=_POPULATION).at(shares[fold])
     tail = (1 - CONFIDENCE) / 2
     return np.array([prediction.mean, prediction.quantile(tail), prediction.quantile(1 - tail)])

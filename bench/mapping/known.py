@@ -138,7 +138,7 @@ def search(
         for place in queue[: budget - spent]:
             values.setdefault(place, []).append(blocks.block(place))
             spent += 1
-        points = [Point(*places[i], tuple(v)) for i, v in values.items()]  # type: ignore[misc]
+        points = [Point(places[i, 0], places[i, 1], tuple(v)) for i, v in values.items()]
         found = fit(points, population=population)
         if spent >= budget:
             return _result(found, blocks.truth, spent)
@@ -160,7 +160,9 @@ def full_grid(surface: str, scatter: str, repeats: int, seed: int) -> tuple[floa
 def modelled_grid(surface: str, scatter: str, repeats: int, seed: int) -> float:
     """Share of wrong sides of a full grid that is smoothed by the same surface: what the choice of places is worth."""
     places, blocks = grid(), source(surface, scatter, seed)
-    points = [Point(*places[i], tuple(blocks.block(i) for _ in range(repeats))) for i in range(len(places))]
+    points = [
+        Point(places[i, 0], places[i, 1], tuple(blocks.block(i) for _ in range(repeats))) for i in range(len(places))
+    ]
     return _result(fit(points, population=96), blocks.truth, len(places) * repeats).wrong
 
 

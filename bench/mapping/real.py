@@ -13,7 +13,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from bench.mapping.contest import Contest, read_contest
 from trifecta.design.errors import CannotError, UserError
@@ -75,7 +75,13 @@ def measure(folder: Path, contest: Contest, study: Study, budget_ns: int, *, res
 
     with StopFlag() as stop:
         outcome = runner.run_study(
-            study, folder, _Lines(), stop, resume=resume, any_levels={FACT: contest.document()}, planner=planner
+            study,
+            folder,
+            _Lines(),
+            stop,
+            resume=resume,
+            any_levels=cast(Any, {FACT: contest.document()}),
+            planner=planner,
         )
     print(
         f"{outcome.elapsed_ns / 1e9:.0f} s, {outcome.valid_trials} of {outcome.trials} trials count: {outcome.reason}"
@@ -180,7 +186,7 @@ def _main(asked: argparse.Namespace) -> int:
         run = RunDirectory.open(folder)
         if FACT not in run.facts:
             raise UserError(f"{folder} is the run of something else; give another folder")
-        contest = read_contest(run.facts[FACT])
+        contest = read_contest(cast(Any, run.facts)[FACT])
         study = parse_study(run.study_text, str(folder / "study.yaml"))
     else:
         contest, study = make_contest(asked)

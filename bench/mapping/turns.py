@@ -12,7 +12,7 @@ from trifecta.analysis.estimate import Row
 from trifecta.analysis.mapping.planner import MapPlanner
 from trifecta.analysis.planner import Decision, Stop
 from trifecta.design import plan as design_plan
-from trifecta.design.model import Cell, Study
+from trifecta.design.model import Cell, Study, Verdict
 
 SEARCH, GRID, HELD_OUT = "search", "grid", "held out"
 FIRST_NUMBER: Mapping[str, int] = {SEARCH: 0, GRID: 100_000, HELD_OUT: 200_000}
@@ -63,7 +63,7 @@ class Turns:
         self._search = MapPlanner(plan, self.study, self.cells)
         self._arms = len(design_plan.arms(self.study))
 
-    def next(self, rows: Sequence[Row], elapsed_ns: int) -> Decision | Stop:
+    def next(self, rows: Sequence[Row], elapsed_ns: int, judged: Sequence[Verdict] | None = None) -> Decision | Stop:
         """The next block; an interrupted one first."""
         if len(rows) % self._arms:
             last = rows[-1]

@@ -27,6 +27,8 @@ LIMIT_BYTES = 2_000_000_000
 def measure(run: Path) -> dict[str, float]:
     """Analyse and report ``run`` in this process."""
     started = time.perf_counter()
+    from rich.console import Console
+
     from trifecta.analysis.verdict import verdicts
     from trifecta.conclude import facts
     from trifecta.report import html, terminal
@@ -39,7 +41,7 @@ def measure(run: Path) -> dict[str, float]:
     analysed = time.perf_counter()
     report = html.write_report(run)
     written = time.perf_counter()
-    terminal.print_verdicts(run, terminal.Console(file=sys.stderr, width=80))
+    terminal.print_verdicts(run, Console(file=sys.stderr, width=80))
     ended = time.perf_counter()
     assert facts.read(run).seed == study.seed
     return {
