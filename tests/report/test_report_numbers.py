@@ -60,6 +60,12 @@ def test_both_ends_of_an_interval_have_the_same_decimals(ends: tuple[float | Non
     assert numbers.interval(ends) == shown
 
 
+def test_a_range_whose_ends_read_alike_is_one_number() -> None:
+    assert numbers.between(0.668, 0.672, "at") == "at 0.67"
+    assert numbers.between(0.668, 0.672) == "0.67"
+    assert numbers.between(0.66, 0.67, "at") == "between 0.66 and 0.67"
+
+
 def test_a_failure_is_never_rounded_away() -> None:
     assert numbers.percent(1.0) == "100 %"
     assert numbers.percent(1 - 1e-7) == "> 99.99 %"

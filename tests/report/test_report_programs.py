@@ -111,6 +111,9 @@ def test_what_few_programs_cannot_tell_is_said() -> None:
     ranged = (replace(shares[0], without_low=0.2, without_high=0.5), *shares[1:])  # of connections, too
     (said, *_) = claims.shares_in_words(split(("origin", "caddy"), ("load",), *ranged))
     assert "; whichever one level or program is left out, the protocol's share is 20 to 50 %" in said
+    alike = (replace(shares[0], without_low=0.996, without_high=0.998), *shares[1:])
+    (said, *_) = claims.shares_in_words(split(("origin", "caddy"), ("load",), *alike))
+    assert "the protocol's share is over 99 %" in said
     steady = " ".join(claims.shares_in_words(split(("origin", "caddy"), ("load",), *shares, weighs="program")))
     assert "the choice of program outweighs the protocol in every case" in steady
     assert "Two servers, origin and caddy, tell next to nothing about servers in general" in text

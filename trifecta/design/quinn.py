@@ -22,7 +22,7 @@ ADAPTATIONS: Mapping[str, str] = {
     "settings": (
         "full-size packets without a search for the MTU, an initial window of ten of them, receive windows that do not "
         "limit, empty connection identifiers of clients, version 1 alone, no address tokens, no datagrams, responses "
-        "one after the other"
+        "one after the other, what was lost first"
     ),
 }
 """By the engine's names (``trifecta-engine --version``): what each is."""

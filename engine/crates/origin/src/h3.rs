@@ -64,8 +64,10 @@ struct Shared {
     requests: RequestReader,
     heads: HeadCache,
     delayed: VecDeque<Delayed>,
-    /// Responses are sent in the order of RFC 9218, else in that of their requests.
+    /// Responses are sent in the order of RFC 9218.
     by_priority: bool,
+    /// They are sent one after the other, in the order of their answers.
+    in_order: bool,
 }
 
 /// All QUIC connections of one worker, behind one UDP socket.
@@ -137,6 +139,7 @@ impl Server {
                 heads: HeadCache::default(),
                 delayed: VecDeque::new(),
                 by_priority: config.serves_pages(),
+                in_order: config.quic_adaptations.settings && !config.serves_pages(),
             },
             serial: 0,
             closing: false,
@@ -397,8 +400,9 @@ fn server_config(
         connection_window_bytes: CONNECTION_WINDOW_BYTES,
         send_window_bytes: if config.serves_pages() { PAGE_SEND_WINDOW_BYTES } else { SEND_WINDOW_BYTES },
         max_bidi_streams: config.max_concurrent_streams,
-        // Those that must not take turns get a level of their own.
-        takes_turns: config.serves_pages(),
+        // Those that must not take turns get a level of their own (`priority`). Without turns quinn-proto would end the response
+        // that it has begun, and all others that wait, before it sends again what was lost of an earlier one.
+        takes_turns: true,
         adaptations: config.quic_adaptations,
         tuning: config.tuning,
         qlog,

@@ -84,6 +84,22 @@ fn responses_leave_one_after_the_other() {
 }
 
 #[test]
+fn what_was_lost_goes_before_what_is_new() {
+    // One of the last packets of the first response: all of it was sent when the loss is seen (RFC 9000 section 13.3).
+    let server = start("");
+    let mut client = H3Client::connect(&server);
+    let get = request("GET", "/bytes/30000", &[]);
+    let ids: Vec<_> = (0..12).map(|_| client.send(Dir::Bi, &get, true)).collect();
+    client.loses = 20;
+    ids.iter().for_each(|id| assert_eq!(client.response(*id).content, pattern(30_000)));
+    client.ended.retain(|id| ids.contains(id));
+    let place = client.ended.iter().position(|id| *id == ids[0]).unwrap();
+    assert!(place <= 4, "{:?}", client.ended);
+    client.ended.remove(place);
+    assert_eq!(client.ended, ids[1..]);
+}
+
+#[test]
 fn broken_requests_concern_their_stream() {
     let server = start("");
     let mut client = H3Client::connect(&server);

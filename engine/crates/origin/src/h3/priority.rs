@@ -19,10 +19,26 @@ pub(super) fn set_first(connection: &mut Connection, id: StreamId, priority: Pri
     }
 }
 
+/// Sets the priority of a response of a connection that answered `before` others: behind all of these. What was lost of an
+/// earlier one goes before new data of a later one (RFC 9000 section 13.3), as it does over TCP.
+pub(super) fn set_in_order(connection: &mut Connection, id: StreamId, before: u64) {
+    let _ = connection.send_stream(id).set_priority(whole(before) as i32);
+}
+
+/// Before all responses: the control stream, whose SETTINGS a client may wait for.
+pub(super) fn set_control(connection: &mut Connection, id: StreamId) {
+    let _ = connection.send_stream(id).set_priority(i32::MAX);
+}
+
+/// The level, among those of one urgency, of a response that is sent whole, with so many before it.
+fn whole(before: u64) -> u64 {
+    (LEVELS - 1).saturating_sub(before).max(2)
+}
+
 /// More urgent ones first; of those, the ones that are not incremental whole, in the order of the requests, then the
 /// incremental ones in turn. Never 0, the level of a stream without a priority.
 fn level(stream: u64, priority: Priority) -> i32 {
-    let within = if priority.incremental { 1 } else { (LEVELS - 1).saturating_sub(stream / 4).max(2) };
+    let within = if priority.incremental { 1 } else { whole(stream / 4) };
     (u64::from(7 - priority.urgency.min(7)) * LEVELS + within) as i32
 }
 

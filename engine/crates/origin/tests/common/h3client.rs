@@ -52,6 +52,8 @@ pub struct H3Client {
     pub lost: Option<ConnectionError>,
     /// Reads nothing from streams, as a client that is busy with something else.
     pub lazy: bool,
+    /// The datagram from now on that is lost, 1 the next one; 0: none.
+    pub loses: usize,
 }
 
 /// TLS of a client that remembers sessions.
@@ -100,6 +102,7 @@ impl H3Client {
             ended: Vec::new(),
             lost: None,
             lazy: false,
+            loses: 0,
         }
     }
 
@@ -113,7 +116,10 @@ impl H3Client {
         let due = self.connection.poll_timeout().map_or(wait, |due| due.saturating_duration_since(Instant::now()));
         self.socket.set_read_timeout(Some(due.min(wait).max(Duration::from_micros(100)))).unwrap();
         let mut buffer = [0; 2048];
-        if let Ok(octets) = self.socket.recv(&mut buffer) {
+        let received = self.socket.recv(&mut buffer);
+        let is_lost = received.is_ok() && self.loses == 1;
+        self.loses = self.loses.saturating_sub(usize::from(received.is_ok()));
+        if let (Ok(octets), false) = (received, is_lost) {
             let from = self.socket.peer_addr().unwrap();
             let datagram = BytesMut::from(&buffer[..octets]);
             let event = self.endpoint.handle(Instant::now(), from, None, None, datagram, &mut packets);
