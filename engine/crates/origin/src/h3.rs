@@ -400,9 +400,6 @@ fn server_config(
         connection_window_bytes: CONNECTION_WINDOW_BYTES,
         send_window_bytes: if config.serves_pages() { PAGE_SEND_WINDOW_BYTES } else { SEND_WINDOW_BYTES },
         max_bidi_streams: config.max_concurrent_streams,
-        // Those that must not take turns get a level of their own (`priority`). Without turns quinn-proto would end the response
-        // that it has begun, and all others that wait, before it sends again what was lost of an earlier one.
-        takes_turns: true,
         adaptations: config.quic_adaptations,
         tuning: config.tuning,
         qlog,

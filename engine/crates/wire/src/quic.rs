@@ -8,6 +8,7 @@ mod error;
 mod idle_restart;
 mod padding;
 mod qlog;
+pub mod send_order;
 mod streams;
 mod tls;
 mod transport;

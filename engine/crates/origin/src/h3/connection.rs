@@ -9,7 +9,7 @@ use quinn_proto::{Connection, ConnectionHandle, Dir, Endpoint, Event, ReadError,
 use trifecta_wire::ErrorClass;
 use trifecta_wire::clock::now_ns;
 use trifecta_wire::h3::{Code, ControlPlane, Error, Role, control, frame};
-use trifecta_wire::quic::{self, InstantClock, StreamMap};
+use trifecta_wire::quic::{self, InstantClock, StreamMap, send_order};
 use trifecta_wire::udp;
 
 use super::outbox::Outbox;
@@ -244,7 +244,7 @@ impl H3Connection {
         self.control_stream = self.quic.streams().open(Dir::Uni);
         if let Some(id) = self.control_stream {
             let opening = control::opening(MAX_LIST_OCTETS as u64);
-            priority::set_control(&mut self.quic, id);
+            send_order::set_control(&mut self.quic, id);
             let _ = self.quic.send_stream(id).write_chunks(&mut [opening.into()]);
         }
     }
@@ -404,7 +404,7 @@ impl H3Connection {
         // In 0.5-RTT, our settings precede the first answer.
         self.open_control_stream();
         if shared.in_order {
-            priority::set_in_order(&mut self.quic, id, self.answered);
+            send_order::set_in_order(&mut self.quic, id, self.answered);
         }
         let octets = handler.octets_to_send(plan);
         let elapsed_ns = handler.server_timing().then(|| now_ns().saturating_sub(received_ns));

@@ -2,9 +2,7 @@
 
 use quinn_proto::{Connection, StreamId, VarInt};
 use trifecta_wire::priority::Priority;
-
-/// Levels of one urgency: one for all incremental responses, above it one for each other response.
-const LEVELS: u64 = 1 << 24;
+use trifecta_wire::quic::send_order::{LEVELS, whole};
 
 /// Sets the priority of a stream, which the client may not have opened yet.
 pub(super) fn set(connection: &mut Connection, id: StreamId, priority: Priority) {
@@ -19,22 +17,8 @@ pub(super) fn set_first(connection: &mut Connection, id: StreamId, priority: Pri
     }
 }
 
-/// Sets the priority of a response of a connection that answered `before` others: behind all of these. What was lost of an
-/// earlier one goes before new data of a later one (RFC 9000 section 13.3), as it does over TCP.
-pub(super) fn set_in_order(connection: &mut Connection, id: StreamId, before: u64) {
-    let _ = connection.send_stream(id).set_priority(whole(before) as i32);
-}
-
-/// Before all responses: the control stream, whose SETTINGS a client may wait for.
-pub(super) fn set_control(connection: &mut Connection, id: StreamId) {
-    let _ = connection.send_stream(id).set_priority(i32::MAX);
-}
-
-/// The level, among those of one urgency, of a response that is sent whole, with so many before it.
-fn whole(before: u64) -> u64 {
-    (LEVELS - 1).saturating_sub(before).max(2)
-}
-
+/// Of one urgency there is one level for all incremental responses, above it one for each other response.
+///
 /// More urgent ones first; of those, the ones that are not incremental whole, in the order of the requests, then the
 /// incremental ones in turn. Never 0, the level of a stream without a priority.
 fn level(stream: u64, priority: Priority) -> i32 {

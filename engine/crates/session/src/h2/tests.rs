@@ -1,10 +1,13 @@
 //! The client's view of a connection, fed with damaged frames in pieces of any size.
 
+use std::collections::VecDeque;
+
 use trifecta_wire::h2::{ErrorCode, setting, write};
 use trifecta_wire::hpack::encoder;
 
 use super::frames::{Frames, WINDOWS};
 use super::requests::hello;
+use super::sending::write_bodies;
 use super::streams::Stream;
 use crate::caller::Caller;
 use crate::testing::caller;
@@ -60,6 +63,31 @@ fn frames_are_the_same_in_pieces_of_any_size() {
             assert!(finished.exchange.first_byte_ns <= finished.done_ns && finished.exchange.first_byte_ns > 0);
         }
     }
+}
+
+#[test]
+fn request_bodies_leave_one_after_the_other() {
+    let (mut frames, mut uploads, mut unsent) =
+        (Frames::new(3, Tuning::default().windows(WINDOWS)), VecDeque::new(), Vec::new());
+    for (id, send_window) in [(1, 40_000), (3, 20_000), (5, 40_000)] {
+        let exchange = caller().next_request(2_000).unwrap();
+        let (body_octets, body_left) = (40_000, 40_000);
+        frames.streams.insert(Stream { id, exchange, send_window, body_octets, body_left, ..Stream::default() });
+        uploads.push_back(id);
+    }
+    frames.send_window = 1_000_000;
+    write_bodies(&mut frames, &mut uploads, &mut unsent, 1_000_000);
+    let mut sent: Vec<(u32, usize)> = Vec::new();
+    let mut rest = &frames.reply[..];
+    while !rest.is_empty() {
+        let octets = usize::from(rest[1]) << 8 | usize::from(rest[2]);
+        sent.push((u32::from_be_bytes(rest[5..9].try_into().unwrap()), octets));
+        rest = &rest[9 + octets..];
+    }
+    // Frames of 16,384 octets; the window of stream 3 ends within its body, and it holds up nobody.
+    let whole = |id| [(id, 16_384), (id, 16_384), (id, 7_232)];
+    assert_eq!(sent, [&whole(1)[..], &[(3, 16_384), (3, 3_616)], &whole(5)[..]].concat());
+    assert_eq!((unsent, uploads), (vec![1, 5], VecDeque::from([3])));
 }
 
 #[test]

@@ -4,6 +4,7 @@ use bytes::Bytes;
 use quinn_proto::{Dir, StreamId, VarInt, WriteError};
 use trifecta_wire::clock::now_ns;
 use trifecta_wire::h3::{Code, MessageReader};
+use trifecta_wire::quic::send_order;
 
 use super::flight::Flight;
 use super::{H3Session, H3Shared};
@@ -18,6 +19,7 @@ impl H3Session {
         // Peers have to allow three of them (RFC 9114 section 6.2); one that allows none hears no settings, and none of
         // ours changes what it may send.
         if let Some(id) = self.connection.streams().open(Dir::Uni) {
+            send_order::set_control(&mut self.connection, id);
             let written = self.connection.send_stream(id).write_chunks(&mut [shared.control_stream.clone()]);
             debug_assert!(written.is_ok());
         }
@@ -65,6 +67,9 @@ impl H3Session {
             self.waiting.push_back(exchange);
             return;
         };
+        if shared.in_order() {
+            send_order::set_in_order(&mut self.connection, id, VarInt::from(id).into_inner() / 4);
+        }
         // All requests have the same time to take, so the oldest in flight, begun first, is the first to expire.
         self.request_deadline_ns = self.request_deadline_ns.min(self.expiry_ns(exchange.started_ns));
         let (head, body_left, body) = match caller.request(&exchange) {

@@ -147,6 +147,11 @@ impl H3Shared {
         block(request.method.name(), &self.authority, &request.path, octets, |field| request.for_each_field(field))
     }
 
+    /// Whether requests are sent one after the other, as they are begun, and not in turn.
+    pub(super) fn in_order(&self) -> bool {
+        self.adaptations.settings
+    }
+
     fn options(&self) -> TransportOptions<'_> {
         TransportOptions {
             congestion_control: &self.congestion_control,

@@ -46,8 +46,6 @@ pub struct TransportOptions<'a> {
     pub send_window_bytes: u64,
     /// Bidirectional streams that the peer may have open.
     pub max_bidi_streams: u32,
-    /// Streams of equal priority take turns, packet by packet, instead of one after the other.
-    pub takes_turns: bool,
     /// Without `settings` only what a study asks for is set: congestion control, idle timeout, streams of the peer, qlog, and
     /// the tuning.
     pub adaptations: Adaptations,
@@ -70,7 +68,6 @@ impl Default for TransportOptions<'_> {
             connection_window_bytes: 128 << 20,
             send_window_bytes: 16 << 20,
             max_bidi_streams: 0,
-            takes_turns: false,
             adaptations: Adaptations::ALL,
             tuning: Tuning::default(),
             now: Instant::now,
@@ -122,10 +119,7 @@ fn adapt(options: &TransportOptions<'_>, config: &mut TransportConfig) -> Result
             discovery.upper_bound(payload);
             discovery
         }))
-        .datagram_receive_buffer_size(None)
-        // Responses without a priority are not incremental, and those are best sent one after the other (RFC 9218
-        // section 10): taking turns packet by packet would end all of them last.
-        .send_fairness(options.takes_turns);
+        .datagram_receive_buffer_size(None);
     Ok(())
 }
 
