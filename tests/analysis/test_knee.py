@@ -132,7 +132,7 @@ def test_the_check_and_the_sweep_give_one_answer_to_how_busy_a_client_was(start)
     load = STARTED | {"ended_ns": 2_000, "start_cpu_ns": start, "wall_ns": 2_000, "run_delay_ns": 0}
     used = used_share({"load_json": json.dumps(load), "server_json": None})
     (judged,) = TRIAL_CHECKS["headroom"].function(foreign(load=load))
-    said = re.search(r"curl used (\d+)% of its core", judged.evidence)
+    said = re.search(r"curl used (\d+) % of its core", judged.evidence)
     assert said is not None, judged.evidence
     assert used == pytest.approx(int(said[1]) / 100, abs=0.005)
     assert used == pytest.approx({None: 0.95, 0: 1.0, 700: 0.3, 5_000: 0.0}[start])
