@@ -294,6 +294,18 @@ def test_without_a_manifest_verdicts_are_compared_with_the_trials(
     assert said in told["warnings"][0]
 
 
+def test_without_a_manifest_reasons_of_an_earlier_version_are_worded_anew(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = small(tmp_path / "run", sealed=False)
+    before, told = verdicts(run, capsys)
+    change(run / "verdicts.parquet", "reason", "the interval holds 1 and reaches beyond the margin of 5.0%")
+    assert main.run(["sql", str(run), "SELECT DISTINCT reason FROM verdicts", "--csv"]) == 0
+    assert "5.0%" not in capsys.readouterr().out
+    after, again = verdicts(run, capsys)
+    assert (after, again["warnings"]) == (before, told["warnings"])
+
+
 def test_checks_that_were_edited_are_made_again(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = run / "checks.parquet"
     table = pq.ParquetFile(path).read()

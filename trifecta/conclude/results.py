@@ -96,9 +96,11 @@ def _by_trials(run: RunDirectory) -> Results:
     study, cells, rows = evidence(run)
     stored = _stored(path)
     quick = verdicts(study, rows, cells, fixed=False)
-    difference = _first_difference(stored, [asdict(one) for one in quick])
-    if difference is None:
-        return Results()
+    fresh = [asdict(one) for one in quick]
+    difference = _first_difference(stored, fresh)
+    if difference is None:  # reasons are sentences, which every version words as it does
+        reworded = {_key(row): row["reason"] for row in stored} != {_key(row): row["reason"] for row in fresh}
+        return Results(verdicts(study, rows, cells)) if reworded else Results()
     return Results(verdicts(study, rows, cells), None, [f"verdicts.parquet {difference}: {_RECOMPUTED}"])
 
 
@@ -127,10 +129,11 @@ def _stored(path: Path) -> list[Row]:
 
 
 def _first_difference(stored: list[Row], fresh: list[Row]) -> str | None:
-    """How stored verdicts differ from those that the trials give, but for the fixed-size analysis, in words."""
+    """How stored verdicts differ from the trials', but for reasons and the fixed-size analysis, in words."""
     younger = schema.YOUNGER["verdicts"]  # a run without a manifest is older than nodes
     names = [name for name in schema.VERDICTS.names if not name.startswith("fixed_") and name not in younger]
     lacking = [name for name in names if stored and name not in stored[0]]
+    names.remove("reason")
     if lacking:
         return f"is of an earlier version (it has no {lacking[0]})"
     by_key = {_key(row): row for row in stored}
