@@ -74,12 +74,8 @@ def rejudged(document: Mapping[str, Any]) -> dict[str, Any]:
                 continue
             told = evaluation_data(Evaluation(statement, row["state"], row["reason"]), (row["state"], ""), None)
             words = {name: told[name] for name in ("text", "source", "quote", "published", "published_range")}
-            rows.append(
-                {
-                    name: _shorter(value)
-                    for name, value in rejudge.rejudge(cast(Any, {**row, **words}), statement).items()
-                }
-            )
+            judged = rejudge.rejudge(cast(Any, {**row, **words}), statement)
+            rows.append({name: _shorter(value) for name, value in judged.items()})
         made[kind] = [_of(row, _STATEMENT) for row in rows]
     return {**made, "no_longer": gone}
 

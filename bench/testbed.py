@@ -85,9 +85,8 @@ def measured(command: list[str], host: Host, stdin: str | None = None, timeout_s
     )
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     try:
-        if stdin is not None and process.stdin is not None:
-            process.stdin.write(stdin)
-            process.stdin.flush()
+        if stdin is not None:
+            _tell(process, stdin)
         stdout, stderr = process.communicate(timeout=timeout_s) if stdin is None else _drain(process, timeout_s)
     except subprocess.TimeoutExpired:
         process.kill()
@@ -116,6 +115,13 @@ def measured_until_idle(
     return spent, process
 
 
+def _tell(process: subprocess.Popen[str], text: str) -> None:
+    """Write to standard input and leave it open, for its end would end the engine."""
+    assert process.stdin
+    process.stdin.write(text)
+    process.stdin.flush()
+
+
 def _drain(process: subprocess.Popen[str], timeout_s: float) -> tuple[str, str]:
     """Read to the end without closing standard input, which would end the engine."""
     assert process.stdout and process.stderr and process.stdin
@@ -134,9 +140,8 @@ def serving(command: list[str], host: Host, log: Path, stdin: str | None = None)
         process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=sink, stderr=subprocess.STDOUT, text=True, preexec_fn=host.enter
         )
-        if stdin is not None and process.stdin is not None:
-            process.stdin.write(stdin)
-            process.stdin.flush()
+        if stdin is not None:
+            _tell(process, stdin)
         try:
             yield process
         finally:

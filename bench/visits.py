@@ -41,7 +41,7 @@ def run(folder: Path, seed: int, overrides: list[str], own_core: bool) -> tuple[
     def pin_table(cpus: frozenset[int] | None = None) -> dict[str, frozenset[int] | None]:
         return browser_pin_table(cpus) | ({} if own_core else everywhere)
 
-    setattr(session, "browser_pin_table", pin_table)  # noqa: B010 - its name there is no name of that module
+    session.browser_pin_table = pin_table  # type: ignore[attr-defined]
     study = studies.load("page", [f"seed={seed}", *overrides], studies.known_servers())
     began = time.monotonic()
     run_study(study, folder)

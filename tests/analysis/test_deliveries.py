@@ -165,6 +165,11 @@ def test_many_looks_at_one_stream():
         assert np.mean(crossed) <= 0.02
 
 
+def test_what_was_requested_is_said_as_it_was_requested():
+    stream = dataclasses.replace(deliveries.streams(study_of(), rows_of([(3, 2)] * 4))[0], asked=0.125)
+    assert "requested 12.5 %" in stream.text
+
+
 def test_arms_share_their_draws_and_are_not_counted_twice():
     stream = deliveries.streams(study_of(), rows_of([(3, 2)] * 4))[0]
     assert (stream.packets, stream.hits, stream.arm) == (4 * PACKETS, 12, None)

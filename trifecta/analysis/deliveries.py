@@ -64,7 +64,7 @@ class Stream:
         share = self.hits / self.packets if self.packets else 0.0
         title = DIRECTION_TITLES[self.direction]
         sentence = f"{title}{whose}: {KINDS[self.kind].deed} {100 * share:.2f} % of {self.packets:,} packets, "
-        sentence += f"requested {numbers.percent(self.asked)}"
+        sentence += f"requested {numbers.requested_percent(self.asked)}"
         if self.failed:
             by_e = f"e-value {math.exp(self.log_e):.2g}" if self.log_e < 700 else "e-value over 1e300"
             return f"{sentence}, beyond chance over the run ({by_e}, {math.exp(self.log_e_to_fail):.2g} needed)"

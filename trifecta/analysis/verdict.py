@@ -37,7 +37,7 @@ from trifecta.analysis.nested import Nested, nested
 from trifecta.analysis.noise import NoiseFloor, margin_in_force, noise_floors
 from trifecta.analysis.signed_rank import FixedAnalysis, fixed_analysis
 from trifecta.analysis.success import log_e_unseen, with_unseen
-from trifecta.design import numbers, plan
+from trifecta.design import plan, quantity
 from trifecta.design.arms import arm_words, node_words
 from trifecta.design.metric import Metric
 from trifecta.design.metrics import METRICS
@@ -200,9 +200,8 @@ def _weigh(
             hindrance = _not_same(study, pair, floor, apart)
             log_e = min(log_e, log_e_unseen(pair.logs, log_margin)) if metric.name == SUCCESS else log_e
             if metric.name == SUCCESS and not hindrance and not judged.interval.within(log_margin):
-                hindrance = (
-                    f"so few trials ({pair.blocks}) could have missed failures beyond {numbers.percent(study.margin)}"
-                )
+                limit = quantity.format_ratio(study.margin)
+                hindrance = f"so few trials ({pair.blocks}) could have missed failures beyond {limit}"
     return _Evidence(pair, judged, floor, [text for _, text in apart], best, log_e, hindrance, among)
 
 
@@ -276,7 +275,7 @@ def _not_resolved(study: Study, floor: NoiseFloor | None) -> str:
         return f"the baseline differs from itself here, {how_much}"
     seen = "no difference seen, but the smallest that this lab could have seen here is"
     return (
-        f"{seen} {_floor_text(floor)}, above the margin of {numbers.percent(study.margin)}"
+        f"{seen} {_floor_text(floor)}, above the margin of {quantity.format_ratio(study.margin)}"
         if known
         else f"{seen} not known yet"
     )
@@ -287,7 +286,7 @@ def _not_same(study: Study, pair: PairBlocks, floor: NoiseFloor | None, apart: l
     _, allowed = margin_in_force(study.margin, floor)
     if not allowed:
         return _not_resolved(study, floor)
-    agree = f"the medians agree within {numbers.percent(study.margin)}"
+    agree = f"the medians agree within {quantity.format_ratio(study.margin)}"
     common = [text for one, text in apart if not one.rare]
     if common:
         return f"{agree}, but {' and '.join(common)}, which a median hides"
@@ -400,7 +399,7 @@ def _reason(
         side = "above" if interval.low is not None and interval.low > 0 else "below"
         return f"the whole interval of the ratio of {metric.label} lies {side} 1{among}"
     if kind == "same":
-        return f"the whole interval lies within {numbers.percent(study.margin)} of {reference}{among}"
+        return f"the whole interval lies within {quantity.format_ratio(study.margin)} of {reference}{among}"
     biased = evidence.floor is not None and evidence.floor.biased
     within = interval.within(math.log1p(study.margin))
     hindrance = ""
@@ -414,7 +413,7 @@ def _reason(
         return f"by itself it would be decided, but among {total} comparisons the evidence is not enough yet"
     if interval.low is None or interval.high is None:
         return _why_no_interval(pair)
-    return f"the interval holds 1 and reaches beyond the margin of {numbers.percent(study.margin)}"
+    return f"the interval holds 1 and reaches beyond the margin of {quantity.format_ratio(study.margin)}"
 
 
 def _blocks_needed(study: Study, evidence: _Evidence, threshold: float) -> Forecast:

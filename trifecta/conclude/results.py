@@ -98,10 +98,11 @@ def _by_trials(run: RunDirectory) -> Results:
     quick = verdicts(study, rows, cells, fixed=False)
     fresh = [asdict(one) for one in quick]
     difference = _first_difference(stored, fresh)
-    if difference is None:  # reasons are sentences, which every version words as it does
-        reworded = {_key(row): row["reason"] for row in stored} != {_key(row): row["reason"] for row in fresh}
-        return Results(verdicts(study, rows, cells)) if reworded else Results()
-    return Results(verdicts(study, rows, cells), None, [f"verdicts.parquet {difference}: {_RECOMPUTED}"])
+    if difference is None and _reasons(stored) == _reasons(fresh):
+        return Results()
+    # Reasons are sentences, which every version words as it does: that they are others is no accusation.
+    said = [] if difference is None else [f"verdicts.parquet {difference}: {_RECOMPUTED}"]
+    return Results(verdicts(study, rows, cells), None, said)
 
 
 def evidence(run: RunDirectory) -> tuple[Study, list[Cell], list[TrialRow]]:
@@ -144,6 +145,10 @@ def _first_difference(stored: list[Row], fresh: list[Row]) -> str | None:
         if any(not _is_equal(there[name], row[name]) for name in names):
             return f"does not say what the trials give (first of {_comparison(row)})"
     return f"has a comparison too many ({_comparison(next(iter(by_key.values())))})" if by_key else None
+
+
+def _reasons(rows: list[Row]) -> dict[tuple[Any, ...], Any]:
+    return {_key(row): row["reason"] for row in rows}
 
 
 def _key(row: Row) -> tuple[Any, ...]:

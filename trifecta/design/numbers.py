@@ -150,6 +150,11 @@ def _percent(share: float) -> str:
     return f"{significant(value, 2)} %"
 
 
+def requested_percent(share: float) -> str:
+    """Write a share that was asked for, or worked out of what was, to two decimals: ``12.5 %``, ``1.22 %``, ``2 %``."""
+    return without_zeros(f"{100 * share:.2f} %")
+
+
 def whole_percent(share: float, ends: tuple[float, float] | None = None) -> str:
     """Write a share, with the ends of its interval: ``87 % [79 %, 96 %]``. Decimals say nothing there but below 1 %."""
     if ends is not None:

@@ -27,7 +27,7 @@ from trifecta.conclude.services.derive import derive as derive_services
 from trifecta.conclude.visits.derive import Visits
 from trifecta.conclude.visits.derive import derive as derive_visits
 from trifecta.contract.values import JsonObject
-from trifecta.design import naming, numbers
+from trifecta.design import naming, numbers, quantity
 from trifecta.design.arms import server_words
 from trifecta.design.metric import TIME
 from trifecta.design.metrics import METRICS
@@ -271,7 +271,7 @@ def _print_notes(out: Console, summary: Summary) -> None:
     )
     of_path = any(row.next != "decided" for row in summary.opening.rows) if summary.opening else False
     likely_half = ", of a path about as many as decide half of what is open there" if of_path else ""
-    level, error = numbers.percent(summary.about.confidence), numbers.percent(1 - summary.about.confidence)
+    level, error = quantity.format_ratio(summary.about.confidence), numbers.percent(1 - summary.about.confidence)
     out.print(
         Text(
             f"Metric: {label}. {how}. [a, b]: {level} confidence sequence of the median ratio of the first to the "

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from trifecta.analysis.checks.evidence import RunEvidence
 from trifecta.analysis.noise import NoiseFloor, noise_floors
-from trifecta.design import numbers
+from trifecta.design import quantity
 from trifecta.design.arms import arm_words, factor_words
 from trifecta.design.model import CheckResult
 
@@ -54,7 +54,9 @@ def _cell(floor: NoiseFloor, name: str, margin: float, bias_remedy: str) -> Chec
     if floor.weather_floor is not None:
         text += f", of {100 * floor.weather_floor:.1f} % between blocks"
     if floor.floor > margin:
-        text += f", which is more than the margin of {numbers.percent(margin)}: nothing can be called the same here"
+        text += (
+            f", which is more than the margin of {quantity.format_ratio(margin)}: nothing can be called the same here"
+        )
         remedy = "run more blocks or longer trials, or use a quieter machine"
         return CheckResult("noise_floor", floor.cell, "warn", text, floor.floor, margin, remedy)
     return CheckResult("noise_floor", floor.cell, "pass", text, floor.floor, margin)

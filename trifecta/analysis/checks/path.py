@@ -33,7 +33,7 @@ from trifecta.contract.impairments import ImpairmentDocument
 from trifecta.contract.stored import Direction, OneLink, OneProbe, Probe
 from trifecta.design.impairments import kind_of, lost_share
 from trifecta.design.model import CheckResult, CheckStatus, PathSpec, RequestsWorkload
-from trifecta.design.numbers import percent
+from trifecta.design.numbers import requested_percent
 from trifecta.design.phrases import numbered
 
 DELAY_SHARE, DELAY_FLOOR_NS = 0.02, 100_000  # one direction, by the link: whichever allows more
@@ -233,7 +233,7 @@ def _loss(name: str, report: Direction, impairments: Sequence[ImpairmentDocument
     lost = int(report.get("lost") or 0)
     given = lost / met if met else 0.0
     low, high = plausible_share(met, probability, inflation)
-    text = f"{name}: lost {lost} of {met} packets ({100 * given:.2f} %), requested {percent(probability)}"
+    text = f"{name}: lost {lost} of {met} packets ({100 * given:.2f} %), requested {requested_percent(probability)}"
     if not consistent(lost, met, probability, inflation):
         text += f", chance allows {100 * low:.2f} % to {100 * high:.2f} %"
         return [Finding("fail", text, given, probability, _ASKED_WRONG, bounded=False)]
@@ -319,7 +319,7 @@ def _probed_loss(who: str, probe: OneProbe, path: PathSpec) -> list[Finding]:
             continue
         probability, _ = lost_share(planned)
         lost = round(float(share) * arrived)
-        text = f"{who} {name}: lost {lost} of {arrived} packets, requested {percent(probability)}"
+        text = f"{who} {name}: lost {lost} of {arrived} packets, requested {requested_percent(probability)}"
         wrong = not consistent(lost, arrived, probability)
         findings.append(Finding("fail" if wrong else "pass", text, float(share), probability))
         arrived -= lost

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from trifecta.contract.run import LeftOut
-from trifecta.design import extras, numbers, plan, tuning
+from trifecta.design import extras, plan, quantity, tuning
 from trifecta.design.factors import CLIENT_FACTOR, DEFAULT_CLIENT
 from trifecta.design.model import Cell, Levelled, Study
 from trifecta.design.tuning import TcpSettings
@@ -72,7 +72,7 @@ def _of_a_lab(study: Study, levels: Levelled) -> Iterator[tuple[str, str]]:
     yield from ((name, "true") for name in ("keylog", "qlog") if getattr(workload, name))
     for share in ("client_cpu", "server_cpu"):
         if (value := getattr(workload, share)) is not None:
-            yield share, numbers.percent(value)
+            yield share, quantity.format_ratio(value)
     met = workload.for_protocol(levels.protocol)
     if levels.protocol != "h3" and tuning.kernel(met) != TcpSettings():
         for name in ("initial_window", "packet_threshold", "idle_window", "mtu"):

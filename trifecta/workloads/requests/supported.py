@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from trifecta.contract.run import LeftOut
-from trifecta.design import numbers, plan, quinn, tuning
+from trifecta.design import plan, quantity, quinn, tuning
 from trifecta.design.builds import adapter_of
 from trifecta.design.factors import CLIENT_FACTOR, DEFAULT_CLIENT
 from trifecta.design.model import PROTOCOL_NAMES, Cell, Study, Treatment
@@ -110,6 +110,6 @@ def _without_shares(study: Study, cells: Sequence[Cell]) -> Iterator[Refusal]:
     if reason is None:
         return
     for factor, place in (("client_cpu", 0), ("server_cpu", 1)):
-        for level in dict.fromkeys(pair[place] for pair in every if pair[place] is not None):
+        for level in dict.fromkeys(asked for pair in every if (asked := pair[place]) is not None):
             without = [cell for cell in cells if any(pair[place] == level for pair in shares[cell.key])]
-            yield Refusal(without, factor, numbers.percent(level), reason)
+            yield Refusal(without, factor, quantity.format_ratio(level), reason)
