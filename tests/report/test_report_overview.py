@@ -21,7 +21,7 @@ from trifecta.store import views
 
 
 def row(first: list[tuple[tuple[str, ...], int]], cells: int) -> PathRow:
-    return PathRow("far", "", first, cells, {}, {}, (None, None), (None, None), [], "")
+    return PathRow("far", "", first, cells, {}, {}, (None, None), 0, (None, None), 0, [], "")
 
 
 @pytest.mark.parametrize(
@@ -68,6 +68,37 @@ def test_its_values_are_the_medians_of_the_trials_and_its_ratios_those_of_the_ve
     assert (far["least"], far["most"]) == (min(v for _, v in trials), max(v for _, v in trials))
     assert (far["least_ratio"], far["most_ratio"]) == (min(r for r, _, _ in verdicts), max(r for r, _, _ in verdicts))
     assert (far["low"], far["high"]) == (min(low for _, low, _ in verdicts), max(high for _, _, high in verdicts))
+
+
+@pytest.mark.parametrize(
+    ("intervals", "said"),
+    [
+        ([(0.6, 0.7), (0.5, 0.8)], (0.5, 0.8, "")),
+        ([(0.6, 0.7), (None, 0.8)], (None, 0.8, "")),
+        ([(0.6, 0.7), (None, None)], (0.6, 0.7, "1 of 2 cells")),
+        ([(0.6, None), (None, None)], (0.6, None, "1 of 2 cells")),
+        ([(None, None), (None, None)], (None, None, "")),
+    ],
+)
+def test_cells_without_an_interval_do_not_hide_those_of_others(
+    tmp_path: Path, intervals: list[tuple[float | None, float | None]], said: tuple[float | None, float | None, str]
+) -> None:
+    shape = Shape(blocks=4, samples_per_trial=40, paths=("far",), connections=("new", "reused"), servers=("origin",))
+    run = write_run(tmp_path / "run", shape)
+    summary = terminal.summarise(run)
+    with queries.connect(run) as connection:
+        connection.execute(
+            "CREATE TABLE changed AS SELECT * FROM verdicts WHERE metric = ? AND arm = 'h3'", ["latency_p50_ns"]
+        )
+        for cell, ends in zip(dict.fromkeys(one.cell for one in summary.comparisons), intervals, strict=True):
+            connection.execute("UPDATE changed SET low = ?, high = ? WHERE cell = ?", [*ends, cell])
+        connection.execute("CREATE OR REPLACE VIEW verdicts AS SELECT * FROM changed")
+        found = overview.ask(connection, summary.about)
+        checks = queries.ask(connection, evidence_queries.CHECK_MATRIX)
+    opening = overview.overview(summary.about, summary.comparisons, found, summary.totals, checks)
+    assert opening is not None
+    (far,) = opening.rows
+    assert (*far.interval, overview.part(far, far.intervals)) == said
 
 
 def test_a_median_among_failures_is_infinite(tmp_path: Path) -> None:

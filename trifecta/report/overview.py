@@ -29,14 +29,15 @@ Ends = tuple[float | None, float | None]
 PATHS = Query(
     "opening",
     """
-SELECT m.path, m.arm, m.cells, m.least, m.most, v.least_ratio, v.most_ratio, v.low, v.high
+SELECT m.path, m.arm, m.cells, m.least, m.most, v.least_ratio, v.most_ratio, v.ratios, v.low, v.high, v.intervals
 FROM (SELECT path, arm, count(*) AS cells, min(value) AS least, max(value) AS most
       FROM (SELECT t.path, t.cell, t.arm, median({value}) AS value
             FROM trials AS t WHERE t.valid AND NOT t.is_aa GROUP BY t.path, t.cell, t.arm)
       GROUP BY path, arm) AS m
-LEFT JOIN (SELECT c.path, v.arm, min(v.ratio) AS least_ratio, max(v.ratio) AS most_ratio,
-                  CASE WHEN count(v.low) = count(*) THEN min(v.low) END AS low,
-                  CASE WHEN count(v.high) = count(*) THEN max(v.high) END AS high
+LEFT JOIN (SELECT c.path, v.arm, min(v.ratio) AS least_ratio, max(v.ratio) AS most_ratio, count(v.ratio) AS ratios,
+                  count(coalesce(v.low, v.high)) AS intervals,
+                  CASE WHEN count(v.low) = intervals THEN min(v.low) END AS low,
+                  CASE WHEN count(v.high) = intervals THEN max(v.high) END AS high
            FROM verdicts AS v JOIN (SELECT DISTINCT cell, path FROM trials) AS c ON c.cell = v.cell
            WHERE v.metric = '{metric}' AND v.reference = '{reference}'
            GROUP BY c.path, v.arm) AS v ON v.path = m.path AND v.arm = m.arm
@@ -51,7 +52,8 @@ class PathRow:
     """A path: who came first in how many of its cells, the values of every arm, the ratio of the first pair.
 
     ``values`` and ``ratio`` are the smallest and the largest over its cells, ``interval`` reaches from the lowest end
-    of their intervals to the highest. ``next`` says in a few words what is open.
+    of their intervals to the highest; ``ratios`` and ``intervals`` count the cells that have one. ``next`` says in a
+    few words what is open.
     """
 
     path: str
@@ -61,7 +63,9 @@ class PathRow:
     values: Mapping[str, Ends]
     keys: Mapping[str, str]  # by arm the row of the answer that has them
     ratio: Ends
+    ratios: int
     interval: Ends
+    intervals: int
     comparisons: list[Comparison]  # of the first pair, a cell each
     next: str
 
@@ -116,7 +120,7 @@ def _row(facts: RunFacts, path: str, comparisons: list[Comparison], answer: Quer
     first = Counter(rank_arms(facts.arms, [one for one in comparisons if one.cell == cell]).places[0] for cell in cells)
     arm, reference = facts.pairs[0]
     by_arm = {row["arm"]: row for row in answer if row["path"] == path or not path}
-    ratio = by_arm.get(arm, dict.fromkeys(("least_ratio", "most_ratio", "low", "high")))
+    ratio = by_arm.get(arm, dict.fromkeys(("least_ratio", "most_ratio", "ratios", "low", "high", "intervals")))
     return PathRow(
         path=path,
         asked=facts.path_words(path),
@@ -125,7 +129,9 @@ def _row(facts: RunFacts, path: str, comparisons: list[Comparison], answer: Quer
         values={one: (by_arm[one]["least"], by_arm[one]["most"]) for one in facts.arms if one in by_arm},
         keys={one: row_key(row[name] for name in answer.query.key) for one, row in by_arm.items()},
         ratio=(ratio["least_ratio"], ratio["most_ratio"]),
+        ratios=ratio["ratios"] or 0,
         interval=(ratio["low"], ratio["high"]),
+        intervals=ratio["intervals"] or 0,
         comparisons=[one for one in comparisons if (one.arm, one.reference) == (arm, reference)],
         next=_open(facts, comparisons),
     )
@@ -184,6 +190,11 @@ def ratio(row: PathRow) -> str:
 def interval(row: PathRow) -> str:
     """Its interval: ``[0.67, 0.72]``."""
     return numbers.interval(row.interval)
+
+
+def part(row: PathRow, count: int) -> str:
+    """In how many of its cells something is known, where it is not in all: ``2 of 4 cells``."""
+    return f"{count} of {row.cells} cells" if 0 < count < row.cells else ""
 
 
 def _from_to(low: str, high: str) -> str:

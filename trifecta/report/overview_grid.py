@@ -49,13 +49,19 @@ def _add(out: Console, grid: Table, facts: RunFacts, row: PathRow, limits: tuple
         row.path or "all cells",
         "\n".join(first if wide else [*first, f"({row.next})"]),
         *(overview.spread(row, arm, facts.metric).replace("–", "–\n") for arm in facts.arms),
-        f"{overview.ratio(row)}\n{overview.interval(row)}",
+        _ratio(row),
     ]
     if limits is not None:
         cells.append(forest(row.comparisons, limits, _FOREST[wide]))
     if wide:
         cells.append(row.next)
     grid.add_row(*(Text(grids.plain(out, cell)) for cell in cells))
+
+
+def _ratio(row: PathRow) -> str:
+    ratios, intervals = overview.part(row, row.ratios), overview.part(row, row.intervals)
+    lines = [overview.ratio(row), ratios if ratios != intervals else "", overview.interval(row), intervals]
+    return "\n".join(filter(None, lines))
 
 
 def forest(comparisons: Sequence[Comparison], limits: tuple[float, float], width: int) -> str:
