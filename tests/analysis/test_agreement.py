@@ -184,3 +184,46 @@ def test_counts_and_shares_have_no_guard_and_octets_a_small_one() -> None:
     assert between_sessions(Assertion("tcp_connections", ("h1",), ("h2",), by_difference=True)) == 0
     assert between_sessions(Assertion("wire_bytes", ("h3",), ("h2",))) < 0.01 / 2  # half of its margin
     assert between_sessions(SAYS) < math.log(1.05) / 2
+
+
+# ------------------------------------------------------------------ levels that two runs have, one after the other
+
+
+def two_runs_of(drift: float, truth: float, *, one_run: bool, seed: int) -> str:
+    """What a session says to "four hosts take longer than one", each six blocks, at levels that drift by so much."""
+    rng = np.random.default_rng(seed)
+    runs = ["single", "single" if one_run else "distributed"]
+    day = rng.normal(0, drift, 2) * (not one_run)
+    cells = [
+        place(
+            {"h3": level * math.exp(day[number])},
+            noise=0.02,
+            seed=2 * seed + number,
+            run=runs[number],
+            spread=0.0,
+            hosts=hosts,
+        )
+        for number, (level, hosts) in enumerate(((1.0, "1"), (truth, "4")))
+    ]
+    return evaluate(claim({"arm": "h3", "at": {"hosts": "4"}, "against": {"hosts": "1"}, "is": "above"}), cells).state
+
+
+def test_two_runs_that_drift_hardly_ever_contradict_each_other() -> None:
+    """A run drifts by 10 % to the next, as measured: at the margin, and where there is no effect at all."""
+    for truth in (1.0, 1.05):
+        states = [two_runs_of(0.1, truth, one_run=False, seed=seed) for seed in range(300)]
+        pairs = list(zip(states[::2], states[1::2], strict=True))
+        assert contradictions(pairs) <= 0.01, truth
+
+
+def test_cells_of_one_run_and_large_effects_are_decided_all_the_same() -> None:
+    assert two_runs_of(0.0, 1.2, one_run=True, seed=1) == CONFIRMED
+    assert two_runs_of(0.0, 1.2, one_run=False, seed=1) == OPEN
+    assert two_runs_of(0.1, 2.0, one_run=False, seed=1) == CONFIRMED
+
+
+def test_ratios_of_a_block_keep_their_guard_in_two_runs() -> None:
+    says = Assertion("latency_p50_ns", ("h3",), ("h2",), "above", at={"hosts": "4"}, against={"hosts": "1"})
+    assert between_sessions(says, apart=True) == between_sessions(says)
+    levels = Assertion("latency_p50_ns", ("h3",), (), "above", at={"hosts": "4"}, against={"hosts": "1"})
+    assert between_sessions(levels, apart=True) > 10 * between_sessions(levels)

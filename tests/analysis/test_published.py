@@ -26,13 +26,14 @@ def place(
     seed: int = 1,
     metric: str = "latency_p50_ns",
     run: str = "run",
+    spread: float = 0.2,
     **levels: str,
 ) -> Place:
-    """A cell whose arms are these factors of 1 ms, each block with weather of its own."""
+    """A cell whose arms are these factors of 1 ms, each block with weather of its own (``spread``, a log)."""
     rng = np.random.default_rng(seed)
     rows: list[dict[str, Any]] = []
     for block in range(blocks):
-        weather = rng.normal(0, 0.2)
+        weather = rng.normal(0, spread)
         for arm in ARMS:
             factor = (effects or {}).get(arm.removesuffix("#aa"), 1.0)
             value = 1e6 * factor * math.exp(weather + rng.normal(0, noise))

@@ -7,7 +7,7 @@ file (`conclude.reproduction.rejudge`) by the very functions that judged it firs
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -99,16 +99,29 @@ class Rule:
     confidence: float
 
 
+def of_two_runs(run: str, against: str) -> bool:
+    """Whether the other cell of a pair, ``RUN/CELL``, is of another run than the first; False where there is none."""
+    return bool(against) and not against.startswith(f"{run}/")
+
+
+def guarded(
+    assertion: Assertion, estimate: Estimate, margin: float, cells: Iterable[tuple[str, str]]
+) -> tuple[State, str]:
+    """`judge`, with the standard deviation between sessions of a statement about these cells, (run, against) each."""
+    apart = not assertion.to and any(of_two_runs(*one) for one in cells)
+    return judge(assertion, estimate, margin, between_sessions(assertion, apart=apart), apart=apart)
+
+
 def decide(assertion: Assertion, samples: Sequence[Sample], to: str, rule: Rule) -> Decided:
     """What cells of which each has a block say against one reference, or of one arm (``to``)."""
-    sessions = between_sessions(assertion)
     pooled = (samples[0].alone if len(samples) == 1 else None) or _sum(samples, rule.confidence)
-    state, reason = judge(assertion, pooled, rule.margin, sessions)
+    cells = [(one.run, one.against) for one in samples]
+    state, reason = guarded(assertion, pooled, rule.margin, cells)
     family = len(assertion.sides)
     if state == CONTRADICTED and family > 1 and not (len(samples) == 1 and samples[0].alone):
         # Any of the sides may contradict it, so each has a share of the error.
         stricter = _sum(samples, 1 - (1 - rule.confidence) / family)
-        state, reason = judge(assertion, stricter, rule.margin, sessions)
+        state, reason = guarded(assertion, stricter, rule.margin, cells)
     unlike = state != OPEN and _unlike_itself(assertion, samples, pooled)
     why = ""
     if unlike:
@@ -186,7 +199,7 @@ def _effects(assertion: Assertion, samples: Sequence[Sample], to: str, rule: Rul
     own = 1 - (1 - rule.confidence) / len(samples)
     for one in samples:
         estimate = one.alone or linear(one.parts(), own)
-        state, _ = judge(assertion, estimate, rule.margin, between_sessions(assertion))
+        state, _ = guarded(assertion, estimate, rule.margin, [(one.run, one.against)])
         value, low, high = (from_log(e, assertion.by_difference) for e in (estimate.value, estimate.low, estimate.high))
         judged = ((), ()) if one.alone else (one.values, one.retest)  # values that were not judged tell nothing
         effects.append(Effect(one.run, one.cell, one.against, state, value, low, high, estimate.blocks, to, *judged))

@@ -10,7 +10,13 @@ import math
 from typing import Literal
 
 from trifecta.analysis.intervals import Estimate
-from trifecta.analysis.sessions import OF_CPU, OF_TIMES
+from trifecta.analysis.sessions import (
+    OF_CPU,
+    OF_LEVELS_OF_CPU_SHARES,
+    OF_LEVELS_OF_MEMORY,
+    OF_LEVELS_OF_TIMES,
+    OF_TIMES,
+)
 from trifecta.analysis.statements import ABOUT, Assertion
 from trifecta.design import metrics, numbers
 from trifecta.design.metrics import of_all
@@ -36,16 +42,35 @@ SESSIONS = {
 }
 
 
-def between_sessions(assertion: Assertion) -> float:
-    """The standard deviation between sessions of what a statement compares; 0 for counts and shares."""
-    return 0.0 if assertion.by_difference else SESSIONS.get(of_all(assertion.metric), OF_TIMES)
+# The same of the levels of one arm in two runs (analysis/sessions.py).
+LEVELS = {
+    "cpu_share": OF_LEVELS_OF_CPU_SHARES,
+    "rss_bytes": OF_LEVELS_OF_MEMORY,
+    "wire_bytes": 0.002,
+    "setup_packets": 0.002,
+}
 
 
-def judge(assertion: Assertion, estimate: Estimate, margin: float, sessions: float = 0.0) -> tuple[State, str]:
+def between_sessions(assertion: Assertion, *, apart: bool = False) -> float:
+    """The standard deviation between sessions of what a statement compares; 0 for counts and shares.
+
+    ``apart``: of levels that two runs have, one after the other. Ratios of two arms are of one block each.
+    """
+    if assertion.by_difference:
+        return 0.0
+    if apart and not assertion.to:
+        return LEVELS.get(of_all(assertion.metric), OF_LEVELS_OF_TIMES)
+    return SESSIONS.get(of_all(assertion.metric), OF_TIMES)
+
+
+def judge(
+    assertion: Assertion, estimate: Estimate, margin: float, sessions: float = 0.0, *, apart: bool = False
+) -> tuple[State, str]:
     """A statement about one estimate. ``margin`` is a ratio - 1; a difference has the statement's, in its unit.
 
-    ``sessions`` is the standard deviation between sessions. What its interval decides must hold with that as well
-    (a guard band, JCGM 106:2012), or the same truth near an edge is decided one way today and the other tomorrow.
+    ``sessions`` is the standard deviation between sessions (or, ``apart``, between two runs). What its interval decides
+    must hold with that as well (a guard band, JCGM 106:2012), or the same truth near an edge is decided one way today
+    and the other tomorrow.
     """
     state, reason = _within_session(assertion, estimate, margin)
     if not sessions or state == OPEN:
@@ -53,11 +78,10 @@ def judge(assertion: Assertion, estimate: Estimate, margin: float, sessions: flo
     wider, _ = _within_session(assertion, over_sessions(estimate, sessions), margin)
     if wider == state:
         return state, reason
-    percent = 100 * math.expm1(_NORMAL * sessions)
-    return (
-        OPEN,
-        f"it is {state} here, but by less than sessions differ ({percent:.1f} %): another day may say otherwise",
-    )
+    percent = f"({100 * math.expm1(_NORMAL * sessions):.1f} %)"
+    if apart:
+        return OPEN, f"it is {state} here, but by less than two runs one after the other may differ {percent}"
+    return OPEN, f"it is {state} here, but by less than sessions differ {percent}: another day may say otherwise"
 
 
 def over_sessions(estimate: Estimate, sessions: float, reach: float = _NORMAL) -> Estimate:

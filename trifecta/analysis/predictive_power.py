@@ -11,10 +11,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from trifecta.analysis.deciding import Decided, Rule, decide_whole
+from trifecta.analysis.deciding import Decided, Rule, decide_whole, guarded
 from trifecta.analysis.interim_looks import blocks_at, confidence_at
 from trifecta.analysis.intervals import Estimate
-from trifecta.analysis.judging import CONTRADICTED, OPEN, between_sessions, judge
+from trifecta.analysis.judging import CONTRADICTED, OPEN
 from trifecta.analysis.published import Evaluation
 from trifecta.analysis.statements import Assertion
 from trifecta.analysis.student import t_quantile
@@ -83,16 +83,10 @@ def _decides(assertion: Assertion, decisions: Sequence[Decided], share: float, a
     states, margin = [], ahead.rule.margin
     stricter = 1 - (1 - ahead.confidence) / len(decisions)
     for one in decisions:
-        state, _ = judge(
-            assertion,
-            _with_more_blocks(one.pooled, share, ahead, ahead.confidence),
-            margin,
-            between_sessions(assertion),
-        )
+        cells = [(effect.run, effect.against) for effect in one.effects]
+        state, _ = guarded(assertion, _with_more_blocks(one.pooled, share, ahead, ahead.confidence), margin, cells)
         if state == CONTRADICTED and len(decisions) > 1:
-            state, _ = judge(
-                assertion, _with_more_blocks(one.pooled, share, ahead, stricter), margin, between_sessions(assertion)
-            )
+            state, _ = guarded(assertion, _with_more_blocks(one.pooled, share, ahead, stricter), margin, cells)
         states.append(state)
     return CONTRADICTED in states or OPEN not in states
 

@@ -6,6 +6,12 @@ A start of a program draws its addresses in memory, its place on the cores and m
 The sizes are standard deviations of ratios (logs) from two runs of all quick reproductions on one machine (Paule and
 Mandel 1982; of the 6 statements and 8 cells of times that are known to 2 % or better 0.9 and 0.5 %, of 28 cells of CPU
 time 1.7 %, of memory and octets 0), rounded up; docs/reproduce.md.
+
+Those are of ratios of two arms of a block, in which what the machine does at that minute cancels. The level of an arm
+keeps it, and two runs of a session, measured one after the other, differ by it. Of times, CPU shares and memory these
+are the standard deviations between the means of six consecutive blocks of a cell, beyond what the spread within them
+explains, of three kept reproductions with a budget (`bench/reproductions`, 2026-11-25 to 27: 21 cells of times 10 %, 7
+of CPU shares 6 %, 12 of memory 0.3 %), times the root of two, since two runs are held against each other.
 """
 
 from __future__ import annotations
@@ -18,6 +24,9 @@ from trifecta.design.metric import Metric
 
 OF_TIMES = 0.01
 OF_CPU = 0.02
+OF_LEVELS_OF_TIMES = 0.15
+OF_LEVELS_OF_CPU_SHARES = 0.08
+OF_LEVELS_OF_MEMORY = 0.005
 
 
 def between_starts(metric: Metric) -> float:

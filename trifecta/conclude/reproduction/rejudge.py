@@ -8,9 +8,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from trifecta.analysis.deciding import Decided, Rule, Sample, decide, decide_whole, sized, worst
+from trifecta.analysis.deciding import Decided, Rule, Sample, decide, decide_whole, guarded, sized, worst
 from trifecta.analysis.intervals import Estimate
-from trifecta.analysis.judging import NOT_COMPARED, OPEN, State, between_sessions, judge, size_words
+from trifecta.analysis.judging import NOT_COMPARED, OPEN, State, size_words
 from trifecta.analysis.statements import Assertion, Statement
 from trifecta.contract.reproduction import Judged, JudgedCell
 
@@ -36,12 +36,9 @@ def rejudge(row: Judged, statement: Statement) -> Judged:
     ends = [value, row.get("low"), row.get("high")]
     if not assertion.by_difference:
         ends = [None if end is None or end <= 0 else math.log(end) for end in ends]
-    state, reason = judge(
-        assertion,
-        Estimate(ends[0], ends[1], ends[2], row["blocks"]),
-        _margin(row, assertion),
-        between_sessions(assertion),
-    )
+    cells = [(cell["run"], cell.get("against", "")) for cell in row.get("cells") or ()]
+    estimate = Estimate(ends[0], ends[1], ends[2], row["blocks"])
+    state, reason = guarded(assertion, estimate, _margin(row, assertion), cells)
     return {**row, "state": state, "reason": reason, "size": size_words(assertion, state, ends[0])}
 
 
