@@ -14,7 +14,7 @@ PYTHON_FILES := trifecta tests scripts $(wildcard bench)
 FUZZ_SECONDS ?= 600
 FUZZ_INPUTS ?= 100000000
 # Tests that neither time anything nor raise a network share the processors; those here that do raise one (the mark `lab`)
-# run in pairs. What is not named here runs one by one.
+# run three at a time. What is not named here runs one by one.
 SIDE_BY_SIDE := $(addprefix tests/,analysis api architecture bench cli contract design docs pages report store threats trace ui video)
 # The same of single files, whose folders run one by one.
 SIDE_BY_SIDE_FILES := $(addsuffix .py,tests/engine/test_cycles \
@@ -26,17 +26,19 @@ SIDE_BY_SIDE_FILES := $(addsuffix .py,tests/engine/test_cycles \
 	$(addprefix tests/workloads/test_,aggregate clocks cluster_nodes cluster_wire code compared_session far_choose \
 	far_page_choose far_rate_limiter floors https_record ip_asked middle placed_services preflight qlogs remaining_time \
 	replaying requests robots service_clients service_starts stat supported tools_over_ipv6 visit_aggregate))
-# Those that raise networks and mostly wait in them: a second one beside them changes nothing that they ask. Who wants
-# every trial fit for a verdict, or times something, is not among them, nor who builds the engine, which is gone meanwhile.
-IN_PAIRS_FILES := $(addsuffix .py,$(addprefix tests/implementations/test_,bad_clients bad_servers client_driver recipes) \
+# Of these, the files that have some: to collect all would take half a minute (tests/conftest.py holds what is found here).
+LAB_FILES = $(shell grep -rl --include='test_*.py' 'mark\.lab' $(SIDE_BY_SIDE) $(SIDE_BY_SIDE_FILES))
+# Those that raise networks and mostly wait in them: others beside them change nothing that they ask. Who wants every
+# trial fit for a verdict, or times something, is not among them, nor who builds the engine, which is gone meanwhile.
+IN_THREES_FILES := $(addsuffix .py,$(addprefix tests/implementations/test_,bad_clients bad_servers client_driver recipes) \
 	$(addprefix tests/implementations/browsers/test_,chromium driver firefox) \
 	$(addprefix tests/lab/test_,access conntrack containers containers_ipv6 images keeper ray_launcher ssh) \
 	$(addprefix tests/workloads/test_,browsers campaign capturing chain_over_hosts clients cluster_dispatch cluster_lab \
 	cluster_store conformance extending failures far_delivery from_the_page hosts_emulator_host hosts_over_ipv6 internet ladder \
 	load_balancer lying_links mapping over_ipv6 path_probe reproduction runner services services_watched sessions three_places why))
-IN_PAIRS := --durations 20 -n 2 --dist loadfile
-# These count round trips of 40 ms and leave the processors idle for most of them: two at a time, and nobody else.
-BY_TWO_FILES := tests/workloads/test_switches.py
+IN_THREES := --durations 20 -n 3 --dist loadfile
+# These count round trips of 40 ms and leave the processors idle for most of them: three at a time, and nobody else.
+ROUND_TRIP_FILES := tests/workloads/test_switches.py
 ONE_BY_ONE := $(filter-out $(SIDE_BY_SIDE) %.py %/__pycache__,$(wildcard tests/*))
 
 .PHONY: help
@@ -73,10 +75,10 @@ test-engine: setup-dev
 .PHONY: test-python
 test-python: setup-dev
 	OPENBLAS_NUM_THREADS=1 $(PYTHON) -m pytest -m "not long and not lab" --durations 20 -n logical --dist loadfile $(SIDE_BY_SIDE) $(SIDE_BY_SIDE_FILES)
-	$(PYTHON) -m pytest -m "not long and lab" $(IN_PAIRS) $(SIDE_BY_SIDE) $(SIDE_BY_SIDE_FILES)
-	$(PYTHON) -m pytest -m "not long" $(IN_PAIRS) $(IN_PAIRS_FILES)
-	$(PYTHON) -m pytest -m "not long" --durations 20 -n 2 --dist worksteal $(BY_TWO_FILES)
-	$(PYTHON) -m pytest -m "not long" --durations 20 $(addprefix --ignore=,$(SIDE_BY_SIDE_FILES) $(IN_PAIRS_FILES) $(BY_TWO_FILES)) $(ONE_BY_ONE)
+	$(PYTHON) -m pytest -m "not long and lab" $(IN_THREES) $(LAB_FILES)
+	$(PYTHON) -m pytest -m "not long" $(IN_THREES) $(IN_THREES_FILES)
+	$(PYTHON) -m pytest -m "not long" --durations 20 -n 3 --dist worksteal $(ROUND_TRIP_FILES)
+	$(PYTHON) -m pytest -m "not long" --durations 20 $(addprefix --ignore=,$(SIDE_BY_SIDE_FILES) $(IN_THREES_FILES) $(ROUND_TRIP_FILES)) $(ONE_BY_ONE)
 
 .PHONY: test-long
 test-long: setup-long ## Run the long campaigns and the fuzzers (each FUZZ_SECONDS or FUZZ_INPUTS, what is first)

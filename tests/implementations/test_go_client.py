@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.implementations.check_client import CheckClient
+from tests.implementations.check_client import CheckClient  # which has a test with pytest.mark.lab
 from tests.implementations.jobs import carry_out, job, need, origin, output
 from trifecta.design.model import Protocol
 from trifecta.implementations.clients import go_client, lines

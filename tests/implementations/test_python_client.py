@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.implementations.check_client import CheckClient
+from tests.implementations.check_client import CheckClient  # which has a test with pytest.mark.lab
 from tests.implementations.jobs import job, output
 from trifecta.design.model import RequestsWorkload
 from trifecta.implementations.clients import python_client, python_client_2023
