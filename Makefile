@@ -26,7 +26,7 @@ SIDE_BY_SIDE_FILES := $(addsuffix .py,tests/engine/test_cycles \
 	$(addprefix tests/workloads/test_,aggregate clocks cluster_nodes cluster_wire code compared_session far_choose \
 	far_page_choose far_rate_limiter floors https_record ip_asked middle placed_services preflight qlogs remaining_time \
 	replaying requests robots service_clients service_starts stat supported tools_over_ipv6 visit_aggregate))
-# Of these, the files that have some: to collect all would take half a minute (tests/conftest.py holds what is found here).
+# Of these, the files that have some: to collect all would take half a minute (tests/architecture holds what is found here).
 LAB_FILES = $(shell grep -rl --include='test_*.py' 'mark\.lab' $(SIDE_BY_SIDE) $(SIDE_BY_SIDE_FILES))
 # Those that raise networks and mostly wait in them: others beside them change nothing that they ask. Who wants every
 # trial fit for a verdict, or times something, is not among them, nor who builds the engine, which is gone meanwhile.
