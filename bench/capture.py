@@ -15,10 +15,11 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from trifecta.contract.link import LinkSummary
+    from trifecta.workloads.trial import Outcome
 
 BUSY = ["path=clean", "response=1 kB", "requests=20000", "warmup=1000 requests", "in_flight=10"]
 FULL = [
@@ -26,14 +27,23 @@ FULL = [
     "in_flight=2",
 ]  # fmt: skip
 COMMON = ["server=origin", "connection=reused", "protocol=h1,h2,h3", "budget=none", "conformance=off"]
-FIGURES: dict[str, Callable[[Any], float | None]] = {
+FIGURES: dict[str, Callable[[Outcome], float | None]] = {
     "latency p50, us": lambda outcome: (outcome.row["latency_p50_ns"] or 0) / 1e3,
     "latency p99, us": lambda outcome: (outcome.row["latency_p99_ns"] or 0) / 1e3,
     "requests/s": lambda outcome: outcome.row["requests_per_s"],
     "client CPU a request, us": lambda outcome: (outcome.row["client_cpu_ns_per_request"] or 0) / 1e3,
-    "link CPU a packet, us": lambda outcome: link_cpu_us(outcome.details.link),
-    "link lateness p99, us": lambda outcome: lateness_us(outcome.details.link),
+    "link CPU a packet, us": lambda outcome: link_cpu_us(link_of(outcome)),
+    "link lateness p99, us": lambda outcome: lateness_us(link_of(outcome)),
 }
+
+
+def link_of(outcome: Outcome) -> LinkSummary:
+    """What the one link of a trial did."""
+    from trifecta.contract.link import LinkSummary
+
+    link = outcome.details.link
+    assert isinstance(link, LinkSummary)
+    return link
 
 
 def link_cpu_us(link: LinkSummary) -> float:
@@ -47,7 +57,7 @@ def lateness_us(link: LinkSummary) -> float:
     return max(way.lateness_ns.p99 or 0 for way in (link.a_to_b, link.b_to_a)) / 1e3
 
 
-def trials(overrides: list[str], turns: int, folder: Path) -> dict[tuple[str, bool], list[Any]]:
+def trials(overrides: list[str], turns: int, folder: Path) -> dict[tuple[str, bool], list[Outcome]]:
     """Outcomes by arm and whether captured; needs the sandbox."""
     from trifecta import studies
     from trifecta.design import plan
@@ -63,7 +73,7 @@ def trials(overrides: list[str], turns: int, folder: Path) -> dict[tuple[str, bo
     captured = dataclasses.replace(study, capture=True)
     here = requests_supported(study, SERVERS, {})
     run = RunDirectory.create(folder, {}, study.source)
-    found: dict[tuple[str, bool], list[Any]] = {}
+    found: dict[tuple[str, bool], list[Outcome]] = {}
     with RequestsSession(SessionContext(find_engine(), run, study, lambda: False)) as session:
         session.begin(here.cells, {name: str(facts["version"]) for name, facts in here.servers.items()})
         runner = RequestsTrialRunner(session)
@@ -104,11 +114,11 @@ def missed(turns: int, folder: Path) -> bool:
     for (protocol, capture), outcomes in trials(FULL, turns, folder).items():
         if not capture:
             continue
-        links = [outcome.details.link for outcome in outcomes]
-        lost = sum(link["capture_missed"] for link in links)
-        unseen = sum(link[way]["device_drops"] for link in links for way in ("a_to_b", "b_to_a"))
-        packets = sum(link["captured_packets"] for link in links)
-        rate = statistics.median(link["b_to_a"]["rate_given_bits_per_s"] or 0 for link in links) / 1e6
+        links = [link_of(outcome) for outcome in outcomes]
+        lost = sum(link.capture_missed or 0 for link in links)
+        unseen = sum(way.device_drops for link in links for way in (link.a_to_b, link.b_to_a))
+        packets = sum(link.captured_packets or 0 for link in links)
+        rate = statistics.median(link.b_to_a.rate_given_bits_per_s or 0 for link in links) / 1e6
         print(f"| {protocol} | {rate:.0f} | {packets} | {lost} | {unseen} |")
         good &= lost == unseen == 0
     return good
