@@ -46,6 +46,12 @@ def link_of(outcome: Outcome) -> LinkSummary:
     return link
 
 
+def counted(packets: int | None) -> int:
+    """What a link counts that captures."""
+    assert packets is not None, "the link did not capture"
+    return packets
+
+
 def link_cpu_us(link: LinkSummary) -> float:
     """CPU time of the link by wire packet."""
     packets = link.a_to_b.wire_packets + link.b_to_a.wire_packets
@@ -115,9 +121,9 @@ def missed(turns: int, folder: Path) -> bool:
         if not capture:
             continue
         links = [link_of(outcome) for outcome in outcomes]
-        lost = sum(link.capture_missed or 0 for link in links)
+        lost = sum(counted(link.capture_missed) for link in links)
         unseen = sum(way.device_drops for link in links for way in (link.a_to_b, link.b_to_a))
-        packets = sum(link.captured_packets or 0 for link in links)
+        packets = sum(counted(link.captured_packets) for link in links)
         rate = statistics.median(link.b_to_a.rate_given_bits_per_s or 0 for link in links) / 1e6
         print(f"| {protocol} | {rate:.0f} | {packets} | {lost} | {unseen} |")
         good &= lost == unseen == 0

@@ -43,11 +43,10 @@ SESSIONS = {
 
 
 # The same of the levels of one arm in two runs (analysis/sessions.py).
-LEVELS = {
+LEVELS = SESSIONS | {
+    "cpu_ns_per_request": OF_LEVELS_OF_TIMES,
     "cpu_share": OF_LEVELS_OF_CPU_SHARES,
     "rss_bytes": OF_LEVELS_OF_MEMORY,
-    "wire_bytes": 0.002,
-    "setup_packets": 0.002,
 }
 
 

@@ -284,7 +284,7 @@ def _fill(
         spread=lambda row, arm: overview.spread(row, arm, about.metric),
         ratio_of=overview.ratio,
         winners=lambda row: overview.winners(row, len(about.arms)),
-        part=overview.part,
+        known_in=overview.known_in,
         value_form=FORM_OF_UNIT[about.of.unit],
         words=words.compose(
             about, comparisons, totals, answers[evidence_queries.CHECK_MATRIX], answers[exclusions.BY_ARM]

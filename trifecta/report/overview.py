@@ -197,6 +197,12 @@ def part(row: PathRow, count: int) -> str:
     return f"{count} of {row.cells} cells" if 0 < count < row.cells else ""
 
 
+def known_in(row: PathRow) -> tuple[str, str]:
+    """`part` of its ratio and of its interval, said once where both are known in as many cells."""
+    ratios, intervals = part(row, row.ratios), part(row, row.intervals)
+    return "" if ratios == intervals else ratios, intervals
+
+
 def _from_to(low: str, high: str) -> str:
     if low == high:
         return low

@@ -59,9 +59,8 @@ def _add(out: Console, grid: Table, facts: RunFacts, row: PathRow, limits: tuple
 
 
 def _ratio(row: PathRow) -> str:
-    ratios, intervals = overview.part(row, row.ratios), overview.part(row, row.intervals)
-    lines = [overview.ratio(row), ratios if ratios != intervals else "", overview.interval(row), intervals]
-    return "\n".join(filter(None, lines))
+    of_ratio, of_interval = overview.known_in(row)
+    return "\n".join(filter(None, (overview.ratio(row), of_ratio, overview.interval(row), of_interval)))
 
 
 def forest(comparisons: Sequence[Comparison], limits: tuple[float, float], width: int) -> str:
