@@ -101,6 +101,17 @@ def test_a_cause_that_does_less_than_the_margin_explains_nothing_and_one_that_va
     assert found(random, 0.4, [0.0], noise=0.3).removed[0].state == "open"
 
 
+def test_what_is_told_from_nothing_but_does_not_matter_is_not_named():
+    """As an initial window once had it: of a ratio of 0.5 it took 1 % [0.6 %, 2 %], and was said to explain it."""
+    random = np.random.default_rng(12)
+    made = found(random, -0.7, [-0.01, 0.01, -0.3], noise=0.002, drift=0.0)
+    assert [one.state for one in made.removed] == ["nothing", "nothing", "explains"]
+    assert all(one.among.low * one.among.high > 0 for one in made.removed)
+    # Of a small effect the same change is a quarter, and beyond the margin a small part of a large one is named.
+    assert found(random, 0.04, [0.01], noise=0.002, drift=0.0).removed[0].state == "explains"
+    assert found(random, 2.0, [0.1], noise=0.002, drift=0.0).removed[0].state == "explains"
+
+
 def test_of_a_small_effect_what_may_be_half_of_it_is_not_called_nothing():
     """Effect 1.04, change 1.02 among all: within the margin of 5 %, and about half of what there is to explain."""
     as_is = {block_of(r, end=end): 0.04 + 0.001 * (r % 2) for r in range(ROUNDS) for end in (False, True)}

@@ -178,7 +178,13 @@ def test_states_are_worded_each(search):
     made = {**search[2], "causes": [first, {**second, "state": "hides"}, {**second, "state": "nothing", "title": "T"}]}
     said = words.answer(made)
     assert "some of it is hidden by the congestion control" in said
-    assert "none of it is explained by T" in said
+    assert "at most a tenth of it is explained by T" in said
+    small = [{**one, "state": "nothing"} for one in search[2]["causes"]]
+    late = [{"cause": "c", "title": "C", "why": "w"}]
+    said = words.answer({**made, "causes": small, "together": None, "not_measured": late})
+    assert "is explained by each of the server and the congestion control." in said
+    assert said.endswith(" 1 possible cause was not measured; a larger --budget has room for more.")
+    assert "not measured" not in words.answer({**made, "not_measured": late})
 
 
 def test_what_remains_without_the_largest_does_not_come_from_the_rounds_that_chose_it(search):

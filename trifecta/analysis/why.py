@@ -2,9 +2,9 @@
 
 Everything is paired within rounds: a round has the cell as it is twice, and once without each cause. A cause's change
 is the log ratio as it is less that without it. A cause is named only where the interval of its change excludes 0 among
-all causes measured (Bonferroni), and only of an effect that is one: so on a run without a difference, and of causes
-that do nothing, at most one search in twenty names any. A share is Fieller's interval of change : effect. For numbers
-of rounds set in advance.
+all causes measured (Bonferroni) and is not too small to matter, and only of an effect that is one: so on a run without
+a difference, and of causes that do nothing, at most one search in twenty names any. A share is Fieller's interval of
+change : effect. For numbers of rounds set in advance.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from trifecta.analysis.student import t_quantile
 
 State = Literal["explains", "hides", "nothing", "open"]
 SMALL_SHARE = 0.1
-"""A small effect can have its half within the margin: a cause explains nothing of it only where its share is small."""
+"""At most this is *nothing*: of a small effect half can be within the margin, of a precise one a hundredth be told from
+0."""
 _ORDER: tuple[State, ...] = ("explains", "hides", "open", "nothing")
 
 
@@ -47,8 +48,8 @@ class Removed:
     """One cause removed: the effect before (``base``) and that which remains, what it had of it, and its share.
     ``remains_among`` and ``among`` are what remains and what it had with intervals that hold for all causes at once.
 
-    *explains*: without it less remains; *hides*: more does; *nothing*: its change lies within the margin, and its share
-    within `SMALL_SHARE` of the effect, both among all causes; else open.
+    *nothing*: its change lies within the margin, and its share within `SMALL_SHARE` of the effect, both among all
+    causes, told from 0 or not; *explains*: else, without it less remains; *hides*: more does; else open.
     """
 
     base: Estimate
@@ -171,11 +172,12 @@ def joint_removal(rungs: Sequence[Logs], confidence: float) -> JointRemoval:
 
 def _state(base: Estimate, effect: Estimate, among: Estimate, share: Share, margin: float) -> State:
     """What a cause does; nothing is named of what is no effect, on the rung it is removed from and as it is."""
+    if _lies_within(among.low, among.high, margin) and _lies_within(share.low, share.high, SMALL_SHARE):
+        return "nothing"
     named = excludes_nothing(among) and excludes_nothing(effect) and excludes_nothing(base)
     if named and among.value is not None and base.value is not None:
         return "explains" if among.value * base.value > 0 else "hides"
-    small = _lies_within(among.low, among.high, margin) and _lies_within(share.low, share.high, SMALL_SHARE)
-    return "nothing" if small else "open"
+    return "open"
 
 
 def _lies_within(low: float | None, high: float | None, most: float) -> bool:

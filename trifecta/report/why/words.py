@@ -10,7 +10,7 @@ from trifecta.design import metrics, naming, numbers
 from trifecta.design.phrases import counted, listed
 from trifecta.report.ladder.words import ratio
 
-STATES = {"explains": "explains it", "hides": "hides some of it", "nothing": "explains nothing", "open": "open"}
+STATES = {"explains": "explains it", "hides": "hides some of it", "nothing": "explains at most a tenth", "open": "open"}
 NEAREST, AS_NEAREST = "On the engine's own programs", "unchanged on the engine's own programs"
 _MOST_NAMED = 3
 _ALL = 0.005  # a share that is no further from 1 is printed as 100 %
@@ -36,7 +36,13 @@ def answer(document: WhyDocument) -> str:
     sentence = (
         f"Of {ratio(effect)} times, {_sentences(document, own)}." if own else f"Unchanged, it is {ratio(effect)} times."
     )
-    return f"{sentence} {_nearest(document, document['nearest'])}" if document["nearest"] is not None else sentence
+    if document["nearest"] is not None:
+        sentence += f" {_nearest(document, document['nearest'])}"
+    late = len(document["not_measured"])
+    if late and not any(one["state"] == "explains" for one in document["causes"]):
+        were = "was" if late == 1 else "were"
+        sentence += f" {counted(late, 'possible cause')} {were} not measured; a larger --budget has room for more."
+    return sentence
 
 
 def _no_effect(interval: RatioInterval, margin: float) -> str:
@@ -69,9 +75,10 @@ def _sentences(document: WhyDocument, causes: Sequence[CauseDocument]) -> str:
         parts = ["no cause that was removed is shown to explain it"]
     if more := explaining[_MOST_NAMED:]:
         parts.append(f"{listed([one['title'] for one in more])} explain some of it, too")
-    for state, what in (("hides", "of it is hidden by"), ("nothing", "none of it is explained by")):
+    for state, what in (("hides", "of it is hidden by"), ("nothing", "at most a tenth of it is explained by")):
         if named := [one["title"] for one in causes if one["state"] == state]:
-            parts.append(f"{what} {listed(named)}" if state == "nothing" else f"some {what} {listed(named)}")
+            each = "each of " if len(named) > 1 else ""
+            parts.append(f"{what} {each}{listed(named)}" if state == "nothing" else f"some {what} {listed(named)}")
     return "; ".join(parts)
 
 
@@ -204,5 +211,5 @@ def method(document: WhyDocument) -> str:
     return (
         f"{counted(document['rounds'], 'round')}{fewer} of the unchanged cell, twice, and without each of "
         f"{counted(len(document['causes']), 'cause')}, in random order; a cause is named where its interval among all "
-        "excludes 1."
+        f"excludes 1, unless it changes less than {numbers.percent(document['margin'])} and a tenth of the difference."
     )
