@@ -20,8 +20,8 @@ from trifecta.lab.certificates import Certificates
 from trifecta.lab.machines import ConnectedMachine
 from trifecta.store import parquet, schema
 from trifecta.store.run import RunDirectory
-from trifecta.workloads.executors import HOSTS, executor_of
-from trifecta.workloads.hosts import services_supported
+from trifecta.workloads.executors import executor_of
+from trifecta.workloads.hosts import services_executor, services_supported
 from trifecta.workloads.hosts.services_configs import name_hosts, placed_client, placed_origin
 from trifecta.workloads.hosts.services_session import PlacedSession
 from trifecta.workloads.hosts.services_supported import placed_services_supported
@@ -109,7 +109,7 @@ def test_hops_are_told_whose_clock_their_times_are_of(tmp_path: Path) -> None:
 
 
 def test_a_study_of_services_with_hosts_is_run_by_them() -> None:
-    assert executor_of(placed()) is HOSTS["services"]
+    assert executor_of(placed()) is services_executor.EXECUTOR
 
 
 def test_what_no_host_can_have_is_left_out_with_the_reason(anywhere: None) -> None:

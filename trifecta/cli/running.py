@@ -126,8 +126,8 @@ def runner(
     """
     from trifecta.analysis.planner import Planner
     from trifecta.cli import clusters
-    from trifecta.workloads.cluster.head import runner_on
     from trifecta.workloads.progress import NoProgress
+    from trifecta.workloads.run_on import runner_on
     from trifecta.workloads.runner import NO_MORE
 
     if cluster is not None and planner is not None:

@@ -31,9 +31,8 @@ from trifecta.design.errors import CannotError
 from trifecta.design.ip import IPV6, version_of
 from trifecta.lab import linux, sandbox
 from trifecta.lab.host import Host
-from trifecta.lab.private_files import ORDER, cover
+from trifecta.lab.private_files import NAMESERVER, ORDER, cover
 
-NAMESERVER = "127.0.0.53"
 PORT = 53
 ZONE = dns.name.from_text("lab.")
 RESOLV_CONF = f"# Made by Trifecta for its lab.\nnameserver {NAMESERVER}\nsearch lab\n"

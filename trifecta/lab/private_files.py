@@ -9,6 +9,8 @@ from trifecta.lab import linux
 
 ORDER = "/etc/nsswitch.conf"
 """In which order programs ask for names (nsswitch.conf(5))."""
+NAMESERVER = "127.0.0.53"
+"""Where they ask in a lab that has a name server (`trifecta.lab.names`)."""
 # One of these is always there (Filesystem Hierarchy Standard) and hidden for a moment, in our mount namespace only.
 _SCRATCH = ("/mnt", "/media", "/srv", "/tmp")  # noqa: S108
 

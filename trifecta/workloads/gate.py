@@ -49,8 +49,8 @@ def run_gate(
     and what was asked, for a new one's ``run.json``.
     """
     from trifecta.analysis.gate_planner import GatePlanner
-    from trifecta.workloads.cluster.head import runner_on
     from trifecta.workloads.extending import RunExtension
+    from trifecta.workloads.run_on import runner_on
 
     family: list[Cell] = []
     gates: list[GatePlan] = [gate]

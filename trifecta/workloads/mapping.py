@@ -62,7 +62,7 @@ def run_map(
     nodes of a cluster, as `run_on_cluster`.
     """
     from trifecta.analysis.mapping.planner import MapPlanner
-    from trifecta.workloads.cluster.head import runner_on
+    from trifecta.workloads.run_on import runner_on
 
     def planner(of: Study, cells: Sequence[Cell], _: int) -> MapPlanner:
         return MapPlanner(plan, of, cells)

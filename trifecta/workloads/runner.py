@@ -31,7 +31,8 @@ from trifecta.store import files, intervals
 from trifecta.store.run import RunDirectory
 from trifecta.workloads import aggregate, extending
 from trifecta.workloads.conformance import study as conformance
-from trifecta.workloads.executors import AnySession, AnyTrialRunner, executor_of
+from trifecta.workloads.executor import AnySession, AnyTrialRunner
+from trifecta.workloads.executors import executor_of
 from trifecta.workloads.extending import RunExtension
 from trifecta.workloads.facts import check_same_builds, check_same_study, first_facts
 from trifecta.workloads.faults import NO_FAULTS, Faults

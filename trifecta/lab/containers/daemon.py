@@ -26,7 +26,7 @@ from trifecta.lab.containers.image import image_archive
 from trifecta.lab.containers.images import bring
 from trifecta.lab.containers.state import Network, docker_state
 from trifecta.lab.linux import search_path
-from trifecta.lab.names import NAMESERVER
+from trifecta.lab.private_files import NAMESERVER
 from trifecta.lab.topology import Topology
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from trifecta.lab.containers.daemon import IMAGE, NETWORK, SUBNET, SUBNET_6, Doc
 from trifecta.lab.containers.image import PROGRAM
 from trifecta.lab.engine import EngineError, EngineProgram, Role
 from trifecta.lab.hosts import ip_batch
-from trifecta.lab.names import NAMESERVER
+from trifecta.lab.private_files import NAMESERVER
 
 _STDOUT, _STDERR = 1, 2
 _HEADER_BYTES = 8

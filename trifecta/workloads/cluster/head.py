@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 
 from trifecta.analysis import node_faults
@@ -31,11 +30,10 @@ from trifecta.workloads.cluster.dispatch import (
 )
 from trifecta.workloads.cluster.loop import carry_on
 from trifecta.workloads.cluster.nodes import ProgramNodes
-from trifecta.workloads.cluster.options import Cluster
 from trifecta.workloads.extending import RunExtension
 from trifecta.workloads.faults import NO_FAULTS
 from trifecta.workloads.progress import NoProgress, Progress
-from trifecta.workloads.runner import NO_MORE, MakePlanner, StudyOutcome, StudyRun, run_study
+from trifecta.workloads.runner import NO_MORE, MakePlanner, StudyOutcome, StudyRun
 from trifecta.workloads.session import Adapters
 from trifecta.workloads.supported import Supported
 
@@ -96,11 +94,6 @@ def _gather(run_path: Path, progress: Progress) -> None:
             remote_files.complete(run.path)
     finally:
         run.close()
-
-
-def runner_on(cluster: Cluster | None) -> Callable[..., StudyOutcome]:
-    """Who runs a study: this machine (`run_study`), or the nodes of a cluster."""
-    return run_study if cluster is None else partial(run_on_cluster, launch=cluster.launch, store=cluster.store)
 
 
 @dataclass
