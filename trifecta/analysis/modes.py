@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from operator import itemgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +30,10 @@ _OF_A_ROUND_TRIP = 0.15
 
 @dataclass(frozen=True)
 class MinorityMode:
-    """Trials of one arm that stand apart: how many of how many, at what factor of the others' value."""
+    """Trials of one arm that stand apart: how many of how many, at what factor of the others' value.
+
+    They may lie on both sides of the others: ``factor`` is that of the side that weighs more, in count and distance.
+    """
 
     arm: str
     trials: int
@@ -37,6 +41,14 @@ class MinorityMode:
     factor: float  # geometric mean of theirs / the others', of the metric
     is_mode: bool
     shift: float  # theirs less the others' median, in the metric's unit
+    across: tuple[int, float] | None = None  # how many of them lie on the other side, and at what factor
+
+    @property
+    def sides(self) -> list[tuple[int, float]]:
+        """How many of them at what factor, the side that weighs more first."""
+        if self.across is None:
+            return [(self.apart, self.factor)]
+        return [(self.apart - self.across[0], self.factor), self.across]
 
     @property
     def rare(self) -> bool:
@@ -46,6 +58,9 @@ class MinorityMode:
     def words(self, name: str, metric: Metric, rtt_ns: float | None = None) -> str:
         """``2 of 7 trials of HTTP/2 took one round trip less``."""
         who = f"{self.apart} of {self.trials} trials of {name}"
+        if self.across is not None:
+            each = " and ".join(f"{count} at {factor:.2f}" for count, factor in sorted(self.sides, key=itemgetter(1)))
+            return f"{who} stand apart: {each} times the others"
         if metric.unit == "ns" and rtt_ns:
             round_trips = round(abs(self.shift) / rtt_ns)
             if 1 <= round_trips <= 9 and abs(abs(self.shift) - round_trips * rtt_ns) <= _OF_A_ROUND_TRIP * rtt_ns:
@@ -84,12 +99,19 @@ def merged(minority_modes: Mapping[str, MinorityMode], arm: str, second: str, tr
     a, b = minority_modes.get(arm), minority_modes.get(second)
     if a is None or b is None:
         one = a or b
-        return one and MinorityMode(arm, one.trials + trials, one.apart, one.factor, one.is_mode, one.shift)
+        return one and replace(one, arm=arm, trials=one.trials + trials)
     count = a.apart + b.apart
-    factor = math.exp((a.apart * math.log(a.factor) + b.apart * math.log(b.factor)) / count)
+    sides = [_mean_side([side for side in (*a.sides, *b.sides) if (side[1] > 1) == above]) for above in (False, True)]
+    larger, *smaller = sorted((side for side in sides if side[0]), key=lambda side: -side[0] * abs(math.log(side[1])))
     shift = (a.apart * a.shift + b.apart * b.shift) / count
     near = abs(math.log(a.factor / b.factor)) < 0.5 * min(abs(math.log(a.factor)), abs(math.log(b.factor)))
-    return MinorityMode(arm, a.trials + b.trials, count, factor, near, shift)
+    return MinorityMode(arm, a.trials + b.trials, count, larger[1], near, shift, smaller[0] if smaller else None)
+
+
+def _mean_side(sides: Sequence[tuple[int, float]]) -> tuple[int, float]:
+    """How many trials lie there together, and their geometric mean."""
+    count = sum(trials for trials, _ in sides)
+    return count, math.exp(sum(trials * math.log(factor) for trials, factor in sides) / max(1, count))
 
 
 @memoized
@@ -129,4 +151,6 @@ def _of_arm(stacked: Floats, arm: str, log_margin: float) -> MinorityMode | None
     gap = float(np.abs(group[:, None] - rest[None, :]).min())
     mode = len(group) >= 2 and float(np.ptp(group)) < gap
     shift = float(np.exp(np.median(own[~far]) + np.median(known[far])) - np.exp(np.median(own[~far])))
-    return MinorityMode(arm, len(known), int(far.sum()), float(np.exp(known[side].mean())), mode, shift)
+    rest_of_them = known[far & ~side]
+    across = (len(rest_of_them), float(np.exp(rest_of_them.mean()))) if len(rest_of_them) else None
+    return MinorityMode(arm, len(known), int(far.sum()), float(np.exp(known[side].mean())), mode, shift, across)
