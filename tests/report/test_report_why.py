@@ -173,6 +173,19 @@ def test_what_is_no_difference_has_no_cause_and_a_cell_without_values_says_so(se
         assert picture.draw(bare).svg("x").startswith("<svg")
 
 
+def test_the_label_of_a_long_cell_is_broken_and_has_its_room(search):
+    cell = "path=far,connection=reused,server=origin,tls_record=16.384 kB,initial_window=4,idle_window=restart"
+    with svg.drawing():
+        short, long = (picture.draw({**search[2], "cell": one}).figure for one in ("path=far", cell))
+    lines = [one.axes[0].get_xlabel().split("\n") for one in (short, long)]
+    assert [len(each) for each in lines] == [1, 2]
+    assert " ".join(lines[1]).endswith(
+        "server=origin, tls_record=16.384 kB, initial_window=4, idle_window=restart (log)"
+    )
+    assert max(map(len, lines[1])) <= 100
+    assert long.get_figheight() > short.get_figheight()
+
+
 def test_states_are_worded_each(search):
     first, second = search[2]["causes"]
     made = {**search[2], "causes": [first, {**second, "state": "hides"}, {**second, "state": "nothing", "title": "T"}]}

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import textwrap
+
 from matplotlib.axes import Axes
 
 from trifecta.contract.ladder import RatioInterval
@@ -11,6 +14,9 @@ from trifecta.report.figures.panels import DescribedFigure
 from trifecta.report.ladder.picture import FURTHEST, ROW, WIDTH, row_end, row_label
 from trifecta.report.ladder.words import ratio
 from trifecta.report.why import words
+
+_LABEL_CHARACTERS, _LABEL_LINE = 100, 18
+"""How many characters of the axis's label fit in the width, and the height of a line of it in px."""
 
 
 def draw(document: WhyDocument) -> DescribedFigure:
@@ -22,8 +28,10 @@ def draw(document: WhyDocument) -> DescribedFigure:
     causes, both, nearest = document["causes"], document["together"], document["nearest"]
     bases: list[RatioInterval] = [document["effect"], *([nearest] if nearest is not None else [])]
     rows = len(bases) + len(causes) + (both is not None)
-    figure = svg.figure(62 + ROW * rows, WIDTH)
-    target = svg.axes(figure, 12, 24, 14, 40)
+    label = textwrap.wrap(re.sub(r",(?=\S)", ", ", f"{words.quantity(document)} (log)"), _LABEL_CHARACTERS)
+    further = _LABEL_LINE * (len(label) - 1)
+    figure = svg.figure(62 + further + ROW * rows, WIDTH)
+    target = svg.axes(figure, 12, 24, 14, 40 + further)
     ends: list[RatioInterval] = [*bases, *causes, *([both["remains"]] if both else [])]
     shown = [end for one in ends for end in (one["ratio"], one["low"], one["high"]) if end]
     low, high = scales.ratio_limits([min(max(one, 1 / FURTHEST), FURTHEST) for one in shown], document["margin"])
@@ -39,7 +47,7 @@ def draw(document: WhyDocument) -> DescribedFigure:
         _cause(target, 1 + place + (one["nearest"] and nearest is not None), one, base, limits)
     if both is not None:
         row_end(target, rows - 1, f"without all that are named: {ratio(both['remains'])}", both["remains"], limits)
-    target.set_xlabel(f"{words.quantity(document)} (log)", color=style.INK, fontsize=svg.FONT)
+    target.set_xlabel("\n".join(label), color=style.INK, fontsize=svg.FONT)
     return DescribedFigure(figure, words.answer(document))
 
 
