@@ -50,7 +50,7 @@ def suite_a(folder: Path) -> bool:
         measured_s = ask(study, "SELECT sum(ended_ns - started_ns) / 1e9 AS s FROM trials")[0]["s"]
         cycles = [int(row["cycles"]) for row in rows]
         good &= cycles == [CYCLES] * TESTS and took_s < TARGET_S
-        each = " to ".join(f"{cycle}" for cycle in sorted({min(cycles), max(cycles)}))
+        each = " to ".join(map(str, sorted({min(cycles), max(cycles)})))
         print(f"{scenario}, suite A: {len(cycles)} tests of {each} cycles in {took_s:.0f} s,")
         print(f"  {measured_s:.0f} s of it in trials, A/A runs included (target: under {TARGET_S} s)")
         for row in rows:

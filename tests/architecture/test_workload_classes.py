@@ -1,11 +1,16 @@
 """A workload is asked what it is like; nobody asks which class it is. What differs by kind is a line in a table."""
 
 import ast
+from importlib import import_module
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 import trifecta
+from trifecta.design.workloads.requests import Family
+from trifecta.workloads.executor import Executor
+from trifecta.workloads.executors import EXECUTORS, HOSTS
 
 PACKAGE = Path(trifecta.__file__).parent
 ASKS_A_CLASS = ("isinstance", "issubclass")
@@ -101,3 +106,10 @@ def test_no_workload_asks_itself_which_one_it_is():
     assert len(modules) > 4
     asked = {f"{path.name}:{line}" for path in modules for line in kind_questions(path.read_text("utf-8"))}
     assert not asked, "a class of its own says what is otherwise"
+
+
+def test_every_family_names_a_module_that_has_its_executor():
+    """The names are texts, so that only one is imported: no checker of types sees whether there is such a module."""
+    assert set(EXECUTORS) == set(get_args(Family))
+    for module in (*EXECUTORS.values(), *HOSTS.values()):
+        assert isinstance(import_module(f"trifecta.workloads.{module}").EXECUTOR, Executor)

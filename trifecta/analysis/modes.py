@@ -101,8 +101,9 @@ def merged(minority_modes: Mapping[str, MinorityMode], arm: str, second: str, tr
         one = a or b
         return one and replace(one, arm=arm, trials=one.trials + trials)
     count = a.apart + b.apart
-    sides = [_mean_side([side for side in (*a.sides, *b.sides) if (side[1] > 1) == above]) for above in (False, True)]
-    larger, *smaller = sorted((side for side in sides if side[0]), key=lambda side: -side[0] * abs(math.log(side[1])))
+    by_side = [[side for side in (*a.sides, *b.sides) if (side[1] > 1) == above] for above in (False, True)]
+    means = [_mean_side(sides) for sides in by_side if sides]
+    larger, *smaller = sorted(means, key=lambda side: -side[0] * abs(math.log(side[1])))
     shift = (a.apart * a.shift + b.apart * b.shift) / count
     near = abs(math.log(a.factor / b.factor)) < 0.5 * min(abs(math.log(a.factor)), abs(math.log(b.factor)))
     return MinorityMode(arm, a.trials + b.trials, count, larger[1], near, shift, smaller[0] if smaller else None)
@@ -111,7 +112,7 @@ def merged(minority_modes: Mapping[str, MinorityMode], arm: str, second: str, tr
 def _mean_side(sides: Sequence[tuple[int, float]]) -> tuple[int, float]:
     """How many trials lie there together, and their geometric mean."""
     count = sum(trials for trials, _ in sides)
-    return count, math.exp(sum(trials * math.log(factor) for trials, factor in sides) / max(1, count))
+    return count, math.exp(sum(trials * math.log(factor) for trials, factor in sides) / count)
 
 
 @memoized
@@ -151,6 +152,6 @@ def _of_arm(stacked: Floats, arm: str, log_margin: float) -> MinorityMode | None
     gap = float(np.abs(group[:, None] - rest[None, :]).min())
     mode = len(group) >= 2 and float(np.ptp(group)) < gap
     shift = float(np.exp(np.median(own[~far]) + np.median(known[far])) - np.exp(np.median(own[~far])))
-    rest_of_them = known[far & ~side]
-    across = (len(rest_of_them), float(np.exp(rest_of_them.mean()))) if len(rest_of_them) else None
+    opposite = known[far & ~side]
+    across = (len(opposite), float(np.exp(opposite.mean()))) if len(opposite) else None
     return MinorityMode(arm, len(known), int(far.sum()), float(np.exp(known[side].mean())), mode, shift, across)

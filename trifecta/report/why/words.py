@@ -211,5 +211,6 @@ def method(document: WhyDocument) -> str:
     return (
         f"{counted(document['rounds'], 'round')}{fewer} of the unchanged cell, twice, and without each of "
         f"{counted(len(document['causes']), 'cause')}, in random order; a cause is named where its interval among all "
-        f"excludes 1, unless it changes the ratio by less than {numbers.percent(document['margin'])} and a tenth of it."
+        f"excludes 1, unless its effect is within {numbers.percent(document['margin'])} and at most a tenth of the "
+        "difference."
     )
