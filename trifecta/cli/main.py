@@ -5,6 +5,7 @@ Subcommands are imported when they are called, so that ``trifecta --help`` and s
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import sys
@@ -18,6 +19,7 @@ from trifecta.design.errors import TrifectaError
 INTERRUPTED = 130  # 128 + SIGINT, as a shell says it
 COMPLETE_VARIABLE = "_TRIFECTA_COMPLETE"
 INTERNAL_ERROR = 70  # EX_SOFTWARE of sysexits.h
+NEW_OBJECTS = 20_000  # that are not yet looked through for cycles
 
 # name -> the line in the overview; the command is `command` in the module of that name
 COMMANDS: dict[str, str] = {
@@ -165,6 +167,9 @@ def _complain(message: str) -> None:
 
 def main() -> None:
     """The entry point of the command ``trifecta``."""
+    # Modules and tables are many objects that live to the end: to look through them for cycles after every 700 new ones
+    # is a twelfth of a command's time.
+    gc.set_threshold(NEW_OBJECTS)
     sys.exit(run())
 
 

@@ -12,7 +12,7 @@ import duckdb
 
 from trifecta.conclude import results
 from trifecta.conclude.query import Query
-from trifecta.store import schema, views
+from trifecta.store import parquet, schema, views
 from trifecta.store.derived import DERIVED
 
 Row = dict[str, Any]
@@ -59,8 +59,9 @@ def connect(run: Path) -> duckdb.DuckDBPyConnection:
     """
     connection = views.connect(run)
     tables = results.attach(connection, run)
-    for name in ("trials", "checks") if tables.checks is None else ("trials",):
-        hold(connection, name)
+    with parquet.one_thread(connection):
+        for name in ("trials", "checks") if tables.checks is None else ("trials",):
+            hold(connection, name)
     return connection
 
 
