@@ -18,24 +18,28 @@ FUZZ_INPUTS ?= 100000000
 SIDE_BY_SIDE := $(addprefix tests/,analysis api architecture bench cli contract design docs pages report store threats trace ui video)
 # The same of single files, whose folders run one by one.
 SIDE_BY_SIDE_FILES := $(addsuffix .py,tests/engine/test_cycles \
-	$(addprefix tests/implementations/test_,builds cargo_program curl debian envoy file_recipes from_compose go_client haproxy \
-	hypercorn lean over_ipv6 python_client replay_configs servers) \
+	$(addprefix tests/implementations/test_,builds caddy_2022 cargo_program curl debian envoy file_recipes from_compose go_client \
+	go_services h2load haproxy hypercorn isolated lean nginx over_ipv6 python_client quic_go quiche registry replay_configs servers \
+	survey) \
 	$(addprefix tests/implementations/browsers/test_,bidi cdp_network firefox_fetches har jobs net_log visit_traffic) \
-	$(addprefix tests/lab/test_,balancer certificates chrony names netem_lack staged_files topology) tests/observers/test_parsing \
-	tests/recording/test_recording \
-	$(addprefix tests/workloads/test_,aggregate clocks cluster_nodes cluster_wire code compared_session far_choose \
-	far_page_choose far_rate_limiter floors https_record ip_asked middle placed_services preflight qlogs remaining_time \
-	replaying requests robots service_clients service_starts stat supported tools_over_ipv6 visit_aggregate))
+	$(addprefix tests/lab/test_,balancer certificates chrony keeper_client launchers names netem_lack nodes_doctor place \
+	staged_files topology) tests/observers/test_parsing tests/recording/test_recording \
+	$(addprefix tests/workloads/test_,aggregate clocks cluster_nodes cluster_wire code compared_session ended_blocks far_choose \
+	far_page_choose far_rate_limiter floors go_services https_record ip_asked middle placed_services preflight qlogs \
+	remaining_time renewal replaying requests retry_experiment robots service_clients service_starts stat supported \
+	tools_over_ipv6 visit_aggregate))
 # Of these, the files that have some: to collect all would take half a minute (tests/architecture holds what is found here).
 LAB_FILES = $(shell grep -rl --include='test_*.py' 'mark\.lab' $(SIDE_BY_SIDE) $(SIDE_BY_SIDE_FILES))
 # Those that raise networks and mostly wait in them: others beside them change nothing that they ask. Who wants every
 # trial fit for a verdict, or times something, is not among them, nor who builds the engine, which is gone meanwhile.
-IN_THREES_FILES := $(addsuffix .py,$(addprefix tests/implementations/test_,bad_clients bad_servers client_driver recipes) \
+IN_THREES_FILES := $(addsuffix .py,tests/external/test_h2spec \
+	$(addprefix tests/implementations/test_,bad_clients bad_servers client_driver proxies_over_ipv6 recipes) \
 	$(addprefix tests/implementations/browsers/test_,chromium driver firefox) \
-	$(addprefix tests/lab/test_,access conntrack containers containers_ipv6 images keeper ray_launcher ssh) \
-	$(addprefix tests/workloads/test_,browsers campaign capturing chain_over_hosts clients cluster_dispatch cluster_lab \
-	cluster_store conformance extending failures far_delivery from_the_page hosts_emulator_host hosts_over_ipv6 internet ladder \
-	load_balancer lying_links mapping over_ipv6 path_probe reproduction runner services services_watched sessions three_places why))
+	$(addprefix tests/lab/test_,access conntrack containers containers_ipv6 images keeper ray_launcher sandbox ssh) \
+	$(addprefix tests/workloads/test_,between_trials browsers campaign capturing chain_over_hosts clients cluster_dispatch \
+	cluster_lab cluster_store conformance experiment extending failures far_delivery from_the_page hosts hosts_emulator_host \
+	hosts_over_ipv6 internet ladder load_balancer look lying_links mapping over_ipv6 path_probe reproduction runner services \
+	services_watched sessions three_places vantages why))
 IN_THREES := --durations 20 -n 3 --dist loadfile
 # These count round trips of 40 ms and leave the processors idle for most of them: three at a time, and nobody else.
 ROUND_TRIP_FILES := tests/workloads/test_switches.py
