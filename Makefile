@@ -39,7 +39,7 @@ IN_THREES_FILES := $(addsuffix .py,tests/external/test_h2spec \
 	$(addprefix tests/workloads/test_,between_trials browsers campaign capturing chain_over_hosts clients cluster_dispatch \
 	cluster_lab cluster_store conformance experiment extending failures far_delivery from_the_page hosts hosts_emulator_host \
 	hosts_over_ipv6 internet ladder load_balancer look lying_links mapping over_ipv6 path_probe reproduction runner services \
-	services_watched sessions three_places vantages why))
+	services_watched sessions three_places why))
 IN_THREES := --durations 20 -n 3 --dist loadfile
 # These count round trips of 40 ms and leave the processors idle for most of them: three at a time, and nobody else.
 ROUND_TRIP_FILES := tests/workloads/test_switches.py

@@ -175,21 +175,6 @@ def test_hosts_measure_with_the_static_engine(tmp_path: Path) -> None:
     assert [hosts[role]["engine"] for role in ("client", "server")] == [brought, brought]
 
 
-def test_a_client_here_and_a_server_there(tmp_path: Path) -> None:
-    code, errors, left = inside(
-        tmp_path,
-        """
-        with three_hosts(folder) as hosts:
-            code, said, errors = hosts.run(*race(hosts, folder / "run", blocks=1, client="here"))
-            left = hosts.wait_clean(30)
-        print(json.dumps([code, errors, left]))
-        """,
-    )
-    assert code == 0, errors
-    assert left == {"client": [], "server": []}
-    assert amiss(rows(tmp_path / "run")) == []
-
-
 def test_what_only_a_lab_has_is_left_out_with_the_reason(tmp_path: Path) -> None:
     code, errors = inside(
         tmp_path,

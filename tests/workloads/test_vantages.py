@@ -208,3 +208,20 @@ def test_a_place_that_is_lost_costs_a_trial_and_is_connected_to_again(tmp_path: 
     assert "lost" in marked["error"]
     assert not marked["valid"]
     assert_whole(tmp_path / "run")
+
+
+@pytest.mark.lab
+@in_the_lab
+def test_a_client_here_and_a_server_there(tmp_path: Path) -> None:
+    code, errors, left = inside(
+        tmp_path,
+        """
+        with three_hosts(folder) as hosts:
+            code, said, errors = hosts.run(*race(hosts, folder / "run", blocks=1, client="here"))
+            left = hosts.wait_clean(30)
+        print(json.dumps([code, errors, left]))
+        """,
+    )
+    assert code == 0, errors
+    assert left == {"client": [], "server": []}
+    assert amiss(rows(tmp_path / "run")) == []
