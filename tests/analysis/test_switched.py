@@ -7,7 +7,16 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from trifecta.analysis.switched import EVERYWHERE, FactorContrast, countable, detected, left_out, switched, tolerated
+from trifecta.analysis.switched import (
+    EVERYWHERE,
+    FactorContrast,
+    countable,
+    detected,
+    left_out,
+    one_family,
+    switched,
+    tolerated,
+)
 
 ASKED = FactorContrast("path", "in-order", "overtaking", "latency_p50_ns", ("h2", "h3"), "h2", 0.95)
 
@@ -211,3 +220,18 @@ def test_rates_that_do_not_differ_are_told_apart_in_one_of_twenty_cases_at_most(
     for drawn in (whole, partly):
         told = sum(p_of(*one) <= 0.05 for one in drawn)
         assert told <= stats.binom.ppf(0.999, cases, 0.05)
+
+
+def test_tables_of_one_claim_are_one_family():
+    tables = [
+        switched(world(truth(1.0, by), blocks=6, noise=0.3, seed=seed), ASKED) for seed, by in ((1, 1.0), (2, 1.3))
+    ]
+    together = one_family(tables)
+    assert [len(table) for table in together] == [len(table) for table in tables] == [3, 3]
+    alone = [row.contrast.p_holm for table in tables for row in table]
+    corrected = [row.contrast.p_holm for table in together for row in table]
+    smallest = min(row.contrast.p for table in tables for row in table)
+    assert min(corrected) == pytest.approx(6 * smallest)
+    assert min(alone) == pytest.approx(3 * smallest)
+    same = [(row.place, row.arm, row.contrast.ratio) for table in tables for row in table]
+    assert [(row.place, row.arm, row.contrast.ratio) for table in together for row in table] == same

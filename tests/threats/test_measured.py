@@ -59,8 +59,34 @@ def test_the_sentences_name_effect_and_detection():
         "no effect on this machine",
         "HTTP/3 : HTTP/2 stays within 5 %: times 1.00 [0.98, 1.02]",
     ]
+    both = [
+        row("more", "h2", None, ratio=2.0, low=1.9, high=2.1),
+        row("more", "h3", None, ratio=2.0, low=1.9, high=2.1),
+    ]
+    assert sentences(threat(*both, row("same")))[:3] == [
+        "an effect",
+        "HTTP/3 : HTTP/2 stays within 5 %: times 1.00 [0.98, 1.02]",
+        "it multiplies the median latency of HTTP/2 by 2.00 [1.90, 2.10], of HTTP/3 by 2.00 [1.90, 2.10]",
+    ]
+    places = [row("undecided", place="all places"), *(row("more", place=f"path {n}") for n in range(5))]
+    assert sentences(threat(*places))[2] == (
+        "it multiplies the median latency of HTTP/3 : HTTP/2 (path 0) by 1.50 [1.47, 1.53], of HTTP/3 : HTTP/2 (path "
+        "1) by 1.50 [1.47, 1.53], of HTTP/3 : HTTP/2 (path 2) by 1.50 [1.47, 1.53] and 2 more in the table"
+    )
     cannot = not_measured(THREATS["conntrack"], "this kernel tracks nothing")
     assert sentences(cannot) == ["not measured here: this kernel tracks nothing"]
+
+
+def test_what_a_check_said_of_other_trials_is_said_by_itself():
+    one = threat(row("more"))
+    (effect,) = one["effects"]
+    of_others = {"check": "reordering", "off": 12, "off_trials": 12, "on": 3, "on_trials": 8}
+    again = effect | {"title": "the time of a cycle"}  # the same trials, another metric
+    one["effects"] = [effect | {"title": "a client"}, again, effect | {"title": "a server", "detected": of_others}]
+    assert sentences(one)[-2:] == [
+        "a client: the check reordering warned or failed in 11 of 12 trials with it, in 0 of 12 without",
+        "a server: the check reordering warned or failed in 3 of 8 trials with it, in 12 of 12 without",
+    ]
 
 
 def test_what_is_open_says_why():

@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -196,6 +196,12 @@ def switched(rows: Sequence[Row], question: FactorContrast) -> list[Switched]:
     order = sorted(range(len(heads)), key=lambda i: (heads[i][0] != EVERYWHERE, _place(heads[i], pairs), i))
     contrasts = adjusted(values)
     return [Switched(*heads[i], contrasts[i]) for i in order]
+
+
+def one_family(tables: Sequence[Sequence[Switched]]) -> list[list[Switched]]:
+    """The tables with Holm's correction over all of their rows: whoever claims any of them claims from one family."""
+    corrected = iter(adjusted([row.contrast for table in tables for row in table]))
+    return [[replace(row, contrast=next(corrected)) for row in table] for table in tables]
 
 
 @dataclass(frozen=True)

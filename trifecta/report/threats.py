@@ -57,6 +57,7 @@ _MODELS = {
     "decomposition": "which share of the effect is the protocol's, and which the program's",
     "knee": "at which request rate a program becomes the bottleneck",
 }
+_NAMED = 3  # of what differs in a table, in its sentence
 _COLOURS = {"more": "red", "less": "green", "same": "", "undecided": "yellow"}
 
 
@@ -167,17 +168,32 @@ def sentences(threat: ThreatDocument) -> list[str]:
             continue
         compared = [row for row in effect["rows"] if row["reference"]]
         known = [row for row in compared if row["ratio"] is not None]
-        lines += [_comparison(effect, row) for row in (known or compared)[:1]]
+        lines += [
+            line for row in (known or compared)[:1] for line in (_comparison(effect, row), *_elsewhere(effect, row))
+        ]
     if threat["reason"]:
         lines.append(f"left out: {threat['reason']}")
-    check = next((effect["detected"] for effect in threat["effects"] if effect["detected"]), None)
-    if check:
-        lines.append(
-            f"the check {check['check']} warned or failed in {check['on']} of {check['on_trials']} trials with it, "
-            f"in {check['off']} of {check['off_trials']} without"
-        )
-    elif not threat["check"]:
+    lines += _detections(threat["effects"])
+    if not threat["check"]:
         lines.append(f"no check detects it: {threat['undetected']}")
+    return lines
+
+
+def _detections(effects: Sequence[EffectDocument]) -> list[str]:
+    """In how many trials the threat's check said so, once for the same trials, with what they are where they differ."""
+    first: dict[tuple[object, ...], EffectDocument] = {}
+    for effect in effects:
+        if effect["detected"]:
+            first.setdefault(tuple(effect["detected"].values()), effect)
+    lines = []
+    for effect in first.values():
+        found = effect["detected"]
+        assert found is not None
+        which = f"{effect['title']}: " if effect["title"] and len(first) > 1 else ""
+        lines.append(
+            f"{which}the check {found['check']} warned or failed in {found['on']} of {found['on_trials']} trials with "
+            f"it, in {found['off']} of {found['off_trials']} without"
+        )
     return lines
 
 
@@ -257,6 +273,24 @@ def _comparison(effect: EffectDocument, row: EffectRow) -> str:
     if row["outcome"] == "undecided":
         sentence += f" ({_why_open(effect, row)})"
     return f"{effect['title']}: {sentence}" if effect["title"] else sentence
+
+
+def _elsewhere(effect: EffectDocument, shown: EffectRow) -> list[str]:
+    """What differs where the comparison that is shown does not: single protocols, or the comparison in one place."""
+    changed = ("more", "less")
+    differing = [row for row in effect["rows"] if row["outcome"] in changed and row["blocks"]]
+    if shown["outcome"] in changed or not differing:
+        return []
+    words = []
+    for row in differing[:_NAMED]:
+        what = PROTOCOL_NAMES[row["arm"]] + (f" : {PROTOCOL_NAMES[row['reference']]}" if row["reference"] else "")
+        where = f" ({row['place']})" if row["place"] else ""
+        ends = numbers.interval((row["low"], row["high"]))
+        words.append(f"of {what}{where} by {numbers.ratio(row['ratio'])} {ends}")
+    more = len(differing) - len(words)
+    title = f"{effect['title']}: " if effect["title"] else ""
+    rest = f" and {more} more in the table" if more else ""
+    return [f"{title}it multiplies the {effect['metric_label']} {', '.join(words)}{rest}"]
 
 
 def _changed_verdict(row: EffectRow) -> str:

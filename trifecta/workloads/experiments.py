@@ -8,7 +8,8 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -109,13 +110,10 @@ def not_measured(threat: Threat, reason: str) -> ThreatDocument:
 def threat_document(threat: Threat, folder: Path) -> ThreatDocument:
     """What the runs of its experiments say of a threat, as plain data (docs/threats.md)."""
     runs = {name: _Run(folder / name) for name in threat.experiments if (folder / name / "run.json").is_file()}
-    effects = []
-    for effect in threat.effects:
-        run = runs.get(effect.experiment or threat.experiment or "")
-        if run is not None and not threat.procedure:
-            effects.append(_effect(threat, effect, run))
     if threat.procedure:
         effects = [document for run in runs.values() for document in _carried_out(run)]
+    else:
+        effects = _effects(threat, runs)
     outcome = _outcome(effects)
     left_out = [reason for run in runs.values() for reason in run.left_out]
     missing = [name for name in threat.experiments if name not in runs]
@@ -195,19 +193,43 @@ def _carried_out(run: _Run) -> list[EffectDocument]:
         return retry_experiment.effects(connection, run.study)
 
 
-def _effect(threat: Threat, effect: Effect, run: _Run) -> EffectDocument:
-    from trifecta.analysis.switched import FactorContrast, countable, left_out, switched
-    from trifecta.design.metrics import metric_named
+@dataclass(frozen=True)
+class _Asked:
+    """An effect, the run that shows it, what is compared there, and its trials with those that count."""
+
+    effect: Effect
+    run: _Run
+    contrast: FactorContrast
+    rows: Sequence[Row]
+
+
+def _effects(threat: Threat, runs: Mapping[str, _Run]) -> list[EffectDocument]:
+    """What its experiments show; one family, because a threat has an effect where any row of theirs differs."""
+    from trifecta.analysis.switched import one_family, switched
+
+    named = [(effect, runs.get(effect.experiment or threat.experiment or "")) for effect in threat.effects]
+    asked = [_asked(threat, effect, run) for effect, run in named if run is not None]
+    family = one_family([switched(one.rows, one.contrast) for one in asked])
+    return [_effect(threat, one, found) for one, found in zip(asked, family, strict=True)]
+
+
+def _asked(threat: Threat, effect: Effect, run: _Run) -> _Asked:
+    from trifecta.analysis.switched import FactorContrast, countable
 
     study = run.study
     arms = tuple(plan.levels_of(study))
-    baseline = study.baseline.level
-    contrast = FactorContrast(
-        effect.factor, effect.off, effect.on, effect.metric, arms, baseline, study.confidence, effect.where
-    )
+    where = (study.baseline.level, study.confidence, effect.where)
+    contrast = FactorContrast(effect.factor, effect.off, effect.on, effect.metric, arms, *where)
+    return _Asked(effect, run, contrast, countable(run.rows, threat.check, effect.metric))
+
+
+def _effect(threat: Threat, asked: _Asked, found: Sequence[Switched]) -> EffectDocument:
+    from trifecta.analysis.switched import left_out
+    from trifecta.design.metrics import metric_named
+
+    effect, contrast, study = asked.effect, asked.contrast, asked.run.study
     metric = metric_named(effect.metric)
-    detection = None if not threat.check else cast(DetectedBy, dataclasses.asdict(_detected(contrast, threat, run)))
-    rows = countable(run.rows, threat.check, effect.metric)
+    detected = None if not threat.check else dataclasses.asdict(_detected(contrast, threat, asked.run))
     return {
         "title": effect.title,
         "factor": effect.factor,
@@ -217,12 +239,12 @@ def _effect(threat: Threat, effect: Effect, run: _Run) -> EffectDocument:
         "metric_label": metric.label,
         "unit": metric.unit,
         "lower_is_better": metric.lower_is_better,
-        "baseline": baseline,
+        "baseline": contrast.baseline,
         "margin": study.margin,
         "confidence": study.confidence,
-        "detected": detection,
-        "left_out": cast(TrialsLeftOut, dataclasses.asdict(left_out(rows, contrast))),
-        "rows": [_row(one, study) for one in switched(rows, contrast)],
+        "detected": cast("DetectedBy | None", detected),
+        "left_out": cast(TrialsLeftOut, dataclasses.asdict(left_out(asked.rows, contrast))),
+        "rows": [_row(one, study) for one in found],
     }
 
 
