@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from trifecta.design import duration
-from trifecta.design.study import requests, study
+from trifecta.design.study import chain, requests, study
 from trifecta.workloads.remaining_time import remaining
 
 STUDY = study(
@@ -31,14 +31,29 @@ def test_what_is_over_is_not_left_and_what_is_begun_is_left_in_part(tmp_path: Pa
     over, begun = run(tmp_path / "over", "blocks", TRIALS, 1), run(tmp_path / "begun", "running", 6)
     ahead = remaining({over: STUDY, begun: STUDY, tmp_path / "new": STUDY})
     assert (ahead.runs, ahead.of, ahead.done, ahead.trials) == (2, 3, TRIALS + 6, 12 + TRIALS)
-    assert ahead.left_ns == pytest.approx(duration.study_ns(STUDY) * (1 + 12 / 18), rel=1e-6)
+    expected = duration.study_ns(STUDY)
+    pace = (1e9 + 30e9) / (expected + 30e9)  # what was over took one second
+    assert ahead.left_ns == pytest.approx(expected * (1 + 12 / 18) * pace, rel=1e-6)
 
 
 def test_what_earlier_runs_took_corrects_the_forecast(tmp_path: Path) -> None:
     expected = duration.study_ns(STUDY) / 1e9
-    slow = {run(tmp_path / f"{n}", "blocks", TRIALS, 3 * expected): STUDY for n in range(1 + int(20 / expected))}
+    many = 1 + int(300 / expected)
+    slow = {run(tmp_path / f"{n}", "blocks", TRIALS, 3 * expected): STUDY for n in range(many)}
     ahead = remaining({**slow, tmp_path / "new": STUDY})
-    assert ahead.left_ns == pytest.approx(3 * expected * 1e9, rel=0.01)
+    assert ahead.left_ns == pytest.approx(3 * expected * 1e9, rel=0.1)
+
+
+def test_a_short_run_hardly_changes_the_forecast_and_another_workload_not_at_all(tmp_path: Path) -> None:
+    expected = duration.study_ns(STUDY)
+    quick = {run(tmp_path / "quick", "blocks", TRIALS, expected / 4e9): STUDY}
+    ahead = remaining({**quick, tmp_path / "new": STUDY})
+    assert 0.6 * expected < ahead.left_ns < expected
+    others = study("c", workload=chain(requests=10), factors={"path": ["clean"], "protocol": ["HTTP/2", "HTTP/3"]})
+    quick |= {run(tmp_path / f"{n}", "blocks", TRIALS, expected / 4e9): STUDY for n in range(40)}
+    assert remaining({**quick, tmp_path / "chain": others}).left_ns == pytest.approx(
+        duration.study_ns(others), rel=1e-6
+    )
 
 
 def test_nothing_is_left_in_the_end(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,7 @@ from trifecta.design.model import Study
 from trifecta.store.run import RunDirectory
 from trifecta.workloads.campaign import study_state
 
-_ENOUGH_NS = 20_000_000_000  # a forecast is corrected by runs that took so long together
+_TRUSTED_NS = 30_000_000_000  # what the forecast itself weighs, beside what runs of the same workload took
 
 
 @dataclass(frozen=True)
@@ -28,23 +29,25 @@ class Remaining:
 
 def remaining(parts: Mapping[Path, Study]) -> Remaining:
     """What is left of these runs, by their folders; nothing is kept but what lies there."""
-    took = forecast = left = done = runs = 0
+    took, forecast, left = Counter[str](), Counter[str](), Counter[str]()
+    done = runs = 0
     trials: int | None = 0
     for folder, study in parts.items():
         state, planned = study_state(folder.parent, folder.name), duration.trials(study)
-        expected = duration.study_ns(study)
+        expected, kind = duration.study_ns(study), study.workload.family
         there = 0 if state == "new" else _committed(folder)
         done += there
         if state == "over":
-            took += int(RunDirectory.open(folder).facts.get("elapsed_ns") or 0)
-            forecast += expected
+            took[kind] += int(RunDirectory.open(folder).facts.get("elapsed_ns") or 0)
+            forecast[kind] += expected
             continue
         runs += 1
         share = 1 - min(1.0, there / planned) if planned else 1.0
-        left += round(expected * share)
+        left[kind] += round(expected * share)
         trials = None if planned is None or trials is None else trials + max(0, planned - there)
-    pace = min(4.0, max(0.25, took / forecast)) if forecast and took >= _ENOUGH_NS else 1.0
-    return Remaining(runs, len(parts), done, trials, round(left * pace))
+    # How long browsers take says nothing of services, so each workload is corrected by its own.
+    paced = (left[kind] * (took[kind] + _TRUSTED_NS) / (forecast[kind] + _TRUSTED_NS) for kind in left)
+    return Remaining(runs, len(parts), done, trials, round(sum(paced)))
 
 
 def _committed(folder: Path) -> int:
