@@ -17,6 +17,8 @@ from rich.console import Console
 from tests.report import pages
 from tests.report.synthetic import Shape, write_run
 from trifecta import studies
+from trifecta.analysis import interim_looks
+from trifecta.analysis.deciding import Rule
 from trifecta.analysis.published import evaluate
 from trifecta.conclude.reproduction import rejudge
 from trifecta.conclude.reproduction.places import half_sample_mode
@@ -27,7 +29,7 @@ from trifecta.conclude.reproduction.result import read as read_result
 from trifecta.contract.reproduction import Spending, Step
 from trifecta.design.campaign import parse_campaign
 from trifecta.design.errors import UserError
-from trifecta.report.reproduction import print_result, write
+from trifecta.report.reproduction import print_result, words, write
 from trifecta.report.reproduction.output import render
 from trifecta.report.reproduction.resampled import resampling_words
 from trifecta.store import campaign as campaigns
@@ -96,6 +98,22 @@ def test_a_cell_that_could_not_be_run_is_named_in_the_claims_about_it(result: Re
     reason = said["ding2022.fewer-frames-to-data"].reason
     assert "nothing was run that it is about; captured-transfers was not run: no curl with HTTP/3" in reason
     assert "timed-transfers was not run: curl was not found" in said["ding2022.hello-closed.duration-h3"].reason
+
+
+def test_how_many_can_be_expected_to_be_false_is_said(result: Result) -> None:
+    measured = [one for one in result.evaluations() if one.rule and one.low is not None]
+    assert len(measured) > 1
+    said = words.by_chance(measured)
+    assert f"of {len(measured)} that were measured, " in said
+    assert "an error of at most 5 %" in said
+    later = [replace(one, look=2, rule=Rule(0.05, interim_looks.confidence_at(0.95, 2))) for one in measured]
+    assert words.by_chance(later) == said, "all looks together have the same error"
+    assert "of 60 that were measured, up to 3 can be" in words.by_chance([measured[0]] * 60)
+    assert words.by_chance(measured[:1]) == ""
+    assert said in " ".join(pages.read(render(result)).root.text.split())
+    out = Console(file=io.StringIO(), width=200)
+    print_result(result, out)
+    assert said in out.file.getvalue()  # type: ignore[attr-defined]
 
 
 def test_the_page_holds_every_statement_and_nothing_from_outside(result: Result) -> None:

@@ -68,10 +68,14 @@ def test_the_sentences_name_effect_and_detection():
         "HTTP/3 : HTTP/2 stays within 5 %: times 1.00 [0.98, 1.02]",
         "it multiplies the median latency of HTTP/2 by 2.00 [1.90, 2.10], of HTTP/3 by 2.00 [1.90, 2.10]",
     ]
-    places = [row("undecided", place="all places"), *(row("more", place=f"path {n}") for n in range(5))]
+    places = [
+        row("undecided", place="all places"),
+        row("more", "h2", None),
+        *(row("more", place=f"path {n}") for n in range(5)),
+    ]
     assert sentences(threat(*places))[2] == (
         "it multiplies the median latency of HTTP/3 : HTTP/2 (path 0) by 1.50 [1.47, 1.53], of HTTP/3 : HTTP/2 (path "
-        "1) by 1.50 [1.47, 1.53], of HTTP/3 : HTTP/2 (path 2) by 1.50 [1.47, 1.53] and 2 more in the table"
+        "1) by 1.50 [1.47, 1.53], of HTTP/3 : HTTP/2 (path 2) by 1.50 [1.47, 1.53] and 3 more in the table"
     )
     cannot = not_measured(THREATS["conntrack"], "this kernel tracks nothing")
     assert sentences(cannot) == ["not measured here: this kernel tracks nothing"]
@@ -99,6 +103,14 @@ def test_what_is_open_says_why():
     ]
     wide = threat(row("undecided", low=0.5, high=2.0))
     assert "[0.50, 2.00] (blocks: 4, too few for their variation)" in sentences(wide)[1]
+
+
+def test_what_holds_by_itself_alone_says_so():
+    said = sentences(threat(row("undecided", ratio=0.75, low=0.72, high=0.79), row("more")))
+    assert said[1] == (
+        "whether HTTP/3 : HTTP/2 changes is open: times 0.75 [0.72, 0.79] (blocks: 4, too few to hold among all that "
+        "the threat's experiments compare)"
+    )
 
 
 def test_a_comparison_that_is_turned_round_is_said_from_both_sides():

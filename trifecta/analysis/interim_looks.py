@@ -40,6 +40,11 @@ def confidence_at(confidence: float, look: int) -> float:
     return 1 - (1 - confidence) / (look * (look + 1))
 
 
+def error(confidence: float, look: int) -> float:
+    """The error of all looks together, from the confidence of one of them; of ``look`` 0 its own."""
+    return (1 - confidence) * (look * (look + 1) or 1)
+
+
 def waiting(places: Sequence[Place]) -> list[Place]:
     """The cells that a look waits for: those with a number of blocks of their own, and with any trial that counts."""
     return [place for place in places if place.first and place.rows]

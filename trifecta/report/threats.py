@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -279,6 +280,7 @@ def _elsewhere(effect: EffectDocument, shown: EffectRow) -> list[str]:
     """What differs where the comparison that is shown does not: single protocols, or the comparison in one place."""
     changed = ("more", "less")
     differing = [row for row in effect["rows"] if row["outcome"] in changed and row["blocks"]]
+    differing.sort(key=lambda row: row["reference"] is None)  # what is compared first
     if shown["outcome"] in changed or not differing:
         return []
     words = []
@@ -316,6 +318,8 @@ def _why_open(effect: EffectDocument, row: EffectRow) -> str:
     why = "too few for an interval" if none else "too few for their variation"
     if row["ratio"] is None and row["blocks"]:
         why = "without a value where most requests failed"
+    elif not none and not (row["low"] or 0.0) <= 1 <= (row["high"] or math.inf):
+        why = "too few to hold among all that the threat's experiments compare"
     sentence = f"blocks: {row['blocks']}, {why}"
     if missing and missing["count"]:
         checks = ", ".join(f"{name.replace('_', ' ')} {number}" for name, number in missing["checks"].items())
