@@ -13,7 +13,8 @@ Services share a host; `frames: wire` on every path and separate hosts.
 1 MB over loopback, with merged frames, with wire-size frames.
 
 ## Notes
-Devices with segmentation offload also forward merged frames. `frames: wire` on a path makes the link deliver every
+The check `frames` warns of loopback alone. Devices with segmentation offload also forward merged frames, which is the
+rule and no fault; the link counts them (`super_packets`). `frames: wire` on a path makes the link deliver every
 frame at a wire's size, so that receivers count and acknowledge what a wire would deliver.
 """
 

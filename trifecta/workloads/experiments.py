@@ -118,7 +118,8 @@ def threat_document(threat: Threat, folder: Path) -> ThreatDocument:
     left_out = [reason for run in runs.values() for reason in run.left_out]
     missing = [name for name in threat.experiments if name not in runs]
     if missing and runs:
-        left_out.append(f"{', '.join(missing)} (`trifecta threats measure {threat.id}`)")
+        said = ": left out" if outcome == "not measured" else ""  # else the sentence begins with it
+        left_out.append(f"{', '.join(missing)}{said} (`trifecta threats measure {threat.id}`)")
     reason = "; ".join(dict.fromkeys(left_out))
     if outcome == "not measured" and not reason:
         reason = "no trial at one of the two levels counts; look at its checks"
