@@ -85,7 +85,9 @@ Exit code: 0 when every requested experiment ran, 1 when one could not, 2 bad in
 )
 @click.argument("threats", nargs=-1, required=True, metavar="ID...|all")
 @click.option(
-    "--quick/--full", default=False, help="Quick: about 30 s per experiment. Full: narrow intervals.  [default: full]"
+    "--quick/--full",
+    default=False,
+    help="Quick: most experiments take under a minute. Full: narrow intervals.  [default: full]",
 )
 @click.option(
     "--set", "overrides", metavar="KEY=VALUE", multiple=True, help="Change a factor or a field of the experiments."

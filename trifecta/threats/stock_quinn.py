@@ -38,6 +38,6 @@ THREAT = Threat(
         Effect("quinn", "stock", "window-validation", title="window-validation alone", experiment="stock-quinn-parts"),
         Effect("quinn", "stock", "settings", title="settings alone", experiment="stock-quinn-parts"),
     ),
-    quick=("blocks={at_least: 6, at_most: 6}",),
+    quick=("requests=5", "blocks={at_least: 5, at_most: 5}"),
     by_itself=("stock-quinn-parts",),
 )

@@ -64,7 +64,7 @@ class Threat:
     effects: tuple[Effect, ...] = ()
     """What the experiment shows of it, the main one first."""
     quick: tuple[str, ...] = ()
-    """``KEY=VALUE`` that make the experiment about 30 s long."""
+    """``KEY=VALUE`` that make the experiment quick: under a minute where that shows anything."""
     quick_of: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """The same of further experiments, by name, where it is another."""
     by_itself: tuple[str, ...] = ()

@@ -42,7 +42,7 @@ RESULT_FILE = "threats.json"
 
 
 def study_of(threat: Threat, *, quick: bool, overrides: Sequence[str] = (), name: str | None = None) -> Study:
-    """The experiment of a threat (of several the first, or that of this name), about 30 s long or with all blocks."""
+    """The experiment of a threat (of several the first, or that of this name), quick or whole."""
     chosen = name or next(iter(threat.experiments), None)
     if chosen is None:
         raise ValueError(f"{threat.id} has no experiment")
