@@ -252,6 +252,31 @@ def test_cells_that_say_opposite_things_leave_it_open() -> None:
     assert {one.state for one in said.effects} == {CONFIRMED, CONTRADICTED}
 
 
+@pytest.mark.parametrize(("many", "few"), [(0.4, 1.18), (1.9, 0.99)])
+def test_a_mean_of_cells_that_go_both_ways_says_nothing_although_no_cell_of_one_side_is_decided(
+    many: float, few: float
+) -> None:
+    """bourbon2020.cpu-c-over-a, 2026-11-30: four cells at 1.2, undecided each, two at 0.4, and a mean of 0.86."""
+    cells = [
+        *(place({"h3": many}, noise=0.02, seed=seed, request=str(seed)) for seed in range(3)),
+        *(place({"h3": few}, noise=0.09, seed=seed, request=str(seed)) for seed in (10, 11)),
+    ]
+    said = evaluate(claim(H3_SLOWER), cells)
+    assert {one.state for one in said.effects[3:]} == {OPEN}, "else it is told by the states of its cells"
+    assert (said.state, said.depends) == (OPEN, True)
+    assert said.reason == "it depends on the place: 2 of 5 cells differ from the mean of all, and go the other way"
+    assert evaluate(claim(H3_SLOWER), cells[:3]).state == (CONTRADICTED if many < 1 else CONFIRMED)
+
+
+@pytest.mark.parametrize("truth", [1.0, 1.05, 1.12])
+def test_cells_that_are_alike_are_seldom_said_to_depend_on_the_place(truth: float) -> None:
+    told = [
+        evaluate(claim(H3_SLOWER), [place({"h3": truth}, noise=0.05, seed=8 * n + k, request=str(k)) for k in range(6)])
+        for n in range(200)
+    ]
+    assert sum(one.depends for one in told) <= 6, "one in 50 or less, as Bonferroni's intervals of cells allow"
+
+
 def test_a_baseline_that_differs_from_itself_leaves_it_open() -> None:
     odd = place({"h3": 1.2}, noise=0.002)
     for row in odd.rows:

@@ -81,6 +81,19 @@ def test_the_sentences_name_effect_and_detection():
     assert sentences(cannot) == ["not measured here: this kernel tracks nothing"]
 
 
+def test_a_place_that_goes_another_way_is_named():
+    rows = [
+        row("less", place="all places"),
+        row("less", place="connection reused"),
+        row("same", place="connection new"),
+    ]
+    assert sentences(threat(*rows))[1:3] == [
+        "it multiplies HTTP/3 : HTTP/2 (median latency) by 0.50 [0.49, 0.51]",
+        "not in every place: connection new 1.00 [0.98, 1.02]",
+    ]
+    assert "not in every place" not in " ".join(sentences(threat(*rows[:2])))
+
+
 def test_what_a_check_said_of_other_trials_is_said_by_itself():
     one = threat(row("more"))
     (effect,) = one["effects"]

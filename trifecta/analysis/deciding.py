@@ -126,12 +126,35 @@ def decide(assertion: Assertion, samples: Sequence[Sample], to: str, rule: Rule)
     why = ""
     if unlike:
         state, reason, why = OPEN, unlike, UNLIKE_ITSELF
-    effects = _effects(assertion, samples, to, rule)
+    own = 1 - (1 - rule.confidence) / len(samples)
+    estimates = [one.alone or linear(one.parts(), own) for one in samples]
+    effects = _effects(assertion, samples, estimates, to, rule)
     # Cells may differ in size; what one of them contradicts while another goes that way is no one statement.
     there = {one.state for one in effects} | ({state} if len(effects) > 1 else set())
     if CONTRADICTED in there and there & THAT_WAY:
         state, reason, why = OPEN, f"it depends on the place: {_where_states(effects)}", PLACES
+    elif state != OPEN and (other := _other_way(assertion, estimates, pooled, state, rule.margin)):
+        found = f"{other} of {len(effects)} cells {'differs' if other == 1 else 'differ'} from the mean of all"
+        says = "goes the other way" if other == 1 else "go the other way"
+        state, reason, why = OPEN, f"it depends on the place: {found}, and {says}", PLACES
     return Decided(to, state, reason, pooled, effects, why)
+
+
+def _other_way(
+    assertion: Assertion, estimates: Sequence[Estimate], pooled: Estimate, state: State, margin: float
+) -> int:
+    """How many cells differ from the mean beyond their own interval, and by their own value say what it does not.
+
+    None of them has to be decided alone: the mean of cells at 1.2 and at 0.4 is that of no place.
+    """
+    count = 0
+    for one in estimates if pooled.value is not None else ():
+        low, high = (-math.inf if one.low is None else one.low), (math.inf if one.high is None else one.high)
+        if one.value is None or low <= (pooled.value or 0.0) <= high:
+            continue
+        says, _ = judge(assertion, replace(one, low=one.value, high=one.value), margin)
+        count += says != OPEN and (says in THAT_WAY) != (state in THAT_WAY)
+    return count
 
 
 def worst(assertion: Assertion, decisions: Sequence[Decided]) -> Decided:
@@ -194,11 +217,11 @@ def _sum(samples: Sequence[Sample], confidence: float) -> Estimate:
     return linear([part for one in samples for part in one.parts(1 / len(samples))], confidence)
 
 
-def _effects(assertion: Assertion, samples: Sequence[Sample], to: str, rule: Rule) -> tuple[Effect, ...]:
+def _effects(
+    assertion: Assertion, samples: Sequence[Sample], estimates: Sequence[Estimate], to: str, rule: Rule
+) -> tuple[Effect, ...]:
     effects = []
-    own = 1 - (1 - rule.confidence) / len(samples)
-    for one in samples:
-        estimate = one.alone or linear(one.parts(), own)
+    for one, estimate in zip(samples, estimates, strict=True):
         state, _ = guarded(assertion, estimate, rule.margin, [(one.run, one.against)])
         value, low, high = (from_log(e, assertion.by_difference) for e in (estimate.value, estimate.low, estimate.high))
         judged = ((), ()) if one.alone else (one.values, one.retest)  # values that were not judged tell nothing

@@ -281,7 +281,9 @@ def _elsewhere(effect: EffectDocument, shown: EffectRow) -> list[str]:
     changed = ("more", "less")
     differing = [row for row in effect["rows"] if row["outcome"] in changed and row["blocks"]]
     differing.sort(key=lambda row: row["reference"] is None)  # what is compared first
-    if shown["outcome"] in changed or not differing:
+    if shown["outcome"] in changed:
+        return _not_everywhere(effect, shown)
+    if not differing:
         return []
     words = []
     for row in differing[:_NAMED]:
@@ -293,6 +295,18 @@ def _elsewhere(effect: EffectDocument, shown: EffectRow) -> list[str]:
     title = f"{effect['title']}: " if effect["title"] else ""
     rest = f" and {more} more in the table" if more else ""
     return [f"{title}it multiplies the {effect['metric_label']} {', '.join(words)}{rest}"]
+
+
+def _not_everywhere(effect: EffectDocument, shown: EffectRow) -> list[str]:
+    """The places where a comparison stays the same, or changes the other way, while all together it changes."""
+    others = [
+        f"{row['place']} {numbers.ratio(row['ratio'])} {numbers.interval((row['low'], row['high']))}"
+        for row in effect["rows"]
+        if (row["arm"], row["reference"]) == (shown["arm"], shown["reference"])
+        and row["outcome"] not in (shown["outcome"], "undecided")
+    ]
+    title = f"{effect['title']}: " if effect["title"] else ""
+    return [f"{title}not in every place: {'; '.join(others)}"] if others else []
 
 
 def _changed_verdict(row: EffectRow) -> str:
