@@ -21,6 +21,7 @@ from trifecta.analysis import interim_looks
 from trifecta.analysis.deciding import Rule
 from trifecta.analysis.published import evaluate
 from trifecta.conclude.reproduction import rejudge
+from trifecta.conclude.reproduction.chance import by_chance
 from trifecta.conclude.reproduction.places import half_sample_mode
 from trifecta.conclude.reproduction.places import read as read_places
 from trifecta.conclude.reproduction.resampled import OfRun, outcome, read_stored
@@ -103,13 +104,13 @@ def test_a_cell_that_could_not_be_run_is_named_in_the_claims_about_it(result: Re
 def test_how_many_can_be_expected_to_be_false_is_said(result: Result) -> None:
     measured = [one for one in result.evaluations() if one.rule and one.low is not None]
     assert len(measured) > 1
-    said = words.by_chance(measured)
+    said = words.by_chance(by_chance(measured))
     assert f"of {len(measured)} that were measured, " in said
     assert "an error of at most 5 %" in said
     later = [replace(one, look=2, rule=Rule(0.05, interim_looks.confidence_at(0.95, 2))) for one in measured]
-    assert words.by_chance(later) == said, "all looks together have the same error"
-    assert "of 60 that were measured, up to 3 can be" in words.by_chance([measured[0]] * 60)
-    assert words.by_chance(measured[:1]) == ""
+    assert words.by_chance(by_chance(later)) == said, "all looks together have the same error"
+    assert "of 60 that were measured, up to 3 can be" in words.by_chance(by_chance([measured[0]] * 60))
+    assert words.by_chance(by_chance(measured[:1])) == ""
     assert said in " ".join(pages.read(render(result)).root.text.split())
     out = Console(file=io.StringIO(), width=200)
     print_result(result, out)

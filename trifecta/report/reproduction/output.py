@@ -14,6 +14,7 @@ from trifecta import __version__
 from trifecta.analysis.answers import HELD_THEN, NOT_TODAY, Answer
 from trifecta.analysis.judging import CONFIRMED, CONTRADICTED, NOT_COMPARED, OPEN, OTHER_SIZE
 from trifecta.analysis.published import Evaluation
+from trifecta.conclude.reproduction.chance import by_chance
 from trifecta.conclude.reproduction.result import Result, StudyResult, machine_of, write_data
 from trifecta.report import grids, threats
 from trifecta.report.ladder import section
@@ -74,7 +75,7 @@ def render(result: Result, own: Mapping[str, Sequence[StudyFigure]] | None = Non
         result=result,
         summary=lambda evaluations, what: _summary(result, evaluations, what),
         claims=[one for study in result.studies for one in study.claims],
-        by_chance=words.by_chance(list(result.evaluations())),
+        by_chance=words.by_chance(by_chance(result.evaluations())),
         pictures=figures.study_pictures(result),
         own={name: own_figures.figure_views(every) for name, every in (own or {}).items()},
         ladders=section.shown_ladders(result.ladders),
@@ -121,7 +122,7 @@ def print_result(result: Result, console: Console | None = None) -> None:
     out.print(Text(_summary(result, claims, "claim"), style="bold"))
     others = [one for one in everything if one.statement.kind == "figure"]
     out.print(Text(_summary(result, others, "published figure")))
-    if chance := words.by_chance(everything):
+    if chance := words.by_chance(by_chance(everything)):
         out.print(Text(chance, style="dim"), soft_wrap=True)
     if untried := [one for one in claims if result.answer(one)[0] == NOT_TODAY]:
         out.print(Text(_untried(result, len(untried)), style="dim"), soft_wrap=True)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from trifecta.analysis import interim_looks
 from trifecta.analysis.answers import ANSWERS, HELD_THEN, NOT_TODAY, Answer
 from trifecta.analysis.judging import CONFIRMED, CONTRADICTED, NOT_COMPARED, OPEN, OTHER_SIZE
 from trifecta.analysis.published import Effect, Evaluation
 from trifecta.analysis.statements import Statement
 from trifecta.conclude.comparisons import levels
+from trifecta.conclude.reproduction.chance import Chance
 from trifecta.contract.reproduction import Spending, StatementDocument, Step
 from trifecta.design import metrics, numbers
 from trifecta.design.phrases import counted, listed
@@ -174,18 +174,12 @@ def summary(answers: Sequence[Answer], what: str) -> str:
     return f"Of {counted(len(answers), what)}: {listed(sentences)}."
 
 
-def by_chance(evaluations: Sequence[Evaluation]) -> str:
-    """How many decisions can be expected to be false, because there are many; empty where fewer than two are measured.
-
-    Each has the error that it was judged with, decided or not: what is open could have been decided falsely.
-    """
-    measured = (one for one in evaluations if one.rule and (one.low, one.high) != (None, None))
-    errors = [interim_looks.error(one.rule.confidence, one.look) for one in measured if one.rule]
-    if len(errors) < 2:  # of one its own error says it
+def by_chance(chance: Chance) -> str:
+    """How many decisions can be expected to be false, because there are many; empty where fewer than two are judged."""
+    if chance.measured < 2:  # of one its own error says it
         return ""
-    expected = round(sum(errors))
-    few = f"up to {expected}" if expected else "fewer than one"
+    few = f"up to {chance.expected}" if chance.expected else "fewer than one"
     return (
-        f"Each is judged by itself, with an error of at most {numbers.percent(max(errors))}, without a correction for "
-        f"their number: of {len(errors)} that were measured, {few} can be expected to be decided falsely."
+        f"Each is judged by itself, with an error of at most {numbers.percent(chance.error)}, without a correction for "
+        f"their number: of {chance.measured} that were measured, {few} can be expected to be decided falsely."
     )
