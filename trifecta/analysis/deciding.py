@@ -133,27 +133,26 @@ def decide(assertion: Assertion, samples: Sequence[Sample], to: str, rule: Rule)
     there = {one.state for one in effects} | ({state} if len(effects) > 1 else set())
     if CONTRADICTED in there and there & THAT_WAY:
         state, reason, why = OPEN, f"it depends on the place: {_where_states(effects)}", PLACES
-    elif state != OPEN and (other := _other_way(assertion, estimates, pooled, state, rule.margin)):
-        found = f"{other} of {len(effects)} cells {'differs' if other == 1 else 'differ'} from the mean of all"
-        says = "goes the other way" if other == 1 else "go the other way"
-        state, reason, why = OPEN, f"it depends on the place: {found}, and {says}", PLACES
+    elif state != OPEN and pooled.value is not None:
+        other = _other_way(assertion, estimates, pooled.value, state, rule.margin)
+        if other:
+            found = f"{other} of {len(effects)} cells {'differs' if other == 1 else 'differ'} from the mean of all"
+            goes = "goes the other way" if other == 1 else "go the other way"
+            state, reason, why = OPEN, f"it depends on the place: {found}, and {goes}", PLACES
     return Decided(to, state, reason, pooled, effects, why)
 
 
-def _other_way(
-    assertion: Assertion, estimates: Sequence[Estimate], pooled: Estimate, state: State, margin: float
-) -> int:
+def _other_way(assertion: Assertion, estimates: Sequence[Estimate], mean: float, state: State, margin: float) -> int:
     """How many cells differ from the mean beyond their own interval, and by their own value say what it does not.
 
     None of them has to be decided alone: the mean of cells at 1.2 and at 0.4 is that of no place.
     """
     count = 0
-    for one in estimates if pooled.value is not None else ():
-        low, high = (-math.inf if one.low is None else one.low), (math.inf if one.high is None else one.high)
-        if one.value is None or low <= (pooled.value or 0.0) <= high:
-            continue
-        says, _ = judge(assertion, replace(one, low=one.value, high=one.value), margin)
-        count += says != OPEN and (says in THAT_WAY) != (state in THAT_WAY)
+    for one in estimates:
+        differs = (one.low is not None and mean < one.low) or (one.high is not None and one.high < mean)
+        if one.value is not None and differs:
+            says, _ = judge(assertion, replace(one, low=one.value, high=one.value), margin)
+            count += says != OPEN and (says in THAT_WAY) != (state in THAT_WAY)
     return count
 
 

@@ -42,7 +42,7 @@ def confidence_at(confidence: float, look: int) -> float:
 
 def error(confidence: float, look: int) -> float:
     """The error of all looks together, from the confidence of one of them; of ``look`` 0 its own."""
-    return (1 - confidence) * (look * (look + 1) or 1)
+    return (1 - confidence) * (look * (look + 1) if look else 1)
 
 
 def waiting(places: Sequence[Place]) -> list[Place]:

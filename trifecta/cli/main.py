@@ -168,7 +168,7 @@ def _complain(message: str) -> None:
 def main() -> None:
     """The entry point of the command ``trifecta``."""
     # Modules and tables are many objects that live to the end: to look through them for cycles after every 700 new ones
-    # is a twelfth of a command's time.
+    # was 7 % of a report's time.
     gc.set_threshold(NEW_OBJECTS)
     sys.exit(run())
 

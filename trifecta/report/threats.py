@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -19,7 +18,6 @@ from trifecta.contract.threats import (
     EffectDocument,
     EffectRow,
     KneeDocument,
-    MeanDocument,
     RoundTripsDocument,
     ThreatDocument,
 )
@@ -58,6 +56,7 @@ _MODELS = {
     "decomposition": "which share of the effect is the protocol's, and which the program's",
     "knee": "at which request rate a program becomes the bottleneck",
 }
+_CHANGED = ("more", "less")
 _NAMED = 3  # of what differs in a table, in its sentence
 _COLOURS = {"more": "red", "less": "green", "same": "", "undecided": "yellow"}
 
@@ -182,20 +181,15 @@ def sentences(threat: ThreatDocument) -> list[str]:
 
 def _detections(effects: Sequence[EffectDocument]) -> list[str]:
     """In how many trials the threat's check said so, once for the same trials, with what they are where they differ."""
-    first: dict[tuple[object, ...], EffectDocument] = {}
+    first: dict[tuple[object, ...], tuple[EffectDocument, str]] = {}
     for effect in effects:
-        if effect["detected"]:
-            first.setdefault(tuple(effect["detected"].values()), effect)
-    lines = []
-    for effect in first.values():
-        found = effect["detected"]
-        assert found is not None
-        which = f"{effect['title']}: " if effect["title"] and len(first) > 1 else ""
-        lines.append(
-            f"{which}the check {found['check']} warned or failed in {found['on']} of {found['on_trials']} trials with "
-            f"it, in {found['off']} of {found['off_trials']} without"
-        )
-    return lines
+        if found := effect["detected"]:
+            said = (
+                f"the check {found['check']} warned or failed in {found['on']} of {found['on_trials']} trials with it, "
+                f"in {found['off']} of {found['off_trials']} without"
+            )
+            first.setdefault(tuple(found.values()), (effect, said))
+    return [_titled(effect, said) if len(first) > 1 else said for effect, said in first.values()]
 
 
 def _rates(effect: EffectDocument) -> str:
@@ -255,74 +249,77 @@ def _knee_lines(item: KneeDocument) -> list[str]:
 
 
 def _comparison(effect: EffectDocument, row: EffectRow) -> str:
-    arm, reference = PROTOCOL_NAMES[row["arm"]], PROTOCOL_NAMES[row["reference"] or ""]
-    ends = numbers.interval((row["low"], row["high"]))
-    change = f"{numbers.ratio(row['ratio'])} {ends} times {arm} : {reference} of the {effect['metric_label']}"
-    sentence = {
-        "more": f"with it {change} is larger",
-        "less": f"with it {change} is smaller",
-        "same": f"{arm} : {reference} stays within {numbers.percent(effect['margin'])}",
-        "undecided": f"whether {arm} : {reference} changes is open",
-    }[row["outcome"]]
-    if row["outcome"] in ("more", "less"):
-        sentence = (
-            f"it multiplies {arm} : {reference} ({effect['metric_label']}) by {numbers.ratio(row['ratio'])} {ends}"
-        )
-        sentence += _changed_verdict(row)
-    elif row["ratio"] is not None:
-        sentence = f"{sentence}: times {numbers.ratio(row['ratio'])} {ends}"
+    what = _compared(row)
+    if row["outcome"] in _CHANGED:
+        change = f"it multiplies {what} ({effect['metric_label']}) by {_measured(row)}"
+        return _titled(effect, f"{change}{_changed_verdict(row)}")
+    same = f"{what} stays within {numbers.percent(effect['margin'])}"
+    sentence = same if row["outcome"] == "same" else f"whether {what} changes is open"
+    if row["ratio"] is not None:
+        sentence += f": times {_measured(row)}"
     if row["outcome"] == "undecided":
         sentence += f" ({_why_open(effect, row)})"
-    return f"{effect['title']}: {sentence}" if effect["title"] else sentence
+    return _titled(effect, sentence)
 
 
 def _elsewhere(effect: EffectDocument, shown: EffectRow) -> list[str]:
     """What differs where the comparison that is shown does not: single protocols, or the comparison in one place."""
-    changed = ("more", "less")
-    differing = [row for row in effect["rows"] if row["outcome"] in changed and row["blocks"]]
-    differing.sort(key=lambda row: row["reference"] is None)  # what is compared first
-    if shown["outcome"] in changed:
+    if shown["outcome"] in _CHANGED:
         return _not_everywhere(effect, shown)
+    differing = [row for row in effect["rows"] if row["outcome"] in _CHANGED and row["blocks"]]
     if not differing:
         return []
+    differing.sort(key=lambda row: row["reference"] is None)  # what is compared first
     words = []
     for row in differing[:_NAMED]:
-        what = PROTOCOL_NAMES[row["arm"]] + (f" : {PROTOCOL_NAMES[row['reference']]}" if row["reference"] else "")
         where = f" ({row['place']})" if row["place"] else ""
-        ends = numbers.interval((row["low"], row["high"]))
-        words.append(f"of {what}{where} by {numbers.ratio(row['ratio'])} {ends}")
+        words.append(f"of {_compared(row)}{where} by {_measured(row)}")
     more = len(differing) - len(words)
-    title = f"{effect['title']}: " if effect["title"] else ""
     rest = f" and {more} more in the table" if more else ""
-    return [f"{title}it multiplies the {effect['metric_label']} {', '.join(words)}{rest}"]
+    return [_titled(effect, f"it multiplies the {effect['metric_label']} {', '.join(words)}{rest}")]
 
 
 def _not_everywhere(effect: EffectDocument, shown: EffectRow) -> list[str]:
     """The places where a comparison stays the same, or changes the other way, while all together it changes."""
     others = [
-        f"{row['place']} {numbers.ratio(row['ratio'])} {numbers.interval((row['low'], row['high']))}"
+        f"{row['place']} {_measured(row)}"
         for row in effect["rows"]
         if (row["arm"], row["reference"]) == (shown["arm"], shown["reference"])
         and row["outcome"] not in (shown["outcome"], "undecided")
     ]
-    title = f"{effect['title']}: " if effect["title"] else ""
-    return [f"{title}not in every place: {'; '.join(others)}"] if others else []
+    return [_titled(effect, f"not in every place: {'; '.join(others)}")] if others else []
+
+
+def _titled(effect: EffectDocument, sentence: str) -> str:
+    """A sentence about one of several effects, which have titles."""
+    return f"{effect['title']}: {sentence}" if effect["title"] else sentence
+
+
+def _compared(row: EffectRow) -> str:
+    """``HTTP/3``, or ``HTTP/3 : HTTP/2`` of a comparison."""
+    arm = PROTOCOL_NAMES[row["arm"]]
+    return f"{arm} : {PROTOCOL_NAMES[row['reference']]}" if row["reference"] else arm
+
+
+def _measured(row: EffectRow) -> str:
+    """``1.50 [1.47, 1.53]``."""
+    return f"{numbers.ratio(row['ratio'])} {numbers.interval((row['low'], row['high']))}"
 
 
 def _changed_verdict(row: EffectRow) -> str:
     """What a study would have concluded without it and with it, where both are decided and not the same."""
-    sides = [(_side(mean), mean) for mean in (row["off"], row["on"]) if mean]
+    sides = [(_side(mean["low"], mean["high"]), mean) for mean in (row["off"], row["on"]) if mean]
     if len(sides) < 2 or None in (sides[0][0], sides[1][0]) or sides[0][0] == sides[1][0]:
         return ""
     ends = [f"{numbers.ratio(mean['value'])} {numbers.interval((mean['low'], mean['high']))}" for _, mean in sides]
     return f", which reverses the comparison: {ends[0]} without it, {ends[1]} with it"
 
 
-def _side(mean: MeanDocument) -> bool | None:
+def _side(low: float | None, high: float | None) -> bool | None:
     """Whether a ratio lies above 1; None where its interval holds 1, or there is none."""
-    if mean["low"] is None or mean["high"] is None or mean["low"] <= 1 <= mean["high"]:
+    if low is None or high is None or low <= 1 <= high:
         return None
-    return bool(mean["low"] > 1)
+    return low > 1
 
 
 def _why_open(effect: EffectDocument, row: EffectRow) -> str:
@@ -332,7 +329,7 @@ def _why_open(effect: EffectDocument, row: EffectRow) -> str:
     why = "too few for an interval" if none else "too few for their variation"
     if row["ratio"] is None and row["blocks"]:
         why = "without a value where most requests failed"
-    elif not none and not (row["low"] or 0.0) <= 1 <= (row["high"] or math.inf):
+    elif _side(row["low"], row["high"]) is not None:
         why = "too few to hold among all that the threat's experiments compare"
     sentence = f"blocks: {row['blocks']}, {why}"
     if missing and missing["count"]:
@@ -352,10 +349,7 @@ def _table(effect: EffectDocument) -> Table:
         write = numbers.rate  # of a share of requests every failure tells
     last = None
     for row in effect["rows"]:
-        what = PROTOCOL_NAMES[row["arm"]]
-        show = write
-        if row["reference"]:
-            what, show = f"{what} : {PROTOCOL_NAMES[row['reference']]}", numbers.ratio
+        what, show = _compared(row), numbers.ratio if row["reference"] else write
         values = [show(mean["value"]) if mean else "" for mean in (row["off"], row["on"])]
         cells: list[str | Text] = [what, *values, Text(numbers.ratio(row["ratio"]), _COLOURS[row["outcome"]])]
         cells += [numbers.interval((row["low"], row["high"])), str(row["blocks"])]

@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import duckdb
@@ -24,6 +25,8 @@ from numpy.typing import NDArray
 from trifecta.design.tables import BOOL, DOUBLE, INTEGERS, TEXT, Schema
 
 _NUMBER = re.compile(r'\\?"errno\\?":\s*\\?"(\d+)')
+_changing = Lock()
+_overlapping: dict[duckdb.DuckDBPyConnection, tuple[int, int]] = {}  # threads before the first of them, and how many
 _SAID = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOENT)
 
 
@@ -177,13 +180,25 @@ os.register_at_fork(before=_database.cache_clear)
 
 @contextmanager
 def one_thread(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
-    """The database has one thread meanwhile: for many small files, which two open in twice the time of one."""
-    ((threads,),) = connection.execute("SELECT current_setting('threads')").fetchall()
-    connection.execute("SET threads = 1")
+    """The whole database has one thread, who runs a statement, until the last of those that overlap has ended.
+
+    Of many small files two threads take twice the time of one to open them.
+    """
+    with _changing:
+        threads, users = _overlapping.get(connection, (0, 0))
+        if not users:
+            ((threads,),) = connection.execute("SELECT current_setting('threads')").fetchall()
+            connection.execute("SET threads = 1")
+        _overlapping[connection] = threads, users + 1
     try:
         yield
     finally:
-        connection.execute(f"SET threads = {int(threads)}")
+        with _changing:
+            threads, users = _overlapping.pop(connection)
+            if users > 1:
+                _overlapping[connection] = threads, users - 1
+            else:
+                connection.execute(f"SET threads = {int(threads)}")
 
 
 def without_progress(connection: duckdb.DuckDBPyConnection) -> None:

@@ -219,8 +219,10 @@ def _asked(threat: Threat, effect: Effect, run: _Run) -> _Asked:
 
     study = run.study
     arms = tuple(plan.levels_of(study))
-    where = (study.baseline.level, study.confidence, effect.where)
-    contrast = FactorContrast(effect.factor, effect.off, effect.on, effect.metric, arms, *where)
+    baseline = study.baseline.level
+    contrast = FactorContrast(
+        effect.factor, effect.off, effect.on, effect.metric, arms, baseline, study.confidence, effect.where
+    )
     return _Asked(effect, run, contrast, countable(run.rows, threat.check, effect.metric))
 
 

@@ -7,11 +7,9 @@ meet, so that the same rows are other octets the next time; and it takes a quart
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
-from contextlib import contextmanager
 from queue import SimpleQueue
-from threading import Lock
 from typing import TypeVar
 
 import duckdb
@@ -22,8 +20,6 @@ AT_A_TIME = 2
 _POLL_S = 0.01
 Piece = TypeVar("Piece")
 Made = TypeVar("Made")
-_changing = Lock()
-_overlapping: dict[duckdb.DuckDBPyConnection, tuple[int, int]] = {}  # threads before the first of them, and how many
 
 
 def map_pieces(
@@ -68,7 +64,7 @@ def map_pieces(
             raise
 
     try:
-        with _one_thread(connection), ThreadPoolExecutor(AT_A_TIME) as pool:
+        with parquet.one_thread(connection), ThreadPoolExecutor(AT_A_TIME) as pool:
             try:
                 yield from pool.map(done, pieces)
             except BaseException as error:
@@ -77,23 +73,3 @@ def map_pieces(
     finally:
         for cursor in cursors:
             cursor.close()
-
-
-@contextmanager
-def _one_thread(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
-    """The whole database has one thread, who runs a statement, until the last of those that overlap has ended."""
-    with _changing:
-        threads, users = _overlapping.get(connection, (0, 0))
-        if not users:
-            ((threads,),) = connection.execute("SELECT current_setting('threads')").fetchall()
-            connection.execute("SET threads = 1")
-        _overlapping[connection] = threads, users + 1
-    try:
-        yield
-    finally:
-        with _changing:
-            threads, users = _overlapping.pop(connection)
-            if users > 1:
-                _overlapping[connection] = threads, users - 1
-            else:
-                connection.execute(f"SET threads = {int(threads)}")
