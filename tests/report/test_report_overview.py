@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 import shlex
 from pathlib import Path
 
@@ -46,6 +47,8 @@ def test_the_report_begins_with_a_row_a_path(run: Path) -> None:
     rows = [line.all("th")[0].all("b")[0].text for line in table.all("tr")[1:]]
     assert rows == ["clean", "far", "rough"]
     assert [len(line.all("svg")) for line in table.all("tr")[1:]] == [1, 1, 1]
+    left = [line.all("td")[-1].text for line in table.all("tr")[1:]]
+    assert all(re.fullmatch(r"\d+ of 12 open: [\d,]+ more blocks? a cell", one) for one in left), left
     answer = next(one for one in root.all("section") if one.attributes.get("id") == "answer")
     assert answer.text.count("Next.") == 1
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import cast
 
 import pytest
 
 from trifecta.analysis.scaling import Axis, Step
 from trifecta.analysis.success import Difference
 from trifecta.conclude.comparisons import Comparison
+from trifecta.conclude.services.rows import CombinationRow
 from trifecta.design.metrics import METRICS
 from trifecta.report.services import words
 
@@ -139,3 +141,23 @@ def test_fewer_failures_are_claimed_only_when_they_are_shown() -> None:
         said = words.success(rows, {PAIR: open_one}, 0.05)
         assert said[2] == "Which fails less often is not decided between HTTP/3 and HTTP/2."
     assert words.success([], {}, 0.05) == ["No request of a valid trial was counted."]
+
+
+@pytest.mark.parametrize(
+    ("low", "p_holm", "said"),
+    [
+        (1.01, 0.03, "all hops 1.03 × [1.01, 1.05]."),
+        (1.01, 0.08, "all hops 1.03 × [1.01, 1.05] (not shown to differ, all comparisons of the place considered)."),
+        (0.99, 0.50, "all hops 1.03 × [0.99, 1.05] (not shown to differ)."),
+        (None, None, "all hops 1.03 × [no interval] (not shown to differ)."),
+    ],
+)
+def test_what_differs_by_itself_only_is_told_from_what_does_not(
+    low: float | None, p_holm: float | None, said: str
+) -> None:
+    nothing = {"cell": "path=far", "rank": "1–2", "value": 1.0, "low": 1.0, "high": 1.0, "blocks": 8}
+    own = nothing | {"edge": "h2", "inside": "h2", "ratio": None, "ratio_low": None, "ratio_high": None, "p_holm": None}
+    high = None if low is None else 1.05
+    all_hops = {"edge": "h3", "inside": "h3", "ratio": 1.03, "ratio_low": low, "ratio_high": high, "p_holm": p_holm}
+    rows = cast(list[CombinationRow], [own, nothing | all_hops])
+    assert words.mixed(rows, "h2", 0.05, "median service time")[1].endswith(said)

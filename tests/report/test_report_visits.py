@@ -370,6 +370,7 @@ def test_the_terminal_has_the_metrics(page: Path, video: Path) -> None:
     said = printed(page, 132)
     assert re.search(r"load(ed|s) the page", said)
     assert re.search(r"HTTP/3 ÷ HTTP/2: TTFB 0\.\d+ \[", said)
+    assert "Any other [a, b] is a 95 % interval for a number of blocks set in advance" in " ".join(said.split())
     assert "claims published in baccichet2021" in said
     assert "startup" in printed(video, 80)
     data = json.loads(terminal.as_json(page))

@@ -155,7 +155,8 @@ def _open(facts: RunFacts, comparisons: Sequence[Comparison]) -> str:
         return "decided"
     more = more_blocks.blocks_needed(facts, opened)
     left = f"{len(opened)} of {len(comparisons)} open"
-    return left if more is None else f"{left}: {counted(more, 'more block')}"
+    each = " a cell" if len({one.cell for one in opened}) > 1 else ""
+    return left if more is None else f"{left}: {counted(more, 'more block')}{each}"
 
 
 def _next(facts: RunFacts, comparisons: Sequence[Comparison], totals: Mapping[str, int], checks: QueryResult) -> str:

@@ -30,8 +30,16 @@ def environment(folders: Sequence[Path], *, trim: bool) -> Environment:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
 
-    loader = FileSystemLoader(folders)
-    made = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=trim, lstrip_blocks=trim)
+    from trifecta.report.compiled_templates import CompiledTemplates
+
+    made = Environment(
+        loader=FileSystemLoader(folders),
+        bytecode_cache=CompiledTemplates(trim=trim),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=trim,
+        lstrip_blocks=trim,
+    )
     made.globals["css"] = Markup((TEMPLATES / "report.css").read_text(encoding="utf-8"))  # noqa: S704 - our own
     made.filters |= {"code": _code, "counted": counted, "sentence": sentence}
     return made

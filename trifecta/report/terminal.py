@@ -272,15 +272,22 @@ def _print_notes(out: Console, summary: Summary) -> None:
     of_path = any(row.next != "decided" for row in summary.opening.rows) if summary.opening else False
     likely_half = ", of a path about as many as decide half of what is open there" if of_path else ""
     level, error = quantity.format_ratio(summary.about.confidence), numbers.percent(1 - summary.about.confidence)
+    of_verdicts, others = "", ""
+    if any("[" in one for one in (*summary.program_words, *summary.service_words, *summary.visit_words)):
+        of_verdicts = " of a verdict"
+        others = (
+            f"Any other [a, b] is a {level} interval for a number of blocks set in advance; a ratio before it is a "
+            "geometric mean over blocks. "
+        )
     out.print(
         Text(
-            f"Metric: {label}. {how}. [a, b]: {level} confidence sequence of the median ratio of the first to the "
-            "second, an interval that stays valid under continuous monitoring, for this comparison alone; {a, b}: "
-            f"corrected for {_comparison_count(len(summary.comparisons))}; the verdict rests on it (on average at most "
-            f"{error} of the verdicts are false). likely: would be decided if it were the only comparison; same from "
-            f"{SAME_BLOCKS} blocks on. more: further blocks needed, right in four of five cases{likely_half}. All of "
-            "it holds for this session: unless a server is restarted for every block, another start may shift times by "
-            "about 1 %.",
+            f"Metric: {label}. {how}. [a, b]{of_verdicts}: {level} confidence sequence of the median ratio of the "
+            "first to the second, an interval that stays valid under continuous monitoring, for this comparison alone; "
+            f"{{a, b}}: corrected for {_comparison_count(len(summary.comparisons))}; the verdict rests on it (on "
+            f"average at most {error} of the verdicts are false). {others}likely: would be decided if it were the only "
+            f"comparison; same from {SAME_BLOCKS} blocks on. more: further blocks needed, right in four of five "
+            f"cases{likely_half}. All of it holds for this session: unless a server is restarted for every block, "
+            "another start may shift times by about 1 %.",
             style="dim",
         )
     )

@@ -313,5 +313,8 @@ def mixed(rows: Sequence[CombinationRow], baseline: str, alpha: float, metric: s
 
 def _ratio_effect(row: CombinationRow, alpha: float) -> str:
     value = f"{numbers.ratio(row['ratio'])} × {numbers.interval((row['ratio_low'], row['ratio_high']))}"
-    shown = row["p_holm"] is not None and row["p_holm"] <= alpha
-    return value if shown else f"{value} (not shown to differ)"
+    if row["p_holm"] is not None and row["p_holm"] <= alpha:
+        return value
+    low, high = row["ratio_low"], row["ratio_high"]
+    alone = low is not None and high is not None and not low <= 1 <= high  # the interval is of this one comparison
+    return f"{value} (not shown to differ{', all comparisons of the place considered' if alone else ''})"
