@@ -83,13 +83,16 @@ def test_the_answer_names_the_steps_that_made_it():
 
 
 def test_the_sum_of_the_steps_meets_the_whole_or_the_ladder_says_what_is_left():
-    assert words.closing(found()).endswith("left × 0.99 [0.9, 1.1]: they agree.") or "they agree." in words.closing(
-        found()
-    )
+    assert words.closing(found()).endswith("left × 0.99 [0.90, 1.10]: they agree.")
     apart = words.closing(found(meets=False, left=ends(1.4, 1.2, 1.6)))
     assert "they do not agree" in apart
     assert "1.4" in apart
     assert "too few rounds" in words.closing(found(meets=None))
+    assert "round" not in words.closing(found())
+    fewer = found(sum=ends(0.128, 0.12, 0.14, 5), left=ends(1.06, 0.9, 1.2, 5))
+    said = words.closing(fewer)
+    assert "× 0.13 [0.11, 0.14] (6 rounds); " in said
+    assert "left × 1.06 [0.90, 1.20] (5 rounds): they agree." in said
 
 
 def test_trials_that_do_not_count_are_counted_once_a_cell():

@@ -156,15 +156,16 @@ def showing_question(*, quiet: bool) -> AbstractContextManager[Progress]:
 
 def show(run: Path, *, as_json: bool) -> None:
     """Write the report of a run and show its verdicts, or print them as JSON."""
+    from trifecta.conclude.opened import opened
     from trifecta.report import html, terminal
     from trifecta.store import damage
 
-    with damage.naming_damaged_file(run):
-        html.write_report(run)
+    with damage.naming_damaged_file(run), opened(run) as open_run:
+        html.write_report(open_run)
         if as_json:
-            click.echo(terminal.as_json(run))
+            click.echo(terminal.as_json(open_run))
         else:
-            terminal.print_verdicts(run)
+            terminal.print_verdicts(open_run)
 
 
 def exit_code(outcome: StudyOutcome) -> int:

@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 
-from trifecta.conclude import catalogue, derived, evidence_queries, exclusions, facts, queries
+from trifecta.conclude import catalogue, derived, evidence_queries, exclusions, queries
 from trifecta.conclude.cells import cells_in_order, comparisons_of, trial_values
 from trifecta.conclude.comparisons import CellRanking, Comparison, levels, rank_arms
 from trifecta.conclude.facts import RunFacts
+from trifecta.conclude.opened import OpenRun, opened
 from trifecta.conclude.packets.derive import Packets
 from trifecta.conclude.packets.dissected import dissect_run
 from trifecta.conclude.queries import Views
@@ -91,53 +92,55 @@ class PathSection:
     overviews: list[Figure] = field(default_factory=list)
 
 
-def write_report(run_dir: Path) -> Path:
+def write_report(run: Path | OpenRun) -> Path:
     """Write ``report.html`` into the run directory and return its path.
 
     Raises ``UserError`` when the folder is no run and ``CannotError`` when the file cannot be written.
     """
     from trifecta.store import files
 
-    target = run_dir / "report.html"
-    dissect_run(run_dir)
-    text, captured = _render(run_dir, partial(derived.write, run_dir))
-    with files.disk_errors(target):
-        files.write_text(target, text)
-    if captured is not None:
-        packets.write_run_figures(run_dir, captured)
-    return target
+    with opened(run) as open_run:
+        target = open_run.path / "report.html"
+        dissect_run(open_run.path)  # before its views are opened
+        text, captured = _render(open_run, partial(derived.write, open_run.path))
+        with files.disk_errors(target):
+            files.write_text(target, text)
+        if captured is not None:
+            packets.write_run_figures(open_run.path, captured)
+        return target
 
 
 def render(run_dir: Path) -> str:
     """The report of a run as HTML; nothing is written."""
-    return _render(run_dir, queries.attach)[0]
+    with opened(run_dir) as run:
+        return _render(run, queries.attach)[0]
 
 
-def _render(run_dir: Path, leave: Callable[[duckdb.DuckDBPyConnection, Views], None]) -> tuple[str, Packets | None]:
+def _render(run: OpenRun, leave: Callable[[duckdb.DuckDBPyConnection, Views], None]) -> tuple[str, Packets | None]:
     """The page, and what is shown of packets; ``leave`` puts the derived tables where the page's SQL finds them."""
-    about, every = facts.read(run_dir), load_sections()
-    with ExitStack() as opened:
-        opened.enter_context(about.naming())
+    about, every = run.about, load_sections()
+    with ExitStack() as beside:
         # It imports what it draws with while this process still looks at the run's files.
-        drawer = opened.enter_context(parallel.drawer(_figures(about), about.compare, about.arms))
-        connection = opened.enter_context(queries.connect(run_dir))
+        drawer = beside.enter_context(parallel.drawer(_figures(about), about.compare, about.arms))
+        connection = run.connection
         queries.hold(connection, "request_sums")
-        answers = content.ask_all(connection, about, opened.enter_context(ThreadPoolExecutor(1)))
+        answers = content.ask_all(connection, about, beside.enter_context(ThreadPoolExecutor(1)))
         paths, comparisons = _sections(about, answers)
         rows = trial_values(connection, about.metric)
         by_itself = single_protocol.ask(connection, about)
         single = None if by_itself is None else single_protocol.table(about, by_itself)
         totals, matrix = answers[catalogue.TOTALS].rows[0], answers[evidence_queries.CHECK_MATRIX]
         first = overview.overview(about, comparisons, overview.ask(connection, about), totals, matrix)
-        run = Run(connection, about, comparisons)
-        concluded = [(one, result) for one in every.sections if (result := one.derive(run)) is not None]
-        leave(connection, {name: result for one, of in concluded for name, result in one.rows(of).items()})
+        parts = Run(connection, about, comparisons)
+        results = ((one, run.derived(one.name, partial(one.derive, parts))) for one in every.sections)
+        concluded = [(one, result) for one, result in results if result is not None]
+        run.attach({name: result for one, of in concluded for name, result in one.rows(of).items()}, leave)
         with svg.drawing():
             if not about.is_map:  # which has its picture on a page of its own
                 first_ones = _without_samples(about, answers, rows, paths, comparisons)
                 _draw(about, answers, paths, first_ones, drawer)
             forests = opening_forests(about, first) if first else []
-            shown = [(one, drawn) for one, of in concluded if (drawn := one.draw(run, of)) is not None]
+            shown = [(one, drawn) for one, of in concluded if (drawn := one.draw(parts, of)) is not None]
         page = _fill(about, answers, paths, comparisons, _Parts(every, shown, single, first, forests))
         captured = next((of for one, of in concluded if one.name == packets.SECTION.name), None)
         return page, captured

@@ -16,10 +16,11 @@ from rich.table import Table
 from rich.text import Text
 
 from trifecta.analysis.verdict import SAME_BLOCKS
-from trifecta.conclude import catalogue, evidence_queries, exclusions, facts, more_blocks, queries
+from trifecta.conclude import catalogue, evidence_queries, exclusions, more_blocks, queries
 from trifecta.conclude.cells import cells_in_order, comparisons_of
 from trifecta.conclude.comparisons import UNTOLD, CellRanking, Comparison, levels, rank_arms
 from trifecta.conclude.facts import RunFacts
+from trifecta.conclude.opened import OpenRun, opened
 from trifecta.conclude.programs import Derived, derive
 from trifecta.conclude.queries import QueryResult
 from trifecta.conclude.services.derive import Services
@@ -77,47 +78,50 @@ class Summary:
     opening: Overview | None  # the first screen
 
 
-def summarise(run_dir: Path) -> Summary:
+def summarise(run: Path | OpenRun) -> Summary:
     """Read the verdicts and checks of a run; ``UserError`` when the folder is no run."""
-    about = facts.read(run_dir)
-    with about.naming(), queries.connect(run_dir) as connection:
-        verdicts = queries.ask(connection, catalogue.VERDICTS)
-        checks = queries.ask(connection, evidence_queries.CHECKS_BY_CELL)
-        matrix = queries.ask(connection, evidence_queries.CHECK_MATRIX)
-        totals = queries.ask(connection, catalogue.TOTALS).rows[0]
-        by_arm = queries.ask(connection, exclusions.BY_ARM)
-        single, values = single_protocol.ask(connection, about), overview.ask(connection, about)
-        programs = derive(run_dir, connection, about)
-        proxies = queries.ask(connection, conformance.PROXIES)
-        cells = cells_in_order(about, (row["cell"] for row in verdicts))
-        comparisons = comparisons_of(about, verdicts, cells)
-        calls = derive_services(connection, about)
-        loads = derive_visits(connection, about, comparisons)
-        queries.attach(connection, calls.rows if calls else {})
-        service_lines = services.brief(connection, about, calls, comparisons) if calls else []
-        claim_lines = []
-        if programs.shares:
-            stands_apart = interactions.sentences(programs.apart, about.metric)
-            claim_lines = claims.briefly(comparisons, about.pairs, stands_apart, programs.shares)
-        answer = words.compose(about, comparisons, totals, matrix, by_arm)
-        visit_lines = visits.brief(about, loads) if loads else []
-        first = overview.overview(about, comparisons, values, totals, matrix)
-        parts = (programs, claim_lines, proxies, calls, service_lines, loads, visit_lines, single, first)
-        return Summary(about, cells, comparisons, checks, answer, totals, *parts)
+    with opened(run) as open_run:
+        return _summary(open_run)
 
 
-def as_json(run_dir: Path) -> str:
+def _summary(run: OpenRun) -> Summary:
+    about, connection = run.about, run.connection
+    verdicts = queries.ask(connection, catalogue.VERDICTS)
+    checks = queries.ask(connection, evidence_queries.CHECKS_BY_CELL)
+    matrix = queries.ask(connection, evidence_queries.CHECK_MATRIX)
+    totals = queries.ask(connection, catalogue.TOTALS).rows[0]
+    by_arm = queries.ask(connection, exclusions.BY_ARM)
+    single, values = single_protocol.ask(connection, about), overview.ask(connection, about)
+    programs = run.derived("programs", lambda: derive(run.path, connection, about))
+    proxies = queries.ask(connection, conformance.PROXIES)
+    cells = cells_in_order(about, (row["cell"] for row in verdicts))
+    comparisons = comparisons_of(about, verdicts, cells)
+    calls = run.derived("services", lambda: derive_services(connection, about))
+    loads = run.derived("visits", lambda: derive_visits(connection, about, comparisons))
+    run.attach(calls.rows if calls else {})
+    service_lines = services.brief(connection, about, calls, comparisons) if calls else []
+    claim_lines = []
+    if programs.shares:
+        stands_apart = interactions.sentences(programs.apart, about.metric)
+        claim_lines = claims.briefly(comparisons, about.pairs, stands_apart, programs.shares)
+    answer = words.compose(about, comparisons, totals, matrix, by_arm)
+    visit_lines = visits.brief(about, loads) if loads else []
+    first = overview.overview(about, comparisons, values, totals, matrix)
+    parts = (programs, claim_lines, proxies, calls, service_lines, loads, visit_lines, single, first)
+    return Summary(about, cells, comparisons, checks, answer, totals, *parts)
+
+
+def as_json(run: Path | OpenRun) -> str:
     """The verdicts of a run as one JSON document."""
-    return json.dumps(as_data(run_dir), indent=1, ensure_ascii=False, allow_nan=False)
+    return json.dumps(as_data(run), indent=1, ensure_ascii=False, allow_nan=False)
 
 
-def print_verdicts(run_dir: Path, console: Console | None = None) -> None:
+def print_verdicts(run: Path | OpenRun, console: Console | None = None) -> None:
     """Print the verdicts of a run to standard output."""
     out = console or Console(highlight=False)
-    summary = summarise(run_dir)
-    with summary.about.naming():
-        _print(out, summary)
-    report = run_dir / "report.html"
+    with opened(run) as open_run:
+        _print(out, _summary(open_run))
+        report = open_run.path / "report.html"
     if report.exists():
         # Not wrapped: a path must stay in one piece to be copied.
         out.print(f"Report: {report}", soft_wrap=True, markup=False)
@@ -138,11 +142,10 @@ def _print(out: Console, summary: Summary) -> None:
             out.print(Text(grids.plain(out, line)))
 
 
-def as_data(run_dir: Path) -> JsonObject:
+def as_data(run: Path | OpenRun) -> JsonObject:
     """The same as plain data for programs; keys are stable."""
-    summary = summarise(run_dir)
-    with summary.about.naming():
-        return _data(run_dir, summary)
+    with opened(run) as open_run:
+        return _data(open_run.path, _summary(open_run))
 
 
 def _data(run_dir: Path, summary: Summary) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from collections import Counter
 
 from trifecta.contract.ladder import LadderDocument, RatioInterval, RungDocument, StepDocument, StepOrderDocument
 from trifecta.design import metrics, numbers
+from trifecta.design.phrases import counted
 
 
 def quantity(document: LadderDocument) -> str:
@@ -71,7 +72,12 @@ def closing(document: LadderDocument) -> str:
             f"From end to end × {end_to_end}, the steps together × {summed}; too few rounds to say whether they agree."
         )
     meet = "they agree" if document["meets"] else "they do not agree, so session drift or chance is involved"
-    return f"From end to end, in its own blocks, × {end_to_end}; the steps together × {summed}; left × {left}: {meet}."
+    counts = [document[name]["blocks"] for name in ("whole", "sum", "left")]
+    rounds = ["" if len(set(counts)) == 1 else f" ({counted(count, 'round')})" for count in counts]
+    return (
+        f"From end to end, in its own blocks, × {end_to_end}{rounds[0]}; the steps together × {summed}{rounds[1]}; "
+        f"left × {left}{rounds[2]}: {meet}."
+    )
 
 
 def order(one: StepOrderDocument) -> str:
