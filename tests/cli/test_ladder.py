@@ -7,6 +7,7 @@ import json
 import pytest
 
 from trifecta.cli import main
+from trifecta.design import plan
 from trifecta.design.ladder import pairs_of
 from trifecta.studies import ladder_files, read_text
 from trifecta.threats import THREATS
@@ -93,6 +94,16 @@ def test_trials_that_show_the_published_condition_count():
     ids = ["alpn", "client", "tls", "era", "server", "reordering", "reuse", "loss"]
     assert [lag.unapplied_steps(rung)[0].id for rung in lag.rungs()[:8]] == ids
     assert lag.unapplied_steps(lag.rungs()[8]) == []
+
+
+def test_what_counts_on_a_rung_counts_while_it_is_measured():
+    ladder = LADDERS["milicevic2023-twenty"]
+    study = workload.study_of(ladder, depth="quick", blocks=2, seed=1)
+    tolerated = workload.tolerated_in(ladder, study, ladder.rungs())
+    assert set(tolerated) == {cell.key for cell in plan.cells(study)}
+    with_nagle = {cell for cell, checks in tolerated.items() if "parity" in checks}
+    assert with_nagle == {cell for cell in tolerated if "server=hypercorn-2023," in cell}
+    assert len(with_nagle) == 1
 
 
 def test_the_list_has_every_ladder_and_step(capsys):

@@ -96,7 +96,7 @@ def test_what_cannot_run_together_loses_no_search(run, tmp_path, monkeypatch, ca
     folder = searched(tmp_path / "search", asked, monkeypatch)
     shutil.rmtree(folder / "together")
 
-    def refuse(*_):
+    def refuse(*_, **__):
         raise CannotError("1 of its 4 rungs cannot run here: no BBR")
 
     monkeypatch.setattr(searches, "run_rounds", refuse)

@@ -73,6 +73,20 @@ def test_what_a_campaign_tolerates_is_told_once_and_counts(run: Path) -> None:
     assert "t2 does not count" in text
 
 
+def test_what_is_tolerated_in_one_cell_counts_in_it_alone(run: Path) -> None:
+    stream, row = io.StringIO(), RunDirectory.open(run).rows()[0]
+    spoke = CheckResult("parity", "t", "fail", "the server's TCP_NODELAY is False")
+    with LiveProgress(Console(file=stream, width=120), tolerated_in={row["cell"]: frozenset({"parity"})}) as live:
+        live.study_started(Shape().study, "runs/x", 0)
+        for number, cell in enumerate((row["cell"], "path=elsewhere")):
+            trial = Trial(f"t{number}", number, Cell(cell, {}), row["arm"], 0, 1)
+            live.trial_finished(trial, row | {"valid": False, "cell": cell}, [spoke])
+    text = stream.getvalue()
+    assert "parity, no reason to leave trials out here: the server's TCP_NODELAY is False" in text
+    assert "t0 does not count" not in text
+    assert "t1 does not count: the server's TCP_NODELAY is False" in text
+
+
 def test_a_terminal_is_redrawn(run: Path) -> None:
     text = told(run, terminal=True)
     assert "trial 8" in text

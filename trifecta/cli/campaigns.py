@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from trifecta.design.campaign import Campaign
     from trifecta.report.campaign import Overview
     from trifecta.threats import Threat
+    from trifecta.workloads.ladder import Rounds
     from trifecta.workloads.ladder import RunOne as RunRounds
-    from trifecta.workloads.runner import MakePlanner
 
 
 def begin(invocation: CampaignInvocation, out: Path | None, *, cluster: OnCluster | None = None, **how: bool) -> int:
@@ -147,10 +147,12 @@ def experimenter(threat: Threat, stop: Callable[[], bool], *, quiet: bool) -> Ca
 
 
 def rounds_runner(stop: Callable[[], bool], *, quiet: bool) -> RunRounds:
-    """What runs a study whose blocks are planned in rounds, of so many trials, and writes its report."""
+    """What runs a study whose blocks are planned in rounds, and writes its report."""
 
-    def run_one(study: Any, path: Path, resume: bool, planner: MakePlanner, trials: int) -> None:
-        _reported(runner(stop, quiet=quiet, planner=planner, planned=trials)(study, path, resume))
+    def run_one(study: Any, path: Path, resume: bool, rounds: Rounds) -> None:
+        planner, planned, tolerated = rounds.planner, rounds.trials, rounds.tolerated
+        run = runner(stop, quiet=quiet, planner=planner, planned=planned, tolerated_in=tolerated)
+        _reported(run(study, path, resume))
 
     return run_one
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Any
 
 from rich.console import Console, Group
@@ -39,13 +39,14 @@ class LiveProgress:
         console: Console | None = None,
         planned: int | None = None,
         tolerated: AbstractSet[str] = frozenset(),
+        tolerated_in: Mapping[str, AbstractSet[str]] = MappingProxyType({}),
     ) -> None:
         """Write to ``console`` (default: standard error).
 
-        ``planned`` trials, where the study alone does not tell. Checks that are ``tolerated`` exclude no trial from
-        what the run is made for.
+        ``planned`` trials, where the study alone does not tell. Checks that are ``tolerated``, or are in a trial's cell
+        (``tolerated_in``, by cell), exclude no trial from what the run is made for.
         """
-        self._tolerated = tolerated
+        self._tolerated, self._tolerated_in = tolerated, tolerated_in
         self._told: set[str] = set()
         self._requested = planned
         self.console = console or Console(stderr=True, highlight=False)
@@ -117,7 +118,8 @@ class LiveProgress:
         failed = f", {numbers.count(errors)} failed" if errors else ""
         self._last = f"{style.name(trial.arm)}: {numbers.per_second(rate)}, median {numbers.duration(median)}{failed}"
         against = [check for check in checks if check.status == "fail"]
-        if against and {check.check for check in against} <= self._tolerated and not row.get("error"):
+        tolerated = self._tolerated | self._tolerated_in.get(row["cell"], frozenset())
+        if against and {check.check for check in against} <= tolerated and not row.get("error"):
             for check in against:
                 if check.check not in self._told:
                     self._told.add(check.check)

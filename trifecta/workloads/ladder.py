@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,8 +17,20 @@ from trifecta.design.phrases import numbered
 if TYPE_CHECKING:
     from trifecta.analysis.ladder_planner import LadderPlanner
 
-RunOne = Callable[[Study, Path, bool, "Callable[[Study, Sequence[Cell], int], LadderPlanner]", int], object]
-"""Runs a study into a folder, or goes on with it, in the order of this planner; with the number of its trials."""
+
+@dataclass(frozen=True)
+class Rounds:
+    """How the cells of a study are run in rounds: the order, how many trials that are, and by cell the checks that see
+    at work what it is measured for, so that they exclude no trial there.
+    """
+
+    planner: Callable[[Study, Sequence[Cell], int], LadderPlanner]
+    trials: int
+    tolerated: Mapping[str, frozenset[str]]
+
+
+RunOne = Callable[[Study, Path, bool, Rounds], object]
+"""Runs a study into a folder, or goes on with it, in these rounds."""
 
 
 def study_of(ladder: Ladder, *, depth: str, blocks: int | None, seed: int) -> Study:
@@ -51,9 +64,9 @@ def measure(
 
     if study_state(folder, concluded.STEPS) != "over":
         study, rungs = study_of(ladder, depth=depth, blocks=blocks, seed=seed), ladder.rungs()
-        keys = dict(zip(cells_of(rungs), (cell.key for cell in plan.cells(study)), strict=True))
+        keys = _keys(study, rungs)
         ends = tuple(dict.fromkeys((keys[rungs[0].cell], keys[rungs[-1].cell])))
-        run_rounds(study, folder / concluded.STEPS, ends, run_one)
+        run_rounds(study, folder / concluded.STEPS, ends, run_one, tolerated=tolerated_in(ladder, study, rungs))
     if stop() or study_state(folder, concluded.STEPS) != "over":
         return ""
     problems = []
@@ -67,14 +80,35 @@ def measure(
             problems.append(f"{ladder.steps[second].id} before {ladder.steps[first].id} cannot be ({error})")
             continue
         if study_state(folder, concluded.ORDERS) != "over":
-            run_rounds(study, folder / concluded.ORDERS, (), run_one)
+            run_rounds(study, folder / concluded.ORDERS, (), run_one, tolerated=tolerated_in(ladder, study, rungs))
         break
     return "; ".join(problems)
 
 
-def run_rounds(study: Study, run: Path, ends: Sequence[str], run_one: RunOne, within_ns: float | None = None) -> None:
+def _keys(study: Study, rungs: Sequence[Rung]) -> dict[str, str]:
+    """The study's cells by those of its rungs."""
+    return dict(zip(cells_of(rungs), (cell.key for cell in plan.cells(study)), strict=True))
+
+
+def tolerated_in(ladder: Ladder, study: Study, rungs: Sequence[Rung]) -> dict[str, frozenset[str]]:
+    """By cell of the study; rungs that read a cell by several metrics have the same published conditions."""
+    from trifecta.studies import ladder_files
+
+    keys = _keys(study, rungs)
+    return {keys[rung.cell]: ladder_files.tolerated(ladder, rung) for rung in reversed(rungs)}
+
+
+def run_rounds(
+    study: Study,
+    run: Path,
+    ends: Sequence[str],
+    run_one: RunOne,
+    *,
+    tolerated: Mapping[str, frozenset[str]],
+    within_ns: float | None = None,
+) -> None:
     """Run a study's cells in rounds, those of ``ends`` twice in each, as many as fit ``within_ns``. CannotError where
-    one of them cannot run here.
+    one of them cannot run here. ``tolerated``: of `Rounds`.
     """
     from trifecta.analysis.ladder_planner import LadderPlanner
     from trifecta.store.run import clear_unmade
@@ -89,7 +123,7 @@ def run_rounds(study: Study, run: Path, ends: Sequence[str], run_one: RunOne, wi
     clear_unmade(run)
     _refuse_lacking(study)
     trials = study.min_blocks * (len(plan.cells(study)) + len(ends)) * len(plan.arms(study))
-    run_one(study, run, study_state(run.parent, run.name) == "begun", planner, trials)
+    run_one(study, run, study_state(run.parent, run.name) == "begun", Rounds(planner, trials, tolerated))
 
 
 def _lost_words(lost: Collection[str]) -> str:

@@ -159,7 +159,11 @@ def measure(request: WhyRequest, case: Case, folder: Path, run_one: RunOne, stop
         study = study_of(request, case)
         keys = [cell.key for cell in plan.cells(study)]
         twice = 2 if any(one["nearest"] for one in request["causes"]) else 1
-        run_rounds(study, folder / result.SEARCH, keys[:twice], run_one, budget.search_within_ns(budget_ns))
+        tolerated = result.tolerated_in(case, rungs_of(request), request, keys)
+        run_rounds(
+            study, folder / result.SEARCH, keys[:twice], run_one,
+            tolerated=tolerated, within_ns=budget.search_within_ns(budget_ns),
+        )  # fmt: skip
     if stop() or study_state(folder, result.SEARCH) != "over" or study_state(folder, result.PAIR) == "over":
         return ""
     pair = result.pair_of(folder, request)
@@ -172,7 +176,9 @@ def measure(request: WhyRequest, case: Case, folder: Path, run_one: RunOne, stop
     other = plan.stable_seed(request["seed"], "together") % 2**31
     try:
         study = case.study_of(rungs, rounds=rounds, seed=other, title="why-together")
-        run_rounds(study, folder / result.PAIR, (), run_one, budget.pair_within_ns(budget_ns, spent_ns))
+        tolerated = result.tolerated_in(case, rungs, request, [cell.key for cell in plan.cells(study)])
+        within_ns = budget.pair_within_ns(budget_ns, spent_ns)
+        run_rounds(study, folder / result.PAIR, (), run_one, tolerated=tolerated, within_ns=within_ns)
     except TrifectaError as error:
         return f"without {' and '.join(pair[0])}: {error}"
     return ""

@@ -112,6 +112,14 @@ class _Run:
         return (0, 0, {}) if one is None else (one.trials, len(one.rows), dict(one.checks))
 
 
+def tolerated_in(
+    case: Case, rungs: Sequence[Rung], request: WhyRequest, keys: Sequence[str]
+) -> dict[str, frozenset[str]]:
+    """By cell, whose ``keys`` are in the order of the distinct rungs: the checks that exclude no trial there."""
+    distinct = case.distinct(rungs)
+    return {key: _tolerated(case, rung, request) for key, rung in zip(keys, distinct, strict=True)}
+
+
 def _tolerated(case: Case, rung: Rung, request: WhyRequest) -> frozenset[str]:
     """The checks that see a cause at work which a rung still has; of a QUIC library that sets its own initial window
     only that it is another than TCP's: what was asked for and did not take place excludes a trial everywhere.
