@@ -58,6 +58,7 @@ THREAT = Threat(
     on=_switch(RIGHT, WRONG),
     off=_switch(WRONG, RIGHT),
     check="protocol",
+    evidence_words="another protocol",
     experiment="alpn-mismatch",
     effects=(Effect(CLIENT_FACTOR, RIGHT, WRONG),),
     quick=("blocks={at_least: 4, at_most: 4}",),

@@ -57,6 +57,7 @@ THREAT = Threat(
     on=_switch(on=True),
     off=_switch(on=False),
     check="parity",
+    evidence_words="queries a name server over the path",
     experiment="names-over-the-path",
     effects=(Effect("names", "local", "path"),),
     quick=("blocks={at_least: 4, at_most: 4}", "requests=1"),

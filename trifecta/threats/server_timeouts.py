@@ -53,6 +53,7 @@ THREAT = Threat(
     on=_timeouts("1 s", "5 s"),
     off=_timeouts("none", "none"),
     check="errors",
+    tells_apart=False,
     experiment="server-timeouts",
     effects=(
         Effect("write_timeout", "none", "1 s", metric="success_rate", title="requests that succeed"),

@@ -58,6 +58,10 @@ class Threat:
     check: str | None = None
     evidence_words: str = ""
     """Words by which that check's evidence tells this threat from others that it sees; empty where it sees no other."""
+    tells_apart: bool = True
+    """Whether the check, by those words, tells this threat from all else that it speaks up about; if not, only what the
+    study asks for says whether the threat is on.
+    """
     undetected: str = ""
     experiment: str | None = None
     """The bundled study ``studies/threats/NAME.yaml`` that has it off and on side by side."""
