@@ -12,7 +12,6 @@ import duckdb
 
 from trifecta.conclude import facts, queries
 from trifecta.conclude.facts import RunFacts
-from trifecta.conclude.queries import Views
 
 T = TypeVar("T")
 
@@ -26,7 +25,8 @@ class OpenRun:
         self.about = about
         self._opened = opened
         self._derived: dict[str, Any] = {}
-        self._attached: set[str] = set()
+        self.attached: set[str] = set()
+        """Views that have the rows derived here, and no longer those that a former report left."""
 
     @cached_property
     def connection(self) -> duckdb.DuckDBPyConnection:
@@ -39,12 +39,6 @@ class OpenRun:
             self._derived[section] = derive()
         known: T = self._derived[section]
         return known
-
-    def attach(self, views: Views, put: Callable[[duckdb.DuckDBPyConnection, Views], None] = queries.attach) -> None:
-        """Let derived views have these rows, by ``put``; those that were attached before have theirs."""
-        fresh = {name: rows for name, rows in views.items() if name not in self._attached}
-        put(self.connection, fresh)
-        self._attached.update(fresh)
 
 
 @contextmanager

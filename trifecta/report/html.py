@@ -134,7 +134,9 @@ def _render(run: OpenRun, leave: Callable[[duckdb.DuckDBPyConnection, Views], No
         parts = Run(connection, about, comparisons)
         results = ((one, run.derived(one.name, partial(one.derive, parts))) for one in every.sections)
         concluded = [(one, result) for one, result in results if result is not None]
-        run.attach({name: result for one, of in concluded for name, result in one.rows(of).items()}, leave)
+        views = {name: result for one, of in concluded for name, result in one.rows(of).items()}
+        leave(connection, views)
+        run.attached.update(views)
         with svg.drawing():
             if not about.is_map:  # which has its picture on a page of its own
                 first_ones = _without_samples(about, answers, rows, paths, comparisons)

@@ -98,8 +98,10 @@ def _summary(run: OpenRun) -> Summary:
     comparisons = comparisons_of(about, verdicts, cells)
     calls = run.derived("services", lambda: derive_services(connection, about))
     loads = run.derived("visits", lambda: derive_visits(connection, about, comparisons))
-    run.attach(calls.rows if calls else {})
-    service_lines = services.brief(connection, about, calls, comparisons) if calls else []
+    service_lines = []
+    if calls:
+        queries.attach(connection, {name: rows for name, rows in calls.rows.items() if name not in run.attached})
+        service_lines = services.brief(connection, about, calls, comparisons)
     claim_lines = []
     if programs.shares:
         stands_apart = interactions.sentences(programs.apart, about.metric)

@@ -57,12 +57,12 @@ class Switchboard:
         status, evidence = checks.get(threat.check or "", ("", ""))
         check = (threat.check or "").replace("_", " ")
         spoke_up = status in ("fail", "warn") and threat.evidence_words in evidence
-        if spoke_up and threat.tells_apart:
-            return "on", f"the check {check} says so: {evidence}"
+        if spoke_up and (threat.tells_apart or declared is None):
+            state: State = "on" if threat.tells_apart else "unknown"
+            said = "says so" if threat.tells_apart else "cannot tell it from other reasons"
+            return state, f"the check {check} {said}: {evidence}"
         if declared is not None:
             return declared, f"so the study asks{f', and the check {check} passed' if status == 'pass' else ''}"
-        if spoke_up:
-            return "unknown", f"the check {check} cannot tell it from other reasons: {evidence}"
         if status in _SAID:  # what it warned of was something else
             return "off", f"the check {check} saw nothing of it{f': {evidence}' if status == 'pass' else ''}"
         if threat.check is None:
