@@ -126,7 +126,8 @@ class LiveProgress:
                     self._say(f"{check.check}, no reason to leave trials out here: {check.evidence}", "dim")
         elif not row.get("valid", True):
             self._invalid += 1
-            why = next((check.evidence for check in against), row.get("error") or "")
+            reasons = [check.evidence for check in against if check.check not in tolerated]
+            why = next(iter(reasons), row.get("error") or "")
             if not (self._captured and against and all(check.check == "capture" for check in against)):
                 self._say(counts_not(trial.trial, why), "yellow")
         self._show()
