@@ -82,6 +82,14 @@ def test_the_answer_names_the_steps_that_made_it():
     assert "another client" not in said
 
 
+def test_a_step_the_other_way_is_none_of_those_that_made_it():
+    one = found()
+    one["steps"][1] |= {"counts": True, "ratio": 1.02, "low": 1.01, "high": 1.03}
+    said = words.answer(one)
+    assert "What changed it: Nagle off (× 0.13 [0.12, 0.14])." in said
+    assert said.endswith("What acted against that: another client (× 1.02 [1.01, 1.03]).")
+
+
 def test_the_sum_of_the_steps_meets_the_whole_or_the_ladder_says_what_is_left():
     assert words.closing(found()).endswith("left × 0.99 [0.90, 1.10]: they agree.")
     apart = words.closing(found(meets=False, left=ends(1.4, 1.2, 1.6)))

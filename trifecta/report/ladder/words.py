@@ -57,10 +57,14 @@ def _cells(document: LadderDocument) -> list[RungDocument]:
 def answer(document: LadderDocument) -> str:
     """The answer in a sentence, with the steps that made it."""
     text = f"{document['answer'].capitalize()}: {document['reason']}."
-    steps = sorted((one for one in document["steps"] if one["counts"]), key=lambda one: -_size(one))
-    if document["answer"] == "held then" and steps:
-        sentence = ", ".join(f"{one['title']} (× {ratio(one)})" for one in steps)
-        text += f" What changed it: {sentence}."
+    if document["answer"] != "held then":
+        return text
+    steps = sorted((one for one in document["steps"] if one["counts"]), key=lambda one: -abs(_log(one)))
+    along = [one for one in steps if (_log(one) > 0) == (_log(document["whole"]) > 0)]
+    against = [one for one in steps if one not in along]
+    for opening, some in (("What changed it", along), ("What acted against that", against)):
+        named = ", ".join(f"{one['title']} (× {ratio(one)})" for one in some)
+        text += f" {opening}: {named}." if named else ""
     return text
 
 
@@ -88,5 +92,5 @@ def order(one: StepOrderDocument) -> str:
     )
 
 
-def _size(step: StepDocument) -> float:
-    return abs(math.log(step["ratio"])) if step["ratio"] else 0.0
+def _log(change: RatioInterval) -> float:
+    return math.log(change["ratio"]) if change["ratio"] else 0.0
