@@ -164,6 +164,9 @@ def test_the_length_of_a_path_asked_for_by_hand_wins_over_that_of_the_workload(t
 def test_a_length_that_the_budget_cannot_hold_is_refused():
     with pytest.raises(UserError, match="budget: 3 min cannot hold 6 blocks of every cell"):
         studies.load("race", ["requests=6000"])
+    alone = ["requests=60000", "blocks={at_least: 1, at_most: 1}"]
+    with pytest.raises(UserError, match=r"cannot hold 1 block of every cell: \d+ s at the least; raise it, or shorten"):
+        studies.load("race", alone)
 
 
 @pytest.mark.parametrize(

@@ -159,6 +159,23 @@ def test_a_decided_verdict_says_what_would_overturn_it(run: Path) -> None:
     assert "The same verdict by: " in said
 
 
+def test_what_is_open_does_not_differ_from_what_is_decided(run: Path) -> None:
+    found = explain_run(run)
+    beside = {
+        decided: [
+            sentences(found, one)["overturn"]
+            for one in found.chains
+            if one.comparison.decided is decided
+            and any(other.decided and other.kind != one.comparison.kind for _, other in one.neighbours)
+        ]
+        for decided in (True, False)
+    }
+    assert all("the verdict differs." in said and "it is decided." not in said for said in beside[True])
+    assert all("it is decided." in said and "the verdict differs." not in said for said in beside[False])
+    assert beside[True]
+    assert beside[False]
+
+
 def test_evidence_of_a_check_says_which_protocol_it_is_of(explained: Explained) -> None:
     said = sentences(explained, chain_of(explained, NEW))["ruled_out"]
     found = re.findall(r"The check protocol passed in all \d+ trials; of one with (HTTP/[123]): ([^.]*)\.", said)

@@ -30,6 +30,7 @@ from trifecta.design.model import (
     TrialLength,
 )
 from trifecta.design.paths import read_path
+from trifecta.design.phrases import counted
 from trifecta.design.protocols import CONTENT_METHODS
 from trifecta.design.quantity import QuantityError
 from trifecta.design.servers import read_servers
@@ -273,8 +274,8 @@ def _refuse_small_budget(root: Section, study: Study) -> None:
         budget = quantity.format_time(study.budget_ns)
         raise root.error(
             "budget",
-            f"{budget} cannot hold {study.min_blocks} blocks of every cell, which take {needed_ns / 1e9:.0f} s at the "
-            "least; raise it, lower blocks.at_least, or shorten the trials",
+            f"{budget} cannot hold {counted(study.min_blocks, 'block')} of every cell: {needed_ns / 1e9:.0f} s at the "
+            f"least; raise it, {'lower blocks.at_least, ' if study.min_blocks > 1 else ''}or shorten the trials",
         )
 
 

@@ -209,9 +209,9 @@ def _neighbours(chain: Chain) -> list[str]:
             other.setdefault(factor, []).append(
                 f"{level} ({verdict_words.headline(cell)} {verdict_words.interval(cell)})"
             )
+    own = "the verdict differs" if chain.comparison.decided else "it is decided"
     sentences = [
-        f"Another {factor}: with {listed(neighbour_levels)} instead of {levels(chain.comparison.cell)[factor]} the "
-        "verdict differs."
+        f"Another {factor}: with {listed(neighbour_levels)} instead of {levels(chain.comparison.cell)[factor]} {own}."
         for factor, neighbour_levels in other.items()
     ]
     if chain.comparison.decided:
