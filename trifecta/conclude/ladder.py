@@ -25,8 +25,9 @@ from trifecta.contract.ladder import (
     StepOrderDocument,
 )
 from trifecta.design import metrics, plan
-from trifecta.design.ladder import Ladder, Rung, cells_of, pairs_of, ranked
+from trifecta.design.ladder import Ladder, Rung, cells_of, keys_of, pairs_of, ranked
 from trifecta.design.metric import Metric
+from trifecta.design.model import Study
 from trifecta.design.study_file import parse_study
 from trifecta.store.run import RunDirectory
 from trifecta.studies import ladder_files
@@ -42,7 +43,7 @@ def read(folder: Path, ladder: Ladder, why: str = "") -> LadderDocument:
     """
     statement = ladder_files.claims()[ladder.claim]
     run = RunDirectory.open(folder / STEPS)
-    rounds = int(_study_rounds(run))
+    rounds = _study(run.path).min_blocks
     rungs_run = _Run(folder / STEPS, ladder, ladder.rungs())
     assertion = _of_pair(statement, ladder)
     estimate = climb(rungs_run.values, rounds, rungs_run.confidence)
@@ -89,7 +90,7 @@ def read(folder: Path, ladder: Ladder, why: str = "") -> LadderDocument:
 
 def ranked_pairs(folder: Path, ladder: Ladder) -> list[tuple[int, int]]:
     """The pairs of steps that can be in either order, the largest two first, from the finished run of the steps."""
-    rounds = int(_study_rounds(RunDirectory.open(folder / STEPS)))
+    rounds = _study(folder / STEPS).min_blocks
     run = _Run(folder / STEPS, ladder, ladder.rungs())
     estimate = climb(run.values, rounds, run.confidence)
     return _ranked(ladder, estimate)
@@ -115,7 +116,7 @@ class _Run:
     """The values of rungs in a run, by block."""
 
     def __init__(self, run: Path, ladder: Ladder, rungs: Sequence[Rung]) -> None:
-        keys = dict(zip(cells_of(rungs), _cells(run), strict=True))
+        keys = keys_of(_study(run), rungs)
         tolerated = [ladder_files.tolerated(ladder, rung) for rung in rungs]
         read = {checks: places.read(run, run.name, checks) for checks in dict.fromkeys(tolerated)}
         found_places = [place for one in read.values() for place in one]
@@ -136,13 +137,8 @@ class _Run:
         return cast(RungDocument, {**about, **ends_of(estimate)})
 
 
-def _cells(run: Path) -> list[str]:
-    study = parse_study(RunDirectory.open(run).study_text, str(run / "study.yaml"))
-    return [cell.key for cell in plan.cells(study)]
-
-
-def _study_rounds(run: RunDirectory) -> int:
-    return parse_study(run.study_text, str(run.path / "study.yaml")).min_blocks
+def _study(run: Path) -> Study:
+    return parse_study(RunDirectory.open(run).study_text, str(run / "study.yaml"))
 
 
 def _metric(name: str) -> Metric:
@@ -198,7 +194,7 @@ def _orders(folder: Path, ladder: Ladder, estimate: LadderEstimate, why: str) ->
         return [], "no two of its steps can be in either order, or none has a value"
     if not (folder / ORDERS / "run.json").is_file():
         return [], why or "not measured yet"
-    keys = _cells(folder / ORDERS)
+    keys = [cell.key for cell in plan.cells(_study(folder / ORDERS))]
     pair = next(pair for pair in pairs if _are(keys, rungs_of_orders(ladder, pair)))
     rungs = rungs_of_orders(ladder, pair)
     run = _Run(folder / ORDERS, ladder, rungs)

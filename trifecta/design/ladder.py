@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from trifecta.design import plan
 from trifecta.design.document import Document
 from trifecta.design.model import PROTOCOL_FACTOR, PROTOCOL_NAMES, Study
 from trifecta.design.overrides import apply_overrides
@@ -165,6 +166,11 @@ class Ladder:
 def cells_of(rungs: Sequence[Rung]) -> list[str]:
     """The cells of rungs, each once: rungs that differ in their metric alone have one."""
     return list(dict.fromkeys(rung.cell for rung in rungs))
+
+
+def keys_of(study: Study, rungs: Sequence[Rung]) -> dict[str, str]:
+    """By cell of the rungs the key that it has in the study made of them, whose cells are in the same order."""
+    return dict(zip(cells_of(rungs), (cell.key for cell in plan.cells(study)), strict=True))
 
 
 def pairs_of(ladder: Ladder) -> list[tuple[int, int]]:

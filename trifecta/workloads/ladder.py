@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from trifecta.design import plan
 from trifecta.design.errors import CannotError, UserError
-from trifecta.design.ladder import Ladder, Rung, cells_of
+from trifecta.design.ladder import Ladder, Rung, keys_of
 from trifecta.design.model import Cell, Study
 from trifecta.design.phrases import numbered
 
@@ -64,7 +64,7 @@ def measure(
 
     if study_state(folder, concluded.STEPS) != "over":
         study, rungs = study_of(ladder, depth=depth, blocks=blocks, seed=seed), ladder.rungs()
-        keys = _keys(study, rungs)
+        keys = keys_of(study, rungs)
         ends = tuple(dict.fromkeys((keys[rungs[0].cell], keys[rungs[-1].cell])))
         run_rounds(study, folder / concluded.STEPS, ends, run_one, tolerated=tolerated_in(ladder, study, rungs))
     if stop() or study_state(folder, concluded.STEPS) != "over":
@@ -85,16 +85,11 @@ def measure(
     return "; ".join(problems)
 
 
-def _keys(study: Study, rungs: Sequence[Rung]) -> dict[str, str]:
-    """The study's cells by those of its rungs."""
-    return dict(zip(cells_of(rungs), (cell.key for cell in plan.cells(study)), strict=True))
-
-
 def tolerated_in(ladder: Ladder, study: Study, rungs: Sequence[Rung]) -> dict[str, frozenset[str]]:
     """By cell of the study; rungs that read a cell by several metrics have the same published conditions."""
     from trifecta.studies import ladder_files
 
-    keys = _keys(study, rungs)
+    keys = keys_of(study, rungs)
     return {keys[rung.cell]: ladder_files.tolerated(ladder, rung) for rung in reversed(rungs)}
 
 
