@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import Any, cast
 
 import pytest
 
@@ -13,12 +12,7 @@ from tests.implementations import outside
 from tests.lab.inside import run_inside
 from tests.workloads import drive
 from tests.workloads.test_checks_fail import _engine_missing
-from trifecta.design.conformance import QUICK, own_cases
-from trifecta.design.model import RequestsWorkload
-from trifecta.implementations.registry import SERVERS
 from trifecta.store.run import RunDirectory
-from trifecta.workloads.conformance.bench import Target
-from trifecta.workloads.conformance.study import answers
 
 pytestmark = [pytest.mark.lab, pytest.mark.skipif(bool(_engine_missing()), reason=_engine_missing() or "built")]
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -147,11 +141,3 @@ def test_the_studys_own_requests_are_probed_of_its_clients(tmp_path: Path, depth
         assert (own.outcome, own.label, own.peer) == ("fail", "POST 20 kB (own)", "origin")
         assert own.reason == "19999 octets of content arrived where 20000 were expected"
         assert own.evidence is not None
-
-
-def test_a_client_asks_the_first_server_that_answers_such_requests() -> None:
-    """A file server refuses POST, and that is no fault of the client's."""
-    up: list[Any] = [(SERVERS[name], Target(name, cast(Any, None), Path("log"))) for name in ("caddy", "origin")]
-    (post,) = own_cases([RequestsWorkload(method="POST", response_bytes=7, request_bytes=5)])
-    assert [answers(case, up).name for case in (*QUICK, post)] == ["caddy", "origin"]
-    assert answers(post, up[:1]).name == "caddy"

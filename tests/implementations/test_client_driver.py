@@ -217,6 +217,7 @@ def test_what_is_not_understood_is_one_line(tmp_path: Path, script: str, code: i
         ({"duration_ns": 5}, "duration_ns: scripted cannot do 5"),
         ({"zero_rtt": True}, "zero_rtt: scripted cannot do True"),
         ({"to": "B"}, "to: scripted cannot do 'B'"),
+        ({"protocol": "h3", "tls_version": "1.2"}, "tls_version: must be 1.3 with h3 (RFC 9001 4.2)"),
         ({"address": None}, "address: a foreign client is not asked to resolve the name"),
     ],
 )

@@ -31,6 +31,8 @@ def read(line: bytes, client: ClientAdapter) -> ClientConfig:
     config = decode(ClientConfig, line)
     if not config.tcp_nodelay and not client.sets_nodelay:
         raise ValueError(f"tcp_nodelay: {client.name} cannot leave Nagle's algorithm on")
+    if config.protocol == "h3" and config.tls_version != "1.3":
+        raise ValueError("tls_version: must be 1.3 with h3 (RFC 9001 4.2)")
     for name, only in _ONLY.items():
         value = getattr(config, name)
         if value != only:

@@ -16,6 +16,11 @@ from trifecta.workloads.conformance.judging import Finding, result_of
 from trifecta.workloads.conformance.servers import BUDGET_S
 
 
+def speaks(target: Target, protocol: str) -> bool:
+    """Whether a server's version of TLS carries a protocol: QUIC has 1.3 alone (RFC 9001, 4.2)."""
+    return protocol != "h3" or target.tls_version == "1.3"
+
+
 @dataclass
 class ClientProbe:
     """The probe of one client; ``run`` yields a result for every protocol and object, whatever the client does."""
@@ -26,8 +31,8 @@ class ClientProbe:
     cases: tuple[ConformanceCase, ...]
     origin: Target
     depth: str = "full"
-    others: Mapping[str, Target] = field(default_factory=dict)
-    """By name the cases that another server than the ``origin`` answers."""
+    others: Mapping[tuple[str, str], Target] = field(default_factory=dict)
+    """By protocol and name the cases that another server than the ``origin`` answers."""
     _began: float = field(default_factory=time.monotonic)
 
     def run(self) -> Iterator[ConformanceResult]:
@@ -48,7 +53,7 @@ class ClientProbe:
             return self._one(protocol, case, refused)
         if time.monotonic() - self._began > BUDGET_S:
             return self._one(protocol, case, Finding("not_run", None, f"its {BUDGET_S:g} s were used up"))
-        target = self._target(case)
+        target = self._target(protocol, case)
         target = replace(target, log_start=target.log.stat().st_size if target.log.exists() else 0)
         finding, folder = self.bench.observed(self.adapter.name, target, case, protocol, "client")
         result = self._one(protocol, case, finding)
@@ -58,10 +63,14 @@ class ClientProbe:
         why_not = "" if time.monotonic() - self._began <= BUDGET_S else f"its {BUDGET_S:g} s were used up"
         return self.bench.keep_failure(result, folder, target, case=case, reproducible=not why_not, why_not=why_not)
 
-    def _target(self, case: ConformanceCase | None) -> Target:
-        return self.origin if case is None else self.others.get(case.name, self.origin)
+    def _target(self, protocol: str, case: ConformanceCase | None) -> Target:
+        return self.origin if case is None else self.others.get((protocol, case.name), self.origin)
 
     def _refused(self, protocol: str, case: ConformanceCase) -> Finding | None:
+        target = self._target(protocol, case)
+        if not speaks(target, protocol):
+            reason = f"HTTP/3 needs TLS 1.3 (RFC 9001, 4.2), and {target.name} has {target.tls_version} here"
+            return Finding("not_run", None, reason)
         try:
             self.adapter.check_workload(case.workload(), protocol, "reused")  # type: ignore[arg-type]
         except Unsupported as error:
@@ -79,5 +88,5 @@ class ClientProbe:
             role="client",
             name=self.adapter.name,
             version=self.version,
-            peer=self._target(case).name,
+            peer=self._target(protocol, case).name,
         )

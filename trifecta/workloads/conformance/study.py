@@ -4,23 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import Any
 
 from trifecta.contract.run import InstalledProgram
 from trifecta.design import plan
 from trifecta.design.conformance import QUICK, ConformanceCase, ConformanceResult, cases, own_cases
 from trifecta.design.factors import CLIENT_FACTOR, DEFAULT_CLIENT
-from trifecta.design.model import Cell
+from trifecta.design.model import PROTOCOLS, Cell
 from trifecta.implementations.client import ClientAdapter
 from trifecta.implementations.server import ServerAdapter, Unsupported
 from trifecta.lab.network import server_address
 from trifecta.workloads.conformance.bench import LOAD, Bench, Target
-from trifecta.workloads.conformance.clients import ClientProbe
+from trifecta.workloads.conformance.clients import ClientProbe, speaks
 from trifecta.workloads.conformance.judging import Finding, result_of
 from trifecta.workloads.conformance.probe import Probe, Subjects
 from trifecta.workloads.requests.session import RequestsSession
 
 QUICK_SIZES = frozenset(case.octets for case in QUICK)
+
+
+@dataclass(frozen=True)
+class Answering:
+    """A server that is up, and what the study asks it over."""
+
+    adapter: ServerAdapter
+    target: Target
+    protocols: frozenset[str]
 
 
 def full(
@@ -51,7 +61,7 @@ def quick(
     results: list[ConformanceResult] = []
     cases = (*QUICK, *own(session, cells))
     with _bench(session) as bench:
-        up: list[tuple[ServerAdapter, Target]] = []
+        up: list[Answering] = []
         for key, server in session.servers.items():
             about: dict[str, Any] = {
                 "depth": "quick", "role": "server", "name": server.adapter.name, "version": server.version,
@@ -63,7 +73,7 @@ def quick(
                 results.append(result_of(failure, None, None, **about, evidence=log))
                 continue
             target = Target(server.adapter.name, server.site, server.log, tls_version=server.options.tls_version)
-            up.append((server.adapter, target))
+            up.append(Answering(server.adapter, target, frozenset(map(str, session.protocols[key]))))
             for protocol in session.protocols[key]:
                 for case in cases:
                     finding, folder = bench.observed(LOAD, target, case, str(protocol), "server")
@@ -75,21 +85,28 @@ def quick(
                             result, folder, target, case=case, reproducible=alive, why_not=why_not
                         )
                     results.append(result)
-        answering = {case.name: answers(case, up) for case in cases} if up else {}
+        answering: dict[tuple[str, str], Target] = {}
+        if up:
+            answering = {(one, case.name): answers(case, one, up) for one in PROTOCOLS for case in cases}
         for name, facts in client_facts.items() if up else ():
             version = str(facts["version"])
-            probe = ClientProbe(bench, clients[name], version, cases, up[0][1], depth="quick", others=answering)
+            probe = ClientProbe(bench, clients[name], version, cases, up[0].target, depth="quick", others=answering)
             results += probe.run()
     return results
 
 
-def answers(case: ConformanceCase, up: Sequence[tuple[ServerAdapter, Target]]) -> Target:
-    """The first of these servers that answers such a request, so that no client is blamed for a file server."""
-    for adapter, target in up:
+def answers(case: ConformanceCase, protocol: str, up: Sequence[Answering]) -> Target:
+    """The first of these servers that answers such a request, so that no client is blamed for a file server.
+
+    Of those that the study asks over the protocol, if there are any: over another, their TLS may be too old for it.
+    """
+    fit = [one for one in up if speaks(one.target, protocol)] or up
+    first = sorted(fit, key=lambda one: protocol not in one.protocols)
+    for one in first:
         with suppress(Unsupported):
-            adapter.check_workload(case.workload())
-            return target
-    return up[0][1]
+            one.adapter.check_workload(case.workload())
+            return one.target
+    return first[0].target
 
 
 def own(session: RequestsSession, cells: Sequence[Cell]) -> tuple[ConformanceCase, ...]:
