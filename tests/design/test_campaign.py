@@ -225,6 +225,14 @@ def test_published_conditions_lie_over_the_depth_and_their_own_depth_over_them()
     assert [(name, study.workload.requests) for name, study in full.studies.items()] == [("far-post", 9)]
 
 
+def test_published_conditions_may_have_a_description_of_their_own() -> None:
+    text = PUBLISHED.replace("campaign: c\n", "campaign: c\ndescription: Today's.\n")
+    assert parse_campaign(text, "c.yaml", "quick", as_published=True).description == "Today's."
+    text = text.replace("as_published:\n", "as_published:\n  description: Then.\n")
+    assert parse_campaign(text, "c.yaml", "quick", as_published=True).description == "Then."
+    assert parse_campaign(text, "c.yaml", "quick").description == "Today's."
+
+
 def test_with_a_budget_quick_has_more_and_full_and_published_conditions_do_not() -> None:
     text = PUBLISHED.replace("full: {}", "full: {}\nwith_budget: {get: {workload: {requests: 6}}}")
     for depth, with_budget, requests in (("quick", False, 5), ("quick", True, 6), ("full", True, 10)):

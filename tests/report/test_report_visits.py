@@ -399,6 +399,8 @@ def test_a_campaign_shows_the_claims_of_all_its_cells(page: Path, video: Path, t
         studies={name: shape.study for name, shape in shapes.items()},
         label=lambda name, own: name,
         test_names=lambda name, own: "",
+        as_published=True,
+        tolerate=frozenset({"parity", "drops"}),
     )
     kept: dict[str, shown.RunRead] = {}
     made = shown.overview(made_up, tmp_path, {}, kept)
@@ -418,6 +420,11 @@ def test_a_campaign_shows_the_claims_of_all_its_cells(page: Path, video: Path, t
     assert 0 < len(partly.lines) < len(made.lines), "the others are told of"
     text = pages.read(shown.write_page(made, tmp_path).read_text()).root.text
     assert "HTTP/3 starts the video later than HTTP/2." in text
+    assert "a campaign of 2 studies, as published, full" in text
+    assert "The reproduction counts trials that fail drops or parity and no other check, since these" in text
+    made_up.as_published, made_up.tolerate = False, frozenset()
+    plain = pages.read(shown.write_page(made, tmp_path).read_text()).root.text
+    assert "a campaign of 2 studies, full" in plain and "counts trials" not in plain
     console = Console(record=True, width=200)
     shown.print_overview(made, tmp_path, console)
     assert re.search(

@@ -127,13 +127,24 @@ def run_in_turn(
         overview = shown.overview(campaign, folder, problems, known_runs)
         shown.write_page(overview, folder)
         if not quiet:
-            text = problem or f"{outcome.trials} trials in {outcome.elapsed_ns / 1e9:.0f} s, {outcome.reason}"
+            text = (
+                problem or f"{outcome.trials} trials in {outcome.elapsed_ns / 1e9:.0f} s, {_ending(outcome, campaign)}"
+            )
             more = f"; {left(problems)}" if left is not None else ""
             click.echo(f"{name} ({over + number} of {len(campaign.studies)}): {text}{more}", err=True)
     if overview is None:
         overview = shown.overview(campaign, folder, problems)
         shown.write_page(overview, folder)
     return overview
+
+
+def _ending(outcome: Any, campaign: Campaign) -> str:
+    """Why a run ended; its own verdicts have no part in it where they leave out what counts for the campaign."""
+    from trifecta.design import phrases
+
+    if outcome.kind == "unmeasurable" and campaign.tolerate:
+        return f"trials that fail {phrases.listed(sorted(campaign.tolerate), 'or')} count, but not in its own verdicts"
+    return str(outcome.reason)
 
 
 def experimenter(threat: Threat, stop: Callable[[], bool], *, quiet: bool) -> Callable[[Any, Path, bool], Any]:

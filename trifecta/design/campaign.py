@@ -7,8 +7,9 @@ in several places can have a label for each. A depth may name the ``studies`` th
 ``with_budget`` has layers over ``quick`` for when there is time for more: what minutes leave out of what is claimed.
 
 A campaign that repeats a published study may have ``as_published``: layers as of a depth, over all others, that put the
-study's own programs and conditions in the place of today's, with a ``quick`` and a ``full`` of its own, and
-``tolerate``, the checks that see such a condition at work and exclude nothing then.
+study's own programs and conditions in the place of today's, with a ``quick`` and a ``full`` of its own, a
+``description`` where today's is not true of it, and ``tolerate``, the checks that see such a condition at work and
+exclude nothing then.
 """
 
 from __future__ import annotations
@@ -132,7 +133,7 @@ def parse_campaign(
     return Campaign(
         name=root.parse("campaign", parse_text, ""),
         title=root.parse("title", parse_text, ""),
-        description=root.parse("description", parse_text, "").strip(),
+        description=_description(root, *conditions),
         depth=depth,
         studies=studies,
         suites=suite_of,
@@ -152,6 +153,11 @@ def _conditions(root: Section) -> Section:
     if AS_PUBLISHED not in root.mapping:
         raise root.error(AS_PUBLISHED, "this campaign has no published conditions; run it as it is today")
     return root.section(AS_PUBLISHED)
+
+
+def _description(*sections: Section) -> str:
+    """That of the last section that has one."""
+    return next((text for one in reversed(sections) if (text := one.parse("description", parse_text, "").strip())), "")
 
 
 def _tolerated(conditions: Section) -> frozenset[str]:
@@ -217,7 +223,7 @@ def _published_parts(
 ) -> list[Mapping[str, Any]]:
     """What the published conditions put over one study: at every depth, then at this one."""
     return [
-        *_layers(root, conditions, scenario, suite, "tolerate", *DEPTHS),
+        *_layers(root, conditions, scenario, suite, "description", "tolerate", *DEPTHS),
         *_layers(root, conditions.section(depth), scenario, suite),
     ]
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from trifecta.design import naming, numbers
 
 
-def listed(parts: Sequence[str]) -> str:
+def listed(parts: Sequence[str], joined: str = "and") -> str:
     """``a``, ``a and b``, ``a, b and c``."""
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}" if parts else ""
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} {joined} {parts[-1]}" if parts else ""
 
 
 def sentence(text: str) -> str:

@@ -83,6 +83,18 @@ class Overview:
     claims: list[tuple[Claim, str]] = field(default_factory=list)
     """What each cell says to what others published, with the cell in words; claim by claim."""
 
+    @property
+    def tolerated(self) -> str:
+        """Which trials count for the reproduction alone; empty where there are none."""
+        checks = sorted(self.campaign.tolerate)
+        if not checks:
+            return ""
+        sees = "this check sees" if len(checks) == 1 else "these checks see"
+        return (
+            f"The reproduction counts trials that fail {phrases.listed(checks, 'or')} and no other check, since {sees} "
+            "published conditions. The medians and verdicts here, and the runs' reports, leave them out."
+        )
+
     def claim_words(self) -> str:
         """How many of them agree."""
         return claim_summary([claim for claim, _ in self.claims])

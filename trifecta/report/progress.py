@@ -48,6 +48,7 @@ class LiveProgress:
         """
         self._tolerated, self._tolerated_in = tolerated, tolerated_in
         self._told: set[str] = set()
+        self._taken = 0  # trials that fail such checks alone
         self._requested = planned
         self.console = console or Console(stderr=True, highlight=False)
         self._live: Live | None = None
@@ -120,6 +121,7 @@ class LiveProgress:
         against = [check for check in checks if check.status == "fail"]
         tolerated = self._tolerated | self._tolerated_in.get(row["cell"], frozenset())
         if against and {check.check for check in against} <= tolerated and not row.get("error"):
+            self._taken += 1
             for check in against:
                 if check.check not in self._told:
                     self._told.add(check.check)
@@ -150,7 +152,8 @@ class LiveProgress:
         """The run ends."""
         self._verdicts = verdicts
         decided = f"{self._decided_words()} after " if self._planned is None and verdicts else ""
-        self._say(f"{decided}{self._done} trials: {reason}")
+        taken = f"; {self._taken} trials count here that the run's own verdicts leave out" if self._taken else ""
+        self._say(f"{decided}{self._done} trials: {reason}{taken}")
 
     def _decided_words(self) -> str:
         return decided_words([one.verdict for one in self._verdicts])
