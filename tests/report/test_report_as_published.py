@@ -117,6 +117,24 @@ def test_what_was_not_tried_as_published_is_not_contradicted(both: Result) -> No
     assert "as published it is open: too few" in render(tried).lower()
 
 
+def test_what_stayed_open_as_published_is_not_to_be_tried_again(both: Result) -> None:
+    claims = [one.statement.id for one in both.evaluations() if one.state == "contradicted"]
+    out = Console(file=io.StringIO(), width=200)
+    print_result(replace(both, then={claim: told("open") for claim in claims}), out)
+    printed = out.file.getvalue()  # type: ignore[attr-defined]
+    assert "not today" in printed and "as published it is open" in " ".join(printed.split())
+    assert "is not known" not in printed
+
+
+def test_what_no_run_as_published_covers_names_its_ladder(both: Result) -> None:
+    """Here only requests over new connections on the far path were run."""
+    told = {one.statement.id: both.then[one.statement.id]["reason"] for one in both.evaluations()}
+    covered = "no run as published covers it, but its ladder does (`trifecta ladder milicevic2023-twenty`)"
+    assert told["milicevic2023.reused-more"] == covered
+    assert [one for one, reason in told.items() if reason == covered] == ["milicevic2023.reused-more"]
+    assert "nothing was run that it is about" in told.values()
+
+
 def test_as_published_says_so_on_its_page_and_is_contradicted_by_itself(both: Result) -> None:
     campaign = parse_campaign(studies.read_text(studies.campaigns()[STUDY]), STUDY, "quick", as_published=True)
     result = read(both.folder / "as-published", {STUDY: campaign}, {})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 from trifecta import studies
@@ -19,6 +20,12 @@ _FOLDER = Path(__file__).parent / "ladders"
 def bundled() -> dict[str, Path]:
     """The ladders that come with Trifecta, by name."""
     return {path.stem: path for path in sorted(_FOLDER.glob("*.yaml"))}
+
+
+@cache
+def claim_of() -> dict[str, str]:
+    """By bundled ladder the claim that it is about."""
+    return {ladder: read(studies.read_text(path), path.name).claim for ladder, path in bundled().items()}
 
 
 def claims() -> dict[str, Statement]:
@@ -57,7 +64,7 @@ def find(name: str) -> dict[str, Path]:
     path = Path(name)
     if path.suffix in (".yaml", ".yml"):
         return {path.stem: path}
-    about = {ladder: read(studies.read_text(path), path.name).claim for ladder, path in known.items()}
+    about = claim_of()
     files = {
         ladder: known[ladder]
         for ladder, claim in about.items()

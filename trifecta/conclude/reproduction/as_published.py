@@ -14,12 +14,14 @@ from trifecta.contract.reproduction import Judged, StatementDocument
 from trifecta.design.errors import UserError
 from trifecta.store import documents, reproduction, results_manifest
 from trifecta.store.reproduction import DATA_FILE
+from trifecta.studies import ladder_files
 
 
 def below(folder: Path, ladders: Sequence[LadderDocument]) -> dict[str, StatementDocument]:
     """By statement what it was as published: in the folder ``as-published`` of a reproduction, else on a ladder.
 
-    A statement that stays open in the folder is taken from a ladder that decides it.
+    A statement that stays open in the folder is taken from a ladder that decides it. One of which nothing could be
+    measured there names the ladder that makes its conditions.
     """
     statements = _of_folder(folder / reproduction.AS_PUBLISHED_FOLDER)
     for one in ladders:
@@ -36,7 +38,19 @@ def below(folder: Path, ladders: Sequence[LadderDocument]) -> dict[str, Statemen
                 reason=one["reason"] if end["state"] == OPEN else "",
                 by=f"ladder {one['ladder']}",
             )
-    return statements
+    return statements | {claim: _with_ladder(one, claim) for claim, one in statements.items() if not _measured(one)}
+
+
+def _measured(statement: StatementDocument) -> bool:
+    return statement["state"] != OPEN or statement["blocks"] > 0 or statement["by"] != reproduction.AS_PUBLISHED_FOLDER
+
+
+def _with_ladder(statement: StatementDocument, claim: str) -> StatementDocument:
+    ladder = next((name for name, about in ladder_files.claim_of().items() if about == claim), "")
+    if not ladder:
+        return statement
+    reason = f"no run as published covers it, but its ladder does (`trifecta ladder {ladder}`)"
+    return StatementDocument({**statement, "reason": reason})
 
 
 def _of_folder(folder: Path) -> dict[str, StatementDocument]:

@@ -124,7 +124,8 @@ def print_result(result: Result, console: Console | None = None) -> None:
     out.print(Text(_summary(result, others, "published figure")))
     if chance := words.by_chance(by_chance(everything)):
         out.print(Text(chance, style="dim"), soft_wrap=True)
-    if untried := [one for one in claims if result.answer(one)[0] == NOT_TODAY]:
+    not_today = [one for one in claims if result.answer(one)[0] == NOT_TODAY]
+    if untried := [one for one in not_today if one.statement.id not in result.then]:
         out.print(Text(_untried(result, len(untried)), style="dim"), soft_wrap=True)
     if result.spending is not None:
         out.print(Text(f"Budget: {words.spent_words(result.spending)}."))
@@ -134,7 +135,7 @@ def print_result(result: Result, console: Console | None = None) -> None:
 
 
 def _untried(result: Result, number: int) -> str:
-    """What to do about statements that do not hold today and were not decided as published."""
+    """What to do about statements that do not hold today and were not tried as published."""
     they = "it was" if number == 1 else "they were"
     folder = result.folder / reproduction.AS_PUBLISHED_FOLDER
     names = " ".join(one.published.id for one in result.studies)
