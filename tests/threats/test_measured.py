@@ -214,7 +214,7 @@ def test_an_experiment_that_cannot_run_ends_no_other(tmp_path):
     left_out = run_experiment(THREATS["era"], tmp_path, run_one, quick=True, without=THREATS["era"].by_itself)
     assert ran == ["cpu-bound"]
     assert left_out["outcome"] == "not measured"
-    assert left_out["reason"] == "era: left out (`trifecta threats measure era`)"
+    assert left_out["reason"] == "`trifecta threats measure era` measures it"
 
 
 def test_after_a_stop_no_further_experiment_begins(tmp_path):

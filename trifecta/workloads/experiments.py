@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -79,7 +79,7 @@ def run_experiment(
     from trifecta.store.run import clear_unmade
     from trifecta.workloads.campaign import study_state
 
-    problems = []
+    problems: dict[str, str] = {}
     for name in threat.experiments:
         if stop():
             break
@@ -91,15 +91,20 @@ def run_experiment(
             study = study_of(threat, quick=quick, overrides=overrides, name=name)
             run_one(study, folder / name, state == "begun")
         except CannotError as error:
-            problems.append(f"{name}: {error}" if len(threat.experiments) > 1 else str(error))
+            problems[name] = f"{name}: {error}" if len(threat.experiments) > 1 else str(error)
     if not any((folder / name / "run.json").is_file() for name in threat.experiments):
         left_out = [name for name in threat.experiments if name in without]
-        if left_out:
-            problems.append(f"{', '.join(left_out)}: left out (`trifecta threats measure {threat.id}`)")
-        return not_measured(threat, "; ".join(problems))
-    document = threat_document(threat, folder)
-    document["reason"] = "; ".join((*problems, *([document["reason"]] if document["reason"] else [])))
+        reasons = (*problems.values(), *([_measured_by(threat, left_out)] if left_out else []))
+        return not_measured(threat, "; ".join(reasons))
+    document = threat_document(threat, folder, problems)
+    document["reason"] = "; ".join((*problems.values(), *([document["reason"]] if document["reason"] else [])))
     return document
+
+
+def _measured_by(threat: Threat, names: Sequence[str]) -> str:
+    """What measures experiments that were not run."""
+    command = f"`trifecta threats measure {threat.id}` measures {'it' if len(names) == 1 else 'them'}"
+    return command if len(threat.experiments) == 1 else f"{', '.join(names)}: {command}"
 
 
 def not_measured(threat: Threat, reason: str) -> ThreatDocument:
@@ -107,8 +112,11 @@ def not_measured(threat: Threat, reason: str) -> ThreatDocument:
     return {**_head(threat), "outcome": "not measured", "reason": reason, "runs": [], "effects": [], "model": []}
 
 
-def threat_document(threat: Threat, folder: Path) -> ThreatDocument:
-    """What the runs of its experiments say of a threat, as plain data (docs/threats.md)."""
+def threat_document(threat: Threat, folder: Path, problems: Container[str] = ()) -> ThreatDocument:
+    """What the runs of its experiments say of a threat, as plain data (docs/threats.md).
+
+    Of an experiment in ``problems`` is said elsewhere why it has no run.
+    """
     runs = {name: _Run(folder / name) for name in threat.experiments if (folder / name / "run.json").is_file()}
     if threat.procedure:
         effects = [document for run in runs.values() for document in _carried_out(run)]
@@ -116,10 +124,9 @@ def threat_document(threat: Threat, folder: Path) -> ThreatDocument:
         effects = _effects(threat, runs)
     outcome = _outcome(effects)
     left_out = [reason for run in runs.values() for reason in run.left_out]
-    missing = [name for name in threat.experiments if name not in runs]
+    missing = [name for name in threat.experiments if name not in runs and name not in problems]
     if missing and runs:
-        said = ": left out" if outcome == "not measured" else ""  # else the sentence begins with it
-        left_out.append(f"{', '.join(missing)}{said} (`trifecta threats measure {threat.id}`)")
+        left_out.append(_measured_by(threat, missing))
     reason = "; ".join(dict.fromkeys(left_out))
     if outcome == "not measured" and not reason:
         reason = "no trial at one of the two levels counts; look at its checks"
