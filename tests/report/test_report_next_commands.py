@@ -19,8 +19,8 @@ from trifecta.report.explain import as_data, print_chains
 COMMAND = re.compile(r"trifecta resume (\S+) --blocks (\d+)")
 
 
-def one(blocks, low, high, verdict="undecided"):
-    row = {"blocks": blocks, "blocks_needed_low": low, "blocks_needed_high": high}
+def one(blocks, low, high, verdict="undecided", middle=None):
+    row = {"blocks": blocks, "blocks_needed": middle, "blocks_needed_low": low, "blocks_needed_high": high}
     return Comparison("path=far", "h3", "h2", verdict, row)
 
 
@@ -31,6 +31,9 @@ def one(blocks, low, high, verdict="undecided"):
         (one(20, 50, None), 30),  # open above: its lower end, or as many again
         (one(20, 22, None), 20),
         (one(20, None, None), 20),  # far off: as many again
+        (one(20, 50, None, middle=90), 70),
+        (one(4, 7, 63, middle=17), 13),  # the first blocks have a range beyond what can be foreseen
+        (one(2, 7, 2258), 5),
         (one(2, None, None), 4),  # no verdict before the sixth block
         (one(5, 6, 6), 1),
         (one(0, None, None), None),  # no valid block: more of them are no help

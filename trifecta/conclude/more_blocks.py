@@ -6,20 +6,26 @@ import math
 from collections.abc import Iterable
 from statistics import median
 
+from trifecta.analysis.forecast import HORIZON
 from trifecta.conclude.comparisons import Comparison
 from trifecta.conclude.facts import RunFacts
 
 
 def of(facts: RunFacts, comparison: Comparison) -> int | None:
-    """How many more blocks to ask for: the upper end of the forecast, else as many again as there were.
+    """How many more blocks to ask for: the forecast's upper end, else its middle, else as many again as there were.
 
+    An end beyond the forecast's horizon, as the first blocks have it, is a range to be told, not a number to ask for.
     None where more blocks are no help: of a decided verdict, of one without a valid block, and in a map.
     """
     done = int(comparison.row["blocks"] or 0)
     if comparison.decided or not done or facts.is_map:
         return None
     low, high = comparison.blocks_more or (done, done)
-    ask = high if high is not None else max(low, done)
+    middle = comparison.row["blocks_needed"]
+    if high is not None and done + high <= HORIZON * done:
+        ask = high
+    else:
+        ask = max(low, done) if middle is None else middle - done
     return max(ask, facts.fewest_blocks - done)
 
 
