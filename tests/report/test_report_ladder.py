@@ -164,6 +164,16 @@ def test_the_terminal_has_every_rung_and_what_follows(width):
         assert part in text
 
 
+def test_a_rung_that_was_run_from_end_to_end_too_says_how_many_rounds_its_step_has():
+    out = Console(file=io.StringIO(), width=140)
+    document = found()
+    document["rungs"][-1]["blocks"] = 12
+    output.print_ladder(document, Path("there"), out)
+    lines = out.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    assert next(line for line in lines if line.startswith("another client")).split()[-3:] == ["12,", "step", "6"]
+    assert next(line for line in lines if line.startswith("Nagle off")).split()[-1] == "6"
+
+
 def test_files_are_written_and_what_was_changed_is_refused(tmp_path):
     own = tmp_path / "ladders" / "small"
     own.mkdir(parents=True)

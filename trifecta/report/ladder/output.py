@@ -86,7 +86,7 @@ def print_ladder(document: LadderDocument, folder: Path, console: Console | None
     for rung, step in zip(rungs, document["steps"], strict=True):
         change = Text(_plain(out, f"× {words.ratio(step)}"), style="bold" if step["counts"] else "dim")
         title = Text(_plain(out, f"{step['title']} ({words.exchanged(step)})").replace("→", "->"))
-        grid.add_row(title, Text(_plain(out, words.ratio(rung))), change, str(step["blocks"]))
+        grid.add_row(title, Text(_plain(out, words.ratio(rung))), change, _rounds(rung["blocks"], step["blocks"]))
     out.print(grid)
     out.print(Text(_plain(out, words.closing(document))), soft_wrap=True)
     for one in document["orders"]:
@@ -100,6 +100,11 @@ def print_ladder(document: LadderDocument, folder: Path, console: Console | None
     out.print(Text(_plain(out, words.answer(document)), style=_COLOURS.get(document["answer"], "cyan")), soft_wrap=True)
     out.print(f"Picture: {folder / PICTURE}.svg", soft_wrap=True, markup=False)
     out.print()
+
+
+def _rounds(rung: int, step: int) -> str:
+    """The last rung has been run from end to end, too, where its step has not."""
+    return str(rung) if rung == step else f"{rung}, step {step}"
 
 
 def _plain(out: Console, text: str) -> str:
