@@ -12,6 +12,8 @@ import duckdb
 
 from trifecta.conclude import results
 from trifecta.conclude.query import Query
+from trifecta.design import percentiles
+from trifecta.design.metric import Metric
 from trifecta.store import parquet, schema, views
 from trifecta.store.derived import DERIVED
 
@@ -86,6 +88,22 @@ def ask(connection: duckdb.DuckDBPyConnection, query: Query, cell: str | None = 
         return QueryResult(query, _rows(result)[1])
     finally:
         cursor.close()
+
+
+def trial_value(metric: Metric) -> str:
+    """SQL for a metric of a row ``t`` of ``trials``.
+
+    A trial without the percentile, because too many of its requests failed, counts as infinitely long, as it does in
+    verdicts.
+    """
+    value = f"t.{metric.name}"
+    if metric.quantile is None or not metric.over_failures:
+        return value
+    return (
+        f"CASE WHEN t.samples < {percentiles.needed(metric.quantile)} THEN NULL "
+        f"WHEN t.success_rate < {metric.quantile:g} OR ({value} IS NULL AND t.success_rate < 1) "
+        f"THEN CAST('Infinity' AS DOUBLE) ELSE {value} END"
+    )
 
 
 def select(

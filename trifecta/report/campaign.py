@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import MutableMapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from trifecta.contract.values import JsonObject
 from trifecta.design import numbers, phrases
 from trifecta.design.campaign import Campaign
 from trifecta.design.factors import CONNECTION_LEVELS
+from trifecta.design.metrics import METRICS
 from trifecta.report import grids, verdict_words
 from trifecta.report.figures import style
 from trifecta.report.page_templates import Filter, page
@@ -40,7 +41,7 @@ ARMS = Query(
     "campaign_arms",
     """
 SELECT t.cell, t.arm, count(*) AS trials, count(*) FILTER (WHERE t.valid) AS valid_trials,
-       median(t.latency_p50_ns) FILTER (WHERE t.valid) AS latency_p50_ns,
+       median({value}) FILTER (WHERE t.valid) AS value,
        sum(t.samples - t.errors) / nullif(sum(t.samples), 0) AS success_rate
 FROM trials AS t WHERE NOT t.is_aa
 GROUP BY t.cell, t.arm ORDER BY t.cell, t.arm
@@ -60,8 +61,15 @@ class Line:
     """Path, place and connection."""
     place: str
     """The levels that tell it from the other cells there."""
+    metric: str
+    """That of its values and verdicts."""
     arms: dict[str, dict[str, Any]]
     comparisons: dict[tuple[str, str], Comparison]
+
+    def value(self, protocol: str) -> str:
+        """The middle of a protocol's trials, with its unit."""
+        value = self.arms[protocol]["value"]
+        return numbers.NO_VALUE if value is None else numbers.in_unit(value, METRICS[self.metric].unit)
 
     def heading(self) -> str:
         """What the cells of one place have in common."""
@@ -167,7 +175,7 @@ def overview(
 def _read(campaign: Campaign, name: str, run: Path) -> RunRead:
     about = facts.read(run)
     with queries.connect(run) as connection:
-        arms = queries.ask(connection, ARMS)
+        arms = queries.ask(connection, replace(ARMS, sql=ARMS.sql.replace("{value}", queries.trial_value(about.of))))
         verdicts = queries.ask(connection, VERDICTS)
         cells = cells_in_order(about, dict.fromkeys(row["cell"] for row in arms))
         comparisons = comparisons_of(about, verdicts, cells)
@@ -187,6 +195,7 @@ def _read(campaign: Campaign, name: str, run: Path) -> RunRead:
                 tests=campaign.test_names(name, own),
                 where=", ".join(where),
                 place=", ".join(shown) or campaign.studies[name].workload.kind,
+                metric=about.metric,
                 arms={row["arm"]: row for row in arms if row["cell"] == cell},
                 comparisons={(one.arm, one.reference): one for one in comparisons if one.cell == cell},
             )
@@ -201,7 +210,6 @@ def write_page(overview: Overview, folder: Path) -> Path:
 
     filters: dict[str, Filter] = {
         "name": style.name,
-        "duration": _duration,
         "share": _share,
         "headline": verdict_words.headline,
         "ratio_interval": verdict_words.ratio_interval,
@@ -225,7 +233,10 @@ def print_overview(overview: Overview, folder: Path, console: Console | None = N
     invalid = sum(row["trials"] - row["valid_trials"] for line in overview.lines for row in line.arms.values())
     if invalid:
         total = sum(row["trials"] for line in overview.lines for row in line.arms.values())
-        out.print(Text(f"{invalid} of {total} trials failed a check and do not count; the reports say which and why."))
+        counts = "does" if invalid == 1 else "do"
+        out.print(
+            Text(f"{invalid} of {total} trials failed a check and {counts} not count; the reports say which and why.")
+        )
     if overview.claims:
         out.print(Text(f"Published: {overview.claim_words()}"))
         for sentence in overview.by_claim():
@@ -250,7 +261,7 @@ def _grid(out: Console, overview: Overview, lines: list[Line]) -> Grid:
         grid.add_column(f"{style.name(arm)} vs\n{style.name(reference)}", no_wrap=True)
     for line in lines:
         cells = [f"{line.tests} {line.place}".strip()]
-        cells += [_arm(line.arms.get(protocol)) for protocol in overview.protocols]
+        cells += [_arm(line, protocol) for protocol in overview.protocols]
         cells += [_verdict(line.comparisons.get(pair)) for pair in overview.pairs]
         grid.add_row(*cells)
     return grid
@@ -270,6 +281,7 @@ def as_data(overview: Overview, folder: Path) -> JsonObject:
                 "tests": line.tests,
                 "where": line.where,
                 "cell": line.place,
+                "metric": line.metric,
                 "arms": line.arms,
                 "verdicts": [{"arm": arm, "reference": ref, "verdict": one.kind, "ratio": one.row["ratio"]}
                              for (arm, ref), one in line.comparisons.items()],
@@ -281,20 +293,16 @@ def as_data(overview: Overview, folder: Path) -> JsonObject:
     }  # fmt: skip
 
 
-def _arm(row: dict[str, Any] | None) -> str:
+def _arm(line: Line, protocol: str) -> str:
+    row = line.arms.get(protocol)
     if row is None:
         return numbers.NO_VALUE
-    latency = _duration(row["latency_p50_ns"])
-    rate = row["success_rate"]
-    return latency if rate is None or rate == 1 else f"{latency}\n{_share(rate)}"
+    value, rate = line.value(protocol), row["success_rate"]
+    return value if rate is None or rate == 1 else f"{value}\n{_share(rate)}"
 
 
 def _verdict(comparison: Comparison | None) -> str:
     return numbers.NO_VALUE if comparison is None else verdict_words.headline(comparison, "x").replace(" ", "\n")
-
-
-def _duration(value: float | None) -> str:
-    return numbers.NO_VALUE if value is None else numbers.duration(value)
 
 
 def _share(value: float | None) -> str:

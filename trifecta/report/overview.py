@@ -15,7 +15,7 @@ from trifecta.conclude.comparisons import Comparison, levels, rank_arms
 from trifecta.conclude.facts import RunFacts
 from trifecta.conclude.queries import QueryResult
 from trifecta.conclude.query import Query
-from trifecta.design import numbers, percentiles
+from trifecta.design import numbers
 from trifecta.design.metrics import METRICS
 from trifecta.design.phrases import counted
 from trifecta.report import next_commands
@@ -24,8 +24,7 @@ from trifecta.report.tables import row_key
 
 Ends = tuple[float | None, float | None]
 
-# A row a path and arm: the medians of the trials of its cells, and its ratios to the reference. A trial without the
-# percentile, because too many of its requests failed, counts as infinitely long, as it does in verdicts.
+# A row a path and arm: the medians of the trials of its cells, and its ratios to the reference.
 PATHS = Query(
     "opening",
     """
@@ -84,16 +83,9 @@ def ask(connection: duckdb.DuckDBPyConnection, facts: RunFacts) -> QueryResult |
     """The numbers of the first screen; None where nothing is compared, or cells are places of a map."""
     if not facts.pairs or facts.is_map:
         return None
-    metric = METRICS[facts.metric]
-    value = f"t.{metric.name}"
-    if metric.quantile is not None and metric.over_failures:
-        value = (
-            f"CASE WHEN t.samples < {percentiles.needed(metric.quantile)} THEN NULL "
-            f"WHEN t.success_rate < {metric.quantile:g} OR ({value} IS NULL AND t.success_rate < 1) "
-            f"THEN CAST('Infinity' AS DOUBLE) ELSE {value} END"
-        )
     reference = facts.pairs[0][1].replace("'", "''")
-    sql = PATHS.sql.replace("{value}", value).replace("{metric}", metric.name).replace("{reference}", reference)
+    value = queries.trial_value(facts.of)
+    sql = PATHS.sql.replace("{value}", value).replace("{metric}", facts.metric).replace("{reference}", reference)
     return queries.ask(connection, replace(PATHS, sql=sql))
 
 
