@@ -105,7 +105,7 @@ def test_a_size_and_a_difference_are_judged_as_ever() -> None:
 def test_what_lacks_one_of_the_two_was_not_measured() -> None:
     said = evaluate(claim(MORE), [place(metric="cpu_share[B]")])
     assert (said.state, said.reason) == (
-        OPEN, "cpu_share[B] over cpu_share[A] was not measured in the cells that it is about",
+        OPEN, "not measured in its cells: CPU of B over CPU of A",
     )  # fmt: skip
     assert said.change().endswith("HTTP/1.1 and HTTP/2 and HTTP/3")
     censored = services(everyone(1.5))

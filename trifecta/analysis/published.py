@@ -40,7 +40,9 @@ from trifecta.contract.trial import TrialValues, value_of
 from trifecta.design.metrics import label
 from trifecta.design.model import AA_SUFFIX, PROTOCOL_NAMES
 
-__all__ = ["Effect", "Evaluation", "Place", "change_words", "evaluate", "matching"]
+__all__ = ["NOT_RUN", "Effect", "Evaluation", "Place", "change_words", "evaluate", "matching"]
+
+NOT_RUN = "nothing was run that it is about"
 
 
 @dataclass(frozen=True)
@@ -122,7 +124,7 @@ def evaluate(statement: Statement, places: Sequence[Place]) -> Evaluation:
         )
     here = matching(statement, places)
     if not here:
-        return Evaluation(statement, OPEN, "nothing was run that it is about")
+        return Evaluation(statement, OPEN, NOT_RUN)
     look = interim_looks.look_at(here)
     if look == 0:
         return Evaluation(statement, OPEN, "the first blocks of its cells are not over")
@@ -249,7 +251,8 @@ def _why_nothing(groups: Sequence[Group], assertion: Assertion, reference: str) 
     if not any(_has_value(row, assertion) for place in sides for row in place.rows) and any(
         place.rows for place in sides
     ):
-        return f"{assertion.measured} was not measured in the cells that it is about"
+        measured = " over ".join(label(name) for name in (assertion.metric, assertion.over) if name)
+        return f"not measured in its cells: {measured}"
     failed: Counter[str] = Counter()
     for place in sides:
         failed.update(place.checks)

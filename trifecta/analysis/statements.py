@@ -155,11 +155,6 @@ class Assertion:
     """A metric of the same trial by which ``metric`` is taken: divided by it, or less it."""
 
     @property
-    def measured(self) -> str:
-        """What is compared, by its name."""
-        return f"{self.metric} over {self.over}" if self.over else self.metric
-
-    @property
     def sides(self) -> tuple[str, ...]:
         """What is decided one by one: the references; of several arms that are held against 1 these."""
         if self.to:

@@ -8,6 +8,7 @@ from typing import cast
 
 from trifecta import studies
 from trifecta.analysis.judging import OPEN, State
+from trifecta.analysis.published import NOT_RUN
 from trifecta.conclude.reproduction import rejudge
 from trifecta.contract.ladder import LadderDocument
 from trifecta.contract.reproduction import Judged, StatementDocument
@@ -20,8 +21,8 @@ from trifecta.studies import ladder_files
 def below(folder: Path, ladders: Sequence[LadderDocument]) -> dict[str, StatementDocument]:
     """By statement what it was as published: in the folder ``as-published`` of a reproduction, else on a ladder.
 
-    A statement that stays open in the folder is taken from a ladder that decides it. One of which nothing could be
-    measured there names the ladder that makes its conditions.
+    A statement that stays open in the folder is taken from a ladder that decides it. One of which nothing was run there
+    names the ladder that makes its conditions.
     """
     statements = _of_folder(folder / reproduction.AS_PUBLISHED_FOLDER)
     for one in ladders:
@@ -38,18 +39,18 @@ def below(folder: Path, ladders: Sequence[LadderDocument]) -> dict[str, Statemen
                 reason=one["reason"] if end["state"] == OPEN else "",
                 by=f"ladder {one['ladder']}",
             )
-    return statements | {claim: _with_ladder(one, claim) for claim, one in statements.items() if not _measured(one)}
+    return statements | {claim: _with_ladder(one, claim) for claim, one in statements.items() if _not_run(one)}
 
 
-def _measured(statement: StatementDocument) -> bool:
-    return statement["state"] != OPEN or statement["blocks"] > 0 or statement["by"] != reproduction.AS_PUBLISHED_FOLDER
+def _not_run(statement: StatementDocument) -> bool:
+    return statement["state"] == OPEN and statement["reason"].startswith(NOT_RUN)
 
 
 def _with_ladder(statement: StatementDocument, claim: str) -> StatementDocument:
     ladder = next((name for name, about in ladder_files.claim_of().items() if about == claim), "")
     if not ladder:
         return statement
-    reason = f"no run as published covers it, but its ladder does (`trifecta ladder {ladder}`)"
+    reason = f"{statement['reason']}; a ladder makes these conditions (`trifecta ladder {ladder}`)"
     return StatementDocument({**statement, "reason": reason})
 
 
