@@ -79,7 +79,7 @@ def test_what_a_campaign_tolerates_is_told_once_and_counts(run: Path) -> None:
 def test_what_is_tolerated_in_one_cell_counts_in_it_alone(run: Path) -> None:
     stream, row = io.StringIO(), RunDirectory.open(run).rows()[0]
     spoke = CheckResult("parity", "t", "fail", "the server's TCP_NODELAY is False")
-    with LiveProgress(Console(file=stream, width=120), tolerated_in={row["cell"]: frozenset({"parity"})}) as live:
+    with LiveProgress(Console(file=stream, width=120), tolerated={row["cell"]: frozenset({"parity"})}) as live:
         live.study_started(Shape().study, "runs/x", 0)
         for number, cell in enumerate((row["cell"], "path=elsewhere")):
             trial = Trial(f"t{number}", number, Cell(cell, {}), row["arm"], 0, 1)

@@ -161,8 +161,7 @@ def rounds_runner(stop: Callable[[], bool], *, quiet: bool) -> RunRounds:
     """What runs a study whose blocks are planned in rounds, and writes its report."""
 
     def run_one(study: Any, path: Path, resume: bool, rounds: Rounds) -> None:
-        planner, planned, tolerated = rounds.planner, rounds.trials, rounds.tolerated
-        run = runner(stop, quiet=quiet, planner=planner, planned=planned, tolerated_in=tolerated)
+        run = runner(stop, quiet=quiet, planner=rounds.planner, planned=rounds.trials, tolerated=rounds.tolerated)
         _reported(run(study, path, resume))
 
     return run_one

@@ -8,7 +8,6 @@ from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -115,17 +114,15 @@ def runner(
     more: RunExtension | None = None,
     planner: MakePlanner | None = None,
     planned: int | None = None,
-    tolerated: AbstractSet[str] = frozenset(),
-    tolerated_in: Mapping[str, AbstractSet[str]] = MappingProxyType({}),
+    tolerated: AbstractSet[str] | Mapping[str, AbstractSet[str]] = frozenset(),
     any_levels: RunDocument | None = None,
     cluster: OnCluster | None = None,
 ) -> Callable[[Any, Path, bool], Any]:
     """What runs a study into a folder, or goes on with it (``more`` than it was to be), and shows how far it is.
 
     ``planner`` chooses the blocks, where the study's own does not; it plans so many trials. What checks that are
-    ``tolerated`` say, or that of a cell in ``tolerated_in``, is no reason to leave trials out of what is made of the
-    run. ``any_levels``: as of `carry_out`.
-    ``cluster``: where blocks are run.
+    ``tolerated`` say, in all cells or by cell, is no reason to leave trials out of what is made of the run.
+    ``any_levels``: as of `carry_out`. ``cluster``: where blocks are run.
     """
     from trifecta.analysis.planner import Planner
     from trifecta.cli import clusters
@@ -143,7 +140,7 @@ def runner(
             return run(study, path, NoProgress(), resume=resume)
         from trifecta.report.progress import LiveProgress
 
-        with LiveProgress(planned=planned, tolerated=tolerated, tolerated_in=tolerated_in) as progress:
+        with LiveProgress(planned=planned, tolerated=tolerated) as progress:
             return run(study, path, progress, resume=resume)
 
     return run_one

@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from types import MappingProxyType, TracebackType
+from types import TracebackType
 from typing import Any
 
 from rich.console import Console, Group
@@ -38,15 +38,14 @@ class LiveProgress:
         self,
         console: Console | None = None,
         planned: int | None = None,
-        tolerated: AbstractSet[str] = frozenset(),
-        tolerated_in: Mapping[str, AbstractSet[str]] = MappingProxyType({}),
+        tolerated: AbstractSet[str] | Mapping[str, AbstractSet[str]] = frozenset(),
     ) -> None:
         """Write to ``console`` (default: standard error).
 
-        ``planned`` trials, where the study alone does not tell. Checks that are ``tolerated``, or are in a trial's cell
-        (``tolerated_in``, by cell), exclude no trial from what the run is made for.
+        ``planned`` trials, where the study alone does not tell. Checks that are ``tolerated``, in all cells or by
+        cell, exclude no trial from what the run is made for.
         """
-        self._tolerated, self._tolerated_in = tolerated, tolerated_in
+        self._tolerated = tolerated
         self._told: set[str] = set()
         self._taken = 0  # trials that fail such checks alone
         self._requested = planned
@@ -119,7 +118,9 @@ class LiveProgress:
         failed = f", {numbers.count(errors)} failed" if errors else ""
         self._last = f"{style.name(trial.arm)}: {numbers.per_second(rate)}, median {numbers.duration(median)}{failed}"
         against = [check for check in checks if check.status == "fail"]
-        tolerated = self._tolerated | self._tolerated_in.get(row["cell"], frozenset())
+        tolerated = self._tolerated
+        if isinstance(tolerated, Mapping):
+            tolerated = tolerated.get(row["cell"], frozenset())
         if against and {check.check for check in against} <= tolerated and not row.get("error"):
             self._taken += 1
             for check in against:
