@@ -7,7 +7,7 @@ from trifecta.implementations.registry import CLIENTS, SERVERS
 from trifecta.workloads.preflight import preflight
 from trifecta.workloads.requests.supported import requests_supported
 
-NOTHING = "nothing can be decided: no verdict is possible before a cell's block 6, and this study ends at "
+NOTHING = "this run can give no verdict: one needs 6 blocks of its cell, and it ends at "
 
 
 def race(*settings):

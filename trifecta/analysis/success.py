@@ -124,6 +124,25 @@ def _fewer(requests: int, trials: int, confidence: float) -> float:
     return float((t_quantile(share, requests - 1) / t_quantile(share, trials - 1)) ** 2)
 
 
+def ratio_interval(one: Rate, other: Rate) -> tuple[float, float | None]:
+    """The ends of one rate by another, of the ends of each: MOVER-R (Donner & Zou 2012), which also exists near 100 %.
+
+    The upper one is None where the other may be 0. ValueError where a rate is missing, or the other is 0.
+    """
+    if one.rate is None or not other.rate or one.low is None or one.high is None or other.low is None:
+        raise ValueError("no ratio without two rates, the second above 0")
+    high = _mover(one.rate, one.high, other.rate, other.low, 1) if other.low > 0 else None
+    return max(0.0, _mover(one.rate, one.low, other.rate, other.high or 1.0, -1)), high
+
+
+def _mover(rate: float, end: float, other: float, other_end: float, sign: int) -> float:
+    """A root of the equation whose solutions are the ends of the ratio, at an end of each rate."""
+    product, reach = rate * other, other_end * (2 * other - other_end)
+    if abs(reach) < 1e-12:  # the equation is linear then
+        return end * (2 * rate - end) / (2 * product) if product else 0.0
+    return (product + sign * math.sqrt(max(0.0, product**2 - end * (2 * rate - end) * reach))) / reach
+
+
 def clopper_pearson(succeeded: float, requests: float, confidence: float) -> tuple[float, float]:
     """The exact interval, by the beta distribution, for counts that need not be whole."""
     from scipy import special

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from trifecta.analysis.contrasts import Contrast, adjusted, contrast, contrast_over
 from trifecta.analysis.estimate import Row, by_cell, pair_blocks
 from trifecta.analysis.means import Mean, block_logs, geometric_mean
-from trifecta.analysis.success import Rate, success_rate
+from trifecta.analysis.success import Rate, ratio_interval, success_rate
 from trifecta.design import plan
 from trifecta.design.metrics import metric_named
 from trifecta.design.model import AA_SUFFIX
@@ -263,8 +263,11 @@ def _of_rates(sides: tuple[Side, Side], arm: str, confidence: float) -> Contrast
         for rate, effect in zip((on, off), effects, strict=True)
     ]
     p = float(stats.fisher_exact(np.rint(np.array(table)).astype(np.int64)).pvalue)
-    low = (on.low or 0.0) / (off.high or 1.0)
-    high = (on.high or 0.0) / off.low if off.low else None
+    low, high = ratio_interval(on, off)
+    if p <= 1 - confidence:
+        # Where one side never failed, its interval is that of whole trials, and the test knows more: what it rejects,
+        # "no difference" and all beyond it, is no part of the interval.
+        low, high = (low, min(high or 1.0, 1.0)) if on.rate < off.rate else (max(low, 1.0), high)
     return Contrast(on.rate / off.rate, low, high, p, on.trials, off.trials)
 
 

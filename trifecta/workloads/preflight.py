@@ -117,8 +117,8 @@ def _warnings(study: Study, fewest: int, cells: int, each_ns: int) -> list[str]:
     blocks = counted(study.max_blocks, "block")
     if study.max_blocks < fewest:
         return [
-            f"nothing can be decided: no verdict is possible before a cell's block {fewest}, and this study "
-            f"ends at {blocks}; read it as a first look, or continue with `trifecta resume RUN --blocks N`"
+            f"this run can give no verdict: one needs {fewest} blocks of its cell, and it ends at {blocks}; "
+            "`trifecta resume RUN --blocks N` adds more"
         ]
     if study.budget_ns is None:
         return []
