@@ -358,6 +358,7 @@ def test_one_failure_refutes_a_rate_of_all_and_few_requests_prove_nothing() -> N
     found = evaluate(whole, [few])
     assert found.state == OPEN  # many requests, but they may fail together with their trial
     assert "6 trials are too few to rule out 1 in 100" in found.reason
+    assert evaluate(whole, [place(blocks=400)]).reason.startswith("none of 40,000 requests failed")
     next(row for row in few.rows if row["arm"] == "h3")["succeeded"] = 2  # type: ignore[index]
     assert evaluate(whole, [few]).state == CONTRADICTED
 

@@ -163,6 +163,13 @@ def test_everything_can_be_shown(capsys, tmp_path):
     shown = capsys.readouterr().out
     assert all(name in shown for name in THREATS)
     assert "HTTP/3 : HTTP/2" in shown
+    (head,) = [line for line in shown.splitlines() if line.startswith("place")]
+    assert head.split()[-1] == "blocks"
+    rates = threat(row("less", "h2", None))
+    rates["effects"][0] |= {"metric": "success_rate", "metric_label": "success rate", "unit": "share"}
+    print_measured([rates], tmp_path)
+    (head,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("success rate")]
+    assert head.split()[-1] == "trials"  # of HTTP/2 two in a block
 
 
 def test_a_threat_that_is_none_is_named(tmp_path):

@@ -28,7 +28,9 @@ from trifecta.analysis.judging import (
 )
 from trifecta.analysis.statements import Assertion
 from trifecta.analysis.success import Rate, success_rate
+from trifecta.design import numbers
 from trifecta.design.model import PROTOCOL_NAMES
+from trifecta.design.phrases import counted
 
 _WHOLE_MARGIN = 0.01
 _AA_CONFIDENCE = 0.99  # that of "the baseline differs from itself", which is asked of every cell
@@ -175,16 +177,16 @@ def whole_margin(assertion: Assertion) -> float:
 def decide_whole(assertion: Assertion, trials: Sequence[tuple[int, int]], confidence: float) -> tuple[State, str, Rate]:
     """A rate that is 100 %, of trials (asked, succeeded): a failure contradicts it, and none takes many trials."""
     rate = success_rate(trials, confidence)
-    failed = rate.requests - rate.succeeded
+    failed, requests = rate.requests - rate.succeeded, counted(rate.requests, "request")
     if failed:
-        return CONTRADICTED, f"{failed} of {rate.requests} requests failed", rate
+        return CONTRADICTED, f"{numbers.count(failed)} of {requests} failed", rate
     limit = 1 - whole_margin(assertion)
     if rate.low is not None and rate.low >= limit:
-        return CONFIRMED, f"none of {rate.requests} requests failed", rate
+        return CONFIRMED, f"none of {requests} failed", rate
     return (
         OPEN,
-        f"none of {rate.requests} requests failed; those of a trial may fail together, and {rate.trials} trials "
-        f"are too few to rule out 1 in {1 / (1 - limit):.0f}",
+        f"none of {requests} failed; those of a trial may fail together, and {counted(rate.trials, 'trial')} "
+        f"{'is' if rate.trials == 1 else 'are'} too few to rule out 1 in {1 / (1 - limit):.0f}",
         rate,
     )
 

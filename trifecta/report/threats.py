@@ -341,7 +341,8 @@ def _why_open(effect: EffectDocument, row: EffectRow) -> str:
 def _table(effect: EffectDocument) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), show_edge=False)
     places = any(row["place"] for row in effect["rows"])
-    heads = [f"{effect['metric_label']}", effect["off"], effect["on"], "with : without", "interval", "blocks"]
+    counts = "trials" if effect["metric"] in BY_DIFFERENCE else "blocks"  # of success rates trials are counted
+    heads = [f"{effect['metric_label']}", effect["off"], effect["on"], "with : without", "interval", counts]
     for number, title in enumerate((["place"] if places else []) + heads):
         table.add_column(title, justify="right" if number > places else "left", overflow="fold")
     write: Callable[[float | None], str] = partial(numbers.in_unit, unit=effect["unit"])
