@@ -66,6 +66,26 @@ def test_a_person_finds_a_run_and_opens_it_by_keyboard_alone(page: Any, served: 
     assert page.evaluate("document.activeElement.tagName") == "SUMMARY"
 
 
+def test_runs_that_were_cut_and_runs_that_were_stopped_are_chosen_together(page: Any, served: Served) -> None:
+    """One that still says "running" and is not written was cut: both are interrupted, in one word."""
+
+    def as_cut_and_stopped(route: Any) -> None:
+        answer = route.fetch()
+        told = answer.json()
+        for one, state in zip(told["runs"], ("running", "interrupted"), strict=False):
+            one["state"] = state
+        route.fulfill(response=answer, json=told)
+
+    page.route("**/api/runs*", as_cut_and_stopped)
+    page.reload()
+    page.get_by_role("link", name="The first").wait_for()
+    choice = page.get_by_role("combobox", name="State")
+    words = choice.locator("option").all_inner_texts()
+    assert len(set(words)) == len(words) and "interrupted" in words
+    choice.select_option("interrupted")
+    until(page, "document.querySelectorAll('.runs li').length === 2")
+
+
 def test_every_picture_has_its_table(page: Any, served: Served) -> None:
     go(page, served, "run/first")
     page.locator("section[aria-label='Cells'] summary").first.click()

@@ -4,12 +4,13 @@ import { get, h, link, post, problem, say, select } from "./dom.js";
 
 const pageOf = (one) => link(one.kind === "run" ? (one.written ? "live" : "run") : "found", one.name);
 const MANY = 300;
-// How a run ended (`state` of run.json), as a person says it.
+// How a run ended (`state` of run.json), as a person says it. One that still says "running" and is not written was cut.
 const ENDED = {
   decided: "every verdict decided", budget: "budget spent", blocks: "all blocks done", unmeasurable: "not measurable",
   captured: "captured", capped: "cap reached", refused: "refused by the server", interrupted: "interrupted",
   running: "interrupted",
 };
+const ending = (one) => (one.written ? "" : ENDED[one.state] || one.state || "");
 
 export async function list(context) {
   const { main, signal } = context;
@@ -24,7 +25,7 @@ export async function list(context) {
   const bar = h("div", { class: "bar", hidden: true });
   const search = h("input", { type: "search", placeholder: "title, level, server, answer", input: (event) => { wanted.text = event.target.value.toLowerCase(); most = MANY; draw(); } });
   const kinds = () => [["", "all"], ...[...new Set(state.runs.map((one) => one.kind))].sort().map((one) => [one, one])];
-  const states = () => [["", "all"], ["now", "being measured"], ...[...new Set(state.runs.map((one) => one.state))].filter(Boolean).sort().map((one) => [one, ENDED[one] || one])];
+  const states = () => [["", "all"], ["now", "being measured"], ...[...new Set(state.runs.map(ending))].filter(Boolean).sort().map((one) => [one, one])];
   const tools = h("div", { class: "tools", role: "search" },
     h("label", { class: "search" }, "Search", search),
     select("Kind", kinds(), "", (value) => { wanted.kind = value; draw(); }),
@@ -34,7 +35,7 @@ export async function list(context) {
 
   const matches = (one) => {
     if (wanted.kind && one.kind !== wanted.kind) return false;
-    if (wanted.state && (wanted.state === "now" ? !one.written : one.state !== wanted.state)) return false;
+    if (wanted.state && (wanted.state === "now" ? !one.written : ending(one) !== wanted.state)) return false;
     const text = `${one.title} ${one.name} ${one.words} ${one.answer || ""}`.toLowerCase();
     return wanted.text.split(/\s+/).every((word) => text.includes(word));
   };
@@ -47,7 +48,7 @@ export async function list(context) {
     h("div", {},
       h("a", { href: pageOf(one) }, one.title), " ",
       one.written ? h("span", { class: "tag now" }, "being measured") : one.kind === "run" ? (one.state === "running" ? h("span", { class: "tag" }, "interrupted") : null) : h("span", { class: "tag" }, one.kind),
-      h("div", { class: "about" }, [one.name, one.began && `${one.began.slice(0, 19).replace("T", " ")} UTC`, one.written ? "" : ENDED[one.state] || one.state].filter(Boolean).join(" · ")),
+      h("div", { class: "about" }, [one.name, one.began && `${one.began.slice(0, 19).replace("T", " ")} UTC`, ending(one)].filter(Boolean).join(" · ")),
       one.problem ? h("p", { class: "problem" }, one.problem) : h("p", {}, one.answer ?? (one.written ? "Open it to follow it." : "The answer is being read."))));
   function drawBar() {
     bar.hidden = !chosen.size;
