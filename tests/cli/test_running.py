@@ -88,3 +88,18 @@ def test_a_service_of_a_compose_file_is_a_container(monkeypatch):
     running.enter_lab([mine])
     running.enter_lab([study("c", workload=requests(requests=20))])
     assert asked == [cgroups.forget, None]
+
+
+@pytest.mark.parametrize(
+    ("tolerated", "written"),
+    [
+        (frozenset(), {}),
+        (frozenset({"parity", "drops"}), {"counted_elsewhere": ["drops", "parity"]}),
+        ({"a": frozenset({"parity"}), "b": frozenset()}, {"counted_elsewhere": ["parity"]}),
+    ],
+)
+def test_a_run_knows_which_failures_count_in_what_it_is_part_of(monkeypatch, tmp_path, tolerated, written):
+    asked = {}
+    monkeypatch.setattr("trifecta.workloads.run_on.runner_on", lambda _: lambda *_, **how: asked.update(how))
+    running.runner(lambda: False, quiet=True, tolerated=tolerated)(None, tmp_path, False)
+    assert asked["any_levels"] == written

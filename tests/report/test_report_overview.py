@@ -166,6 +166,10 @@ def test_next_is_what_spoils_most_trials_then_what_is_open_then_why(run: Path, t
     for excluded, many in ((8, "All trials"), (7, "Most trials"), (4, "Half of the trials")):
         spoilt = totals | {"trials": 8, "excluded_trials": excluded}
         assert overview._next(summary.about, decided, spoilt, checks).startswith(f"{many} failed a check. ")
+    for failing, said in ((checks.rows[0]["check_name"], "See the reproduction, ladder or"), ("other", "Half of the")):
+        rest = summary.about.rest | {"counted_elsewhere": [failing, "protocol"]}
+        part = dataclasses.replace(summary.about, rest=rest)
+        assert overview._next(part, decided, spoilt, checks).startswith(said)
     assert printed(spoiled, 80).count("Next: ") == 1
 
 

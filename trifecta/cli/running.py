@@ -132,7 +132,11 @@ def runner(
 
     if cluster is not None and planner is not None:
         raise ValueError("blocks on a cluster are chosen by the study's own planner")
-    how = {"planner": planner or Planner, "more": more or NO_MORE, "any_levels": any_levels}
+    facts: RunDocument = {**any_levels} if any_levels else {}
+    if tolerated:
+        in_cells = tolerated.values() if isinstance(tolerated, Mapping) else [tolerated]
+        facts["counted_elsewhere"] = sorted(set[str]().union(*in_cells))
+    how = {"planner": planner or Planner, "more": more or NO_MORE, "any_levels": facts}
     run = partial(runner_on(clusters.launching(cluster)), stop=stop, **how)
 
     def run_one(study: Any, path: Path, resume: bool) -> Any:

@@ -129,6 +129,7 @@ class RunDocument(TypedDict, total=False):
     map: MapPlanDocument
     gate: GateRequest
     elsewhere: list[Look]
+    counted_elsewhere: list[str]
     resumed: int
     state: str
     ended_because: str | None

@@ -17,7 +17,7 @@ from trifecta.conclude.queries import QueryResult
 from trifecta.conclude.query import Query
 from trifecta.design import numbers
 from trifecta.design.metrics import METRICS
-from trifecta.design.phrases import counted
+from trifecta.design.phrases import counted, listed
 from trifecta.report import next_commands
 from trifecta.report.figures.style import name
 from trifecta.report.tables import row_key
@@ -157,6 +157,12 @@ def _next(facts: RunFacts, comparisons: Sequence[Comparison], totals: Mapping[st
     excluded, trials = totals["excluded_trials"], totals["trials"]
     if remedy and 2 * excluded >= trials:
         many = "All trials" if excluded == trials else "Most trials" if 2 * excluded > trials else "Half of the trials"
+        elsewhere = facts.rest.get("counted_elsewhere", [])
+        if checks.rows[0]["check_name"] in elsewhere:
+            return (
+                "See the reproduction, ladder or experiment that this run is part of: it counts trials that fail "
+                f"{listed(elsewhere, 'or')} alone, which the verdicts here leave out."
+            )
         return f"{many} failed a check. {remedy[:1].upper()}{remedy[1:].rstrip('.')}, then measure again."
     more = more_blocks.blocks_needed(facts, comparisons)
     if more is not None:

@@ -53,6 +53,7 @@ _FIELDS: dict[str, type | tuple[type, ...]] = {
     "map": dict,
     "gate": dict,
     "elsewhere": list,
+    "counted_elsewhere": list,
     "resumed": int,
     "state": str,
     "ended_because": (str, type(None)),
@@ -82,6 +83,7 @@ _ITEMS: dict[str, type | tuple[type, ...]] = {
     "time_share": _NUMBER,
     "extended": dict,
     "elsewhere": dict,
+    "counted_elsewhere": str,
 }
 _LEFT_OUT = ("unsupported", "not_found", "failed")
 _OF_LOOK: dict[str, type] = {"when": str, "utc": str, "places": list}
