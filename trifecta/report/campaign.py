@@ -92,7 +92,7 @@ class Overview:
     """What each cell says to what others published, with the cell in words; claim by claim."""
 
     @property
-    def tolerated(self) -> str:
+    def tolerated_words(self) -> str:
         """Which trials count for the reproduction alone; empty where there are none."""
         checks = sorted(self.campaign.tolerate)
         if not checks:
