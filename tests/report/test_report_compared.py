@@ -228,6 +228,13 @@ def test_another_version_or_code_or_machine_is_warned_of(tmp_path: Path) -> None
     assert compared.warnings(compare(first, made_of(tmp_path / "f", days[1], "abc"))) == []
 
 
+def test_differences_have_the_unit_of_what_is_compared(tmp_path: Path) -> None:
+    about = {"form": "difference", "metric": "latency_p50_ns", "difference": -195e6, "low": -202e6, "high": -188e6}
+    rows = [said("x", "confirmed", 1.0, **about)]
+    text = printed(compare(folder(tmp_path / "a", *rows), folder(tmp_path / "b", *rows)), 200)
+    assert text.count("confirmed -195 ms [-202 ms, -188 ms]") == 2
+
+
 @pytest.mark.parametrize("width", [40, 80, 200])
 def test_it_fits_any_width(tmp_path: Path, width: int) -> None:
     forms = (("x", "confirmed", 1.2, "ratio"), ("y", "open", 3.0, "difference"), ("z", "open", None, "ratio"))

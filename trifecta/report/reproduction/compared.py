@@ -17,6 +17,7 @@ from trifecta.conclude.reproduction.programs import CODE
 from trifecta.contract.values import JsonObject
 from trifecta.design import numbers
 from trifecta.report import grids
+from trifecta.report.visits.published import difference_words
 
 _COLOURS = {DIFFERS: "bold red", SAME: "green", OPEN_IN_BOTH: "dim"}
 _APART = timedelta(hours=12)  # sessions nearer than this share what a day has: load, temperature, boot
@@ -189,10 +190,6 @@ def _side(side: Mapping[str, Any] | None) -> str:
     if not side.get("blocks"):
         return f"{side['state']}: {side.get('reason') or 'no block that counts'}"
     if side.get("form") == "difference":
-        ends = f"[{_signed(side.get('low'))}, {_signed(side.get('high'))}]"
-        return f"{side['state']} {_signed(side.get('difference'))} {ends}"
+        ends = (side.get("difference"), side.get("low"), side.get("high"))
+        return f"{side['state']} {difference_words(str(side.get('metric') or ''), *ends)}"
     return f"{side['state']} {numbers.ratio(side.get('ratio'))} {numbers.interval((side.get('low'), side.get('high')))}"
-
-
-def _signed(value: float | None) -> str:
-    return numbers.NO_VALUE if value is None else f"{value:+.3g}"
