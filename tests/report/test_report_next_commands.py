@@ -19,8 +19,9 @@ from trifecta.report.explain import as_data, print_chains
 COMMAND = re.compile(r"trifecta resume (\S+) --blocks (\d+)")
 
 
-def one(blocks, low, high, verdict="undecided", middle=None):
-    row = {"blocks": blocks, "blocks_needed": middle, "blocks_needed_low": low, "blocks_needed_high": high}
+def one(blocks, low, high, verdict="undecided", middle=None, invalid=0):
+    row = {"blocks": blocks, "blocks_needed": middle, "blocks_needed_low": low, "blocks_needed_high": high,
+           "invalid_trials": invalid}  # fmt: skip
     return Comparison("path=far", "h3", "h2", verdict, row)
 
 
@@ -36,8 +37,9 @@ def one(blocks, low, high, verdict="undecided", middle=None):
         (one(2, 7, 2258), 5),
         (one(2, None, None), 4),  # no verdict before the sixth block
         (one(5, 6, 6), 1),
-        (one(0, None, None), None),  # no valid block: more of them are no help
-        (one(None, None, None), None),
+        (one(0, None, None, invalid=3), None),  # no valid block: more of them are no help
+        (one(0, None, None), 6),  # it has not had its turn
+        (one(None, None, None), 6),
         (one(20, None, None, "faster"), None),
     ],
 )
@@ -50,7 +52,10 @@ def test_how_many_blocks_are_asked_for(small, comparison, asked):
 def test_of_several_half_are_decided_and_none_is_kept_below_six_blocks(small):
     about = facts.read(small)
     assert (
-        more_blocks.blocks_needed(about, [one(20, 21, 23), one(20, 25, 30), one(20, 60, 90), one(0, None, None)]) == 10
+        more_blocks.blocks_needed(
+            about, [one(20, 21, 23), one(20, 25, 30), one(20, 60, 90), one(0, None, None, invalid=3)]
+        )
+        == 10
     )
     assert more_blocks.blocks_needed(about, [one(5, 6, 6), one(5, 6, 6), one(1, None, None)]) == 5
     assert more_blocks.blocks_needed(about, [one(20, None, None, "same")]) is None

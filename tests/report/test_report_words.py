@@ -58,8 +58,9 @@ def test_a_command_is_told_without_where_the_program_lies(argv: list[str], said:
     assert command_line(argv) == said
 
 
-def opened(blocks: int, low: int | None, high: int | None, likely: str | None = None) -> Comparison:
-    row = {"blocks": blocks, "blocks_needed_low": low, "blocks_needed_high": high, "likely": likely}
+def opened(blocks: int, low: int | None, high: int | None, likely: str | None = None, invalid: int = 0) -> Comparison:
+    row = {"blocks": blocks, "blocks_needed_low": low, "blocks_needed_high": high, "likely": likely,
+           "invalid_trials": invalid}  # fmt: skip
     return Comparison("c", "h3", "h2", "undecided", row)
 
 
@@ -71,8 +72,9 @@ def opened(blocks: int, low: int | None, high: int | None, likely: str | None = 
         ([opened(10, 13, None), opened(20, 30, 40)], "2 would need an estimated 3 or more further blocks each."),
         ([opened(10, 11, 11)], "1 would need an estimated 1 more block."),
         ([opened(30, None, None)], "1 would need more than ten times the blocks so far."),
-        ([opened(2, None, None), opened(0, None, None)], "1 has too few blocks for a forecast. "
+        ([opened(2, None, None), opened(0, None, None, invalid=3)], "1 has too few blocks for a forecast. "
          "1 has no valid block at all."),
+        ([opened(0, None, None), opened(0, None, None)], "2 have not been measured yet."),
         ([opened(10, 12, 14, "faster")], "1 would be decided if it were the only comparison (likely). "
          "1 would need an estimated 2 to 4 more blocks."),
         ([opened(10, 14, 14, "same"), opened(14, 16, 16, "same")], "1 would be decided if it were the only comparison "

@@ -85,6 +85,11 @@ class Comparison:
         return self.kind != "undecided"
 
     @property
+    def begun(self) -> bool:
+        """Whether a block is complete, or a trial did not count: else its cell has not had its turn."""
+        return bool(self.row["blocks"] or self.row.get("invalid_trials"))
+
+    @property
     def likely(self) -> str | None:
         """What an undecided comparison would be, were it the only one asked; None where that is open, too."""
         return None if self.decided else self.row["likely"]

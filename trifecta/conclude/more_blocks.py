@@ -15,11 +15,14 @@ def of(facts: RunFacts, comparison: Comparison) -> int | None:
     """How many more blocks to ask for: the forecast's upper end, else its middle, else as many again as there were.
 
     An end beyond the forecast's horizon, as the first blocks have it, is a range to be told, not a number to ask for.
-    None where more blocks are no help: of a decided verdict, of one without a valid block, and in a map.
+    A cell that has not had its turn needs the fewest that a verdict takes. None where more blocks are no help: of a
+    decided verdict, of one without a valid block, and in a map.
     """
     done = int(comparison.row["blocks"] or 0)
-    if comparison.decided or not done or facts.is_map:
+    if comparison.decided or facts.is_map:
         return None
+    if not done:
+        return None if comparison.begun else facts.fewest_blocks
     low, high = comparison.blocks_more or (done, done)
     middle = comparison.row["blocks_needed"]
     if high is not None and done + high <= HORIZON * done:

@@ -40,9 +40,9 @@ def family_interval(comparison: Comparison) -> str:
 
 
 def needed_short(comparison: Comparison) -> str:
-    """The range in short: ``2 to 9 more``, ``8 or more``, ``far off``, ``too early`` or ``no block``."""
+    """The range in short: ``2 to 9 more``, ``8 or more``, ``far off``, ``too early``, ``no block`` or ``not begun``."""
     if not comparison.row["blocks"]:
-        return "no block"
+        return "no block" if comparison.begun else "not begun"
     if comparison.blocks_more is None:
         return "too early" if comparison.too_early else "far off"
     low, high = comparison.blocks_more
@@ -65,7 +65,7 @@ def needed_blocks(comparison: Comparison) -> str:
     if comparison.decided:
         return ""
     if not comparison.row["blocks"]:
-        return "no valid block"
+        return "no valid block" if comparison.begun else "not measured yet"
     if comparison.blocks_more is None:
         return "too few blocks for a forecast" if comparison.too_early else "not within reach"
     low, high = comparison.blocks_more

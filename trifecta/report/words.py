@@ -375,9 +375,10 @@ def reach(undecided: Sequence[Comparison]) -> str:
     within = sum(one.likely == "same" and one.row["blocks"] < SAME_BLOCKS for one in undecided)
     likely = sum(one.likely is not None for one in undecided) - within
     reach = [one.blocks_more for one in undecided if one.blocks_more is not None]
-    empty = sum(not one.row["blocks"] for one in undecided)
-    early = sum(one.too_early for one in undecided) - empty
-    far = len(undecided) - len(reach) - empty - early
+    empty = sum(not one.row["blocks"] and one.begun for one in undecided)
+    ahead = sum(not one.begun for one in undecided)
+    early = sum(one.too_early for one in undecided) - empty - ahead
+    far = len(undecided) - len(reach) - empty - ahead - early
     sentences = []
     if likely:
         alone = "it were" if likely == 1 else "each were"
@@ -403,6 +404,9 @@ def reach(undecided: Sequence[Comparison]) -> str:
     if empty:
         has = "has" if empty == 1 else "have"
         sentences.append(f"{empty} {has} no valid block at all.")
+    if ahead:
+        has = "has" if ahead == 1 else "have"
+        sentences.append(f"{ahead} {has} not been measured yet.")
     return " ".join(sentences)
 
 

@@ -19,6 +19,7 @@ from trifecta.analysis.checks.evidence import RunEvidence
 from trifecta.analysis.estimate import by_cell, usable
 from trifecta.design import plan
 from trifecta.design.model import CheckResult, CheckStatus
+from trifecta.design.phrases import counted
 
 EXCLUDED_WARN, EXCLUDED_FAIL = 0.1, 0.5  # share of a cell's trials
 
@@ -40,12 +41,15 @@ def check(evidence: RunEvidence) -> list[CheckResult]:
         share = left_out / len(rows) if rows else 0.0
         needed = min(evidence.study.min_blocks, evidence.study.max_blocks)
         by_arm = ", ".join(f"{arm} {count}" for arm, count in sorted(excluded.items()))
-        text = f"{complete} blocks with every arm usable, {needed} required; "
-        text += f"{left_out} of {len(rows)} trials left out"
+        text = f"{counted(complete, 'block')} with every arm usable, {needed} required; "
+        text += f"{left_out} of {counted(len(rows), 'trial')} left out"
         text += f" ({by_arm})" if by_arm else ""
         status: CheckStatus = "pass"
         remedy = ""
-        if share > EXCLUDED_FAIL or not complete:
+        if not rows:
+            text = f"not measured yet, {counted(needed, 'block')} required"
+            status, remedy = "warn", "raise `--budget`"
+        elif share > EXCLUDED_FAIL or not complete:
             status, remedy = "fail", "look at the failed checks of its trials"
         elif complete < needed or share > EXCLUDED_WARN:
             status = "warn"
