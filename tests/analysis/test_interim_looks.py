@@ -161,7 +161,7 @@ def test_what_depends_on_the_place_or_has_no_block_is_no_use() -> None:
     assert parted.depends and "depends on the place" in predictive_power.no_use(parted)
     assert predictive_power.chance(parted, 6, 3) == 0
     nothing = evaluate(claim({**H3_SLOWER, "metric": "rss_bytes"}), cells[:1])
-    assert "was not measured" in predictive_power.no_use(nothing)
+    assert predictive_power.no_use(nothing) == "not measured in its cells: memory"
     assert predictive_power.no_use(judged(1.25, 0.2)) == ""
 
 
