@@ -24,8 +24,8 @@ SIDE_BY_SIDE_FILES := $(addsuffix .py,tests/engine/test_cycles \
 	$(addprefix tests/implementations/browsers/test_,bidi cdp_network firefox_fetches har jobs net_log visit_traffic) \
 	$(addprefix tests/lab/test_,balancer certificates chrony keeper_client launchers names netem_lack nodes_doctor place \
 	staged_files topology) tests/observers/test_parsing tests/recording/test_recording \
-	$(addprefix tests/workloads/test_,aggregate clocks cluster_nodes cluster_wire code compared_session ended_blocks far_choose \
-	far_page_choose far_rate_limiter floors go_services https_record ip_asked middle placed_services preflight qlogs \
+	$(addprefix tests/workloads/test_,aggregate client_probe clocks cluster_nodes cluster_wire code compared_session ended_blocks \
+	far_choose far_page_choose far_rate_limiter floors go_services https_record ip_asked middle placed_services preflight qlogs \
 	remaining_time renewal replaying requests retry_experiment robots service_clients service_starts stat supported \
 	tools_over_ipv6 visit_aggregate))
 # Of these, the files that have some: to collect all would take half a minute (tests/architecture holds what is found here).
