@@ -74,6 +74,16 @@ def test_a_rate_is_turned_so_that_less_is_faster():
     assert (place.ratio, place.low, place.high) == (0.2, 0.1, 0.25)
 
 
+def test_what_is_said_against_several_holds_where_it_does_against_each():
+    """The slowest in the chain: 1.12 of HTTP/2's time, decided, and 1.2 [0.9, 1.6] of HTTP/1.1's, open."""
+    for state, told in (("open", "open"), ("contradicted", "no"), ("confirmed", "yes")):
+        one = claim("a.slow", state, ("a/run", "path=near", "confirmed", 1.12, 1.06, 1.18))
+        one["cells"].append({**one["cells"][0], "to": "h1", "state": state, "value": 1.2, "low": 0.9, "high": 1.6})
+        found = read(one, FAST)
+        assert [(place.state, place.ratio) for place in found.places[0]] == [(state, 1.12)]
+        assert found.holds[0] == told
+
+
 def test_a_claim_about_the_other_protocol_is_turned_too():
     mine = Pair("p", "?", "h2", "h1", (Side("same", ("a.slow",)), Side("slower", ("b.fast",))), "", ())
     one = claim("a.slow", "confirmed", ("a/run", "path=x", "confirmed", 0.5, 0.4, 0.8), to="h2")
