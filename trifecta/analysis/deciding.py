@@ -7,7 +7,7 @@ file (`conclude.reproduction.rejudge`) by the very functions that judged it firs
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -17,13 +17,13 @@ from trifecta.analysis.intervals import NOTHING, Estimate, Part, linear
 from trifecta.analysis.judging import (
     CONFIRMED,
     CONTRADICTED,
-    NOT_COMPARED,
     OPEN,
     OTHER_SIZE,
     THAT_WAY,
     State,
     between_sessions,
     judge,
+    rank,
     size_words,
 )
 from trifecta.analysis.statements import Assertion
@@ -162,7 +162,7 @@ def worst(assertion: Assertion, decisions: Sequence[Decided]) -> Decided:
     """The answer of a statement against several references, or of several arms: each must confirm it, any may
     contradict it. Of arms that differ the reason says what each says.
     """
-    one = min(decisions, key=lambda one: (_RANK[one.state], _favour(assertion, one)))
+    one = min(decisions, key=lambda one: (rank(one.state), _favour(assertion, one)))
     if assertion.to or len({each.state for each in decisions}) == 1:
         return one
     sentence = ", ".join(f"{PROTOCOL_NAMES.get(each.to, each.to)} {each.state}" for each in decisions)
@@ -202,9 +202,6 @@ def from_log(value: float | None, by_difference: bool) -> float | None:
         return value
     # An end further out than that is none; with two blocks an interval reaches anywhere.
     return math.exp(value) if abs(value) < LARGEST_LOG_RATIO else None
-
-
-_RANK: Mapping[State, int] = {CONTRADICTED: 0, OPEN: 1, OTHER_SIZE: 2, CONFIRMED: 3, NOT_COMPARED: 4}
 
 
 def _favour(assertion: Assertion, decision: Decided) -> float:

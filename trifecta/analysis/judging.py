@@ -7,6 +7,7 @@ of the published one, whose log is at least half and at most twice as large (1.5
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Literal
 
 from trifecta.analysis.intervals import Estimate
@@ -29,6 +30,7 @@ OPEN: State = "open"
 NOT_COMPARED: State = "not compared"
 THAT_WAY: frozenset[State] = frozenset({CONFIRMED, OTHER_SIZE})
 """What goes the way that was published, in its size or another."""
+_RANK: Mapping[State, int] = {CONTRADICTED: 0, OPEN: 1, OTHER_SIZE: 2, CONFIRMED: 3, NOT_COMPARED: 4}
 _MOST_BLOCKS = 200  # an estimate beyond that is no advice
 _NORMAL = 1.96  # of 95 %
 
@@ -48,6 +50,11 @@ LEVELS = SESSIONS | {
     "cpu_share": OF_LEVELS_OF_CPU_SHARES,
     "rss_bytes": OF_LEVELS_OF_MEMORY,
 }
+
+
+def rank(state: State) -> int:
+    """Of what is said against several the lowest is true of all: each must confirm it, any may contradict it."""
+    return _RANK[state]
 
 
 def between_sessions(assertion: Assertion, *, apart: bool = False) -> float:

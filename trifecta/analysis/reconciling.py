@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import Literal, TypedDict
+from typing import Literal, TypedDict, cast
 
 from trifecta.analysis.conditions import Test
-from trifecta.analysis.judging import CONFIRMED, CONTRADICTED, OPEN, OTHER_SIZE
+from trifecta.analysis.judging import CONFIRMED, CONTRADICTED, OTHER_SIZE, State, rank
 from trifecta.contract.reproduction import Judged
 
 Outcome = Literal["both", "first", "second", "neither", "open", "not run"]
@@ -187,23 +187,17 @@ def _truth(side: Side, state: str) -> str:
     return CONTRADICTED if side.test is not None and side.test.ratio is not None else CONFIRMED
 
 
-def _of_all(states: Set[str]) -> str:
-    """What several states say together, of which each has to be confirmed."""
-    if CONTRADICTED in states:
-        return CONTRADICTED
-    return next(iter(states)) if len(states) == 1 else OPEN
-
-
 def _places(pair: Pair, side: Side, claim: Judged) -> list[Place]:
     """The places of a claim with a ratio of the pair's protocols: those of two cells, or to others, are left out.
 
     What a claim says against several ("the fastest") is true of a place where it is against each.
     """
     places = []
-    states: dict[tuple[str, str], set[str]] = {}
-    for cell in claim.get("cells") or ():
-        states.setdefault((str(cell["run"]), str(cell["cell"])), set()).add(_truth(side, str(cell["state"])))
-    for cell in claim.get("cells") or ():
+    cells = claim.get("cells") or ()
+    states: dict[tuple[str, str], list[State]] = {}
+    for cell in cells:
+        states.setdefault((cell["run"], cell["cell"]), []).append(cast(State, _truth(side, cell["state"])))
+    for cell in cells:
         if claim.get("form") == "difference" or cell.get("against") or cell.get("to") not in (pair.to, pair.arm):
             continue
         ends = [cell.get("value"), cell.get("low"), cell.get("high")]
@@ -215,7 +209,7 @@ def _places(pair: Pair, side: Side, claim: Judged) -> list[Place]:
                 claim=str(claim["id"]),
                 run=str(cell["run"]),
                 cell=str(cell["cell"]),
-                state=_of_all(states[str(cell["run"]), str(cell["cell"])]),
+                state=min(states[cell["run"], cell["cell"]], key=rank),
                 ratio=ends[0],
                 low=ends[1],
                 high=ends[2],

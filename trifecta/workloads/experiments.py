@@ -94,10 +94,10 @@ def run_experiment(
             problems[name] = f"{name}: {error}" if len(threat.experiments) > 1 else str(error)
     if not any((folder / name / "run.json").is_file() for name in threat.experiments):
         left_out = [name for name in threat.experiments if name in without]
-        reasons = (*problems.values(), *([_measured_by(threat, left_out)] if left_out else []))
-        return not_measured(threat, "; ".join(reasons))
+        more = _measured_by(threat, left_out) if left_out else ""
+        return not_measured(threat, "; ".join(filter(None, (*problems.values(), more))))
     document = threat_document(threat, folder, problems)
-    document["reason"] = "; ".join((*problems.values(), *([document["reason"]] if document["reason"] else [])))
+    document["reason"] = "; ".join(filter(None, (*problems.values(), document["reason"])))
     return document
 
 

@@ -15,9 +15,9 @@ def rows(blocks):
     return make_rows(one_cell_study(), lambda cell, protocol: 1e6, blocks)
 
 
-def test_a_cell_that_has_not_had_its_turn_has_no_failed_check():
+def test_a_cell_that_has_not_had_its_turn_says_so():
     found = judge([])
-    assert (found.status, found.remedy) == ("warn", "raise `--budget`")
+    assert (found.status, found.remedy) == ("fail", "raise `--budget`")
     assert found.evidence == "not measured yet, 6 blocks required"
     assert judge(rows(1), min_blocks=1, max_blocks=2).evidence.startswith("1 block with every arm usable, 1 required")
 
@@ -28,6 +28,7 @@ def test_enough_blocks_pass_and_few_warn():
     assert (few.status, few.value, few.limit) == ("warn", 5.0, 6.0)
     assert "5 blocks with every arm usable, 6 required" in few.evidence
     assert judge(rows(3), max_blocks=3).status == "pass"
+    assert judge([]).status == "fail"
     single = judge(rows(1), min_blocks=1, max_blocks=1)
     assert (single.status, single.value, single.limit) == ("warn", 1.0, 1.0)
     assert "does not show how much its loads vary" in single.evidence

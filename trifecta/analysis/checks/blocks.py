@@ -48,7 +48,7 @@ def check(evidence: RunEvidence) -> list[CheckResult]:
         remedy = ""
         if not rows:
             text = f"not measured yet, {counted(needed, 'block')} required"
-            status, remedy = "warn", "raise `--budget`"
+            status, remedy = "fail", "raise `--budget`"
         elif share > EXCLUDED_FAIL or not complete:
             status, remedy = "fail", "look at the failed checks of its trials"
         elif complete < needed or share > EXCLUDED_WARN:
