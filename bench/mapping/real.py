@@ -80,7 +80,7 @@ def measure(folder: Path, contest: Contest, study: Study, budget_ns: int, *, res
             _Lines(),
             stop,
             resume=resume,
-            any_levels=cast(Any, {FACT: contest.document()}),
+            more_facts=cast(Any, {FACT: contest.document()}),
             planner=planner,
         )
     print(

@@ -102,4 +102,4 @@ def test_a_run_knows_which_failures_count_in_what_it_is_part_of(monkeypatch, tmp
     asked = {}
     monkeypatch.setattr("trifecta.workloads.run_on.runner_on", lambda _: lambda *_, **how: asked.update(how))
     running.runner(lambda: False, quiet=True, tolerated=tolerated)(None, tmp_path, False)
-    assert asked["any_levels"] == written
+    assert asked["more_facts"] == written

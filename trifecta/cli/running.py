@@ -136,7 +136,7 @@ def runner(
     if tolerated:
         in_cells = tolerated.values() if isinstance(tolerated, Mapping) else [tolerated]
         facts["counted_elsewhere"] = sorted(set[str]().union(*in_cells))
-    how = {"planner": planner or Planner, "more": more or NO_MORE, "any_levels": facts}
+    how = {"planner": planner or Planner, "more": more or NO_MORE, "more_facts": facts}
     run = partial(runner_on(clusters.launching(cluster)), stop=stop, **how)
 
     def run_one(study: Any, path: Path, resume: bool) -> Any:

@@ -63,6 +63,6 @@ def run_gate(
 
     more = RunExtension(budget_ns=budget_ns, of_gate=True)
     run_it = runner_on(cluster)
-    outcome = run_it(gate.study, folder, progress, stop, resume=resume, any_levels=facts, planner=planner, more=more)
+    outcome = run_it(gate.study, folder, progress, stop, resume=resume, more_facts=facts, planner=planner, more=more)
     run = RunDirectory.open(outcome.run_path)
     return GateRun(outcome.run_path, gates[0], run.rows(), family, run.facts, outcome.interrupted)

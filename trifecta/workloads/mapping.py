@@ -73,7 +73,7 @@ def run_map(
         progress,
         stop,
         resume=resume,
-        any_levels={**(facts or {}), FACT: plan.document()},
+        more_facts={**(facts or {}), FACT: plan.document()},
         planner=planner,
     )
 

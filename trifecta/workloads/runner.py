@@ -85,7 +85,7 @@ def run_study(
     clients: Mapping[str, ClientAdapter] = CLIENTS,
     browsers: Mapping[str, BrowserAdapter] = BROWSERS,
     faults: Faults = NO_FAULTS,
-    any_levels: RunDocument | None = None,
+    more_facts: RunDocument | None = None,
     planner: MakePlanner = Planner,
     more: RunExtension = NO_MORE,
     node: str | None = None,
@@ -95,8 +95,9 @@ def run_study(
     Must run inside the sandbox (``trifecta.lab.sandbox.enter``, called before threads exist), but for a study whose
     executor needs no lab. ``stop`` is asked often; when it says so, the current trial is abandoned and the run ends
     with what is finished. UserError and CannotError are for the user; what goes wrong within a trial is in the trial.
-    ``any_levels``: what ``any`` stood for when the study was read, and what was left out then
-    (``trifecta.implementations.survey.Finder.facts``), for ``run.json``.
+    ``more_facts``: what ``run.json`` has of who asked for the run: what ``any`` stood for when the study was read, and
+    what was left out then (``trifecta.implementations.survey.Finder.facts``), the question of a gate or a map, checks
+    whose failures count elsewhere.
     ``planner`` makes what chooses the blocks, from the study, the cells that can run, and the time it began.
     ``node`` is what this machine is called in a cluster, for the rows.
     """
@@ -106,7 +107,7 @@ def run_study(
     display = progress or NoProgress()
     run = StudyRun(study, run_path, display, stop or (lambda: False), known, faults, planner, node=node)
     with files.full_disk(run_path):
-        return run.go(resume, any_levels or {}, more)
+        return run.go(resume, more_facts or {}, more)
 
 
 @dataclass
@@ -129,7 +130,7 @@ class StudyRun:
     """Whether the planner chooses among all cells that have verdicts: none has been given up."""
     node: str | None = None
 
-    def go(self, resume: bool, any_levels: RunDocument, more: RunExtension) -> StudyOutcome:
+    def go(self, resume: bool, more_facts: RunDocument, more: RunExtension) -> StudyOutcome:
         """From the first look for programs to the last verdict; arguments and errors as `run_study`."""
         checks.load()
         aggregate.load()
@@ -149,7 +150,7 @@ class StudyRun:
             }
             self.run.write_facts(facts | resumed)
         else:
-            facts = first_facts(self.study, engine, here, self.faults, self.executor.pins()) | any_levels
+            facts = first_facts(self.study, engine, here, self.faults, self.executor.pins()) | more_facts
             self.run = RunDirectory.create(self.path, facts, self.study.source or to_yaml(self.study))
         try:
             self.rows = self.run.rows()

@@ -60,7 +60,7 @@ def run_on_cluster(
     launch: Callable[[], StreamLauncher],
     store: str | None = None,
     resume: bool = False,
-    any_levels: RunDocument | None = None,
+    more_facts: RunDocument | None = None,
     planner: MakePlanner = Planner,
     more: RunExtension = NO_MORE,
 ) -> StudyOutcome:
@@ -79,7 +79,7 @@ def run_on_cluster(
         study, run_path, display, stop or (lambda: False), known, NO_FAULTS, planner, launch=launch, store=store
     )
     with files.full_disk(run_path):
-        outcome = run.go(resume, any_levels or {}, more)
+        outcome = run.go(resume, more_facts or {}, more)
         _gather(outcome.run_path, display)
     return outcome
 
