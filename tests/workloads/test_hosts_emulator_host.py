@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from functools import partial
 from pathlib import Path
 
@@ -18,6 +19,8 @@ from trifecta.report import terminal
 WHY = missing() or _engine_missing()
 pytestmark = [pytest.mark.lab, pytest.mark.skipif(bool(WHY), reason=WHY or "there")]
 MS = 1_000_000
+# A packet in a hundred that left late, or, where the host takes the processor, every other one.
+MADE_LATE = re.compile(rf"{LATE.pattern}|median (delay|RTT) \S+ ms, requested (20|40) ms")
 NOTHING = {"client": [], "server": [], "middle": []}
 
 HELPERS = """
@@ -70,12 +73,14 @@ def test_a_path_is_emulated_between_hosts(tmp_path: Path) -> None:
         for direction in ("a_to_b", "b_to_a"):
             assert link[direction]["wire_packets"] > 10
             assert link[direction]["delay_given_ns"]["min"] >= 20 * MS
+            # What the link meant to do is exact, however late a busy machine let it.
+            assert 20 * MS <= link[direction]["delay_scheduled_ns"]["p50"] <= 20 * MS + MS // 10
             assert link[direction]["refused"]["arp"] == 0
         assert probe["rtt_ns"]["min"] >= 40 * MS
         assert probe["largest_payload_bytes"] == 1472
         path = checks(row)["path"]
         # Else the machine was busy, and nothing else is said.
-        assert path["status"] == "pass" or all(LATE.search(text) for text in path["evidence"].split("; ")), path
+        assert path["status"] == "pass" or all(MADE_LATE.search(text) for text in path["evidence"].split("; ")), path
         assert json.loads(row["machine_json"])["transport"].keys() == {"client", "server"}
     document = json.loads((tmp_path / "run" / "run.json").read_text())
     assert document["hosts"].keys() == {"client", "server", "middle"}
