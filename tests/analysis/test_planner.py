@@ -170,6 +170,18 @@ def test_what_cannot_be_measured_is_given_up_and_named():
     assert "no block had two usable trials" in decisions[-1].reason
 
 
+def test_an_arm_that_never_counts_is_named_where_others_do():
+    study = dataclasses.replace(one_cell_study(), min_blocks=3)
+    cells, rows = plan.cells(study), []
+    planner = Planner(study, cells)
+    while isinstance(decision := planner.next(rows, 0), Decision):
+        trials = plan.block_trials(study, decision.cell, decision.block, len(rows))
+        slow = {"h1": 2e6, "h2": 1e6, "h2#aa": 1e6, "h3": 1e6}
+        rows += [make_row(trial, slow[trial.arm], valid=trial.arm != "h3") for trial in trials]
+    assert decision.kind == "unmeasurable"
+    assert decision.reason == "2 of 3 verdicts are open and cannot be decided: no trial of HTTP/3 counts"
+
+
 def test_a_cell_that_is_given_up_is_not_said_to_have_had_its_blocks():
     study = dataclasses.replace(make_study(min_blocks=5, max_blocks=5), budget_ns=None)
     cells, rows = plan.cells(study)[:3], []

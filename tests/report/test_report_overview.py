@@ -13,8 +13,9 @@ import pytest
 from tests.report import pages
 from tests.report.synthetic import Shape, write_run
 from tests.report.test_report_terminal import printed
-from trifecta.conclude import catalogue, evidence_queries, queries
+from trifecta.conclude import catalogue, evidence_queries, exclusions, queries
 from trifecta.conclude.comparisons import Comparison
+from trifecta.conclude.queries import QueryResult
 from trifecta.report import overview, overview_grid, terminal
 from trifecta.report.html import render
 from trifecta.report.overview import PathRow
@@ -98,10 +99,35 @@ def test_cells_without_an_interval_do_not_hide_those_of_others(
         connection.execute("CREATE OR REPLACE VIEW verdicts AS SELECT * FROM changed")
         found = overview.ask(connection, summary.about)
         checks = queries.ask(connection, evidence_queries.CHECK_MATRIX)
-    opening = overview.overview(summary.about, summary.comparisons, found, summary.totals, checks)
+        by_arm = queries.ask(connection, exclusions.BY_ARM)
+    opening = overview.overview(summary.about, summary.comparisons, found, summary.totals, checks, by_arm=by_arm)
     assert opening is not None
     (far,) = opening.rows
     assert (*far.interval, overview.part(far, far.intervals)) == said
+
+
+@pytest.mark.parametrize(
+    ("lost", "said"),
+    [
+        ({"far": 4}, "No trial of HTTP/3 counts in 1 of 2 cells. Look at the log, then measure again."),
+        ({"far": 4, "clean": 3}, "No trial of HTTP/3 counts in any cell. Look at the log, then measure again."),
+        ({"far": 2}, "Measure more: "),
+    ],
+)
+def test_an_arm_that_never_counts_is_to_be_mended_first(tmp_path: Path, lost: dict[str, int], said: str) -> None:
+    shape = Shape(blocks=4, samples_per_trial=40, paths=("far",), connections=("new",), servers=("origin",))
+    summary = terminal.summarise(write_run(tmp_path / "run", shape))
+    with queries.connect(tmp_path / "run") as connection:
+        found = overview.ask(connection, summary.about)
+        checks = queries.ask(connection, evidence_queries.CHECK_MATRIX)
+    good = {"excluded": 0, "check_name": None, "remedy": None}
+    rows = [{"cell": cell, "arm": "h2", "trials": 8, **good} for cell in ("far", "clean")]
+    bad = {"check_name": "errors", "remedy": "look at the log"}
+    rows += [{"cell": cell, "arm": "h3", "trials": count, "excluded": count, **bad} for cell, count in lost.items()]
+    by_arm = QueryResult(exclusions.BY_ARM, rows)
+    opening = overview.overview(summary.about, summary.comparisons, found, summary.totals, checks, by_arm=by_arm)
+    assert opening is not None
+    assert opening.next.startswith(said)
 
 
 def test_a_median_among_failures_is_infinite(tmp_path: Path) -> None:

@@ -12,7 +12,9 @@ from trifecta.conclude.comparisons import Comparison
 from trifecta.conclude.facts import RunFacts
 from trifecta.conclude.queries import QueryResult
 from trifecta.report.next_commands import command_line
-from trifecta.report.words import _checks, _conditions, _hosts, _mostly_excluded, _open, _seed, reach
+from trifecta.report.open_verdicts import _open, reach
+from trifecta.report.scope import conditions, hosts, seed
+from trifecta.report.words import _checks, _mostly_excluded
 
 FAILED = {"check_name": "machine", "passed": 0, "warned": 0, "failed": 9, "unknown": 0}
 MENDS = "To fix most of them: end other programs."
@@ -99,19 +101,19 @@ def test_between_hosts_nothing_is_emulated_and_nothing_of_the_network_repeated()
     machines = {"client": {"at": "here", "address": None}, "server": {"at": "ssh://b", "address": None}}
     facts = RunFacts(Path("run"), {"hosts": machines}, 7, [], rest={"hosts": {"server": {"address": "192.0.2.7"}}})
     said = "client on here and server on ssh://b (192.0.2.7), over the network between them as it was."
-    assert list(_hosts(facts)) == [f"Nothing is emulated: {said}"]
-    assert _conditions(facts) == "the network between these hosts at that time, these programs"
-    assert "losses" not in _seed(facts)
+    assert list(hosts(facts)) == [f"Nothing is emulated: {said}"]
+    assert conditions(facts) == "the network between these hosts at that time, these programs"
+    assert "losses" not in seed(facts)
     lab = RunFacts(Path("run"), {}, 7, [])
-    assert (list(_hosts(lab)), _conditions(lab)) == ([], "these paths as emulated, these programs")
-    assert "the same orders, losses and arrivals" in _seed(lab)
+    assert (list(hosts(lab)), conditions(lab)) == ([], "these paths as emulated, these programs")
+    assert "the same orders, losses and arrivals" in seed(lab)
 
 
 def test_a_host_in_the_middle_emulates_paths_whose_losses_a_seed_repeats() -> None:
     machines = {role: {"at": f"ssh://{role}", "address": None} for role in ("client", "server", "middle")}
     facts = RunFacts(Path("run"), {"hosts": machines}, 7, [])
-    (said,) = _hosts(facts)
+    (said,) = hosts(facts)
     assert "middle on ssh://middle, where the paths are emulated" in said
     assert not facts.is_as_it_was
-    assert _conditions(facts) == "these paths as emulated, these programs"
-    assert "the same orders, losses and arrivals" in _seed(facts)
+    assert conditions(facts) == "these paths as emulated, these programs"
+    assert "the same orders, losses and arrivals" in seed(facts)

@@ -27,8 +27,9 @@ from typing import Protocol, runtime_checkable
 from trifecta.analysis.estimate import Row
 from trifecta.analysis.verdict import verdicts
 from trifecta.design import plan
+from trifecta.design.arms import arm_words
 from trifecta.design.model import Cell, Study, Verdict
-from trifecta.design.phrases import numbered
+from trifecta.design.phrases import listed, numbered
 
 HOPELESS_BLOCKS = 3  # a comparison without a usable block in as many blocks of its cell is not retried
 EVERY_NTH_FOR_ALL = 8  # forecasts from few blocks err: every so many blocks an open cell gets one regardless
@@ -190,7 +191,7 @@ class Planner:
         tried = {s.cell.key for s in states if s.seen - self.before.get(s.cell.key, 0) >= HOPELESS_BLOCKS}
         measurable = {verdict.cell for verdict in still_open if verdict.blocks > 0 or verdict.cell not in tried}
         if not measurable:
-            return Stop(f"{self._open_text()} and cannot be decided: no block had two usable trials", "unmeasurable")
+            return Stop(f"{self._open_text()} and cannot be decided: {self._why_lost(still_open)}", "unmeasurable")
         below = [s for s in states if s.cell.key in measurable and s.blocks < self._most(s.cell)]
         if not below:
             lost = {verdict.cell for verdict in still_open} - measurable
@@ -252,6 +253,16 @@ class Planner:
             )
         number = len(self.verdicts)
         return Stop("the one verdict is decided" if number == 1 else f"all {number} verdicts are decided", "decided")
+
+    def _why_lost(self, still_open: Sequence[Verdict]) -> str:
+        """The arms of which no trial counts, where others of their cells do; else that no block has two usable ones."""
+        here = [verdict for verdict in self.verdicts if verdict.cell in {one.cell for one in still_open}]
+        tried = {(one.cell, arm) for one in here for arm in (one.arm, one.reference)}
+        alive = {(one.cell, arm) for one in here if one.blocks for arm in (one.arm, one.reference)}
+        dead = sorted({arm for _, arm in tried - alive})
+        if not dead or {cell for cell, _ in alive} != {cell for cell, _ in tried}:
+            return "no block had two usable trials"
+        return f"no trial of {listed([arm_words(self.study.compare, arm) for arm in dead], 'or')} counts"
 
     def _all_blocks_text(self, lost: Sequence[CellState]) -> str:
         """``lost``: cells with an open verdict, but without a block that has two usable trials."""

@@ -25,7 +25,7 @@ Axes of the path: rtt, loss, rate, queue (in bdp), duplicate, corrupt. Axes of t
 in_flight, connections, streams, depth, clients, hosts. Append ':log', ':sqrt' or ':linear' to set the scale.
 
 \b
-Exit code: 0 done, 1 no trial passed the checks that a verdict needs, 2 bad input (also a point outside the map),
+Exit code: 0 done, 1 too few trials passed the checks, 2 bad input (also a point outside the map),
 3 not possible on this machine, 130 interrupted (continue with `trifecta resume DIR`).
 
 \b

@@ -94,8 +94,8 @@ def run_study_of(
 @click.command(
     epilog="""\
 \b
-Exit code: 0 done, 1 no trial passed the checks that a verdict needs, 2 bad input, 3 not possible on this machine,
-130 interrupted (finished trials are kept; continue with `trifecta resume`).
+Exit code: 0 done, 1 too few trials passed the checks for any verdict, or for those still open, 2 bad input,
+3 not possible on this machine, 130 interrupted (finished trials are kept; continue with `trifecta resume`).
 
 \b
 Examples:

@@ -1,4 +1,4 @@
-"""Whether trials of one arm were left out more often than those of others: its verdicts rest on what was left of it."""
+"""Whether trials of one arm were left out more often than those of others, or all: what is left bears its verdicts."""
 
 from __future__ import annotations
 
@@ -14,6 +14,9 @@ from trifecta.conclude.query import Query
 
 LEVEL = 0.05
 """Fewer draws than this leave out as many trials of the arm when it is drawn at random which of a cell's are."""
+
+FEWEST_LOST = 3
+"""An arm that lost fewer trials may have had bad luck: another block may count."""
 
 # One row a cell and arm; a trial of the A/A pair is one of its arm. What failed most often there, with its remedy.
 BY_ARM = Query(
@@ -68,6 +71,32 @@ def uneven(by_arm: QueryResult) -> list[UnevenExclusions]:
             )
         )
     return sorted(uneven_exclusions, key=lambda one: -one.excluded / one.trials)
+
+
+@dataclass(frozen=True)
+class NeverCounted:
+    """Arms of which no trial counts in so many cells of all; what failed most often there, with its remedy."""
+
+    arms: tuple[str, ...]
+    cells: int
+    of_cells: int
+    check: str
+    remedy: str
+
+
+def never_counted(by_arm: QueryResult) -> NeverCounted | None:
+    """The arms that had `FEWEST_LOST` trials or more in a cell, of which none counts; None without one."""
+    lost = [row for row in by_arm if row["excluded"] == row["trials"] >= FEWEST_LOST]
+    if not lost:
+        return None
+    worst = max(lost, key=lambda row: int(row["trials"]))
+    return NeverCounted(
+        arms=tuple(dict.fromkeys(str(row["arm"]) for row in lost)),
+        cells=len({row["cell"] for row in lost}),
+        of_cells=len({row["cell"] for row in by_arm}),
+        check=str(worst["check_name"] or ""),
+        remedy=str(worst["remedy"] or ""),
+    )
 
 
 def _tables(rows: Sequence[dict[str, Any]], arm: str) -> list[tuple[int, int, int, int]]:

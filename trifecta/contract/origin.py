@@ -94,7 +94,7 @@ class OriginConfig(StrictConfig, frozen=True, kw_only=True):
     congestion_control: str = "cubic"
     tcp_nodelay: bool = True
     tls_versions: tuple[str, ...] = ("1.3",)
-    key_exchanges: tuple[str, ...] = ("X25519MLKEM768", "X25519")
+    key_exchanges: tuple[str, ...] = ("X25519MLKEM768", "X25519", "secp256r1", "secp384r1")
     server_timing: bool = False
     alt_svc: bool = False
     zero_rtt: bool = True

@@ -26,7 +26,7 @@ def arm_words(compare: str, arm: str) -> str:
     if compare == PROTOCOL_FACTOR:
         return PROTOCOL_NAMES.get(level, level) + mark
     if compare == "connection":
-        return f"{level} connections{mark}"
+        return f"{level} connection{mark}"
     if compare in NAMES:
         return (server_words(level) if compare == "server" else level) + mark
     if compare in ("page", "clip", "messages"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from typing import Any, Literal, cast
 
@@ -274,8 +275,8 @@ def _refuse_small_budget(root: Section, study: Study) -> None:
         budget = quantity.format_time(study.budget_ns)
         raise root.error(
             "budget",
-            f"{budget} cannot hold {counted(study.min_blocks, 'block')} of every cell: {needed_ns / 1e9:.0f} s at the "
-            f"least; raise it, {'lower blocks.at_least, ' if study.min_blocks > 1 else ''}or shorten the trials",
+            f"{budget} cannot hold {counted(study.min_blocks, 'block')} of every cell: {math.ceil(needed_ns / 1e9)} s "
+            f"at the least; raise it, {'lower blocks.at_least, ' if study.min_blocks > 1 else ''}or shorten the trials",
         )
 
 

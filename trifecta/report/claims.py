@@ -203,7 +203,7 @@ def shares_in_words(decompositions: Sequence[Decomposition]) -> list[str]:
 
 
 def _whole_in_words(decomposition: Decomposition, terse: bool = False) -> str:
-    """One arm over all places; which of two weighs more only where that does not turn with anything left out."""
+    """One arm over all places; on which of two it depends more only where that does not turn with anything left out."""
     parts = [f"{_percent(share)} is {_short(share.part)}" for share in _by_size(decomposition.shares)]
     protocol = decomposition.share(PROTOCOL)
     sentence = f"Of the variation of {name(decomposition.arm)} to {name(decomposition.reference)}, {listed(parts)}"
@@ -211,11 +211,13 @@ def _whole_in_words(decomposition: Decomposition, terse: bool = False) -> str:
         ends = _ends(protocol.without_low, protocol.without_high)
         sentence += f"; whichever one level or program is left out, the {naming.factor()}'s share is {ends}"
     if decomposition.weighs == "program":
-        sentence += f": the choice of program outweighs the {naming.factor()} in every case"
+        sentence += f": the ratio depends more on the choice of program than on the {naming.factor()}"
     elif decomposition.weighs == "protocol":
-        sentence += f": the {naming.factor()} outweighs the choice of program in every case"
+        sentence += f": the ratio depends more on the {naming.factor()} than on the choice of program"
     elif not terse:
-        sentence += ". Which of the two weighs more is not said: it is undecided, or changes with what is left out"
+        sentence += (
+            ". On which of the two it depends more is not said: that is undecided, or changes with what is left out"
+        )
     return f"{sentence}."
 
 

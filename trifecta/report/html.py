@@ -130,7 +130,8 @@ def _render(run: OpenRun, leave: Callable[[duckdb.DuckDBPyConnection, Views], No
         by_itself = single_protocol.ask(connection, about)
         single = None if by_itself is None else single_protocol.table(about, by_itself)
         totals, matrix = answers[catalogue.TOTALS].rows[0], answers[evidence_queries.CHECK_MATRIX]
-        first = overview.overview(about, comparisons, overview.ask(connection, about), totals, matrix)
+        values, by_arm = overview.ask(connection, about), answers[exclusions.BY_ARM]
+        first = overview.overview(about, comparisons, values, totals, matrix, by_arm=by_arm)
         parts = Run(connection, about, comparisons)
         results = ((one, run.derived(one.name, partial(one.derive, parts))) for one in every.sections)
         concluded = [(one, result) for one, result in results if result is not None]

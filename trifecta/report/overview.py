@@ -12,6 +12,7 @@ import duckdb
 
 from trifecta.conclude import more_blocks, queries
 from trifecta.conclude.comparisons import Comparison, levels, rank_arms
+from trifecta.conclude.exclusions import NeverCounted, never_counted
 from trifecta.conclude.facts import RunFacts
 from trifecta.conclude.queries import QueryResult
 from trifecta.conclude.query import Query
@@ -95,12 +96,17 @@ def overview(
     answer: QueryResult | None,
     totals: Mapping[str, int],
     checks: QueryResult,
+    *,
+    by_arm: QueryResult,
 ) -> Overview | None:
-    """Make the first screen, of the answers of `ask`, ``catalogue.TOTALS`` and ``evidence_queries.CHECK_MATRIX``."""
+    """Make the first screen.
+
+    It is of the answers of `ask`, ``catalogue.TOTALS``, ``evidence_queries.CHECK_MATRIX`` and ``exclusions.BY_ARM``.
+    """
     if answer is None or not comparisons:
         return None
     rows = [_row(facts, path, list(here), answer) for path, here in groupby(comparisons, key=_path)]
-    return Overview(rows, facts.pairs[0], answer, _next(facts, comparisons, totals, checks))
+    return Overview(rows, facts.pairs[0], answer, _next(facts, comparisons, totals, checks, never_counted(by_arm)))
 
 
 def _path(comparison: Comparison) -> str:
@@ -151,19 +157,29 @@ def _open(facts: RunFacts, comparisons: Sequence[Comparison]) -> str:
     return left if more is None else f"{left}: {counted(more, 'more block')}{each}"
 
 
-def _next(facts: RunFacts, comparisons: Sequence[Comparison], totals: Mapping[str, int], checks: QueryResult) -> str:
-    """The one thing to do: fix what spoils most trials, else measure what is open, else ask where and why."""
+def _next(
+    facts: RunFacts,
+    comparisons: Sequence[Comparison],
+    totals: Mapping[str, int],
+    checks: QueryResult,
+    lost: NeverCounted | None = None,
+) -> str:
+    """The one thing to do: fix what spoils most trials, or all of an arm, else measure what is open, else ask why."""
+    elsewhere = facts.rest.get("counted_elsewhere", [])
     remedy = checks.rows[0]["remedy"] if checks else ""
     excluded, trials = totals["excluded_trials"], totals["trials"]
     if remedy and 2 * excluded >= trials:
         many = "All trials" if excluded == trials else "Most trials" if 2 * excluded > trials else "Half of the trials"
-        elsewhere = facts.rest.get("counted_elsewhere", [])
         if checks.rows[0]["check_name"] in elsewhere:
             return (
                 "See the reproduction, ladder or experiment that this run is part of: it counts trials that fail "
                 f"{listed(elsewhere, 'or')} alone, which the verdicts here leave out."
             )
         return f"{many} failed a check. {remedy[:1].upper()}{remedy[1:].rstrip('.')}, then measure again."
+    if lost is not None and lost.remedy and lost.check not in elsewhere:
+        where = "any cell" if lost.cells == lost.of_cells else f"{lost.cells} of {lost.of_cells} cells"
+        arms = listed([name(arm) for arm in lost.arms], "or")
+        return f"No trial of {arms} counts in {where}. {lost.remedy[:1].upper()}{lost.remedy[1:]}, then measure again."
     more = more_blocks.blocks_needed(facts, comparisons)
     if more is not None:
         took = next_commands.estimate(facts, comparisons, totals["trials"])

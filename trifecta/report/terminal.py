@@ -108,7 +108,7 @@ def _summary(run: OpenRun) -> Summary:
         claim_lines = claims.briefly(comparisons, about.pairs, stands_apart, programs.shares)
     answer = words.compose(about, comparisons, totals, matrix, by_arm)
     visit_lines = visits.brief(about, loads) if loads else []
-    first = overview.overview(about, comparisons, values, totals, matrix)
+    first = overview.overview(about, comparisons, values, totals, matrix, by_arm=by_arm)
     parts = (programs, claim_lines, proxies, calls, service_lines, loads, visit_lines, single, first)
     return Summary(about, cells, comparisons, checks, answer, totals, *parts)
 

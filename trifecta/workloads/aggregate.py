@@ -50,6 +50,7 @@ class Aggregate:
     handshakes: dict[str, int]
     samples: int
     warmup_samples: int
+    warmup_errors: dict[str, int]
     first_half_p50_ns: float | None
     second_half_p50_ns: float | None
 
@@ -113,6 +114,7 @@ def aggregate(samples_file: Path, lasted_ns: int = 0) -> Aggregate:
         handshakes=_handshakes(good_ones),
         samples=total,
         warmup_samples=len(measured) - total,
+        warmup_errors=_counts(every["error"][~measured]),
         first_half_p50_ns=first,
         second_half_p50_ns=second,
     )

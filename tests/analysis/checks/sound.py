@@ -24,6 +24,7 @@ PLAIN = PathSpec(name="clean", rtt_ns=RTT_NS, forward=LOSSY[2:], backward=LOSSY[
 class Facts:
     samples: int = 200
     warmup_samples: int = 20
+    warmup_errors: dict = field(default_factory=dict)
     protocols: dict = field(default_factory=lambda: {"h3": 200})
     tls_versions: dict = field(default_factory=lambda: {"1.3": 200})
     ciphers: dict = field(default_factory=lambda: {"TLS_AES_128_GCM_SHA256": 200})

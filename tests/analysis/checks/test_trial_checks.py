@@ -17,6 +17,7 @@ from tests.analysis.checks.sound import (
     judge,
 )
 from trifecta.analysis.checks import TRIAL_CHECKS, check_trial, is_valid
+from trifecta.design import failures
 from trifecta.design.model import PathSpec, RequestsWorkload
 
 
@@ -144,7 +145,7 @@ def test_failures_warn_with_their_classes():
     [
         ({"trouble": "client exited with 101"}, "client exited with 101"),
         ({"load": None}, "left no result"),
-        ({"load": LOAD | {"ended": "no_response"}}, "no request was ever answered"),
+        ({"load": LOAD | {"ended": "no_response"}}, "the client gave up without a single response after 200 requests"),
         ({"load": LOAD | {"ended": "total_timeout"}}, "total timeout"),
         ({"load": LOAD | {"ended": "signal"}}, "a signal ended the client"),
         ({"samples": facts(errors={"timeout": 200})}, "none of 200 requests succeeded"),
@@ -155,6 +156,22 @@ def test_a_trial_that_measured_nothing_fails(changes, said):
     result = judge("errors", **changes)
     assert result.status == "fail"
     assert said in result.evidence
+
+
+def test_a_trial_that_failed_in_its_warmup_says_why():
+    """A client that nobody answers gives up before anything is measured: the reason is in the warm-up alone."""
+    refused = facts(samples=0, warmup_samples=20, warmup_errors={"tls:alert": 20}, errors={}, protocols={}, bytes_in={})
+    gave_up = {"samples": refused, "load": LOAD | {"ended": "no_response"}}
+    said = judge("errors", **gave_up)
+    assert said.evidence.startswith("the client gave up without a single response after 20 requests of the warm-up")
+    assert "aborted the TLS handshake" in said.evidence
+    spoken = judge("protocol", **gave_up)
+    assert spoken.status == "fail"
+    assert spoken.evidence.startswith("HTTP/3 was requested, but no request was answered: the peer aborted")
+    remedies = {said.remedy, spoken.remedy, judge("same_work", **gave_up).remedy}
+    assert remedies == {failures.remedy({"tls:alert": 20})}
+    answered = dataclasses.replace(refused, warmup_errors={"timeout": 3})
+    assert judge("protocol", samples=answered).evidence.endswith("no request was made after the warm-up")
 
 
 # --- gaps

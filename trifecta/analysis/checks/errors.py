@@ -15,13 +15,13 @@ A trial without any success is no measurement, and one that was cut short has lo
 from __future__ import annotations
 
 from trifecta.analysis.checks import same_work
-from trifecta.analysis.checks.evidence import Evidence
+from trifecta.analysis.checks.evidence import Evidence, SampleFacts
 from trifecta.design import failures
 from trifecta.design.model import PROTOCOL_NAMES, CheckResult
 
 _CUT_SHORT = {
     "total_timeout": "the trial ran into its total timeout",
-    "no_response": "no request was ever answered",
+    "no_response": "the client gave up without a single response",
     "signal": "a signal ended the client",
     "stdin": "the client was stopped from outside",
     "crashed": "the client was killed",
@@ -38,11 +38,15 @@ def check(evidence: Evidence) -> list[CheckResult]:
     if evidence.trouble or evidence.load is None or facts is None:
         why = evidence.trouble or "the client left no result"
         return evidence.result("errors", "fail", why, remedy="look at the logs of the run")
+    return _of_failures(evidence, facts) if facts.samples else _nothing_measured(evidence, facts)
+
+
+def _of_failures(evidence: Evidence, facts: SampleFacts) -> list[CheckResult]:
     name, noun = PROTOCOL_NAMES[evidence.trial.protocol], evidence.noun
     classes, remedy = failures.in_words(facts.errors, name), failures.remedy(facts.errors, name)
     failed = sum(facts.errors.values())
-    share = failed / facts.samples if facts.samples else 1.0
-    ended = str(evidence.load.get("ended", ""))
+    share = failed / facts.samples
+    ended = str((evidence.load or {}).get("ended", ""))
     if ended in _CUT_SHORT:
         text = f"{_CUT_SHORT[ended]} after {facts.samples} {noun} (failures: {classes})"
         return evidence.result("errors", "fail", text, value=share, remedy=remedy if failed else _CARRY)
@@ -61,3 +65,14 @@ def check(evidence: Evidence) -> list[CheckResult]:
         text = f"{failed} of {facts.samples} {noun} failed: {classes}; {count}"
         return evidence.result("errors", "warn", text, value=share, limit=0.0, remedy=remedy)
     return evidence.result("errors", "pass", f"all {facts.samples} {noun} succeeded", value=0.0, limit=0.0)
+
+
+def _nothing_measured(evidence: Evidence, facts: SampleFacts) -> list[CheckResult]:
+    """Of a trial that made no request after its warm-up: how that went."""
+    name, errors = PROTOCOL_NAMES[evidence.trial.protocol], facts.warmup_errors
+    text = _CUT_SHORT.get(str((evidence.load or {}).get("ended", "")), "nothing was measured")
+    if facts.warmup_samples:
+        made = f"{facts.warmup_samples} {evidence.noun} of the warm-up"
+        text = f"{text} after {made} (failures: {failures.in_words(errors, name)})"
+    remedy = failures.remedy(errors, name) if errors else _CARRY
+    return evidence.result("errors", "fail", text, value=1.0, remedy=remedy)

@@ -32,7 +32,11 @@ class SampleFacts(Protocol):
 
     @property
     def warmup_samples(self) -> int:
-        """Requests during the warm-up."""
+        """Requests during the warm-up, failures included."""
+
+    @property
+    def warmup_errors(self) -> Mapping[str, int]:
+        """Error class to number of requests during the warm-up."""
 
     @property
     def protocols(self) -> Mapping[str, int]:

@@ -66,7 +66,12 @@ def _of_requests(evidence: Evidence) -> list[CheckResult]:
 def _without_success(evidence: Evidence, name: str) -> list[CheckResult]:
     """Answers that were wrong are no sign of another protocol; where none came at all, nothing was spoken."""
     assert evidence.samples is not None
-    errors = evidence.samples.errors
+    facts = evidence.samples
+    errors = facts.errors if facts.samples else facts.warmup_errors
+    if not facts.samples and sum(errors.values()) < facts.warmup_samples:
+        text = f"{name} was requested, but no request was made after the warm-up"
+        remedy = "check that the server and the path can carry this workload"
+        return evidence.result("protocol", "fail", text, value=0.0, limit=1.0, remedy=remedy)
     what, remedy = failures.in_words(errors, name), failures.remedy(errors, name)
     if failures.ANSWERED & errors.keys():
         text = f"{name} was requested; responses arrived, but none was correct: {what}"

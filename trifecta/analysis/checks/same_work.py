@@ -137,15 +137,11 @@ def _requests(evidence: Evidence, facts: SampleFacts) -> list[Finding]:
     measured = facts.samples + facts.warmup_samples
     if measured >= requested:
         return []
-    return [
-        Finding(
-            "fail",
-            f"the study asks for {requested} requests, {measured} were made",
-            float(measured),
-            float(requested),
-            "raise the timeouts of the study, or ask for fewer requests",
-        )
-    ]
+    remedy = "raise the timeouts of the study, or ask for fewer requests"
+    if not facts.samples and facts.warmup_errors:
+        remedy = failures.remedy(facts.warmup_errors, PROTOCOL_NAMES[evidence.trial.protocol])
+    text = f"the study asks for {requested} requests, {measured} were made"
+    return [Finding("fail", text, float(measured), float(requested), remedy)]
 
 
 def _fail(text: str, wrong: dict[str, int] | dict[int, int]) -> Finding:

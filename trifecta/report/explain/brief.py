@@ -15,7 +15,7 @@ from trifecta.report import grids, next_commands
 from trifecta.report.explain import experiments, words
 from trifecta.report.explain.output import place
 from trifecta.report.figures.style import name
-from trifecta.report.words import reach
+from trifecta.report.open_verdicts import reach
 
 LINES = 50
 """A screen."""

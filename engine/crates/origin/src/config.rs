@@ -237,7 +237,7 @@ fn tls_1_3() -> Vec<String> {
 }
 
 fn key_exchanges() -> Vec<String> {
-    vec!["X25519MLKEM768".into(), "X25519".into()]
+    ["X25519MLKEM768", "X25519", "secp256r1", "secp384r1"].map(String::from).into()
 }
 
 fn thirty_seconds() -> u64 {
@@ -266,7 +266,7 @@ mod tests {
     fn the_document_of_the_contract_is_read() {
         let config = parse(
             r#", "protocols": ["h1","h2","h3"], "folder": null, "workers": 1, "congestion_control": "cubic",
-               "tcp_nodelay": true, "tls_versions": ["1.3"], "key_exchanges": ["X25519MLKEM768","X25519"],
+               "tcp_nodelay": true, "tls_versions": ["1.3"], "key_exchanges": ["X25519MLKEM768","X25519","secp256r1","secp384r1"],
                "server_timing": false, "zero_rtt": true, "idle_timeout_ns": 30000000000,
                "max_udp_payload_bytes": 1452, "max_concurrent_streams": 250, "keylog_file": null, "faults": {}"#,
         )
