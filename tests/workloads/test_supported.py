@@ -183,6 +183,19 @@ def test_a_server_without_timeouts_is_left_out_where_a_study_asks_for_them():
     )
 
 
+def test_a_server_is_left_out_only_where_it_refuses_the_key_exchange():
+    choosy, able = Server("choosy"), Server("able")
+    choosy.refused_key_exchanges = frozenset({"secp384r1"})
+    factors = {"server": ["choosy", "able"], "key_exchange": ["X25519", "secp384r1"]}
+    given = study("groups", workload=requests(requests=10), factors=factors)
+    found = requests_supported(given, {"choosy": choosy, "able": able}, {})
+    kept = {(cell.levels["server"], cell.levels["key_exchange"]) for cell in found.cells}
+    assert kept == {("choosy", "X25519"), ("able", "X25519"), ("able", "secp384r1")}
+    (left,) = found.left_out
+    assert left["level"] == "choosy with key_exchange secp384r1"
+    assert left["reason"] == "choosy does not accept the key exchange secp384r1; use X25519"
+
+
 def test_a_load_balancer_needs_nft(monkeypatch: pytest.MonkeyPatch) -> None:
     given = study("s", workload=requests(requests=10), factors={"server": ["one"], "load_balancer": [False, True]})
     assert len(here({}, given).cells) == 2

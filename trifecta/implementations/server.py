@@ -105,6 +105,8 @@ class ServerAdapter(ABC):
     protocols: frozenset[Protocol] = frozenset({"h1", "h2", "h3"})
     has_timeouts: bool = False
     """Whether it can be given ``read_timeout_ns`` and ``write_timeout_ns``."""
+    refused_key_exchanges: frozenset[str] = frozenset()
+    """Those of a study's key exchanges that its TLS does not accept as it is configured here."""
     chooses_protocols: bool = False
     """Whether it can be told to offer HTTP/1.1 alone (``offered``)."""
     stands_alone: bool = False

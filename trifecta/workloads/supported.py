@@ -142,19 +142,15 @@ def refused_servers(adapters: Mapping[str, ServerAdapter]) -> Question:
 
 
 def _refused(study: Study, adapter: ServerAdapter, name: str, own: Sequence[Cell]) -> Iterator[Refusal]:
-    silent: dict[str, list[Cell]] = {}
+    refused: dict[str, list[Cell]] = {}
     for cell in own:
         mine = [one for one in plan.treatments_of(study, cell) if one.server == name]
         missing = [one.protocol for one in mine if one.protocol not in adapter.protocols]
-        if missing:
-            reason = f"{name} does not speak {', '.join(dict.fromkeys(missing))}"
-            silent.setdefault(reason, []).append(cell)
-    spoken = [cell for cell in own if not any(cell in without for without in silent.values())]
-    unable = _unanswerable(study, adapter, [one for one in plan.treatments(study, spoken) if one.server == name])
-    for why, without in silent.items():
+        silent = f"{name} does not speak {', '.join(dict.fromkeys(missing))}" if missing else None
+        if why := silent or _unanswerable(study, adapter, mine):
+            refused.setdefault(why, []).append(cell)
+    for why, without in refused.items():
         yield Refusal(without, "server", f"{name}{cells_in_words(without, own)}", why)
-    if unable is not None:
-        yield Refusal(spoken, "server", name, unable)
 
 
 def _unanswerable(study: Study, adapter: ServerAdapter, own: Sequence[Treatment]) -> str | None:
@@ -165,6 +161,10 @@ def _unanswerable(study: Study, adapter: ServerAdapter, own: Sequence[Treatment]
             if not adapter.has_timeouts and (workload.read_timeout_ns or workload.write_timeout_ns):
                 text = f"{adapter.name} supports no read or write timeout; use server: caddy, nginx or haproxy"
                 raise Unsupported(text)
+            if workload.key_exchange in adapter.refused_key_exchanges:
+                raise Unsupported(
+                    f"{adapter.name} does not accept the key exchange {workload.key_exchange}; use X25519"
+                )
             if not adapter.stands_alone and workload.place not in (None, "native"):
                 text = f"what {adapter.name} needs in a container is unknown; use server: origin or nginx"
                 raise Unsupported(text)
@@ -205,7 +205,7 @@ def cells_in_words(without: Collection[Cell], own: Collection[Cell]) -> str:
         return ""
     keys = {cell.key for cell in without}
     for factor in next(iter(own)).levels:
-        levels = {cell.levels[factor] for cell in without}
+        levels = dict.fromkeys(cell.levels[factor] for cell in without)
         if {cell.key for cell in own if cell.levels[factor] in levels} == keys:
             return f" with {factor} {', '.join(plan.level_text(level) for level in levels)}"
     return f" in {', '.join(sorted(keys))}"

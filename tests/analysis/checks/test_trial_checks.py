@@ -170,6 +170,9 @@ def test_a_trial_that_failed_in_its_warmup_says_why():
     assert spoken.evidence.startswith("HTTP/3 was requested, but no request was answered: the peer aborted")
     remedies = {said.remedy, spoken.remedy, judge("same_work", **gave_up).remedy}
     assert remedies == {failures.remedy({"tls:alert": 20})}
+    cut_off = dataclasses.replace(refused, samples=9, errors={"interrupted": 9})
+    assert "(tls:alert 20)" in judge("errors", **gave_up | {"samples": cut_off}).evidence
+    assert "interrupted" not in judge("protocol", **gave_up | {"samples": cut_off}).evidence
     answered = dataclasses.replace(refused, warmup_errors={"timeout": 3})
     assert judge("protocol", samples=answered).evidence.endswith("no request was made after the warm-up")
 

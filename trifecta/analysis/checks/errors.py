@@ -15,7 +15,7 @@ A trial without any success is no measurement, and one that was cut short has lo
 from __future__ import annotations
 
 from trifecta.analysis.checks import same_work
-from trifecta.analysis.checks.evidence import Evidence, SampleFacts
+from trifecta.analysis.checks.evidence import Evidence, SampleFacts, all_failures
 from trifecta.design import failures
 from trifecta.design.model import PROTOCOL_NAMES, CheckResult
 
@@ -38,7 +38,8 @@ def check(evidence: Evidence) -> list[CheckResult]:
     if evidence.trouble or evidence.load is None or facts is None:
         why = evidence.trouble or "the client left no result"
         return evidence.result("errors", "fail", why, remedy="look at the logs of the run")
-    return _of_failures(evidence, facts) if facts.samples else _nothing_measured(evidence, facts)
+    none = sum(facts.errors.values()) >= facts.samples
+    return _without_success(evidence, facts) if none else _of_failures(evidence, facts)
 
 
 def _of_failures(evidence: Evidence, facts: SampleFacts) -> list[CheckResult]:
@@ -50,9 +51,6 @@ def _of_failures(evidence: Evidence, facts: SampleFacts) -> list[CheckResult]:
     if ended in _CUT_SHORT:
         text = f"{_CUT_SHORT[ended]} after {facts.samples} {noun} (failures: {classes})"
         return evidence.result("errors", "fail", text, value=share, remedy=remedy if failed else _CARRY)
-    if failed >= facts.samples:
-        text = f"none of {facts.samples} {noun} succeeded: {classes}"
-        return evidence.result("errors", "fail", text, value=share, remedy=remedy)
     setup = {name: count for name, count in facts.errors.items() if name.split(":")[0] in _SETUP_CLASSES}
     if setup:
         where = _SETUP_CLASSES[next(iter(sorted(setup))).split(":")[0]]
@@ -67,12 +65,19 @@ def _of_failures(evidence: Evidence, facts: SampleFacts) -> list[CheckResult]:
     return evidence.result("errors", "pass", f"all {facts.samples} {noun} succeeded", value=0.0, limit=0.0)
 
 
-def _nothing_measured(evidence: Evidence, facts: SampleFacts) -> list[CheckResult]:
-    """Of a trial that made no request after its warm-up: how that went."""
-    name, errors = PROTOCOL_NAMES[evidence.trial.protocol], facts.warmup_errors
-    text = _CUT_SHORT.get(str((evidence.load or {}).get("ended", "")), "nothing was measured")
-    if facts.warmup_samples:
-        made = f"{facts.warmup_samples} {evidence.noun} of the warm-up"
-        text = f"{text} after {made} (failures: {failures.in_words(errors, name)})"
+def _without_success(evidence: Evidence, facts: SampleFacts) -> list[CheckResult]:
+    """Of a trial that measured nothing, maybe not even made a request after its warm-up."""
+    name, errors = PROTOCOL_NAMES[evidence.trial.protocol], all_failures(facts)
+    made = (
+        f"{facts.samples} {evidence.noun}"
+        if facts.samples
+        else f"{facts.warmup_samples} {evidence.noun} of the warm-up"
+    )
+    how = _CUT_SHORT.get(str((evidence.load or {}).get("ended", "")))
+    classes = failures.in_words(errors, name)
+    if how is None and facts.samples:
+        text = f"none of {made} succeeded: {classes}"
+    else:
+        text = f"{how or 'nothing was measured'} after {made} (failures: {classes})"
     remedy = failures.remedy(errors, name) if errors else _CARRY
     return evidence.result("errors", "fail", text, value=1.0, remedy=remedy)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -73,6 +74,12 @@ class SampleFacts(Protocol):
     @property
     def second_half_p50_ns(self) -> float | None:
         """Median latency of those that ended in the second half."""
+
+
+def all_failures(facts: SampleFacts) -> Mapping[str, int]:
+    """Error class to number of requests, of a trial without success: its warm-up says why, not what its end cut off."""
+    every = Counter(facts.warmup_errors) + Counter(facts.errors)
+    return {name: count for name, count in every.items() if name != "interrupted"} or every
 
 
 @dataclass(frozen=True)

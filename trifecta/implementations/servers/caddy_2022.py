@@ -21,6 +21,7 @@ class Caddy2022(Caddy):
     source = "built from Go modules of 2022; `trifecta get caddy-2022` (needs apt with a Debian archive)"
     remedy = "trifecta get caddy-2022 --force"
     program_name = ""  # it is that build and no other
+    refused_key_exchanges = Caddy.refused_key_exchanges | {"X25519MLKEM768"}  # newer than it is
 
     def program(self) -> Path:
         """In the cache."""

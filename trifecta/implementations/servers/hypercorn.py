@@ -23,6 +23,7 @@ class Hypercorn(ServerAdapter):
     name = "hypercorn"
     source = "PyPI `hypercorn` with `aioquic`; `trifecta get hypercorn`"
     recipe = RECIPE
+    refused_key_exchanges = frozenset({"X25519MLKEM768"})  # aioquic does not know it
 
     def find(self) -> str:
         """The version in the cache."""
