@@ -61,6 +61,12 @@ impl Chain {
         Chain { stages: impairments.into_iter().map(stage).collect() }
     }
 
+    /// Whether packets may overtake each other.
+    #[must_use]
+    pub fn breaks_order(&self) -> bool {
+        self.stages.iter().any(|stage| stage.impairment.breaks_order())
+    }
+
     /// The impairments with what they did so far.
     pub fn stages(&self) -> impl Iterator<Item = (&Impairment, Tally)> {
         self.stages.iter().map(|stage| (&stage.impairment, stage.tally))

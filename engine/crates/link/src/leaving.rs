@@ -8,8 +8,8 @@ pub struct Leaving {
     pub ordinal: u64,
     pub copy: u8,
     pub back_to_back: bool,
-    /// Sent ahead of packets before it, on purpose.
-    pub ahead: bool,
+    /// When the last of them left the last queue, as the impairments wanted it.
+    pub dequeued_ns: u64,
     pub arrived_ns: u64,
     pub due_ns: u64,
     pub left_ns: u64,
@@ -24,7 +24,7 @@ pub fn leaving(ordinal: u64, left_ns: u64, back_to_back: bool) -> Leaving {
         ordinal,
         copy: 0,
         back_to_back,
-        ahead: false,
+        dequeued_ns: left_ns,
         arrived_ns: 0,
         due_ns: left_ns,
         left_ns,

@@ -48,6 +48,12 @@ pub struct OfDevices {
 }
 
 impl Statistics {
+    /// Of what leaves these impairments.
+    #[must_use]
+    pub fn of(chain: &Chain) -> Self {
+        Statistics { busy: Busy::new(chain.breaks_order()), ..Statistics::default() }
+    }
+
     pub fn refuse(&mut self, why: Refusal) {
         self.refused[why as usize] += 1;
     }
@@ -71,6 +77,7 @@ impl Statistics {
     #[must_use]
     pub fn summary(&self, specs: &[Spec], chain: &Chain, of_devices: OfDevices) -> DirectionSummary {
         let stages: Vec<(&Impairment, Tally)> = chain.stages().collect();
+        let busy = self.busy.complete();
         let passed: f64 = stages.iter().map(|(stage, tally)| 1.0 - stage.loss_asked(tally.met)).product();
         let of_stage = |((stage, tally), spec): (&(&Impairment, Tally), &Spec)| ImpairmentSummary {
             kind: spec.kind.clone(),
@@ -103,9 +110,9 @@ impl Statistics {
             loss_asked: 1.0 - passed,
             loss_given: (met > 0).then(|| self.lost as f64 / met as f64),
             rate_asked_bits_per_s: stages.iter().filter_map(|(stage, _)| stage.rate_asked_bits_per_s()).min(),
-            rate_given_bits_per_s: self.busy.bits_per_s(),
-            rate_busy_ns: self.busy.ns(),
-            rate_busy_periods: self.busy.periods(),
+            rate_given_bits_per_s: busy.bits_per_s(),
+            rate_busy_ns: busy.ns(),
+            rate_busy_periods: busy.periods(),
             queue_peak_bytes: stages.iter().filter_map(|(stage, _)| stage.queue_peak_bytes()).max(),
             device_drops: of_devices.receive_drops,
             transmit_drops: of_devices.transmit_drops,

@@ -24,7 +24,8 @@ pub struct Departure {
     pub ordinal: u64,
     pub copy: u8,
     pub back_to_back: bool,
-    pub ahead: bool,
+    /// When the last of them left the last queue.
+    pub dequeued_ns: u64,
     pub corrupted: bool,
 }
 
@@ -77,7 +78,10 @@ pub struct Traffic {
 impl Traffic {
     #[must_use]
     pub fn new(chains: [Chain; 2], memory_bytes: u64, log: Option<Log>, capture: Option<Capture>) -> Self {
-        let direction = |chain| Direction { chain, statistics: Statistics::default(), ordinal: 0 };
+        let direction = |chain: Chain| {
+            let statistics = Statistics::of(&chain);
+            Direction { chain, statistics, ordinal: 0 }
+        };
         Traffic {
             directions: chains.map(direction),
             frames: Frames::default(),
@@ -137,7 +141,6 @@ impl Traffic {
                     at_ns: arrived_ns,
                     floor_ns: arrived_ns,
                     back_to_back: false,
-                    ahead: false,
                     frame,
                     segment,
                     corrupted: false,
@@ -188,7 +191,7 @@ impl Traffic {
     /// at which they had surely left, the capture the one at which they had not yet.
     pub fn settle(&mut self, due_ns: u64, departure: Departure, left: Left, sent: bool) {
         let Left { given_ns, taken_ns: left_ns } = left;
-        let Departure { direction, run, ordinal, copy, back_to_back, ahead, corrupted } = departure;
+        let Departure { direction, run, ordinal, copy, back_to_back, dequeued_ns, corrupted } = departure;
         let frame = self.frames.get(run.frame);
         let (layout, arrived_ns) = (frame.layout, frame.arrived_ns);
         let packets = u64::from(run.end - run.first);
@@ -201,7 +204,7 @@ impl Traffic {
                 ordinal,
                 copy,
                 back_to_back,
-                ahead,
+                dequeued_ns,
                 arrived_ns,
                 due_ns,
                 left_ns,
@@ -294,21 +297,22 @@ impl TrafficSink<'_> {
 
 impl Sink for TrafficSink<'_> {
     fn depart(&mut self, packet: WirePacket) {
-        let WirePacket { identity, at_ns, frame, segment, back_to_back, ahead, corrupted, .. } = packet;
+        let WirePacket { identity, at_ns, floor_ns: dequeued_ns, frame, segment, back_to_back, corrupted, .. } = packet;
         if let Some((due_ns, last)) = &mut self.pending
             && *due_ns == at_ns
             && last.run.frame == frame
             && last.run.end == segment
             && last.copy == identity.copy
-            && last.ahead == ahead
         {
             last.run.end += 1;
+            last.dequeued_ns = dequeued_ns;
             return;
         }
         self.flush();
         let run = Run { frame, first: segment, end: segment + 1 };
         let Identity { ordinal, copy } = identity;
-        let departure = Departure { direction: self.direction, run, ordinal, copy, back_to_back, ahead, corrupted };
+        let departure =
+            Departure { direction: self.direction, run, ordinal, copy, back_to_back, dequeued_ns, corrupted };
         self.pending = Some((at_ns, departure));
     }
 

@@ -113,6 +113,25 @@ fn a_path_that_reorders_still_tells_its_rate() {
 }
 
 #[test]
+fn a_path_with_jitter_behind_its_queue_still_tells_its_rate() {
+    for reorder in [false, true] {
+        let chain = format!(
+            r#"{{"kind": "rate", "bits_per_s": 100000000}}, {{"kind": "delay", "delay_ns": 20000000}},
+            {{"kind": "jitter", "distribution": "normal", "sigma_ns": 2000000, "reorder": {reorder}}}"#
+        );
+        let mut traffic = traffic(&chain, 8 << 20);
+        for n in 0..2_000u64 {
+            arrive(&mut traffic, &super_packet(), START + n * 10_000_000);
+        }
+        leave(&mut traffic, u64::MAX);
+        let of = &traffic.directions[0];
+        let told = of.statistics.summary(&[], &of.chain, OfDevices::default());
+        let given = told.rate_given_bits_per_s.unwrap();
+        assert!((given / 100e6 - 1.0).abs() < 0.005, "reorder {reorder}: {given}");
+    }
+}
+
+#[test]
 fn every_packet_is_accounted_for_and_no_buffer_is_kept() {
     let impairments = r#"{"kind": "loss", "probability": 0.1}, {"kind": "corrupt", "probability": 0.1},
         {"kind": "duplicate", "probability": 0.1}, {"kind": "rate", "bits_per_s": 1000000000, "queue_packets": 40},

@@ -28,8 +28,6 @@ pub struct WirePacket {
     pub floor_ns: u64,
     /// It followed the packet before it without a pause on the last link of limited rate.
     pub back_to_back: bool,
-    /// It was sent ahead of its time after that link.
-    pub ahead: bool,
     /// Where the octets are; of no concern to impairments.
     pub frame: u32,
     pub segment: u32,

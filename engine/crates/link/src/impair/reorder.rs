@@ -43,7 +43,6 @@ impl Impair for Reorder {
             return Outcome::Pass;
         }
         let ahead_ns = packet.at_ns.saturating_sub(self.gap_ns).max(packet.floor_ns);
-        packet.ahead |= ahead_ns < packet.at_ns;
         packet.at_ns = ahead_ns;
         Outcome::Marked
     }

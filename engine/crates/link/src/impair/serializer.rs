@@ -31,7 +31,6 @@ impl Serializer {
     /// Sends a packet at `at_ns` or as soon as the link is free; moves the packet's time to the end of it.
     pub fn send(&mut self, packet: &mut WirePacket) {
         packet.back_to_back = self.free_ns >= packet.at_ns;
-        packet.ahead = false;
         let start_ns = self.free_ns.max(packet.at_ns);
         if !packet.back_to_back {
             self.remainder = 0;

@@ -11,7 +11,6 @@ pub fn packets(n: u64, spacing_ns: u64) -> impl Iterator<Item = WirePacket> {
         at_ns: 1_000_000_000 + ordinal * spacing_ns,
         floor_ns: 1_000_000_000 + ordinal * spacing_ns,
         back_to_back: false,
-        ahead: false,
         frame: 0,
         segment: 0,
         corrupted: false,

@@ -97,7 +97,6 @@ impl Impair for Trace {
             return Outcome::QueueDropped;
         }
         packet.back_to_back = !self.backlog.is_empty();
-        packet.ahead = false;
         if self.backlog.is_empty() {
             self.left_bytes = 0;
             self.next = self.next.max(self.first_from(packet.at_ns));
