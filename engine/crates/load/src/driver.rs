@@ -20,6 +20,10 @@ pub(crate) use clients::Beginnings;
 use clients::Clients;
 pub use shared::{DEAD_PATH_FAILURES, Shared};
 
+/// A slot of an open loop that is due before the end may be started so much after it: as late as any other may be
+/// (docs/checks.md, `headroom`).
+const LATEST_START_NS: u64 = 1_000_000;
+
 /// Counters of one worker.
 #[derive(Clone, Debug, Default)]
 pub struct Counters {
@@ -197,7 +201,13 @@ impl Driver {
     #[inline]
     #[must_use]
     pub fn may_start(&self, now_ns: u64) -> bool {
-        !self.stopped && self.measured < self.measured_limit && now_ns < self.deadline_ns
+        if self.stopped || self.measured >= self.measured_limit {
+            return false;
+        }
+        // What is due just before the end is no more missed than any other that is started that late.
+        let last_due =
+            || self.pacer.next_slot_ns().is_some_and(|offset_ns| self.started_ns + offset_ns < self.deadline_ns);
+        now_ns < self.deadline_ns || now_ns < self.deadline_ns.saturating_add(LATEST_START_NS) && last_due()
     }
 
     /// When the next request of an open loop is due, `u64::MAX` when none is; in a closed loop always now (0), or when its

@@ -94,6 +94,22 @@ fn an_open_loop_starts_slots_when_due_and_counts_lag_and_missed_ones() {
 }
 
 #[test]
+fn a_slot_that_is_due_just_before_the_end_is_not_missed() {
+    let changes = json!({"requests": 0, "duration_ns": 10_000_000, "loop": {"kind": "open", "rate_per_s": 1_000}});
+    let mut driver = driver(changes);
+    for slot in 0..9u64 {
+        assert!(driver.next_request(1_000 + 1_000_000 * slot).is_some());
+    }
+    // The tenth is due at 9 ms; the client wakes 0.3 ms after the end, which is at 10 ms.
+    let (ended_ns, late_ns) = (10_001_000, 10_301_000);
+    assert!(driver.may_start(ended_ns) && driver.may_start(late_ns) && !driver.may_start(ended_ns + 1_000_000));
+    assert_eq!(driver.next_request(late_ns).unwrap().intended_ns, 9_001_000);
+    assert!(!driver.may_start(late_ns), "the next is due at the end");
+    assert!(driver.next_request(late_ns).is_none());
+    assert_eq!(driver.count_missed_slots(late_ns), 0);
+}
+
+#[test]
 fn a_failed_attempt_is_a_row_and_twenty_without_a_response_are_a_dead_path() {
     let mut driver = driver(json!({"requests": 100, "streams": 1}));
     let handshake = Handshake { connection: 7, connect_start_ns: 4_000, ..Handshake::default() };
