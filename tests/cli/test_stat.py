@@ -1,5 +1,6 @@
 """`trifecta stat`: what is shown, what a program reads, and the exit codes."""
 
+import dataclasses
 import io
 import json
 import os
@@ -137,6 +138,13 @@ def test_an_ordinary_user_may_ask_where_cubic_is_not_allowed(certificates):
         done = subprocess.run([*command, "--ca", certificates.authority], capture_output=True, check=False)
     assert done.returncode == 0
     assert [one["answered"] for one in json.loads(done.stdout)["protocols"].values()] == [1, 1, 1]
+
+
+def test_content_that_came_with_the_first_octet_took_no_time_in_every_request():
+    one = attempt()
+    alike = dataclasses.replace(one, phases_ns={**one.phases_ns, "transfer": 0})
+    (line,) = [line for line in shown({"h1": [alike, alike]}).splitlines() if line.startswith("content  ")][:1]
+    assert line.split() == ["content", "0", "ns"]
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 200])

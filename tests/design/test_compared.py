@@ -86,6 +86,7 @@ def test_the_baseline_of_the_file_goes_with_what_the_file_compares():
         ([], {"compare": "key_exchange"}, "compare: key_exchange is no factor of this study; give two levels or more"),
         ([], {"compare": "server", "baseline": "nginx"}, "baseline: 'nginx' is not a level of server (origin, caddy)"),
         ([], {"compare": "server="}, "option --compare: 'server=' is not FACTOR=LEVEL,LEVEL, nor a factor alone"),
+        ([], {"compare": "delayed_ack"}, "'delayed_ack' is neither a factor nor a threat; did you mean 'delayed-ack'?"),
         ([], {"compare": "path"}, "trials of clean and of far would not do the same in protocol=h1,connection=new"),
         (["requests=100"], {"compare": "connection"}, "warmup 20 requests"),
         (
@@ -134,7 +135,8 @@ def test_compared_paths_share_the_random_numbers_of_a_block():
         ("in_flight", "10", "in flight 10"),
         ("read_timeout", "none", "read timeout none"),
         ("response", "10 kB", "response 10 kB"),
-        ("connection", "new", "new connections"),
+        ("connection", "new", "new connection"),
+        ("zero_rtt", "false", "0-RTT off"),
         ("page", "/home/me/pages/mine/", "mine"),
         ("key_exchange", "X25519", "X25519"),
         ("tls_version", "1.3", "TLS version 1.3"),

@@ -108,6 +108,7 @@ def test_cells_in_words() -> None:
     assert levels(cell) == {"path": "far", "connection": "new", "server": "caddy", "in_flight": "10"}
     assert place_words(cell) == "new connections, caddy, in flight 10"
     assert place_words("t00012", without="") == "t00012"
+    assert place_words("path=far,resumption=true,zero_rtt=false") == "resumption on, 0-RTT off"
     assert place_words(cell, without="") == "far, new connections, caddy, in flight 10"
 
 

@@ -9,6 +9,7 @@ from trifecta.design.model import AA_SUFFIX, PROTOCOL_FACTOR, PROTOCOL_NAMES
 
 NAMES = ("server", "client", "path")  # factors whose levels are names and speak for themselves
 _UPPER = {word: word.upper() for word in ("tls", "cpu", "tcp", "rtt", "ip")}
+_FACTORS = {"zero_rtt": "0-RTT"}  # as RFC 8446 writes it
 _FLAGS = {"true": "on", "false": "off"}
 _WORD = re.compile(r"[A-Za-z](?:[A-Za-z]{2}|[\w-]{3}).*")  # "cubic", "X25519", not "10", "1.3", "10 kB" nor "h3"
 _UNTOLD = ("none", "off", "all", "same", "full", "open")
@@ -17,7 +18,7 @@ _LONGEST = 40  # characters of a server's name in a table
 
 def factor_words(factor: str) -> str:
     """A factor in words: ``congestion control``, ``TLS version``."""
-    return " ".join(_UPPER.get(word, word) for word in factor.split("_"))
+    return _FACTORS.get(factor) or " ".join(_UPPER.get(word, word) for word in factor.split("_"))
 
 
 def arm_words(compare: str, arm: str) -> str:
@@ -33,7 +34,12 @@ def arm_words(compare: str, arm: str) -> str:
         return level.rstrip("/").rsplit("/", 1)[-1] + mark  # which may be a path
     if _WORD.fullmatch(level) and level not in (*_FLAGS, *_UNTOLD):
         return level + mark
-    return f"{factor_words(compare)} {_FLAGS.get(level, level)}{mark}"
+    return level_words(compare, level) + mark
+
+
+def level_words(factor: str, level: str) -> str:
+    """A level of a factor that is no name: ``in flight 10``, ``resumption on``."""
+    return f"{factor_words(factor)} {_FLAGS.get(level, level)}"
 
 
 def node_words(node: str) -> str:

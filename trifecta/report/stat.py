@@ -119,9 +119,11 @@ def _times(values: Sequence[int]) -> str:
 
 def _range(least: int, most: int) -> str:
     """Both ends in the unit of the greater one, so that they stay narrow: ``0.22–4.39 ms``."""
+    if not most:  # content that came with the first octet takes no time of its own
+        return numbers.duration(most)
     number, unit = numbers.duration(most).split(" ")
     scale = most / float(number.replace(",", ""))
-    return f"{numbers.significant(least / scale, 2)}–{number} {unit}" if scale else number
+    return f"{numbers.significant(least / scale, 2)}–{number} {unit}"
 
 
 def _table(attempts: Attempts, count: int) -> Table:

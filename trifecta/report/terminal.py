@@ -29,7 +29,7 @@ from trifecta.conclude.visits.derive import Visits
 from trifecta.conclude.visits.derive import derive as derive_visits
 from trifecta.contract.values import JsonObject
 from trifecta.design import naming, numbers, quantity
-from trifecta.design.arms import server_words
+from trifecta.design.arms import level_words, server_words
 from trifecta.design.metric import TIME
 from trifecta.design.metrics import METRICS
 from trifecta.design.model import PROTOCOL_FACTOR, PROTOCOL_NAMES
@@ -284,6 +284,8 @@ def _print_notes(out: Console, summary: Summary) -> None:
             f"Any other [a, b] is a {level} interval for a number of blocks set in advance; a ratio before it is a "
             "geometric mean over blocks. "
         )
+    own = not summary.about.is_outside
+    starts = ": unless a server is restarted for every block, another start may shift times by about 1 %" if own else ""
     out.print(
         Text(
             f"Metric: {label}. {how}. [a, b]{of_verdicts}: {level} confidence sequence of the median ratio of the "
@@ -291,8 +293,7 @@ def _print_notes(out: Console, summary: Summary) -> None:
             f"{{a, b}}: corrected for {_comparison_count(len(summary.comparisons))}; the verdict rests on it (on "
             f"average at most {error} of the verdicts are false). {others}likely: would be decided if it were the only "
             f"comparison; same from {SAME_BLOCKS} blocks on. more: further blocks needed, right in four of five "
-            f"cases{likely_half}. All of it holds for this session: unless a server is restarted for every block, "
-            "another start may shift times by about 1 %.",
+            f"cases{likely_half}. All of it holds for this session{starts}.",
             style="dim",
         )
     )
@@ -347,7 +348,7 @@ def _short(factor: str, level: str) -> str:
         return PROTOCOL_NAMES.get(level, level)
     if factor == "server":
         return server_words(level)
-    return level if factor == "connection" else f"{factor} {level}"
+    return level if factor == "connection" else level_words(factor, level)
 
 
 def _order(places: CellRanking, wide: bool) -> Text:

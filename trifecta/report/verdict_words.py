@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from trifecta.conclude.comparisons import UNTOLD, CellRanking, Comparison, levels
 from trifecta.design import naming, numbers
-from trifecta.design.arms import server_words
+from trifecta.design.arms import level_words, server_words
 from trifecta.design.model import PROTOCOL_FACTOR, PROTOCOL_NAMES
 from trifecta.design.phrases import counted
 
@@ -125,4 +125,4 @@ def _level_words(factor: str, level: str) -> str:
         return f"{factor} {level.rstrip('/').rsplit('/', 1)[-1]}"  # which may be a path
     if factor == "server":
         return server_words(level)
-    return level if factor in ("path", "connection") else f"{factor.replace('_', ' ')} {level}"
+    return level if factor in ("path", "connection") else level_words(factor, level)
