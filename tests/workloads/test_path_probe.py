@@ -23,6 +23,30 @@ print(json.dumps([one.text for one in path_probe.judge(found) if one.status == "
 _PLAN = {"rtt": "20 ms", "rate": "20 Mbit/s", "loss": "1 %"}
 
 
+_SLOW = """
+import json
+from trifecta.cli import option_parsing
+from trifecta.design.probe_packets import least_interval_ns
+from trifecta.workloads import path_probe
+
+asked = option_parsing.path_of(None, None, {"rtt": "10 ms", "rate": "400 kbit/s", "queue": "4 packets"})
+interval_ns = least_interval_ns(asked, "IPv4", 500_000)
+found = path_probe.measure(asked, packets=100, interval_ns=interval_ns, seed=3)
+wrong = [one.text for one in path_probe.judge(found) if one.status == "fail"]
+print(json.dumps([interval_ns, found.probe.rtt_ns.p50, wrong]))
+"""
+
+
+def test_a_slow_path_is_as_asked() -> None:
+    """Its packets of 106 octets take 2.1 ms each way: they neither wait for each other nor count as delay."""
+    done = run_inside(_SLOW)
+    assert done.returncode == 0, done.stderr
+    interval_ns, rtt_ns, wrong = json.loads(done.stdout)
+    assert interval_ns == 4_240_000
+    assert 14_240_000 <= rtt_ns < 15_000_000
+    assert not [text for text in wrong if "left within" not in text]
+
+
 @pytest.mark.parametrize(
     ("changed", "said"),
     [

@@ -58,7 +58,9 @@ Examples:
 @click.option("--study", metavar="STUDY", shell_complete=complete_study, help="Use a path of this study.")
 @click.option("--path", "path_name", metavar="NAME", help="With --study: which of its paths.")
 @click.option("--packets", type=click.IntRange(1, 1_000_000), default=1000, show_default=True, help="Packets to send.")
-@click.option("--interval", metavar="TIME", default="2 ms", show_default=True, help="Time between packets.")
+@click.option(
+    "--interval", metavar="TIME", help="Time between packets.  [default: 2 ms, or longer where the rate is low]"
+)
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Seed of the losses and delays.")
 @ip_version("that of the study, else IPv4")
 @as_json
@@ -67,7 +69,7 @@ def measure(
     study: str | None,
     path_name: str | None,
     packets: int,
-    interval: str,
+    interval: str | None,
     seed: int,
     ip: str | None,
     as_json: bool,
@@ -78,11 +80,15 @@ def measure(
     The limits are those of the check `path` (docs/checks.md). The exit code is 1 if the path was not as requested.
     """
     from trifecta.cli import option_parsing
+    from trifecta.design import probe_packets
+    from trifecta.design.ip import IPV4, IPV6
     from trifecta.lab import sandbox
 
     spec = option_parsing.path_of(study, path_name, fields)
     ipv6 = option_parsing.is_ipv6(ip, study)
-    interval_ns = option_parsing.time_ns("--interval", interval)
+    version = IPV6 if ipv6 else IPV4
+    given_ns = None if interval is None else option_parsing.time_ns("--interval", interval)
+    interval_ns = probe_packets.least_interval_ns(spec, version, 2_000_000) if given_ns is None else given_ns
     sandbox.enter()
 
     from trifecta.contract.codec import plain

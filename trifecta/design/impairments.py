@@ -333,3 +333,15 @@ def lost_share(documents: Iterable[ImpairmentDocument]) -> tuple[float, float]:
             survive *= 1 - share
             inflation = max(inflation, factor)
     return 1 - survive, inflation
+
+
+def missing_share(documents: Iterable[ImpairmentDocument]) -> float | None:
+    """The share of packets that reach no program: lost by chance, or damaged. None where some are lost by plan."""
+    arriving = 1.0
+    for document in documents:
+        kind = kind_of(document)
+        if kind.removes and kind.share is None:
+            return None
+        if kind.share is not None and (kind.removes or kind.damages):
+            arriving *= 1 - kind.share(document)[0]
+    return 1 - arriving

@@ -14,10 +14,12 @@ from trifecta.contract.codec import plain
 from trifecta.contract.common import Quantiles
 from trifecta.contract.link import LinkReady, LinkSummary
 from trifecta.contract.probe import MeasureConfig, MeasureSummary, ReflectConfig, ReflectReady
+from trifecta.design import impairments, probe_packets
 from trifecta.design.errors import CannotError
 from trifecta.design.ip import IPV4, IPV6, version_of
 from trifecta.design.model import PathSpec
 from trifecta.design.percentiles import holds
+from trifecta.design.probe_packets import PAYLOAD_BYTES
 from trifecta.lab.engine import EngineError, find_engine
 from trifecta.lab.host import pin_table
 from trifecta.lab.namespaces import Namespaces
@@ -94,7 +96,7 @@ def measure(
                     port=PROBE_PORT,
                     packets=packets,
                     interval_ns=interval_ns,
-                    payload_bytes=64,
+                    payload_bytes=PAYLOAD_BYTES,
                     timeout_ns=timeout_ns,
                     train_packets=TRAIN_PACKETS if path.rate_bits_per_s else 0,
                     largest=True,
@@ -115,7 +117,9 @@ def measure(
 def compare(measured: PathMeasurement) -> list[Line]:
     """What was asked beside what was given, a line each."""
     path, probe = measured.path, measured.probe
-    lines = [Line("round trip, median", path.rtt_ns / 1e6, _ms(probe.rtt_ns.p50), "ms")]
+    sending_ns = probe_packets.sending_ns(path, measured.ip)
+    note = f"and {sending_ns / 1e6:.3g} ms to send the packet at the rate" if sending_ns else ""
+    lines = [Line("round trip, median", path.rtt_ns / 1e6, _ms(probe.rtt_ns.p50), "ms", note)]
     directions = (
         ("forward", path.forward, measured.link.a_to_b, probe.one_way_forward_ns, probe.loss_forward),
         ("backward", path.backward, measured.link.b_to_a, probe.one_way_backward_ns, probe.loss_backward),
@@ -126,9 +130,10 @@ def compare(measured: PathMeasurement) -> list[Line]:
         tail = _ms(one_way.p99) if holds(0.99, probe.received) else None
         note = "" if tail is not None else f"{probe.received} packets hold no 99th percentile"
         lines.append(Line(f"{title} delay, 99th percentile", None, tail, "ms", note))
-        independent = sum(d["probability"] for d in documents if d["kind"] == "loss")
+        missing = impairments.missing_share(documents)
+        asked = None if missing is None else 100 * missing
         note = f"{summary.lost} of {summary.wire_packets} packets lost in the link"
-        lines.append(Line(f"{title} loss", 100 * independent, None if lost is None else 100 * lost, "%", note))
+        lines.append(Line(f"{title} loss", asked, None if lost is None else 100 * lost, "%", note))
         untimed = "netem times no packet" if measured.link.netem is not None else ""
         lines.append(_lateness(title, summary.lateness_ns, summary.device_drops, summary.wire_packets, untimed))
     rate = probe.rate_bits_per_s
@@ -156,7 +161,8 @@ def _lateness(title: str, lateness: Quantiles, dropped: int, packets: int, untim
 
 def judge(measured: PathMeasurement) -> list[Finding]:
     """Whether the path was as asked, by the limits of the check `path`: what the link says, and what the probe saw."""
-    return path_check.findings_of_link(measured.path, measured.seed, plain(measured.link), plain(measured.probe))
+    documents = plain(measured.link), plain(measured.probe)
+    return path_check.findings_of_link(measured.path, measured.seed, *documents, ip=measured.ip)
 
 
 def _ms(value_ns: int | None) -> float | None:

@@ -16,6 +16,7 @@ from tests.analysis.checks.sound import (
     judge,
     link,
 )
+from trifecta.analysis.checks.path import _of_probes
 from trifecta.design.model import RequestsWorkload
 
 
@@ -40,6 +41,25 @@ def test_a_link_that_delays_ten_percent_more_than_asked_fails_on_both_witnesses(
     assert "probe: median RTT 55.1 ms, requested 50 ms" in by_probe.evidence
     exact = {name: DIRECTION | {"lost": 0, "delay_given_ns": {"p50": RTT_NS // 2}} for name in ("a_to_b", "b_to_a")}
     assert judge("path", path=PLAIN, link=LINK | exact, probe=lossless).status == "pass"
+
+
+@pytest.mark.parametrize(
+    ("ip", "rtt_ns", "status"),
+    [
+        (None, 11_700_000, "pass"),  # 106 octets at 1 Mbit/s take 0.85 ms, twice
+        (None, 10_000_000, "fail"),
+        (None, 12_000_000, "fail"),
+        ("IPv6", 12_000_000, "pass"),
+    ],
+)
+def test_at_a_low_rate_the_probes_packet_takes_time_to_send(ip, rtt_ns, status):
+    rate = ({"kind": "rate", "bits_per_s": 1_000_000, "queue_bytes": 10_000}, {"kind": "delay", "delay_ns": 5_000_000})
+    slow = dataclasses.replace(PLAIN, rtt_ns=10_000_000, rate_bits_per_s=1_000_000, forward=rate, backward=rate)
+    probe = PROBE | {"loss_forward": 0.0, "loss_backward": 0.0, "rtt_ns": {"p50": rtt_ns}, "rate_bits_per_s": 1e6}
+    (found,) = [one for one in _of_probes(slow, RequestsWorkload(ip=ip), probe) if "median RTT" in one.text]
+    assert found.status == status, found
+    sending = "2.02 ms" if ip else "1.7 ms"
+    assert f"requested 10 ms and {sending} to send the probe's packet at the rate" in found.text
 
 
 def test_a_queue_adds_delay_but_nothing_takes_from_it():

@@ -31,7 +31,9 @@ from trifecta.analysis.checks import echo, from_here, lateness
 from trifecta.analysis.checks.evidence import TRANSPORTS, Evidence, Finding, duration, worst
 from trifecta.contract.impairments import ImpairmentDocument
 from trifecta.contract.stored import Direction, OneLink, OneProbe, Probe
+from trifecta.design import probe_packets
 from trifecta.design.impairments import kind_of, lost_share
+from trifecta.design.ip import IPV4, ip_document
 from trifecta.design.model import CheckResult, CheckStatus, PathSpec, RequestsWorkload
 from trifecta.design.numbers import requested_percent
 from trifecta.design.phrases import numbered
@@ -82,7 +84,8 @@ def _of_probes(path: PathSpec, workload: RequestsWorkload, probe: Probe | None) 
     every = probe["links"] if "links" in probe else {str(probe.get("wire") or ""): probe}
     for name, summary in every.items():
         on_path = not name or name in _wires(path, workload)
-        findings += _probed(path if on_path else PathSpec(path.name), f"probe {name}".rstrip(), summary)
+        asked = path if on_path else PathSpec(path.name)
+        findings += _probed(asked, f"probe {name}".rstrip(), summary, ip_document(workload.ip))
     return findings
 
 
@@ -124,10 +127,10 @@ def _link(evidence: Evidence, wire: str, link: OneLink) -> list[Finding]:
     return echo.of_link(path, evidence.trial.seed, wire, link) + by_direction
 
 
-def findings_of_link(path: PathSpec, seed: int, link: OneLink, probe: Probe | None) -> list[Finding]:
+def findings_of_link(path: PathSpec, seed: int, link: OneLink, probe: Probe | None, *, ip: str = IPV4) -> list[Finding]:
     """What a link without any study did, and what a probe saw of it (`trifecta link measure`)."""
     by_link = _directions(path, link, ("to the server", "to the client"), (path.forward, path.backward))
-    by_probe = [] if probe is None else _probed(path, "probe", probe)
+    by_probe = [] if probe is None else _probed(path, "probe", probe, ip)
     return echo.of_link(path, seed, "", link) + by_link + by_probe
 
 
@@ -266,7 +269,7 @@ def _rate(name: str, report: Direction, impairments: Sequence[ImpairmentDocument
     return [Finding("pass", text, off, limit)]
 
 
-def _probed(path: PathSpec, who: str, probe: OneProbe) -> list[Finding]:
+def _probed(path: PathSpec, who: str, probe: OneProbe, ip: str) -> list[Finding]:
     if not probe.get("received"):
         text = f"{who}: none of {probe.get('sent', 0)} packets came back"
         return [Finding("fail", text, 0.0, None, "check that the path carries UDP")]
@@ -275,8 +278,11 @@ def _probed(path: PathSpec, who: str, probe: OneProbe) -> list[Finding]:
     rtt = (probe.get("rtt_ns") or {}).get("p50")
     if rtt is not None and not any(kind_of(impairment).wavers for impairment in impairments):
         limit = max(RTT_FLOOR_NS, RTT_SHARE * path.rtt_ns)
-        off = float(rtt) - path.rtt_ns
+        sending_ns = probe_packets.sending_ns(path, ip)
+        off = float(rtt) - path.rtt_ns - sending_ns
         text = f"{who}: median RTT {duration(float(rtt))}, requested {duration(path.rtt_ns)}"
+        if sending_ns > RTT_FLOOR_NS:
+            text += f" and {duration(sending_ns)} to send the probe's packet at the rate"
         remedy = "check the link's configuration, and what else the machine runs"
         wrong = abs(off) > limit
         findings.append(Finding("fail" if wrong else "pass", text, off, limit, remedy if wrong else ""))
