@@ -8,7 +8,7 @@ from trifecta.design.builds import COMPOSE
 from trifecta.design.model import AA_SUFFIX, PROTOCOL_FACTOR, PROTOCOL_NAMES
 
 NAMES = ("server", "client", "path")  # factors whose levels are names and speak for themselves
-_UPPER = {word: word.upper() for word in ("tls", "cpu", "tcp", "rtt", "ip")}
+_UPPER = {word: word.upper() for word in ("tls", "cpu", "tcp", "rtt", "ip", "mtu")}
 _FACTORS = {"zero_rtt": "0-RTT"}  # as RFC 8446 writes it
 _FLAGS = {"true": "on", "false": "off"}
 _WORD = re.compile(r"[A-Za-z](?:[A-Za-z]{2}|[\w-]{3}).*")  # "cubic", "X25519", not "10", "1.3", "10 kB" nor "h3"

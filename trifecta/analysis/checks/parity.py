@@ -78,16 +78,18 @@ def check(evidence: Evidence) -> list[CheckResult]:
             continue
         requested = trait.asked(evidence)
         if requested is not None and given != requested:
-            findings.append(Finding("fail", f"{trait.name} is {given}, requested: {requested}", remedy=trait.remedy))
+            text = f"{trait.name} is {_worded(given)}, requested: {_worded(requested)}"
+            findings.append(Finding("fail", text, remedy=trait.remedy))
             continue
         # A study may ask for other values over TCP than over QUIC: that is told below, and is no fault of the trial.
         others = [(s.trial.arm, trait.given(s)) for s in evidence.siblings if trait.along(s) == trait.along(evidence)]
-        odd = [f"{value} in {arm}" for arm, value in others if value is not None and value != given]
+        odd = [f"{_worded(value)} in {arm}" for arm, value in others if value is not None and value != given]
         if odd:
             status: CheckStatus = "warn" if trait.theirs and evidence.workload.outside else "fail"
-            findings.append(Finding(status, f"{trait.name} is {given} here and {', '.join(odd)}", remedy=trait.remedy))
+            text = f"{trait.name} is {_worded(given)} here and {', '.join(odd)}"
+            findings.append(Finding(status, text, remedy=trait.remedy))
         else:
-            findings.append(Finding("pass", f"{trait.name} {given}"))
+            findings.append(Finding("pass", f"{trait.name} {_worded(given)}"))
     findings += inside_handshakes.findings(evidence)
     findings += over_ip.findings(evidence)
     findings += _separate_settings(evidence)
@@ -102,6 +104,11 @@ def check(evidence: Evidence) -> list[CheckResult]:
     if evidence.foreign:
         findings += _verification(evidence) + _switches(evidence)
     return worst(evidence, "parity", findings)
+
+
+def _worded(value: Any) -> Any:
+    """What is on or off in these words."""
+    return ("on" if value else "off") if isinstance(value, bool) else value
 
 
 def _separate_settings(evidence: Evidence) -> list[Finding]:
