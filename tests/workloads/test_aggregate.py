@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import random
 from pathlib import Path
 
@@ -132,6 +133,32 @@ def test_warm_up_is_left_out_of_numbers_and_counts(tmp_path: Path) -> None:
         row["bytes_in"] = 7
     found = aggregate(write(tmp_path / "s.parquet", rows))
     assert (found.samples, found.warmup_samples, found.bytes_in) == (90, 10, {100: 90})
+
+
+def closed_loop(seed: int, slow_until: int = 0) -> list[dict[str, object]]:
+    """192 requests, 64 in flight, whose times do not depend on when they start; the first may be slower."""
+    rng = np.random.default_rng(seed)
+    template, free, rows = samples(1, seed=1)[0], [0] * 64, []
+    for number in range(192):
+        started = heapq.heappop(free)
+        done = started + int(1e6 * np.exp(rng.normal(0, 1)) * (5 if number < slow_until else 1))
+        heapq.heappush(free, done)
+        times = {"started_ns": started, "first_byte_ns": done, "done_ns": done, "request_sent_ns": started}
+        rows.append(template | {"request": number, "warmup": False} | times)
+    return rows
+
+
+def test_a_steady_trial_of_few_requests_per_connection_has_no_drift(tmp_path: Path) -> None:
+    """Ordered by when they end, 97 of 100 such trials seem to drift by more than 2."""
+
+    def drift(rows: list[dict[str, object]]) -> float:
+        found = aggregate(write(tmp_path / "s.parquet", rows))
+        assert found.first_half_p50_ns and found.second_half_p50_ns
+        return found.first_half_p50_ns / found.second_half_p50_ns
+
+    steady = [drift(closed_loop(seed)) for seed in range(40)]
+    assert not [one for one in steady if not 0.5 <= one <= 2]
+    assert all(drift(closed_loop(seed, slow_until=96)) > 2 for seed in range(10)), "a start-up phase is seen"
 
 
 def test_a_client_that_says_nothing_of_its_handshakes_has_full_ones(tmp_path: Path) -> None:

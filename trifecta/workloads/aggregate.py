@@ -102,7 +102,7 @@ def aggregate(samples_file: Path, lasted_ns: int = 0) -> Aggregate:
         "bytes_out": _sum(measured_columns["bytes_out"]),
         **_of_packages(views.of_requests(samples_file)),
     }
-    first, second = _halves(latency[success], done[success])
+    first, second = _halves(latency[success], origin[success])
     return Aggregate(
         columns=cast(TrialRow, columns),
         protocols=_counts(good_ones["protocol"]),
@@ -197,10 +197,13 @@ def _counts(column: Column) -> dict[str, int]:
     return {str(value): count for value, count in Counter(np.asarray(column[_has_value(column)]).tolist()).items()}
 
 
-def _halves(latency: Numbers, done: Numbers) -> tuple[float | None, float | None]:
-    """Median latency of the requests that ended in the first and in the second half."""
+def _halves(latency: Numbers, started: Numbers) -> tuple[float | None, float | None]:
+    """Median latency of the requests that started in the first and in the second half.
+
+    By when they end, the slow ones are last, however steady a trial of a few requests per connection is.
+    """
     if latency.size < 4:
         return None, None
-    order = np.argsort(done, kind="stable")
+    order = np.argsort(started, kind="stable")
     half = latency.size // 2
     return float(np.median(latency[order[:half]])), float(np.median(latency[order[half:]]))

@@ -69,11 +69,11 @@ class SampleFacts(Protocol):
 
     @property
     def first_half_p50_ns(self) -> float | None:
-        """Median latency of the successful requests that ended in the first half."""
+        """Median latency of the successful requests that started in the first half."""
 
     @property
     def second_half_p50_ns(self) -> float | None:
-        """Median latency of those that ended in the second half."""
+        """Median latency of those that started in the second half."""
 
 
 def all_failures(facts: SampleFacts) -> Mapping[str, int]:

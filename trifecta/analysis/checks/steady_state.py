@@ -1,7 +1,8 @@
 """Is the warm-up excluded, and is there no drift?
 
 ## Fails when
-The medians of the two halves of a trial differ by more than a factor of 2, with at least 100 requests.
+The median of the requests that started in the first half of a trial and that of the others differ by more than a factor
+of 2, with at least 100 requests.
 
 ## Warns when
 They differ by more than 1.25, or there is no warm-up.
