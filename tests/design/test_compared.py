@@ -72,6 +72,7 @@ def test_the_baseline_of_the_file_goes_with_what_the_file_compares():
     assert parse_study(text, "mine.yaml").baseline.level == "h1"
     assert parse_study(text, "mine.yaml", ["compare=server"]).baseline.level == "caddy"
     assert race(compare="server").title == "race: which server?"
+    assert race(compare="resumption=false,true").title == "race: resumption on or off?"
     assert race("title=Mine", compare="server").title == "Mine"
     assert race("compare=protocol").title == race().title
 

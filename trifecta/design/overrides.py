@@ -174,7 +174,10 @@ def _forget_compared(document: Document) -> None:
         document.tree.pop("baseline", None)
         _forget_places(document, ("baseline",))
     if ("title",) not in document.options and "title" in document.tree:
-        document.tree["title"] = f"{document.tree.get('study')}: which {factor_words(str(document.tree['compare']))}?"
+        factor = str(document.tree["compare"])
+        switch = {level.lower() for level in _levels(document, factor)} == {"true", "false"}
+        question = f"{factor_words(factor)} on or off?" if switch else f"which {factor_words(factor)}?"
+        document.tree["title"] = f"{document.tree.get('study')}: {question}"
 
 
 def _levels(document: Document, factor: str) -> list[str]:

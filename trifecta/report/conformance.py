@@ -18,6 +18,7 @@ from rich.text import Text
 from trifecta.conclude.queries import QueryResult
 from trifecta.conclude.query import Query
 from trifecta.contract.values import JsonObject
+from trifecta.design import naming
 from trifecta.design.conformance import CASES, LARGE, OUTCOME_WORDS, OWN, ConformanceCase, ConformanceResult
 from trifecta.design.model import PROTOCOL_NAMES, PROTOCOLS
 from trifecta.design.numbers import MARKS
@@ -26,8 +27,8 @@ from trifecta.report import grids, tables
 from trifecta.report.tables import Column
 
 HOP = "†"
-HOP_NOTE = (
-    "† adds a hop: a proxy in front of another server. Its times hold two programs and the connection between "
+_HOP_NOTE = (
+    "a proxy in front of another server. Its times hold two programs and the connection between "
     "them, so it is not to be ranked against a server that answers by itself."
 )
 _ASCII = {"✓": "ok", "✗": "X", "–": "-", "∅": "n/a", "…": "..."}
@@ -129,7 +130,8 @@ def proxy_note(proxies: QueryResult) -> str:
     if not proxies:
         return ""
     who = listed([f"{row['server']} in front of {row['backend'] or 'another server'}" for row in proxies])
-    return f"{HOP_NOTE} Here: {who}."
+    what = "One of the levels adds a hop" if naming.compared_factor() == "server" else f"{HOP} adds a hop"
+    return f"{what}: {_HOP_NOTE} Here: {who}."
 
 
 def hop(place: str, cell_levels: Mapping[str, str], proxies: QueryResult) -> str:
@@ -180,7 +182,7 @@ def print_matrix(out: Console, results: Sequence[ConformanceResult]) -> None:
     key = "  ".join(f"{_sign(outcome, utf)} {words}" for outcome, words in OUTCOME_WORDS.items() if outcome in used)
     out.print(Text(key, style="dim"))
     if any(one.proxy for one in results):
-        out.print(Text(HOP_NOTE if utf else HOP_NOTE.replace(HOP, "*"), style="dim"))
+        out.print(Text(f"{HOP if utf else '*'} adds a hop: {_HOP_NOTE}", style="dim"))
     for line in reasons(results):
         out.print(Text(line), soft_wrap=True)
 

@@ -40,7 +40,7 @@ def show(out: Console, table: Table) -> None:
         return
     if table.title:
         out.print(table.title)
-    heads = [_text(column.header) for column in table.columns]
+    heads = [_text(column.header, " ") for column in table.columns]
     for row in zip(*(list(column.cells) for column in table.columns), strict=True):
         first, *others = (_text(cell) for cell in row)
         labelled_cells = [(head, cell) for head, cell in zip(heads[1:], others, strict=True) if cell.plain.strip()]
@@ -68,11 +68,11 @@ def _lines(cell: RenderableType) -> list[str]:
     return (Text.from_markup(cell).plain if isinstance(cell, str) else getattr(cell, "plain", "")).split("\n")
 
 
-def _text(cell: RenderableType) -> Text:
-    """A cell in one line, with its colour."""
+def _text(cell: RenderableType, between: str = ", ") -> Text:
+    """A cell in one line, with its colour; ``between``: what stands for the end of a line in it."""
     text = Text.from_markup(cell) if isinstance(cell, str) else cell
     if not isinstance(text, Text):
         return Text("")
     one = text.copy()
-    one.plain = ", ".join(line.strip() for line in text.plain.split("\n") if line.strip())
+    one.plain = between.join(line.strip() for line in text.plain.split("\n") if line.strip())
     return one
