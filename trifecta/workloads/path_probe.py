@@ -19,7 +19,6 @@ from trifecta.design.errors import CannotError
 from trifecta.design.ip import IPV4, IPV6, version_of
 from trifecta.design.model import PathSpec
 from trifecta.design.percentiles import holds
-from trifecta.design.probe_packets import PAYLOAD_BYTES
 from trifecta.lab.engine import EngineError, find_engine
 from trifecta.lab.host import pin_table
 from trifecta.lab.namespaces import Namespaces
@@ -96,7 +95,7 @@ def measure(
                     port=PROBE_PORT,
                     packets=packets,
                     interval_ns=interval_ns,
-                    payload_bytes=PAYLOAD_BYTES,
+                    payload_bytes=probe_packets.PAYLOAD_BYTES,
                     timeout_ns=timeout_ns,
                     train_packets=TRAIN_PACKETS if path.rate_bits_per_s else 0,
                     largest=True,
