@@ -27,6 +27,7 @@ def path(**fields: Any) -> PathSpec:
         ({"rate": "1 Mbit/s"}, "IPv6", 2 * 1_008_000, 2 * 1_008_000),
         ({"rate": {"forward": "1 Mbit/s", "backward": "16 Mbit/s"}}, "IPv4", 901_000, 2 * 848_000),
         ({"rate": "100 Mbit/s"}, "IPv4", 16_960, 1_000_000),
+        ({"trace": {"opportunities": [0, 40, 55, 90, 160]}}, "IPv4", 4_480_845, 4_480_845),
     ],
 )
 def test_a_packet_takes_its_octets_by_the_rate(fields: dict, ip: str, sending: int, interval: int) -> None:

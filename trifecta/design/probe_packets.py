@@ -1,4 +1,4 @@
-"""The packets of the probe: how large they are, and how long a path of limited rate takes to send them."""
+"""The packets of the probe: how large they are, and how long a path of limited capacity takes to send them."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from trifecta.design.model import PathSpec
 PAYLOAD_BYTES = 64
 """Of UDP, in a packet that measures delay and loss."""
 _HEADERS_BYTES = 14 + 8  # of Ethernet, without FCS, as the link counts (IEEE 802.3), and UDP (RFC 768)
+_OPPORTUNITY_BYTES = 1514  # that an opportunity of a trace carries: a full frame (`impair/trace.rs`)
 _IPV4_BYTES, _IPV6_BYTES = 20, 40  # RFC 791, 3.1; RFC 8200, 3
 
 
@@ -26,4 +27,12 @@ def least_interval_ns(path: PathSpec, ip: str, asked_ns: int) -> int:
 
 def _ns(documents: Iterable[ImpairmentDocument], ip: str) -> float:
     bits = 8 * (PAYLOAD_BYTES + _HEADERS_BYTES + (_IPV6_BYTES if ip == IPV6 else _IPV4_BYTES))
-    return sum(bits * 1e9 / document["bits_per_s"] for document in documents if document["kind"] == "rate")
+    return sum(bits * 1e9 / rate for rate in map(_bits_per_s, documents) if rate)
+
+
+def _bits_per_s(document: ImpairmentDocument) -> float:
+    """What an impairment carries in the mean; 0 for one that does not limit it."""
+    if "bits_per_s" in document:
+        return document["bits_per_s"]
+    times = document.get("opportunities_ms")
+    return len(times) * _OPPORTUNITY_BYTES * 8e3 / times[-1] if times else 0.0

@@ -6,8 +6,8 @@ than 2 % and 100 µs; losses are outside the 99.9 % binomial interval; the rate 
 than 2 % (more where packets left late, in a transfer of many short bursts); one packet in a
 hundred left more than 1 ms and 2 % of the RTT late (in a study of medians, which a tail does not move: one in ten, or
 one in a hundred more than 5 ms and 5 % of the RTT); the link itself dropped a packet; the load balancer that a study
-asks for forwarded none of the trial's flows. By the probe: the RTT, less the time to send its packet at the rate, is off
-by more than 2 % and 200 µs, the rate by more than 5 %, losses as above, or the largest UDP payload is below 1,452
+asks for forwarded none of the trial's flows. By the probe: the RTT, less the time to send its packet at the rate, is
+off by more than 2 % and 200 µs, the rate by more than 5 %, losses as above, or the largest UDP payload is below 1,452
 octets. A probe holds for all trials until the next: once a minute, and before every block while the last one failed, so
 that one bad moment of the machine costs one block.
 
