@@ -145,7 +145,7 @@ mod tests {
                 let dequeued_ns = 1_000_000 * (n / 3 + 1) + 1_000 * (n % 3);
                 let delay_ns = if breaks_order { 700_000 * (n % 5) } else { 100_000 * n };
                 let due_ns = dequeued_ns + delay_ns;
-                Leaving { dequeued_ns, due_ns, ..leaving(n, due_ns, n % 3 > 0) }
+                Leaving { dequeued_ns, due_ns, ..leaving(n, due_ns, !n.is_multiple_of(3)) }
             };
             let mut all: Vec<Leaving> = (0..30).map(one).collect();
             all.sort_by_key(|one| one.left_ns);
