@@ -173,6 +173,11 @@ def test_a_trial_that_failed_in_its_warmup_says_why():
     cut_off = dataclasses.replace(refused, samples=9, errors={"interrupted": 9})
     assert "(tls:alert 20)" in judge("errors", **gave_up | {"samples": cut_off}).evidence
     assert "interrupted" not in judge("protocol", **gave_up | {"samples": cut_off}).evidence
+    assert "after 29 requests with those of the warm-up" in judge("errors", **gave_up | {"samples": cut_off}).evidence
+    wrong = dataclasses.replace(
+        refused, samples=50, errors={"length": 50}, warmup_samples=5, warmup_errors={"length": 5}
+    )
+    assert judge("errors", samples=wrong).evidence.endswith("than requested (length 50)")
     answered = dataclasses.replace(refused, warmup_errors={"timeout": 3})
     assert judge("protocol", samples=answered).evidence.endswith("no request was made after the warm-up")
 

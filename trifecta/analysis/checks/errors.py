@@ -68,16 +68,12 @@ def _of_failures(evidence: Evidence, facts: SampleFacts) -> list[CheckResult]:
 def _without_success(evidence: Evidence, facts: SampleFacts) -> list[CheckResult]:
     """Of a trial that measured nothing, maybe not even made a request after its warm-up."""
     name, errors = PROTOCOL_NAMES[evidence.trial.protocol], all_failures(facts)
-    made = (
-        f"{facts.samples} {evidence.noun}"
-        if facts.samples
-        else f"{facts.warmup_samples} {evidence.noun} of the warm-up"
-    )
     how = _CUT_SHORT.get(str((evidence.load or {}).get("ended", "")))
-    classes = failures.in_words(errors, name)
     if how is None and facts.samples:
-        text = f"none of {made} succeeded: {classes}"
+        text = f"none of {facts.samples} {evidence.noun} succeeded: {failures.in_words(facts.errors, name)}"
     else:
-        text = f"{how or 'nothing was measured'} after {made} (failures: {classes})"
+        warmup = " with those of the warm-up" if facts.samples else " of the warm-up"
+        made = f"{facts.samples + facts.warmup_samples} {evidence.noun}{warmup if facts.warmup_samples else ''}"
+        text = f"{how or 'nothing was measured'} after {made} (failures: {failures.in_words(errors, name)})"
     remedy = failures.remedy(errors, name) if errors else _CARRY
     return evidence.result("errors", "fail", text, value=1.0, remedy=remedy)
