@@ -94,39 +94,35 @@ fn packets_of_a_slow_link_leave_one_by_one() {
     assert_eq!(due, (1..=10).collect::<Vec<_>>());
 }
 
-#[test]
-fn a_path_that_reorders_still_tells_its_rate() {
-    let mut traffic = traffic(
-        r#"{"kind": "rate", "bits_per_s": 100000000}, {"kind": "delay", "delay_ns": 20000000},
-        {"kind": "reorder", "probability": 0.05, "gap_ns": 2000000}"#,
-        8 << 20,
+/// What the link says of a path of 100 Mbit/s that a window of ten packets crosses now and then, and how many of them
+/// came out of order.
+fn rate_of_windows(behind_the_rate: &str) -> (f64, u64) {
+    let chain = format!(
+        r#"{{"kind": "rate", "bits_per_s": 100000000}}, {{"kind": "delay", "delay_ns": 20000000}}, {behind_the_rate}"#
     );
-    // A window of ten packets now and then: one that is sent ahead leaves before the whole burst.
+    let mut traffic = traffic(&chain, 8 << 20);
     for n in 0..2_000u64 {
         arrive(&mut traffic, &super_packet(), START + n * 10_000_000);
     }
     leave(&mut traffic, u64::MAX);
     let of = &traffic.directions[0];
     let told = of.statistics.summary(&[], &of.chain, OfDevices::default());
-    let given = told.rate_given_bits_per_s.unwrap();
-    assert!(told.out_of_order > 0 && (given / 100e6 - 1.0).abs() < 0.005, "{given}");
+    (told.rate_given_bits_per_s.unwrap(), told.out_of_order)
+}
+
+#[test]
+fn a_path_that_reorders_still_tells_its_rate() {
+    // One that is sent ahead leaves before the whole window.
+    let (given, out_of_order) = rate_of_windows(r#"{"kind": "reorder", "probability": 0.05, "gap_ns": 2000000}"#);
+    assert!(out_of_order > 0 && (given / 100e6 - 1.0).abs() < 0.005, "{given}");
 }
 
 #[test]
 fn a_path_with_jitter_behind_its_queue_still_tells_its_rate() {
     for reorder in [false, true] {
-        let chain = format!(
-            r#"{{"kind": "rate", "bits_per_s": 100000000}}, {{"kind": "delay", "delay_ns": 20000000}},
-            {{"kind": "jitter", "distribution": "normal", "sigma_ns": 2000000, "reorder": {reorder}}}"#
-        );
-        let mut traffic = traffic(&chain, 8 << 20);
-        for n in 0..2_000u64 {
-            arrive(&mut traffic, &super_packet(), START + n * 10_000_000);
-        }
-        leave(&mut traffic, u64::MAX);
-        let of = &traffic.directions[0];
-        let told = of.statistics.summary(&[], &of.chain, OfDevices::default());
-        let given = told.rate_given_bits_per_s.unwrap();
+        let jitter = r#"{"kind": "jitter", "distribution": "normal", "sigma_ns": 2000000, "reorder": REORDER}"#;
+        let (given, out_of_order) = rate_of_windows(&jitter.replace("REORDER", &reorder.to_string()));
+        assert_eq!(out_of_order > 0, reorder);
         assert!((given / 100e6 - 1.0).abs() < 0.005, "reorder {reorder}: {given}");
     }
 }
