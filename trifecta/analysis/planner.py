@@ -255,14 +255,17 @@ class Planner:
         return Stop("the one verdict is decided" if number == 1 else f"all {number} verdicts are decided", "decided")
 
     def _why_lost(self, still_open: Sequence[Verdict]) -> str:
-        """The arms of which no trial counts, where others of their cells do; else that no block has two usable ones."""
-        here = [verdict for verdict in self.verdicts if verdict.cell in {one.cell for one in still_open}]
-        tried = {(one.cell, arm) for one in here for arm in (one.arm, one.reference)}
-        alive = {(one.cell, arm) for one in here if one.blocks for arm in (one.arm, one.reference)}
-        dead = sorted({arm for _, arm in tried - alive})
-        if not dead or {cell for cell, _ in alive} != {cell for cell, _ in tried}:
+        """The arms of which no trial counts, if these cells have the same; else that no block has two usable trials."""
+        lost: set[tuple[str, ...]] = set()
+        for cell in {verdict.cell for verdict in still_open}:
+            here = [verdict for verdict in self.verdicts if verdict.cell == cell]
+            alive = {arm for one in here if one.blocks for arm in (one.arm, one.reference)}
+            dead = {arm for one in here for arm in (one.arm, one.reference)} - alive
+            lost.add(tuple(sorted(dead)) if alive else ())
+        (arms, *others) = lost
+        if others or not arms:
             return "no block had two usable trials"
-        return f"no trial of {listed([arm_words(self.study.compare, arm) for arm in dead], 'or')} counts"
+        return f"no trial of {listed([arm_words(self.study.compare, arm) for arm in arms], 'or')} counts"
 
     def _all_blocks_text(self, lost: Sequence[CellState]) -> str:
         """``lost``: cells with an open verdict, but without a block that has two usable trials."""

@@ -85,14 +85,18 @@ class NeverCounted:
 
 
 def never_counted(by_arm: QueryResult) -> NeverCounted | None:
-    """The arms that had `FEWEST_LOST` trials or more in a cell, of which none counts; None without one."""
+    """The arm that lost most trials in a cell, all of `FEWEST_LOST` or more, and those lost in the same cells."""
     lost = [row for row in by_arm if row["excluded"] == row["trials"] >= FEWEST_LOST]
     if not lost:
         return None
     worst = max(lost, key=lambda row: int(row["trials"]))
+    cells = {
+        arm: {row["cell"] for row in lost if row["arm"] == arm} for arm in dict.fromkeys(row["arm"] for row in lost)
+    }
+    alike = [str(arm) for arm, where in cells.items() if where == cells[worst["arm"]]]
     return NeverCounted(
-        arms=tuple(dict.fromkeys(str(row["arm"]) for row in lost)),
-        cells=len({row["cell"] for row in lost}),
+        arms=tuple(alike),
+        cells=len(cells[worst["arm"]]),
         of_cells=len({row["cell"] for row in by_arm}),
         check=str(worst["check_name"] or ""),
         remedy=str(worst["remedy"] or ""),

@@ -173,7 +173,7 @@ def test_a_trial_that_failed_in_its_warmup_says_why():
     cut_off = dataclasses.replace(refused, samples=9, errors={"interrupted": 9})
     assert "(tls:alert 20)" in judge("errors", **gave_up | {"samples": cut_off}).evidence
     assert "interrupted" not in judge("protocol", **gave_up | {"samples": cut_off}).evidence
-    assert "after 29 requests with those of the warm-up" in judge("errors", **gave_up | {"samples": cut_off}).evidence
+    assert "after 20 requests of the warm-up" in judge("errors", **gave_up | {"samples": cut_off}).evidence
     wrong = dataclasses.replace(
         refused, samples=50, errors={"length": 50}, warmup_samples=5, warmup_errors={"length": 5}
     )

@@ -15,7 +15,7 @@ A trial without any success is no measurement, and one that was cut short has lo
 from __future__ import annotations
 
 from trifecta.analysis.checks import same_work
-from trifecta.analysis.checks.evidence import Evidence, SampleFacts, all_failures
+from trifecta.analysis.checks.evidence import Evidence, SampleFacts, failed_in_warmup, telling_failures
 from trifecta.design import failures
 from trifecta.design.model import PROTOCOL_NAMES, CheckResult
 
@@ -67,13 +67,13 @@ def _of_failures(evidence: Evidence, facts: SampleFacts) -> list[CheckResult]:
 
 def _without_success(evidence: Evidence, facts: SampleFacts) -> list[CheckResult]:
     """Of a trial that measured nothing, maybe not even made a request after its warm-up."""
-    name, errors = PROTOCOL_NAMES[evidence.trial.protocol], all_failures(facts)
-    how = _CUT_SHORT.get(str((evidence.load or {}).get("ended", "")))
-    if how is None and facts.samples:
-        text = f"none of {facts.samples} {evidence.noun} succeeded: {failures.in_words(facts.errors, name)}"
+    name, errors = PROTOCOL_NAMES[evidence.trial.protocol], telling_failures(facts)
+    how, classes = _CUT_SHORT.get(str((evidence.load or {}).get("ended", ""))), failures.in_words(errors, name)
+    in_warmup = failed_in_warmup(facts) or not facts.samples
+    made = f"{facts.warmup_samples} {evidence.noun} of the warm-up" if in_warmup else f"{facts.samples} {evidence.noun}"
+    if how is None and not in_warmup:
+        text = f"none of {made} succeeded: {classes}"
     else:
-        warmup = " with those of the warm-up" if facts.samples else " of the warm-up"
-        made = f"{facts.samples + facts.warmup_samples} {evidence.noun}{warmup if facts.warmup_samples else ''}"
-        text = f"{how or 'nothing was measured'} after {made} (failures: {failures.in_words(errors, name)})"
+        text = f"{how or 'nothing was measured'} after {made} (failures: {classes})"
     remedy = failures.remedy(errors, name) if errors else _CARRY
     return evidence.result("errors", "fail", text, value=1.0, remedy=remedy)

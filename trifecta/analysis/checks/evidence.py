@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -76,10 +75,14 @@ class SampleFacts(Protocol):
         """Median latency of those that started in the second half."""
 
 
-def all_failures(facts: SampleFacts) -> Mapping[str, int]:
-    """Error class to number of requests, of a trial without success: its warm-up says why, not what its end cut off."""
-    every = Counter(facts.warmup_errors) + Counter(facts.errors)
-    return {name: count for name, count in every.items() if name != "interrupted"} or every
+def failed_in_warmup(facts: SampleFacts) -> bool:
+    """Whether only the warm-up of a trial says why nothing succeeded: its end cut off what came after, if anything."""
+    return bool(facts.warmup_errors) and set(facts.errors) <= {"interrupted"}
+
+
+def telling_failures(facts: SampleFacts) -> Mapping[str, int]:
+    """Error class to number of requests that say why nothing succeeded."""
+    return facts.warmup_errors if failed_in_warmup(facts) else facts.errors
 
 
 @dataclass(frozen=True)

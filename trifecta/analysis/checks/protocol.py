@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from trifecta.analysis.checks import protocol_of_visits
-from trifecta.analysis.checks.evidence import TRANSPORTS, Evidence, all_failures, counts, nothing_sent
+from trifecta.analysis.checks.evidence import TRANSPORTS, Evidence, counts, nothing_sent, telling_failures
 from trifecta.contract.stored import Service
 from trifecta.design import failures
 from trifecta.design.model import PROTOCOL_NAMES, CheckResult
@@ -67,7 +67,7 @@ def _without_success(evidence: Evidence, name: str) -> list[CheckResult]:
     """Answers that were wrong are no sign of another protocol; where none came at all, nothing was spoken."""
     assert evidence.samples is not None
     facts = evidence.samples
-    errors = all_failures(facts)
+    errors = telling_failures(facts)
     if not facts.samples and sum(errors.values()) < facts.warmup_samples:
         text = f"{name} was requested, but no request was made after the warm-up"
         remedy = "check that the server and the path can carry this workload"
