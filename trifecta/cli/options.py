@@ -263,7 +263,7 @@ def with_seed(changes: list[str], text: str, file: str) -> list[str]:
 
 def _compared_factor(compare: str | None) -> tuple[str, str]:
     """The factor that ``--compare`` names, or a threat is, and its levels; both empty without the option."""
-    from trifecta.design.document import did_you_mean
+    from trifecta.design.document import nearest
     from trifecta.design.errors import UserError
     from trifecta.design.factors import KNOWN_FACTORS
     from trifecta.threats import THREATS, compared_factor
@@ -271,9 +271,8 @@ def _compared_factor(compare: str | None) -> tuple[str, str]:
     factor, equals, levels = (part.strip() for part in (compare or "").partition("="))
     if compare is not None and (not factor or bool(equals) != bool(levels)):
         raise UserError(f"option --compare: {compare!r} is not FACTOR=LEVEL,LEVEL, nor a factor alone; name both")
-    near = did_you_mean(factor, THREATS)
-    if factor not in KNOWN_FACTORS and factor not in THREATS and near.startswith("did you mean"):
-        raise UserError(f"option --compare: {factor!r} is neither a factor nor a threat; {near}")
+    if factor not in (*KNOWN_FACTORS, *THREATS) and (near := nearest(factor, THREATS)):
+        raise UserError(f"option --compare: {factor!r} is neither a factor nor a threat; did you mean {near!r}?")
     return (not levels and compared_factor(factor)) or (factor, levels)
 
 

@@ -12,12 +12,14 @@ from trifecta.conclude import results, work_words
 from trifecta.conclude.work_words import WorkloadDocument
 from trifecta.contract.far import Look
 from trifecta.design import naming, path_words
+from trifecta.design.arms import factor_words
 from trifecta.design.builds import alike
 from trifecta.design.conformance import ConformanceResult
 from trifecta.design.machine import MIDDLE
 from trifecta.design.metric import Metric
 from trifecta.design.metrics import METRICS
 from trifecta.design.model import PROTOCOL_FACTOR, PROTOCOLS
+from trifecta.design.phrases import listed
 from trifecta.design.plan import level_text
 from trifecta.design.study_file import parse_study
 from trifecta.store.run import RunDirectory
@@ -190,6 +192,11 @@ class RunFacts:
     def factors(self) -> list[str]:
         """Factors that make the cells: all but the compared one, in the study's order."""
         return [name for name in (self.study.get("factors") or {}) if name != self.compare]
+
+    @property
+    def factors_in_words(self) -> str:
+        """The same in words: ``path, TLS version and server``."""
+        return listed([factor_words(name) for name in self.factors])
 
     @property
     def varied(self) -> list[str]:

@@ -28,11 +28,16 @@ def dotted(place: Place) -> str:
     return text
 
 
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """What the word could have been; None where nothing is like it."""
+    return next(iter(difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)), None)
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """What the word could have been, else what there is."""
     choices = list(known)
-    near = difflib.get_close_matches(word, choices, n=1, cutoff=0.6)
-    return f"did you mean {near[0]!r}?" if near else f"choose from {', '.join(choices)}"
+    near = nearest(word, choices)
+    return f"did you mean {near!r}?" if near is not None else f"choose from {', '.join(choices)}"
 
 
 @dataclass

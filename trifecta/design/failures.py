@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 _LOG = "look at the server's log"
+CARRY = "check that the server and the path can carry this workload"
+"""What to do where no request failed, and none was answered."""
 _RUN_LOG = "look at its log in the run"
 _MOST = 3  # classes that are put into words; others are counted
 

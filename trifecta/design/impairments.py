@@ -337,11 +337,8 @@ def lost_share(documents: Iterable[ImpairmentDocument]) -> tuple[float, float]:
 
 def missing_share(documents: Iterable[ImpairmentDocument]) -> float | None:
     """The share of packets that reach no program: lost by chance, or damaged. None where some are lost by plan."""
-    arriving = 1.0
-    for document in documents:
-        kind = kind_of(document)
-        if kind.removes and kind.share is None:
-            return None
-        if kind.share is not None and (kind.removes or kind.damages):
-            arriving *= 1 - kind.share(document)[0]
-    return 1 - arriving
+    kinds = [(kind_of(document), document) for document in documents]
+    if any(kind.removes and kind.share is None for kind, _ in kinds):
+        return None
+    damaged = [kind.share(document)[0] for kind, document in kinds if kind.damages and kind.share is not None]
+    return 1 - (1 - lost_share(document for _, document in kinds)[0]) * math.prod(1 - share for share in damaged)

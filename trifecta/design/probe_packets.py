@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from trifecta.contract.impairments import ImpairmentDocument
+from trifecta.design.impairments import ETHERNET_FRAME_BYTES
 from trifecta.design.ip import IPV6
 from trifecta.design.model import PathSpec
 
 PAYLOAD_BYTES = 64
 """Of UDP, in a packet that measures delay and loss."""
 _HEADERS_BYTES = 14 + 8  # of Ethernet, without FCS, as the link counts (IEEE 802.3), and UDP (RFC 768)
-_OPPORTUNITY_BYTES = 1514  # that an opportunity of a trace carries: a full frame (`impair/trace.rs`)
 _IPV4_BYTES, _IPV6_BYTES = 20, 40  # RFC 791, 3.1; RFC 8200, 3
 
 
@@ -31,8 +31,8 @@ def _ns(documents: Iterable[ImpairmentDocument], ip: str) -> float:
 
 
 def _bits_per_s(document: ImpairmentDocument) -> float:
-    """What an impairment carries in the mean; 0 for one that does not limit it."""
+    """What an impairment carries in the mean, a full frame at each opportunity; 0 for one that does not limit it."""
     if "bits_per_s" in document:
         return document["bits_per_s"]
     times = document.get("opportunities_ms")
-    return len(times) * _OPPORTUNITY_BYTES * 8e3 / times[-1] if times else 0.0
+    return len(times) * ETHERNET_FRAME_BYTES * 8e3 / times[-1] if times else 0.0

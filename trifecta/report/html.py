@@ -27,8 +27,7 @@ from trifecta.conclude.packets.derive import Packets
 from trifecta.conclude.packets.dissected import dissect_run
 from trifecta.conclude.queries import Views
 from trifecta.contract.trial import TrialRow
-from trifecta.design import naming, phrases
-from trifecta.design.arms import factor_words
+from trifecta.design import naming
 from trifecta.design.numbers import FORM_OF_UNIT, FORMATS, MARKS, NO_VALUE, significant
 from trifecta.report import (
     conformance,
@@ -287,7 +286,7 @@ def _fill(
         alone=parts.single,
         opening=parts.first,
         forests=parts.forests,
-        factors=phrases.listed([factor_words(name) for name in about.factors]) or "levels",
+        factors=about.factors_in_words or "levels",
         spread=lambda row, arm: overview.spread(row, arm, about.metric),
         ratio_of=overview.ratio,
         winners=lambda row: overview.winners(row, len(about.arms)),

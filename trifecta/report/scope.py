@@ -9,7 +9,6 @@ from trifecta.conclude.comparisons import Comparison
 from trifecta.conclude.facts import RunFacts
 from trifecta.conclude.far import arms_over_places
 from trifecta.design import naming
-from trifecta.design.arms import factor_words
 from trifecta.design.metric import TIME
 from trifecta.design.metrics import METRICS
 from trifecta.design.phrases import counted, listed
@@ -56,7 +55,7 @@ def hosts(facts: RunFacts) -> Iterable[str]:
 
 def scope(facts: RunFacts, totals: dict[str, int]) -> str:
     """Say what was measured, how much of it, and for what the verdicts hold."""
-    where = listed([factor_words(name) for name in facts.factors]) or "place"
+    where = facts.factors_in_words or "place"
     better = "smaller" if facts.lower_is_better else "larger"
     best = "faster" if METRICS[facts.metric].wording is TIME else "better"
     of = "" if facts.is_browser else " of a request"

@@ -103,7 +103,7 @@ def measure(
             )
             longest_s = (packets * interval_ns + 4 * timeout_ns) / 1e9 + _START_S + _QUESTIONS_S
             if path.rate_bits_per_s:
-                longest_s += TRAIN_PACKETS * 1514 * 8 / path.rate_bits_per_s
+                longest_s += TRAIN_PACKETS * impairments.ETHERNET_FRAME_BYTES * 8 / path.rate_bits_per_s
             probe = near.wait_summary(MeasureSummary, longest_s, stop)
             link_summary = link.finish(LinkSummary)
         except EngineError as error:

@@ -15,7 +15,13 @@ A trial without any success is no measurement, and one that was cut short has lo
 from __future__ import annotations
 
 from trifecta.analysis.checks import same_work
-from trifecta.analysis.checks.evidence import Evidence, SampleFacts, failed_in_warmup, telling_failures
+from trifecta.analysis.checks.evidence import (
+    Evidence,
+    SampleFacts,
+    failed_in_warmup,
+    nothing_succeeded,
+    telling_failures,
+)
 from trifecta.design import failures
 from trifecta.design.model import PROTOCOL_NAMES, CheckResult
 
@@ -27,7 +33,6 @@ _CUT_SHORT = {
     "crashed": "the client was killed",
     "status": "the server asked to slow down (429 or 503)",
 }
-_CARRY = "check that the server and the path can carry this workload"
 # Nothing a path does to a request ends in these: the set-up is wrong.
 _SETUP_CLASSES = {"tls": "in TLS", "browser": "in the browser itself", "client": "in the client itself"}
 
@@ -38,8 +43,7 @@ def check(evidence: Evidence) -> list[CheckResult]:
     if evidence.trouble or evidence.load is None or facts is None:
         why = evidence.trouble or "the client left no result"
         return evidence.result("errors", "fail", why, remedy="look at the logs of the run")
-    none = sum(facts.errors.values()) >= facts.samples
-    return _without_success(evidence, facts) if none else _of_failures(evidence, facts)
+    return _without_success(evidence, facts) if nothing_succeeded(facts) else _of_failures(evidence, facts)
 
 
 def _of_failures(evidence: Evidence, facts: SampleFacts) -> list[CheckResult]:
@@ -50,7 +54,7 @@ def _of_failures(evidence: Evidence, facts: SampleFacts) -> list[CheckResult]:
     ended = str((evidence.load or {}).get("ended", ""))
     if ended in _CUT_SHORT:
         text = f"{_CUT_SHORT[ended]} after {facts.samples} {noun} (failures: {classes})"
-        return evidence.result("errors", "fail", text, value=share, remedy=remedy if failed else _CARRY)
+        return evidence.result("errors", "fail", text, value=share, remedy=remedy if failed else failures.CARRY)
     setup = {name: count for name, count in facts.errors.items() if name.split(":")[0] in _SETUP_CLASSES}
     if setup:
         where = _SETUP_CLASSES[next(iter(sorted(setup))).split(":")[0]]
@@ -69,11 +73,11 @@ def _without_success(evidence: Evidence, facts: SampleFacts) -> list[CheckResult
     """Of a trial that measured nothing, maybe not even made a request after its warm-up."""
     name, errors = PROTOCOL_NAMES[evidence.trial.protocol], telling_failures(facts)
     how, classes = _CUT_SHORT.get(str((evidence.load or {}).get("ended", ""))), failures.in_words(errors, name)
-    in_warmup = failed_in_warmup(facts) or not facts.samples
+    in_warmup = failed_in_warmup(facts) or bool(facts.warmup_samples and not facts.samples)
     made = f"{facts.warmup_samples} {evidence.noun} of the warm-up" if in_warmup else f"{facts.samples} {evidence.noun}"
     if how is None and not in_warmup:
         text = f"none of {made} succeeded: {classes}"
     else:
         text = f"{how or 'nothing was measured'} after {made} (failures: {classes})"
-    remedy = failures.remedy(errors, name) if errors else _CARRY
+    remedy = failures.remedy(errors, name) if errors else failures.CARRY
     return evidence.result("errors", "fail", text, value=1.0, remedy=remedy)

@@ -75,6 +75,11 @@ class SampleFacts(Protocol):
         """Median latency of those that started in the second half."""
 
 
+def nothing_succeeded(facts: SampleFacts) -> bool:
+    """Whether no request after the warm-up succeeded, if there was one."""
+    return sum(facts.errors.values()) >= facts.samples
+
+
 def failed_in_warmup(facts: SampleFacts) -> bool:
     """Whether only the warm-up of a trial says why nothing succeeded: its end cut off what came after, if anything."""
     return bool(facts.warmup_errors) and set(facts.errors) <= {"interrupted"}

@@ -70,8 +70,7 @@ def _without_success(evidence: Evidence, name: str) -> list[CheckResult]:
     errors = telling_failures(facts)
     if not facts.samples and sum(errors.values()) < facts.warmup_samples:
         text = f"{name} was requested, but no request was made after the warm-up"
-        remedy = "check that the server and the path can carry this workload"
-        return evidence.result("protocol", "fail", text, value=0.0, limit=1.0, remedy=remedy)
+        return evidence.result("protocol", "fail", text, value=0.0, limit=1.0, remedy=failures.CARRY)
     what, remedy = failures.in_words(errors, name), failures.remedy(errors, name)
     if failures.ANSWERED & errors.keys():
         text = f"{name} was requested; responses arrived, but none was correct: {what}"

@@ -17,7 +17,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from trifecta.analysis.checks import answers_alike
-from trifecta.analysis.checks.evidence import Evidence, Finding, SampleFacts, counts, telling_failures, worst
+from trifecta.analysis.checks.evidence import (
+    Evidence,
+    Finding,
+    SampleFacts,
+    counts,
+    nothing_succeeded,
+    telling_failures,
+    worst,
+)
 from trifecta.design import by_protocol, failures, plan, quantity
 from trifecta.design.model import PROTOCOL_FACTOR, PROTOCOL_NAMES, CheckResult
 from trifecta.design.workloads.requests import Family
@@ -138,7 +146,7 @@ def _requests(evidence: Evidence, facts: SampleFacts) -> list[Finding]:
     if measured >= requested:
         return []
     remedy = "raise the timeouts of the study, or ask for fewer requests"
-    if sum(facts.errors.values()) >= facts.samples and (errors := telling_failures(facts)):
+    if nothing_succeeded(facts) and (errors := telling_failures(facts)):
         remedy = failures.remedy(errors, PROTOCOL_NAMES[evidence.trial.protocol])
     text = f"the study asks for {requested} requests, {measured} were made"
     return [Finding("fail", text, float(measured), float(requested), remedy)]
