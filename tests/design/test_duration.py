@@ -7,7 +7,8 @@ import pytest
 from trifecta import studies
 from trifecta.design import duration, numbers, plan
 from trifecta.design.campaign import Campaign, parse_campaign
-from trifecta.design.study import path, requests, study
+from trifecta.design.model import Study
+from trifecta.design.study import path, requests, sba_registration, study
 
 # Seconds that the runs of `reproduce all --quick` took, by study.
 MEASURED = {"bourbon2020": 342.0, "baccichet2021": 419.0, "ding2022": 66.0, "milicevic2023": 240.0}
@@ -27,6 +28,42 @@ def test_losses_take_most_of_the_time_where_there_are_any() -> None:
     """The chain over a path that loses a tenth each way took 98 s for 4 cycles a trial, of which 4 s are no waiting."""
     lossy = campaign("bourbon2020", "quick").studies["distributed_loss-A"]
     assert 40 < duration.study_ns(lossy) / 1e9 < 160
+
+
+def trial_s(one: Study, connection: str) -> float:
+    (cell,) = (cell for cell in plan.cells(one) if cell.levels["connection"] == connection)
+    return duration.trial_ns(one, plan.treatment(one, cell, "h2")) / 1e9
+
+
+@pytest.mark.parametrize(("connection", "measured_s"), [("reused", 1.55), ("new", 3.8)])
+def test_the_calls_of_a_registration_count_one_by_one(connection: str, measured_s: float) -> None:
+    """17 calls, of which 15 go from host to host; measured on 2026-12-01 over HTTP/2."""
+    radio = path("radio", rtt="15 ms", rate="5 Mbit/s", queue="30 packets", loss="0.2 %")
+    work = sba_registration(hosts=4, requests=10, warmup="1 requests", in_flight=3)
+    factors = {"path": ["radio"], "connection": ["new", "reused"], "protocol": ["HTTP/2"]}
+    one = study("s", workload=work, paths=[radio], factors=factors)
+    assert one.workload.calls == 17
+    assert measured_s / 2 < trial_s(one, connection) < measured_s * 2
+
+
+def test_requests_in_flight_share_what_a_trace_carries() -> None:
+    """100 answers of 50 kB, ten at a time, at a packet each 15 ms: 52 s measured, whether ten are in flight or one."""
+    slow = path("slow", rtt="40 ms", trace={"opportunities": [0, 20, 40, 60], "queue": "100 packets"})
+    assert slow.spec().trace_bits_per_s == round(4 * 1514 * 8 * 1000 / 60)
+    for in_flight in (1, 10):
+        work = requests(response="50 kB", requests=100, in_flight=in_flight)
+        factors = {"path": ["slow"], "connection": ["reused"], "protocol": ["HTTP/2"]}
+        assert 26 < trial_s(study("s", workload=work, paths=[slow], factors=factors), "reused") < 104
+
+
+def test_bursts_and_damage_stall_as_losses_do() -> None:
+    plain = path("a", rtt="20 ms", loss="20 %").spec()
+    bursts = path("b", rtt="20 ms", gilbert_elliott={"good_to_bad": "5 %", "bad_to_good": "20 %"}).spec()
+    damage = path("c", rtt="20 ms", corrupt="20 %").spec()
+    assert [one.missing for one in (plain, bursts, damage)] == pytest.approx([0.4, 0.4, 0.4])
+    assert path(
+        "d", rtt="20 ms", loss={"forward": "10 %"}, corrupt={"forward": "10 %"}
+    ).spec().missing == pytest.approx(0.19)
 
 
 def test_a_depth_of_hours_is_told_from_one_of_minutes() -> None:

@@ -37,7 +37,7 @@ def test_sentences_are_short_and_plain():
 
 def test_classes_in_words():
     text = in_words({"timeout": 1, "tls:certificate": 7, "x": 1, "y": 1}, "HTTP/3")
-    assert text.startswith("the server's certificate does not verify") and "(tls:certificate 7); " in text
-    assert text.endswith("others (y 1)") and in_words({}) == "none"
+    assert text.startswith("the server's certificate does not verify") and "(7 × tls:certificate); " in text
+    assert text.endswith("others (1 × y)") and in_words({}) == "none"
     assert "site.certificates" in remedy({"tls:certificate": 7, "timeout": 1})
     assert failure("tls:new").said == failure("tls").said and "new" in failure("new").said

@@ -67,7 +67,7 @@ def test_its_study_has_the_rungs_for_cells_and_reads_back_the_same():
     ("kind", "factor", "before", "after", "field", "values"),
     [
         ("kind: requests", "in_flight", "1", "8", "in_flight", (1, 8)),
-        ("kind: requests, loop: open", "rate", "100/s", "200/s", "rate_per_s", (100.0, 200.0)),
+        ("kind: requests, loop: open", "rate", "50/s", "100/s", "rate_per_s", (50.0, 100.0)),
         ("kind: fan-in, hosts: 2", "clients", "4", "50", "clients", (4, 50)),
     ],
 )

@@ -105,6 +105,12 @@ def changed(text: str, old: str, new: str) -> str:
         ("requests: 400", "requests: 400\n  zero_rtt: true", "workload.zero_rtt: early data needs a resumed session"),
         ("requests: 400", "requests: 400\n  loop: open", "workload.rate: is missing; an open loop needs one"),
         ("requests: 400", "requests: 400\n  rate: 5/s", "workload.rate: a closed loop sets its own pace"),
+        (
+            "requests: 400",
+            "requests: 400\n  loop: open\n  rate: 500/s",
+            "workload.in_flight: 500 requests per second over a round trip of 50 ms are 25 in flight or more, and 10 "
+            "may be; allow more, or lower the rate",
+        ),
         ("requests: 400", "requests: 400\n  request: 1 kB", "workload.request: a GET carries no content"),
         ("requests: 400", "requests: [400]", "s.yaml:4: workload.requests: is a list, not a single value"),
         ("study: small", "study: small\nbaseline: HTTP/9", "s.yaml:2: baseline: 'HTTP/9' is not a protocol"),

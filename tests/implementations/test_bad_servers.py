@@ -232,7 +232,7 @@ def test_the_studys_own_requests_are_probed_before_it(tmp_path: Path) -> None:
     assert (own.label, own.reason) == ("GET 20 kB (own)", "19999 octets of content arrived where 20000 were expected")
     failed = [json.loads(row["checks_json"]) for row in run.rows() if row["server"] == "cuts-large"]
     told = {one["check"]: one["evidence"] for checks in failed for one in checks if one["status"] == "fail"}
-    assert "the content is shorter or longer than requested (length 50)" in told["errors"]
+    assert "the content is shorter or longer than requested (50 × length)" in told["errors"]
 
 
 def test_a_study_of_bad_servers_only_ends_with_one_line(tmp_path: Path) -> None:

@@ -127,6 +127,25 @@ def test_open_loop_counts_from_the_intended_start(tmp_path: Path) -> None:
     assert aggregate(write(tmp_path / "b.parquet", rows)).columns["latency_p50_ns"] == plain + 1_000_000
 
 
+@pytest.mark.parametrize(("places", "stalled_ns", "most"), [(1, 0, 1), (3, 0, 3), (40, 50_000_000, 0)])
+def test_it_knows_whether_late_requests_of_an_open_loop_waited_for_others(
+    tmp_path: Path, places: int, stalled_ns: int, most: int
+) -> None:
+    """A request a millisecond that takes 10 ms: over one or three places each waits; over forty the client was late."""
+    template, free, rows = samples(1, seed=1)[0], [0] * places, []
+    for number in range(100):
+        due = (number + 1) * 1_000_000 + (number >= 60) * 100_000_000
+        started = max(due, heapq.heappop(free)) + (stalled_ns if number == 60 else 0)
+        heapq.heappush(free, started + 10_000_000)
+        times = {"intended_ns": due, "started_ns": started, "request_sent_ns": started, "done_ns": started + 10_000_000}
+        rows.append(template | {"request": number, "warmup": number < 5} | times)
+    assert aggregate(write(tmp_path / "s.parquet", rows)).in_flight_when_due == most
+
+
+def test_a_closed_loop_has_no_schedule_to_be_late_of(tmp_path: Path) -> None:
+    assert aggregate(write(tmp_path / "s.parquet", samples(50, seed=1))).in_flight_when_due is None
+
+
 def test_warm_up_is_left_out_of_numbers_and_counts(tmp_path: Path) -> None:
     rows = samples(100, seed=1)
     for row in rows[:10]:

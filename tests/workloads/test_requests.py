@@ -54,6 +54,11 @@ def test_a_trial_is_given_up_only_after_its_requests_had_time() -> None:
     workload = RequestsWorkload(requests=100, response_bytes=100_000)
     assert total_timeout_ns(workload, far) > 100 * 100_000 * 8 * 1000
     assert total_timeout_ns(RequestsWorkload(duration_ns=10**12), far) > 10**12
+    slow = PathSpec("slow", rtt_ns=40_000_000, trace_bits_per_s=800_000)
+    assert total_timeout_ns(RequestsWorkload(requests=100, response_bytes=50_000), slow) > 2 * 52_000_000_000
+    bursts = PathSpec("bursts", rtt_ns=20_000_000, missing=0.4)
+    # 60 new connections, each of which waits for timeouts: 110 to 190 s measured.
+    assert total_timeout_ns(RequestsWorkload(requests=60, in_flight=1), bursts) > 190_000_000_000
 
 
 def test_the_configuration_names_what_is_asked() -> None:

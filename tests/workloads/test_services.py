@@ -277,11 +277,15 @@ def test_the_client_counts_for_each_client_of_a_fan_in() -> None:
 
 
 def test_a_trial_of_a_long_chain_is_given_up_only_after_its_cycles_had_time() -> None:
-    lag = PathSpec("lag", rtt_ns=100_000_000, loss=0.01, forward=({"kind": "loss"},))
+    lag = PathSpec("lag", rtt_ns=100_000_000, loss=0.01, missing=0.02, forward=({"kind": "loss"},))
     workload = ChainWorkload(depth=10, requests=100)
     graph = workload.graph
     # Nine hops, three round trips each to set up and ask over TCP and TLS.
     assert total_timeout_ns(graph, workload, lag, 100) > 100 * 9 * 3 * lag.rtt_ns
+    narrow = PathSpec("narrow", rtt_ns=10_000_000, rate_bits_per_s=1_000_000)
+    long = ChainWorkload(depth=3, hosts=3, requests=100, response_bytes=100_000)
+    # Two wires, each of which carries the answer.
+    assert total_timeout_ns(long.graph, long, narrow, 100) > 2 * 100 * 100_000 * 8 * 1000
 
 
 @pytest.mark.parametrize(

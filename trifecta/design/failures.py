@@ -151,9 +151,9 @@ def failure(error: str) -> Failure:
 def in_words(errors: Mapping[str, int], protocol: str = "the requested protocol") -> str:
     """Classes of failure in words, the most frequent first, each with its name and number; ``none`` without any."""
     ranked = sorted(errors.items(), key=lambda item: (-item[1], item[0]))
-    words = [f"{failure(name).said.format(protocol=protocol)} ({name} {count})" for name, count in ranked[:_MOST]]
+    words = [f"{failure(name).said.format(protocol=protocol)} ({count} × {name})" for name, count in ranked[:_MOST]]
     if rest := ranked[_MOST:]:
-        words.append("others (" + ", ".join(f"{name} {count}" for name, count in rest) + ")")
+        words.append("others (" + ", ".join(f"{count} × {name}" for name, count in rest) + ")")
     return "; ".join(words) or "none"
 
 

@@ -148,7 +148,7 @@ def _parse_shape(value: Any) -> float:
     return shape
 
 
-def read_trace_field(section: Section, key: str, read_trace: ReadTrace) -> Reading:
+def read_trace_field(section: Section, key: str, facts: DirectionFacts, read_trace: ReadTrace) -> Reading:
     """Delivery opportunities of a full packet each, in ms, repeated for ever: the text format of mahimahi's mm-link."""
     inner = section.section(key)
     inner.allow("file", "opportunities", "queue")
@@ -168,6 +168,7 @@ def read_trace_field(section: Section, key: str, read_trace: ReadTrace) -> Readi
     if queue.unit == "bdp":
         raise inner.error("queue", "a trace has no one rate to multiply; give the queue in bytes or packets")
     queue_bytes = int(queue.amount) * (ETHERNET_FRAME_BYTES if queue.unit == "packets" else 1)
+    facts.trace_bits_per_s = round(len(opportunities) * ETHERNET_FRAME_BYTES * 8e3 / opportunities[-1])
     document: ImpairmentDocument = {"kind": "trace", "opportunities_ms": opportunities, "queue_bytes": queue_bytes}
     return [document], {"opportunities": opportunities, "queue": str(queue)}
 

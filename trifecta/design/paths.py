@@ -22,6 +22,7 @@ from trifecta.design.impairments import (
     KINDS,
     PATH_FIELDS,
     ReadTrace,
+    missing_share,
     netem_problem,
     no_trace_files,
     read_discipline,
@@ -61,7 +62,7 @@ def read_path(name: str, section: Section, read_trace: ReadTrace = no_trace_file
     if "trace" in section:
         if "rate" in section:
             raise section.error("trace", "a path has a rate or a trace, not both; remove one")
-        add("trace", lambda at, key, _: read_trace_field(at, key, read_trace))
+        add("trace", lambda at, key, facts: read_trace_field(at, key, facts, read_trace))
     for direction in DIRECTIONS:
         if "reorder" in documents[direction] and not documents[direction].get("delay"):
             raise section.error("reorder", "needs a delay to overtake in; give the path an rtt or a delay")
@@ -85,6 +86,8 @@ def read_path(name: str, section: Section, read_trace: ReadTrace = no_trace_file
         rate_bits_per_s=slowest[0],
         queue_bytes=slowest[1],
         loss=max(f.loss for f in facts.values()),
+        missing=sum(missing_share(way) or 0.0 for way in ordered.values()),
+        trace_bits_per_s=min((f.trace_bits_per_s for f in facts.values() if f.trace_bits_per_s), default=None),
         forward=ordered["forward"],
         backward=ordered["backward"],
         trial=trial,

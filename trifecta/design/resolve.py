@@ -251,7 +251,7 @@ def _refuse_impossible_cells(root: Section, study: Study) -> None:
     for one in plan.treatments(study):
         workload = plan.workload_as_written(study, one)
         path = study.paths[one.path]
-        combination = (workload, path.impaired, one.server, one.connection)
+        combination = (workload, path.impaired, path.rtt_ns, one.server, one.connection)
         if combination in checked:
             continue
         checked.add(combination)

@@ -40,7 +40,7 @@ def _open(facts: RunFacts, comparisons: Sequence[Comparison]) -> str:
     for cell in places:
         here = [one for one in undecided if one.cell == cell]
         pairs = [
-            f"{name(one.arm)} against {name(one.reference)} {verdict_words.interval(one)} "
+            f"{name(one.arm)} against {name(one.reference)} {verdict_words.ratio_interval(one)} "
             f"{verdict_words.needed_blocks(one)}"
             for one in here
         ]

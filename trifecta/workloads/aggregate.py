@@ -53,6 +53,7 @@ class Aggregate:
     warmup_errors: dict[str, int]
     first_half_p50_ns: float | None
     second_half_p50_ns: float | None
+    in_flight_when_due: float | None
 
 
 def aggregate(samples_file: Path, lasted_ns: int = 0) -> Aggregate:
@@ -117,6 +118,7 @@ def aggregate(samples_file: Path, lasted_ns: int = 0) -> Aggregate:
         warmup_errors=_counts(every["error"][~measured]),
         first_half_p50_ns=first,
         second_half_p50_ns=second,
+        in_flight_when_due=_in_flight_when_due(every),
     )
 
 
@@ -207,3 +209,18 @@ def _halves(latency: Numbers, started: Numbers) -> tuple[float | None, float | N
     order = np.argsort(started, kind="stable")
     half = latency.size // 2
     return float(np.median(latency[order[:half]])), float(np.median(latency[order[half:]]))
+
+
+def _in_flight_when_due(every: Mapping[str, Column]) -> float | None:
+    """Of the hundredth of an open loop's requests that started latest: how many were in flight when they were due.
+
+    The median. A request without an end of its own is not counted among those in flight.
+    """
+    due = _has_value(every["intended_ns"]) & ~np.asarray(every["warmup"], dtype=np.bool_)
+    if not due.any():
+        return None
+    intended, started = (np.asarray(every[name][due], dtype=np.int64) for name in ("intended_ns", "started_ns"))
+    latest = intended[np.argsort(started - intended)[-math.ceil(intended.size / 100) :]]
+    ended = _has_value(every["done_ns"])
+    starts, ends = (np.sort(np.asarray(every[name][ended], dtype=np.int64)) for name in ("started_ns", "done_ns"))
+    return float(np.median(np.searchsorted(starts, latest, "left") - np.searchsorted(ends, latest, "right")))

@@ -57,9 +57,7 @@ def total_timeout_ns(workload: RequestsWorkload, path: PathSpec) -> int:
         expected = int(workload.requests / workload.rate_per_s * 1e9)
     else:
         rounds = -(-workload.requests // max(1, workload.in_flight))
-        octets = workload.requests * (one_size(workload.response_bytes) + one_size(workload.request_bytes) + 2000)
-        transfer = octets * 8 * 10**9 // path.rate_bits_per_s if path.rate_bits_per_s else octets
-        expected = rounds * (4 * path.rtt_ns + 10_000_000) + 4 * transfer
+        expected = 4 * round(workload.work_ns(path, "new", "")) + rounds * 10_000_000
     return expected + workload.connect_timeout_ns + workload.request_timeout_ns + _TIMEOUT_SLACK_NS
 
 

@@ -34,6 +34,7 @@ class Facts:
     handshakes: dict = field(default_factory=lambda: {"full": 200})
     first_half_p50_ns: float | None = 52e6
     second_half_p50_ns: float | None = 51e6
+    in_flight_when_due: float | None = None
 
 
 DIRECTION = MappingProxyType(

@@ -141,6 +141,21 @@ def table(**changes):
     return {"host2": dict(HOST) | {"conntrack": dict(HOST["conntrack"]) | changes}, "softnet_drops": 0}
 
 
+def test_what_a_full_table_refused_on_its_way_out_is_no_drop_of_the_host():
+    """Netfilter's refusal counts as a datagram that the host discarded: `IpOutDiscards` grows with it."""
+
+    def grown(discards, **changes):
+        host = table(**changes)
+        return host | {"host2": host["host2"] | {"counters": discards}}
+
+    assert judge("drops", transport=grown({"IpOutDiscards": 1, "Ip6OutDiscards": 2}, refused=3)).status == "pass"
+    assert judge("drops", transport=grown({"IpOutDiscards": 3}, drop=3)).status == "pass"
+    more = judge("drops", transport=grown({"IpOutDiscards": 1, "Ip6OutDiscards": 4}, refused=3))
+    assert more.status == "fail" and "Ip6OutDiscards grew by 2" in more.evidence
+    assert judge("drops", transport=grown({"IpOutDiscards": 1})).status == "fail"
+    assert judge("drops", transport=grown({"UdpRcvbufErrors": 1}, refused=3)).status == "fail"
+
+
 def test_a_full_table_of_connections_fails_with_its_numbers_and_remedy():
     result = judge("conntrack", transport=table(drop=37, entries=262_144))
     assert result.status == "fail"

@@ -57,14 +57,14 @@ def test_a_server_that_does_not_offer_the_protocol_fails():
     result = judge("protocol", samples=nothing)
     assert (result.status, result.value) == ("fail", 0.0)
     assert "no request was answered: the server does not agree to HTTP/3 (ALPN)" in result.evidence
-    assert "(tls:alpn 200)" in result.evidence and result.remedy.endswith("to offer HTTP/3 on this port")
+    assert "(200 × tls:alpn)" in result.evidence and result.remedy.endswith("to offer HTTP/3 on this port")
 
 
 @pytest.mark.parametrize(
     ("error", "said", "todo"),
     [
-        ("content", "the octets of the content are wrong, at the right length (content 200)", "bytes/N"),
-        ("length", "the content is shorter or longer than requested (length 200)", "serves the complete object"),
+        ("content", "the octets of the content are wrong, at the right length (200 × content)", "bytes/N"),
+        ("length", "the content is shorter or longer than requested (200 × length)", "serves the complete object"),
     ],
 )
 def test_wrong_octets_are_called_wrong_octets(error, said, todo):
@@ -87,7 +87,7 @@ def test_wrong_octets_are_called_wrong_octets(error, said, todo):
 )
 def test_what_went_wrong_is_a_sentence(error, said):
     result = judge("errors", samples=facts(errors={error: 200}))
-    assert said in result.evidence and f"({error} 200)" in result.evidence and result.remedy
+    assert said in result.evidence and f"(200 × {error})" in result.evidence and result.remedy
 
 
 # --- same work
@@ -124,10 +124,10 @@ def test_methods_without_content_expect_none():
 
 def test_failures_of_a_trial_that_does_not_count_are_not_said_to_count_as_slow():
     lost = judge("errors", samples=facts(errors={"reset": 10})).evidence
-    assert lost.endswith("(reset 10); they count as slower than all others")
+    assert lost.endswith("(10 × reset); they count as slower than all others")
     refused = judge("errors", samples=facts(errors={"status": 10}))
     assert refused.status == "warn"
-    assert refused.evidence.endswith("(status 10); the check same work leaves the trial out")
+    assert refused.evidence.endswith("(10 × status); the check same work leaves the trial out")
     assert judge("same_work", samples=facts(errors={"status": 10})).status == "fail"
 
 
@@ -135,7 +135,7 @@ def test_failures_warn_with_their_classes():
     result = judge("errors", samples=facts(errors={"timeout": 3, "reset": 1}))
     assert result.status == "warn"
     assert (
-        "4 of 200 requests failed: connected, but no complete response arrived in time (timeout 3); the peer"
+        "4 of 200 requests failed: connected, but no complete response arrived in time (3 × timeout); the peer"
         in result.evidence
     )
 
@@ -171,13 +171,13 @@ def test_a_trial_that_failed_in_its_warmup_says_why():
     remedies = {said.remedy, spoken.remedy, judge("same_work", **gave_up).remedy}
     assert remedies == {failures.remedy({"tls:alert": 20})}
     cut_off = dataclasses.replace(refused, samples=9, errors={"interrupted": 9})
-    assert "(tls:alert 20)" in judge("errors", **gave_up | {"samples": cut_off}).evidence
+    assert "(20 × tls:alert)" in judge("errors", **gave_up | {"samples": cut_off}).evidence
     assert "interrupted" not in judge("protocol", **gave_up | {"samples": cut_off}).evidence
     assert "after 20 requests of the warm-up" in judge("errors", **gave_up | {"samples": cut_off}).evidence
     wrong = dataclasses.replace(
         refused, samples=50, errors={"length": 50}, warmup_samples=5, warmup_errors={"length": 5}
     )
-    assert judge("errors", samples=wrong).evidence.endswith("than requested (length 50)")
+    assert judge("errors", samples=wrong).evidence.endswith("than requested (50 × length)")
     answered = dataclasses.replace(refused, warmup_errors={"timeout": 3})
     assert judge("protocol", samples=answered).evidence.endswith("no request was made after the warm-up")
 
@@ -256,6 +256,14 @@ def test_an_open_loop_must_keep_its_schedule():
     assert judge("headroom", workload=open_loop).status == "pass"
     late = LOAD | {"schedule_lag_ns": {"p99": 3_000_000}}
     assert judge("headroom", workload=open_loop, load=late).status == "fail"
+    assert judge("headroom", workload=open_loop, load=late).remedy.endswith("give the client its own core")
+    full = judge("headroom", workload=open_loop, load=late, samples=facts(in_flight_when_due=10.0))
+    assert full.status == "fail" and full.evidence.endswith(
+        "when the latest were due, all 10 that may be in flight were"
+    )
+    assert full.remedy == "allow more requests in flight (in_flight), or lower the rate"
+    nine = judge("headroom", workload=open_loop, load=late, samples=facts(in_flight_when_due=9.0))
+    assert nine.remedy.endswith("give the client its own core")
     assert judge("headroom", load=late).status == "pass"  # a closed loop has no schedule
     assert judge("headroom", workload=open_loop, load=LOAD | {"missed_slots": 10}).status == "fail"
     unmeasured = LOAD | {"schedule_lag_ns": None}

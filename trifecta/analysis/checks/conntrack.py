@@ -21,6 +21,7 @@ from collections.abc import Mapping
 
 from trifecta.analysis.checks.evidence import Evidence, Finding, worst
 from trifecta.design.model import CheckResult
+from trifecta.design.phrases import numbered
 
 FILLED_WARNING = 0.9  # share of the table; above, the next block may not fit
 _NOTHING = "tracks no connections"
@@ -59,7 +60,9 @@ def _host(host: str, table: Mapping[str, int | None] | None) -> list[Finding]:
     own, limit = int(table.get("drop") or 0), int(table.get("refused") or 0)
     if own or limit:
         dropped = own + limit
-        text = f"host {host}: its full connection table dropped {dropped} packets of new connections ({state})"
+        text = (
+            f"host {host}: its full connection table dropped {numbered(dropped, 'packet')} of new connections ({state})"
+        )
         # The lab limits a table only where the study asks for it: then what it does is the result, not a fault.
         return [Finding("fail" if own else "warn", text, float(dropped), 0.0, _REMEDY)]
     findings = []

@@ -1,7 +1,8 @@
 """Did a host itself drop packets?
 
 ## Fails when
-A host or a service dropped a packet: UDP buffer, listen queue, backlog, device.
+A host or a service dropped a packet: UDP buffer, listen queue, backlog, device. What a full connection table refuses
+is the check `conntrack`'s.
 
 ## Warns when
 Never.
@@ -43,6 +44,7 @@ _COUNTERS = {
     "TcpExtTCPAbortOnMemory": "raise net.ipv4.tcp_mem",
 }
 _DAMAGE = ("UdpInErrors", "Udp6InErrors")  # grows by itself on a path that corrupts packets
+_SENT_IN_VAIN = ("IpOutDiscards", "Ip6OutDiscards")  # netfilter's refusal of what a host sends counts here, too
 
 
 def check(evidence: Evidence) -> list[CheckResult]:
@@ -83,8 +85,11 @@ def _sockets(evidence: Evidence) -> dict[str, int]:
 
 def _host(host: str, grown: HostGrowth, corrupting: bool) -> list[Finding]:
     findings = []
+    refused = _refused_by_table(grown)
     for name, remedy in _COUNTERS.items():
         count = int(grown.get("counters", {}).get(name, 0))
+        if name in _SENT_IN_VAIN:
+            count, refused = max(0, count - refused), max(0, refused - count)
         if count > 0 and not (corrupting and name in _DAMAGE):
             findings.append(_drop(f"host {host}: {name} grew by {count}", count, remedy))
     for device, counters in grown.get("devices", {}).items():
@@ -99,6 +104,12 @@ def _host(host: str, grown: HostGrowth, corrupting: bool) -> list[Finding]:
                 )
             )
     return findings
+
+
+def _refused_by_table(grown: HostGrowth) -> int:
+    """Packets of new connections for which the host's connection table had no room."""
+    table = grown.get("conntrack") or {}
+    return int(table.get("drop") or 0) + int(table.get("refused") or 0)
 
 
 def _drop(text: str, count: int, remedy: str) -> Finding:

@@ -74,6 +74,10 @@ class SampleFacts(Protocol):
     def second_half_p50_ns(self) -> float | None:
         """Median latency of those that started in the second half."""
 
+    @property
+    def in_flight_when_due(self) -> float | None:
+        """Requests in flight when those that an open loop started latest were due; None of a closed loop."""
+
 
 def nothing_succeeded(facts: SampleFacts) -> bool:
     """Whether no request after the warm-up succeeded, if there was one."""

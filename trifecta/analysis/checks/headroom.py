@@ -117,6 +117,18 @@ def _link(who: str, link: OneLink) -> list[Finding]:
     return findings + _run_delay(who, link)
 
 
+def _lag(evidence: Evidence, lag: float, limit: float) -> Finding:
+    """How late requests started, and whether they waited for others to end or for the client."""
+    text = f"99 % of requests started within {duration(lag)} of their schedule"
+    if lag <= limit:
+        return Finding("pass", text, lag, limit)
+    most = evidence.workload.in_flight
+    if ((evidence.samples and evidence.samples.in_flight_when_due) or 0) >= most:
+        text += f"; when the latest were due, all {most} that may be in flight were"
+        return Finding("fail", text, lag, limit, "allow more requests in flight (in_flight), or lower the rate")
+    return Finding("fail", text, lag, limit, "lower the rate, or give the client its own core")
+
+
 def _limit(who: str, busy: float, of: str, remedy: str, beyond: CheckStatus = "fail") -> Finding:
     text = f"{who} {100 * busy:.0f} % {of}"
     if busy >= BUSY_LIMIT:
@@ -148,17 +160,13 @@ def _schedule(evidence: Evidence, load: Load) -> list[Finding]:
     else:
         median = float(evidence.row.get("latency_p50_ns") or 0)
         limit = max(LAG_FLOOR_NS, LAG_SHARE * median)
-        text = f"99 % of requests started within {duration(float(lag))} of their schedule"
-        remedy = "lower the rate, or give the client its own core"
-        findings.append(
-            Finding("fail" if lag > limit else "pass", text, float(lag), limit, remedy if lag > limit else "")
-        )
+        findings.append(_lag(evidence, float(lag), limit))
     missed = int(load.get("missed_slots") or 0)
     slots = missed + (evidence.samples.samples if evidence.samples else 0)
     if missed:
         share = missed / slots
         text = f"{missed} of {slots} slots of the schedule were missed"
         status: CheckStatus = "fail" if share > MISSED_LIMIT else "warn"
-        remedy = "allow more requests in flight or lower the rate"
+        remedy = "allow more requests in flight (in_flight), or lower the rate"
         findings.append(Finding(status, text, share, MISSED_LIMIT, remedy))
     return findings

@@ -8,6 +8,7 @@ from trifecta.design.path_spec import PathSpec
 
 NEW_CONNECTION_ROUND_TRIPS = 3  # TCP, TLS 1.3, the request; QUIC needs two
 STALL_NS = 600_000_000  # of a lost packet: the first timeouts of TCP (RFC 6298, 1 s) and QUIC (RFC 9002), half early
+CORES_BITS_PER_S = 10**9  # what two cores send
 CONTAINER_NS = 1_100_000_000
 CONTAINER_BESIDE_NS = 300_000_000  # of one more that is started beside others
 PROCESS_NS = 12_000_000  # to start one more client of services
@@ -22,14 +23,22 @@ OWN = frozenset({"load", "", "chromium", "firefox"})  # clients whose start cost
 
 
 def trip_ns(path: PathSpec) -> float:
-    """A round trip, with what its losses cost."""
-    return path.rtt_ns + STALL_NS * min(1.0, 2 * path.loss)
+    """A round trip, with what its losses cost; a plan of losses costs a packet here and there, which is nothing."""
+    return path.rtt_ns + STALL_NS * min(1.0, path.missing)
+
+
+def capacity_bits_per_s(path: PathSpec) -> float:
+    """What the slower direction carries: its rate, or that of its trace in the mean; else what two cores send."""
+    return float(path.rate_bits_per_s or path.trace_bits_per_s or CORES_BITS_PER_S)
 
 
 def sending_ns(octets: float, path: PathSpec) -> float:
-    """How long that much content is on its way besides the round trip."""
-    rate = path.rate_bits_per_s
-    if rate is None:
-        return octets * 8.0  # 1 Gbit/s, what two cores send
-    round_trips = math.sqrt(max(0.0, octets / 14_480 - 1))  # slow start from ten packets (RFC 6928), roughly
-    return max(octets * 8e9 / rate, round_trips * path.rtt_ns)
+    """How long that much content is on its way besides the round trip, alone on a connection that has just opened."""
+    return max(octets * 8e9 / capacity_bits_per_s(path), ramp_ns(octets, path))
+
+
+def ramp_ns(octets: float, path: PathSpec) -> float:
+    """The round trips of slow start from ten packets (RFC 6928), roughly, where the path has a capacity to fill."""
+    if not (path.rate_bits_per_s or path.trace_bits_per_s):
+        return 0.0
+    return math.sqrt(max(0.0, octets / 14_480 - 1)) * path.rtt_ns

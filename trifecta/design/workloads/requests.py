@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, Self
 
-from trifecta.design import tuning
+from trifecta.design import quantity, tuning
 from trifecta.design.by_protocol import Octets, largest, octets_over
 from trifecta.design.machine import MIDDLE, ROLES
 from trifecta.design.path_spec import PathSpec
@@ -133,6 +133,11 @@ class RequestsWorkload:
     def calls(self) -> int:
         """How many requests one sample makes, one after the other, as far as estimates go."""
         return 1
+
+    @property
+    def crossing(self) -> int:
+        """How many of them the path lies on."""
+        return self.calls
 
     @property
     def octets(self) -> int | None:
@@ -273,10 +278,13 @@ class RequestsWorkload:
         if not self.requests:
             return float(limit)
         round_trips = float(estimates.NEW_CONNECTION_ROUND_TRIPS if connection == "new" else 1)
-        per_round_trip = estimates.trip_ns(path) + estimates.PYTHON_NS * ("python" in client)
-        sending = estimates.sending_ns(self._most_octets, path)
         in_turn, abreast = self._paced()
-        needed_ns = in_turn * (self.calls * (round_trips * per_round_trip + estimates.REQUEST_NS + sending)) / abreast
+        own_ns = self.calls * (round_trips * estimates.PYTHON_NS * ("python" in client) + estimates.REQUEST_NS)
+        on_path_ns = self.crossing * round_trips * estimates.trip_ns(path)
+        # Those that are under way together share what the path carries.
+        carried_ns = (self.octets or 0) / self.calls * self.crossing * 8e9 / estimates.capacity_bits_per_s(path)
+        ramps_ns = in_turn / abreast * self.crossing * estimates.ramp_ns(self._most_octets, path)
+        needed_ns = in_turn / abreast * (own_ns + on_path_ns) + max(carried_ns, ramps_ns)
         return min(needed_ns, limit) if self.duration_ns else needed_ns
 
     def _paced(self) -> tuple[int, int]:
@@ -292,7 +300,7 @@ class RequestsWorkload:
             or self._switch_problem(protocols, path)
             or self._concurrency_problem(protocols)
             or self._message_problem()
-            or self._loop_problem()
+            or self._loop_problem(path)
         )
 
     def _transport_problem(self, protocols: Sequence[str]) -> Problem | None:
@@ -358,9 +366,17 @@ class RequestsWorkload:
             return "response", "a DELETE is answered 204 without content (RFC 9110 section 9.3.5); use 'response: 0 B'"
         return None
 
-    def _loop_problem(self) -> Problem | None:
+    def _loop_problem(self, path: PathSpec) -> Problem | None:
         if self.loop == "open" and self.rate_per_s is None:
             return "rate", "is missing; an open loop needs one, for example 'rate: 500/s'"
+        # Little's law: so many are in flight in the mean, whatever the server does.
+        least = (self.rate_per_s or 0.0) * self.crossing * path.rtt_ns / 1e9
+        if self.loop == "open" and least > self.in_flight:
+            text = f"{self.rate_per_s:g} requests per second over a round trip of {quantity.format_time(path.rtt_ns)}"
+            if self.crossing > 1:
+                text += f" that each makes {self.crossing} times"
+            text += f" are {math.ceil(least)} in flight or more, and {self.in_flight} may be"
+            return "in_flight", f"{text}; allow more, or lower the rate"
         if self.loop == "closed" and self.rate_per_s is not None:
             return "rate", "a closed loop sets its own pace; remove the rate, or add 'loop: open'"
         if self.loop == "closed" and self.arrivals != "constant":

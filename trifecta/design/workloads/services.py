@@ -106,6 +106,18 @@ class ServicesWorkload(RequestsWorkload):
         return tuple(wire for wire in self.wires if wire in impaired)
 
     @property
+    def calls(self) -> int:
+        """Those of a cycle, which are made one after the other."""
+        return len(self.graph.walk())
+
+    @property
+    def crossing(self) -> int:
+        """The calls of a cycle between hosts whose wire has the path on it."""
+        at, impaired = services.host_of(self.graph, self.hosts), self.impaired_pairs
+        pairs = [(at[caller], at[call.to]) for caller, call, _ in self.graph.walk()]
+        return sum(pair in impaired or pair[::-1] in impaired for pair in pairs)
+
+    @property
     def needs(self) -> tuple[tuple[str, str], ...]:
         """Docker, or the kernel's tracking of connections."""
         return (("place", self.place), ("conntrack", self.conntrack))
@@ -151,10 +163,6 @@ class ServicesWorkload(RequestsWorkload):
         return super().work_ns(path, connection, client) + in_turn / abreast * (
             max(self.think_time_ns or (0,)) + asking
         )
-
-    def _paced(self) -> tuple[int, int]:
-        """One at a time."""
-        return self.requests + self.warmup_requests, 1
 
     # What no program can carry out.
 
@@ -255,11 +263,6 @@ class ChainWorkload(ServicesWorkload):
     def graph(self) -> Graph:
         """Which services there are, and who calls whom."""
         return services.chain(self.depth, self.method, largest(self.response_bytes))
-
-    @property
-    def calls(self) -> int:
-        """One for each service behind the client."""
-        return self.depth - 1
 
     @property
     def placeable(self) -> tuple[str, ...]:

@@ -14,7 +14,6 @@ from trifecta.contract.services import ProgramConfig, ServicesLoadConfig, Servic
 from trifecta.design import by_protocol, quinn
 from trifecta.design.by_protocol import one_size
 from trifecta.design.graph import Graph, Route
-from trifecta.design.impairments import kind_of
 from trifecta.design.model import PathSpec, Protocol, ServicesWorkload, Trial
 from trifecta.design.transports import over
 from trifecta.implementations.services.rows import lines_of
@@ -218,7 +217,7 @@ def client_config(
 def total_timeout_ns(graph: Graph, workload: ServicesWorkload, path: PathSpec, requests: int) -> int:
     """When a trial is given up: a generous time for its cycles, every call of which may set up a connection."""
     calls = len(graph.walk())
-    stall = _LOSS_STALL_NS if path.loss or any(kind_of(one).damages for one in path.forward) else 0
+    stall = _LOSS_STALL_NS if path.missing else 0
     if workload.names:
         stall += path.rtt_ns + (_DNS_TIMEOUT_NS if stall else 0)
     each = calls * (8 * path.rtt_ns + 10_000_000 + stall)
@@ -227,7 +226,8 @@ def total_timeout_ns(graph: Graph, workload: ServicesWorkload, path: PathSpec, r
     elif workload.loop == "open" and workload.rate_per_s:
         expected = int(requests / workload.rate_per_s * 1e9) + each
     else:
-        expected = -(-requests // max(1, workload.in_flight)) * each
+        rounds = -(-requests // max(1, workload.in_flight))
+        expected = max(rounds * each, 4 * round(workload.work_ns(path, "new", "")))
     think_ns = max(workload.think_time_ns or (0,)) * (-(-requests // max(1, workload.in_flight)))
     attempts = RETRY_ATTEMPTS if workload.retries else 1
     retry_delay_ns = sum(RETRY_DELAY_NS << attempt for attempt in range(attempts - 1))
