@@ -137,6 +137,8 @@ def test_compared_paths_share_the_random_numbers_of_a_block():
         ("read_timeout", "none", "read timeout none"),
         ("response", "10 kB", "response 10 kB"),
         ("connection", "new", "new connection"),
+        ("inside", "HTTP/2", "HTTP/2 inside"),
+        ("inside", "same", "same inside"),
         ("zero_rtt", "false", "0-RTT off"),
         ("page", "/home/me/pages/mine/", "mine"),
         ("key_exchange", "X25519", "X25519"),

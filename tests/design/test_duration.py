@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from trifecta import studies
-from trifecta.design import duration, numbers, plan
+from trifecta.design import capacity, duration, numbers, plan
 from trifecta.design.campaign import Campaign, parse_campaign
 from trifecta.design.model import Study
 from trifecta.design.study import path, requests, sba_registration, study
@@ -49,11 +49,22 @@ def test_the_calls_of_a_registration_count_one_by_one(connection: str, measured_
 def test_requests_in_flight_share_what_a_trace_carries() -> None:
     """100 answers of 50 kB, ten at a time, at a packet each 15 ms: 52 s measured, whether ten are in flight or one."""
     slow = path("slow", rtt="40 ms", trace={"opportunities": [0, 20, 40, 60], "queue": "100 packets"})
-    assert slow.spec().trace_bits_per_s == round(4 * 1514 * 8 * 1000 / 60)
+    assert capacity.bits_per_s(slow.spec().backward) == pytest.approx(4 * 1514 * 8 * 1000 / 60)
     for in_flight in (1, 10):
         work = requests(response="50 kB", requests=100, in_flight=in_flight)
         factors = {"path": ["slow"], "connection": ["reused"], "protocol": ["HTTP/2"]}
         assert 26 < trial_s(study("s", workload=work, paths=[slow], factors=factors), "reused") < 104
+
+
+def test_each_direction_carries_its_own() -> None:
+    """An upload over a line of 1 and 8 Mbit/s is not a download."""
+    line = path("line", rtt="20 ms", rate={"forward": "1 Mbit/s", "backward": "8 Mbit/s"})
+    factors = {"path": ["line"], "connection": ["reused"], "protocol": ["HTTP/2"]}
+    down = study("s", workload=requests(response="50 kB", requests=40), paths=[line], factors=factors)
+    up_work = requests(method="POST", request="50 kB", response="0 B", requests=40)
+    up = study("s", workload=up_work, paths=[line], factors=factors)
+    assert trial_s(down, "reused") == pytest.approx(2, rel=0.2)
+    assert trial_s(up, "reused") == pytest.approx(16, rel=0.2)
 
 
 def test_bursts_and_damage_stall_as_losses_do() -> None:

@@ -61,6 +61,14 @@ def test_race_is_the_race():
     assert losses == [0.01, 0.01]
 
 
+def test_an_open_loop_may_ask_for_more_than_its_path_carries():
+    """Who looks for the rate at which a path is full lets more be in flight; ten requests are never more than ten."""
+    for requests, most in ((400, 200), (10, 10)):
+        loop = f"requests: {requests}\n  loop: open\n  rate: 500/s\n  in_flight: {most}"
+        workload = parse_study(changed(SMALL, "requests: 400", loop), "s.yaml").workload
+        assert (workload.rate_per_s, workload.in_flight) == (500, most)
+
+
 def changed(text: str, old: str, new: str) -> str:
     assert old in text
     return text.replace(old, new)
@@ -110,6 +118,12 @@ def changed(text: str, old: str, new: str) -> str:
             "requests: 400\n  loop: open\n  rate: 500/s",
             "workload.in_flight: 500 requests per second over a round trip of 50 ms are 25 in flight or more, and 10 "
             "may be; allow more, or lower the rate",
+        ),
+        (
+            "requests: 400",
+            "requests: 400\n  loop: open\n  rate: 500/s\n  in_flight: 199",
+            "workload.rate: 500 per second of 10 kB are 40 Mbit/s, and the path carries 20 Mbit/s: 200 would be in "
+            "flight in the end, and 199 may be; lower it, send less, or allow more in 'in_flight'",
         ),
         ("requests: 400", "requests: 400\n  request: 1 kB", "workload.request: a GET carries no content"),
         ("requests: 400", "requests: [400]", "s.yaml:4: workload.requests: is a list, not a single value"),

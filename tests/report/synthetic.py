@@ -76,7 +76,7 @@ workload:
   kind: requests
   method: {"POST" if self.requests else "GET"}
 {"" if self.responses else "  response: 10 kB"}
-  in_flight: {self.in_flight}
+  in_flight: {500 if rates or self.loop == "open" else self.in_flight}
   {loop}
   duration: 1 s
   warmup: 100 ms

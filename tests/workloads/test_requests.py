@@ -8,6 +8,7 @@ import pytest
 
 from trifecta.contract.load import OpenLoop
 from trifecta.design.model import Cell, PathSpec, RequestsWorkload, Trial
+from trifecta.design.study import path
 from trifecta.lab.certificates import Certificates
 from trifecta.workloads.faults import Faults
 from trifecta.workloads.load_configs import load_config, right_answer, streams_of, total_timeout_ns
@@ -54,7 +55,7 @@ def test_a_trial_is_given_up_only_after_its_requests_had_time() -> None:
     workload = RequestsWorkload(requests=100, response_bytes=100_000)
     assert total_timeout_ns(workload, far) > 100 * 100_000 * 8 * 1000
     assert total_timeout_ns(RequestsWorkload(duration_ns=10**12), far) > 10**12
-    slow = PathSpec("slow", rtt_ns=40_000_000, trace_bits_per_s=800_000)
+    slow = path("slow", rtt="40 ms", trace={"opportunities": [0, 20, 40, 60]}).spec()  # 0.8 Mbit/s
     assert total_timeout_ns(RequestsWorkload(requests=100, response_bytes=50_000), slow) > 2 * 52_000_000_000
     bursts = PathSpec("bursts", rtt_ns=20_000_000, missing=0.4)
     # 60 new connections, each of which waits for timeouts: 110 to 190 s measured.

@@ -18,6 +18,7 @@ from trifecta.contract.origin import RouteConfig
 from trifecta.design import services
 from trifecta.design.errors import CannotError
 from trifecta.design.model import Cell, PathSpec, Trial
+from trifecta.design.study import path
 from trifecta.design.workloads.services import ChainWorkload, FanInWorkload, RegistrationWorkload
 from trifecta.lab import containers
 from trifecta.lab.certificates import Certificates
@@ -282,7 +283,7 @@ def test_a_trial_of_a_long_chain_is_given_up_only_after_its_cycles_had_time() ->
     graph = workload.graph
     # Nine hops, three round trips each to set up and ask over TCP and TLS.
     assert total_timeout_ns(graph, workload, lag, 100) > 100 * 9 * 3 * lag.rtt_ns
-    narrow = PathSpec("narrow", rtt_ns=10_000_000, rate_bits_per_s=1_000_000)
+    narrow = path("narrow", rtt="10 ms", rate="1 Mbit/s").spec()
     long = ChainWorkload(depth=3, hosts=3, requests=100, response_bytes=100_000)
     # Two wires, each of which carries the answer.
     assert total_timeout_ns(long.graph, long, narrow, 100) > 2 * 100 * 100_000 * 8 * 1000

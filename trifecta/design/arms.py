@@ -12,6 +12,7 @@ _UPPER = {word: word.upper() for word in ("tls", "cpu", "tcp", "rtt", "ip", "mtu
 _FACTORS = {"zero_rtt": "0-RTT"}  # as RFC 8446 writes it
 _FLAGS = {"true": "on", "false": "off"}
 _WORD = re.compile(r"[A-Za-z](?:[A-Za-z]{2}|[\w-]{3}).*")  # "cubic", "X25519", not "10", "1.3", "10 kB" nor "h3"
+_OF = {"connection": "connection", "inside": "inside"}  # "HTTP/2" alone would be what the client speaks
 _UNTOLD = ("none", "off", "all", "same", "full", "open")
 _LONGEST = 40  # characters of a server's name in a table
 
@@ -26,8 +27,8 @@ def arm_words(compare: str, arm: str) -> str:
     level, mark = arm.removesuffix(AA_SUFFIX), AA_SUFFIX * arm.endswith(AA_SUFFIX)
     if compare == PROTOCOL_FACTOR:
         return PROTOCOL_NAMES.get(level, level) + mark
-    if compare == "connection":
-        return f"{level} connection{mark}"
+    if compare in _OF:
+        return f"{level} {_OF[compare]}{mark}"
     if compare in NAMES:
         return (server_words(level) if compare == "server" else level) + mark
     if compare in ("page", "clip", "messages"):

@@ -26,7 +26,6 @@ class DirectionFacts:
     rate_bits_per_s: int | None = None
     queue_bytes: int | None = None
     loss: float = 0.0
-    trace_bits_per_s: int | None = None
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,11 @@ from typing import Any, cast
 from trifecta.contract.impairments import ImpairmentDocument
 from trifecta.contract.values import JsonValue
 from trifecta.design import numbers, quantity
+from trifecta.design.capacity import ETHERNET_FRAME_BYTES
 from trifecta.design.document import Section, one_of, parse_flag, parse_text
 from trifecta.design.impairment_kind import DirectionFacts, Kind, Reading, both_directions, each_direction
 from trifecta.design.quantity import QuantityError, QueueSize
 
-ETHERNET_FRAME_BYTES = 1514  # MTU 1500 and its Ethernet header, without FCS: how the link counts
 DEFAULT_QUEUE_PACKETS = 1_000  # tc-netem(8)'s default, where there is no delay to size a queue by
 _JITTER_FIELDS = {
     "normal": ("sigma",),
@@ -148,7 +148,7 @@ def _parse_shape(value: Any) -> float:
     return shape
 
 
-def read_trace_field(section: Section, key: str, facts: DirectionFacts, read_trace: ReadTrace) -> Reading:
+def read_trace_field(section: Section, key: str, read_trace: ReadTrace) -> Reading:
     """Delivery opportunities of a full packet each, in ms, repeated for ever: the text format of mahimahi's mm-link."""
     inner = section.section(key)
     inner.allow("file", "opportunities", "queue")
@@ -168,7 +168,6 @@ def read_trace_field(section: Section, key: str, facts: DirectionFacts, read_tra
     if queue.unit == "bdp":
         raise inner.error("queue", "a trace has no one rate to multiply; give the queue in bytes or packets")
     queue_bytes = int(queue.amount) * (ETHERNET_FRAME_BYTES if queue.unit == "packets" else 1)
-    facts.trace_bits_per_s = round(len(opportunities) * ETHERNET_FRAME_BYTES * 8e3 / opportunities[-1])
     document: ImpairmentDocument = {"kind": "trace", "opportunities_ms": opportunities, "queue_bytes": queue_bytes}
     return [document], {"opportunities": opportunities, "queue": str(queue)}
 

@@ -29,12 +29,11 @@ class PathSpec:
     ``forward`` and ``backward`` are impairment documents of the engine's link, client to server and back, in order:
     they are what is carried out. The scalars say the same for reports and checks: ``rtt_ns`` is the constant delay of
     both directions together, ``rate_bits_per_s`` and ``queue_bytes`` are those of the slower direction, ``loss`` is
-    the larger independent loss of the two, ``missing`` the share of packets that chance takes, in bursts and by damage
-    too, added up over both, and ``trace_bits_per_s`` what the slower trace delivers in the mean. ``trial``, if given,
-    replaces the workload's length on this path: for every connection mode, or for the modes it names. ``frames``: what
-    hosts receive: super-packets, as from a device that merges frames (the impairments act on wire packets all the
-    same), or every frame at a wire's size. ``emulator``: who does to packets what is asked: the engine's link, or the
-    kernel's netem, which knows no seed.
+    the larger independent loss of the two, and ``missing`` the share of packets that chance takes, in bursts and by
+    damage too, added up over both. ``trial``, if given, replaces the workload's length on this path: for every
+    connection mode, or for the modes it names. ``frames``: what hosts receive: super-packets, as from a device that
+    merges frames (the impairments act on wire packets all the same), or every frame at a wire's size. ``emulator``: who
+    does to packets what is asked: the engine's link, or the kernel's netem, which knows no seed.
     """
 
     name: str
@@ -43,7 +42,6 @@ class PathSpec:
     queue_bytes: int | None = None
     loss: float = 0.0
     missing: float = 0.0
-    trace_bits_per_s: int | None = None
     forward: tuple[ImpairmentDocument, ...] = ()
     backward: tuple[ImpairmentDocument, ...] = ()
     trial: TrialLength | Mapping[str, TrialLength] | None = None

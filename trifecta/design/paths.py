@@ -14,11 +14,11 @@ from typing import Literal, cast
 from trifecta.contract.impairments import ImpairmentDocument
 from trifecta.contract.values import JsonValue
 from trifecta.design import quantity
+from trifecta.design.capacity import ETHERNET_FRAME_BYTES
 from trifecta.design.document import Section, one_of
 from trifecta.design.impairment_kind import DirectionFacts, Reading
 from trifecta.design.impairments import (
     DEFAULT_QUEUE_PACKETS,
-    ETHERNET_FRAME_BYTES,
     KINDS,
     PATH_FIELDS,
     ReadTrace,
@@ -62,7 +62,7 @@ def read_path(name: str, section: Section, read_trace: ReadTrace = no_trace_file
     if "trace" in section:
         if "rate" in section:
             raise section.error("trace", "a path has a rate or a trace, not both; remove one")
-        add("trace", lambda at, key, facts: read_trace_field(at, key, facts, read_trace))
+        add("trace", lambda at, key, _: read_trace_field(at, key, read_trace))
     for direction in DIRECTIONS:
         if "reorder" in documents[direction] and not documents[direction].get("delay"):
             raise section.error("reorder", "needs a delay to overtake in; give the path an rtt or a delay")
@@ -87,7 +87,6 @@ def read_path(name: str, section: Section, read_trace: ReadTrace = no_trace_file
         queue_bytes=slowest[1],
         loss=max(f.loss for f in facts.values()),
         missing=sum(missing_share(way) or 0.0 for way in ordered.values()),
-        trace_bits_per_s=min((f.trace_bits_per_s for f in facts.values() if f.trace_bits_per_s), default=None),
         forward=ordered["forward"],
         backward=ordered["backward"],
         trial=trial,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from trifecta.contract.impairments import ImpairmentDocument
-from trifecta.design.impairments import ETHERNET_FRAME_BYTES
+from trifecta.design import capacity
 from trifecta.design.ip import IPV6
 from trifecta.design.model import PathSpec
 
@@ -27,12 +27,5 @@ def least_interval_ns(path: PathSpec, ip: str, asked_ns: int) -> int:
 
 def _ns(documents: Iterable[ImpairmentDocument], ip: str) -> float:
     bits = 8 * (PAYLOAD_BYTES + _HEADERS_BYTES + (_IPV6_BYTES if ip == IPV6 else _IPV4_BYTES))
-    return sum(bits * 1e9 / rate for rate in map(_bits_per_s, documents) if rate)
-
-
-def _bits_per_s(document: ImpairmentDocument) -> float:
-    """What an impairment carries in the mean, a full frame at each opportunity; 0 for one that does not limit it."""
-    if "bits_per_s" in document:
-        return document["bits_per_s"]
-    times = document.get("opportunities_ms")
-    return len(times) * ETHERNET_FRAME_BYTES * 8e3 / times[-1] if times else 0.0
+    rate = capacity.bits_per_s(documents)
+    return bits * 1e9 / rate if rate else 0.0

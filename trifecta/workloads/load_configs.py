@@ -58,6 +58,8 @@ def total_timeout_ns(workload: RequestsWorkload, path: PathSpec) -> int:
     else:
         rounds = -(-workload.requests // max(1, workload.in_flight))
         expected = 4 * round(workload.work_ns(path, "new", "")) + rounds * 10_000_000
+        if path.rate_bits_per_s:  # which may be what is assumed of a network of which nothing is known
+            expected += 4 * (workload.octets or 0) * 8 * 10**9 // path.rate_bits_per_s
     return expected + workload.connect_timeout_ns + workload.request_timeout_ns + _TIMEOUT_SLACK_NS
 
 

@@ -15,6 +15,7 @@ from trifecta.contract.common import Quantiles
 from trifecta.contract.link import LinkReady, LinkSummary
 from trifecta.contract.probe import MeasureConfig, MeasureSummary, ReflectConfig, ReflectReady
 from trifecta.design import impairments, probe_packets
+from trifecta.design.capacity import ETHERNET_FRAME_BYTES
 from trifecta.design.errors import CannotError
 from trifecta.design.ip import IPV4, IPV6, version_of
 from trifecta.design.model import PathSpec
@@ -103,7 +104,7 @@ def measure(
             )
             longest_s = (packets * interval_ns + 4 * timeout_ns) / 1e9 + _START_S + _QUESTIONS_S
             if path.rate_bits_per_s:
-                longest_s += TRAIN_PACKETS * impairments.ETHERNET_FRAME_BYTES * 8 / path.rate_bits_per_s
+                longest_s += TRAIN_PACKETS * ETHERNET_FRAME_BYTES * 8 / path.rate_bits_per_s
             probe = near.wait_summary(MeasureSummary, longest_s, stop)
             link_summary = link.finish(LinkSummary)
         except EngineError as error:

@@ -14,7 +14,7 @@ for reasons that are not the protocol's.
 from __future__ import annotations
 
 from trifecta.analysis.checks.evidence import Evidence, Finding, worst
-from trifecta.design.impairments import ETHERNET_FRAME_BYTES
+from trifecta.design.capacity import ETHERNET_FRAME_BYTES
 from trifecta.design.model import CheckResult
 
 FEW_FRAMES = 20  # fewer say nothing of a trial

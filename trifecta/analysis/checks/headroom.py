@@ -124,9 +124,13 @@ def _lag(evidence: Evidence, lag: float, limit: float) -> Finding:
         return Finding("pass", text, lag, limit)
     most = evidence.workload.in_flight
     if ((evidence.samples and evidence.samples.in_flight_when_due) or 0) >= most:
-        text += f"; when the latest were due, all {most} that may be in flight were"
-        return Finding("fail", text, lag, limit, "allow more requests in flight (in_flight), or lower the rate")
+        full = "the one that may be in flight was" if most == 1 else f"all {most} that may be in flight were"
+        return Finding("fail", f"{text}; when the latest were due, {full}", lag, limit, _more_in_flight(evidence))
     return Finding("fail", text, lag, limit, "lower the rate, or give the client its own core")
+
+
+def _more_in_flight(evidence: Evidence) -> str:
+    return f"allow more requests in flight ({evidence.workload.concurrency_field}), or lower the rate"
 
 
 def _limit(who: str, busy: float, of: str, remedy: str, beyond: CheckStatus = "fail") -> Finding:
@@ -167,6 +171,6 @@ def _schedule(evidence: Evidence, load: Load) -> list[Finding]:
         share = missed / slots
         text = f"{missed} of {slots} slots of the schedule were missed"
         status: CheckStatus = "fail" if share > MISSED_LIMIT else "warn"
-        remedy = "allow more requests in flight (in_flight), or lower the rate"
+        remedy = _more_in_flight(evidence)
         findings.append(Finding(status, text, share, MISSED_LIMIT, remedy))
     return findings

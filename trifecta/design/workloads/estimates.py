@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from trifecta.design import capacity
 from trifecta.design.path_spec import PathSpec
 
 NEW_CONNECTION_ROUND_TRIPS = 3  # TCP, TLS 1.3, the request; QUIC needs two
@@ -27,18 +28,19 @@ def trip_ns(path: PathSpec) -> float:
     return path.rtt_ns + STALL_NS * min(1.0, path.missing)
 
 
-def capacity_bits_per_s(path: PathSpec) -> float:
-    """What the slower direction carries: its rate, or that of its trace in the mean; else what two cores send."""
-    return float(path.rate_bits_per_s or path.trace_bits_per_s or CORES_BITS_PER_S)
+def carrying_ns(request_octets: float, response_octets: float, path: PathSpec) -> float:
+    """How long the path, or what two cores send, takes to carry that much content there and back."""
+    ways = ((request_octets, path.forward), (response_octets, path.backward))
+    return sum(octets * 8e9 / (capacity.bits_per_s(way) or CORES_BITS_PER_S) for octets, way in ways)
 
 
 def sending_ns(octets: float, path: PathSpec) -> float:
-    """How long that much content is on its way besides the round trip, alone on a connection that has just opened."""
-    return max(octets * 8e9 / capacity_bits_per_s(path), ramp_ns(octets, path))
+    """How long a page's content is on its way besides the round trip, alone on connections that have just opened."""
+    return max(carrying_ns(0, octets, path), ramp_ns(octets, path))
 
 
 def ramp_ns(octets: float, path: PathSpec) -> float:
     """The round trips of slow start from ten packets (RFC 6928), roughly, where the path has a capacity to fill."""
-    if not (path.rate_bits_per_s or path.trace_bits_per_s):
+    if capacity.bits_per_s((*path.forward, *path.backward)) is None:
         return 0.0
     return math.sqrt(max(0.0, octets / 14_480 - 1)) * path.rtt_ns

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, Self
 
-from trifecta.design import quantity, tuning
+from trifecta.design import tuning
 from trifecta.design.by_protocol import Octets, largest, octets_over
 from trifecta.design.machine import MIDDLE, ROLES
 from trifecta.design.path_spec import PathSpec
 from trifecta.design.protocols import CONTENT_METHODS, SAFE_METHODS
 from trifecta.design.transports import APART, BETWEEN, over
 from trifecta.design.workloads import estimates
+from trifecta.design.workloads.open_loop import OpenLoop
 
 Family = Literal["requests", "services", "visits", "far", "far-visits"]
 Problem = tuple[str, str]
@@ -282,10 +283,16 @@ class RequestsWorkload:
         own_ns = self.calls * (round_trips * estimates.PYTHON_NS * ("python" in client) + estimates.REQUEST_NS)
         on_path_ns = self.crossing * round_trips * estimates.trip_ns(path)
         # Those that are under way together share what the path carries.
-        carried_ns = (self.octets or 0) / self.calls * self.crossing * 8e9 / estimates.capacity_bits_per_s(path)
+        every = self.crossing * (self.every_sample or 0)
+        carried_ns = estimates.carrying_ns(
+            every * largest(self.request_bytes), every * largest(self.response_bytes), path
+        )
         ramps_ns = in_turn / abreast * self.crossing * estimates.ramp_ns(self._most_octets, path)
         needed_ns = in_turn / abreast * (own_ns + on_path_ns) + max(carried_ns, ramps_ns)
         return min(needed_ns, limit) if self.duration_ns else needed_ns
+
+    concurrency_field: ClassVar[str] = "in_flight"
+    """The field that says how many requests may be in flight."""
 
     def _paced(self) -> tuple[int, int]:
         """How many requests a trial makes, and how many of them at a time."""
@@ -369,16 +376,17 @@ class RequestsWorkload:
     def _loop_problem(self, path: PathSpec) -> Problem | None:
         if self.loop == "open" and self.rate_per_s is None:
             return "rate", "is missing; an open loop needs one, for example 'rate: 500/s'"
-        # Little's law: so many are in flight in the mean, whatever the server does.
-        least = (self.rate_per_s or 0.0) * self.crossing * path.rtt_ns / 1e9
-        if self.loop == "open" and least > self.in_flight:
-            text = f"{self.rate_per_s:g} requests per second over a round trip of {quantity.format_time(path.rtt_ns)}"
-            if self.crossing > 1:
-                text += f" that each makes {self.crossing} times"
-            text += f" are {math.ceil(least)} in flight or more, and {self.in_flight} may be"
-            return "in_flight", f"{text}; allow more, or lower the rate"
-        if self.loop == "closed" and self.rate_per_s is not None:
+        if self.loop == "open":
+            return self._open_loop(self.rate_per_s or 0.0).problem(path)
+        if self.rate_per_s is not None:
             return "rate", "a closed loop sets its own pace; remove the rate, or add 'loop: open'"
-        if self.loop == "closed" and self.arrivals != "constant":
+        if self.arrivals != "constant":
             return "arrivals", "belongs to an open loop; remove it, or add 'loop: open'"
         return None
+
+    def _open_loop(self, rate_per_s: float) -> OpenLoop:
+        in_time = math.ceil(rate_per_s * (self.warmup_ns + self.duration_ns) / 1e9)
+        counted = self.every_sample
+        due = in_time if counted is None else min(counted, in_time) if self.duration_ns else counted
+        sizes = largest(self.request_bytes), largest(self.response_bytes)
+        return OpenLoop(rate_per_s, due, *sizes, self.crossing, self.completed().in_flight, self.concurrency_field)

@@ -276,6 +276,9 @@ class FanInWorkload(ServicesWorkload):
 
     kind: str = "fan-in"
 
+    concurrency_field: ClassVar[str] = "clients"
+    """Each has one request in flight."""
+
     @property
     def graph(self) -> Graph:
         """A client, for all of them, and the service."""

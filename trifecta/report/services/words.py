@@ -266,7 +266,7 @@ def reordering(path: str, other: str | None, rows: Sequence[ContrastRow], more_i
         "loss detection, not the protocol."
     ]
     if other is None:
-        sentences.append(f"The study has no variant of {path} in order, so this run cannot tell how much that is.")
+        sentences.append(f"The study has no variant of {path} in order: what overtaking costs there is not known.")
         return sentences
     here = [row for row in rows if row["place"] == "all places"]
     if not any(row["ratio"] for row in here):
