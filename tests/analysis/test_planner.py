@@ -284,7 +284,7 @@ def test_one_block_and_one_verdict_are_counted_as_one():
     assert run(two, ordered, sigma=0.02)[1][-1].reason == "the one verdict is decided"
     short = dataclasses.replace(two, min_blocks=2, max_blocks=2, budget_ns=None)
     planner = run(short, ordered)[2]
-    assert planner._open_text() == "1 of 1 verdicts is open"
+    assert planner._open_text() == "the one verdict is open"
 
 
 def test_a_block_that_runs_elsewhere_is_not_chosen_again():

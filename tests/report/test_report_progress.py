@@ -67,9 +67,9 @@ def test_what_a_campaign_tolerates_is_told_once_and_counts(run: Path) -> None:
             trial = Trial(f"t{number}", number, Cell(row["cell"], {}), row["arm"], 0, 1)
             live.trial_finished(trial, row | {"valid": False}, found)
         assert live._invalid == 1
-        live.finished([], "1 of 1 verdict is open")
+        live.finished([], "the one verdict is open")
     text = stream.getvalue()
-    ended = "3 trials: 1 of 1 verdict is open; 2 trials count here that the run's own verdicts leave out"
+    ended = "3 trials: the one verdict is open; 2 trials count here that the run's own verdicts leave out"
     assert ended in " ".join(text.split())
     assert text.count("protocol, no reason to leave trials out here: HTTP/2 was asked for") == 1
     assert text.count("does not count") == 1

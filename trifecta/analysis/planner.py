@@ -243,6 +243,8 @@ class Planner:
 
     def _open_text(self) -> str:
         count = sum(verdict.verdict == "undecided" for verdict in self.verdicts)
+        if count == len(self.verdicts) == 1:
+            return "the one verdict is open"
         return f"{count} of {len(self.verdicts)} verdicts {'is' if count == 1 else 'are'} open"
 
     def _stop_decided(self) -> Stop:

@@ -60,7 +60,12 @@ def test_every_client_of_a_fan_in_is_to_make_its_requests():
         "same_work", path=PLAIN, workload=fan_in, server=one_hop, samples=Facts(samples=150, warmup_samples=0)
     )
     assert short.status == "fail"
-    assert "the study asks for 200 requests, 150 were made" in short.evidence
+    assert short.evidence == "the study asks for 200 requests, 150 were made"
+    late = judge(
+        "same_work", path=PLAIN, workload=fan_in, server=one_hop, samples=Facts(samples=150, warmup_samples=0),
+        load=LOAD | {"ended": "total_timeout"},
+    )  # fmt: skip
+    assert late.evidence == "the study asks for 200 requests, 150 were made before its total timeout"
 
 
 def test_a_call_within_over_another_protocol_fails():

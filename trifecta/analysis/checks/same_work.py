@@ -148,7 +148,8 @@ def _requests(evidence: Evidence, facts: SampleFacts) -> list[Finding]:
     remedy = "raise the timeouts of the study, or ask for fewer requests"
     if nothing_succeeded(facts) and (errors := telling_failures(facts)):
         remedy = failures.remedy(errors, PROTOCOL_NAMES[evidence.trial.protocol])
-    text = f"the study asks for {requested} requests, {measured} were made"
+    before = " before its total timeout" if (evidence.load or {}).get("ended") == "total_timeout" else ""
+    text = f"the study asks for {requested} requests, {measured} were made{before}"
     return [Finding("fail", text, float(measured), float(requested), remedy)]
 
 
