@@ -4,6 +4,7 @@ import pytest
 
 from trifecta import studies
 from trifecta.analysis.checks import RUN_CHECKS, TRIAL_CHECKS
+from trifecta.conclude.explain.switched import Switchboard
 from trifecta.design import plan
 from trifecta.design.campaign import parse_campaign
 from trifecta.design.errors import UserError
@@ -183,6 +184,9 @@ def test_an_experiment_has_the_threat_off_and_on_side_by_side(threat, quick):
 SERVICES = "study: mine\nworkload: {{kind: chain, requests: 10, hosts: {hosts}}}\n"
 
 
+NAMED = "study: mine\nworkload: {kind: chain, depth: 3, requests: 10}\nhosts: {client: here, B: ssh://b, C: ssh://c}\n"
+
+
 def test_services_go_over_loopback_and_back():
     on = read(on=["loopback-offload"], text=SERVICES.format(hosts=4))
     assert (on.workload.hosts, on.paths["clean"].frames) == (1, "merged")
@@ -191,6 +195,18 @@ def test_services_go_over_loopback_and_back():
     assert {path.frames for path in read(off=["loopback-offload"]).paths.values()} == {"wire"}
     with pytest.raises(UserError, match="the workload 'requests' has client and server on separate hosts"):
         read(on=["loopback-offload"])
+
+
+@pytest.mark.parametrize("name", ["loopback-offload", "conntrack", "names-over-the-path"])
+def test_hosts_with_names_are_as_they_are(name):
+    """Neither position of the switch is the study's, and `explain` says that neither is."""
+    text = NAMED
+    for position in ("on", "off"):
+        with pytest.raises(UserError, match="this study names its hosts, and .* can only be set in a lab; leave the h"):
+            read(**{position: [name]}, text=text)
+    study = read(text=text)
+    (state,) = (one for one in Switchboard(study).states(plan.cells(study)[0], {}) if one.id == name)
+    assert (state.state, state.why.startswith("the check")) == ("unknown", True)
 
 
 def test_a_table_of_connections_needs_hosts():

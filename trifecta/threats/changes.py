@@ -69,6 +69,12 @@ def services_only(document: Document) -> None:
         )
 
 
+def in_a_lab(document: Document, what: str) -> None:
+    """UserError where a study names its hosts: ``what`` of services is then as it is there, and no switch changes it."""
+    if "hosts" in document.tree:
+        raise UserError(f"this study names its hosts, and {what} can only be set in a lab; leave the hosts out")
+
+
 def on_go(document: Document) -> None:
     """Services on Go take the place of the engine's, which cannot be switched; UserError where those are asked for."""
     services_only(document)

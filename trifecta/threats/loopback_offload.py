@@ -22,8 +22,10 @@ from __future__ import annotations
 
 from trifecta.design.document import Document
 from trifecta.design.errors import UserError
-from trifecta.threats.changes import SERVICES, kind, workload
+from trifecta.threats.changes import SERVICES, in_a_lab, kind, workload
 from trifecta.threats.threat import Effect, Threat
+
+_WHERE = "how many hosts its services share"
 
 
 def _on(document: Document) -> None:
@@ -33,13 +35,16 @@ def _on(document: Document) -> None:
         raise UserError(
             f"{what}; only services can share one, for example `trifecta run chain --with loopback-offload`"
         )
+    in_a_lab(document, _WHERE)
     workload(document)["hosts"] = 1
 
 
 def _off(document: Document) -> None:
     """Every path carries frames of a wire's size one by one, between hosts of their own."""
-    if kind(document) in SERVICES and str(workload(document).get("hosts", 1)) == "1":
-        workload(document)["hosts"] = 2
+    if kind(document) in SERVICES:
+        in_a_lab(document, _WHERE)
+        if str(workload(document).get("hosts", 1)) == "1":
+            workload(document)["hosts"] = 2
     section = document.tree.setdefault("paths", {})
     if not section:
         section["clean"] = {}

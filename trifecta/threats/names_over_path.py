@@ -25,7 +25,7 @@ from __future__ import annotations
 from trifecta.design.document import Document
 from trifecta.design.errors import UserError
 from trifecta.design.services import SERVER_LEVEL
-from trifecta.threats.changes import SERVICES, kind, workload
+from trifecta.threats.changes import SERVICES, in_a_lab, kind, workload
 from trifecta.threats.threat import Change, Effect, Threat
 
 OTHER_SERVICES = "go-services"
@@ -37,6 +37,7 @@ def _switch(*, on: bool) -> Change:
     def change(document: Document) -> None:
         if kind(document) not in SERVICES or kind(document) == "fan-in":
             raise UserError("needs services that call others from a host other than the name server's: a chain")
+        in_a_lab(document, "where its services look up names")
         factors = document.tree.setdefault("factors", {})
         hosts = [workload(document).get("hosts", 1), *(factors.get("hosts") or ())]
         if all(str(number) == "1" for number in hosts):

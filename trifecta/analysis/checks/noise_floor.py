@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from trifecta.analysis.checks.evidence import RunEvidence
 from trifecta.analysis.noise import NoiseFloor, noise_floors
-from trifecta.design import quantity
+from trifecta.design import phrases, quantity
 from trifecta.design.arms import arm_words, factor_words
 from trifecta.design.model import CheckResult
 
@@ -40,7 +40,7 @@ def _cell(floor: NoiseFloor, name: str, margin: float, bias_remedy: str) -> Chec
     text = f"{name} against itself: ratio {floor.ratio:.4g}"
     if floor.low is not None and floor.high is not None:
         text += f" [{floor.low:.4g}, {floor.high:.4g}]"
-    text += f" over {floor.blocks} blocks"
+    text += f" over {phrases.numbered(floor.blocks, 'block')}"
     if floor.biased:
         text += f", which excludes 1 beyond chance among all cells (e-value {floor.e_value:.3g})"
         return CheckResult("noise_floor", floor.cell, "fail", text, floor.floor, margin, bias_remedy)
