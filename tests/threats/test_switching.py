@@ -209,6 +209,14 @@ def test_hosts_with_names_are_as_they_are(name):
     assert (state.state, state.why.startswith("the check")) == ("unknown", True)
 
 
+def test_frames_are_of_a_wire_where_an_emulator_is_in_the_middle():
+    text = "study: mine\nworkload: {requests: 10}\nhosts: {client: here, server: ssh://b}\n"
+    with pytest.raises(UserError, match="the frames of its path can only be set in a lab; leave the hosts out"):
+        read(off=["loopback-offload"], text=text)
+    middle = text.replace("ssh://b}", "ssh://b, middle: {at: ssh://c, devices: [eth1, eth2]}}")
+    assert {path.frames for path in read(off=["loopback-offload"], text=middle).paths.values()} == {"wire"}
+
+
 def test_a_table_of_connections_needs_hosts():
     assert read(on=["conntrack"], text=SERVICES.format(hosts=2)).workload.conntrack == "100"
     assert read(off=["conntrack"], text=SERVICES.format(hosts=2)).workload.conntrack == "bypass"

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from trifecta.design.document import Document
 from trifecta.design.errors import UserError
+from trifecta.design.machine import MIDDLE
 from trifecta.threats.changes import SERVICES, in_a_lab, kind, workload
 from trifecta.threats.threat import Effect, Threat
 
@@ -41,10 +42,11 @@ def _on(document: Document) -> None:
 
 def _off(document: Document) -> None:
     """Every path carries frames of a wire's size one by one, between hosts of their own."""
-    if kind(document) in SERVICES:
-        in_a_lab(document, _WHERE)
-        if str(workload(document).get("hosts", 1)) == "1":
-            workload(document)["hosts"] = 2
+    named = document.tree.get("hosts")
+    if kind(document) in SERVICES or not isinstance(named, dict) or MIDDLE not in named:
+        in_a_lab(document, _WHERE if kind(document) in SERVICES else "the frames of its path")
+    if kind(document) in SERVICES and str(workload(document).get("hosts", 1)) == "1":
+        workload(document)["hosts"] = 2
     section = document.tree.setdefault("paths", {})
     if not section:
         section["clean"] = {}
