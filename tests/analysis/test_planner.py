@@ -10,6 +10,7 @@ import pytest
 from tests.analysis.worlds import make_row, make_study, one_cell_study
 from trifecta.analysis.planner import Decision, Planner, Stop, rest_words
 from trifecta.design import plan
+from trifecta.design.study_file import parse_study
 
 SECOND = 1_000_000_000
 
@@ -68,6 +69,37 @@ def test_where_the_budget_cannot_give_all_cells_their_first_blocks_some_get_all_
     assert len(whole) >= 6, "and not five blocks in each"
     assert any(d.reason.endswith("that the budget gives some cells first") for d in decisions)
     assert not any(count >= 6 for key, count in had.items() if "path=rough" in key)
+
+
+UNEVEN = """
+study: uneven
+workload: {response: 100 kB, requests: 50, warmup: 0 requests}
+factors: {protocol: [h2, h3], path: [clean, slow], server: [origin], connection: [reused]}
+paths: {slow: {rtt: 20 ms, rate: 1 Mbit/s}}
+blocks: {at_least: 6, at_most: 8}
+"""  # a block of slow is to take some 130 s
+
+
+def test_a_block_is_not_begun_that_is_expected_to_take_more_than_is_left():
+    study = parse_study(UNEVEN + "budget: 1 min", "uneven.yaml")
+
+    def cost_ns(cell):
+        return (0.5 if cell.levels["path"] == "clean" else 40) * SECOND
+
+    _, decisions, planner, now = run(study, ordered, sigma=0.02, cost_ns=lambda cell: round(cost_ns(cell)))
+    assert {d.cell.levels["path"] for d in decisions if isinstance(d, Decision)} == {"clean"}
+    assert decisions[0].reason == "block 1 of the 6 that the budget gives some cells first"
+    assert now < 60 * SECOND
+    assert (decisions[-1].kind, len(planner.verdicts)) == ("budget", 2)
+    enough = parse_study(UNEVEN + "budget: 20 min", "uneven.yaml")
+    _, decisions, _, _ = run(enough, ordered, sigma=0.02, cost_ns=lambda cell: round(cost_ns(cell)))
+    assert {d.cell.levels["path"] for d in decisions[:2]} == {"clean", "slow"}
+
+
+def test_where_nothing_fits_one_block_is_begun_all_the_same():
+    alone = parse_study(UNEVEN.replace("[clean, slow]", "[slow]") + "budget: 1 min", "uneven.yaml")
+    _, decisions, _, _ = run(alone, ordered, cost_ns=lambda cell: 40 * SECOND)
+    assert [type(one) for one in decisions] == [Decision, Stop]
 
 
 def test_it_stops_as_soon_as_every_verdict_is_decided():

@@ -13,7 +13,7 @@ from trifecta.analysis.betting import fewest_blocks
 from trifecta.conclude import facts, more_blocks
 from trifecta.conclude.comparisons import Comparison
 from trifecta.conclude.explain.chain import explain
-from trifecta.report import terminal
+from trifecta.report import next_commands, terminal
 from trifecta.report.explain import as_data, print_chains
 
 COMMAND = re.compile(r"trifecta resume (\S+) --blocks (\d+)")
@@ -62,6 +62,25 @@ def test_of_several_half_are_decided_and_none_is_kept_below_six_blocks(small):
     far_off = [one(13, None, None)] * 3
     assert more_blocks.blocks_needed(about, [one(13, 51, None), one(13, 60, None), *far_off]) == 43
     assert more_blocks.blocks_needed(about, far_off) == 13
+
+
+def test_time_is_that_of_the_cells_that_are_open(small):
+    """Of ten quick blocks of 2 s each (1 s was expected) nothing follows for a cell whose blocks take a hundred times as
+    long, begun or not."""
+    about = dataclasses.replace(
+        facts.read(small), block_ns={"quick": 10**9, "slow": 100 * 10**9}, rest={"elapsed_ns": 20 * 10**9}
+    )
+    quick = dataclasses.replace(one(10, None, None, "faster"), cell="quick")
+    slow = dataclasses.replace(one(0, None, None), cell="slow")
+    trials = 10 * (len(about.arms) + 1)
+    assert more_blocks.estimated_ns(about, [quick, slow], trials) == 6 * 200e9
+    assert next_commands.estimate(about, [quick, slow], trials) == "about 20 min"
+    opened = dataclasses.replace(quick, kind="undecided")
+    assert next_commands.estimate(about, [opened], trials) == "about 20 s at most"
+    assert more_blocks.estimated_ns(dataclasses.replace(about, block_ns={}), [opened], trials) == 10 * 2e9
+    begun = dataclasses.replace(slow, row=one(1, None, None).row)
+    took_ns = more_blocks.estimated_ns(about, [quick, begun], 11 * (len(about.arms) + 1))
+    assert took_ns == pytest.approx(5 * 20e9 * 100 / 110)
 
 
 def test_the_fewest_blocks_that_can_decide():

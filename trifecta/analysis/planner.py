@@ -4,7 +4,8 @@ It keeps no state of its own: every decision follows from the study, the rows fi
 resumed run continues as the interrupted one would have, and each decision can be explained afterwards.
 
 * First every cell gets ``min_blocks`` blocks, one round after the other, the cells of a round in random order; where
-  the budget cannot pay for that, as many cells as it can, the cheapest first.
+  the budget cannot pay for that, as many cells as it can, the cheapest first. A cell of which a block is expected to
+  take more than is left is not begun.
 * Then cells with an open verdict get further blocks, those first that decide the most verdicts for their time, as many
   as fit into what is left of the budget; every eighth block goes to any open cell. The cells take turns, so that a
   slow drift of the machine hits all.
@@ -26,7 +27,7 @@ from typing import Protocol, runtime_checkable
 
 from trifecta.analysis.estimate import Row
 from trifecta.analysis.verdict import verdicts
-from trifecta.design import plan
+from trifecta.design import duration, plan
 from trifecta.design.arms import arm_words
 from trifecta.design.model import Cell, Study, Verdict
 from trifecta.design.phrases import listed, numbered
@@ -78,7 +79,7 @@ class SpreadPlanner(AnyPlanner, Protocol):
 class CellState:
     """What the planner knows of a cell: ``cost_ns`` is the wall time of one more block, overhead included.
 
-    ``blocks`` are those that have begun, ``seen`` those of which there are rows.
+    ``expected_ns`` is what it was taken for before anything ran (`trifecta.design.duration`). ``blocks`` are those that have begun, ``seen`` those of which there are rows.
     """
 
     cell: Cell
@@ -86,6 +87,7 @@ class CellState:
     seen: int
     unfinished: int | None
     cost_ns: int | None
+    expected_ns: int
     hopeless: bool
 
 
@@ -118,6 +120,7 @@ class Planner:
         self.at_once = 1
         """How many blocks can run at a time: so many cost the time of one."""
         self.verdicts: list[Verdict] = []
+        self._expected_ns = {cell.key: duration.block_ns(study, cell) for cell in self.cells}
         self._last_seen: list[str] = []
         self._known: tuple[Sequence[Row], int, _RunSoFar] | None = None
 
@@ -141,8 +144,10 @@ class Planner:
         early = [s for s in states if s.blocks < self._first(s.cell) and not s.hopeless]
         paid = self._payable(early, left_ns)
         affordable = [state for state in paid if _fits_budget(state, states, left_ns)]
+        if not rows and paid and not affordable and left_ns and left_ns > 0:  # better one block too long than none
+            affordable = [min(paid, key=lambda state: (state.expected_ns, state.cell.key))]
         if affordable:
-            every = len(paid) == len(early)
+            every = len(affordable) == len(early)
             return self._first_round(affordable, "every cell gets" if every else "the budget gives some cells")
         if not self.study.gives_verdicts and not early:
             why = "captured trials give no verdicts (captured_trials_count is false)"
@@ -304,6 +309,7 @@ class Planner:
                     seen=known.seen,
                     unfinished=known.unfinished,
                     cost_ns=None if known.span_ns is None else round(known.span_ns * overhead),
+                    expected_ns=self._expected_ns[cell.key],
                     hopeless=self.study.gives_verdicts
                     and self.study.give_up
                     and known.blocks - self.before.get(cell.key, 0) >= HOPELESS_BLOCKS
@@ -385,7 +391,7 @@ def _fits_budget(state: CellState, states: Sequence[CellState], left_ns: int | N
 
 
 def _cost_ns(state: CellState, states: Sequence[CellState]) -> int:
-    """What one more block of a cell costs; a cell that never ran is taken for the cheapest one seen."""
+    """What one more block of a cell costs: where it never ran what was expected, and at least what the cheapest took."""
     if state.cost_ns is not None:
         return state.cost_ns
-    return min((other.cost_ns for other in states if other.cost_ns is not None), default=0)
+    return max(state.expected_ns, min((other.cost_ns for other in states if other.cost_ns is not None), default=0))

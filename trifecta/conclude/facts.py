@@ -11,7 +11,7 @@ from trifecta.analysis.betting import fewest_blocks
 from trifecta.conclude import results, work_words
 from trifecta.conclude.work_words import WorkloadDocument
 from trifecta.contract.far import Look
-from trifecta.design import naming, path_words
+from trifecta.design import duration, naming, path_words, plan
 from trifecta.design.arms import factor_words
 from trifecta.design.builds import alike
 from trifecta.design.conformance import ConformanceResult
@@ -43,6 +43,7 @@ class RunFacts:
     doubts: list[str] = field(default_factory=list)  # why stored results are not taken as they are
     alike: list[str] = field(default_factory=list)  # levels of one server that are one program, in words
     looks: list[Look] = field(default_factory=list)  # at servers elsewhere, before, after and between
+    block_ns: dict[str, int] = field(default_factory=dict)  # by cell, how long a block was expected to take
     rest: dict[str, Any] = field(default_factory=dict)  # versions, machine, parity, ... as they stand in run.json
 
     @property
@@ -249,5 +250,6 @@ def read(run: Path) -> RunFacts:
         doubts=results.of(run).said,
         alike=alike(written.servers, document.get("servers") or {}),
         looks=list(document.get("elsewhere") or []),
+        block_ns={} if "map" in rest else {cell.key: duration.block_ns(written, cell) for cell in plan.cells(written)},
         rest=rest,
     )

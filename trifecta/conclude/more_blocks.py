@@ -46,10 +46,20 @@ def blocks_needed(facts: RunFacts, comparisons: Iterable[Comparison]) -> int | N
 
 
 def estimated_ns(facts: RunFacts, comparisons: Iterable[Comparison], trials: int) -> float | None:
-    """How long that takes at most, of a run that took what it did for ``trials``; None where it cannot be known."""
-    opened = [one for one in comparisons if of(facts, one) is not None]
+    """How long that takes at most, of a run that took what it did for ``trials``; None where it cannot be known.
+
+    What a block took on the mean is shared out among the cells as it was expected of them: those that are open may be
+    the slow ones, or not begun.
+    """
+    ones = list(comparisons)
+    opened = [one for one in ones if of(facts, one) is not None]
     elapsed_ns, more = facts.rest.get("elapsed_ns"), blocks_needed(facts, opened)
     if more is None or not trials or not isinstance(elapsed_ns, int | float):
         return None
-    each_ns = elapsed_ns / trials * (len(facts.arms) + 1)
-    return more * len({one.cell for one in opened}) * each_ns
+    done = {one.cell: max(int(one.row["blocks"] or 0), 1 if one.begun else 0) for one in ones}
+    blocks = sum(done.values())
+    expected_ns = sum(number * facts.block_ns.get(cell, 0) for cell, number in done.items())
+    each_ns, cells = elapsed_ns / trials * (len(facts.arms) + 1), {one.cell for one in opened}
+    if not expected_ns:
+        return more * len(cells) * each_ns
+    return more * each_ns * blocks / expected_ns * sum(facts.block_ns.get(cell, 0) for cell in cells)

@@ -25,9 +25,15 @@ def command(facts: RunFacts, more: int | None) -> str | None:
 
 
 def estimate(facts: RunFacts, comparisons: Iterable[Comparison], trials: int) -> str:
-    """How long that takes if nothing is decided before: ``about 4 min at most``; empty where it cannot be known."""
-    took_ns = more_blocks.estimated_ns(facts, comparisons, trials)
-    return "" if took_ns is None else f"about {numbers.wall(took_ns)} at most"
+    """How long that takes if nothing is decided before: ``about 4 min at most``; empty where it cannot be known.
+
+    ``about 4 min`` where a cell has not begun, of which nothing was measured.
+    """
+    ones = list(comparisons)
+    took_ns = more_blocks.estimated_ns(facts, ones, trials)
+    if took_ns is None:
+        return ""
+    return f"about {numbers.wall(took_ns)}{' at most' if all(one.begun for one in ones) else ''}"
 
 
 def sentence(facts: RunFacts, comparisons: Iterable[Comparison], trials: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Sequence
 
 from rich.console import Console
@@ -18,6 +19,7 @@ from trifecta.report.overview import Overview, PathRow
 
 WITH_FOREST = 76  # columns of the terminal from which there is room for it
 WIDE = 110  # from which what is open gets a column of its own
+_LEVEL = 10  # characters of a level's name in a line: of a longer one the hyphens are where it is cut
 _FOREST = (11, 25)  # characters, with and without `WIDE`
 
 
@@ -26,7 +28,8 @@ def show(out: Console, facts: RunFacts, overview: Overview) -> None:
     wide, forest = out.width >= WIDE, out.width >= WITH_FOREST
     grid = grids.grid(out)
     arm, reference = map(name, overview.pair)
-    for heading in ("path", "first", *map(name, facts.arms), f"{arm} ÷\n{reference}"):
+    levels = [one if wide else textwrap.fill(one, _LEVEL, break_long_words=False) for one in map(name, facts.arms)]
+    for heading in ("path", "first", *levels, f"{arm} ÷\n{reference}"):
         grid.add_column(grids.plain(out, heading), overflow="fold")
     if forest:
         grid.add_column(grids.plain(out, "cell by cell: ○ open, ● decided") if wide else "by cell", no_wrap=True)
