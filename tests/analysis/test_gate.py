@@ -178,7 +178,7 @@ def test_a_spent_budget_leaves_it_undecided():
     rng = np.random.default_rng(1)
     found, stop, rows = simulate(gate, lambda trial: 1e6 * float(rng.lognormal(0, 0.5)))
     assert (found.state, stop.kind) == ("undecided", "budget")
-    assert stop.reason.startswith("1 of 1 tests is open, but a block takes about 3.0 s")
+    assert stop.reason.startswith("the one test is open, but a block takes about 3.0 s")
     assert len(rows) <= 20
 
 

@@ -65,8 +65,7 @@ def test_of_several_half_are_decided_and_none_is_kept_below_six_blocks(small):
 
 
 def test_time_is_that_of_the_cells_that_are_open(small):
-    """Of ten quick blocks of 2 s each (1 s was expected) nothing follows for a cell whose blocks take a hundred times as
-    long, begun or not."""
+    """Ten quick blocks of 2 s each (1 s was expected) say little of a cell whose blocks take a hundred times that."""
     about = dataclasses.replace(
         facts.read(small), block_ns={"quick": 10**9, "slow": 100 * 10**9}, rest={"elapsed_ns": 20 * 10**9}
     )

@@ -202,7 +202,7 @@ def test_hosts_with_names_are_as_they_are(name):
     """Neither position of the switch is the study's, and `explain` says that neither is."""
     text = NAMED
     for position in ("on", "off"):
-        with pytest.raises(UserError, match="this study names its hosts, and .* can only be set in a lab; leave the h"):
+        with pytest.raises(UserError, match=r"this study names its hosts, and .* can only be set in a lab; leave"):
             read(**{position: [name]}, text=text)
     study = read(text=text)
     (state,) = (one for one in Switchboard(study).states(plan.cells(study)[0], {}) if one.id == name)

@@ -65,7 +65,7 @@ class _OfTests(Planner):
     """The planner of a study, which calls what it decides by their name."""
 
     def _open_text(self) -> str:
-        return super()._open_text().replace("verdicts", "tests")
+        return super()._open_text().replace("verdict", "test")
 
 
 def _decided(judged: Judged) -> str:

@@ -79,7 +79,8 @@ class SpreadPlanner(AnyPlanner, Protocol):
 class CellState:
     """What the planner knows of a cell: ``cost_ns`` is the wall time of one more block, overhead included.
 
-    ``expected_ns`` is what it was taken for before anything ran (`trifecta.design.duration`). ``blocks`` are those that have begun, ``seen`` those of which there are rows.
+    ``expected_ns`` is what it was taken for before anything ran (`trifecta.design.duration`). ``blocks`` are those that
+    have begun, ``seen`` those of which there are rows.
     """
 
     cell: Cell
@@ -391,7 +392,7 @@ def _fits_budget(state: CellState, states: Sequence[CellState], left_ns: int | N
 
 
 def _cost_ns(state: CellState, states: Sequence[CellState]) -> int:
-    """What one more block of a cell costs: where it never ran what was expected, and at least what the cheapest took."""
+    """What one more block of a cell costs: where it never ran what was expected, at least what the cheapest took."""
     if state.cost_ns is not None:
         return state.cost_ns
     return max(state.expected_ns, min((other.cost_ns for other in states if other.cost_ns is not None), default=0))

@@ -70,7 +70,7 @@ def services_only(document: Document) -> None:
 
 
 def in_a_lab(document: Document, what: str) -> None:
-    """UserError where a study names its hosts: ``what`` of services is then as it is there, and no switch changes it."""
+    """UserError where a study names its hosts: ``what`` is then as it is there, and no switch changes it."""
     if "hosts" in document.tree:
         raise UserError(f"this study names its hosts, and {what} can only be set in a lab; leave the hosts out")
 
