@@ -226,10 +226,7 @@ def _say_chance(deed: str) -> Callable[[ImpairmentDocument], str]:
 
 
 def _say_bursts(document: ImpairmentDocument) -> str:
-    to_bad, to_good = float(document["good_to_bad"]), float(document["bad_to_good"])
-    bad = to_bad / (to_bad + to_good) if to_bad else 0.0
-    mean = bad * float(document["loss_bad"]) + (1 - bad) * float(document["loss_good"])
-    return f"bursts of loss ({numbers.percent(mean)} in all)"
+    return f"bursts of loss ({numbers.percent(burst_share(document)[0])} in all)"
 
 
 def _say_schedule(document: ImpairmentDocument) -> str:

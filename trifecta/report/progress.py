@@ -153,7 +153,8 @@ class LiveProgress:
         """The run ends."""
         self._verdicts = verdicts
         decided = f"{self._decided_words()} after " if self._planned is None and verdicts else ""
-        taken = f"; {self._taken} trials count here that the run's own verdicts leave out" if self._taken else ""
+        count = "1 trial counts" if self._taken == 1 else f"{self._taken} trials count"
+        taken = f"; {count} here that the run's own verdicts leave out" if self._taken else ""
         self._say(f"{decided}{self._done} trials: {reason}{taken}")
 
     def _decided_words(self) -> str:

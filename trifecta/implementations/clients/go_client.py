@@ -31,7 +31,7 @@ class GoClient(ClientAdapter):
                 [RECIPE.program(), "--version"], capture_output=True, text=True, check=True, timeout=30
             )
             versions = json.loads(done.stdout)
-            return f"quic-go {versions['quic_go']}, {versions['go']}"
+            return f"quic-go {versions['quic_go']}, Go {versions['go']}"
         except (OSError, subprocess.SubprocessError, ValueError, KeyError) as error:
             raise Unsupported(f"go-client does not run ({error}); trifecta get go-client --force") from error
 

@@ -55,7 +55,7 @@ class GoServices(ServicesProgram):
         try:
             done = subprocess.run([self.program(), "--version"], capture_output=True, text=True, check=True, timeout=30)
             versions = json.loads(done.stdout)
-            return f"quic-go {versions['quic_go']}, {versions['go']}"
+            return f"quic-go {versions['quic_go']}, Go {versions['go']}"
         except (OSError, subprocess.SubprocessError, ValueError, KeyError) as error:
             raise Unsupported(f"{self.name} does not run ({error}); trifecta get {self.name} --force") from error
 
