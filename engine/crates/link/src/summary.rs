@@ -123,7 +123,7 @@ pub struct DirectionSummary {
     pub loss_asked: f64,
     pub loss_given: Option<f64>,
     pub rate_asked_bits_per_s: Option<u64>,
-    /// Over busy time.
+    /// Over busy periods of 1 ms and more.
     pub rate_given_bits_per_s: Option<f64>,
     pub rate_busy_ns: u64,
     pub rate_busy_periods: u64,
