@@ -56,7 +56,9 @@ def estimated_ns(facts: RunFacts, comparisons: Iterable[Comparison], trials: int
     elapsed_ns, more = facts.rest.get("elapsed_ns"), blocks_needed(facts, opened)
     if more is None or not trials or not isinstance(elapsed_ns, int | float):
         return None
-    done = {one.cell: max(int(one.row["blocks"] or 0), 1 if one.begun else 0) for one in ones}
+    done: dict[str, int] = {}
+    for one in ones:
+        done[one.cell] = max(done.get(one.cell, 0), int(one.row["blocks"] or 0), int(one.begun))
     blocks = sum(done.values())
     expected_ns = sum(number * facts.block_ns.get(cell, 0) for cell, number in done.items())
     each_ns, cells = elapsed_ns / trials * (len(facts.arms) + 1), {one.cell for one in opened}
