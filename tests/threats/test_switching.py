@@ -200,11 +200,10 @@ def test_services_go_over_loopback_and_back():
 @pytest.mark.parametrize("name", ["loopback-offload", "conntrack", "names-over-the-path"])
 def test_hosts_with_names_are_as_they_are(name):
     """Neither position of the switch is the study's, and `explain` says that neither is."""
-    text = NAMED
     for position in ("on", "off"):
         with pytest.raises(UserError, match=r"this study names its hosts, and .* can only be set in a lab; leave"):
-            read(**{position: [name]}, text=text)
-    study = read(text=text)
+            read(**{position: [name]}, text=NAMED)
+    study = read(text=NAMED)
     (state,) = (one for one in Switchboard(study).states(plan.cells(study)[0], {}) if one.id == name)
     assert (state.state, state.why.startswith("the check")) == ("unknown", True)
 

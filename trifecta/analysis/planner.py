@@ -145,7 +145,7 @@ class Planner:
         early = [s for s in states if s.blocks < self._first(s.cell) and not s.hopeless]
         paid = self._payable(early, left_ns)
         affordable = [state for state in paid if _fits_budget(state, states, left_ns)]
-        if not rows and paid and not affordable and left_ns and left_ns > 0:  # better one block too long than none
+        if paid and not (affordable or rows or self.running) and (left_ns or 0) > 0:  # one too long rather than none
             affordable = [min(paid, key=lambda state: (state.expected_ns, state.cell.key))]
         if affordable:
             every = len(affordable) == len(early)

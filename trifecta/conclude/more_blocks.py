@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from statistics import median
+from statistics import mean, median
 
 from trifecta.analysis.forecast import HORIZON
 from trifecta.conclude.comparisons import Comparison
@@ -59,9 +59,7 @@ def estimated_ns(facts: RunFacts, comparisons: Iterable[Comparison], trials: int
     done: dict[str, int] = {}
     for one in ones:
         done[one.cell] = max(done.get(one.cell, 0), int(one.row["blocks"] or 0), int(one.begun))
-    blocks = sum(done.values())
-    expected_ns = sum(number * facts.block_ns.get(cell, 0) for cell, number in done.items())
-    each_ns, cells = elapsed_ns / trials * (len(facts.arms) + 1), {one.cell for one in opened}
-    if not expected_ns:
-        return more * len(cells) * each_ns
-    return more * each_ns * blocks / expected_ns * sum(facts.block_ns.get(cell, 0) for cell in cells)
+    expected_ns = {cell: facts.block_ns.get(cell, 1) for cell in done}  # alike where nothing is known
+    ran_ns = [expected_ns[cell] for cell, blocks in done.items() for _ in range(blocks)] or [*expected_ns.values()]
+    each_ns = elapsed_ns / trials * (len(facts.arms) + 1)
+    return more * each_ns * sum(expected_ns[cell] for cell in {one.cell for one in opened}) / mean(ran_ns)

@@ -75,6 +75,14 @@ def in_a_lab(document: Document, what: str) -> None:
         raise UserError(f"this study names its hosts, and {what} can only be set in a lab; leave the hosts out")
 
 
+def across_hosts(document: Document, what: str, otherwise: str) -> None:
+    """UserError where all services share one host, for the reason ``otherwise``, or `in_a_lab` refuses ``what``."""
+    in_a_lab(document, what)
+    hosts = [workload(document).get("hosts", 1), *levels(document, "hosts", "1")]
+    if all(str(number) == "1" for number in hosts):
+        raise UserError(f"{otherwise}; set hosts: 2 or more")
+
+
 def on_go(document: Document) -> None:
     """Services on Go take the place of the engine's, which cannot be switched; UserError where those are asked for."""
     services_only(document)

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from trifecta.design.document import Document
 from trifecta.design.errors import UserError
-from trifecta.threats.changes import SERVICES, in_a_lab, kind, workload
+from trifecta.threats.changes import SERVICES, across_hosts, kind, put
 from trifecta.threats.threat import Change, Effect, Threat
 
 
@@ -28,14 +28,8 @@ def _table(size: str) -> Change:
     def change(document: Document) -> None:
         if kind(document) not in SERVICES:
             raise UserError(f"connections are tracked for services only, and this is the workload {kind(document)!r}")
-        in_a_lab(document, "the table of connections")
-        factors = document.tree.get("factors")
-        hosts = [workload(document).get("hosts", 1), *((factors or {}).get("hosts") or ())]
-        if all(str(number) == "1" for number in hosts):
-            raise UserError("services of one host have no tracked connections; set hosts: 2 or more")
-        if isinstance(factors, dict):
-            factors.pop("conntrack", None)
-        workload(document)["conntrack"] = size
+        across_hosts(document, "the table of connections", "services of one host have no tracked connections")
+        put(document, "conntrack", size)
 
     change.__doc__ = f"Every host that serves has conntrack: {size}."
     return change

@@ -43,10 +43,12 @@ def _on(document: Document) -> None:
 def _off(document: Document) -> None:
     """Every path carries frames of a wire's size one by one, between hosts of their own."""
     named = document.tree.get("hosts")
-    if kind(document) in SERVICES or not isinstance(named, dict) or MIDDLE not in named:
-        in_a_lab(document, _WHERE if kind(document) in SERVICES else "the frames of its path")
-    if kind(document) in SERVICES and str(workload(document).get("hosts", 1)) == "1":
-        workload(document)["hosts"] = 2
+    if kind(document) in SERVICES:
+        in_a_lab(document, _WHERE)
+        if str(workload(document).get("hosts", 1)) == "1":
+            workload(document)["hosts"] = 2
+    elif not (isinstance(named, dict) and MIDDLE in named):
+        in_a_lab(document, "the frames of its path")
     section = document.tree.setdefault("paths", {})
     if not section:
         section["clean"] = {}

@@ -25,7 +25,7 @@ from __future__ import annotations
 from trifecta.design.document import Document
 from trifecta.design.errors import UserError
 from trifecta.design.services import SERVER_LEVEL
-from trifecta.threats.changes import SERVICES, in_a_lab, kind, workload
+from trifecta.threats.changes import SERVICES, across_hosts, kind, levels, put
 from trifecta.threats.threat import Change, Effect, Threat
 
 OTHER_SERVICES = "go-services"
@@ -37,16 +37,10 @@ def _switch(*, on: bool) -> Change:
     def change(document: Document) -> None:
         if kind(document) not in SERVICES or kind(document) == "fan-in":
             raise UserError("needs services that call others from a host other than the name server's: a chain")
-        in_a_lab(document, "where its services look up names")
-        factors = document.tree.setdefault("factors", {})
-        hosts = [workload(document).get("hosts", 1), *(factors.get("hosts") or ())]
-        if all(str(number) == "1" for number in hosts):
-            raise UserError("services of one host share it with the name server; set hosts: 2 or more")
-        levels = factors.get("server", SERVER_LEVEL)
-        if SERVER_LEVEL in (levels if isinstance(levels, list) else [levels]):
+        across_hosts(document, "where its services look up names", "services of one host share it with the name server")
+        if SERVER_LEVEL in levels(document, "server", SERVER_LEVEL):
             raise UserError(f"the engine's own services resolve names once; add --set server={OTHER_SERVICES}")
-        factors.pop("names", None)
-        workload(document)["names"] = "path" if on else "local"
+        put(document, "names", "path" if on else "local")
 
     return change
 

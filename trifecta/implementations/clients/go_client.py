@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 from collections.abc import Iterator
 
 from trifecta.contract.common import Declared
@@ -11,7 +9,7 @@ from trifecta.implementations.client import ClientAdapter, Job, Output, Row
 from trifecta.implementations.clients import lines
 from trifecta.implementations.recipes import PROGRAMS
 from trifecta.implementations.recipes.go_program import GoProgram
-from trifecta.implementations.server import Command, Unsupported
+from trifecta.implementations.server import Command
 
 RECIPE = GoProgram("go-client", PROGRAMS / "go-client")
 OWN_TLS = "--own-tls"
@@ -26,14 +24,7 @@ class GoClient(ClientAdapter):
 
     def find(self) -> str:
         """Versions of quic-go, and of the Go whose net/http and crypto/tls it holds."""
-        try:
-            done = subprocess.run(
-                [RECIPE.program(), "--version"], capture_output=True, text=True, check=True, timeout=30
-            )
-            versions = json.loads(done.stdout)
-            return f"quic-go {versions['quic_go']}, Go {versions['go']}"
-        except (OSError, subprocess.SubprocessError, ValueError, KeyError) as error:
-            raise Unsupported(f"go-client does not run ({error}); trifecta get go-client --force") from error
+        return RECIPE.versions()
 
     def command(self, job: Job) -> Command:
         """Without what a user's environment says of the runtime, or of proxies."""

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import platform
 import shutil
+import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from trifecta.implementations.recipe import Say
 from trifecta.implementations.recipes.built_program import BuiltProgram, find_builder
+from trifecta.implementations.server import Unsupported
 from trifecta.store.cache import digest_of
 
 _PLACES = ("/usr/local/go/bin", "/usr/lib/go/bin")  # where https://go.dev/doc/install and Debian put it
@@ -41,6 +44,15 @@ class GoProgram(BuiltProgram):
         """The oldest Go that builds it, ``1.26.0``."""
         lines = (self.source / "go.mod").read_text(encoding="utf-8").splitlines()
         return next(line.split()[1] for line in lines if line.startswith("go "))
+
+    def versions(self) -> str:
+        """Of quic-go, and of the Go whose net/http and crypto/tls it holds; Unsupported where it does not run."""
+        try:
+            done = subprocess.run([self.program(), "--version"], capture_output=True, text=True, check=True, timeout=30)
+            told = json.loads(done.stdout)
+            return f"quic-go {told['quic_go']}, Go {told['go']}"
+        except (OSError, subprocess.SubprocessError, ValueError, KeyError) as error:
+            raise Unsupported(f"{self.name} does not run ({error}); trifecta get {self.name} --force") from error
 
     def _digest(self) -> str:
         return digest_of(self._files(), *self._words())

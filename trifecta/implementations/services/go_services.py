@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 from pathlib import Path
 
 from trifecta.contract.common import Declared
 from trifecta.implementations.recipes import PROGRAMS
 from trifecta.implementations.recipes.go_program import GoProgram
 from trifecta.implementations.recipes.patched_go import Change, PatchedGoProgram
-from trifecta.implementations.server import Unsupported
 from trifecta.implementations.services.program import ServicesProgram
 
 _CLIENT, _SOURCE = PROGRAMS / "go-client", PROGRAMS / "go-services"
@@ -52,12 +49,7 @@ class GoServices(ServicesProgram):
 
     def find(self) -> str:
         """Versions of quic-go, and of the Go whose net/http and crypto/tls it holds."""
-        try:
-            done = subprocess.run([self.program(), "--version"], capture_output=True, text=True, check=True, timeout=30)
-            versions = json.loads(done.stdout)
-            return f"quic-go {versions['quic_go']}, Go {versions['go']}"
-        except (OSError, subprocess.SubprocessError, ValueError, KeyError) as error:
-            raise Unsupported(f"{self.name} does not run ({error}); trifecta get {self.name} --force") from error
+        return self.recipe.versions()
 
     def program(self) -> Path:
         """In the cache."""
